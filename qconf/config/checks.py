@@ -47,6 +47,36 @@ def mistakes(config: SiteFields) -> Iterator[Finding]:
     yield from _shares(config)
     yield from _throttles(config)
     yield from _qos(config)
+    yield from _nodes(config)
+
+
+def _nodes(config: SiteFields) -> Iterator[Finding]:
+    """Yield what types of nodes must not have, and what does not go with them."""
+    names = [each.name for each in config.nodes]
+    for i, each in enumerate(config.nodes):
+        if each.name in names[:i]:
+            message = f"nodes[{names.index(each.name)}] has this name already; every type needs its own"
+            yield Finding(f"nodes[{i}].name", message)
+        for reserved in {"cores", "memory", "gpus"} & {*each.resources}:
+            yield Finding(f"nodes[{i}].resources", f"{reserved} has a key of its own")
+    total = sum(each.count * each.cores for each in config.nodes)
+    if config.nodes and total != config.machine.cores:
+        yield Finding("nodes", f"have {total} cores, the machine {config.machine.cores}", ("machine.cores",))
+    for i, queue in enumerate(config.queues):
+        for name in queue.nodes or ():
+            if name not in names:
+                meant = did_you_mean(name, names) or f"; there are {', '.join(names) or 'none'}"
+                yield Finding(f"queues[{i}].nodes", f"{name}: no nodes have this name{meant}", ("nodes",))
+    for path, plain, what in (
+        ("mode", config.mode == "shared", "mode: shared"),
+        ("reserve", config.reserve == "cores", "reserve: cores"),
+        ("held_jobs", config.held_jobs == "pass", "held_jobs: pass"),
+        ("reservation_depth", config.reservation_depth == 1, "reservation_depth: 1"),
+        ("machine.whole_nodes", not config.machine.whole_nodes, "whole_nodes: false"),
+        ("downtime", not config.downtime, "no downtime"),
+    ):
+        if config.nodes and not plain:
+            yield Finding(path, f"nodes of several types go with {what} only", ("nodes",))
 
 
 def _shares(config: SiteFields) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Annotated, Any, Literal, get_args, overload
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from parsim.fairshare import EQUAL_SHARES, MOST_SHARES
+from parsim.node_types import MOST, MOST_NODES
 from parsim.qos import ALL_LIMITS, EXEMPTIONS
 from parsim.system import LIMITS
 from parsim.throttles import MOST_WORK, THROTTLES
@@ -87,6 +89,36 @@ class MachineConfig(Model):
     _check_name = field_validator("name")(_printable)
 
 
+Counted = Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9_]{0,63}$")]
+Amount = Annotated[int, Field(ge=0, le=MOST)]
+Feature = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:=@/-]{1,128}$")]
+
+
+def _memory(value: object) -> object:
+    """Read memory like 256gb as MiB; a number is MiB."""
+    match = re.fullmatch(r"([0-9]{1,9})(mb|gb|tb)", value) if isinstance(value, str) else None
+    return int(match[1]) * {"mb": 1, "gb": 1024, "tb": 1024**2}[match[2]] if match else value
+
+
+class NodesConfig(Model):
+    """Nodes of one type: how many, and what each has; memory in MiB."""
+
+    name: Name
+    count: Annotated[int, Field(ge=1, le=MOST_NODES)]
+    cores: Cores
+    memory: Annotated[Amount, BeforeValidator(_memory)] = 0
+    gpus: Amount = 0
+    resources: Annotated[dict[Counted, Amount], AfterValidator(Settings)] = Settings()
+    features: Annotated[tuple[Feature, ...], BeforeValidator(_as_tuple)] = ()
+
+    _check_name = field_validator("name")(_name)
+
+    @property
+    def amounts(self) -> dict[str, int]:
+        """What each node has beside cores, by the names that jobs ask for it."""
+        return {**self.resources, "memory": self.memory, "gpus": self.gpus}
+
+
 class AccessConfig(Model):
     """Who may use a queue: lists as the batch system writes them, of all those given; None lets all in."""
 
@@ -112,6 +144,7 @@ class QueueConfig(Model):
     max_user_run: Limit = None
     max_user_cores: Limit = None
     access: AccessConfig | None = None
+    nodes: Annotated[tuple[Name, ...], BeforeValidator(_as_tuple), Field(min_length=1)] | None = None
 
     _check_name = field_validator("name")(_name)
 
@@ -350,6 +383,7 @@ class SiteFields(Model):
     """All that a configuration file holds, and what follows from it alone; `SiteConfig` is one whose parts fit."""
 
     machine: MachineConfig
+    nodes: Annotated[tuple[NodesConfig, ...], BeforeValidator(_as_tuple)] = ()
     mode: Literal["shared", "partitioned", "hybrid"] = "shared"
     order: Annotated[str, BeforeValidator(parse_order), Field(min_length=1, max_length=2000)] = "fcfs"
     backfill: bool = True
@@ -405,5 +439,5 @@ SCALARS = tuple(
     name
     for name in SiteFields.model_fields
     if name not in ("machine", "queues", "pool", "fairshare", "shares", "throttles", "policy", "fixed", "targets")
-    and name not in ("qos", "downtime", "hours", "licences", "fidelity", "strategies")
+    and name not in ("nodes", "qos", "downtime", "hours", "licences", "fidelity", "strategies")
 )

@@ -11,6 +11,7 @@ from pydantic import ValidationError, model_validator
 
 from parsim.fairshare import FAIRSHARE, Fairshare, Share
 from parsim.formula import parse as parse_formula
+from parsim.node_types import NodeType
 from parsim.qos import QOS
 from parsim.system import ORDERS, Pool, Queue, System
 from parsim.throttles import Throttle
@@ -97,7 +98,13 @@ class SiteConfig(SiteFields):
             pool = Pool(**self.pool.model_dump(exclude={"reference"}) | {"threshold": self.threshold})
         return System(
             cores=self.machine.cores,
-            queues=[Queue(**{name: value for name, value in queue if name != "access"}) for queue in self.queues],
+            queues=[
+                Queue(**queue.model_dump(exclude={"access", "nodes"}), node_types=queue.nodes) for queue in self.queues
+            ],
+            node_types=[
+                NodeType(each.name, each.count, each.cores, each.amounts, frozenset({each.name, *each.features}))
+                for each in self.nodes
+            ],
             pool=pool,
             cores_per_node=self.machine.cores_per_node,
             fairshare=self.tree,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from parsim.workload import MAX_DURATION, MAX_SPAN
 from qconf.config import SiteConfig, over_limit, qos_of, route, throttled
 from qconf.errors import InputError
+from qconf.history import chunks
 from qconf.history.history import COLUMNS, History
 from qconf.history.names import alike, hashed, legal_names, renamed
 from qconf.history.needs import wanted
@@ -151,6 +152,7 @@ class _Cleaning:
             for i, queue in enumerate(self.config.queues):
                 never = throttled(self.config, queue.name, self.cores, self.walltime, user, group, qos)
                 self.drop(never & (self.queue == i), "above a limit of throttles", "cores", self.cores)
+        self.drop_without_place()
         for name, most in self.config.licences.items():
             counts = np.array([dict(wanted(text)).get(name, 0) for text in self.table["needs"]], dtype=np.int64)
             self.drop(counts > most, f"asks for more licences than there are: {name}", "licences", counts)
@@ -164,6 +166,19 @@ class _Cleaning:
         )
         queue = np.array([*self.config.names, ""], dtype=object)[self.queue]
         return qos_of(self.config, qos, user, account, group, queue)
+
+    def drop_without_place(self) -> None:
+        """Drop the jobs that the nodes of their queue never hold; count those of which only the cores count."""
+        texts = self.table["needs"].to_numpy(dtype=object)
+        if not self.config.nodes:
+            had = np.array([bool(chunks.GPUS.search(text)) for text in texts], dtype=np.bool_)
+            self.count(self.alive & had, chunks.WITH_GPUS)
+            return
+        number, of_jobs = chunks.requests(texts, self.cores, self.config)
+        self.count(self.alive & (number == -2), chunks.OTHER_CORES)
+        number, queue = np.maximum(number, -1), np.maximum(self.queue, 0)
+        never = chunks.without_place(number, of_jobs, self.cores, queue, self.config)
+        self.drop(never, "fits no nodes of its queue", "cores", self.cores)
 
     def _check_span(self, order: Column) -> None:
         """Refuse submits too far apart for one machine; the farthest from the middle is the culprit."""

@@ -1,7 +1,8 @@
 """What a log says that jobs needed beside cores: jobs that ended before, licences, a place among an array's members.
 
 It is one text of a job, words with blanks between them: ``after:46`` or ``after:27[]`` (all members of an array),
-``licence:matlab:2``, ``array:27:4`` (of the jobs with this word four may run at a time).
+``licence:matlab:2``, ``array:27:4`` (of the jobs with this word four may run at a time), and the chunks of nodes of
+`qconf.history.chunks`.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from parsim.needs import Quota
+from qconf.history.chunks import CHUNK
 
 AFTER = re.compile(r"after:(\S+)")
 LICENCE = re.compile(r"licence:([^\s:]+):(\d{1,9})(?=\s|$)")
 ARRAY = re.compile(r"array:(\S+):(\d{1,9})(?=\s|$)")
-WORD = re.compile(r"after:\S+|licence:[^\s:]+:\d{1,9}|array:\S+:\d{1,9}")
+WORD = re.compile(rf"after:\S+|licence:[^\s:]+:\d{{1,9}}|array:\S+:\d{{1,9}}|{CHUNK.pattern}")
 #: PBS's conditions that are met when a job has ended; it keeps those of a start, and counts, to itself.
 ENDED = ("afterok", "afternotok", "afterany")
 #: Of Slurm; a job of the same name and user, `singleton`, is none of a number.
@@ -42,11 +44,17 @@ def waits_for(depend: str, kinds: Iterable[str] = ENDED) -> list[str]:
     return [job for job in found if job]
 
 
-def words(after: Iterable[str] = (), licences: Mapping[str, int] | None = None, array: str = "", most: int = 0) -> str:
+def words(
+    after: Iterable[str] = (),
+    licences: Mapping[str, int] | None = None,
+    array: str = "",
+    most: int = 0,
+    chunks: str = "",
+) -> str:
     """Write the text of a job."""
     found = [f"after:{job}" for job in after]
     found += [f"licence:{name}:{count}" for name, count in (licences or {}).items() if count > 0]
-    return " ".join([*found, *([f"array:{array}:{most}"] if array and most > 0 else [])])
+    return " ".join([*found, *([f"array:{array}:{most}"] if array and most > 0 else []), *filter(None, [chunks])])
 
 
 def followed(text: str) -> list[str]:
@@ -67,7 +75,7 @@ def needed(jobs: pd.DataFrame, licences: Mapping[str, int]) -> tuple[NDArray[np.
     A job waits only for one that was submitted before it; for one that is not among `jobs` it waits no more.
     """
     texts = jobs["needs"].to_numpy() if "needs" in jobs else np.empty(0, dtype=object)
-    rows = np.flatnonzero(texts != "").tolist()
+    rows = [row for row, text in enumerate(texts) if text and not text.startswith("chunk:")]  # which come last
     if not rows:
         return _NOTHING, []
     return _pairs(jobs["job_id"].tolist(), texts, rows), [*_licences(texts, rows, licences), *_arrays(texts, rows)]

@@ -16,6 +16,8 @@ from datetime import datetime
 from functools import lru_cache
 
 from qconf.config import POOL_SUFFIX, parse_duration
+from qconf.history.chunks import UNREADABLE, of_select
+from qconf.history.chunks import words as chunk_words
 from qconf.history.needs import waits_for, words
 from qconf.history.readers.sources import Source, records_of
 from qconf.history.records import UNKNOWN, Drop, Records, Row, table_of
@@ -42,6 +44,7 @@ OWN = re.compile(
     r" Resource_List\.(?!(?:ncpus|nodect|nodes|nchunk|mpiprocs|ompthreads|ngpus|naccelerators|nice|mem|vmem|pmem|pvmem"
     r"|walltime|cput|pcput|min_walltime|max_walltime|file|qos|qos_priority|qos_target)=)(\w+)=(\d{1,9})(?=\s|$)"
 )
+SELECT = re.compile(r" Resource_List\.select=(\S+)")
 GONE = {"D": "deleted before start", "A": "aborted before start", "M": "moved to another server"}
 TIMEOUT = -29  #: Exit_status of a job that its walltime limit killed
 SUSPENDED = 300  #: seconds: more between a run and its used walltime is no staging of files, where nothing else says
@@ -80,6 +83,8 @@ class _Job(Row):
     queued: str = ""  #: local time of the first record that it is queued
     stamp: str = ""  #: local time of the record of the start, by which that of a deletion is read
     licences: dict[str, int] = field(default_factory=dict)  #: of the last run
+    chunks: str = ""  #: of the last run
+    unreadable: bool = False  #: whether its chunks are
 
     def add(self, kind: str, fields: dict[str, str], stamp: str, file: int, line: int) -> None:
         """Take in an S, R or E record; raise ValueError if it cannot be read, before anything is changed."""
@@ -125,6 +130,15 @@ class _Job(Row):
         """Take the QOS and the account, else the project."""
         self.account = fields.get("account") or project(fields.get("project", "")) or self.account
         self.qos = fields.get("Resource_List.qos") or self.qos
+
+    def take_chunks(self, rest: str) -> None:
+        """Take in what the job asks for of nodes, where that is more than cores."""
+        select = SELECT.search(f" {rest}")
+        try:
+            found = of_select(select[1]) if select else ()
+        except ValueError:
+            self.unreadable, found = True, ()
+        self.chunks = chunk_words(found) if any(chunk.resources or chunk.features for chunk in found) else ""
 
     def waited(self, stamp: str) -> bool:
         """End the wait of a job that never ran at the record that it is gone; return whether there are both."""
@@ -233,6 +247,7 @@ class _Log:
                 self.arrays[name] = int(most)
         if kind != "Q" or job.start == UNKNOWN:
             job.licences = {name: int(count) for name, count in OWN.findall(f" {rest}")}
+            job.take_chunks(rest)
         if key in self.jobs:
             self.merged["further records of a job"] += 1
         self.jobs[key] = job
@@ -272,10 +287,11 @@ def _rows(log: _Log, paths: Sequence[str], changed: Counter[str]) -> tuple[list[
         if gone in ("D", "A"):
             job.remove(stamp)
         changed.update([LEFT_OUT] if job.finish(suspended=job.job_id in log.suspended) else ())
+        changed.update([UNREADABLE] if job.unreadable else ())
         problem = job.problem(gone)
         array = SUBJOB.sub("[]", job.job_id)
         after = waits_for(log.depend.get(job.job_id, log.depend.get(array, "")))
-        job.needs = words(after, job.licences, array, log.arrays.get(array, 0))
+        job.needs = words(after, job.licences, array, log.arrays.get(array, 0), job.chunks)
         if problem is None:
             job.state = job.outcome(deleted=bool(gone))
             rows.append(job)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 
+from qconf.history.chunks import UNREADABLE, of_tres
+from qconf.history.chunks import words as chunk_words
 from qconf.history.needs import words
 from qconf.history.readers.sources import Source, records_of
 from qconf.history.records import UNKNOWN, Drop, Records, Row, table_of
@@ -17,7 +19,7 @@ from qconf.history.times import slurm_limit, zone
 COMMAND = (
     "SLURM_TIME_FORMAT=%s sacct -a -D -S now-31days --parsable2 -o "
     "JobIDRaw,JobID,User,Account,Partition,State,Submit,Eligible,Start,End,ElapsedRaw,Suspended,"
-    "TimelimitRaw,Timelimit,AllocCPUS,ReqCPUS,NNodes,AllocTRES,Reservation,QOS,AdminComment"
+    "TimelimitRaw,Timelimit,AllocCPUS,ReqCPUS,NNodes,AllocTRES,Constraints,Reservation,QOS,AdminComment"
 )
 #: Any one of each group is needed.
 NEEDED = (
@@ -27,7 +29,7 @@ NEEDED = (
 WANTED = (
     *("jobidraw", "jobid", "user", "account", "partition", "state", "submit", "eligible", "start", "end"),
     *("elapsedraw", "suspended", "timelimitraw", "timelimit", "alloccpus", "ncpus", "reqcpus"),
-    *("alloctres", "reservation", "admincomment", "cluster", "qos"),
+    *("alloctres", "constraints", "reservation", "admincomment", "cluster", "qos"),
 )
 FREE_TEXT = ("jobname", "admincomment")  #: columns that may hold the bar between columns
 NO_TIME = {"", "unknown", "none", "n/a"}
@@ -35,13 +37,11 @@ NO_LIMIT = {"", "unlimited", "partition_limit", "infinite", "none", "unknown", "
 STEP = re.compile(r"[^.\s]+\.\S+")
 PROMOTED = re.compile(r"qconf-promote:(\S+)")  #: the AdminComment of a job that came into the pool from that queue
 PART = re.compile(r"([0-9]+)\+[0-9]+")  #: the JobID of a part of a heterogeneous job
-GPUS = re.compile(r"(?:^|,)gres/gpu(?::[^=,]*)?=0*[1-9]")
 LICENCES = re.compile(r"(?:^|,)license/([^=,]+)=([0-9]{1,9})(?=,|$)")
 ELIGIBLE = "submit: the time from which on the job was eligible to run"
 SUSPENDED = "run time: the time in which the job was suspended left out"
 RESIZED = "resized while running: of the cores it began with all the time"
 RESERVED = "ran in a reservation: simulated as if there were none"
-WITH_GPUS = "had GPUs: cores alone are simulated"
 DELETED = "deleted before start"
 NEVER = -2
 RETURNED = "moved into the pool: back in its queue"
@@ -187,7 +187,7 @@ def _lists_steps(source: Source, names: Sequence[str]) -> bool:
 def _read_row(values: list[str], clock: _Clock) -> _Run | None:
     """Read a row; None if it is a step. ValueError if it is no row of such a table."""
     (raw, shown, user, account, partition, state, submit, eligible, start, end) = values[:10]
-    elapsed, suspended, limit, other_limit, *cpus, tres, reservation, comment, cluster, qos = values[10:]
+    elapsed, suspended, limit, other_limit, *cpus, tres, constraints, reservation, comment, cluster, qos = values[10:]
     key, job_id = raw or shown, shown or raw
     if not key:
         raise ValueError("no job")
@@ -210,11 +210,12 @@ def _read_row(values: list[str], clock: _Clock) -> _Run | None:
     free = clock.read(eligible)
     waits = min(free, started) if started != UNKNOWN else UNKNOWN
     promoted = PROMOTED.match(comment)
+    chunks, readable = _chunks(tres, constraints)
     marks = {
+        UNREADABLE: not readable,
         ELIGIBLE: waits > submitted,
         SUSPENDED: idle > 0,
         RESERVED: bool(reservation) and started != UNKNOWN,
-        WITH_GPUS: GPUS.search(tres) is not None,
         RETURNED: promoted is not None,
     }
     return _Run(
@@ -230,13 +231,22 @@ def _read_row(values: list[str], clock: _Clock) -> _Run | None:
         queue=promoted[1] if promoted else partition.split(",")[0],
         user=user,
         state=state,
-        needs=words(licences={name: int(count) for name, count in LICENCES.findall(tres)}),
+        needs=words(licences={name: int(count) for name, count in LICENCES.findall(tres)}, chunks=chunks),
         group=account,
         qos=qos,
         marks=frozenset(mark for mark, holds in marks.items() if holds),
         eligible=NEVER if eligible and free == UNKNOWN else free,
         resizing=resizing,
     )
+
+
+@lru_cache(maxsize=4096)
+def _chunks(tres: str, constraints: str) -> tuple[str, bool]:
+    """Write what a job had of nodes beside its cores; and whether it can be read."""
+    try:
+        return chunk_words(of_tres(tres, constraints)), True
+    except ValueError:
+        return "", False
 
 
 def _suspended(suspended: str, elapsed: str, span: int) -> int:

@@ -5,7 +5,7 @@ import pytest
 from qconf.config import load
 from qconf.errors import InputError
 from qconf.history import clean, derive_config, read
-from qconf.history.readers.sacct import COMMAND, ELIGIBLE, RESERVED, RESIZED, RETURNED, SUSPENDED, WITH_GPUS
+from qconf.history.readers.sacct import COMMAND, ELIGIBLE, RESERVED, RESIZED, RETURNED, SUSPENDED
 
 # By hand from the rows of the sample, on 2026-11-20: job, submit, start, end, cores, limit, queue, state.
 # 7 was requeued: Submit of its first row, run of its second; 18 is UNLIMITED; 13 asked for 1 and held 24.
@@ -272,7 +272,8 @@ def test_reservations_and_gpus_are_counted(write):
     names = ["", "maintenance", "", "", ""]
     records = read(write(more("AllocTRES|Reservation", *zip(numbers, tres, names, strict=True))))
     assert len(records.table) == 5
-    assert records.changed == {WITH_GPUS: 2, RESERVED: 1}
+    assert records.changed == {RESERVED: 1}
+    assert records.table["needs"].tolist() == ["chunk:1:cores=4,gpus=2", "chunk:1:cores=4,gpus=1,gpu:a100", "", "", ""]
 
 
 def test_a_promoted_job_goes_back_to_its_queue(write):

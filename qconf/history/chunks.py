@@ -1,0 +1,193 @@
+"""What jobs ask for of nodes: chunks, as PBS has them, and what Slurm and tables say in their place.
+
+In the text of what a job needs a chunk is a word like ``chunk:2:cores=16,gpus=2,memory=65536,bigmem``: how many times,
+what each takes of one node (memory in MiB), and the features that its node must have.
+
+References
+----------
+OpenPBS User's Guide, "Requesting Resources in Chunks"; Slurm, sacct, "ReqTRES".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import lru_cache
+from math import gcd
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim.node_types import Chunk, Request
+from parsim.places import places
+from qconf.config import SiteConfig
+
+Column = NDArray[np.int64]
+
+GPUS = re.compile(r"[:,]gpus=0*[1-9]")
+CHUNK = re.compile(r"chunk:(\d{1,9}):(\S+)")
+#: Names of PBS and Slurm for what has a name of its own here.
+NAMES = {"ncpus": "cores", "cpu": "cores", "ngpus": "gpus", "naccelerators": "gpus", "mem": "memory"}
+#: Words of a chunk of PBS that say how the job uses it, or on which host it is.
+NOT_TAKEN = ("mpiprocs", "ompthreads", "nchunk", "vmem", "host", "vnode", "arch", "nice", "walltime")
+SIZE = re.compile(r"(\d{1,15})([kmgtp]?)([bw]?)", re.IGNORECASE)
+TRES_SIZE = re.compile(r"(\d{1,12})(?:\.(\d{1,6}))?([KMGTP]?)")
+MIB = 2**20
+WITH_GPUS = "had GPUs: cores alone are simulated"
+UNREADABLE = "chunks that cannot be read: cores alone are simulated"
+OTHER_CORES = "chunks of other cores than the job's: cores alone are simulated"
+
+
+def words(request: Iterable[Chunk]) -> str:
+    """Write what a job asks for."""
+    return " ".join(f"chunk:{chunk.count}:{','.join(_parts(chunk))}" for chunk in request)
+
+
+def _parts(chunk: Chunk) -> list[str]:
+    amounts = [("cores", chunk.cores), *dict(chunk.resources).items()]
+    return [*(f"{name}={amount}" for name, amount in amounts), *sorted(chunk.features)]
+
+
+@lru_cache(maxsize=4096)
+def read(text: str) -> Request:
+    """Read the chunks among what a job needs; none where it asks for cores alone."""
+    found = []
+    for count, parts in CHUNK.findall(text):
+        amounts = dict(part.split("=", 1) for part in parts.split(",") if re.fullmatch(r"[^=]+=\d{1,13}", part))
+        resources = {name: int(amount) for name, amount in amounts.items()}
+        features = frozenset(part for part in parts.split(",") if part.split("=", 1)[0] not in amounts)
+        found.append(Chunk(int(count), resources.pop("cores", 0), resources, features))
+    return tuple(found)
+
+
+def of_select(select: str) -> Request:
+    """Read a select of PBS, like ``2:ncpus=16:ngpus=2:mem=64gb+1:ncpus=4``; raise ValueError if it is none."""
+    found = []
+    for part in select.split("+"):
+        first, *rest = part.split(":")
+        count, each = (int(first), rest) if re.fullmatch(r"\d{1,9}", first) else (1, [first, *rest])
+        resources, features = {"cores": 1}, set()
+        for word in filter(None, each):
+            name, is_value, value = word.partition("=")
+            if not is_value or not name:
+                raise ValueError(f"select={select[:40]} has {word[:40]!r}, which is no resource")
+            if name in NOT_TAKEN or value.lower() == "false":
+                continue
+            if name == "mem":
+                resources["memory"] = _mebibytes(value)
+            elif re.fullmatch(r"\d{1,12}", value):
+                resources[NAMES.get(name, name)] = int(value)
+            else:
+                features.add(name if value.lower() == "true" else f"{name}={value}")
+        found.append(Chunk(count, resources.pop("cores"), resources, frozenset(features)))
+    return tuple(found)
+
+
+def _mebibytes(text: str) -> int:
+    match = SIZE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"mem={text[:40]} is no size")
+    scale: int = 1024 ** " kmgtp".index(match[2].lower() or " ") * (8 if match[3].lower() == "w" else 1)
+    return -(-int(match[1]) * scale // MIB)
+
+
+def of_tres(tres: str, features: str = "") -> Request:
+    """Read the TRES of a job of Slurm, like ``cpu=32,mem=128G,node=2,gres/gpu=4``, as one chunk on each node.
+
+    Cores and GPUs that no number of nodes divides are on the first of them. Raises ValueError where they cannot be
+    read; where they name neither memory nor GPUs nor features, there are no chunks.
+    """
+    amounts: dict[str, int] = {}
+    kinds = 0  # GPUs that a kind is named of
+    wanted = {*filter(None, re.split(r"[&,]", features))} if re.fullmatch(r"[\w.&,-]*", features) else set()
+    for name, value in (word.split("=", 1) for word in tres.split(",") if "=" in word):
+        match = TRES_SIZE.fullmatch(value)
+        if match is None:
+            raise ValueError(f"{name[:40]}={value[:40]} is no amount")
+        scaled = (int(match[1]) + float(f"0.{match[2] or 0}")) * 1024 ** " KMGTP".index(match[3] or " ")
+        gres, _, kind = name.removeprefix("gres/").partition(":")
+        if name.startswith("gres/") and kind:
+            wanted |= {f"{gres}:{kind}"} if scaled else set()
+            kinds += int(scaled) if gres == "gpu" else 0
+        elif name == "mem":
+            amounts["memory"] = -(-int(scaled) // MIB) if match[3] else int(scaled)
+        else:
+            amounts["gpus" if gres == "gpu" else NAMES.get(gres, gres)] = int(scaled)
+    nodes, cores = max(1, amounts.pop("node", 1)), amounts.pop("cores", 0)
+    gpus, memory = amounts.pop("gpus", kinds), -(-amounts.pop("memory", 0) // nodes)
+    if not (gpus or memory or wanted) or not cores:
+        return ()
+    on_node = [
+        {"cores": _on(cores, nodes, node), "gpus": _on(gpus, nodes, node), "memory": memory} for node in range(nodes)
+    ]
+    return tuple(
+        Chunk(on_node.count(dict(each)), each[0][1], dict(each[1:]), frozenset(wanted))
+        for each in dict.fromkeys(tuple(each.items()) for each in on_node)
+    )
+
+
+def _on(amount: int, nodes: int, node: int) -> int:
+    return amount // nodes + (node < amount % nodes)
+
+
+def spread(cores: int, gpus: int, memory: int, features: Iterable[str]) -> Request:
+    """Return chunks of so many cores, GPUs and MiB, as small as they divide evenly: where a log has sums only."""
+    count = gcd(cores, gpus) if gpus else cores
+    resources = {"gpus": gpus // count, "memory": -(-memory // count)}
+    return (Chunk(count, cores // count, resources, frozenset(features)),)
+
+
+def requests(texts: NDArray[np.object_], cores: Column, config: SiteConfig) -> tuple[Column, list[Request]]:
+    """Return what jobs ask for of the nodes of a site: numbers of requests, -1 for cores alone, and these.
+
+    What no node has is left out, as a batch system does with what it does not schedule; features that no node has stay.
+
+    Returns
+    -------
+    number : ndarray(int64), shape (n,)
+        -2 where the chunks have other cores than the job.
+    requests : list of Request
+    """
+    number = np.full(cores.size, -1, dtype=np.int64)
+    known: dict[Request, int] = {}
+    counted = {name for each in config.nodes for name in each.amounts}
+    for row in np.flatnonzero(np.array(["chunk:" in text for text in texts], dtype=np.bool_)).tolist():
+        number[row] = -2
+        found = _of_cores(_counted(read(texts[row]), counted), int(cores[row]))
+        if found:
+            number[row] = known.setdefault(found, len(known))
+    return number, list(known)
+
+
+def _counted(request: Request, counted: set[str]) -> Request:
+    return tuple(
+        replace(chunk, resources={name: amount for name, amount in dict(chunk.resources).items() if name in counted})
+        for chunk in request
+        if chunk.cores or any(name in counted for name in dict(chunk.resources))
+    )
+
+
+def _of_cores(request: Request, cores: int) -> Request:
+    """Return chunks of so many cores: those given, or all alike with more where the job has its nodes alone."""
+    total = sum(chunk.count * chunk.cores for chunk in request)
+    if total == cores:
+        return request
+    if len(request) == 1 and cores > total and cores % request[0].count == 0:
+        return (replace(request[0], cores=cores // request[0].count),)
+    return ()
+
+
+def without_place(
+    number: Column, of_jobs: list[Request], cores: Column, queue: Column, config: SiteConfig
+) -> NDArray[np.bool_]:
+    """Mark the jobs that the nodes of their queue can never hold, shape (n,)."""
+    types = config.system().node_types
+    kept = np.where(number < 0, -cores, number)
+    pairs, of = np.unique(np.stack((queue, kept), axis=1), axis=0, return_inverse=True)
+    never = np.zeros(len(pairs), dtype=np.bool_)
+    for k, (q, which) in enumerate(pairs.tolist()):
+        names = config.queues[q].nodes
+        may_use = [names is None or each.name in names for each in types]
+        never[k] = not len(places(types, may_use, None if which < 0 else of_jobs[which], -which))
+    return never[of.reshape(-1)]
