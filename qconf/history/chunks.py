@@ -84,7 +84,13 @@ def of_select(select: str) -> Request:
     return tuple(found)
 
 
+def mebibytes(text: str) -> int:
+    """Read a size like 64gb or 512mb, rounded up to MiB, which a number without a unit is; ValueError if it is none."""
+    return int(text) if re.fullmatch(r"\d{1,12}", text) else _mebibytes(text)
+
+
 def _mebibytes(text: str) -> int:
+    """Read a size of PBS: a number without a unit is bytes."""
     match = SIZE.fullmatch(text)
     if match is None:
         raise ValueError(f"mem={text[:40]} is no size")

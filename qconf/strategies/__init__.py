@@ -14,7 +14,7 @@ from typing import Any
 
 from qconf.config import SiteConfig
 from qconf.errors import InputError
-from qconf.evaluation.period import TrainingSet
+from qconf.evaluation.period import NotApplicableError, TrainingSet
 from qconf.strategies.base import Options as Options
 from qconf.strategies.base import Proposal as Proposal
 from qconf.strategies.base import Question as Question
@@ -86,6 +86,8 @@ def _prepared(name: str, training: TrainingSet, given: Mapping[str, Any] | None)
     chosen = settings(given)
     check((name,), chosen, training.base)
     options = registry()[name].Options.of(chosen)
+    if training.base.nodes and not registry()[name].any_nodes:
+        raise NotApplicableError(f"nodes are of several types, and {name} has all alike, or divides them")
     weights = getattr(options, "weights", training.weights)
     return (replace(training, weights=weights) if weights != training.weights else training), options
 

@@ -10,6 +10,7 @@ class Current(Strategy):
     """Change nothing."""
 
     name = "current"
+    any_nodes = True
     position = 0
 
     def propose(self, training: TrainingSet, options: Options) -> Proposal:

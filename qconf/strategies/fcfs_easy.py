@@ -11,6 +11,7 @@ class FcfsEasy(Strategy):
     """All queues alike."""
 
     name = "fcfs-easy"
+    any_nodes = True
     position = 1
     baseline = True
 

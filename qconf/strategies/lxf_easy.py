@@ -11,6 +11,7 @@ class LxfEasy(Strategy):
     """All queues alike, sorted by expansion factor."""
 
     name = "lxf-easy"
+    any_nodes = True
     position = 2
     baseline = True
 

@@ -10,6 +10,7 @@ class Shared(Strategy):
     """The base without its partitions."""
 
     name = "shared"
+    any_nodes = True
     position = 3
     baseline = True
 

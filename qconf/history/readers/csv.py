@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from qconf.config import parse_duration
 from qconf.history.dates import TwoReadingsError, check_format, read_times
-from qconf.history.needs import wrong
+from qconf.history.chunks import mebibytes, of_select, spread
+from qconf.history.chunks import words as chunk_words
+from qconf.history.needs import words, wrong
 from qconf.history.readers.sources import Source, records_of
 from qconf.history.records import FIELDS, LIMITS, TEXTS, TIMES, UNKNOWN, Drop, Records, job_table, stack
 from qconf.history.times import parse_column, zone
@@ -25,6 +27,8 @@ from qconf.inert import unguarded
 REQUIRED = ("job_id", "submit", "runtime", "walltime", "cores", "queue")
 DURATIONS = ("runtime", "walltime")
 NODES = ("nodes", "cores_per_node")
+#: What a job asks for of nodes, beside its cores.
+CHUNKS = ("chunks", "gpus", "memory", "node_type")
 #: The columns of which a required one that is not there is computed.
 INSTEAD = {"runtime": ("start", "end"), "cores": ("nodes",)}
 FORMS = {
@@ -32,6 +36,10 @@ FORMS = {
     **dict.fromkeys(DURATIONS, "write seconds, [D-]HH:MM:SS or 2h30m, nothing where unknown"),
     **dict.fromkeys(("cores", *NODES), "write a whole number, nothing where unknown"),
     "job_id": "give every job one",
+    "gpus": "write a whole number, nothing where unknown",
+    "memory": "write MiB, or 64gb, of all nodes together",
+    "node_type": "write the name of the type",
+    "chunks": "write them as PBS's select, like 2:ncpus=16:ngpus=2:mem=64gb+1:ncpus=4",
     "needs": "write after:JOB, licence:NAME:COUNT and array:NAME:COUNT with blanks between them",
     "cells": "complete or remove the line",
 }
@@ -123,7 +131,7 @@ class _File:
         names = _columns(header, delimiter, self.source)
         text, self.lines = self._whole_lines(text, delimiter, len(names))
         computed = [other for name, others in INSTEAD.items() if name not in names for other in (*others, *NODES)]
-        wanted = [name for name in names if name in (*FIELDS, *computed)]
+        wanted = [name for name in names if name in (*FIELDS, *computed, *CHUNKS)]
         try:
             self.cells = pd.read_csv(
                 io.StringIO(text), sep=delimiter, dtype="str", keep_default_na=False, header=None, names=names,
@@ -136,7 +144,8 @@ class _File:
         columns: dict[str, Any] = {"line": self.lines}
         self.fits_format = self.about.date_format is None
         for name in wanted:
-            columns[name] = unguarded(self.cells[name].str.strip()) if name in TEXTS else self._integers(name)
+            is_text = name in (*TEXTS, *CHUNKS)
+            columns[name] = unguarded(self.cells[name].str.strip()) if is_text else self._integers(name)
         if not self.fits_format and self.lines.size:
             value, fix = self.about.date_format, f"submit is written like {self.cells['submit'].iloc[0]!r}"
             raise self.source.error("no time of the file is written so", fix, field="--date-format", value=value)
@@ -144,6 +153,7 @@ class _File:
         if "needs" in columns:
             self._refuse(columns["needs"].map(wrong).to_numpy() != "", "needs", "is not what a job can need")
         self._compute(columns)
+        self._add_chunks(columns)
         return self._without_faults(job_table(columns, self.lines.size))
 
     def _text(self) -> str:
@@ -238,6 +248,35 @@ class _File:
             self._refuse(cores > LIMITS["cores"], "nodes", f"is absurd, more than {LIMITS['cores']} cores")
             self._count("cores: nodes times cores per node", known)
             self.node_sizes |= set(np.unique(each[known]).tolist())
+
+    def _add_chunks(self, columns: dict[str, Any]) -> None:
+        """Write into `needs` what columns of their own say of GPUs, memory, types of nodes, or chunks of them."""
+        given = {name: columns.pop(name) for name in CHUNKS if name in columns}
+        if not given:
+            return
+        texts = columns["needs"] if "needs" in columns else [""] * self.lines.size
+        cells = zip(*(given.get(name, [""] * self.lines.size) for name in CHUNKS), strict=True)
+        rows = list(zip(texts, columns["cores"].tolist(), cells, strict=True))
+        found = [words(chunks=self._chunks(i, cores, of)) for i, (_, cores, of) in enumerate(rows)]
+        columns["needs"] = np.array([f"{text} {chunks}".strip() for (text, *_), chunks in zip(rows, found, strict=True)])
+
+    def _chunks(self, row: int, cores: int, cells: Sequence[str]) -> str:
+        """Write the chunks of one row; nothing where it has none, or cannot be read, which is noted."""
+        texts = dict(zip(CHUNKS, cells, strict=True))
+        name = "chunks"
+        try:
+            if texts["chunks"]:
+                return chunk_words(of_select(texts["chunks"]))
+            amounts = []
+            for name, reads in (("gpus", _count), ("memory", mebibytes)):
+                amounts.append(reads(texts[name]) if texts[name] else 0)
+            if cores < 1 or not (any(amounts) or texts["node_type"]):
+                return ""
+            name = "node_type"
+            return chunk_words(spread(cores, *amounts, filter(None, [texts["node_type"]])))
+        except ValueError:
+            self._add(row, _Fault.of(name, "cannot be read", texts[name]))
+            return ""
 
     def _count(self, what: str, rows: Mask) -> None:
         self.changed[what] += int((rows & ~np.isin(self.lines, list(self.faults))).sum())

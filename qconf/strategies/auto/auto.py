@@ -23,6 +23,7 @@ KINDS = {"general": (False, False), "fitted": (True, False), "guarded": (True, T
 class Auto(Strategy):
     """The order of the waiting list that is best beyond its training set, or the unchanged base."""
 
+    any_nodes = True
     cost = 20.0
     Options = AutoOptions
 

@@ -46,6 +46,8 @@ def partition_space(training: TrainingSet, least_size: str = "job", rounding: st
     """
     if not len(training):
         raise NotApplicableError("there is no job to train on")
+    if training.base.nodes:
+        raise NotApplicableError("nodes are of several types: partitions of all alike do not divide them")
     base, node = training.base, training.base.grid
     owning = [i for i, q in enumerate(base.queues) if not q.reservation]
     kept = tuple((i, base.queues[i].partition) for i in owning if fixed_partition(base, i))
