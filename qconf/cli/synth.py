@@ -50,7 +50,9 @@ def _agents(
 @click.command("synth")
 @click.option(
     "--preset",
-    type=click.Choice(["cray-xc40", "cray-xc40-fall", "ricc", "curie", "curie-4", "metacentrum", "stable", "agents"]),
+    type=click.Choice(
+        ["cray-xc40", "cray-xc40-fall", "ricc", "curie", "curie-4", "metacentrum", "mixed", "stable", "agents"]
+    ),
     default="cray-xc40",
     show_default=True,
     help="A machine month by month, that of the paper or one with a large log; one stream at a constant load; or users "

@@ -11,6 +11,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from parsim.fairshare import MOST_SHARES
+from parsim.node_types import MOST_NODES
 from parsim.qos import ALL_LIMITS, EXEMPTIONS
 from parsim.system import LIMITS, ORDERS
 from parsim.throttles import THROTTLES
@@ -24,6 +25,7 @@ from qconf.config.models import (
     FidelityConfig,
     HoursConfig,
     MachineConfig,
+    NodesConfig,
     PoolConfig,
     QOSConfig,
     QueueConfig,
@@ -61,6 +63,15 @@ _ALLOWED = {
     "exempt": f"a list of {', '.join(EXEMPTIONS)}, or {ALL_LIMITS}",
     **dict.fromkeys(("qos.users", "qos.groups", "qos.accounts"), "a list of names as logs have them"),
     "qos.queues": "a list of names of queues",
+    "nodes": "a list like [{name: cpu, count: 60, cores: 32}, {name: gpu, count: 4, cores: 32, gpus: 4}]",
+    "nodes.count": f"a whole number from 1 to {MOST_NODES}",
+    "nodes.cores": f"a whole number from 1 to {MAX_CORES}",
+    "memory": "MiB, or a size like 192gb",
+    "gpus": "a whole number from 0 up",
+    "resources": "how many there are on each node by name, like {boards: 2}",
+    "features": "a list of words without blanks",
+    "queues.nodes": "a list of names of nodes",
+    "downtime.nodes": "a list of numbers of nodes, from 0",
     "held_jobs": "pass or reserve",
     "reserve": "cores, nodes, queues or nothing",
     "reservation_depth": "a whole number from 1 up, or null for all that wait",
@@ -109,6 +120,7 @@ _ITEMS = {
     "targets": "like {queue: small, p95_wait: 4h, weight: 2}",
     "shares": "like {name: alice, shares: 2}",
     "throttles": "like {each: user, max_run: 10}",
+    "nodes": "like {name: gpu, count: 16, cores: 32, memory: 512gb, gpus: 4}",
     "qos": "like {name: gold, priority: 100}",
 }
 
@@ -116,6 +128,7 @@ _ITEMS = {
 _PARTS = (
     "queues",
     "machine",
+    "nodes",
     "pool",
     "targets",
     "fairshare",
@@ -244,6 +257,8 @@ class _Document:
                 fields = SiteFields.model_validate(data)
             except ValidationError as error:
                 for path, message in _field_problems(error):
+                    if dotted(path) in self.broken:
+                        raise AssertionError(f"nothing stands in for {dotted(path)}") from error
                     self._note(path, message)
                     _stand_in(data, path)
         for i, queue in enumerate(fields.queues if fields.mode != "shared" else ()):
@@ -322,6 +337,7 @@ def _instead(path: Steps) -> str:
         "shares": ShareConfig,
         "throttles": ThrottleConfig,
         "qos": QOSConfig,
+        "nodes": NodesConfig,
     }
     known = (inner[path[0]] if len(path) > 1 else SiteFields).model_fields
     return did_you_mean(str(path[-1]), known) or f"; known are {', '.join(known)}"
@@ -342,14 +358,16 @@ def _stand_in(data: dict[str, Any], path: Steps) -> None:
         parent[last] = {"begin": "2000-01-01", "end": "2000-01-02"}[str(last)]
     elif path[0] == "hours" and last in ("begin", "end", "queue"):
         parent[last] = {"begin": "00:00", "end": "12:00", "queue": "?"}[str(last)]
-    elif path[0] in ("queues", "shares", "qos") and last == "name":
+    elif path[0] in ("queues", "shares", "qos", "nodes") and last == "name":
         parent[last] = f"?{path[1]}"
+    elif path[0] == "nodes" and last in ("count", "cores"):
+        parent[last] = 1
     elif isinstance(last, int):
         day = {"begin": "2000-01-01", "end": "2000-01-02"}
         named = {"name": f"?{last}"}
         hours = {"queue": "?", "begin": "00:00", "end": "12:00", "max_run": 1}
         stand_ins = {"queues": named, "targets": {}, "shares": named, "downtime": day, "hours": hours, "throttles": {}}
-        stand_ins["qos"] = named
+        stand_ins |= {"qos": named, "nodes": {**named, "count": 1, "cores": 1}}
         parent[last] = stand_ins.get(str(path[0]), "*")
     else:
         del parent[last]

@@ -15,14 +15,17 @@ from qconf.config.policy import policy_text
 from qconf.config.site import SiteConfig
 from qconf.inert import inert
 
-LISTS = ("users", "groups", "accounts", "queues", "exempt", "nodes", "days")
+LISTS = ("users", "groups", "accounts", "queues", "exempt", "nodes", "features", "days")
 DURATIONS = ("walltime", "starvation", "reserve_after", "priority_calc_period", "p95_wait", "decay_time")
 
 
 def dump(config: SiteConfig, comment: str = "") -> str:
     """Write a configuration that `parse` reads back as an equal one; `comment` becomes its header."""
     lines = [f"# {inert(line)}".rstrip() for line in comment.splitlines()]
-    lines += [f"machine: {_flow(config.machine)}", *_shown(config, SCALARS, ("mode", "order")), "queues:"]
+    lines.append(f"machine: {_flow(config.machine)}")
+    if config.nodes:
+        lines += ["nodes:", *(f"  - {_flow(each)}" for each in config.nodes)]
+    lines += [*_shown(config, SCALARS, ("mode", "order")), "queues:"]
     for queue in config.queues:
         hidden = queue.partition == 0 and (config.mode == "shared" or queue.reservation)
         lines.append(f"  - {_flow(queue, leave_out=('partition',) if hidden else ())}")
@@ -47,7 +50,7 @@ def dump(config: SiteConfig, comment: str = "") -> str:
     if config.hours:
         lines += ["hours:", *(f"  - {_flow(each, always=())}" for each in config.hours)]
     if config.licences:
-        lines.append(f"licences: {{{', '.join(f'{_scalar(name)}: {most}' for name, most in config.licences.items())}}}")
+        lines.append(f"licences: {_value('licences', config.licences)}")
     if config.fidelity is not None:
         lines.append(f"fidelity: {_flow(config.fidelity, always=())}")
     if config.strategies:
@@ -78,6 +81,8 @@ def _value(name: str, value: object) -> str:
         unlimited = MAX_DURATION if name == "walltime" else MAX_CORES
         low, high = value
         return f"[{_value(name, low)}, {'null' if high == unlimited else _value(name, high)}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_scalar(key)}: {amount}" for key, amount in value.items()) + "}"
     if isinstance(value, AccessConfig):
         shown = [f"{kind}: [{', '.join(map(_scalar, names))}]" for kind, names in value if names is not None]
         return "{" + ", ".join(shown) + "}"

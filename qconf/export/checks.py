@@ -22,6 +22,16 @@ def refuse_idle(config: SiteConfig, system: str) -> None:
             )
 
 
+def refuse_bound(config: SiteConfig, system: str) -> None:
+    """Raise ExportError where queues may use some types of nodes only."""
+    for queue in config.queues:
+        if queue.nodes is not None:
+            raise ExportError(
+                f"queue {queue.name}: is bound to nodes ({', '.join(queue.nodes)}), which is not exported: leave its "
+                f"nodes out, and bind the queue in {system} by hand"
+            )
+
+
 def refuse_access(config: SiteConfig, system: str, kinds: Collection[str]) -> None:
     """Raise ExportError where the access of a queue has a list of a kind that a batch system has not."""
     for queue in config.queues:
@@ -38,6 +48,11 @@ def common_notes(config: SiteConfig, system: str) -> Iterator[str]:
     for queue in config.queues:
         if config.widest(queue) > config.reach(queue):
             yield _never_starts(config, queue, system)
+    if config.nodes:
+        yield (
+            f"Types of nodes: the nodes stay as they are. {system} places each chunk on a node, the simulator counts "
+            "the cores, GPUs and memory of each type together."
+        )
     if config.mode == "shared" and any(queue.partition for queue in config.queues):
         yield "Partition sizes are not exported: the mode is shared."
 

@@ -137,9 +137,17 @@ def _queue_month(
     of = np.repeat(np.arange(bursts.size), bursts)
     begin = datetime(year, month, 1, tzinfo=UTC)
     submit = _arrivals(rng, bursts, begin.weekday(), length, model.gap) + int(begin.timestamp())
-    cores = _cores(rng, model, bursts.size, preset.cores_per_node)[of]
+    cores_of = _cores(rng, model, bursts.size, preset.cores_per_node)
+    cores = cores_of[of]
     walltime = _pick(rng, model.walltimes, bursts.size)[of]
     user = rng.choice(preset.users, size=bursts.size, p=popularity)[of]
+    chunks = np.full(bursts.size, "", dtype=object)
+    if model.of_node:
+        kinds, odds = list(model.of_node), np.array(list(model.of_node.values()))
+        kind = [kinds[k] for k in rng.choice(odds.size, bursts.size, p=odds / odds.sum())]
+        nodes = -(-cores_of // preset.cores_per_node)
+        chunks = np.array([_select(n, *each) for n, each in zip(nodes.tolist(), kind, strict=True)], dtype=object)
+        cores = (nodes * np.array([each[0] for each in kind]))[of]
     target = load * preset.cores * length * profile.shares[number] / sum(profile.shares)
     runtime, reached = _runtimes(rng, model, cores, walltime, of=of, target=target)
     if abs(reached - target) > 0.005 * target:
@@ -147,7 +155,12 @@ def _queue_month(
         message = f"out of reach of the jobs of {model.name} in {year}-{month:02d} within their walltimes"
         raise InputError(message, field="load", value=load, fix=f"ask for {limit}")
     columns = {"submit": submit, "runtime": runtime, "walltime": walltime, "cores": cores}
-    return pd.DataFrame({**columns, "queue": model.name, "user": user})
+    return pd.DataFrame({**columns, "queue": model.name, "user": user, "chunks": chunks[of]})
+
+
+def _select(nodes: int, cores: int, gpus: int, memory: int) -> str:
+    """Write chunks of a job as PBS's select; memory in GiB."""
+    return f"{nodes}:ncpus={cores}" + f":ngpus={gpus}" * bool(gpus) + f":mem={memory}gb"
 
 
 def generate_month(preset: str | Preset, index: int, seed: int = 0, offered_load: float | None = None) -> pd.DataFrame:
@@ -167,7 +180,7 @@ def generate_month(preset: str | Preset, index: int, seed: int = 0, offered_load
     before = sum(sum(model.profile(i).jobs) for i in range(index))
     frame.insert(0, "job_id", np.arange(before + 1, before + 1 + len(frame), dtype=np.int64))
     frame["user"] = np.array([f"u{number:03d}" for number in range(1, model.users + 1)])[frame["user"]]
-    return frame[list(COLUMNS)]
+    return frame[[*COLUMNS, *(["chunks"] if any(queue.of_node for queue in model.queues) else [])]]
 
 
 def generate(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from qconf.errors import InputError
 
@@ -24,6 +24,8 @@ class QueueModel:
     failed: float = 0.07  #: share of jobs that fail within minutes
     killed: float = 0.06  #: share of jobs that are killed at their walltime
     gap: float = 240.0  #: mean seconds between two submissions of a burst
+    #: Cores, GPUs and GiB that a job takes of each of its nodes, and their weights; none takes whole nodes by cores.
+    of_node: dict[tuple[int, int, int], float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -224,7 +226,48 @@ METACENTRUM = Preset(
     users=140,
 )
 
-PRESETS = {each.name: each for each in (CRAY_XC40, CRAY_XC40_FALL, RICC, CURIE, CURIE_4, METACENTRUM)}
+# A cluster as many universities have it, with nodes of three types: 60 for plain jobs (32 cores, 192 GiB), 16 with four
+# GPUs (32 cores, 512 GiB), 4 with 2 TiB (32 cores). Loads by type: 83 % of the cores of the first, 80 % of the GPUs,
+# half of the large nodes. The rest is our choice.
+MIXED = Preset(
+    name="mixed",
+    cores=2560,
+    cores_per_node=32,
+    first=(2026, 1),
+    queues=(
+        QueueModel(
+            "cpu",
+            nodes={1: 0.45, 2: 0.20, 4: 0.20, 8: 0.10, 16: 0.05},
+            any_nodes=(1, 24),
+            odd=0.10,
+            walltimes={HOUR: 0.2, 8 * HOUR: 0.3, 24 * HOUR: 0.35, 48 * HOUR: 0.15},
+            burst=4.0,
+            of_node={(32, 0, 64): 0.5, (16, 0, 64): 0.2, (4, 0, 16): 0.2, (32, 0, 180): 0.1},
+        ),
+        QueueModel(
+            "gpu",
+            nodes={1: 0.75, 2: 0.15, 4: 0.10},
+            any_nodes=(1, 8),
+            odd=0.05,
+            walltimes={2 * HOUR: 0.2, 12 * HOUR: 0.3, 24 * HOUR: 0.35, 48 * HOUR: 0.15},
+            burst=3.0,
+            of_node={(8, 1, 64): 0.55, (16, 2, 128): 0.2, (32, 4, 400): 0.15, (4, 1, 32): 0.1},
+        ),
+        QueueModel(
+            "bigmem",
+            nodes={1: 1.0},
+            any_nodes=(1, 2),
+            odd=0.05,
+            walltimes={8 * HOUR: 0.3, 24 * HOUR: 0.5, 48 * HOUR: 0.2},
+            burst=1.5,
+            of_node={(16, 0, 1000): 0.5, (8, 0, 700): 0.3, (32, 0, 1800): 0.2},
+        ),
+    ),
+    months=(MonthProfile((2600, 1500, 150), 0.79, (62.0, 15.0, 2.0)),),
+    users=120,
+)
+
+PRESETS = {each.name: each for each in (CRAY_XC40, CRAY_XC40_FALL, RICC, CURIE, CURIE_4, METACENTRUM, MIXED)}
 
 
 def preset_named(name: str) -> Preset:

@@ -9,7 +9,7 @@ from qconf.config import QueueConfig, SiteConfig
 from qconf.config.multifactor import Multifactor
 from qconf.errors import ExportError
 from qconf.export.base import Export
-from qconf.export.checks import refuse_access, refuse_idle
+from qconf.export.checks import refuse_access, refuse_bound, refuse_idle
 from qconf.export.nodes import Node, assign, check_machine, fold
 from qconf.export.priorities import scale
 from qconf.export.rendering import checked_queue, comment_name, render
@@ -215,6 +215,7 @@ def _refuse(config: SiteConfig, nodes: Sequence[Node] | None) -> None:
         )
     qos.refuse(config, [qos_of(queue.name) for queue in config.queues if queue.limited])
     throttles.refuse(config)
+    refuse_bound(config, "Slurm")
     refuse_access(config, "Slurm", [*ACCESS])
     if config.mode != "shared" and nodes is None:
         raise ExportError("partitions are made of nodes: name them with --nodes")

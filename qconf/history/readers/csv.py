@@ -15,9 +15,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from qconf.config import parse_duration
-from qconf.history.dates import TwoReadingsError, check_format, read_times
 from qconf.history.chunks import mebibytes, of_select, spread
 from qconf.history.chunks import words as chunk_words
+from qconf.history.dates import TwoReadingsError, check_format, read_times
 from qconf.history.needs import words, wrong
 from qconf.history.readers.sources import Source, records_of
 from qconf.history.records import FIELDS, LIMITS, TEXTS, TIMES, UNKNOWN, Drop, Records, job_table, stack
@@ -258,7 +258,9 @@ class _File:
         cells = zip(*(given.get(name, [""] * self.lines.size) for name in CHUNKS), strict=True)
         rows = list(zip(texts, columns["cores"].tolist(), cells, strict=True))
         found = [words(chunks=self._chunks(i, cores, of)) for i, (_, cores, of) in enumerate(rows)]
-        columns["needs"] = np.array([f"{text} {chunks}".strip() for (text, *_), chunks in zip(rows, found, strict=True)])
+        columns["needs"] = np.array(
+            [f"{text} {chunks}".strip() for (text, *_), chunks in zip(rows, found, strict=True)]
+        )
 
     def _chunks(self, row: int, cores: int, cells: Sequence[str]) -> str:
         """Write the chunks of one row; nothing where it has none, or cannot be read, which is noted."""
@@ -267,13 +269,13 @@ class _File:
         try:
             if texts["chunks"]:
                 return chunk_words(of_select(texts["chunks"]))
-            amounts = []
-            for name, reads in (("gpus", _count), ("memory", mebibytes)):
-                amounts.append(reads(texts[name]) if texts[name] else 0)
-            if cores < 1 or not (any(amounts) or texts["node_type"]):
+            name = "gpus"
+            gpus = _count(texts[name] or "0")
+            name = "memory"
+            memory = mebibytes(texts[name] or "0")
+            if cores < 1 or not (gpus or memory or texts["node_type"]):
                 return ""
-            name = "node_type"
-            return chunk_words(spread(cores, *amounts, filter(None, [texts["node_type"]])))
+            return chunk_words(spread(cores, gpus, memory, filter(None, [texts["node_type"]])))
         except ValueError:
             self._add(row, _Fault.of(name, "cannot be read", texts[name]))
             return ""
