@@ -337,7 +337,8 @@ def warnings(config: SiteFields) -> Iterator[Finding]:
             yield Finding(f"{at}.partition", message)
         if queue.walltime[1] < MINUTE:
             yield Finding(f"{at}.walltime", f"up to {queue.walltime[1]} seconds; for hours write {queue.walltime[1]}h")
-        if lost_job([queue], config.queues[:i]) is None:
+        # With types of nodes jobs name the queue of theirs.
+        if not config.nodes and lost_job([queue], config.queues[:i]) is None:
             yield Finding(at, f"no job is ever routed to {queue.name}: the queues before it take everything it admits")
     for i, throttle in enumerate(config.throttles):
         widest = max(

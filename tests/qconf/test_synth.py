@@ -13,7 +13,10 @@ from click.testing import CliRunner
 from parsim import Queue, System, Workload, simulate
 from qconf import synth
 from qconf.cli import main, qconf
+from qconf.config import load
 from qconf.errors import InputError, QconfError
+from qconf.history import clean, read
+from qconf.history.chunks import OTHER_CORES, UNREADABLE, WITH_GPUS
 from qconf.history.sample import SAMPLES, known
 
 ROOT = Path(__file__).parents[2]
@@ -181,6 +184,22 @@ def test_files_are_the_same_bytes_every_time(tmp_path: Path) -> None:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     text = gzip.decompress((tmp_path / "a" / names[0]).read_bytes()).decode()
     assert text.splitlines()[0] == "job_id,submit,runtime,walltime,cores,queue,user"
+
+
+def test_the_mixed_sample_is_what_the_preset_makes_and_its_site_holds_every_job() -> None:
+    config = load(ROOT / "configs" / "mixed.yaml")
+    for month, path in enumerate(sorted((ROOT / "data" / "mixed").glob("*.csv.gz"))):
+        frame = pd.read_csv(path)
+        pd.testing.assert_frame_equal(frame, synth.generate_month("mixed", month), check_dtype=False)
+        found = clean(read(path), config)
+        assert found.reasons == {}
+        assert not {OTHER_CORES, WITH_GPUS, UNREADABLE} & {*found.changed}
+        jobs = found.workload(config)
+        gpus = np.array([sum(c.count * dict(c.resources).get("gpus", 0) for c in each) for each in jobs.requests])
+        of_gpu = jobs.queue == config.names.index("gpu")
+        assert ((gpus[jobs.request] > 0) == of_gpu).all()
+        hours = (gpus[jobs.request] * jobs.effective_runtime)[of_gpu].sum() / 3600
+        assert 0.5 < hours / (64 * 24 * 31) < 1  # of the GPUs
 
 
 @pytest.mark.parametrize(("path", "month"), zip(SAMPLES, (6, 7, 8), strict=True))
