@@ -157,12 +157,15 @@ def requests(texts: NDArray[np.object_], cores: Column, config: SiteConfig) -> t
     """
     number = np.full(cores.size, -1, dtype=np.int64)
     known: dict[Request, int] = {}
+    of: dict[tuple[str, int], int] = {}
     counted = {name for each in config.nodes for name in each.amounts}
-    for row in np.flatnonzero(np.array(["chunk:" in text for text in texts], dtype=np.bool_)).tolist():
-        number[row] = -2
-        found = _of_cores(_counted(read(texts[row]), counted), int(cores[row]))
-        if found:
-            number[row] = known.setdefault(found, len(known))
+    for row, key in enumerate(zip(texts, cores.tolist(), strict=True)):
+        if "chunk:" not in key[0]:
+            continue
+        if key not in of:
+            found = _of_cores(_counted(read(key[0]), counted), key[1])
+            of[key] = known.setdefault(found, len(known)) if found else -2
+        number[row] = of[key]
     return number, list(known)
 
 
