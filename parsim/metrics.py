@@ -34,7 +34,7 @@ class Metric(NamedTuple):
     unit : str
         ``s``, ``jobs``, ``jobs/s``, or empty for a ratio.
     description : str
-        Response is end - submit, slowdown is response over end - start.
+        Response is end - submit, slowdown is response over run time, and waits are what this leaves of the response.
     """
 
     name: str
@@ -73,6 +73,11 @@ METRICS = {
             "",
             "part of all use, as far as it has not decayed, that is beyond the shares of users who have or want some",
         ),
+        Metric("preempted", "jobs", "counted jobs that were preempted"),
+        Metric(
+            "suspended", "", "core-seconds that preempted jobs waited for their cores again, over those that jobs ran"
+        ),
+        Metric("work_lost", "", "share of the core-seconds that jobs ran which were lost, and done again"),
     )
 }
 
@@ -156,6 +161,7 @@ def summary(
             values["utilization"] = utilization(schedule, system.cores, counted, members)
             values["utilization_window"] = utilization_window(schedule, system.cores, counted, members)
             values["throughput"] = values["jobs"] / (high - low)
+            values |= _preemption(schedule, counted, members)
             if system.is_fair and members.all():
                 values["share_distance"] = distance(share_uses(workload, schedule, system, counted))
             values["loss_of_capacity"] = loss_of_capacity(schedule, system.cores, window=(low, high), waiting=members)
@@ -168,12 +174,25 @@ def summary(
     return Summary(row(np.ones(n, dtype=np.bool_)), queues)
 
 
+def _preemption(schedule: Schedule, counted: Mask, members: Mask) -> dict[str, float]:
+    """Return the jobs that were preempted, and what that cost, over what all counted jobs ran: queues add up."""
+    if not schedule.interruptions.job.size:
+        return {"preempted": 0.0, "suspended": 0.0, "work_lost": 0.0}
+    cores, rows = schedule.cores.astype(np.float64), counted & members
+    ran = float((cores * (schedule.runtime + schedule.lost))[counted].sum())
+    return {
+        "preempted": float((schedule.preempted[rows] > 0).sum()),
+        "suspended": float((cores * schedule.preempted)[rows].sum()) / ran,
+        "work_lost": float((cores * schedule.lost)[rows].sum()) / ran,
+    }
+
+
 def _averages(schedule: Schedule, rows: Mask) -> dict[str, float]:
-    submit, start, end = schedule.submit[rows], schedule.start[rows], schedule.end[rows]
+    submit, end, run = schedule.submit[rows], schedule.end[rows], schedule.runtime[rows]
     width = schedule.cores[rows].astype(np.float64)
-    area = width * (end - start)
-    response, wait = end - submit, start - submit
-    slowdown = response / (end - start)
+    area = width * run
+    response, wait = end - submit, schedule.wait[rows]
+    slowdown = response / run
     median, p90, p95, p99 = np.percentile(wait, (50, 90, 95, 99))
     return {
         "art": float(response.mean()),
@@ -246,7 +265,7 @@ def bounded_slowdown(schedule: Schedule, *, threshold: int = THRESHOLD) -> Float
     ----------
     Kondameedi and Vadhiyar, CCGrid 2017, section IV.B.2, which gives no value of the threshold.
     """
-    runtime = np.maximum(schedule.end - schedule.start, threshold)
+    runtime = np.maximum(schedule.runtime, threshold)
     out: Floats = (schedule.wait + runtime) / runtime
     return out
 
@@ -270,7 +289,7 @@ def bsld(schedule: Schedule, *, threshold: int = THRESHOLD) -> Floats:
     ----------
     Feitelson and Rudolph, JSSPP 1998, LNCS 1459, section 4.
     """
-    runtime = np.maximum(schedule.end - schedule.start, threshold)
+    runtime = np.maximum(schedule.runtime, threshold)
     out: Floats = np.maximum((schedule.end - schedule.submit) / runtime, 1.0)
     return out
 
@@ -322,11 +341,12 @@ def utilization_window(schedule: Schedule, cores: int, counted: Mask, members: M
 
 
 def _use(schedule: Schedule, cores: int, window: tuple[int, int], members: Mask | None) -> float:
-    """Share of the core-seconds of a window that jobs use, `members` or all."""
+    """Share of the core-seconds of a window that jobs use, `members` or all; what is lost of it counts."""
     low, high = window
-    start, end = np.maximum(schedule.start, low), np.minimum(schedule.end, high)
-    used = schedule.cores.astype(np.float64) * np.maximum(end - start, 0)
-    return float(used.sum() if members is None else used[members].sum()) / (cores * float(high - low))
+    job, begin, stop = schedule.runs
+    start, end = np.maximum(begin, low), np.minimum(stop, high)
+    used = schedule.cores[job].astype(np.float64) * np.maximum(end - start, 0)
+    return float(used.sum() if members is None else used[members[job]].sum()) / (cores * float(high - low))
 
 
 def loss_of_capacity(
@@ -339,8 +359,8 @@ def loss_of_capacity(
     """Share of the machine's core-seconds that idle while a waiting job would fit in them.
 
     Between two successive events all idle cores of the machine are lost if some waiting job (submitted, not
-    started) needs no more of them. The reason why it waits does not count: a partition's border, a limit and a
-    reservation all lose capacity.
+    started, or preempted) needs no more of them. The reason why it waits does not count: a partition's border, a limit
+    and a reservation all lose capacity.
 
     Parameters
     ----------
@@ -364,16 +384,20 @@ def loss_of_capacity(
     low, high = window
     if high <= low:
         return np.nan
-    delayed = schedule.wait > 0
+    job, start, end = schedule.runs
+    stops = schedule.interruptions
+    waits = np.concatenate((np.arange(len(schedule)), stops.job))
+    since, until = np.concatenate((schedule.submit, stops.begin)), np.concatenate((schedule.start, stops.end))
+    delayed = until > since
     if waiting is not None:
-        delayed &= waiting
+        delayed &= waiting[waits]
     rows = np.flatnonzero(delayed)
-    rows = rows[np.argsort(schedule.submit[rows], kind="stable")]
-    started, ended = np.argsort(schedule.start, kind="stable"), np.argsort(schedule.end, kind="stable")
+    rows = rows[np.argsort(since[rows], kind="stable")]
+    started, ended = np.argsort(start, kind="stable"), np.argsort(end, kind="stable")
     lost = _lost_core_seconds(
-        np.stack((schedule.start[started], schedule.cores[started])),
-        np.stack((schedule.end[ended], schedule.cores[ended])),
-        np.stack((schedule.submit[rows], schedule.start[rows], schedule.cores[rows])),
+        np.stack((start[started], schedule.cores[job[started]])),
+        np.stack((end[ended], schedule.cores[job[ended]])),
+        np.stack((since[rows], until[rows], schedule.cores[waits[rows]])),
         cores,
         window,
     )

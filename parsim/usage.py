@@ -120,11 +120,12 @@ def _over_time(
     steps = -(-decays // merged)
     charged = np.zeros((steps + 1, nodes))
     rate = np.zeros((steps + 1, nodes))
-    for instant, sign in ((schedule.start, 1.0), (schedule.end, -1.0)):
+    job, begin, end = schedule.runs
+    for instant, sign in ((begin, 1.0), (end, -1.0)):
         step = np.minimum((instant - first) // period, steps)
-        cores = sign * workload.cores
-        np.add.at(charged, (step, node), cores * ((step + 1) * period - (instant - first)))
-        np.add.at(rate, (step, node), cores)
+        cores = sign * workload.cores[job]
+        np.add.at(charged, (step, node[job]), cores * ((step + 1) * period - (instant - first)))
+        np.add.at(rate, (step, node[job]), cores)
     running = np.cumsum(rate, axis=0)[:-1]
     charged[1:] += running * period
     use = np.zeros((steps, nodes))
@@ -136,8 +137,14 @@ def _over_time(
     total = use.sum(axis=1)
     seen = (total > 0) & (first + period * np.arange(1, steps + 1) >= submit.min())
     waiting = np.zeros((steps + 1, nodes))
-    for instant, sign in ((workload.submit, 1), (schedule.start, -1)):
-        np.add.at(waiting, (np.minimum(-(-(instant - first) // period), steps), node), sign)
+    stops = schedule.interruptions
+    for who, instant, sign in (
+        (slice(None), workload.submit, 1),
+        (slice(None), schedule.start, -1),
+        (stops.job, stops.begin, 1),
+        (stops.job, stops.end, -1),
+    ):
+        np.add.at(waiting, (np.minimum(-(-(instant - first) // period), steps), node[who]), sign)
     waits = np.cumsum(waiting, axis=0)[1:] > 0
     return use[seen], (use[seen] > 0) | waits[seen]
 

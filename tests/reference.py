@@ -45,6 +45,11 @@ There are two bounded slowdowns, with wait w and run time r in seconds. `mean_bo
 threshold: it is that of objectives, scores and fairness. `bsld` is max(1, (w + r) / max(r, 10)), as
 most papers have it: it is there to compare with their figures. They differ only by jobs that run
 for less than 10 s, and wait; pages show it where it differs by more than 1 %.
+
+The run time of a job that was preempted is what it ran but for runs that were lost, and its wait
+the rest of its response time. `utilization` and `utilization_window` count all that ran;
+`work_lost` says how much of it was lost, and may grow by one percentage point where `qconf tune`
+recommends something.
 """
 #: Unit of a column to what a file holds.
 _UNITS = {"h": "seconds", "%": "share, 0..1", "jobs": "jobs", "": "number"}

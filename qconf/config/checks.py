@@ -10,7 +10,7 @@ from typing import NamedTuple
 from parsim.fairshare import Fairshare, Share
 from parsim.formula import NAMES
 from parsim.formula import parse as parse_formula
-from parsim.system import LIMITS, MOST_NODE_CORES, ORDERS
+from parsim.system import LIMITS, MOST_NODE_CORES, MOST_TIERS, ORDERS
 from parsim.throttles import THROTTLES
 from parsim.workload import MAX_CORES
 from qconf.config.fixed import fixable_paths, matches
@@ -34,6 +34,7 @@ def mistakes(config: SiteFields) -> Iterator[Finding]:
     """Yield what makes the configuration unusable, given that each field by itself is well-formed."""
     yield from _machine(config)
     yield from _depth(config)
+    yield from _tiers(config)
     for i, queue in enumerate(config.queues):
         yield from _queue(config, f"queues[{i}]", queue)
     yield from _names(config)
@@ -152,6 +153,22 @@ def _machine(config: SiteFields) -> Iterator[Finding]:
 def _depth(config: SiteFields) -> Iterator[Finding]:
     if config.reservation_depth != 1 and (config.reserve != "cores" or config.held_jobs != "pass"):
         yield Finding("reservation_depth", "goes with reserve: cores and held_jobs: pass", ("reserve", "held_jobs"))
+
+
+def _tiers(config: SiteFields) -> Iterator[Finding]:
+    """Yield what queues of different tiers do not go with."""
+    if not config.has_tiers:
+        return
+    tiers = _each_queue(config, ".tier")
+    for name, value in (("mode", "shared"), ("reserve", "cores"), ("held_jobs", "pass"), ("reservation_depth", 1)):
+        if getattr(config, name) != value:
+            yield Finding(name, f"queues of different tiers go with {name}: {value}", ("queues", *tiers))
+    if config.nodes:
+        yield Finding("nodes", "several types of nodes are not simulated with queues of different tiers", tiers)
+    if config.downtime:
+        yield Finding("downtime", "is not simulated with queues of different tiers", ("queues", *tiers))
+    if len({queue.tier for queue in config.queues}) > MOST_TIERS:
+        yield Finding("queues", f"have more than {MOST_TIERS} different tiers", tiers)
 
 
 def _whole_nodes(path: str, size: int, grid: int, needs: tuple[str, ...] = GRID) -> Iterator[Finding]:
@@ -337,6 +354,8 @@ def warnings(config: SiteFields) -> Iterator[Finding]:
             yield Finding(f"{at}.partition", message)
         if queue.walltime[1] < MINUTE:
             yield Finding(f"{at}.walltime", f"up to {queue.walltime[1]} seconds; for hours write {queue.walltime[1]}h")
+        if queue.preempted != "off" and queue.tier == max(each.tier for each in config.queues):
+            yield Finding(f"{at}.preempted", "plays no part: no queue has a higher tier")
         # With types of nodes jobs name the queue of theirs.
         if not config.nodes and lost_job([queue], config.queues[:i]) is None:
             yield Finding(at, f"no job is ever routed to {queue.name}: the queues before it take everything it admits")

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from parsim.fairshare import EQUAL_SHARES, MOST_SHARES
 from parsim.node_types import MOST, MOST_NODES
 from parsim.qos import ALL_LIMITS, EXEMPTIONS
-from parsim.system import LIMITS
+from parsim.system import LIMITS, Preempted
 from parsim.throttles import MOST_WORK, THROTTLES
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config.durations import parse_duration
@@ -46,6 +46,8 @@ def _printable(value: str) -> str:
         raise ValueError("a name holds no line break and nothing invisible")
     return value
 
+
+HIGHEST_TIER = 65533  #: PriorityTier of Slurm
 
 Name = Annotated[str, Field(min_length=1, max_length=64)]
 User = Annotated[str, BeforeValidator(_user), Field(min_length=1, max_length=256)]
@@ -143,6 +145,8 @@ class QueueConfig(Model):
     max_run_cores: Limit = None
     max_user_run: Limit = None
     max_user_cores: Limit = None
+    tier: Annotated[int, Field(ge=0, le=HIGHEST_TIER)] = 0
+    preempted: Preempted = "off"
     access: AccessConfig | None = None
     nodes: Annotated[tuple[Name, ...], BeforeValidator(_as_tuple), Field(min_length=1)] | None = None
 
@@ -428,6 +432,11 @@ class SiteFields(Model):
     def reservation_delay(self) -> int:
         """Seconds of waiting from which a job gets a reservation: `reserve_after` where it counts, else 0."""
         return self.reserve_after if self.mode == "shared" and self.backfill else 0
+
+    @property
+    def has_tiers(self) -> bool:
+        """Whether jobs of some queues go before, and may preempt, those of others."""
+        return len({queue.tier for queue in self.queues}) > 1
 
     def widest(self, queue: QueueConfig) -> int:
         """Cores of the widest job that a queue admits."""

@@ -20,6 +20,7 @@ from qconf.config.checks import mistakes
 from qconf.config.durations import FORMS
 from qconf.config.maui import FORM as MAUI
 from qconf.config.models import (
+    HIGHEST_TIER,
     Downtime,
     FairshareConfig,
     FidelityConfig,
@@ -72,6 +73,8 @@ _ALLOWED = {
     "features": "a list of words without blanks",
     "queues.nodes": "a list of names of nodes",
     "downtime.nodes": "a list of numbers of nodes, from 0",
+    "tier": f"a whole number from 0 to {HIGHEST_TIER}",
+    "preempted": "off, suspend, checkpoint or requeue",
     "held_jobs": "pass or reserve",
     "reserve": "cores, nodes, queues or nothing",
     "reservation_depth": "a whole number from 1 up, or null for all that wait",

@@ -61,8 +61,23 @@ def fixed_violations(base: SiteConfig, other: SiteConfig, binding: Collection[st
             or any(getattr(new, name) != value or _loses_effect(name, queue, base, new, other) for new in successors)
         ]
     always = [f"queues.{name}.access" for name in access_changes(base.queues, other.queues)]
+    always += [f"queues.{name}.{field}" for name, field in _tier_changes(base, other)]
     always += [name for name in ("throttles", "qos") if getattr(base, name) != getattr(other, name)]
     return list(dict.fromkeys([*always, *(path for path in found if path in binding or base.is_fixed(path))]))
+
+
+def _tier_changes(base: SiteConfig, other: SiteConfig) -> list[tuple[str, str]]:
+    """Return the queues whose jobs would be of another tier, or be preempted otherwise, and the field that says so."""
+    if not base.has_tiers and not other.has_tiers:
+        return []
+    found = []
+    for queue in base.queues:
+        stays = [new for new in other.queues if new.name == queue.name and _within(queue, new)]
+        for new in stays or [new for new in other.queues if _meet(queue, new)]:
+            found += [
+                (queue.name, each) for each in ("tier", "preempted") if getattr(new, each) != getattr(queue, each)
+            ]
+    return list(dict.fromkeys(found))
 
 
 def fixed_text(changed: Collection[str], names: Collection[str]) -> str:

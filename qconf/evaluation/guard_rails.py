@@ -20,6 +20,7 @@ class GuardValues:
     utilization: float  #: share of the machine in use from first to last submit
     jobs: dict[str, int] = field(default_factory=dict)  #: jobs of each queue; empty for means over resamples
     distance: float = math.nan  #: part of all use that is beyond shares; NaN where the base's order reads none
+    lost: float = 0.0  #: part of the work done that was lost to preemption
 
     @classmethod
     def of(cls, summary: Summary) -> GuardValues:
@@ -27,7 +28,8 @@ class GuardValues:
         p95 = {name: values["p95_wait"] for name, values in summary.queues.items()}
         jobs = {name: int(values["jobs"]) for name, values in summary.queues.items()}
         distance = summary.overall.get("share_distance", math.nan)  # older records lack it
-        return cls(p95, summary["max_wait"], summary["utilization_window"], jobs, distance)
+        lost = summary.overall.get("work_lost", 0.0)
+        return cls(p95, summary["max_wait"], summary["utilization_window"], jobs, distance, lost)
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class GuardRails:
     #: is postponed at the end of a period, long jobs after short ones, does not grow with its length.
     utilization: float = 0.005
     distance: float = 0.05  #: most by which the part of all use may grow that is beyond users' shares
+    lost: float = 0.01  #: most by which the part of the work may grow that is lost to preemption
 
     def broken(self, before: GuardValues, after: GuardValues, days: float) -> dict[str, str]:
         """Return the broken guard rails of a test period of `days`, each with a sentence for the reader."""
@@ -60,6 +63,10 @@ class GuardRails:
         if after.distance - before.distance > self.distance:
             found["shares"] = (
                 f"use beyond users' shares grows from {100 * before.distance:.1f} to {100 * after.distance:.1f} %"
+            )
+        if after.lost - before.lost > self.lost:
+            found["work lost"] = (
+                f"work lost to preemption grows from {100 * before.lost:.1f} to {100 * after.lost:.1f} % of all work"
             )
         return found
 

@@ -139,7 +139,7 @@ class LogWindow:
             yield Stretch(at, rows, jobs, state, schedule)
             gone = self.gone[rows]
             matters = (gone < self.end) & (schedule.end > gone)
-            if not matters.any():
+            if not matters.any() or system.has_tiers:  # what a preempted job has done no state says
                 return
             at = int(gone[matters].min())
             stay = np.flatnonzero(gone > at)

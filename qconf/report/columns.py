@@ -77,6 +77,9 @@ COLUMNS: Mapping[str, Column] = {
         ("jain_users", "fairness", "fairness among users", ""),
         ("spread_users", "spread", "spread among users", ""),
         ("share_distance", "off shares", "use beyond shares", "%"),
+        ("preempted", "preempted", "jobs preempted", "jobs"),
+        ("suspended", "suspended", "core time suspended, over that of jobs", "%"),
+        ("work_lost", "lost work", "work lost to preemption", "%"),
     )
 }
 
@@ -96,5 +99,8 @@ def beside(found: Iterable[Mapping[str, float]]) -> tuple[Column, ...]:
 
     It differs for jobs that run less than ten seconds alone; where there are few both columns have the same numbers.
     """
+    found = list(found)
     differs = any(abs(each["bsld"] - each["mean_bounded_slowdown"]) > OTHERWISE * each["bsld"] for each in found)
-    return columns(*["bsld"] * differs, "jain_users", "spread_users")
+    preempts = any(each.get("preempted", 0) > 0 for each in found)
+    lost = ["preempted", "suspended", "work_lost"] * preempts
+    return columns(*["bsld"] * differs, "jain_users", "spread_users", *lost)

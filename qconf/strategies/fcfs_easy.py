@@ -26,7 +26,8 @@ def undistinguished(base: SiteConfig, order: str) -> SiteConfig:
 
     The queues keep their names, the ranges of jobs that they admit, and their limits per user.
     """
-    alike = {"priority": 1.0, "starvation": None, "max_run": None, "max_run_cores": None, "partition": 0}
+    alike: dict[str, object] = {"priority": 1.0, "starvation": None, "max_run": None, "max_run_cores": None}
+    alike |= {"partition": 0, "tier": 0, "preempted": "off"}
     queues = tuple(queue.model_copy(update=alike) for queue in base.queues)
     return base.replace(queues=queues, mode="shared", order=order, backfill=True, reserve_after=0, pool=None)
 

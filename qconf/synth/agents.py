@@ -231,6 +231,7 @@ def _remembers(system: System) -> bool:
     """Whether what comes next hangs on more than a `State` tells, or a look, which is no event, would start a job."""
     by_past = system.is_fair or system.reserve in ("nodes", "nothing")
     held = system.has_limits and system.formula is not None  # for how long limits held a job, its order knows
+    by_past |= system.has_tiers
     return by_past or held or system.pool is not None or bool(system.throttles)
 
 
@@ -265,7 +266,7 @@ class _Table:
             stays = (schedule.end > now) | (schedule.start >= now) | self.remembers
             self.ended.append(self.open[~stays])
             places = np.cumsum(stays) - 1
-            running = State.at(schedule, now).placement
+            running = {} if self.remembers else State.at(schedule, now).placement
             self.placement = {int(places[row]): cores for row, cores in running.items()}
             self.open = self.open[stays]
         self.begin = now

@@ -53,6 +53,9 @@ def test_numbers_computed_by_hand(case):
             "jain_users": (1 + 3) ** 2 / (2 * (1 + 9)),
             "spread_users": (1 + 0.9 * 2) / (1 + 0.1 * 2),  # percentiles lie on the line between both users
             "share_distance": np.nan,  # no order reads shares
+            "preempted": 0,
+            "suspended": 0,
+            "work_lost": 0,
         },
         nan_ok=True,
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from parsim import UNSTARTED, Queue, State, System, Window, Workload, explain, simulate
+from parsim import UNSTARTED, Queue, State, System, Window, Workload, explain, metrics, simulate
 from parsim.schedule import Interruptions, Schedule
 from parsim.throttles import Throttle
 from parsim.verify import check_schedule
@@ -208,3 +208,20 @@ def test_a_start_that_preempts_is_explained():
     assert [str(reason) for reason in explain(ONE, system, simulate(ONE, system), 0)] == [
         "0: starts on machine as soon as it is submitted, in turn"
     ]
+
+
+def test_what_preemption_costs():
+    suspended = metrics.summary(ONE, simulate(ONE, machine("suspend")), machine("suspend"))
+    # Job 0 runs 50 s on 4 cores, and is away for 20 s; job 1 runs 20 s on 2 cores. Responses 70 and 20, in 70 s.
+    assert [suspended[name] for name in ("preempted", "suspended", "work_lost")] == [1, 80 / 240, 0]
+    assert suspended["mean_wait"] == 10
+    assert suspended["sld"] == (70 / 50 + 1) / 2
+    assert suspended["art_wa"] == (70 * 200 + 20 * 40) / 240
+    assert suspended["mean_bounded_slowdown"] == suspended["bsld"] == suspended["sld"]
+    assert suspended["utilization"] == 240 / 280
+    assert suspended["loss_of_capacity"] == 0  # the two cores that idle beside job 1 are too few for job 0
+    assert suspended.queues["q0"]["preempted"] == 1
+    requeued = metrics.summary(ONE, simulate(ONE, machine("requeue")), machine("requeue"))
+    assert requeued["work_lost"] == 40 / 280
+    assert requeued["mean_wait"] == 15
+    assert requeued["utilization"] == 280 / 320  # what was lost was in use

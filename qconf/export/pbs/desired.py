@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, access_changes, format_clock, format_duration
 from qconf.errors import ExportError
-from qconf.export.checks import refuse_access, refuse_bound, refuse_idle
+from qconf.export.checks import refuse_access, refuse_bound, refuse_idle, refuse_tiers
 from qconf.export.pbs import fairshare, qos, throttles
 from qconf.export.pbs.differences import envelope, notes, unroutable
 from qconf.export.pbs.lint import OLD_LIMITS
@@ -105,6 +105,7 @@ def _refuse(config: SiteConfig, binding: Binding) -> None:
     throttles.refuse(config)
     refuse_idle(config, "PBS")
     refuse_bound(config, "PBS")
+    refuse_tiers(config, "PBS")
     refuse_access(config, "PBS", [*ACCESS])
 
 

@@ -9,7 +9,7 @@ from qconf.config import QueueConfig, SiteConfig
 from qconf.config.multifactor import Multifactor
 from qconf.errors import ExportError
 from qconf.export.base import Export
-from qconf.export.checks import refuse_access, refuse_bound, refuse_idle
+from qconf.export.checks import refuse_access, refuse_bound, refuse_idle, refuse_tiers
 from qconf.export.nodes import Node, assign, check_machine, fold
 from qconf.export.priorities import scale
 from qconf.export.rendering import checked_queue, comment_name, render
@@ -220,6 +220,7 @@ def _refuse(config: SiteConfig, nodes: Sequence[Node] | None) -> None:
     if config.mode != "shared" and nodes is None:
         raise ExportError("partitions are made of nodes: name them with --nodes")
     refuse_idle(placed(config), "Slurm")
+    refuse_tiers(config, "Slurm")
 
 
 def _hosts(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, str]:

@@ -49,6 +49,8 @@ def partition_space(training: TrainingSet, least_size: str = "job", rounding: st
     if training.base.nodes:
         raise NotApplicableError("nodes are of several types: partitions of all alike do not divide them")
     base, node = training.base, training.base.grid
+    if base.has_tiers:
+        raise NotApplicableError("queues have different tiers: their jobs preempt others on a shared machine only")
     owning = [i for i, q in enumerate(base.queues) if not q.reservation]
     kept = tuple((i, base.queues[i].partition) for i in owning if fixed_partition(base, i))
     queues = np.array([i for i in owning if i not in dict(kept)], dtype=np.int64)
