@@ -12,13 +12,14 @@ from qconf.config.models import (
     QOSConfig,
     QueueConfig,
     ShareConfig,
+    ShortpoolConfig,
     Target,
     ThrottleConfig,
 )
 from qconf.config.policy import POLICY
 from qconf.config.problems import ConfigError, Problem
 from qconf.config.reading import load, parse
-from qconf.config.routing import CORE_LIMITS, access_changes, lost_job, over_limit, qos_of, route, throttled, too_wide
+from qconf.config.routing import CORE_LIMITS, access_changes, kept_off, lost_job, over_limit, qos_of, route, throttled, too_wide
 from qconf.config.site import SiteConfig
 from qconf.config.writing import dump
 
@@ -37,6 +38,7 @@ __all__ = [
     "QOSConfig",
     "QueueConfig",
     "ShareConfig",
+    "ShortpoolConfig",
     "SiteConfig",
     "Target",
     "ThrottleConfig",
@@ -44,6 +46,7 @@ __all__ = [
     "dump",
     "format_clock",
     "format_duration",
+    "kept_off",
     "load",
     "lost_job",
     "over_limit",

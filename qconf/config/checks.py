@@ -13,6 +13,7 @@ from parsim.formula import parse as parse_formula
 from parsim.system import LIMITS, MOST_NODE_CORES, MOST_TIERS, ORDERS
 from parsim.throttles import THROTTLES
 from parsim.workload import MAX_CORES
+from qconf.config.durations import format_duration
 from qconf.config.fixed import fixable_paths, matches
 from qconf.config.models import QueueConfig, SiteFields
 from qconf.config.problems import did_you_mean, shorten
@@ -45,6 +46,7 @@ def mistakes(config: SiteFields) -> Iterator[Finding]:
     yield from _targets(config)
     yield from _downtime(config)
     yield from _hours(config)
+    yield from _shortpools(config)
     yield from _shares(config)
     yield from _throttles(config)
     yield from _qos(config)
@@ -338,6 +340,33 @@ def _hours(config: SiteFields) -> Iterator[Finding]:
             yield Finding(f"{at}.days", "are none: leave it out for every day")
 
 
+def _shortpools(config: SiteFields) -> Iterator[Finding]:
+    for i, each in enumerate(config.shortpools):
+        at = f"shortpools[{i}]"
+        if each.cores > config.machine.cores:
+            yield Finding(f"{at}.cores", f"are more than the machine's {config.machine.cores}", ("machine.cores",))
+        else:
+            yield from _whole_nodes(f"{at}.cores", each.cores, config.grid)
+        if each.walltime < 1:
+            yield Finding(f"{at}.walltime", "no job is as short: give it the longest walltime of a short job, like 2h")
+        if not each.days:
+            yield Finding(f"{at}.days", "are none: leave it out for every day")
+        if config.reserve == "queues":
+            yield Finding(at, "is not simulated with reserve: queues; with reserve: cores it is", ("reserve",))
+        elif config.reservation_depth != 1:
+            yield Finding(at, "is simulated with reservation_depth: 1 only", ("reservation_depth",))
+
+
+def kept_waiting(config: SiteFields, queue: QueueConfig) -> str:
+    """Say which jobs of a queue the shortpools never let start; empty if none."""
+    for each in config.shortpools:
+        beside = config.machine.cores - each.cores
+        longest = max(each.walltime, each.longest_gap)
+        if config.widest(queue) > beside and queue.walltime[1] > longest:
+            return f"jobs wider than {beside} cores and longer than {format_duration(longest)}"
+    return ""
+
+
 def warnings(config: SiteFields) -> Iterator[Finding]:
     """Yield what can be simulated but is probably not meant."""
     grid = config.grid
@@ -356,6 +385,8 @@ def warnings(config: SiteFields) -> Iterator[Finding]:
             yield Finding(f"{at}.walltime", f"up to {queue.walltime[1]} seconds; for hours write {queue.walltime[1]}h")
         if queue.preempted != "off" and queue.tier == max(each.tier for each in config.queues):
             yield Finding(f"{at}.preempted", "plays no part: no queue has a higher tier")
+        if never := kept_waiting(config, queue):
+            yield Finding(at, f"{never} never start: they find no time between those of a shortpool")
         # With types of nodes jobs name the queue of theirs.
         if not config.nodes and lost_job([queue], config.queues[:i]) is None:
             yield Finding(at, f"no job is ever routed to {queue.name}: the queues before it take everything it admits")

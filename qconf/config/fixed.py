@@ -12,6 +12,7 @@ def fixable_paths(names: Iterable[str]) -> list[str]:
     """List every path that `fixed` can name, given the names of the queues."""
     return [
         *SCALARS,
+        "shortpools",
         *(f"machine.{field}" for field in MachineConfig.model_fields),
         *(f"queues.{name}.{field}" for name in names for field in QueueConfig.model_fields),
         *(f"pool.{field}" for field in PoolConfig.model_fields),

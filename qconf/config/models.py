@@ -373,6 +373,25 @@ class HoursConfig(Model):
     max_user_cores: Closed = None
 
 
+class ShortpoolConfig(Model):
+    """Cores that are kept for short jobs, for some hours of some days; an end not after the begin is the next day's."""
+
+    cores: Cores
+    walltime: Duration  #: a job that asks for no more may use them
+    days: Annotated[tuple[Day, ...], BeforeValidator(_as_tuple)] = DAYS
+    begin: Clock = "00:00"
+    end: Clock = "00:00"
+
+    @property
+    def longest_gap(self) -> int:
+        """Seconds, of weeks without a change of the clock, between the end of one time and the begin of the next."""
+        begin, end = (60 * int(clock[:2]) + int(clock[3:]) for clock in (self.begin, self.end))
+        opened = sorted(1440 * DAYS.index(day) + begin for day in set(self.days))
+        lasts = (end - begin) % 1440 or 1440
+        following = [*opened[1:], *(each + 7 * 1440 for each in opened[:1])]
+        return 60 * max((after - each - lasts for each, after in zip(opened, following, strict=True)), default=0)
+
+
 class FidelityConfig(Model):
     """How near a log is to what is simulated under a configuration: what ``qconf fidelity`` found; not simulated."""
 
@@ -407,6 +426,7 @@ class SiteFields(Model):
     targets: Annotated[tuple[Target, ...], BeforeValidator(_as_tuple)] = ()
     downtime: Annotated[tuple[Downtime, ...], BeforeValidator(_as_tuple)] = ()
     hours: Annotated[tuple[HoursConfig, ...], BeforeValidator(_as_tuple)] = ()
+    shortpools: Annotated[tuple[ShortpoolConfig, ...], BeforeValidator(_as_tuple)] = ()
     #: How many licences the site has, by name.
     licences: Annotated[dict[Licence, Annotated[int, Field(ge=0, le=MAX_CORES)]], AfterValidator(Settings)] = Settings()
     fidelity: FidelityConfig | None = None
@@ -448,5 +468,5 @@ SCALARS = tuple(
     name
     for name in SiteFields.model_fields
     if name not in ("machine", "queues", "pool", "fairshare", "shares", "throttles", "policy", "fixed", "targets")
-    and name not in ("nodes", "qos", "downtime", "hours", "licences", "fidelity", "strategies")
+    and name not in ("nodes", "qos", "downtime", "hours", "shortpools", "licences", "fidelity", "strategies")
 )

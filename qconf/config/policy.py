@@ -12,6 +12,7 @@ POLICY: Mapping[str, tuple[str, ...]] = {
     "priorities": ("priority",),
     "fairshare": (),  # no field of a queue: that the order reads shares
     "qos": (),  # that it reads the QOS of jobs
+    "shortpools": (),  # nor this
 }
 KEEP, MAY_CHANGE = "keep", "may-change"
 FORMS = f"{KEEP}, {MAY_CHANGE}, or either for each of {', '.join(POLICY)}, like {{limits: {MAY_CHANGE}}}"

@@ -31,6 +31,7 @@ from qconf.config.models import (
     QOSConfig,
     QueueConfig,
     ShareConfig,
+    ShortpoolConfig,
     SiteFields,
     Target,
     ThrottleConfig,
@@ -99,8 +100,12 @@ _ALLOWED = {
     "downtime": "a list like [{begin: 2026-03-01T08:00, end: 2026-03-01T18:00, cores: 512}]",
     "licences": "how many there are by name, like {matlab: 20}",
     "hours": "a list like [{queue: large, days: [mon, tue], begin: 08:00, end: 18:00, max_run: 4}]",
+    "shortpools": "a list like [{cores: 64, walltime: 2h, days: [mon, tue], begin: 08:00, end: 18:00}]",
+    "shortpools.walltime": FORMS,
+    "shortpools.cores": f"a whole number from 1 to {MAX_CORES}",
     "hours.days": "a list of mon, tue, wed, thu, fri, sat, sun",
-    **dict.fromkeys(("hours.begin", "hours.end"), "a time of the day like 08:00"),
+    "shortpools.days": "a list of mon, tue, wed, thu, fri, sat, sun",
+    **dict.fromkeys(("hours.begin", "hours.end", "shortpools.begin", "shortpools.end"), "a time of the day like 08:00"),
     **{f"hours.{limit}": "a whole number from 0 up" for limit in LIMITS},
     "fidelity": "what `qconf fidelity --calibrate` wrote, or leave it out",
     "grade": "A, B, C, D or E",
@@ -120,6 +125,7 @@ _ITEMS = {
     "queues": "like {name: small, cores: [1, 64], walltime: [0, 24h]}",
     "downtime": "like {begin: 2026-03-01T08:00, end: 2026-03-01T18:00, cores: 512}",
     "hours": "like {queue: large, begin: 08:00, end: 18:00, max_run: 4}",
+    "shortpools": "like {cores: 64, walltime: 2h, begin: 08:00, end: 18:00}",
     "targets": "like {queue: small, p95_wait: 4h, weight: 2}",
     "shares": "like {name: alice, shares: 2}",
     "throttles": "like {each: user, max_run: 10}",
@@ -140,6 +146,7 @@ _PARTS = (
     "qos",
     "downtime",
     "hours",
+    "shortpools",
     "licences",
     "fidelity",
     "strategies",
@@ -334,6 +341,7 @@ def _instead(path: Steps) -> str:
         "pool": PoolConfig,
         "downtime": Downtime,
         "hours": HoursConfig,
+        "shortpools": ShortpoolConfig,
         "fidelity": FidelityConfig,
         "targets": Target,
         "fairshare": FairshareConfig,
@@ -361,6 +369,8 @@ def _stand_in(data: dict[str, Any], path: Steps) -> None:
         parent[last] = {"begin": "2000-01-01", "end": "2000-01-02"}[str(last)]
     elif path[0] == "hours" and last in ("begin", "end", "queue"):
         parent[last] = {"begin": "00:00", "end": "12:00", "queue": "?"}[str(last)]
+    elif path[0] == "shortpools" and last in ("cores", "walltime"):
+        parent[last] = 1
     elif path[0] in ("queues", "shares", "qos", "nodes") and last == "name":
         parent[last] = f"?{path[1]}"
     elif path[0] == "nodes" and last in ("count", "cores"):
@@ -371,6 +381,7 @@ def _stand_in(data: dict[str, Any], path: Steps) -> None:
         hours = {"queue": "?", "begin": "00:00", "end": "12:00", "max_run": 1}
         stand_ins = {"queues": named, "targets": {}, "shares": named, "downtime": day, "hours": hours, "throttles": {}}
         stand_ins |= {"qos": named, "nodes": {**named, "count": 1, "cores": 1}}
+        stand_ins["shortpools"] = {"cores": 1, "walltime": 1}
         parent[last] = stand_ins.get(str(path[0]), "*")
     else:
         del parent[last]

@@ -109,6 +109,14 @@ def throttled(
     return out
 
 
+def kept_off(config: SiteFields, cores: Column, walltime: Column) -> Mask:
+    """Mark the jobs that find no time between those of a shortpool, and no cores beside it, shape (J,)."""
+    out = np.zeros(cores.size, dtype=np.bool_)
+    for each in config.shortpools:
+        out |= (cores > config.machine.cores - each.cores) & (walltime > max(each.walltime, each.longest_gap))
+    return out
+
+
 def lost_job(queues: Sequence[QueueConfig], others: Sequence[QueueConfig]) -> tuple[int, int] | None:
     """Return cores and walltime of a job that one of `queues` admits and none of `others`; None if there is none."""
     for job in _corners(queues, others):

@@ -49,6 +49,8 @@ def dump(config: SiteConfig, comment: str = "") -> str:
         lines += ["downtime:", *(f"  - {_flow(each, always=())}" for each in config.downtime)]
     if config.hours:
         lines += ["hours:", *(f"  - {_flow(each, always=())}" for each in config.hours)]
+    if config.shortpools:
+        lines += ["shortpools:", *(f"  - {_flow(each)}" for each in config.shortpools)]
     if config.licences:
         lines.append(f"licences: {_value('licences', config.licences)}")
     if config.fidelity is not None:

@@ -53,7 +53,7 @@ class CachedEvaluator:
         """Simulate one system on every epoch, with jobs that are routed already."""
         overall, queues = 0.0, np.zeros(len(system.queues))
         for e, ((weight, epoch), jobs) in enumerate(zip(self.training.epochs, workloads, strict=True)):
-            sums = self._sums(e, jobs, system)
+            sums = self._sums(e, jobs, epoch.dedicated(system))
             counts = np.bincount(jobs.queue, epoch.weight, len(system.queues))
             overall += weight * float(sums.sum() / counts.sum())
             queues += weight * sums / np.where(counts > 0, counts, 1)
@@ -83,6 +83,6 @@ class CachedEvaluator:
 
 def _apart(jobs: Workload, system: System) -> bool:
     """Return whether every job runs on its queue's own partition, so that queues do not interact."""
-    if system.mode != "partitioned" or jobs.has_needs:
+    if system.mode != "partitioned" or jobs.has_needs or system.windows:
         return False
     return bool((jobs.cores <= np.asarray([queue.partition for queue in system.queues])[jobs.queue]).all())

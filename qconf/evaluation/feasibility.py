@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from parsim.system import LIMITS
+from parsim.workload import MAX_DURATION
 from qconf.config import SCALARS, PoolConfig, QueueConfig, SiteConfig, access_changes
+from qconf.config.checks import kept_waiting
 
 
 def never_start(base: SiteConfig, other: SiteConfig) -> list[str]:
@@ -27,6 +29,13 @@ def never_start(base: SiteConfig, other: SiteConfig) -> list[str]:
         ]
         if min(other.widest(queue), max(taken, default=0)) > other.reach(queue):
             found.append(f"jobs of {queue.name} wider than {other.reach(queue)} cores would never start")
+        never = kept_waiting(other, queue)
+        if (
+            never
+            and queue.walltime[1] < MAX_DURATION
+            and not any(kept_waiting(base, old) == never for old in base.queues)
+        ):
+            found.append(f"of {queue.name}, {never} would never start: they find no time between those of a shortpool")
     return found
 
 
@@ -62,6 +71,7 @@ def fixed_violations(base: SiteConfig, other: SiteConfig, binding: Collection[st
         ]
     always = [f"queues.{name}.access" for name in access_changes(base.queues, other.queues)]
     always += [f"queues.{name}.{field}" for name, field in _tier_changes(base, other)]
+    found += ["shortpools"] if base.shortpools != other.shortpools else []
     always += [name for name in ("throttles", "qos") if getattr(base, name) != getattr(other, name)]
     return list(dict.fromkeys([*always, *(path for path in found if path in binding or base.is_fixed(path))]))
 

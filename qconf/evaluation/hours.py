@@ -12,7 +12,7 @@ from parsim import Workload
 from parsim.needs import MOST, Quota
 from parsim.system import LIMITS
 from qconf.config import SiteConfig
-from qconf.config.models import DAYS, HoursConfig
+from qconf.config.models import DAYS, HoursConfig, ShortpoolConfig
 
 AFTER = 366  #: days after the last submission on which limits hold still
 
@@ -29,12 +29,14 @@ def hourly(workload: Workload, config: SiteConfig, epoch: int, where: tzinfo) ->
         quota
         for each in config.hours
         if each.queue in config.names
-        for quota in _of(each, workload, config.names.index(each.queue), list(_spans(each, first, last, epoch, where)))
+        for quota in _of(each, workload, config.names.index(each.queue), list(spans(each, first, last, epoch, where)))
     ]
 
 
-def _spans(each: HoursConfig, first: int, last: int, epoch: int, where: tzinfo) -> Iterator[tuple[int, int]]:
-    """Yield from when to when the limits hold, ascending."""
+def spans(
+    each: HoursConfig | ShortpoolConfig, first: int, last: int, epoch: int, where: tzinfo
+) -> Iterator[tuple[int, int]]:
+    """Yield from when to when it is these hours of these days, between two seconds and around them, ascending."""
     begin, end = time.fromisoformat(each.begin), time.fromisoformat(each.end)
     day = datetime.fromtimestamp(first + epoch, where).date() - timedelta(days=2)
     until = datetime.fromtimestamp(last + epoch, where).date()

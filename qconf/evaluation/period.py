@@ -11,11 +11,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim import UNSTARTED, Schedule, State, Workload, simulate
+from parsim import UNSTARTED, Schedule, State, System, Workload, simulate
 from qconf.config import QueueConfig, SiteConfig, route, throttled, too_wide
 from qconf.errors import QconfError
 from qconf.evaluation.downtime import Outage, outages, windows
 from qconf.evaluation.hours import hourly
+from qconf.evaluation.shortpools import dedicated
 from qconf.history import History, binding_limits
 from qconf.history.times import zone
 
@@ -180,7 +181,19 @@ class Period:
 
     def simulate(self, config: SiteConfig) -> Schedule:
         """Simulate all jobs under `config`, from the period's state or else an empty machine."""
-        return simulate(self.routed(config), config.system(), self.begun(config))
+        return simulate(self.routed(config), self.system(config), self.begun(config))
+
+    def system(self, config: SiteConfig) -> System:
+        """Return what parsim simulates of a configuration, with its shortpools while there are jobs."""
+        return self.dedicated(config.system(), config)
+
+    def dedicated(self, system: System, config: SiteConfig | None = None) -> System:
+        """Return a system with the shortpools of a configuration, by default the base's, in the time of these jobs."""
+        shortpools = (self.base if config is None else config).shortpools
+        if not shortpools or not len(self):
+            return system
+        first, last = int(self.workload.submit.min()), int(self.workload.submit.max())
+        return dedicated(system, shortpools, (first, last), self.epoch, self.timezone)
 
     def begun(self, config: SiteConfig) -> State | None:
         """Return the state from which the jobs are simulated under `config`, with its downtimes; None if empty."""

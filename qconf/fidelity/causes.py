@@ -142,7 +142,8 @@ class _Log:
         place = int(np.flatnonzero(rows == row)[0])
         names = [self.name(int(each)) for each in rows]
         try:
-            reasons = explain(of.jobs, config.system(), of.schedule, place, names=names, state=of.state)
+            system = window.period.system(config)
+            reasons = explain(of.jobs, system, of.schedule, place, names=names, state=of.state)
         except ValueError:  # what runs by the log may break rules of the configuration, and has no replay
             return
         until = [reason for reason in reasons if reason.begin <= begun < reason.end]

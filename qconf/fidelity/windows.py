@@ -132,7 +132,7 @@ class LogWindow:
         If it runs in the simulation by then, it ends there.
         """
         jobs = self.period.limited(self.period.workload, config)
-        state, system = self.period.begun(config), config.system()
+        state, system = self.period.begun(config), self.period.system(config)
         at, rows = self.begin, np.arange(self.rows.size)
         while True:
             schedule = simulate(jobs, system, state)

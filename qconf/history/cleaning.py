@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from parsim.workload import MAX_DURATION, MAX_SPAN
-from qconf.config import SiteConfig, over_limit, qos_of, route, throttled
+from qconf.config import SiteConfig, kept_off, over_limit, qos_of, route, throttled
 from qconf.errors import InputError
 from qconf.history import chunks
 from qconf.history.history import COLUMNS, History
@@ -153,6 +153,10 @@ class _Cleaning:
                 never = throttled(self.config, queue.name, self.cores, self.walltime, user, group, qos)
                 self.drop(never & (self.queue == i), "above a limit of throttles", "cores", self.cores)
         self.drop_without_place()
+        never = self.alive & kept_off(self.config, self.cores, self.walltime)
+        self.drop(never, "finds no time between those of a shortpool", "cores", self.cores)
+        if never.any():
+            self.excluded["shortpools"] = tuple(self.submit[never].tolist())
         for name, most in self.config.licences.items():
             counts = np.array([dict(wanted(text)).get(name, 0) for text in self.table["needs"]], dtype=np.int64)
             self.drop(counts > most, f"asks for more licences than there are: {name}", "licences", counts)

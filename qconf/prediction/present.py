@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from parsim import UNSTARTED, Queue, Quota, State, System, Window, Workload
 from parsim.workload import MAX_CORES, MAX_DURATION
-from qconf.config import CORE_LIMITS, POOL_SUFFIX, SiteConfig, over_limit, qos_of, route, throttled
+from qconf.config import CORE_LIMITS, POOL_SUFFIX, SiteConfig, kept_off, over_limit, qos_of, route, throttled
 from qconf.errors import InputError
 from qconf.evaluation.downtime import outages
 from qconf.evaluation.downtime import windows as downtimes
 from qconf.evaluation.hours import hourly
+from qconf.evaluation.shortpools import dedicated
 from qconf.history.needs import followed, needed, wanted
 from qconf.history.times import zone
 from qconf.prediction.starts import Present
@@ -110,6 +111,7 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
     )
     workload = needing(workload, kept, config)
     start = [UNSTARTED if job.start is None else job.start for job, _ in kept]
+    system = dedicated(system, config.shortpools, (now, now), 0, snapshot.timezone)
     present = Present(
         workload,
         State(now, start, windows=windows),
@@ -174,6 +176,8 @@ def _sorted_out(
             left_out.append((job, f"asks for {job.cores} cores, and may have {widest} at most"))
         elif limit is not None and _never_starts(config, queue, job, walltime):
             left_out.append((job, "asks for more than throttles let one job have"))
+        elif job.start is None and kept_off(config, np.array([job.cores]), np.array([walltime]))[0]:
+            left_out.append((job, "finds no time between those of a shortpool"))
         else:
             kept.append((replace(job, walltime=walltime), queue))
     while True:  # what waits for a job that is left out waits as long

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from parsim import UNSTARTED, System, Workload, simulate
 from qconf.config import SiteConfig
 from qconf.evaluation.period import fitting
+from qconf.evaluation.shortpools import dedicated
 from qconf.history import History
 from qconf.prediction.calibration import Calibration
 from qconf.prediction.runtimes import RunTimes
@@ -42,7 +43,8 @@ class Log:
         jobs, w = history.jobs, history.workload(config)
         start, end = (jobs[key].to_numpy(dtype=np.int64) for key in ("start", "end"))
         if (start < 0).all():
-            schedule = simulate(w, config.system())
+            found = dedicated(config.system(), config.shortpools, history.span, history.epoch, history.timezone)
+            schedule = simulate(w, found)
             start, end = schedule.start, schedule.end
         name = jobs["name"].to_numpy(dtype=str) if "name" in jobs else np.full(len(jobs), "")
         rows = np.flatnonzero(w.submit + history.epoch < now)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qconf.config import SiteConfig
+from qconf.evaluation.shortpools import dedicated
 from qconf.history import History
 from qconf.prediction.present import Ahead, Gap, ahead, gaps
 from qconf.prediction.reasons import reasons
@@ -94,10 +95,10 @@ def predict(
     expected, spans, checked = planned, {}, 0
     if history is not None:
         log = Log.of(history, config, found.now)
+        since = (history.epoch, found.now)
+        before = dedicated(config.system(), config.shortpools, since, 0, history.timezone)
         found = replace(found, warnings=(*found.warnings, *_age(log, found.now)))
-        model, calibrations = replay(
-            log, config.system(), found.now, LEVELS, instants=instants, seed=seed, workers=workers
-        )
+        model, calibrations = replay(log, before, found.now, LEVELS, instants=instants, seed=seed, workers=workers)
         past = log.past(found.now, found.users)
         likely = likely_starts(found.present, found.system, model, past=past, runs=runs, seed=seed, workers=workers)
         middle = np.median(likely, axis=0)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from parsim import simulate
 from qconf.config import SiteConfig
 from qconf.errors import InputError
+from qconf.evaluation.shortpools import dedicated
 from qconf.fidelity.grade import Grade
 from qconf.fidelity.verify import grade_of
 from qconf.history import History
@@ -62,7 +63,9 @@ def fidelity(history: History, config: SiteConfig, span: tuple[int, int]) -> Fid
     known = (start >= 0) & (start >= submit) & (submit >= span[0]) & (submit <= span[1])
     if known.sum() < FEWEST:
         return None
-    schedule = simulate(history.workload(config), config.system())
+    jobs = history.workload(config)
+    system = dedicated(config.system(), config.shortpools, history.span, history.epoch, history.timezone)
+    schedule = simulate(jobs, system)
     real, simulated = (start - submit)[known], (schedule.start - submit)[known]
     alike = np.ptp(real) == 0 or np.ptp(simulated) == 0
     return Fidelity(

@@ -58,6 +58,8 @@ def _changes(part: str, base: SiteConfig, config: SiteConfig) -> bool:
         return base.is_fair and not config.is_fair
     if part == "qos":
         return base.reads_qos and not config.reads_qos
+    if part == "shortpools":
+        return base.shortpools != config.shortpools
     took_over = base.mode == config.mode == "shared" and config.is_formula and not base.is_formula
     if part == "starvation" and took_over and any(queue.starvation is not None for queue in base.queues):
         return "eligible_time >=" not in config.order  # where the queues' periods live on

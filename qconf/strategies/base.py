@@ -123,13 +123,15 @@ class Proposal:
 
     def simulate(self, period: Period) -> Schedule:
         """Simulate all jobs of a period as proposed, from its state or else an empty machine."""
-        return simulate(
-            period.routed(self.config, self.runtimes), self.system or self.config.system(), period.begun(self.config)
-        )
+        return simulate(period.routed(self.config, self.runtimes), self._system(period), period.begun(self.config))
+
+    def _system(self, period: Period) -> System:
+        """Return what is simulated, with the shortpools in the time of a period."""
+        return period.dedicated(self.system or self.config.system(), self.config)
 
     def verify(self, period: Period, schedule: Schedule) -> list[Violation]:
         """Check what `simulate` returned by the rules alone."""
-        workload, system = period.routed(self.config, self.runtimes), self.system or self.config.system()
+        workload, system = period.routed(self.config, self.runtimes), self._system(period)
         return check_schedule(workload, system, schedule, period.begun(self.config))
 
     def explain(self, period: Period, schedule: Schedule, job: int, names: Sequence[str]) -> tuple[Reason, ...]:
@@ -137,7 +139,7 @@ class Proposal:
 
         Raises ValueError for a schedule of another period or proposal, InputError for a planning discipline.
         """
-        workload, system = period.routed(self.config, self.runtimes), self.system or self.config.system()
+        workload, system = period.routed(self.config, self.runtimes), self._system(period)
         return explain(workload, system, schedule, job, names=names, state=period.begun(self.config))
 
 

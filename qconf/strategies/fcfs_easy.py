@@ -24,12 +24,15 @@ class FcfsEasy(Strategy):
 def undistinguished(base: SiteConfig, order: str) -> SiteConfig:
     """Return the base queues on a shared machine, without anything that prefers one to another.
 
-    The queues keep their names, the ranges of jobs that they admit, and their limits per user.
+    The queues keep their names, the ranges of jobs that they admit, and their limits per user. Cores are kept for short
+    jobs only where that is fixed.
     """
     alike: dict[str, object] = {"priority": 1.0, "starvation": None, "max_run": None, "max_run_cores": None}
     alike |= {"partition": 0, "tier": 0, "preempted": "off"}
     queues = tuple(queue.model_copy(update=alike) for queue in base.queues)
-    return base.replace(queues=queues, mode="shared", order=order, backfill=True, reserve_after=0, pool=None)
+    shortpools = base.shortpools if base.is_fixed("shortpools") else ()
+    plain = {"mode": "shared", "order": order, "backfill": True, "reserve_after": 0, "pool": None}
+    return base.replace(queues=queues, shortpools=shortpools, **plain)
 
 
 STRATEGIES = (FcfsEasy(),)

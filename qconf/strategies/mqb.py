@@ -51,6 +51,8 @@ class Mqb(Strategy):
             raise NotApplicableError("jobs wait for others, licences or places in an array, which it does not know of")
         which = np.searchsorted(system.class_limits, jobs.walltime, side="left")
         edges = [format_duration(limit) for limit in system.class_limits]
+        if config.shortpools:
+            raise NotApplicableError("cores are kept for short jobs, which it does not know of")
         steps = [
             Class(
                 walltime=f"above {low} up to {high}" if high else f"above {low}",

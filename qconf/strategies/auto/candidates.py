@@ -1,4 +1,4 @@
-"""The configurations that `auto` tries besides orders: running limits, queue boundaries, partitions and pools."""
+"""The configurations that `auto` tries besides orders: running limits, shortpools, boundaries, partitions, pools."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from qconf.config import PoolConfig, QueueConfig, SiteConfig
+from qconf.config import PoolConfig, QueueConfig, ShortpoolConfig, SiteConfig, format_duration
+from qconf.config.models import DAYS
 from qconf.evaluation.period import NotApplicableError, TrainingSet
 from qconf.strategies.partitioning.sizes import partition_space, proportional
 from qconf.strategies.partitioning.split_merge import free_name
 
 POOLS = (0.0, 0.25, 0.5, 0.75, 0.9)  # shares of the machine in the common pool; 0 is partitions alone
 CAPS = (0.6, 0.8)  # shares of the machine that one queue's running jobs may have
+SHORTPOOLS = (0.0625, 0.125, 0.25)  # shares of the machine that are kept for short jobs
+SHORT = (3600, 7200, 14400)  # their longest walltime, seconds
+FEW = 0.05  # share of the jobs that must be short, and must not be, for that to be tried
 DEMANDING = 0.1  # share of all core-seconds from which a queue is worth a limit or a split
 
 
@@ -21,6 +25,29 @@ def limited(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[str, Si
     for q in _demanding(training, chosen):
         for cap in CAPS:
             yield from _capped(training, chosen, q, cap)
+
+
+def kept_for_short(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
+    """Yield a configuration with shortpools in working hours or always, or with its own ones changed, with a name."""
+    walltime, machine = training.workload.walltime, chosen.machine.cores
+    if chosen.shortpools:
+        yield "no shortpool", chosen.replace(shortpools=())
+    for factor in (0.5, 2):
+        sizes = [max(1, int(factor * each.cores) // chosen.grid) * chosen.grid for each in training.base.shortpools]
+        if sizes and max(sizes) <= machine:
+            pools = zip(training.base.shortpools, sizes, strict=True)
+            found = tuple(each.model_copy(update={"cores": size}) for each, size in pools)
+            yield f"shortpools of {' and '.join(map(str, sizes))} cores", chosen.replace(shortpools=found)
+    for most in SHORT:
+        if not FEW <= (walltime <= most).mean() <= 1 - FEW:
+            continue
+        for share in SHORTPOOLS:
+            if cores := int(share * machine) // chosen.grid * chosen.grid:
+                always = ShortpoolConfig(cores=cores, walltime=most)
+                working = ShortpoolConfig(cores=cores, walltime=most, days=DAYS[:5], begin="08:00", end="18:00")
+                for pool, when in ((working, "in working hours"), (always, "always")):
+                    what = f"{cores} cores kept {when} for jobs of up to {format_duration(most)}"
+                    yield what, chosen.replace(shortpools=(pool,))
 
 
 def split(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:

@@ -91,3 +91,8 @@ class AutoOptions(Options):
         choices=tuple(FAMILIES),
         shown="what --target can do",
     )
+    shortpools: str = option(
+        "keep",
+        "Keep the site's shortpools, or search sizes, walltimes and hours.",
+        choices=("keep", "search"),
+    )

@@ -33,6 +33,8 @@ def policy_of(period: Period) -> tuple[str, ...]:
             return base.is_fair and not base.is_fixed("order")
         if part == "qos":
             return base.reads_qos and not base.is_fixed("order")
+        if part == "shortpools":
+            return bool(base.shortpools) and not base.is_fixed(part)
         paths = ((queue, field) for queue in base.queues for field in POLICY[part])
         return any(
             getattr(queue, field) is not None and not period.is_fixed(f"queues.{queue.name}.{field}")
@@ -77,6 +79,8 @@ class Frame:
             free = {name: each for name, each in changes.items() if not period.is_fixed(f"queues.{queue.name}.{name}")}
             queues.append(queue.model_copy(update=free))
         changed: dict[str, object] = {"queues": tuple(queues), "order": self.formula(base, order), "backfill": True}
+        if "shortpools" in self.dropped and not base.is_fixed("shortpools"):
+            changed["shortpools"] = ()
         if self.shared:
             changed |= {"mode": "shared", "reserve_after": base.unless_fixed(self.delay), "pool": None}
         return base.replace(**changed)

@@ -45,25 +45,27 @@ def measure(period: Period, routed: Workload, system: System) -> Measure:
 @cached
 def of_base(period: Period) -> Measure:
     """Simulate the base."""
-    return measure(period, period.workload, period.base.system())
+    return measure(period, period.routed(period.base), period.system(period.base))
 
 
 @cached
 def of_first_come(period: Period) -> Measure:
     """Simulate the shared machine, first come, first served, with everything fixed as in the base."""
-    return measure(period, period.workload, Frame(frozenset(("limits", "starvation"))).config(period, "fcfs").system())
+    config = Frame(frozenset(("limits", "starvation"))).config(period, "fcfs")
+    return measure(period, period.routed(config), period.system(config))
 
 
 @cached
 def of_system(period: Period, system: System) -> Measure:
-    """Simulate the base's queues under another system."""
-    return measure(period, period.workload, system)
+    """Simulate the base's queues under another system, with the base's hours and shortpools."""
+    return measure(period, period.routed(period.base), period.dedicated(system))
 
 
 @cached
 def of_orders(period: Period, system: System, orders: tuple[str, ...], workers: int) -> list[Measure]:
-    """Simulate a system under each of these orders; equal ones once."""
-    tasks = {order: (period, period.workload, replace(system, order=order)) for order in orders}
+    """Simulate a system under each of these orders, with the base's hours and shortpools; equal ones once."""
+    jobs = period.routed(period.base)
+    tasks = {order: (period, jobs, period.dedicated(replace(system, order=order))) for order in orders}
     found = dict(zip(tasks, parallel_map(workers, measure, list(tasks.values())), strict=True))
     return [found[order] for order in orders]
 
@@ -79,7 +81,7 @@ def of_configs(period: Period, configs: Sequence[SiteConfig], workers: int) -> l
     """Simulate configurations, each once."""
     known = _known(period)
     new = [config for config in dict.fromkeys(configs) if config not in known]
-    tasks = [(period, period.routed(config), config.system()) for config in new]
+    tasks = [(period, period.routed(config), period.system(config)) for config in new]
     known.update(zip(new, parallel_map(workers, measure, tasks), strict=True))
     return [known[config] for config in configs]
 

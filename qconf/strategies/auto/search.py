@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import System
-from qconf.config import SiteConfig
+from qconf.config import SiteConfig, kept_off
 from qconf.config.durations import format_duration
 from qconf.evaluation.feasibility import fixed_violations, never_start
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet, cached
 from qconf.evaluation.score import GRACE, log_ratios, weights
 from qconf.evaluation.targets import wanted_waits
-from qconf.strategies.auto.candidates import divided, limited, split
+from qconf.strategies.auto.candidates import divided, kept_for_short, limited, split
 from qconf.strategies.auto.families import FAMILIES, AutoOptions
 from qconf.strategies.auto.frame import Frame, policy_of
 from qconf.strategies.auto.measures import Measure, logarithms, of_base, of_configs, of_first_come, of_orders, of_system
@@ -130,6 +130,7 @@ class _Candidate:
 
 #: What a proposal changes, from the smallest to the largest; parts of the policy come after the delay.
 ORDER, DELAY, ALL, CAP, BOUNDARIES, PARTITIONS = "order", "delay", "policy", "cap", "boundaries", "partitions"
+SHORTPOOLS = "shortpools"  #: after parts of the policy, where they are searched
 
 WITHOUT = {
     "limits": "without running limits",
@@ -138,6 +139,7 @@ WITHOUT = {
     "priorities": "without queue priorities",
     "fairshare": "without fairshare",
     "qos": "without quality of service",
+    "shortpools": "without shortpools",
     ALL: "without any of the site's policy",
 }
 
@@ -202,9 +204,14 @@ class _Search:
         self.constants = constants
         self.log: list[Step] = []
         self.policy = policy_of(training.period)
-        free = frozenset(part for part in self.policy if part in self.base.policy)
+        dropped = frozenset(part for part in self.policy if part in self.base.policy)
         self.family, sums = FAMILIES[options.orders], options.orders != "formula"
-        self.frame = Frame(free, shared=self.base.mode == "shared", sums=sums)
+        self.frame = Frame(dropped, shared=self.base.mode == "shared", sums=sums)
+        #: A site's own may change only where it says so.
+        free = not self.base.shortpools or SHORTPOOLS in self.base.policy
+        dedicates = not self.base.is_fixed(SHORTPOOLS) and self.base.reserve != "queues"
+        dedicates &= self.base.reservation_depth == 1
+        self.searches_shortpools = options.shortpools == "search" and free and dedicates
         self.periods = [*training.earlier, training.period]
         cores, longest = (
             self.base.machine.cores,
@@ -265,6 +272,8 @@ class _Search:
         if self.frame.dropped and chosen.order:
             kept = replace(chosen.frame, dropped=frozenset())
             yield ORDER, [("the policy that may change, kept", kept.config(self.training.period, chosen.order))]
+        if self.searches_shortpools:
+            yield SHORTPOOLS, list(kept_for_short(self.training, chosen.config))
         yield CAP, list(limited(self.training, chosen.config))
         yield BOUNDARIES, list(split(self.training, chosen.config))
         yield PARTITIONS, list(self.shared(chosen)) + list(divided(self.training))
@@ -448,6 +457,8 @@ class _Search:
         for what, config in configs:
             why = [f"changes {path}, which is fixed" for path in self.violations(config)]
             why += never_start(self.base, config)
+            if never := int(kept_off(config, self.training.workload.cores, self.training.workload.walltime).sum()):
+                why.append(f"{never} jobs would find no time between those of a shortpool")
             if why:
                 self.log.append(NotTried(with_=what, why="; ".join(why)))
             allowed.append(None if why else (what, config))

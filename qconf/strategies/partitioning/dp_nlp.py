@@ -362,7 +362,7 @@ def current_wait(training: TrainingSet) -> float:
 
 
 def _mean_wait(epoch: Period, system: System) -> float:
-    return epoch.mean(simulate(epoch.workload, system).wait)
+    return epoch.mean(simulate(epoch.workload, epoch.dedicated(system)).wait)
 
 
 def _distinct(divisions: list[Sizes]) -> list[Sizes]:

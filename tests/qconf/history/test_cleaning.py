@@ -100,6 +100,15 @@ def test_a_job_outside_every_range_fits_no_queue():
     assert one({"walltime": 3601}, narrow)[0].reasons == {"fits no queue": 1}
 
 
+def test_a_job_that_a_shortpool_never_leaves_time_is_dropped():
+    kept = site().replace(shortpools=({"cores": 10, "walltime": 100},))
+    assert one({"cores": 91, "walltime": 100}, kept)[1] is not None
+    assert one({"cores": 90, "walltime": 101}, kept)[1] is not None
+    history, _ = one({"cores": 91, "walltime": 101}, kept)
+    assert history.reasons == {"finds no time between those of a shortpool": 1}
+    assert binding_limits(history) == ["shortpools"]
+
+
 def test_a_job_above_the_limit_of_its_queue_is_dropped_even_if_another_admits_it():
     limited = site(queues=[{"name": "a", "max_run_cores": 8}, {"name": "b"}])
     assert one({"cores": 9}, limited)[0].reasons == {"above the running-cores limit of queue a": 1}

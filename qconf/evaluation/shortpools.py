@@ -1,0 +1,48 @@
+"""Shortpools of a configuration as windows: one for each time that their cores are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+
+from parsim import System, Window
+from qconf.config import ShortpoolConfig
+from qconf.evaluation.hours import AFTER, spans
+from qconf.history.times import zone
+
+
+def dedicated(
+    system: System, shortpools: tuple[ShortpoolConfig, ...], within: tuple[int, int], epoch: int, timezone: str
+) -> System:
+    """Return a system with shortpools, for jobs submitted within two seconds, and for a year after.
+
+    Times of the day are local to the time zone; second 0 is the Unix time `epoch`.
+    """
+    return replace(system, windows=_windows(shortpools, *within, epoch, timezone)) if shortpools else system
+
+
+@lru_cache(maxsize=64)
+def _windows(
+    shortpools: tuple[ShortpoolConfig, ...], first: int, last: int, epoch: int, timezone: str
+) -> tuple[Window, ...]:
+    return tuple(
+        Window(begin, end, each.cores, walltime=each.walltime)
+        for each in shortpools
+        for begin, end in _joined(spans(each, first, last + AFTER * 86400, epoch, zone(timezone)))
+        if end > first
+    )
+
+
+def _joined(found: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield one span for those that touch."""
+    before: tuple[int, int] | None = None
+    for begin, end in found:
+        if before is not None and begin <= before[1]:
+            before = before[0], max(end, before[1])
+            continue
+        if before is not None:
+            yield before
+        before = begin, end
+    if before is not None:
+        yield before

@@ -1,0 +1,130 @@
+"""Shortpools of a configuration: windows by the calendar, kept in every simulation."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+
+from parsim import Workload
+from qconf.config import ConfigError, ShortpoolConfig, dump, parse
+from qconf.evaluation.evaluator import CachedEvaluator
+from qconf.evaluation.feasibility import fixed_violations, never_start
+from qconf.evaluation.period import Period, TrainingSet
+from qconf.strategies.auto.measures import of_base, of_configs
+from qconf.strategies.base import Options, Proposal
+from qconf.strategies.fcfs_easy import undistinguished
+from qconf.strategies.mqb import Mqb
+from tests.qconf.small import site
+
+HOUR, DAY = 3600, 86400
+WORK = ("mon", "tue", "wed", "thu", "fri")
+POOL = ShortpoolConfig(cores=4, walltime=2 * HOUR, days=WORK, begin="08:00", end="18:00")
+MONDAY = int(datetime(2026, 3, 23, tzinfo=ZoneInfo("Europe/Berlin")).timestamp())  # the clock changes on the 29th
+
+
+def whole(*pools, **changes):
+    return site({"name": "all", "cores": (1, 8), "walltime": (0, 60 * HOUR)}, cores=8, mode="shared", shortpools=pools,
+                **changes)  # fmt: skip
+
+
+def jobs(submit, cores, walltime, base):
+    """A period that begins on a Monday at midnight in Berlin."""
+    return Period(Workload(submit, cores, walltime, walltime), base, epoch=MONDAY, timezone="Europe/Berlin")
+
+
+def test_it_is_read_and_written():
+    config = whole(POOL, ShortpoolConfig(cores=1, walltime=600))
+    assert parse(dump(config)) == config
+    assert '{cores: 4, walltime: 2h, days: [mon, tue, wed, thu, fri], begin: "08:00", end: "18:00"}' in dump(config)
+    assert "{cores: 1, walltime: 10m}" in dump(config)
+
+
+@pytest.mark.parametrize(
+    ("pool", "message"),
+    [
+        ("{cores: 9, walltime: 2h}", r"shortpools\[0\].cores = 9: are more than the machine's 8"),
+        ("{cores: 3, walltime: 2h}", r"shortpools\[0\].cores = 3: not a whole number of nodes of 2 cores"),
+        ("{cores: 2}", r"shortpools\[0\].walltime: missing"),
+        ("{cores: 2, walltime: 2h, days: []}", r"shortpools\[0\].days = \[\]: are none"),
+        ("{cores: 2, walltime: 2h, begin: 8}", "a time of the day like 08:00"),
+        ("{cores: 2, walltime: 2h, queue: all}", "no such key; known are cores, walltime, days, begin, end"),
+    ],
+)
+def test_mistakes_have_one_message(pool, message):
+    text = f"machine: {{cores: 8, cores_per_node: 2, whole_nodes: true}}\nqueues: [{{name: all}}]\nshortpools: [{pool}]"
+    with pytest.raises(ConfigError, match=message) as caught:
+        parse(text)
+    assert len(caught.value.problems) == 1
+
+
+@pytest.mark.parametrize(("key", "value"), [("reserve", "queues"), ("reservation_depth", 2)])
+def test_what_does_not_simulate_it_is_refused(key, value):
+    with pytest.raises(ConfigError, match="shortpools"):
+        whole(POOL).replace(**{key: value})
+
+
+def test_the_longest_gap_is_the_weekend():
+    assert POOL.longest_gap == 62 * HOUR
+    assert ShortpoolConfig(cores=1, walltime=1).longest_gap == 0
+    assert ShortpoolConfig(cores=1, walltime=1, days=("sun",), begin="22:00", end="06:00").longest_gap == 160 * HOUR
+
+
+def test_windows_follow_the_clock_of_the_site():
+    config = whole(POOL)
+    windows = jobs([0, 7 * DAY], [1, 1], [60, 60], config).system(config).windows
+    assert [(w.begin / HOUR, w.end / HOUR) for w in windows[:2]] == [(8, 18), (32, 42)]
+    assert windows[5].begin / HOUR == 7 * 24 + 7  # the Monday after has an hour less before it
+    assert {(w.cores, w.walltime) for w in windows} == {(4, 2 * HOUR)}
+    assert windows[-1].begin > 372 * DAY
+    assert (
+        len(jobs([0, 7 * DAY], [1, 1], [60, 60], config).system(whole(ShortpoolConfig(cores=1, walltime=1))).windows)
+        == 1
+    )
+
+
+def test_every_simulation_keeps_it():
+    config = whole(POOL)
+    # The first would run into Monday's hours, the second ends by 8, the third is short.
+    period = jobs([7 * HOUR] * 3, [5, 3, 4], [3 * HOUR, HOUR, 2 * HOUR], config)
+    expected = [11 * HOUR, 0, 0]
+    assert period.simulate(config).wait.tolist() == expected
+    proposal = Proposal(config)
+    schedule = proposal.simulate(period)
+    assert schedule.wait.tolist() == expected
+    assert not proposal.verify(period, schedule)
+    assert proposal.explain(period, schedule, 0, ["a", "b", "c"])[-1].begin == 18 * HOUR
+    mean = float(np.mean(expected))
+    assert of_base(period).means[0, 0] == of_configs(period, [config], 1)[0].means[0, 0] == mean
+    training = TrainingSet(period, weights=(1.0,))
+    assert CachedEvaluator(training).measure(config).overall == mean
+    partitioned = config.with_partitions([8])
+    assert CachedEvaluator(training).measure(partitioned).overall == mean
+
+
+def test_jobs_that_would_never_start():
+    config = whole(POOL)
+    assert not never_start(whole(), config)  # at most 60 hours, less than a weekend
+    always = whole(ShortpoolConfig(cores=4, walltime=2 * HOUR))
+    never = (
+        "jobs wider than 4 cores and longer than 2h would never start: they find no time between those of a shortpool"
+    )
+    assert never_start(whole(), always) == [f"of all, {never}"]
+    assert "never start" in always.warnings()[0]
+    assert not never_start(always, always)
+
+
+def test_it_can_be_fixed():
+    config = whole(POOL, fixed=("shortpools",))
+    assert fixed_violations(config, config.replace(shortpools=())) == ["shortpools"]
+    assert undistinguished(config, "fcfs").shortpools == (POOL,)
+    assert undistinguished(whole(POOL), "fcfs").shortpools == ()
+
+
+def test_multiple_queue_backfilling_is_shown_without():
+    config = whole(POOL)
+    period = jobs([7 * HOUR], [5], [3 * HOUR], config)
+    proposal = Mqb().propose(TrainingSet(period), Options())
+    assert proposal.simulate(period).wait.tolist() == [0]
