@@ -24,7 +24,7 @@ def tried(training, **settings):
     return [each for each in compared(training, **settings) if " cores kept " in each or "shortpool" in each]
 
 
-def test_sizes_walltimes_and_hours_are_searched_where_that_is_asked_for():
+def test_sizes_walltimes_and_hours_are_searched_where_the_site_says_so():
     here = busy(first_come())
     assert not tried(here)
     steps = propose("auto", here, {"shortpools": "search"}).decisions
