@@ -37,7 +37,8 @@ def _from(target: str) -> Callable[[F], F]:
     type=PATH,
     metavar="FILE",
     multiple=True,
-    help="Nodes and reservations: sacctmgr show event, scontrol show reservation, PBS accounting or server logs.",
+    help="Nodes and reservations: sacctmgr show event, scontrol show reservation, PBS accounting or server logs; "
+    "shortpools, of pbs_rstat -F or an export's PLAN.md too.",
 )
 @click.option("--name", metavar="NAME", help="Name of the machine.")
 @click.option("--force", is_flag=True, help="Replace a configuration that is there.")
@@ -80,10 +81,11 @@ def command(
     else:
         found, origin = _of_history(source, name), ", ".join(path.name for path in source.history)
     if downtimes:
-        from qconf.history.closures import read_downtimes
+        from qconf.history.closures import read_downtimes, read_shortpools
 
         times, odd = read_downtimes(downtimes, found.config.machine, source.timezone)
-        found = Derived(found.config.replace(downtime=times), (*found.warnings, *odd))
+        kept = read_shortpools(downtimes, found.config.machine) or found.config.shortpools
+        found = Derived(found.config.replace(downtime=times, shortpools=kept), (*found.warnings, *odd))
     title = f"A first configuration, made by qconf init from {origin}. Edit it."
     comment = "\n* ".join([title, *found.warnings])
     text = dump(found.config, "".join(c if c.isprintable() or c == "\n" else "?" for c in comment))

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from pathlib import Path
 
-from qconf.config import MachineConfig
+from qconf.config import MachineConfig, ShortpoolConfig
 from qconf.config.models import Downtime
 from qconf.history.readers.sources import find_sources
+from qconf.history.standing import is_shortpool, read_standing, shortpools
 from qconf.history.times import instant, zone
 
 EVENTS = re.compile(r"(?:^|\|)NodeName(?:\||$)")
@@ -58,7 +59,8 @@ def read_downtimes(
         before = len(found), odd.total()
         for read in (_events, _reservations, _pbs_reservations, _pbs_nodes):
             found += read(lines, where, machine.cores_per_node, odd)
-        if before == (len(found), odd.total()):
+        kept = read_standing("\n".join(lines), machine.cores_per_node)
+        if before == (len(found), odd.total()) and not kept:
             fix = "give sacctmgr show event --parsable2, scontrol show reservation, or PBS accounting or server logs"
             raise source.error("has no record of a node that was down, or of a reservation", fix)
     cores: Counter[_Closure] = Counter()
@@ -67,6 +69,12 @@ def read_downtimes(
     ordered = sorted(cores.items(), key=lambda item: (item[0].begin, item[0].end))
     times = [replace(each, cores=min(most, machine.cores)).downtime(where) for each, most in ordered]
     return tuple(times), [f"{count} times: {what}" for what, count in odd.items()]
+
+
+def read_shortpools(paths: Sequence[Path], machine: MachineConfig) -> tuple[ShortpoolConfig, ...]:
+    """Read the shortpools in ``scontrol show reservation``, ``pbs_rstat -F`` or a plan for PBS; none where none is."""
+    texts = [b"".join(source.lines()).decode("utf-8", "replace") for source in find_sources(list(paths))]
+    return shortpools(each for text in texts for each in read_standing(text, machine.cores_per_node))
 
 
 def _events(lines: list[str], where: tzinfo, node: int, odd: Counter[str]) -> Iterator[_Closure]:
@@ -103,6 +111,8 @@ def _reservations(lines: list[str], where: tzinfo, node: int, odd: Counter[str])
     """Read what scontrol shows of reservations; one for accounts only is closed to all, as one for maintenance."""
     for block in re.split(r"(?=ReservationName=)", " ".join(lines)):
         fields = dict(re.findall(r"(\w+)=(\S*)", block))
+        if is_shortpool(fields.get("ReservationName", "")):
+            continue
         if "ReservationName" not in fields:
             continue
         users = [] if "MAINT" in fields.get("Flags", "") else _names(fields.get("Users", ""))

@@ -10,6 +10,7 @@ from typing import Any
 from qconf.errors import InputError
 from qconf.history.needs import waits_for, words
 from qconf.history.readers.pbs import OWN, project
+from qconf.history.standing import is_shortpool
 from qconf.snapshot.model import Closure, Job, Snapshot, indices
 
 OVER = {"X", "F", "E", "M"}  #: finished, exiting, moved
@@ -146,6 +147,8 @@ def _reservations(text: str, where: tzinfo, warnings: Counter[str]) -> list[Clos
     for block in re.split(r"^Resv ID:\s*", text, flags=re.MULTILINE)[1:]:
         name = block.split("\n", 1)[0].strip()
         fields = dict(re.findall(r"^(\S+)\s*=\s*(.*)$", block, flags=re.MULTILINE))
+        if is_shortpool(fields.get("Reserve_Name", "").strip()):
+            continue
         begin, end = clock(fields.get("reserve_start"), where), clock(fields.get("reserve_end"), where)
         cores = fields.get("Resource_List.ncpus", "")
         if begin is None or end is None or not cores.isdigit() or begin >= end:

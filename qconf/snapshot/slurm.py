@@ -12,6 +12,7 @@ from typing import Any
 from ClusterShell.NodeSet import NodeSet
 
 from qconf.history.needs import ENDED_SLURM, waits_for, words
+from qconf.history.standing import is_shortpool
 from qconf.snapshot.model import Closure, Job, Snapshot, indices
 
 CLOSED = re.compile(r"DOWN|DRAIN|FAIL|MAINT|POWERED_DOWN|UNKNOWN|FUTURE")
@@ -119,7 +120,7 @@ def _reservations(text: str, where: tzinfo, sizes: list[int], warnings: Counter[
     closures = []
     for block in re.split(r"(?=ReservationName=)", text):
         fields = dict(re.findall(r"(\w+)=(\S*)", block))
-        if "ReservationName" not in fields:
+        if "ReservationName" not in fields or is_shortpool(fields["ReservationName"]):
             continue
         try:
             begin, end = (

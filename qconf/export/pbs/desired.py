@@ -12,7 +12,7 @@ from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, access_changes, format_clock, format_duration
 from qconf.errors import ExportError
 from qconf.export.checks import refuse_access, refuse_bound, refuse_idle, refuse_tiers
-from qconf.export.pbs import fairshare, qos, throttles
+from qconf.export.pbs import fairshare, qos, shortpools, throttles
 from qconf.export.pbs.differences import envelope, notes, unroutable
 from qconf.export.pbs.lint import OLD_LIMITS
 from qconf.export.pbs.order import formula, present_formula
@@ -87,6 +87,7 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired
     _close(result, before, [*names, *pool_queues.values()], options.remove)
     _put_route(result, before, config)
     _put_server(result, before, config)
+    result.notes += shortpools.notes(config)
     result.notes += notes(config, binding, result.priorities, before, options.scheduler)
     return result
 

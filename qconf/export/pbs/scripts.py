@@ -11,7 +11,7 @@ from parsim.fairshare import FAIRSHARE
 from qconf.config import SiteConfig, format_clock, lost_job
 from qconf.errors import ExportError
 from qconf.export.base import Export
-from qconf.export.pbs import fairshare, qos
+from qconf.export.pbs import fairshare, qos, shortpools
 from qconf.export.pbs.desired import Desired, desired
 from qconf.export.pbs.lint import Linter
 from qconf.export.pbs.nodes import qlists, statements
@@ -114,6 +114,12 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
         files |= script.files(config=config, goal=goal)
     if config.qos:
         files[qos.FILE] = render("pbs", "qos_hook.py", classes=qos.classes(config))
+    if config.shortpools:
+        short = {"name": shortpools.SCRIPT, "does": "Move short PBS jobs into the cores that are kept for them"}
+        limits = dict(shortpools.limits(config))
+        files[shortpools.SCRIPT] = render("pbs", "shortpool.py", queues=config.names, short=limits, **short)
+        for unit in ("service", "timer", "cron"):
+            files[f"{shortpools.SCRIPT}.{unit}"] = render("pbs", f"minutely.{unit}", **short)
     settings = ["job_sort_key", *re.findall(r"^(?!resources)(\w+):", files["sched_config.changes"], re.MULTILINE)]
     files["PLAN.md"] = _plan(
         config,
@@ -125,6 +131,7 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
         script=script,
         settings=settings,
         shares=config.is_fair,
+        keeps=shortpools.commands(config),
     )
     loaded = tuple(name for name in ("queues.qmgr", "nodes.qmgr", "sched_config.changes") if name in files)
     return Export(files, tuple(goal.notes), loaded, "rollback.qmgr" if known else "")

@@ -20,6 +20,7 @@ from qconf.export.slurm.differences import LONGEST_AGE
 from qconf.export.slurm.fairshare import read_shares
 from qconf.export.slurm.order import with_order
 from qconf.export.slurm.scripts import ACCESS, POOL
+from qconf.export.slurm.shortpools import read as read_shortpools
 from qconf.export.slurm.throttles import read as read_throttles
 from qconf.export.slurm.throttles import with_parameters
 from qconf.history.times import slurm_limit
@@ -72,10 +73,11 @@ def derive(
         raise InputError(f"no machine of {total} cores named {called!r} can be", file=path) from error
     try:
         throttles = with_parameters(read_throttles(conf.folder) if conf.exported else (), reader.parameters)
+        kept = read_shortpools(conf.folder, size) if conf.exported else ()
         classes, limits_of = service.configs({name: table[name] for name in table if name not in reader.of_partitions})
         if qos is None and conf.exported:
             classes, limits_of = service.read(conf.folder)
-        parts = {"throttles": (*throttles, *limits_of), "qos": classes, **reader.discipline(), **shape}
+        parts = {"throttles": (*throttles, *limits_of), "qos": classes, "shortpools": kept, **reader.discipline(), **shape}
         config = SiteConfig.build(machine=machine, **parts)
         tree = () if shares is None else read_shares(shares, reader.warnings)
         config = with_order(

@@ -13,7 +13,7 @@ from qconf.export.checks import refuse_access, refuse_bound, refuse_idle, refuse
 from qconf.export.nodes import Node, assign, check_machine, fold
 from qconf.export.priorities import scale
 from qconf.export.rendering import checked_queue, comment_name, render
-from qconf.export.slurm import fairshare, qos, throttles
+from qconf.export.slurm import fairshare, qos, shortpools, throttles
 from qconf.export.slurm.conf import LIMITS
 from qconf.export.slurm.differences import LONGEST_AGE, LONGEST_WINDOW, calc_minutes, differences, placed
 from qconf.text import grouped
@@ -40,6 +40,7 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
     fair = order is not None and order.fair_share > 0
     places = {} if order is None else _places(config, order)
     most = 0 if order is None else order.most + max(places.values())
+    keeps = [each.name for each in shortpools.reservations(config, POOL)]
     nice = {} if order is None else {"order": order, "places": places, "most": most}
     queues = [(queue, whole_minutes(queue)) for queue in config.queues]
     enforced = ["limits"] if limited or throttles.statements(config) or config.qos else []
@@ -47,7 +48,14 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
     files = {
         "partitions.conf": render("slurm", "partitions.conf", machine=comment_name(config), lines=lines),
         "job_submit.lua": render(
-            "slurm", "job_submit.lua", queues=queues, pool=POOL if pool else None, node=node, **nice
+            "slurm",
+            "job_submit.lua",
+            queues=queues,
+            pool=POOL if pool else None,
+            node=node,
+            short=max((each.walltime for each in config.shortpools), default=0),
+            kept=shortpools.kept(config, POOL) if keeps else {},
+            **nice,
         ),
         "job_submit.back.lua": render(
             "slurm", "job_submit.back.lua", partitions=[*config.names, *([POOL] if pool else [])]
@@ -81,6 +89,8 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
         files[qos.FILE] = qos.statements(config)
     if fair and config.shares:
         files["shares.sacctmgr"] = fairshare.statements(config)
+    if keeps:
+        files[shortpools.FILE] = shortpools.script(config, POOL)
     for name in scripts_of(config):
         files[name] = render("slurm", "promote.py", config=config, pool_name=POOL)
     notes = tuple(differences(config))
@@ -90,6 +100,7 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
         machine=comment_name(config),
         mode=config.mode,
         limited=[qos_of(queue.name) for queue in limited],
+        keeps=keeps,
         pool=bool(pool),
         shares=fair and bool(config.shares),
         throttled=throttles.FILE in files,
@@ -216,6 +227,7 @@ def _refuse(config: SiteConfig, nodes: Sequence[Node] | None) -> None:
     qos.refuse(config, [qos_of(queue.name) for queue in config.queues if queue.limited])
     throttles.refuse(config)
     refuse_bound(config, "Slurm")
+    shortpools.refuse(config)
     refuse_access(config, "Slurm", [*ACCESS])
     if config.mode != "shared" and nodes is None:
         raise ExportError("partitions are made of nodes: name them with --nodes")

@@ -1,0 +1,106 @@
+"""Shortpools as Slurm's reservations that come again: short jobs ask for them, and may run elsewhere too (FLEX)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from parsim import Window
+from parsim.resuming import taken_by
+from qconf.config import ShortpoolConfig, SiteConfig, format_duration
+from qconf.config.models import DAYS, Day
+from qconf.errors import ExportError
+from qconf.export.nodes import read_text
+from qconf.history.standing import WEEKEND, WORKING, Standing, shortpools, standing
+
+FILE = "shortpool"  #: makes the reservations
+#: Which jobs ask for it may use its nodes and all others; one that a running job has at its begin is reserved as well.
+_FLAGS = "FLEX,IGNORE_JOBS,NO_HOLD_JOBS_AFTER"
+_LINE = re.compile(
+    r"ReservationName=(\S+) StartTime=(?:now|\$\(date --date='(\w+ ?\w*) (\d\d:\d\d)' \S+\)) Duration=(\w+) "
+    r"Users=-nobody (TRES=cpu|NodeCnt)=(\d+) PartitionName=(\S+) Flags=(\S+)"
+)
+
+
+def refuse(config: SiteConfig) -> None:
+    """Raise ExportError for what Slurm has no form for."""
+    if len(config.shortpools) > 1:
+        raise ExportError(
+            "shortpools: a job of Slurm runs in one reservation, and could not use the cores of two; export one"
+        )
+
+
+def reservations(config: SiteConfig, pool: str) -> list[Standing]:
+    """Return the reservations of the shortpool, of each part of the machine; `pool` is the name of the common one."""
+    found: list[Standing] = []
+    for each in config.shortpools:
+        taken = taken_by(Window(0, 1, each.cores), config.replace(reserve="cores", shortpools=()).system())
+        for part, cores in taken.items():
+            names = (*config.names, pool)
+            for days in _repeated(each):
+                if cores:
+                    found.append(standing(each, len(found) + 1, days, cores, names[part]))
+    return found
+
+
+def _repeated(each: ShortpoolConfig) -> list[tuple[Day, ...]]:
+    """Return the days as Slurm has them: every day, working days, the weekend, or one by one."""
+    days = tuple(day for day in DAYS if day in each.days)
+    return [days] if days in (DAYS, WORKING, WEEKEND) else [(day,) for day in days]
+
+
+def script(config: SiteConfig, pool: str) -> str:
+    """Write the shell's commands that make the reservations."""
+    node = config.machine.cores_per_node if config.machine.whole_nodes else 0
+    lines = ["#!/bin/sh", "# Keeps cores for short jobs, from the next time on. Written by qconf export.", "set -e"]
+    for each in reservations(config, pool):
+        always = each.days == DAYS and each.minutes == 1440 and each.begin == "00:00"
+        first = "tomorrow" if each.days == DAYS else f"next {each.days[0].capitalize()}"
+        start = f"$(date --date='{first} {each.begin}' +%Y-%m-%dT%H:%M)"
+        flags = {DAYS: "DAILY", WORKING: "WEEKDAY", WEEKEND: "WEEKEND"}.get(each.days, "WEEKLY")
+        cores = f"NodeCnt={each.cores // node}" if node and not each.cores % node else f"TRES=cpu={each.cores}"
+        words = (
+            f"StartTime={'now' if always else start} Duration={'UNLIMITED' if always else each.minutes}",
+            f"Users=-nobody {cores} PartitionName={each.part} Flags={_FLAGS}{'' if always else ',' + flags}",
+        )
+        lines.append(f"scontrol create reservation ReservationName={each.name} {' '.join(words)}")
+    return "\n".join(lines) + "\n"
+
+
+def kept(config: SiteConfig, pool: str) -> dict[str, str]:
+    """Return the names of the reservations that jobs of each queue may ask for, separated by commas."""
+    found = reservations(config, pool)
+    if config.mode == "shared":
+        return dict.fromkeys(config.names, ",".join(each.name for each in found))
+    return {
+        name: ",".join(each.name for each in found if each.part in (name, pool) or config.queue(name).reservation)
+        for name in config.names
+    }
+
+
+def notes(config: SiteConfig) -> Iterator[str]:
+    """Name what Slurm does otherwise than the simulator."""
+    for each in config.shortpools:
+        short = format_duration(each.walltime)
+        yield (
+            f"Shortpool: Slurm keeps particular nodes, chosen when the reservation is made; the simulator any cores "
+            f"whose jobs end in time, and short jobs count for them wherever they run. job_submit.lua has jobs of up "
+            f"to {short} ask for the reservation (`scontrol show reservation`), and Slurm looks at jobs that ask for "
+            "one before the others of their partition. Jobs that wait already do not ask for it."
+        )
+
+
+def read(folder: Path, node: int) -> tuple[ShortpoolConfig, ...]:
+    """Read the shortpool of an export; none without its file."""
+    path = folder / FILE
+    found = []
+    for match in _LINE.finditer(read_text(path) if path.is_file() else ""):
+        name, first, clock, minutes, unit, count, part, flags = match.groups()
+        words = set(flags.split(","))
+        days = DAYS if not words & {"WEEKDAY", "WEEKEND", "WEEKLY"} else WORKING if "WEEKDAY" in words else WEEKEND
+        if "WEEKLY" in words:
+            days = tuple(day for day in DAYS if day == first.split()[-1].lower())
+        cores = int(count) * (node if unit == "NodeCnt" else 1)
+        found.append(Standing(name, cores, days, clock or "00:00", 1440 if clock is None else int(minutes), part))
+    return shortpools(found)

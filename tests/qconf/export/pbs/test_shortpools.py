@@ -1,0 +1,138 @@
+"""Shortpools as standing reservations of PBS: commands of the plan, the script that moves jobs, and back."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from qconf.cli import qconf
+from qconf.config import load, parse
+from qconf.export import exporter
+from qconf.history.standing import read_standing, shortpools
+
+SITE = """\
+machine: {cores: 16, cores_per_node: 2}
+queues:
+  - {name: work, cores: [1, 16], walltime: [0, 20h]}
+  - {name: long, cores: [1, 16], walltime: [20h, 50h]}
+shortpools:
+  - {cores: 6, walltime: 2h, days: [mon, tue, wed, thu, fri], begin: "08:00", end: "18:00"}
+  - {cores: 2, walltime: 10m, days: [sat], begin: "22:00", end: "06:30"}
+  - {cores: 1, walltime: 5m}
+"""
+SHOWN = """\
+Resv ID: S12.server
+Reserve_Name = shortpool_7200_1
+Reserve_Owner = root@server
+reserve_state = {state}
+reserve_start = {start}
+reserve_end = Mon Nov 30 18:00:00 2026
+reserve_duration = 36000
+queue = S12
+Resource_List.ncpus = 6
+Resource_List.nodect = 6
+reserve_rrule = FREQ=WEEKLY;COUNT=260;BYDAY=MO,TU,WE,TH,FR
+
+Resv ID: R13.server
+Reserve_Name = course
+reserve_start = Mon Nov 30 08:00:00 2026
+reserve_duration = 36000
+Resource_List.ncpus = 4
+"""
+QUEUE = (("queue_type", "Execution"), ("enabled", "True"), ("started", "True"))
+MONDAY = "Mon Nov 30 08:00:00 2026"
+
+
+def files(text=SITE):
+    return exporter("pbs")().export(parse(text)).files
+
+
+def test_what_the_plan_does_is_read_back():
+    assert shortpools(read_standing(files()["PLAN.md"])) == parse(SITE).shortpools
+
+
+def test_the_reservations_come_again():
+    plan = files()["PLAN.md"]
+    assert (
+        "start=$(date --date='next Mon 08:00' +%s)\n"
+        'stop=$(date --date="@$((start + 36000))" +%Y%m%d%H%M)\n'
+        'pbs_rsub -N shortpool_7200_1 -R $(date --date="@$start" +%Y%m%d%H%M) -E $stop '
+        '-r "FREQ=WEEKLY;COUNT=260;BYDAY=MO,TU,WE,TH,FR" -l select=6:ncpus=1 -l place=free\n'
+    ) in plan
+    assert "pbs_rdel" in plan.partition("## Undo")[2]
+    assert "PBS reserves particular nodes, for 52 weeks" in plan
+    whole = files(
+        SITE.replace("cores_per_node: 2", "cores_per_node: 2, whole_nodes: true").replace("cores: 1,", "cores: 4,")
+    )
+    assert "-l select=3:ncpus=2 -l place=scatter:excl" in whole["PLAN.md"]
+    plain = files(SITE.partition("shortpools")[0])
+    assert "shortpool" not in "".join([*plain, *plain.values()])
+
+
+def test_init_reads_what_pbs_rstat_shows(tmp_path):
+    (tmp_path / "server").write_text(
+        "create queue work\n" + "".join(f"set queue work {each} = {value}\n" for each, value in QUEUE)
+    )
+    (tmp_path / "rstat").write_text(SHOWN.format(state="RESV_CONFIRMED", start=MONDAY))
+    arguments = ["init", "--from-pbs", f"{tmp_path}/server", "--cores", "16", "--downtimes", f"{tmp_path}/rstat"]
+    done = CliRunner().invoke(qconf, [*arguments, "-o", f"{tmp_path}/site.yaml"])
+    assert done.exit_code == 0, done.output
+    assert load(tmp_path / "site.yaml").shortpools == parse(SITE).shortpools[:1]
+    assert not load(tmp_path / "site.yaml").downtime
+
+
+@pytest.fixture
+def server(tmp_path):
+    """Commands of PBS that print what a server of our own holds."""
+
+    def run(jobs, state="RESV_RUNNING", *arguments):
+        start = time.strftime("%a %b %d %H:%M:%S %Y", time.localtime(time.time() - 3600))
+        (tmp_path / "rstat").write_text(SHOWN.format(state=state, start=start))
+        for queue in ("work", "long", "S12"):
+            held = {name: job for name, (where, job) in jobs.items() if where == queue}
+            (tmp_path / queue).write_text(json.dumps({"Jobs": held} if held else {}))
+        for name, line in (
+            ("pbs_rstat", f"cat {tmp_path}/rstat"),
+            ("qstat", f'cat {tmp_path}/"$4"'),
+            ("qmove", f'echo "$@" >> {tmp_path}/moved'),
+        ):
+            (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+            (tmp_path / name).chmod(stat.S_IRWXU)
+        (tmp_path / "script").write_text(files()["qconf-shortpool"])
+        environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        command = ["python3", f"{tmp_path}/script", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=60)
+        assert done.returncode == 0, done.stderr
+        moved = tmp_path / "moved"
+        return done.stdout.splitlines(), moved.read_text().splitlines() if moved.exists() else []
+
+    return run
+
+
+def job(cores, walltime, state="Q", minute=0):
+    qtime = f"Wed Nov 25 17:{minute:02d}:00 2026"
+    return {"job_state": state, "qtime": qtime, "Resource_List": {"ncpus": cores, "walltime": walltime}}
+
+
+def test_short_jobs_are_moved_as_far_as_there_is_room(server):
+    jobs = {
+        "1.s": ("work", job(2, "02:00:00", minute=5)),
+        "2.s": ("work", job(2, "02:00:01", minute=1)),  # too long
+        "3.s": ("work", job(4, "01:00:00", minute=9)),  # no room behind the others
+        "4.s": ("work", job(1, "00:10:00", minute=2)),
+        "5.s": ("work", job(1, "00:10:00", "R", minute=2)),
+        "6.s": ("S12", job(2, "00:10:00", "R")),
+    }
+    assert server(jobs) == (["qmove S12 4.s", "qmove S12 1.s"], ["S12 4.s", "S12 1.s"])
+
+
+def test_nothing_is_moved_out_of_the_hours_or_in_a_dry_run(server):
+    jobs = {"1.s": ("work", job(2, "01:00:00"))}
+    assert server(jobs, "RESV_CONFIRMED") == ([], [])
+    assert server(jobs, "RESV_RUNNING", "--dry-run") == (["qmove S12 1.s"], [])
