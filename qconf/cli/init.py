@@ -40,6 +40,7 @@ def _from(target: str) -> Callable[[F], F]:
     help="Nodes and reservations: sacctmgr show event, scontrol show reservation, PBS accounting or server logs; "
     "shortpools, of pbs_rstat -F or an export's PLAN.md too.",
 )
+@click.option("--hours", type=PATH, metavar="FILE", help="An export's qconf-hours: limits that hold for some hours.")
 @click.option("--name", metavar="NAME", help="Name of the machine.")
 @click.option("--force", is_flag=True, help="Replace a configuration that is there.")
 @output_option("File to write.  [default: standard output]")
@@ -51,6 +52,7 @@ def command(
     shares: Path | None,
     qos: Path | None,
     downtimes: tuple[Path, ...],
+    hours: Path | None,
     name: str | None,
     force: bool,
     output: Path | None,
@@ -86,6 +88,12 @@ def command(
         times, odd = read_downtimes(downtimes, found.config.machine, source.timezone)
         kept = read_shortpools(downtimes, found.config.machine) or found.config.shortpools
         found = Derived(found.config.replace(downtime=times, shortpools=kept), (*found.warnings, *odd))
+    if hours is not None:
+        from qconf.export.hours import read_hours
+        from qconf.export.nodes import read_text
+
+        limits = tuple(read_hours(read_text(hours)))
+        found = Derived(found.config.replace(hours=limits), found.warnings)
     title = f"A first configuration, made by qconf init from {origin}. Edit it."
     comment = "\n* ".join([title, *found.warnings])
     text = dump(found.config, "".join(c if c.isprintable() or c == "\n" else "?" for c in comment))

@@ -19,7 +19,17 @@ from qconf.config.models import (
 from qconf.config.policy import POLICY
 from qconf.config.problems import ConfigError, Problem
 from qconf.config.reading import load, parse
-from qconf.config.routing import CORE_LIMITS, access_changes, kept_off, lost_job, over_limit, qos_of, route, throttled, too_wide
+from qconf.config.routing import (
+    CORE_LIMITS,
+    access_changes,
+    kept_off,
+    lost_job,
+    over_limit,
+    qos_of,
+    route,
+    throttled,
+    too_wide,
+)
 from qconf.config.site import SiteConfig
 from qconf.config.writing import dump
 

@@ -26,35 +26,36 @@ def dump(config: SiteConfig, comment: str = "") -> str:
     if config.nodes:
         lines += ["nodes:", *(f"  - {_flow(each)}" for each in config.nodes)]
     lines += [*_shown(config, SCALARS, ("mode", "order")), "queues:"]
+    lines += [f"machine: {flow(config.machine)}", *_shown(config, SCALARS, ("mode", "order")), "queues:"]
     for queue in config.queues:
         hidden = queue.partition == 0 and (config.mode == "shared" or queue.reservation)
-        lines.append(f"  - {_flow(queue, leave_out=('partition',) if hidden else ())}")
+        lines.append(f"  - {flow(queue, leave_out=('partition',) if hidden else ())}")
     if config.pool is not None:
-        lines.append(f"pool: {_flow(config.pool)}")
+        lines.append(f"pool: {flow(config.pool)}")
     if config.fairshare is not None:
-        lines.append(f"fairshare: {_flow(config.fairshare)}")
+        lines.append(f"fairshare: {flow(config.fairshare)}")
     if config.shares:
-        lines += ["shares:", *(f"  - {_flow(share)}" for share in config.shares)]
+        lines += ["shares:", *(f"  - {flow(share)}" for share in config.shares)]
     if config.throttles:
-        lines += ["throttles:", *(f"  - {_flow(each, always=())}" for each in config.throttles)]
+        lines += ["throttles:", *(f"  - {flow(each, always=())}" for each in config.throttles)]
     if config.qos:
-        lines += ["qos:", *(f"  - {_flow(each, always=())}" for each in config.qos)]
+        lines += ["qos:", *(f"  - {flow(each, always=())}" for each in config.qos)]
     if config.policy:
         lines.append(f"policy: {policy_text(config.policy)}")
     if config.fixed:
         lines.append(f"fixed: [{', '.join(_scalar(pattern) for pattern in config.fixed)}]")
     if config.targets:
-        lines += ["targets:", *(f"  - {_flow(target)}" for target in config.targets)]
+        lines += ["targets:", *(f"  - {flow(target)}" for target in config.targets)]
     if config.downtime:
-        lines += ["downtime:", *(f"  - {_flow(each, always=())}" for each in config.downtime)]
+        lines += ["downtime:", *(f"  - {flow(each, always=())}" for each in config.downtime)]
     if config.hours:
-        lines += ["hours:", *(f"  - {_flow(each, always=())}" for each in config.hours)]
+        lines += ["hours:", *(f"  - {flow(each, always=())}" for each in config.hours)]
     if config.shortpools:
-        lines += ["shortpools:", *(f"  - {_flow(each)}" for each in config.shortpools)]
+        lines += ["shortpools:", *(f"  - {flow(each)}" for each in config.shortpools)]
     if config.licences:
         lines.append(f"licences: {_value('licences', config.licences)}")
     if config.fidelity is not None:
-        lines.append(f"fidelity: {_flow(config.fidelity, always=())}")
+        lines.append(f"fidelity: {flow(config.fidelity, always=())}")
     if config.strategies:
         settings = (f"{_scalar(name)}: {_setting(value)}" for name, value in config.strategies.items())
         lines.append(f"strategies: {{{', '.join(settings)}}}")
@@ -65,7 +66,8 @@ def _setting(value: object) -> str:
     return f"[{', '.join(map(_scalar, value))}]" if isinstance(value, tuple) else _scalar(value)
 
 
-def _flow(model: BaseModel, leave_out: tuple[str, ...] = (), always: tuple[str, ...] = ("cores", "partition")) -> str:
+def flow(model: BaseModel, leave_out: tuple[str, ...] = (), always: tuple[str, ...] = ("cores", "partition")) -> str:
+    """Write a part as one line."""
     names = [name for name in type(model).model_fields if name not in leave_out]
     return "{" + ", ".join(_shown(model, names, always)) + "}"
 

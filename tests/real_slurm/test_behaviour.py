@@ -3,7 +3,7 @@
 import pytest
 
 from qconf.export.slurm.rehearsal import tasks
-from tests.real_slurm.test_exports import HYBRID, LIMITED, SHARED
+from tests.real_slurm.test_exports import HYBRID, KINDS, LIMITED, SHARED
 
 pytestmark = pytest.mark.slow
 
@@ -32,6 +32,16 @@ def test_limits_bind(loading):
         slurm.until("[ $(squeue --noheader --states=RUNNING --partition=wide | wc -l) = 1 ]")
         slurm.until("[ $(squeue --noheader --states=PENDING --format=%r | grep -c '^QOS') = 5 ]")
         assert slurm.states(*wide) == ["RUNNING", "PENDING", "PENDING"]
+
+
+def test_a_shortpool_is_left_to_short_jobs(loading):
+    with loading(KINDS["shortpool"]) as slurm:
+        wide, narrow = (slurm.submit(f"--ntasks={cores} --time=5") for cores in (12, 10))
+        slurm.until("[ $(squeue --noheader --states=RUNNING | wc -l) = 1 ]")
+        assert slurm.states(wide, narrow) == ["PENDING", "RUNNING"]
+        short, other = (slurm.submit(f"--ntasks=6 --time={minutes}") for minutes in (2, 3))
+        slurm.until("[ $(squeue --noheader --states=RUNNING | wc -l) = 2 ]")
+        assert slurm.states(short, other) == ["RUNNING", "PENDING"]
 
 
 def test_users_cannot_go_around_the_routing(loading):

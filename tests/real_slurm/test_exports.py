@@ -85,6 +85,7 @@ KINDS = {
     "plain": FCFS + "backfill: false\n",
     "limits": LIMITED,
     "access": GUARDED,
+    "shortpool": FCFS + "shortpools: [{cores: 6, walltime: 2m}]\n",
     "throttles": THROTTLED,
     "qos": QUALITIES,
     "partitioned": PARTED,

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from parsim.fairshare import FAIRSHARE
 from qconf.config import SiteConfig, format_clock, lost_job
 from qconf.errors import ExportError
+from qconf.export import hours
 from qconf.export.base import Export
 from qconf.export.pbs import fairshare, qos, shortpools
 from qconf.export.pbs.desired import Desired, desired
+from qconf.export.pbs.hours import HEAD, SetLimits
 from qconf.export.pbs.lint import Linter
 from qconf.export.pbs.nodes import qlists, statements
 from qconf.export.pbs.server import Server
@@ -114,6 +116,9 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
         files |= script.files(config=config, goal=goal)
     if config.qos:
         files[qos.FILE] = render("pbs", "qos_hook.py", classes=qos.classes(config))
+    hours.refuse(config)
+    if config.hours:
+        files[hours.FILE] = hours.cron(config, SetLimits(goal.server), HEAD)
     if config.shortpools:
         short = {"name": shortpools.SCRIPT, "does": "Move short PBS jobs into the cores that are kept for them"}
         limits = dict(shortpools.limits(config))
@@ -132,6 +137,7 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
         settings=settings,
         shares=config.is_fair,
         keeps=shortpools.commands(config),
+        hourly=hours.taken_back(config, SetLimits(goal.server)),
     )
     loaded = tuple(name for name in ("queues.qmgr", "nodes.qmgr", "sched_config.changes") if name in files)
     return Export(files, tuple(goal.notes), loaded, "rollback.qmgr" if known else "")

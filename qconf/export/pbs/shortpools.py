@@ -29,11 +29,11 @@ def commands(config: SiteConfig) -> list[str]:
         place = "scatter:excl" if config.machine.whole_nodes else "free"
         days = [_BYDAY[day] for day in each.days]
         rule = f"FREQ=WEEKLY;COUNT={WEEKS * len(days)};BYDAY={','.join(days)}"
+        asked = f"-l select={each.cores // node}:ncpus={node} -l place={place}"
         lines += [
             f"start=$(date --date='next {each.days[0].capitalize()} {each.begin}' +%s)",
             f'stop=$(date --date="@$((start + {60 * each.minutes}))" +%Y%m%d%H%M)',
-            f'pbs_rsub -N {each.name} -R $(date --date="@$start" +%Y%m%d%H%M) -E $stop -r "{rule}" '
-            f"-l select={each.cores // node}:ncpus={node} -l place={place}",
+            f'pbs_rsub -N {each.name} -R $(date --date="@$start" +%Y%m%d%H%M) -E $stop -r "{rule}" {asked}',
         ]
     return lines
 
@@ -51,6 +51,6 @@ def notes(config: SiteConfig) -> Iterator[str]:
             f"Shortpool of {each.cores} cores: PBS reserves particular nodes, for {WEEKS} weeks, and confirms no "
             "reservation whose first time meets a job that still runs then. Its queue is its creator's; a PBS manager "
             f"moves jobs into it. {SCRIPT} does so each minute while the hours last, with waiting jobs of up to "
-            f"{short} that fit in what is idle there and end in time; elsewhere PBS starts short jobs as any others. At "
-            "the end of its hours PBS deletes what still runs in it."
+            f"{short} that fit in what is idle there and end in time; elsewhere short jobs start as any others. At the "
+            "end of its hours PBS deletes what still runs in it."
         )

@@ -14,6 +14,9 @@ from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import AccessConfig, ConfigError, MachineConfig, QueueConfig, SiteConfig
 from qconf.errors import InputError
 from qconf.export.base import Derived
+from qconf.export.hours import FILE as HOURS
+from qconf.export.hours import read_hours
+from qconf.export.nodes import read_text
 from qconf.export.slurm import qos as service
 from qconf.export.slurm.conf import Conf, Fields, Points, limits, points, promotion, routes
 from qconf.export.slurm.differences import LONGEST_AGE
@@ -74,10 +77,19 @@ def derive(
     try:
         throttles = with_parameters(read_throttles(conf.folder) if conf.exported else (), reader.parameters)
         kept = read_shortpools(conf.folder, size) if conf.exported else ()
+        of_cron = conf.folder / HOURS
+        hours = tuple(read_hours(read_text(of_cron))) if conf.exported and of_cron.is_file() else ()
         classes, limits_of = service.configs({name: table[name] for name in table if name not in reader.of_partitions})
         if qos is None and conf.exported:
             classes, limits_of = service.read(conf.folder)
-        parts = {"throttles": (*throttles, *limits_of), "qos": classes, "shortpools": kept, **reader.discipline(), **shape}
+        parts = {
+            "throttles": (*throttles, *limits_of),
+            "qos": classes,
+            "shortpools": kept,
+            "hours": hours,
+            **reader.discipline(),
+            **shape,
+        }
         config = SiteConfig.build(machine=machine, **parts)
         tree = () if shares is None else read_shares(shares, reader.warnings)
         config = with_order(

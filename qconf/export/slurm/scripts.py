@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import QueueConfig, SiteConfig
 from qconf.config.multifactor import Multifactor
 from qconf.errors import ExportError
+from qconf.export import hours
 from qconf.export.base import Export
 from qconf.export.checks import refuse_access, refuse_bound, refuse_idle, refuse_tiers
 from qconf.export.nodes import Node, assign, check_machine, fold
@@ -33,7 +34,7 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
     """Write a configuration for Slurm. Raises ExportError."""
     _refuse(config, nodes)
     pool, machine = config.pool_cores, config.machine
-    limited = [queue for queue in config.queues if queue.limited]
+    limited = [queue for queue in config.queues if is_limited(config, queue)]
     lines = list(_partitions(config, _hosts(config, nodes)))
     node = machine.cores_per_node if machine.whole_nodes else None
     order = Multifactor.of(config.order)
@@ -89,6 +90,8 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
         files[qos.FILE] = qos.statements(config)
     if fair and config.shares:
         files["shares.sacctmgr"] = fairshare.statements(config)
+    if config.hours:
+        files[hours.FILE] = hours.cron(config, set_limits, ["PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C"])
     if keeps:
         files[shortpools.FILE] = shortpools.script(config, POOL)
     for name in scripts_of(config):
@@ -101,6 +104,7 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
         mode=config.mode,
         limited=[qos_of(queue.name) for queue in limited],
         keeps=keeps,
+        hourly=hours.taken_back(config, set_limits),
         pool=bool(pool),
         shares=fair and bool(config.shares),
         throttled=throttles.FILE in files,
@@ -227,6 +231,7 @@ def _refuse(config: SiteConfig, nodes: Sequence[Node] | None) -> None:
     qos.refuse(config, [qos_of(queue.name) for queue in config.queues if queue.limited])
     throttles.refuse(config)
     refuse_bound(config, "Slurm")
+    hours.refuse(config)
     shortpools.refuse(config)
     refuse_access(config, "Slurm", [*ACCESS])
     if config.mode != "shared" and nodes is None:
@@ -266,7 +271,7 @@ def _partitions(config: SiteConfig, hosts: dict[str, str]) -> Iterator[str]:
                 ),
                 *_sizes(config, queue.cores),
                 *(f"PriorityTier={tier}", f"PriorityJobFactor={factors[queue.name]}", *exclusive),
-                *([f"QOS={qos_of(queue.name)}"] if queue.limited else []),
+                *([f"QOS={qos_of(queue.name)}"] if is_limited(config, queue) else []),
                 *(f"{word}={names}" for word, names in _access(queue)),
                 "State=UP",
             ]
@@ -306,6 +311,17 @@ def _qos(queue: QueueConfig) -> str:
     limits = {word: getattr(queue, name) for name, word in LIMITS.items()}
     written = " ".join(f"{word}={-1 if limit is None else limit}" for word, limit in limits.items())
     return f"modify qos {qos_of(queue.name)} set {written}"
+
+
+def is_limited(config: SiteConfig, queue: QueueConfig) -> bool:
+    """Whether a queue has limits, always or for some hours, which its QOS holds."""
+    return queue.limited or hours.has_hours(config, queue)
+
+
+def set_limits(queue: QueueConfig, limits: Mapping[str, int | None]) -> list[str]:
+    """Write the command that gives a queue these limits."""
+    words = " ".join(f"{LIMITS[name]}={-1 if most is None else most}" for name, most in limits.items())
+    return [f"sacctmgr --immediate modify qos {qos_of(queue.name)} set {words} > /dev/null"]
 
 
 def qos_of(name: str) -> str:
