@@ -228,7 +228,7 @@ def _refuse(config: SiteConfig, nodes: Sequence[Node] | None) -> None:
             f"order {config.order!r}: Slurm's priority is a weighted sum and has no form for it; export with order: "
             "fcfs or a sum like min(eligible_time, 2592000) + (86400 if walltime <= 3600 else 0), or to another system"
         )
-    qos.refuse(config, [qos_of(queue.name) for queue in config.queues if queue.limited])
+    qos.refuse(config, [qos_of(queue.name) for queue in config.queues if is_limited(config, queue)])
     throttles.refuse(config)
     refuse_bound(config, "Slurm")
     hours.refuse(config)
