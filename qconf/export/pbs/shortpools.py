@@ -29,11 +29,11 @@ def commands(config: SiteConfig) -> list[str]:
         place = "scatter:excl" if config.machine.whole_nodes else "free"
         days = [_BYDAY[day] for day in each.days]
         rule = f"FREQ=WEEKLY;COUNT={WEEKS * len(days)};BYDAY={','.join(days)}"
-        asked = f"-l select={each.cores // node}:ncpus={node} -l place={place}"
+        request = f"-l select={each.cores // node}:ncpus={node} -l place={place}"
         lines += [
             f"start=$(date --date='next {each.days[0].capitalize()} {each.begin}' +%s)",
             f'stop=$(date --date="@$((start + {60 * each.minutes}))" +%Y%m%d%H%M)',
-            f'pbs_rsub -N {each.name} -R $(date --date="@$start" +%Y%m%d%H%M) -E $stop -r "{rule}" {asked}',
+            f'pbs_rsub -N {each.name} -R $(date --date="@$start" +%Y%m%d%H%M) -E $stop -r "{rule}" {request}',
         ]
     return lines
 

@@ -19,7 +19,7 @@ FILE = "shortpool"  #: makes the reservations
 _FLAGS = "FLEX,IGNORE_JOBS,NO_HOLD_JOBS_AFTER"
 _LINE = re.compile(
     r"ReservationName=(\S+) StartTime=(?:now|\$\(date --date='(\w+ ?\w*) (\d\d:\d\d)' \S+\)) Duration=(\w+) "
-    r"Users=-nobody (TRES=cpu|NodeCnt)=(\d+) PartitionName=(\S+) Flags=(\S+)"
+    r"Users=-daemon (TRES=cpu|NodeCnt)=(\d+) PartitionName=(\S+) Flags=(\S+)"
 )
 
 
@@ -62,7 +62,7 @@ def script(config: SiteConfig, pool: str) -> str:
         cores = f"NodeCnt={each.cores // node}" if node and not each.cores % node else f"TRES=cpu={each.cores}"
         words = (
             f"StartTime={'now' if always else start} Duration={'UNLIMITED' if always else each.minutes}",
-            f"Users=-nobody {cores} PartitionName={each.part} Flags={_FLAGS}{'' if always else ',' + flags}",
+            f"Users=-daemon {cores} PartitionName={each.part} Flags={_FLAGS}{'' if always else ',' + flags}",
         )
         lines.append(f"scontrol create reservation ReservationName={each.name} {' '.join(words)}")
     return "\n".join(lines) + "\n"

@@ -58,7 +58,7 @@ def test_short_jobs_ask_for_the_reservation_and_others_do_not():
     found = files(CASES["working days"])
     assert (
         "scontrol create reservation ReservationName=shortpool_120_1 StartTime=$(date --date='next Mon 08:00' "
-        "+%Y-%m-%dT%H:%M) Duration=600 Users=-nobody TRES=cpu=6 PartitionName=work "
+        "+%Y-%m-%dT%H:%M) Duration=600 Users=-daemon TRES=cpu=6 PartitionName=work "
         "Flags=FLEX,IGNORE_JOBS,NO_HOLD_JOBS_AFTER,WEEKDAY\n"
     ) in found["shortpool"]
     assert 'local KEPT = { ["work"] = "shortpool_120_1", }' in found["job_submit.lua"]
@@ -89,7 +89,7 @@ def test_a_second_shortpool_has_no_form():
 SHOWN = """\
 ReservationName=shortpool_7200_1 StartTime=2026-11-30T08:00:00 EndTime=2026-11-30T18:00:00 Duration=10:00:00
    Nodes=n[1-3] NodeCnt=3 CoreCnt=6 Features=(null) PartitionName=work Flags=FLEX,IGNORE_JOBS,WEEKDAY
-   TRES=cpu=6 Users=-nobody Groups=(null) Accounts=(null) Licenses=(null) State=INACTIVE
+   TRES=cpu=6 Users=-daemon Groups=(null) Accounts=(null) Licenses=(null) State=INACTIVE
 
 ReservationName=shortpool_600_2 StartTime=2026-11-25T18:09:28 EndTime=2027-11-25T18:09:28 Duration=365-00:00:00
    Nodes=n[1-2] NodeCnt=2 CoreCnt=4 Features=(null) PartitionName=work Flags=FLEX,IGNORE_JOBS
