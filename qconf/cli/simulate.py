@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -94,6 +94,7 @@ def command(
     explained = [] if broken else [proposal.explain(jobs, schedule, row, names) for row in rows]
     found = metrics.summary(workload, schedule, config.system())
     shares = share_uses(workload, schedule, config.system()) if config.is_fair else []
+    short = _of_shortpools(workload, schedule, config)
     warn(order_warnings(config, workload))
     if out is not None and not broken:
         table = schedule_table(past, workload, config, schedule)
@@ -110,6 +111,7 @@ def command(
             "overall": found.overall,
             "queues": found.queues,
             "shares": [asdict(each) for each in shares] or None,
+            "shortpools": short or None,
             "explained": [[asdict(reason) for reason in reasons] for reasons in explained] or None,
             "violations": [str(violation) for violation in broken] if verify else None,
         }
@@ -118,7 +120,7 @@ def command(
         _print(strategy, past, config)
         report_cleaning(past, base, derived=source.config_path is None)
         click.echo("")
-        print_table(console(), _metrics_table(found))
+        print_table(console(), _metrics_table(found, short))
         if shares:
             click.echo("")
             print_table(console(), _shares_table(shares))
@@ -131,6 +133,21 @@ def command(
             say(f"written: {out} and {out.parent / DROPPED}")
     if broken:
         _refuse(past, broken)
+
+
+def _of_shortpools(workload: Workload, schedule: Schedule, config: SiteConfig) -> dict[str, dict[str, Any]]:
+    """Return the metrics of the jobs that may use each shortpool, and of the others, by what they are."""
+    from parsim import metrics
+    from qconf.config import format_duration
+
+    found = {}
+    for longest in sorted({each.walltime for each in config.shortpools}):
+        is_short = workload.walltime <= longest
+        for name, counted in (("up to", is_short), ("above", ~is_short)):
+            if counted.any():
+                of = metrics.summary(workload, schedule, config.system(), counted=counted)
+                found[f"{name} {format_duration(longest)}"] = dict(of.overall)
+    return found
 
 
 def schedule_table(history: History, workload: Workload, config: SiteConfig, schedule: Schedule) -> pd.DataFrame:
@@ -206,7 +223,7 @@ def _print(strategy: str, history: History, config: SiteConfig) -> None:
     )
 
 
-def _metrics_table(found: Summary) -> Table:
+def _metrics_table(found: Summary, short: dict[str, dict[str, Any]]) -> Table:
 
     from qconf.report.columns import columns
     from qconf.report.layout import new_table
@@ -216,6 +233,7 @@ def _metrics_table(found: Summary) -> Table:
     table = new_table(("queue",), [column.heading for column in shown])
     rows = [("all", found.overall, "bold")]
     rows += [(queue_label(name), row, "") for name, row in found.queues.items()]
+    rows += [(f"jobs {name}", row, "") for name, row in short.items()]
     for name, row, style in rows:
         table.add_row(name, *(column.write(row[column.key]) for column in shown), style=style)
     return table

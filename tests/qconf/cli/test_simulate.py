@@ -1,5 +1,6 @@
 import gzip
 import json
+import re
 
 import pandas as pd
 import pytest
@@ -200,3 +201,10 @@ def test_the_sample(tmp_path):
     assert (table["wait"] == table["start"] - table["submit"]).all()
     assert (table["submit"] == raw["submit"]).all()
     assert all(line == line.rstrip() or line.startswith("queue") for line in done.output.splitlines())
+
+
+def test_short_jobs_of_a_shortpool_stand_beside_the_others(run):
+    site = SHARED + "shortpools: [{cores: 4, walltime: 60, begin: 08:00, end: 09:00}]\n"
+    assert re.search(r"jobs up to 1m\s+2 .*\n.*jobs above 1m\s+1 ", run(site).out)
+    found = json.loads(run(site, "--json").out)["shortpools"]
+    assert {name: each["jobs"] for name, each in found.items()} == {"up to 1m": 2, "above 1m": 1}
