@@ -77,6 +77,7 @@ def _nodes(config: SiteFields) -> Iterator[Finding]:
         ("reservation_depth", config.reservation_depth == 1, "reservation_depth: 1"),
         ("machine.whole_nodes", not config.machine.whole_nodes, "whole_nodes: false"),
         ("downtime", not config.downtime, "no downtime"),
+        ("shortpools", not config.shortpools, "no shortpools"),
     ):
         if config.nodes and not plain:
             yield Finding(path, f"nodes of several types go with {what} only", ("nodes",))

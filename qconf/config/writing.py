@@ -22,11 +22,10 @@ DURATIONS = ("walltime", "starvation", "reserve_after", "priority_calc_period", 
 def dump(config: SiteConfig, comment: str = "") -> str:
     """Write a configuration that `parse` reads back as an equal one; `comment` becomes its header."""
     lines = [f"# {inert(line)}".rstrip() for line in comment.splitlines()]
-    lines.append(f"machine: {_flow(config.machine)}")
+    lines.append(f"machine: {flow(config.machine)}")
     if config.nodes:
-        lines += ["nodes:", *(f"  - {_flow(each)}" for each in config.nodes)]
+        lines += ["nodes:", *(f"  - {flow(each)}" for each in config.nodes)]
     lines += [*_shown(config, SCALARS, ("mode", "order")), "queues:"]
-    lines += [f"machine: {flow(config.machine)}", *_shown(config, SCALARS, ("mode", "order")), "queues:"]
     for queue in config.queues:
         hidden = queue.partition == 0 and (config.mode == "shared" or queue.reservation)
         lines.append(f"  - {flow(queue, leave_out=('partition',) if hidden else ())}")
