@@ -225,11 +225,11 @@ def _print(strategy: str, history: History, config: SiteConfig) -> None:
 
 def _metrics_table(found: Summary, short: dict[str, dict[str, Any]]) -> Table:
 
-    from qconf.report.columns import columns
+    from qconf.report.columns import PREEMPTION, columns
     from qconf.report.layout import new_table
     from qconf.report.wording import queue_label
 
-    shown = columns(*METRICS)
+    shown = columns(*METRICS, *PREEMPTION * (found["preempted"] > 0))
     table = new_table(("queue",), [column.heading for column in shown])
     rows = [("all", found.overall, "bold")]
     rows += [(queue_label(name), row, "") for name, row in found.queues.items()]

@@ -91,6 +91,8 @@ def columns(*keys: str) -> tuple[Column, ...]:
 
 #: What strategies are compared by, at the terminal.
 COMPARISON = columns("mean_wait", "p95_wait", "max_wait", "mean_bounded_slowdown", "utilization_window")
+#: Where jobs are preempted, what that cost.
+PREEMPTION = ("preempted", "suspended", "work_lost")
 OTHERWISE = 0.01  #: share by which the slowdown of published figures differs where it is worth a column
 
 
@@ -102,5 +104,4 @@ def beside(found: Iterable[Mapping[str, float]]) -> tuple[Column, ...]:
     found = list(found)
     differs = any(abs(each["bsld"] - each["mean_bounded_slowdown"]) > OTHERWISE * each["bsld"] for each in found)
     preempts = any(each.get("preempted", 0) > 0 for each in found)
-    lost = ["preempted", "suspended", "work_lost"] * preempts
-    return columns(*["bsld"] * differs, "jain_users", "spread_users", *lost)
+    return columns(*["bsld"] * differs, "jain_users", "spread_users", *PREEMPTION * preempts)

@@ -13,6 +13,7 @@ from qconf.evaluation.guard_rails import GuardRails, GuardValues
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
 from qconf.export.base import exporter
+from qconf.report.columns import beside
 from qconf.strategies import propose
 
 TEXT = """\
@@ -106,6 +107,8 @@ def test_auto_keeps_tiers():
 def test_work_lost_is_a_guard_rail():
     outcome = Outcome(period(), simulate(period().workload, CONFIG.system()))
     assert outcome.summary["preempted"] > 0
+    shown = [column.key for column in beside([outcome.summary.overall])]
+    assert shown[-3:] == ["preempted", "suspended", "work_lost"]
     lost = GuardValues.of(outcome.summary).lost
     assert lost == outcome.summary["work_lost"] > 0.01
     found = GuardRails().broken(GuardValues({}, 0.0, 0.8), GuardValues({}, 0.0, 0.8, lost=lost), 30)
