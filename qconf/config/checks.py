@@ -168,8 +168,9 @@ def _tiers(config: SiteFields) -> Iterator[Finding]:
             yield Finding(name, f"queues of different tiers go with {name}: {value}", ("queues", *tiers))
     if config.nodes:
         yield Finding("nodes", "several types of nodes are not simulated with queues of different tiers", tiers)
-    if config.downtime:
-        yield Finding("downtime", "is not simulated with queues of different tiers", ("queues", *tiers))
+    for name in ("downtime", "shortpools"):
+        if getattr(config, name):
+            yield Finding(name, "is not simulated with queues of different tiers", ("queues", *tiers))
     if len({queue.tier for queue in config.queues}) > MOST_TIERS:
         yield Finding("queues", f"have more than {MOST_TIERS} different tiers", tiers)
 
