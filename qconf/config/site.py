@@ -154,6 +154,11 @@ class SiteConfig(SiteFields):
         found["qos"] = qos
         return self.replace(**{**found, **changes})
 
+    def with_all_alike(self) -> SiteConfig:
+        """Return a checked copy without types of nodes."""
+        queues = tuple(queue.model_copy(update={"nodes": None}) for queue in self.queues)
+        return self.replace(nodes=(), queues=queues)
+
     def with_partitions(self, sizes: Sequence[int], **changes: object) -> SiteConfig:
         """Return the site partitioned by these sizes, in queue order, with other changes."""
         queues = tuple(

@@ -11,7 +11,7 @@ OpenPBS User's Guide, "Requesting Resources in Chunks"; Slurm, sacct, "ReqTRES".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import lru_cache
 from math import gcd
@@ -135,6 +135,16 @@ def of_tres(tres: str, features: str = "") -> Request:
 
 def _on(amount: int, nodes: int, node: int) -> int:
     return amount // nodes + (node < amount % nodes)
+
+
+@lru_cache(maxsize=4096)
+def written(how: Callable[..., Request], *texts: str) -> tuple[str, bool]:
+    """Write what `of_select` or `of_tres` reads, nothing where it is cores alone; and whether it can be read."""
+    try:
+        found = how(*texts) if texts[0] else ()
+    except ValueError:
+        return "", False
+    return (words(found) if any(chunk.resources or chunk.features for chunk in found) else ""), True
 
 
 def spread(cores: int, gpus: int, memory: int, features: Iterable[str]) -> Request:

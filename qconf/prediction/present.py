@@ -18,10 +18,11 @@ from qconf.evaluation.downtime import outages
 from qconf.evaluation.downtime import windows as downtimes
 from qconf.evaluation.hours import hourly
 from qconf.evaluation.shortpools import dedicated
+from qconf.history.chunks import requests, without_place
 from qconf.history.needs import followed, needed, wanted
 from qconf.history.times import zone
 from qconf.prediction.starts import Present
-from qconf.snapshot import Job, Snapshot
+from qconf.snapshot import Closure, Job, Snapshot
 
 FAR = 10 * 366 * 86400  #: after which nodes whose return is unknown are back, for the simulator
 GRACE = 60  #: seconds that a job past its walltime is expected to go on
@@ -66,6 +67,9 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
     if any(throttle.kind == "group" for throttle in config.throttles):
         warnings["throttles of groups are left out: a snapshot does not tell the groups of jobs"] += 1
         config = config.replace(throttles=tuple(each for each in config.throttles if each.kind != "group"))
+    if config.nodes and (snapshot.cores not in (None, cores) or any(_lasts(each, now) for each in snapshot.closures)):
+        warnings["types of nodes are left out: they are not simulated where cores are out of service"] += 1
+        config = config.with_all_alike()
     if snapshot.cores is not None and snapshot.cores != cores:
         if snapshot.cores > cores or config.mode != "shared":
             raise InputError(
@@ -87,8 +91,8 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
             raise InputError("jobs in reservations are predicted on a machine in mode shared only", field="mode")
         system = replace(system, queues=(*system.queues, *more))
     for closure in snapshot.closures:
-        end = now + FAR if closure.end is None else closure.end
-        if end > now:
+        if _lasts(closure, now):
+            end = now + FAR if closure.end is None else closure.end
             queue = names.index(closure.queue) if closure.queue in names else None
             lost = min(closure.cores, cores)
             windows.append(Window(closure.begin, end, lost, None, (), None, closure.end is not None, queue))
@@ -123,13 +127,21 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
     return Ahead(now, present, system, tuple(job for job, _ in kept), tuple(left_out), counted, users)
 
 
+def _lasts(closure: Closure, now: int) -> bool:
+    return closure.end is None or closure.end > now
+
+
 def needing(jobs: Workload, kept: Sequence[tuple[Job, int]], config: SiteConfig) -> Workload:
     """Return the jobs with what they need beside cores: that others have ended, licences, places in an array."""
     order = np.argsort(jobs.submit, kind="stable")
     table = pd.DataFrame({name: [getattr(kept[row][0], name) for row in order] for name in ("job_id", "needs")})
     after, quotas = needed(table, config.licences)
     moved = [Quota(quota.name, quota.most, order[quota.rows], quota.amounts, quota.changes) for quota in quotas]
-    return replace(jobs, after=order[after], quotas=moved)
+    jobs = replace(jobs, after=order[after], quotas=moved)
+    if not config.nodes:
+        return jobs
+    number, found = requests(np.array([job.needs for job, _ in kept], dtype=object), jobs.cores, config)
+    return replace(jobs, request=np.maximum(number, -1), requests=found)
 
 
 def _sorted_out(
@@ -174,6 +186,8 @@ def _sorted_out(
             left_out.append((job, f"asks for more licences {short} than the {config.licences[short]} of the site"))
         elif job.cores > widest:
             left_out.append((job, f"asks for {job.cores} cores, and may have {widest} at most"))
+        elif limit is not None and _has_no_place(config, queue, job):
+            left_out.append((job, "fits no nodes of its queue"))
         elif limit is not None and _never_starts(config, queue, job, walltime):
             left_out.append((job, "asks for more than throttles let one job have"))
         elif job.start is None and kept_off(config, np.array([job.cores]), np.array([walltime]))[0]:
@@ -187,6 +201,14 @@ def _sorted_out(
             return kept, left_out
         left_out += [(job, f"waits for job {min(others)}") for job, _, others in late if others]
         kept = [(job, queue) for job, queue, others in late if not others]
+
+
+def _has_no_place(config: SiteConfig, queue: int, job: Job) -> bool:
+    if not config.nodes:
+        return False
+    cores = np.array([job.cores])
+    number, found = requests(np.array([job.needs], dtype=object), cores, config)
+    return bool(without_place(np.maximum(number, -1), found, cores, np.array([queue]), config)[0])
 
 
 def _never_starts(config: SiteConfig, queue: int, job: Job, walltime: int) -> bool:

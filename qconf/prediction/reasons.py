@@ -65,6 +65,8 @@ def reasons(found: Ahead, planned: NDArray[np.int64]) -> Iterator[str]:
             yield "would run into a downtime or a reservation"
         elif system.mode not in ("shared", "multiqueue"):
             yield f"needs {size} core{'s' * (size > 1)} of those that {queue.name} may use"
+        elif w.request[row] >= 0:
+            yield "needs nodes that have what it asks for, or would delay a job before it"
         else:
             yield "would delay a job before it"
 

@@ -8,6 +8,7 @@ from datetime import datetime, tzinfo
 from typing import Any
 
 from qconf.errors import InputError
+from qconf.history.chunks import of_select, written
 from qconf.history.needs import waits_for, words
 from qconf.history.readers.pbs import OWN, project
 from qconf.history.standing import is_shortpool
@@ -139,7 +140,8 @@ def _needs(name: str, job: dict[str, Any], found: dict[str, Any]) -> str:
     after = [other.split(".")[0] for other in waits_for(str(both.get("depend", "")))]
     most = str(both.get("max_run_subjobs", ""))
     array = parent.split(".")[0] if "[" in name else ""
-    return words(after, licences, array, int(most) if most.isdigit() else 0)
+    chunks, _ = written(of_select, str(both.get("Resource_List", {}).get("select") or ""))
+    return words(after, licences, array, int(most) if most.isdigit() else 0, chunks)
 
 
 def _reservations(text: str, where: tzinfo, warnings: Counter[str]) -> list[Closure]:

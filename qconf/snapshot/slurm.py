@@ -11,6 +11,7 @@ from typing import Any
 
 from ClusterShell.NodeSet import NodeSet
 
+from qconf.history.chunks import of_tres, written
 from qconf.history.needs import ENDED_SLURM, waits_for, words
 from qconf.history.standing import is_shortpool
 from qconf.snapshot.model import Closure, Job, Snapshot, indices
@@ -92,6 +93,8 @@ def _jobs(job: dict[str, Any], now: int, reserved: set[str], warnings: Counter[s
     reason, eligible = str(job.get("state_reason", "")), number(job.get("eligible_time"))
     after = waits_for(str(job.get("dependency") or ""), ENDED_SLURM) if pending else []
     licences = {name: int(count or 1) for name, count in LICENCE.findall(str(job.get("licenses") or ""))}
+    tres = str(job.get("tres_req_str" if pending else "tres_alloc_str") or "")
+    chunks, _ = written(of_tres, tres, str(job.get("features") or ""))
     reservation = f"{RESERVATION}{job.get('resv_name') or ''}"
     made = Job(
         job_id=str(job.get("job_id")),
@@ -103,7 +106,7 @@ def _jobs(job: dict[str, Any], now: int, reserved: set[str], warnings: Counter[s
         submit=min(submit, now),
         start=None if pending else number(job.get("start_time")) or now,
         held=reason if pending and re.search(r"Held|DependencyNever" if after else r"Held|Dependency", reason) else "",
-        needs=words(after, licences, str(array or ""), number(job.get("array_max_tasks")) or 0),
+        needs=words(after, licences, str(array or ""), number(job.get("array_max_tasks")) or 0, chunks),
         not_before=eligible if pending and eligible and eligible > now else None,
         qos=str(job.get("qos") or ""),
         account=str(job.get("account") or ""),

@@ -16,8 +16,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from qconf.config import POOL_SUFFIX, parse_duration
-from qconf.history.chunks import UNREADABLE, of_select
-from qconf.history.chunks import words as chunk_words
+from qconf.history.chunks import UNREADABLE, of_select, written
 from qconf.history.needs import waits_for, words
 from qconf.history.readers.sources import Source, records_of
 from qconf.history.records import UNKNOWN, Drop, Records, Row, table_of
@@ -134,11 +133,8 @@ class _Job(Row):
     def take_chunks(self, rest: str) -> None:
         """Take in what the job asks for of nodes, where that is more than cores."""
         select = SELECT.search(f" {rest}")
-        try:
-            found = of_select(select[1]) if select else ()
-        except ValueError:
-            self.unreadable, found = True, ()
-        self.chunks = chunk_words(found) if any(chunk.resources or chunk.features for chunk in found) else ""
+        self.chunks, readable = written(of_select, select[1] if select else "")
+        self.unreadable |= not readable
 
     def waited(self, stamp: str) -> bool:
         """End the wait of a job that never ran at the record that it is gone; return whether there are both."""

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 
-from qconf.history.chunks import UNREADABLE, of_tres
-from qconf.history.chunks import words as chunk_words
+from qconf.history.chunks import UNREADABLE, of_tres, written
 from qconf.history.needs import words
 from qconf.history.readers.sources import Source, records_of
 from qconf.history.records import UNKNOWN, Drop, Records, Row, table_of
@@ -210,7 +209,7 @@ def _read_row(values: list[str], clock: _Clock) -> _Run | None:
     free = clock.read(eligible)
     waits = min(free, started) if started != UNKNOWN else UNKNOWN
     promoted = PROMOTED.match(comment)
-    chunks, readable = _chunks(tres, constraints)
+    chunks, readable = written(of_tres, tres, constraints)
     marks = {
         UNREADABLE: not readable,
         ELIGIBLE: waits > submitted,
@@ -238,15 +237,6 @@ def _read_row(values: list[str], clock: _Clock) -> _Run | None:
         eligible=NEVER if eligible and free == UNKNOWN else free,
         resizing=resizing,
     )
-
-
-@lru_cache(maxsize=4096)
-def _chunks(tres: str, constraints: str) -> tuple[str, bool]:
-    """Write what a job had of nodes beside its cores; and whether it can be read."""
-    try:
-        return chunk_words(of_tres(tres, constraints)), True
-    except ValueError:
-        return "", False
 
 
 def _suspended(suspended: str, elapsed: str, span: int) -> int:

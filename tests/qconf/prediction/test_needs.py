@@ -9,7 +9,7 @@ import pytest
 from qconf.config import ConfigError, MachineConfig, QueueConfig, SiteConfig, dump, parse
 from qconf.history.times import zone
 from qconf.prediction.results import predict
-from qconf.snapshot import Job, Snapshot
+from qconf.snapshot import Closure, Job, Snapshot
 from qconf.snapshot.pbs import read_pbs
 from qconf.snapshot.slurm import read_slurm
 
@@ -144,3 +144,42 @@ def test_a_configuration_reads_back():
 def test_configurations_that_are_wrong(text, message):
     with pytest.raises(ConfigError, match=message):
         parse(HOURS + text + "\n")
+
+
+MIXED = parse(
+    "machine: {name: m, cores: 8}\n"
+    "nodes: [{name: cpu, count: 1, cores: 4}, {name: gpu, count: 1, cores: 4, gpus: 2}]\n"
+    "queues: [{name: all, cores: [1, 8]}]\n"
+)
+
+
+def test_gpus_are_waited_for_though_cores_are_idle():
+    planned, left_out = starts(
+        job("1", "chunk:1:cores=1,gpus=2", start=NOW - 10),
+        job("2", "chunk:1:cores=1,gpus=1"),
+        job("3"),
+        job("4", "chunk:1:cores=1,gpus=3"),
+        site=MIXED,
+    )
+    assert {name: begin for name, (begin, _) in planned.items()} == {"2": 90, "3": 0}
+    assert planned["2"][1] == "needs nodes that have what it asks for, or would delay a job before it"
+    assert left_out == [("4", "fits no nodes of its queue")]
+
+
+def test_types_of_nodes_are_left_out_where_a_node_is_down():
+    jobs = (job("1", "chunk:1:cores=1,gpus=2", start=NOW - 10), job("2", "chunk:1:cores=1,gpus=1"))
+    found = predict(Snapshot(NOW, jobs, closures=(Closure("node", NOW - 5, None, 2),)), MIXED)
+    assert [each.planned - NOW for each in found.starts] == [0]
+    assert any(text.startswith("types of nodes are left out") for text in found.ahead.warnings)
+
+
+def test_chunks_of_snapshots():
+    resources = {"ncpus": 2, "walltime": "01:00:00", "select": "2:ncpus=1:ngpus=1"}
+    running = {"job_state": "R", "queue": "all", "euser": "a", "ctime": "Mon Mar  2 08:00:00 2026",
+        "stime": "Mon Mar  2 08:30:00 2026", "Resource_List": resources}  # fmt: skip
+    found = read_pbs([{"timestamp": NOW, "Jobs": {"1.s": running}}], "", zone("UTC"))
+    assert [each.needs for each in found.jobs] == ["chunk:2:cores=1,gpus=1"]
+    waiting = {"job_id": 1, "job_state": "PENDING", "cpus": 4, "submit_time": NOW - 9, "partition": "all",
+        "tres_req_str": "cpu=4,mem=8G,node=2,billing=4,gres/gpu=2", "features": "ib"}  # fmt: skip
+    found = read_slurm([{"jobs": [waiting]}], "", zone("UTC"), NOW)
+    assert [each.needs for each in found.jobs] == ["chunk:2:cores=2,gpus=1,memory=4096,ib"]
