@@ -45,6 +45,7 @@ LISTS = tuple(generate.disciplines())
 DISCIPLINES = (*LISTS, "multiqueue", "alike-multiqueue", "planned", "alike-planned")
 DISCIPLINES += tuple(BEGUN + name for name in DISCIPLINES)
 DISCIPLINES += tuple(NEEDS + name for name in (*LISTS, *(BEGUN + name for name in LISTS)))
+TESTED = tuple(name for name in DISCIPLINES if name.rpartition(":")[2] not in generate.SELDOM)  #: by `make test`
 
 
 class Case(NamedTuple):

@@ -581,6 +581,30 @@ def _any_order(rng: Random) -> str:
     return _order(rng) if rng.random() < 0.7 else _formula(rng)
 
 
+#: Disciplines that ``python -m tests.fuzz`` tries and `make test` does not: for each are others that have its parts.
+SELDOM = (
+    *("shortpool-fcfs", "shortpool-formula", "shortpool-limits", "shortpool-partitioned", "shortpool-hybrid"),
+    *("shortpool-top-jobs", "shortpool-fairshare", "shortpool-throttled"),
+    *(
+        "qos-formula",
+        "qos-alike",
+        "qos-divided",
+        "qos-hybrid",
+        "qos-nothing",
+        "qos-depth",
+        "qos-top-jobs",
+        "qos-period",
+    ),
+    *("typed", "typed-formula", "typed-limits"),
+    *("preempt-formula-limits", "preempt-fairshare", "preempt-alike", "preempt-period"),
+)
+
+
+def tested() -> dict[str, Callable[[Random], Case]]:
+    """Return what `disciplines` does, without those of `SELDOM`."""
+    return {name: generator for name, generator in disciplines().items() if name not in SELDOM}
+
+
 def disciplines() -> dict[str, Callable[[Random], Case]]:
     """Return, by name, generators of (workload, system) for everything that `parsim.simulate` simulates."""
     everything = {

@@ -121,7 +121,7 @@ def covers_the_wait(workload: Workload, system: System) -> None:
             assert all(one.end == other.begin for one, other in pairwise(waits))
 
 
-@pytest.mark.parametrize("discipline", generate.disciplines())
+@pytest.mark.parametrize("discipline", generate.tested())
 def test_reasons_cover_the_wait(discipline: str) -> None:
     for seed in range(25):
         covers_the_wait(*generate.disciplines()[discipline](Random(seed)))

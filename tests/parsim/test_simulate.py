@@ -17,7 +17,7 @@ from parsim.verify import check_schedule
 from tests import generate, naive
 from tests.beside import REFERENCE
 
-DISCIPLINES = generate.disciplines()
+DISCIPLINES = generate.tested()
 
 
 def placements(schedule: Schedule) -> list[dict[str, int]]:

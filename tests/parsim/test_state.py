@@ -11,7 +11,7 @@ from parsim import UNSTARTED, Queue, State, System, Window, Workload, explain, p
 from parsim.verify import check_schedule
 from tests import fuzz, generate
 
-DISCIPLINES = [name for name in fuzz.DISCIPLINES if name.startswith(fuzz.BEGUN)]
+DISCIPLINES = [name for name in fuzz.TESTED if name.startswith(fuzz.BEGUN)]
 
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)
@@ -95,9 +95,7 @@ def test_running_nodes_are_as_named():
 
 
 GOES_ON = [
-    name
-    for name in generate.disciplines()
-    if not any(part in name for part in ("nodes", "top-jobs", "queues", "preempt"))
+    name for name in generate.tested() if not any(part in name for part in ("nodes", "top-jobs", "queues", "preempt"))
 ]
 
 

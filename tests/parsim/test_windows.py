@@ -10,7 +10,7 @@ from parsim.explain import Reason
 from parsim.verify import check_schedule
 from tests import fuzz
 
-SHORTPOOLS = [name for name in fuzz.DISCIPLINES if "shortpool" in name]
+SHORTPOOLS = [name for name in fuzz.TESTED if "shortpool" in name]
 
 
 @pytest.mark.parametrize("discipline", SHORTPOOLS)
