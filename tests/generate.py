@@ -422,6 +422,20 @@ def shortpooled(rng: Random, jobs: Workload, machine: System) -> Case:
     return jobs, replace(machine, windows=found)
 
 
+def at_another_time(machine: System, factor: int, later: int) -> System:
+    """Return a machine whose windows are later, by so many seconds behind `factor` times theirs."""
+    windows = [
+        replace(
+            each,
+            begin=factor * each.begin + later,
+            end=factor * each.end + later,
+            walltime=None if each.walltime is None else factor * each.walltime,
+        )
+        for each in machine.windows
+    ]
+    return replace(machine, windows=windows)
+
+
 def _shortpool(generator: Callable[[Random], Case]) -> Callable[[Random], Case]:
     """Return a generator of the cases of another, with cores that are kept for short jobs."""
 

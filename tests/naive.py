@@ -1049,7 +1049,7 @@ def simulate_apart(
                 submit[j] = max(submit[j], end)
     rest = replace(workload, submit=submit).take(np.array(left, int))
     found = simulated(rest, system, state.take(np.array(left, int)).without_queues())
-    end = (state.start + workload.effective_runtime).tolist()
+    end = [begin + seconds for begin, seconds in zip(start, length, strict=True)]
     place = [0] * n
     for k, j in enumerate(left):
         start[j], placement[j] = found.start[k], found.placement[k]
@@ -1060,7 +1060,7 @@ def simulate_apart(
             came[j] = max(came[j], end[other] if other in left else start[other] + length[other])
     interruptions = [[left[k], *when] for k, *when in found.interruptions or ()]
     places = place if system.node_types else None
-    return NaiveSchedule(start, placement, came, places, end if interruptions else None, interruptions)
+    return NaiveSchedule(start, placement, came, places, end, interruptions)
 
 
 def _reserved_place(cores: int, instant: int, own: list[Window], system: System) -> dict[str, int]:

@@ -83,7 +83,7 @@ def test_every_start_equals_the_independent_reference(name: str) -> None:
 
 def shifted(workload: Workload, system: System) -> tuple[Workload, System]:
     later = 12345 * max(1, system.priority_calc_period)
-    return dataclasses.replace(workload, submit=workload.submit + later), system
+    return dataclasses.replace(workload, submit=workload.submit + later), generate.at_another_time(system, 1, later)
 
 
 def scaled(workload: Workload, system: System) -> tuple[Workload, System]:
@@ -101,7 +101,7 @@ def scaled(workload: Workload, system: System) -> tuple[Workload, System]:
     ]
     times = {name: getattr(workload, name) * 7 for name in ("submit", "runtime", "walltime")}
     slow = dataclasses.replace(system, queues=queues, throttles=throttles, reserve_after=system.reserve_after * 7)
-    return dataclasses.replace(workload, **times), slow
+    return dataclasses.replace(workload, **times), generate.at_another_time(slow, 7, 0)
 
 
 def has_seconds_of_its_own(system: System) -> bool:
