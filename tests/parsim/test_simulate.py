@@ -117,7 +117,10 @@ def renamed(workload: Workload, system: System) -> tuple[Workload, System]:
 
 
 def with_unused_queue(workload: Workload, system: System) -> tuple[Workload, System]:
-    return workload, dataclasses.replace(system, queues=[*system.queues, Queue(name="unused", starvation=5)])
+    pool = len(system.queues)  # its partition, which is one later then
+    windows = [dataclasses.replace(w, partition=pool + 1) if w.partition == pool else w for w in system.windows]
+    queues = [*system.queues, Queue(name="unused", starvation=5)]
+    return workload, dataclasses.replace(system, queues=queues, windows=windows)
 
 
 Change = Callable[[Workload, System], tuple[Workload, System]]
