@@ -17,7 +17,7 @@ from qconf.config.durations import format_duration
 from qconf.config.fixed import fixable_paths, matches
 from qconf.config.models import QueueConfig, SiteFields
 from qconf.config.problems import did_you_mean, shorten
-from qconf.config.routing import CORE_LIMITS, lost_job
+from qconf.config.routing import CORE_LIMITS, beside_shortpools, lost_job
 
 MINUTE = 60  # seconds
 GRID = ("machine.cores_per_node", "machine.whole_nodes")
@@ -361,9 +361,7 @@ def _shortpools(config: SiteFields) -> Iterator[Finding]:
 
 def kept_waiting(config: SiteFields, queue: QueueConfig) -> str:
     """Say which jobs of a queue the shortpools never let start; empty if none."""
-    for each in config.shortpools:
-        beside = config.machine.cores - each.cores
-        longest = max(each.walltime, each.longest_gap)
+    for beside, longest in beside_shortpools(config):
         if config.widest(queue) > beside and queue.walltime[1] > longest:
             return f"jobs wider than {beside} cores and longer than {format_duration(longest)}"
     return ""

@@ -383,13 +383,14 @@ class ShortpoolConfig(Model):
     end: Clock = "00:00"
 
     @property
-    def longest_gap(self) -> int:
-        """Seconds, of weeks without a change of the clock, between the end of one time and the begin of the next."""
+    def minutes(self) -> NDArray[np.bool_]:
+        """Mark the minutes of a week without a change of the clock in which its cores are kept, shape (10080,)."""
         begin, end = (60 * int(clock[:2]) + int(clock[3:]) for clock in (self.begin, self.end))
-        opened = sorted(1440 * DAYS.index(day) + begin for day in set(self.days))
-        lasts = (end - begin) % 1440 or 1440
-        following = [*opened[1:], *(each + 7 * 1440 for each in opened[:1])]
-        return 60 * max((after - each - lasts for each, after in zip(opened, following, strict=True)), default=0)
+        lasts = np.arange((end - begin) % 1440 or 1440)
+        kept = np.zeros(7 * 1440, dtype=np.bool_)
+        for day in self.days:
+            kept[(1440 * DAYS.index(day) + begin + lasts) % kept.size] = True
+        return kept
 
 
 class FidelityConfig(Model):

@@ -109,11 +109,26 @@ def throttled(
     return out
 
 
+def beside_shortpools(config: SiteFields) -> list[tuple[int, int]]:
+    """Return pairs of cores and seconds: a job wider and longer than one finds no time between those of shortpools.
+
+    Those that keep their cores at a time count together, and so do those that follow one another.
+    """
+    found = []
+    for walltime in sorted({each.walltime for each in config.shortpools}):
+        kept = np.sum([each.cores * each.minutes for each in config.shortpools if each.walltime <= walltime], axis=0)
+        for cores in np.unique(kept[kept > 0]).tolist():
+            full = np.flatnonzero(kept >= cores)
+            longest_gap = 60 * int(np.diff(full, append=full[0] + kept.size).max() - 1)
+            found.append((max(0, config.machine.cores - cores), max(walltime, longest_gap)))
+    return found
+
+
 def kept_off(config: SiteFields, cores: Column, walltime: Column) -> Mask:
-    """Mark the jobs that find no time between those of a shortpool, and no cores beside it, shape (J,)."""
+    """Mark the jobs that find no time between those of shortpools, and no cores beside them, shape (J,)."""
     out = np.zeros(cores.size, dtype=np.bool_)
-    for each in config.shortpools:
-        out |= (cores > config.machine.cores - each.cores) & (walltime > max(each.walltime, each.longest_gap))
+    for beside, longest in beside_shortpools(config):
+        out |= (cores > beside) & (walltime > longest)
     return out
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from parsim import Workload
-from qconf.config import ConfigError, ShortpoolConfig, dump, parse
+from qconf.config import ConfigError, ShortpoolConfig, dump, kept_off, parse
+from qconf.config.routing import beside_shortpools
 from qconf.evaluation.evaluator import CachedEvaluator
 from qconf.evaluation.feasibility import fixed_violations, never_start
 from qconf.evaluation.period import Period, TrainingSet
@@ -67,9 +68,26 @@ def test_what_does_not_simulate_it_is_refused(key, value):
 
 
 def test_the_longest_gap_is_the_weekend():
-    assert POOL.longest_gap == 62 * HOUR
-    assert ShortpoolConfig(cores=1, walltime=1).longest_gap == 0
-    assert ShortpoolConfig(cores=1, walltime=1, days=("sun",), begin="22:00", end="06:00").longest_gap == 160 * HOUR
+    assert beside_shortpools(whole(POOL)) == [(4, 62 * HOUR)]
+    assert beside_shortpools(whole(ShortpoolConfig(cores=1, walltime=1))) == [(7, 1)]
+    sunday = ShortpoolConfig(cores=1, walltime=1, days=("sun",), begin="22:00", end="06:00")
+    assert beside_shortpools(whole(sunday)) == [(7, 160 * HOUR)]
+
+
+def test_shortpools_leave_no_gap_together():
+    day, night = (
+        ShortpoolConfig(cores=4, walltime=HOUR, begin=begin, end=end)
+        for begin, end in (("08:00", "20:00"), ("20:00", "08:00"))
+    )
+    config = whole(day, night)
+    assert kept_off(config, np.array([5, 5, 4]), np.array([HOUR, 2 * HOUR, 2 * HOUR])).tolist() == [False, True, False]
+    assert any("wider than 4 cores and longer than 1h never start" in warning for warning in config.warnings())
+    assert never_start(whole(day), config)
+
+
+def test_cores_of_shortpools_that_overlap_add_up():
+    config = whole(ShortpoolConfig(cores=3, walltime=HOUR), ShortpoolConfig(cores=3, walltime=2 * HOUR))
+    assert beside_shortpools(config) == [(5, HOUR), (2, 2 * HOUR)]
 
 
 def test_windows_follow_the_clock_of_the_site():
