@@ -71,16 +71,16 @@ def _nodes(config: SiteFields) -> Iterator[Finding]:
                 meant = did_you_mean(name, names) or f"; there are {', '.join(names) or 'none'}"
                 yield Finding(f"queues[{i}].nodes", f"{name}: no nodes have this name{meant}", ("nodes",))
     for path, plain, what in (
-        ("mode", config.mode == "shared", "mode: shared"),
-        ("reserve", config.reserve == "cores", "reserve: cores"),
-        ("held_jobs", config.held_jobs == "pass", "held_jobs: pass"),
-        ("reservation_depth", config.reservation_depth == 1, "reservation_depth: 1"),
-        ("machine.whole_nodes", not config.machine.whole_nodes, "whole_nodes: false"),
-        ("downtime", not config.downtime, "no downtime"),
-        ("shortpools", not config.shortpools, "no shortpools"),
+        ("mode", config.mode == "shared", "with mode: shared only"),
+        ("reserve", config.reserve == "cores", "with reserve: cores only"),
+        ("held_jobs", config.held_jobs == "pass", "with held_jobs: pass only"),
+        ("reservation_depth", config.reservation_depth == 1, "with reservation_depth: 1 only"),
+        ("machine.whole_nodes", not config.machine.whole_nodes, "with whole_nodes: false only"),
+        ("downtime", not config.downtime, "without downtime"),
+        ("shortpools", not config.shortpools, "without shortpools"),
     ):
         if config.nodes and not plain:
-            yield Finding(path, f"nodes of several types go with {what} only", ("nodes",))
+            yield Finding(path, f"nodes of several types go {what}", ("nodes",))
 
 
 def _shares(config: SiteFields) -> Iterator[Finding]:
