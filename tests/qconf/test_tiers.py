@@ -116,7 +116,6 @@ def test_work_lost_is_a_guard_rail():
     assert found["work lost"].startswith("work lost to preemption grows from 0.0 to ")
 
 
-@pytest.mark.parametrize("target", ["pbs", "slurm"])
-def test_exports_refuse_tiers(target: str):
+def test_pbs_refuses_tiers():
     with pytest.raises(ExportError, match="different tiers are simulated, and not exported"):
-        exporter(target)().export(CONFIG)
+        exporter("pbs")().export(CONFIG)

@@ -79,11 +79,21 @@ queues:
 pool: {cores: 6, threshold: 3, placement: pool, entry: move}
 """
 )
+TIERS = (
+    MACHINE
+    + """\
+queues:
+  - {name: express, cores: [1, 4], walltime: [0, 1m], tier: 1}
+  - {name: work, cores: [1, 8], walltime: [0, 5m], preempted: suspend}
+  - {name: wide, cores: [9, 16], walltime: [0, 5m], preempted: requeue}
+"""
+)
 KINDS = {
     "fcfs": FCFS,
     "priorities": SHARED,
     "plain": FCFS + "backfill: false\n",
     "limits": LIMITED,
+    "tiers": TIERS,
     "access": GUARDED,
     "shortpool": FCFS + "shortpools: [{cores: 6, walltime: 2m}]\n",
     "throttles": THROTTLED,
@@ -147,6 +157,24 @@ def test_a_second_export_takes_the_place_of_the_first_and_comes_off_again(loadin
         run_blocks([(title, f"cd second\n{block}") for title, block in plan.undo], server, result)
         assert result.problems == []
         assert saved(server) == between
+
+
+@pytest.mark.slow
+def test_a_job_is_suspended_and_goes_on_also_when_the_export_is_undone_meanwhile(fresh, exported):
+    plan, result, before = exported(TIERS), Rehearsal(""), saved(fresh)
+    for name, content in plan.files.items():
+        fresh.write(name, content)
+    run_blocks(plan.steps, fresh, result)
+    submit = "sbatch --parsable --output=/dev/null --ntasks={} --time=2 --wrap 'sleep {}'"
+    jobs = [fresh.run(submit.format(8, 9), user="alice").stdout.strip() for _ in range(2)]
+    fresh.wait("[ $(squeue --noheader --states=R --partition=work | wc -l) = 2 ]", "they do not start")
+    fresh.run("sbatch --output=/dev/null --ntasks=4 --time=1 --wrap 'sleep 20'", user="alice")
+    fresh.wait("[ $(squeue --noheader --states=S --partition=work | wc -l) = 1 ]", "none is suspended")
+    assert {tasks(fresh)[job]["JobState"] for job in jobs} == {"RUNNING", "SUSPENDED"}
+    run_blocks(plan.undo, fresh, result)
+    assert result.problems == []
+    assert {tasks(fresh)[job]["JobState"] for job in jobs} == {"COMPLETED"}
+    assert saved(fresh) == before
 
 
 @pytest.mark.slow

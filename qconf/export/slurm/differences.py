@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from parsim.workload import MAX_DURATION
 from qconf.config import SiteConfig, format_duration
 from qconf.export.checks import common_notes
-from qconf.export.slurm import fairshare, qos, shortpools, throttles
+from qconf.export.slurm import fairshare, preemption, qos, shortpools, throttles
 
 LONGEST_AGE = 30 * 86400  #: a larger bf_min_age_reserve is an error to Slurm, and counts as none
 LONGEST_WINDOW = 30 * 1440  #: of bf_window, in minutes
@@ -76,6 +76,7 @@ def differences(config: SiteConfig) -> Iterator[str]:
             f"job_submit.lua sends jobs by size alone, and Slurm refuses those that the access of "
             f"{', '.join(restricted)} keeps out: such a job names another queue with -p."
         )
+    yield from preemption.notes(config)
     yield from fairshare.notes(config)
     yield from throttles.notes(config)
     yield from qos.notes(config)

@@ -17,6 +17,7 @@ from qconf.export.base import Derived
 from qconf.export.hours import FILE as HOURS
 from qconf.export.hours import read_hours
 from qconf.export.nodes import read_text
+from qconf.export.slurm import preemption
 from qconf.export.slurm import qos as service
 from qconf.export.slurm.conf import Conf, Fields, Points, limits, points, promotion, routes
 from qconf.export.slurm.differences import LONGEST_AGE
@@ -90,6 +91,9 @@ def derive(
             **reader.discipline(),
             **shape,
         }
+        tiered = len({queue.tier for queue in shape["queues"]}) > 1
+        if tiered:
+            reader.without_reservations(parts)
         config = SiteConfig.build(machine=machine, **parts)
         tree = () if shares is None else read_shares(shares, reader.warnings)
         config = with_order(
@@ -99,7 +103,7 @@ def derive(
             points(conf.folder) if conf.exported else Points(),
             reader.warnings,
             alike=len({each.factor for each in partitions}) == 1,
-            tiers=len({each.tier for each in partitions}) > 1,
+            tiers=not tiered and len({each.tier for each in partitions}) > 1,
         )
         if config.order != "fcfs":
             reader.warnings = [each for each in reader.warnings if not each.startswith("PriorityType=")]
@@ -215,17 +219,37 @@ class _Reader:
     def _remark(self, fields: Fields) -> None:
         """Warn about what a partition has and a queue has not."""
         name = fields["partitionname"]
-        share, preempted = fields.get("oversubscribe", "NO").upper(), fields.get("preemptmode", "OFF").upper()
+        share = fields.get("oversubscribe", "NO").upper()
         if share.startswith(("FORCE", "YES")):
             self.warnings.append(f"{name}: OverSubscribe={share}: jobs share cores, which is not simulated")
-        if preempted != "OFF":
-            self.warnings.append(f"{name}: PreemptMode={preempted}: jobs are preempted, which is not simulated")
+        if not self.preempts and fields.get("preemptmode", "OFF").upper() != "OFF":
+            self.warnings.append(f"{name}: PreemptMode={fields['preemptmode']}: counts with {preemption.TYPE} only")
         if fields.get("hidden", "NO").upper() == "YES":
             self.warnings.append(f"{name}: Hidden=YES: a queue like the others here")
         if (qos := fields.get("qos")) is not None and qos not in self.limits:
             self.warnings.append(f"{name}: the limits of QOS {qos} are not in slurm.conf; add max_run and the like")
         for key in fields.keys() - READ:
             self.unread.setdefault(key, []).append(name)
+
+    @property
+    def preempts(self) -> bool:
+        """Whether jobs of partitions of a higher PriorityTier preempt those of others."""
+        return self.conf.settings.get("preempttype", "").lower() == preemption.TYPE
+
+    def preempted(self, partition: _Partition) -> str:
+        """Read what becomes of the jobs of a partition that are preempted; a warning where it is not simulated."""
+        text = partition.fields.get("preemptmode", self.conf.settings.get("preemptmode", "OFF")).upper()
+        mode = next((word for word in text.split(",") if word not in ("GANG", "WITHIN")), "OFF")
+        if mode == "CANCEL":
+            self.warnings.append(f"{partition.name}: PreemptMode=CANCEL: taken as REQUEUE, its jobs begin anew")
+            return "requeue"
+        return next((name for name, word in preemption.MODES.items() if word == mode), "off")
+
+    def without_reservations(self, parts: dict[str, Any]) -> None:
+        """Set what queues of different tiers go with; a warning where Slurm reserves otherwise."""
+        if (parts["reserve"], parts["reservation_depth"]) != ("cores", 1):
+            self.warnings.append("reservations of each partition: with tiers one for all is simulated")
+        parts |= {"reserve": "cores", "reservation_depth": 1}
 
     def whole_nodes(self, partitions: Sequence[_Partition]) -> bool:
         """Whether jobs are given whole nodes; a warning where some are, or nodes are unequal."""
@@ -267,6 +291,9 @@ class _Reader:
                 f"PriorityType=priority/multifactor ({', '.join(weights) or 'no weights'}): the order of the jobs of "
                 "one priority is not taken over; they are first come, first served"
             )
+        other = settings.get("preempttype", "preempt/none")
+        if not self.preempts and other.lower() != "preempt/none":
+            self.warnings.append(f"PreemptType={other}: jobs are preempted, which is not simulated")
         backfill = settings.get("schedulertype", "").lower() != "sched/builtin"
         parameters = self.parameters
         as_exported = {"bf_busy_nodes", "bf_job_part_count_reserve=1"} <= parameters
@@ -298,7 +325,9 @@ class _Reader:
         whole = own and frozenset().union(*own) == every and sum(map(len, own)) == len(every)
         highest = max((each.tier for each in partitions if each.hosts != every), default=0)
         below = [each.name for each in partitions if each.hosts == every and each.tier < highest]
-        if not whole or below or sum(nodes.values()) != self.total:
+        several = self.preempts and len({each.tier for each in partitions}) > 1
+        everywhere = several and any(each.hosts == every for each in partitions)
+        if not whole or below or everywhere or sum(nodes.values()) != self.total:
             if own:
                 self.warnings.append(
                     "the partitions share some nodes and not others, or leave some out: taken as one shared machine; "
@@ -324,6 +353,12 @@ class _Reader:
     def _tiered(self, partitions: Sequence[_Partition]) -> Sequence[_Partition]:
         """Give the partitions priorities of which the higher tier has the higher one, whatever the factors are."""
         factors = self.conf.settings.get("priorityweightpartition", "0") != "0"
+        if self.preempts and len(levels := sorted({each.tier for each in partitions})) > 1:
+            for each in partitions:
+                below = {"preempted": self.preempted(each)} if each.tier < levels[-1] else {}
+                each.queue = each.queue.model_copy(update={"tier": levels.index(each.tier)} | below)
+                each.priority = float(max(1, each.factor)) if factors else 1.0
+            return partitions
         keys = [(each.tier, each.factor if factors else 1) for each in partitions]
         if not factors and len({*keys}) < len({(each.tier, each.factor) for each in partitions}):
             self.warnings.append("PriorityJobFactor: counts with a PriorityWeightPartition only, left out")

@@ -29,7 +29,7 @@ PartitionName=KEPT Nodes=ALL MaxTime=7-0 State=UP
 _QUEUE = re.compile(r'\{ name = "([\w-]+)", least = (\S+), most = (\S+), above = (\S+), upto = ([^,\s]+)\b')
 _SAVED = {
     "partitions": "scontrol --oneliner show partition",
-    "configuration": "scontrol show config | grep -E '^(Sched|Priority|JobSubmit|AccountingStorageEnf)'",
+    "configuration": "scontrol show config | grep -E '^(Sched|Priority|Preempt|JobSubmit|AccountingStorageEnf)'",
     "QOS": "sacctmgr --noheader --parsable2 show qos "
     "format=Name,GrpJobs,GrpTRES,MaxJobsPU,MaxTRESPU,Priority,Flags 2> /dev/null",
     "associations": "sacctmgr --noheader --parsable2 show associations "

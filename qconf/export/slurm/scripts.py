@@ -10,11 +10,11 @@ from qconf.config.multifactor import Multifactor
 from qconf.errors import ExportError
 from qconf.export import hours
 from qconf.export.base import Export
-from qconf.export.checks import refuse_access, refuse_bound, refuse_idle, refuse_tiers
+from qconf.export.checks import refuse_access, refuse_bound, refuse_idle
 from qconf.export.nodes import Node, assign, check_machine, fold
 from qconf.export.priorities import scale
 from qconf.export.rendering import checked_queue, comment_name, render
-from qconf.export.slurm import fairshare, qos, shortpools, throttles
+from qconf.export.slurm import fairshare, preemption, qos, shortpools, throttles
 from qconf.export.slurm.conf import LIMITS
 from qconf.export.slurm.differences import LONGEST_AGE, LONGEST_WINDOW, calc_minutes, differences, placed
 from qconf.text import grouped
@@ -64,7 +64,12 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
         "new-conf": render(
             "slurm",
             "new-conf",
-            settings={"SchedulerType": _scheduler(config), **_priority(config, order, most), **_use(config, order)},
+            settings={
+                "SchedulerType": _scheduler(config),
+                **_priority(config, order, most),
+                **_use(config, order),
+                **preemption.settings(config),
+            },
             added={
                 "JobSubmitPlugins": ["lua"],
                 **({"AccountingStorageEnforce": enforced} if enforced else {}),
@@ -108,6 +113,7 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
         pool=bool(pool),
         shares=fair and bool(config.shares),
         throttled=throttles.FILE in files,
+        suspended=preemption.suspended(config),
         classes=[each.name for each in config.qos],
         class_accounts=qos.names(config, "accounts", "groups"),
         class_users=qos.names(config, "users"),
@@ -237,7 +243,7 @@ def _refuse(config: SiteConfig, nodes: Sequence[Node] | None) -> None:
     if config.mode != "shared" and nodes is None:
         raise ExportError("partitions are made of nodes: name them with --nodes")
     refuse_idle(placed(config), "Slurm")
-    refuse_tiers(config, "Slurm")
+    preemption.refuse(config)
 
 
 def _hosts(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, str]:
@@ -259,9 +265,10 @@ def _partitions(config: SiteConfig, hosts: dict[str, str]) -> Iterator[str]:
     order = Multifactor.of(config.order)
     priorities = scale(config.queues).values if order is None or order.tiers else dict.fromkeys(config.names, 1)
     factors = priorities if order is None else dict.fromkeys(config.names, 1)
+    tiers, modes = preemption.tiers(config) if config.has_tiers else priorities, preemption.modes(config)
     exclusive = ["OverSubscribe=EXCLUSIVE"] if config.machine.whole_nodes else []
     for queue in config.queues:
-        tier = priorities[queue.name] if config.mode == "shared" or queue.reservation else 1
+        tier = tiers[queue.name] if config.mode == "shared" or queue.reservation else 1
         yield " ".join(
             [
                 *(
@@ -271,6 +278,7 @@ def _partitions(config: SiteConfig, hosts: dict[str, str]) -> Iterator[str]:
                 ),
                 *_sizes(config, queue.cores),
                 *(f"PriorityTier={tier}", f"PriorityJobFactor={factors[queue.name]}", *exclusive),
+                *([f"PreemptMode={modes[queue.name]}"] if modes else []),
                 *([f"QOS={qos_of(queue.name)}"] if is_limited(config, queue) else []),
                 *(f"{word}={names}" for word, names in _access(queue)),
                 "State=UP",

@@ -1,0 +1,87 @@
+"""Queues whose jobs preempt those of others, as partitions: ``PreemptType=preempt/partition_prio``.
+
+A partition of a higher PriorityTier goes before the others and preempts their jobs, as the PreemptMode of theirs says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from qconf.config import SiteConfig
+from qconf.config.multifactor import Multifactor
+from qconf.errors import ExportError
+
+TYPE = "preempt/partition_prio"
+MODES = {"off": "OFF", "suspend": "SUSPEND", "requeue": "REQUEUE"}  #: PreemptMode of a partition, by `preempted`
+
+
+def refuse(config: SiteConfig) -> None:
+    """Raise ExportError where Slurm has no form for how jobs are preempted, or for priorities within a tier."""
+    modes = _preempted(config)
+    if saved := [name for name, mode in modes.items() if mode not in MODES]:
+        raise ExportError(
+            f"queue {saved[0]}: preempted: {modes[saved[0]]} has no form in Slurm, whose PreemptMode is OFF, SUSPEND "
+            "or REQUEUE: choose off, suspend or requeue"
+        )
+    order = Multifactor.of(config.order)
+    if not config.has_tiers or (order is not None and not order.tiers):
+        return  # priorities are points, or play no part
+    for tier in {queue.tier for queue in config.queues}:
+        alike = [queue for queue in config.queues if queue.tier == tier]
+        if len({queue.priority for queue in alike}) > 1:
+            raise ExportError(
+                f"queues {', '.join(queue.name for queue in alike)}: with one tier and different priorities, which "
+                "would be different PriorityTiers, whose jobs preempt each other: give them one priority, or export "
+                "with an order that is a sum and has their priorities as points"
+            )
+
+
+def tiers(config: SiteConfig) -> dict[str, int]:
+    """Return the PriorityTier of each queue: the rank of its tier, from 1."""
+    ranks = {tier: rank for rank, tier in enumerate(sorted({queue.tier for queue in config.queues}), start=1)}
+    return {queue.name: ranks[queue.tier] for queue in config.queues}
+
+
+def modes(config: SiteConfig) -> dict[str, str]:
+    """Return the PreemptMode of each queue; empty where all have one tier."""
+    found = _preempted(config)
+    return {queue.name: MODES[found.get(queue.name, "off")] for queue in config.queues} if config.has_tiers else {}
+
+
+def settings(config: SiteConfig) -> dict[str, str]:
+    """Write the words of slurm.conf; suspended jobs go on by the gang scheduler."""
+    if not config.has_tiers:
+        return {}
+    return {"PreemptType": TYPE, "PreemptMode": "SUSPEND,GANG" if suspended(config) else "REQUEUE"}
+
+
+def suspended(config: SiteConfig) -> list[str]:
+    """Name the queues whose jobs are suspended."""
+    return [name for name, mode in _preempted(config).items() if mode == "suspend"]
+
+
+def notes(config: SiteConfig) -> Iterator[str]:
+    """Name what Slurm does otherwise with jobs that are preempted."""
+    if requeued := [name for name, mode in _preempted(config).items() if mode == "requeue"]:
+        yield (
+            f"Preempted jobs of {', '.join(requeued)} begin anew where slurm.conf has JobRequeue=1, the default, and "
+            "they were not submitted with --no-requeue; else Slurm ends them. They may start again after two minutes "
+            "(BeginTime), in the simulator at once."
+        )
+    if names := suspended(config):
+        yield (
+            f"Preempted jobs of {', '.join(names)} keep their nodes and their memory while they are suspended, and "
+            "go on when the jobs that preempted them have ended; the simulator starts them again on any cores. The "
+            "memory of both has to fit: Slurm counts it with CR_Memory in SelectTypeParameters."
+        )
+    if config.has_tiers:
+        yield (
+            "Slurm chooses the jobs that it preempts by the PriorityTier of their partitions, then by its "
+            "PreemptParameters; the simulator takes those that began last first."
+        )
+
+
+def _preempted(config: SiteConfig) -> dict[str, str]:
+    """Return what becomes of the jobs of each queue that jobs of another one may preempt."""
+    highest = max(queue.tier for queue in config.queues)
+    return {queue.name: queue.preempted for queue in config.queues if queue.tier < highest}
