@@ -114,11 +114,12 @@ def rehearsed(kind, plan):
 
 
 def test_every_kind_is_loaded_and_undone_and_no_job_is_lost(exported, record_property):
-    """All at once, since a rehearsal mostly waits."""
-    plans = {kind: exported(text, kind) for kind, text in KINDS.items()}
+    """All at once, since a rehearsal mostly waits; but for tiers, since a requeued job waits for two minutes."""
+    kinds = [kind for kind in KINDS if kind != "tiers"]
+    plans = {kind: exported(KINDS[kind], kind) for kind in kinds}
     with ThreadPoolExecutor(len(plans)) as pool:
         found = dict(zip(plans, pool.map(rehearsed, plans, plans.values()), strict=True))
-    assert {kind: result.problems for kind, (result, _) in found.items()} == {kind: [] for kind in KINDS}
+    assert {kind: result.problems for kind, (result, _) in found.items()} == {kind: [] for kind in kinds}
     for kind, (result, states) in found.items():
         assert result.rolled_back, kind
         assert result.examples == len(plans[kind].queues)
