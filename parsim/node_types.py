@@ -25,8 +25,25 @@ def _amounts(values: Mapping[str, int] | Amounts) -> Amounts:
     return tuple(sorted((name, amount) for name, amount in dict(values).items() if amount))
 
 
+class _OfANode:
+    """What a node has, or a chunk takes of one."""
+
+    __slots__ = ()
+    cores: int
+    resources: Mapping[str, int] | Amounts
+    features: frozenset[str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "resources", _amounts(self.resources))
+        object.__setattr__(self, "features", frozenset(self.features))
+
+    def amount(self, resource: str) -> int:
+        """Return how much there is of a resource, by its name."""
+        return self.cores if resource == CORES else dict(self.resources).get(resource, 0)
+
+
 @dataclass(frozen=True, slots=True)
-class NodeType:
+class NodeType(_OfANode):
     """Nodes that are alike.
 
     Attributes
@@ -48,17 +65,9 @@ class NodeType:
     resources: Mapping[str, int] | Amounts = ()
     features: frozenset[str] = frozenset()
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "resources", _amounts(self.resources))
-        object.__setattr__(self, "features", frozenset(self.features))
-
-    def amount(self, resource: str) -> int:
-        """Return how much each node has of a resource."""
-        return self.cores if resource == CORES else dict(self.resources).get(resource, 0)
-
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(_OfANode):
     """Parts of a node that are alike, each wholly on one node.
 
     Attributes
@@ -79,15 +88,10 @@ class Chunk:
     features: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "resources", _amounts(self.resources))
-        object.__setattr__(self, "features", frozenset(self.features))
+        _OfANode.__post_init__(self)
         amounts = (self.cores, *dict(self.resources).values())
         if self.count < 1 or min(amounts) < 0 or not any(amounts) or max(self.count, *amounts) > MOST:
             raise ValueError(f"{self} is no part of a node: a count from 1 up of something, up to 2**40 each")
-
-    def amount(self, resource: str) -> int:
-        """Return how much each takes of a resource."""
-        return self.cores if resource == CORES else dict(self.resources).get(resource, 0)
 
 
 Request = tuple[Chunk, ...]  #: all that a job takes

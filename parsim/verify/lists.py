@@ -304,6 +304,16 @@ class ListReplay(Replay):
         if job in self.due and any(partition in partitions for partition, _ in self.jobs.placement[job]):
             raise Discrepancy("limit", job, "starts though its limits hold it, counting the head jobs that wait")
 
+    def _turns(self, index: int, ordered: list[int]) -> Iterator[tuple[int, int]]:
+        """Yield each job of a list whose turn comes and that no limit holds, behind the place of the next one."""
+        for at, job in enumerate(ordered, start=1):
+            if not self._held(job):
+                yield at, job
+                continue
+            self._pass_over(job, (index,))
+            if self.tracked:
+                self.held_before.append(job)
+
     def _must_start_on(self, job: int, placement: Placement, later: Iterable[int]) -> None:
         """Start `job`, or raise: the rules start it now on `placement`, before the jobs `later` in its list."""
         here = self._describe(placement)

@@ -178,12 +178,7 @@ class TypedReplay(ListReplay):
         if not (partition.idle or self.tracked):
             return  # no job can start
         ordered = self.lists[index].ordered(self.now)
-        for at, job in enumerate(ordered, start=1):
-            if self._held(job):
-                self._pass_over(job, (index,))
-                if self.tracked:
-                    self.held_before.append(job)
-                continue
+        for at, job in self._turns(index, ordered):
             place = self._place(job)
             if place is not None:
                 if job in self.due and self.chosen[job] != place:

@@ -171,12 +171,7 @@ class TierReplay(ListReplay):
         again = sorted(self.interrupted.intersection(ordered))
         ordered = again + [job for job in ordered if job not in self.interrupted]
         ordered.sort(key=self.tier.__getitem__, reverse=True)  # rule 54; the sort is stable
-        for at, job in enumerate(ordered, start=1):
-            if self._held(job):
-                self._pass_over(job, (index,))
-                if self.tracked:
-                    self.held_before.append(job)
-                continue
+        for at, job in self._turns(index, ordered):
             cores, end = jobs.cores[job], self.now + jobs.walltime[job]
             self.in_place_of[job] = self._victims(partition, job, end)
             for victim in self.in_place_of[job]:

@@ -76,12 +76,7 @@ class QueueHeadJobsReplay(ListReplay):
         if not (partition.idle or self.tracked):
             return  # no job can start
         has_head_job: set[int] = set()
-        for at, job in enumerate(ordered, start=1):
-            if self._held(job):
-                self._pass_over(job, (index,))
-                if self.tracked:
-                    self.held_before.append(job)
-                continue
+        for at, job in self._turns(index, ordered):
             if self._may_start(index, job):
                 self._must_start_on(job, ((index, jobs.cores[job]),), ordered[at:])
                 end = self.now + jobs.walltime[job]

@@ -34,6 +34,7 @@ NOT_TAKEN = ("mpiprocs", "ompthreads", "nchunk", "vmem", "host", "vnode", "arch"
 SIZE = re.compile(r"(\d{1,15})([kmgtp]?)([bw]?)", re.IGNORECASE)
 TRES_SIZE = re.compile(r"(\d{1,12})(?:\.(\d{1,6}))?([KMGTP]?)")
 MIB = 2**20
+CORES_ALONE = "tells of no nodes: asks for cores alone, on any that its queue may use"
 WITH_GPUS = "had GPUs: cores alone are simulated"
 UNREADABLE = "chunks that cannot be read: cores alone are simulated"
 OTHER_CORES = "chunks of other cores than the job's: cores alone are simulated"

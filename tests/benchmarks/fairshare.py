@@ -6,11 +6,12 @@ python -m tests.benchmarks.fairshare LOG.swf.gz --cores 128
 from __future__ import annotations
 
 import argparse
-import time
+from functools import partial
 from pathlib import Path
 
 from parsim import System, simulate
 from studies.shares import ORDERS, read
+from tests.benchmarks import alternating
 
 
 def main() -> None:
@@ -21,17 +22,13 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     chosen = parser.parse_args()
     jobs = read(chosen.log, chosen.cores)
-    seconds: dict[str, list[float]] = {name: [] for name in ORDERS}
-    for _ in range(1 + chosen.repeat):  # the first compiles
-        for name, order in ORDERS.items():
-            began = time.perf_counter()
-            simulate(jobs, System(chosen.cores, order=order))
-            seconds[name].append(time.perf_counter() - began)
+    seconds = alternating(
+        {name: partial(simulate, jobs, System(chosen.cores, order=order)) for name, order in ORDERS.items()},
+        chosen.repeat,
+    )
     print("| order | seconds | jobs/s | times |\n|---|---|---|---|")
-    first = min(seconds["fcfs"][1:])
-    for name, found in seconds.items():
-        best = min(found[1:])
-        print(f"| {name} | {best:.3f} | {len(jobs) / best:,.0f} | {best / first:.1f} |")
+    for name, best in seconds.items():
+        print(f"| {name} | {best:.3f} | {len(jobs) / best:,.0f} | {best / seconds['fcfs']:.1f} |")
 
 
 if __name__ == "__main__":

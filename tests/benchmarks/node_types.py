@@ -8,13 +8,14 @@ Five types of nodes with three resources each; every job takes chunks of one or 
 from __future__ import annotations
 
 import argparse
-import time
+from functools import partial
 
 import numpy as np
 
 from parsim import Queue, System, Workload, simulate
 from parsim.node_types import Chunk, NodeType
 from qconf.synth.stable import stable_workload
+from tests.benchmarks import alternating
 
 TYPES = [
     NodeType(f"type{k}", 20, 32, {"memory": 128 << k, "gpus": 4 * (k % 2), "boards": k}, frozenset({f"f{k}"}))
@@ -49,18 +50,11 @@ def main() -> None:
         "of five types": System(CORES, [Queue(max_run=10**6)], node_types=TYPES),
         "of five types, formula": System(CORES, order=formula, node_types=TYPES),
     }
-    seconds: dict[str, list[float]] = {name: [] for name in systems}
-    waits = {}
-    for _ in range(1 + chosen.repeat):
-        for name, system in systems.items():
-            began = time.perf_counter()
-            waits[name] = float(simulate(jobs, system).wait.mean())
-            seconds[name].append(time.perf_counter() - began)
+    seconds = alternating({name: partial(simulate, jobs, system) for name, system in systems.items()}, chosen.repeat)
     print("| nodes | seconds | jobs/s | times | mean wait, h |\n|---|---|---|---|---|")
-    first = min(seconds["alike"][1:])
-    for name, found in seconds.items():
-        best = min(found[1:])
-        print(f"| {name} | {best:.3f} | {len(jobs) / best:,.0f} | {best / first:.2f} | {waits[name] / 3600:.2f} |")
+    for name, best in seconds.items():
+        wait = simulate(jobs, systems[name]).wait.mean() / 3600
+        print(f"| {name} | {best:.3f} | {len(jobs) / best:,.0f} | {best / seconds['alike']:.2f} | {wait:.2f} |")
 
 
 if __name__ == "__main__":

@@ -125,6 +125,7 @@ def test_the_workload_of_a_site(tmp_path: Path):
     jobs = found.workload(site())
     assert jobs.request.tolist() == [0, -1, 0]  # what no node has is not counted
     assert jobs.requests == ((Chunk(2, 8, {"gpus": 1}),),)
+    assert found.changed[chunks.CORES_ALONE] == 1
 
 
 def test_jobs_that_no_nodes_hold_are_left_out_and_counted(tmp_path: Path):
