@@ -57,8 +57,8 @@ def common_notes(config: SiteConfig, system: str) -> Iterator[str]:
     if config.nodes:
         yield (
             f"Types of nodes: the nodes stay as they are. {system} places each chunk on a node, the simulator counts "
-            "the cores, GPUs and memory of each type together. Routing goes by size alone: where queues of one size are "
-            "for different nodes, jobs name theirs."
+            "the cores, GPUs and memory of each type together. Routing goes by size alone: where queues of one size "
+            "are for different nodes, jobs name theirs."
         )
     if config.mode == "shared" and any(queue.partition for queue in config.queues):
         yield "Partition sizes are not exported: the mode is shared."
