@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from qconf.errors import InputError
 from qconf.export.private import WORK
 from qconf.export.slurm.private_server import PrivateSlurm
 from qconf.export.slurm.rehearsal import SITE, Rehearsal, follow, run_blocks, saved, tasks
@@ -127,6 +128,11 @@ def test_every_kind_is_loaded_and_undone_and_no_job_is_lost(exported, record_pro
         assert result.moved > 3, kind
         assert not {"NODE_FAIL", "FAILED", "BOOT_FAIL"} & {*states}, kind
     record_property("jobs", sum(result.jobs for result, _ in found.values()))
+
+
+def test_a_server_that_cannot_be_started_says_at_once_which_step_failed():
+    with pytest.raises(InputError, match=r"(?s)Sizes.*slurmctld 2>&1: exit code 1"):
+        PrivateSlurm(NODES, "Sizes=none\n", accounting=False).__enter__()
 
 
 @pytest.mark.slow

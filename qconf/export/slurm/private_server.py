@@ -58,13 +58,19 @@ exec slurmctld
 """
 _SETUP = """
 rm -rf /srv/etc/slurm
-mkdir -p /srv/etc/slurm /srv/slurm /srv/spool /srv/log /srv/mysql /run/mysqld
+mkdir -p /srv/etc/slurm /srv/slurm /srv/spool /srv/log /srv/mysql /srv/temporary /run/mysqld
+"""
+_STEPS = """
+set -eE
+trap 'echo "$BASH_COMMAND: exit code $?"; tail -n 5 /srv/log/*' ERR  # a step that fails tells which, and why
 """
 _MARIADB = """
-mariadb-install-db --no-defaults --user=root --datadir=/srv/mysql --skip-test-db > /srv/log/mariadb 2>&1
-mariadbd --no-defaults --user=root --datadir=/srv/mysql --socket=/run/mysqld/mysqld.sock --skip-networking \
+# Names of temporary tables hold the process id, which other namespaces have too: never in /tmp, which all share.
+own="--no-defaults --user=root --datadir=/srv/mysql --tmpdir=/srv/temporary"
+mariadb-install-db $own --skip-test-db > /srv/log/mariadb 2>&1
+mariadbd $own --socket=/run/mysqld/mysqld.sock --skip-networking \
   --innodb-flush-log-at-trx-commit=0 --innodb-buffer-pool-size=64M >> /srv/log/mariadb 2>&1 &
-until mariadb-admin --socket=/run/mysqld/mysqld.sock ping > /dev/null 2>&1; do sleep 0.1; done
+until mariadb-admin --socket=/run/mysqld/mysqld.sock ping > /dev/null 2>&1; do kill -0 $!; sleep 0.1; done
 slurmdbd
 until sacctmgr --noheader show cluster > /dev/null 2>&1; do sleep 0.1; done
 sacctmgr --immediate add cluster rehearsal > /dev/null
@@ -119,13 +125,14 @@ class PrivateSlurm(PrivateMachine):
         self.write("slurm.conf", self.conf(self.lines), folder="/etc/slurm")
         self.write("slurmdbd.conf", _DATABASE, folder="/etc/slurm")
         started = self.run(
-            f"chmod 755 /srv/sbin/systemctl; chmod 600 /etc/slurm/slurmdbd.conf\nset -e"
+            f"chmod 755 /srv/sbin/systemctl; chmod 600 /etc/slurm/slurmdbd.conf\n{_STEPS}"
             f"{_MARIADB if self.accounting else ''}\nslurmctld 2>&1",
             timeout=LONGEST_START,
         )
-        otherwise = f"the controller does not come up: {started.stdout[-2000:]}"
+        if started.returncode:
+            raise InputError(f"no Slurm for a rehearsal: {started.stdout.strip()[-2000:]}")
         up = "scontrol ping | grep -q UP || { tail -n 3 /srv/log/slurmctld; false; }"
-        self.wait(up, otherwise, seconds=LONGEST_START)
+        self.wait(up, "the controller does not come up", seconds=LONGEST_START)
         self.run("".join(f"slurmd -N {name}\n" for name in self.awake))
         up = f"[ $(sinfo --noheader --Node --states=idle --nodes={fold(self.awake)} | wc -l) -ge {len(self.awake)} ]"
         self.wait(up, "the nodes do not come up", seconds=LONGEST_START)
