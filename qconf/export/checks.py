@@ -32,12 +32,6 @@ def refuse_bound(config: SiteConfig, system: str) -> None:
             )
 
 
-def refuse_tiers(config: SiteConfig, system: str) -> None:
-    """Raise ExportError where jobs of some queues preempt others: it is simulated, and not exported."""
-    if config.has_tiers:
-        raise ExportError(f"queues: different tiers are simulated, and not exported to {system}: configure it by hand")
-
-
 def refuse_access(config: SiteConfig, system: str, kinds: Collection[str]) -> None:
     """Raise ExportError where the access of a queue has a list of a kind that a batch system has not."""
     for queue in config.queues:

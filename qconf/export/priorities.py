@@ -21,6 +21,11 @@ class Priorities:
     exact: dict[int, float]  #: the priority of the configuration that each whole one stands for
 
 
+def are_several(queues: Sequence[QueueConfig]) -> bool:
+    """Whether queues of one tier have different priorities; a higher tier goes first whatever they are."""
+    return len({(queue.tier, queue.priority) for queue in queues}) > len({queue.tier for queue in queues})
+
+
 def scale(queues: Sequence[QueueConfig], highest: int = HIGHEST) -> Priorities:
     """Bring priorities into 1..`highest`: their order always kept, their ratios where whole numbers can.
 

@@ -32,6 +32,15 @@ class Loaded:
     server: PrivateServer
     plan: Plan
     problems: list[str] = field(default_factory=list)
+    undone: bool = False
+
+    def undo(self):
+        """Undo the change by its plan, once; then jobs start."""
+        if self.undone:
+            self.server.run("qmgr -c 'set server scheduling = True'")
+            return
+        self.undone, result = True, Rehearsal("", problems=self.problems)
+        run_blocks(self.plan.undo, self.server, result)
 
     def submit(self, *, user="alice", queue=None, cores=1, walltime=60, seconds=30, extra=""):
         """Submit a job as an ordinary user and return its id, or what qsub said."""
@@ -148,11 +157,12 @@ def loader(server, tmp_path):
             server.write(name, content)
         plan, result = Plan(folder), Rehearsal("")
         run_blocks(plan.steps, server, result)
+        loaded = Loaded(server, plan, result.problems)
         try:
-            yield Loaded(server, plan, result.problems)
+            yield loaded
         finally:
             server.run("qmgr -c 'set server scheduling = False'; qselect -x | xargs -r qdel -x -W force; sleep 0.5")
-            run_blocks(plan.undo, server, result)
+            loaded.undo()
         assert result.problems == []
         assert server.run(PRINTED).stdout == before
 

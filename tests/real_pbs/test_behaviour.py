@@ -9,7 +9,7 @@ import parsim
 from qconf.config import parse
 from tests.qconf.export.sites import HYBRID
 from tests.real_pbs.conftest import NODES
-from tests.real_pbs.test_exports import ACCESS, ADVANCE, FAMILY, PARTED, SHARED
+from tests.real_pbs.test_exports import ACCESS, ADVANCE, FAMILY, PARTED, SHARED, TIERS
 
 TWO = """\
 machine: {name: tiny, cores: 96, cores_per_node: 8}
@@ -50,6 +50,45 @@ def test_where_preemption_is_turned_off_it_is_off(loading):
         pbs.server.run("sleep 3")
         assert int(pbs.server.run("qmgr -c 'list queue large' | sed -n 's/.*Priority = //p'").stdout) >= 150
         assert pbs.states(*running, wide) == ["R"] * 6 + ["Q"]
+
+
+@pytest.mark.parametrize(("mode", "state"), [("suspend", "S"), ("requeue", "Q")])
+def test_jobs_of_a_higher_tier_preempt_those_of_lower_ones(mode, state, loading):
+    """The last to begin first, and never those of a queue that is not preempted."""
+    with loading(TIERS.replace("MODE", mode)) as pbs:
+        kept = pbs.submit(cores=8, walltime=7200, seconds=300)
+        normal = []
+        for _ in range(2):
+            normal.append(pbs.submit(cores=40, walltime=36000, seconds=300))
+            assert pbs.until(lambda: pbs.states(kept, *normal) == ["R"] * (1 + len(normal)))
+            pbs.server.run("sleep 2")
+        assert [pbs.attribute(job, "queue") for job in (kept, *normal)] == ["kept", "normal", "normal"]
+        express = pbs.submit(cores=48, walltime=3600, seconds=300)
+        assert pbs.until(lambda: pbs.states(express, *normal, kept) == ["R", "R", state, "R"], seconds=40)
+        urgent = pbs.submit(cores=8, walltime=600, seconds=3)
+        assert pbs.until(lambda: pbs.states(urgent)[0] in ("R", "F"), seconds=40)
+        assert pbs.states(kept, express) == ["R", "R"]
+        assert pbs.until(lambda: pbs.states(urgent) == ["F"])
+        pbs.server.run(f"qdel {express}")
+        assert pbs.until(lambda: pbs.states(kept, *normal) == ["R", "R", "R"], seconds=60)
+
+
+def test_suspended_jobs_go_on_when_the_change_is_undone(loading):
+    """Their queues are deleted when they have ended, as the plan says."""
+    with loading(TIERS.replace("MODE", "suspend")) as pbs:
+        normal = pbs.submit(cores=96, walltime=36000, seconds=300)
+        assert pbs.until(lambda: pbs.states(normal) == ["R"])
+        express = pbs.submit(cores=96, walltime=3600, seconds=300)
+        assert pbs.until(lambda: pbs.states(express, normal) == ["R", "S"], seconds=40)
+        pbs.undo()
+        assert [problem for problem in pbs.problems if "Cannot delete busy object" not in problem] == []
+        pbs.problems.clear()
+        pbs.server.run(f"qdel {express}")
+        assert pbs.until(lambda: pbs.states(normal) == ["R"], seconds=60)
+        pbs.server.run(f"qdel {normal}")
+        assert pbs.until(lambda: pbs.states(normal) == ["F"])
+        pbs.server.run("qselect -x | xargs qdel -x")
+        pbs.server.run("sed -n '/^delete queue express/,$p' rollback.qmgr | qmgr -a")
 
 
 def test_limits_hold(loading):

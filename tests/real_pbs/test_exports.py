@@ -27,6 +27,15 @@ queues:
   - {name: small, cores: [1, 16], walltime: [0, 24h], priority: 40, partition: 32}
   - {name: medium, cores: [17, 64], walltime: [0, 24h], priority: 80, partition: 64, max_run: 4}
 """
+TIERS = """\
+machine: {name: tiny, cores: 96, cores_per_node: 8}
+order: lxf
+queues:
+  - {name: urgent, cores: [1, 16], walltime: [0, 10m], tier: 2}
+  - {name: express, cores: [1, 96], walltime: [0, 1h], tier: 1, preempted: MODE}
+  - {name: kept, cores: [1, 8], walltime: [1h, 2h], priority: 300}
+  - {name: normal, cores: [1, 96], walltime: [1h, 24h], priority: 600, preempted: MODE}
+"""
 ADVANCE = """\
 machine: {name: tiny, cores: 96, cores_per_node: 8}
 mode: partitioned
@@ -90,6 +99,7 @@ KINDS = {
     "site": (SHARED.replace("ORDER", "lxf"), SITE, {}),
     "site-hybrid": (HYBRID, SITE, {}),
     "above": (SHARED.replace("ORDER", "lxf"), SITE.replace("Priority = 50", "Priority = 500"), {}),
+    "tiers": (TIERS.replace("MODE", "suspend"), "set sched preempt_order = SR\n", {}),
     "whole": (PARTED.replace("cores_per_node: 8", "cores_per_node: 8, whole_nodes: true"), "", {}),
     "unbounded": (
         SHARED.replace("ORDER", "fcfs").replace("[2h, 24h]", "[2h, null]").replace("[0, 48h]", "[0, null]"),

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, access_changes, format_clock, format_duration
 from qconf.errors import ExportError
-from qconf.export.checks import refuse_access, refuse_bound, refuse_idle, refuse_tiers
+from qconf.export.checks import refuse_access, refuse_bound, refuse_idle
 from qconf.export.pbs import fairshare, qos, shortpools, throttles
 from qconf.export.pbs.differences import envelope, notes, unroutable
 from qconf.export.pbs.lint import OLD_LIMITS
 from qconf.export.pbs.order import formula, present_formula
 from qconf.export.pbs.preemption import Preemption, preemption
+from qconf.export.pbs.preemption import refuse as refuse_preemption
 from qconf.export.pbs.server import ACCESS, Attributes, Server, access, destinations, is_true, is_type, seconds
+from qconf.export.pbs.statements import TARGETS
 from qconf.export.priorities import Priorities
 from qconf.export.rendering import checked_queue
 
@@ -77,6 +79,8 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired
         result.server.resources.setdefault(name, {"type": "float"})
     for queue in config.queues:
         attributes = _execution(config, queue, result.priorities, binding) | _routed_only(before, route, queue.name)
+        if queue.name in preempting.targets:
+            attributes[TARGETS] = preempting.targets[queue.name]
         _put(result, before, queue.name, attributes, config)
         if queue.name in pool_queues:
             pooled = {key: value for key, value in attributes.items() if key != "backfill_depth"}  # the server's goes
@@ -106,7 +110,7 @@ def _refuse(config: SiteConfig, binding: Binding) -> None:
     throttles.refuse(config)
     refuse_idle(config, "PBS")
     refuse_bound(config, "PBS")
-    refuse_tiers(config, "PBS")
+    refuse_preemption(config)
     refuse_access(config, "PBS", [*ACCESS])
 
 
@@ -312,6 +316,7 @@ def _put_server(result: Desired, before: Server, config: SiteConfig) -> None:
     wanted = {"default_queue": result.route, "backfill_depth": _depth(config) if config.backfill else "0"}
     text, _ = formula(config, result.priorities)
     result.server.scheduler.pop("job_sort_formula", None)  # PBS holds one formula, and this one is the server's
+    result.server.scheduler |= result.preemption.scheduler
     if text is not None and text != present_formula(before):
         result.server.scheduler.pop("job_sort_formula_threshold", None)
     if text is None:

@@ -130,9 +130,10 @@ def _top_job(config: SiteConfig) -> Iterator[str]:
             "simulator lets others pass it; `held_jobs: reserve` simulates PBS's way."
         )
     if config.backfill and config.reserve != "nodes":
+        simulated = " `reserve: nodes` simulates PBS's way."
         yield (
             "PBS reserves particular nodes for the top job, the simulator a number of cores: PBS backfills "
-            "less. `reserve: nodes` simulates PBS's way."
+            f"less.{'' if config.has_tiers else simulated}"
         )
 
 

@@ -30,6 +30,7 @@ from qconf.export.pbs.desired import ALL_TOP_JOBS
 from qconf.export.pbs.differences import prime_time, unroutable
 from qconf.export.pbs.fairshare import with_shares
 from qconf.export.pbs.order import read_order
+from qconf.export.pbs.preemption import read_tiers
 from qconf.export.pbs.qos import completed
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Attributes, Server, access, destinations, is_true, seconds
@@ -88,6 +89,7 @@ def derive(
             **division.shape(machine, queues),
         )
         config = _with_top_job(config, nodes or (), scheduler or Scheduler(), server)
+        config = read_tiers(config, server, scheduler or Scheduler(), reader.warnings)
         config = read_order(config, server, scheduler or Scheduler(), reader.warnings)
         config = _helped(config, scheduler or Scheduler(), reader.warnings)
         config = with_shares(config, shares, scheduler or Scheduler(), reader.warnings)

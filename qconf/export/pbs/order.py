@@ -13,7 +13,7 @@ from qconf.export.pbs.fairshare import by_pbs
 from qconf.export.pbs.qos import from_pbs, in_pbs
 from qconf.export.pbs.scheduler import TRUE, Scheduler
 from qconf.export.pbs.server import Server
-from qconf.export.priorities import Priorities
+from qconf.export.priorities import Priorities, are_several
 
 # Orders within one list, largest value first; 0 leaves PBS's own order, by submission.
 _ALONE = {
@@ -63,7 +63,7 @@ def _formula(config: SiteConfig, priorities: Priorities) -> tuple[str | None, li
         return None, notes
     values = priorities.values
     named = config.order in _ALONE
-    table = _BEHIND_PRIORITY if config.mode == "shared" and len(set(values.values())) > 1 else _ALONE
+    table = _BEHIND_PRIORITY if config.mode == "shared" and are_several(config.queues) else _ALONE
     text = (
         table[config.order] if named else _own_units(in_pbs(by_pbs(config, " ".join(config.order.split()))), priorities)
     )
@@ -169,7 +169,7 @@ def read_order(config: SiteConfig, server: Server, scheduler: Scheduler, warning
     ]
     if text is None and scheduler.on("fair_share"):
         return config.replace(order=FAIRSHARE)
-    several = len({queue.priority for queue in config.queues}) > 1
+    several = are_several(config.queues)
     by_queue = (scheduler.value("by_queue") or "true").lower() in TRUE
     if text is None:
         return _by_sort_key(config, scheduler, warnings, behind_priority=several and by_queue)
@@ -203,7 +203,7 @@ def _by_sort_key(config: SiteConfig, scheduler: Scheduler, warnings: list[str], 
         warnings.append(f"sched_config: job_sort_key {left} has no place in a configuration; it was left out")
     if config.mode != "shared":
         return config if key is None else config.replace(order=key[0])
-    several = len({queue.priority for queue in config.queues}) > 1
+    several = are_several(config.queues)
     if key is None:
         return config if behind_priority or not several else config.replace(order="0")  # by submission alone
     return config.replace(order=key[1] if behind_priority or (not several and key[1] in _ALONE) else key[0])

@@ -1,44 +1,198 @@
-"""Whether queues would suspend the running jobs of others, and how an export keeps them from it.
+"""Queues whose jobs preempt those of others, as express queues and back; or how an export keeps queues from it.
 
-PBS calls a queue whose Priority reaches preempt_queue_prio an express queue: its waiting jobs suspend running ones,
-before any formula is looked at. The simulator suspends no job.
+PBS calls a queue whose Priority reaches preempt_queue_prio an express queue: its waiting jobs preempt running ones of
+every lower level, before any formula is looked at. Express queues of different Priority are different levels, all
+other queues are one. What becomes of the preempted is one setting for all, preempt_order; which jobs one may preempt is a
+resource of its own, preempt_targets.
+
+References
+----------
+OpenPBS Administrator's Guide, "Using Preemption".
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
-from qconf.config import SiteConfig
+from qconf.config import QueueConfig, SiteConfig
+from qconf.errors import ExportError
 from qconf.export.pbs.scheduler import Scheduler
-from qconf.export.pbs.server import Server
+from qconf.export.pbs.server import Attributes, Server
+from qconf.export.pbs.statements import TARGETS
 from qconf.export.priorities import HIGHEST, Priorities, scale
 
 LINE = 150  #: preempt_queue_prio as PBS ships it
+METHODS = {"suspend": "S", "checkpoint": "C", "requeue": "R"}  #: preempt_order, by `preempted`
+#: What decides about preemption, as PBS ships it.
+_DEFAULTS = {
+    "preempt_queue_prio": str(LINE),
+    "preempt_prio": "express_queue, normal_jobs",
+    "preempt_order": "SCR",
+    "preempt_sort": "min_time_since_start",
+}
 
 
 @dataclass(frozen=True)
 class Preemption:
-    """The priorities to export, whether preemption has to be turned off for them, and what to know of it."""
+    """The priorities to export, what decides about preemption, and what to know of it."""
 
     priorities: Priorities
-    off: bool = False
+    on: bool | None = None  #: whether to turn preemption on or off; None: as it is
+    scheduler: Attributes = field(default_factory=dict)  #: attributes of the scheduler
+    targets: dict[str, str] = field(default_factory=dict)  #: the queues that jobs of one preempt
     notes: tuple[str, ...] = ()
 
 
 def express_line(server: Server, scheduler: Scheduler) -> int | None:
     """Return the Priority from which the jobs of a queue suspend running ones; None where none do."""
-    attributes = server.scheduler
-    levels = attributes.get("preempt_prio") or scheduler.value("preempt_prio") or "express_queue, normal_jobs"
-    if not scheduler.on("preemptive_sched", default=True) or "express_queue" not in levels:
+    if not scheduler.on("preemptive_sched", default=True):
         return None
-    text = attributes.get("preempt_queue_prio") or scheduler.value("preempt_queue_prio") or ""
+    if "express_queue" not in _present(server, scheduler, "preempt_prio"):
+        return None
+    text = _present(server, scheduler, "preempt_queue_prio")
     return int(text) if re.fullmatch(r"-?[0-9]{1,9}", text) else LINE
 
 
+def _present(server: Server, scheduler: Scheduler, name: str) -> str:
+    """Return a setting: the scheduler's attribute, or as versions before 20 have it a line of sched_config."""
+    return server.scheduler.get(name) or scheduler.value(name) or _DEFAULTS[name]
+
+
+def refuse(config: SiteConfig) -> None:
+    """Raise ExportError where PBS has no form for how jobs are preempted, or for priorities within a tier."""
+    modes = {queue.preempted: queue.name for queue in _preempted(config)}
+    if len(modes) > 1:
+        (first, name), (other, another), *_ = modes.items()
+        raise ExportError(
+            f"queues {name} and {another}: preempted: {first} of one and {other} of the other has no form in PBS, "
+            "whose preempt_order is one for all queues: choose one of them, or off"
+        )
+    for tier in _levels(config)[1:]:
+        alike = [queue for queue in config.queues if queue.tier == tier]
+        if len({queue.priority for queue in alike}) > 1:
+            raise ExportError(
+                f"queues {', '.join(queue.name for queue in alike)}: with one tier and different priorities, which "
+                "would be express queues whose jobs preempt each other: give them one priority"
+            )
+
+
+def _levels(config: SiteConfig) -> list[int]:
+    return sorted({queue.tier for queue in config.queues})
+
+
+def _preempted(config: SiteConfig) -> list[QueueConfig]:
+    """Return the queues whose running jobs those of others preempt."""
+    highest = _levels(config)[-1]
+    return [queue for queue in config.queues if queue.tier < highest and queue.preempted != "off"]
+
+
 def preemption(config: SiteConfig, server: Server | None = None, scheduler: Scheduler | None = None) -> Preemption:
-    """Scale the priorities of `config` below the line; what cannot lie below it needs preemption turned off."""
+    """Make queues of a higher tier express queues, or keep all below the line, and find what that needs."""
     server, scheduler = server or Server(), scheduler or Scheduler()
+    return (_express if config.has_tiers else _none)(config, server, scheduler)
+
+
+def _express(config: SiteConfig, server: Server, scheduler: Scheduler) -> Preemption:
+    """Make queues of a higher tier express queues."""
+    lowest, *higher = _levels(config)
+    line = min(LINE, HIGHEST + 1 - len(higher))
+    below = scale([queue for queue in config.queues if queue.tier == lowest], line - 1)
+    express = [queue for queue in config.queues if queue.tier != lowest]
+    values = {queue.name: line + higher.index(queue.tier) for queue in express}
+    exact = {values[queue.name]: queue.priority for queue in express}
+    priorities = Priorities(below.values | values, None, below.exact | exact)
+    preempted = _preempted(config)
+    targets = {
+        queue.name: ",".join(f"queue={each.name}" for each in preempted if each.tier < queue.tier) or "NONE"
+        for queue in express
+    }
+    wanted = _DEFAULTS | {"preempt_queue_prio": str(line)}
+    if preempted:
+        wanted["preempt_order"] = METHODS[preempted[0].preempted]
+    changed = {name: value for name, value in wanted.items() if _present(server, scheduler, name) != value}
+    return Preemption(priorities, True, changed, targets, tuple(_notes(config, values, server)))
+
+
+def _notes(config: SiteConfig, express: dict[str, int], server: Server) -> Iterator[str]:
+    """Name what PBS does otherwise with jobs that are preempted, and with other queues."""
+    listed = ", ".join(f"{name} {value}" for name, value in express.items())
+    yield (
+        f"Express queues by their Priority: {listed}. Their jobs go before all others, and preempt for limits that "
+        "hold them, too; in the simulator for cores alone. A job that names preempt_targets of its own (`qsub -l`) "
+        "preempts those."
+    )
+    held = {name: int(server.queues[name].get("Priority", "0")) for name in server.of_type("execution")}
+    if others := [name for name in held if held[name] >= min(express.values()) and name not in config.names]:
+        yield f"Jobs of {', '.join(others)} preempt those of every queue of a lower Priority; that was not simulated."
+    names = ", ".join(queue.name for queue in _preempted(config))
+    method = next((queue.preempted for queue in _preempted(config)), "off")
+    if method == "requeue":
+        yield f"Jobs of {names} that were submitted with `-r n` are not preempted: PBS cannot run them anew."
+    if method == "checkpoint":
+        yield (
+            f"Jobs of {names} are preempted where the MoM can checkpoint them ($action checkpoint_abort of its "
+            "configuration); without it none is."
+        )
+    if method == "suspend":
+        yield (
+            f"Suspended jobs of {names} keep their nodes and their memory, and go on there; the simulator starts them "
+            "again on any cores. The memory of both has to fit. Other jobs may take their cores meanwhile."
+        )
+
+
+def read_tiers(config: SiteConfig, server: Server, scheduler: Scheduler, warnings: list[str]) -> SiteConfig:
+    """Return `config` with the tiers of express queues; what has no place in a configuration is a warning."""
+    line = express_line(server, scheduler)
+    if line is None:
+        return config
+    held = {name: int(server.queues[name].get("Priority", "0")) for name in config.names}
+    ranks = {value: rank for rank, value in enumerate(sorted({max(value, line - 1) for value in held.values()}))}
+    tiers = {name: ranks[max(value, line - 1)] for name, value in held.items()}
+    if len(ranks) == 1:
+        return config
+    if config.mode != "shared":
+        express = ", ".join(name for name, value in held.items() if value >= line)
+        warnings.append(
+            f"{express}: jobs preempt those of others (Priority from {line} on), which is not simulated here"
+        )
+        return config
+    mode = _method(_present(server, scheduler, "preempt_order"), warnings)
+    queues = []
+    for queue in config.queues:
+        above = [name for name in config.names if tiers[name] > tiers[queue.name]]
+        reached = [name for name in above if queue.name in _targets(name, server, config, warnings)]
+        if reached and len(reached) < len(above):
+            others = ", ".join(name for name in above if name not in reached)
+            warnings.append(
+                f"{queue.name}: jobs of {others} do not preempt it, those of {', '.join(reached)} do; all was taken"
+            )
+        queues.append(queue.model_copy(update={"tier": tiers[queue.name], "preempted": mode if reached else "off"}))
+    return config.replace(queues=tuple(queues), held_jobs="pass", reserve="cores", reservation_depth=1)
+
+
+def _method(order: str, warnings: list[str]) -> str:
+    """Return what becomes of preempted jobs, the first that PBS tries."""
+    found = next((mode for mode, letter in METHODS.items() if order.strip('" ').startswith(letter)), "off")
+    if found == "off" or not order.strip('" ').isalpha():
+        warnings.append(f"preempt_order = {order}: {found} was taken, the simulator has no other form for it")
+    return found
+
+
+def _targets(name: str, server: Server, config: SiteConfig, warnings: list[str]) -> list[str]:
+    """Name the queues whose jobs those of a queue may preempt."""
+    text = server.queues[name].get(TARGETS) or server.attributes.get(TARGETS)
+    if text is None:
+        return list(config.names)
+    words = [word.strip() for word in text.split(",")]
+    if other := [word for word in words if not re.match("(?i)queue=|none$", word)]:
+        warnings.append(f"{name}: {TARGETS} = {', '.join(other)} has no place in a configuration")
+    return [] if "none" in text.lower().split(",") else [word.partition("=")[2] for word in words]
+
+
+def _none(config: SiteConfig, server: Server, scheduler: Scheduler) -> Preemption:
+    """Scale the priorities of `config` below the line; what cannot lie below it needs preemption turned off."""
     line = express_line(server, scheduler)
     if line is None:
         return Preemption(scale(config.queues))
@@ -58,10 +212,10 @@ def preemption(config: SiteConfig, server: Server | None = None, scheduler: Sche
     also = f" Those of {_listed(others, held)} no longer do either." if others else ""
     note = (
         f"**Preemption is turned off (`preemptive_sched: false ALL`).** From Priority {line} on (preempt_queue_prio) a "
-        f"queue is an express queue, and {why}. The simulator suspends no job, so the change is loaded without.{also} "
-        "Where jobs are to be suspended, do not load it."
+        f"queue is an express queue, and {why}. No queue of the configuration has a higher tier, so the change is "
+        f"loaded without.{also} Where jobs are to be preempted, give their queue a `tier`."
     )
-    return Preemption(scale(config.queues), off=True, notes=(note,))
+    return Preemption(scale(config.queues), on=False, notes=(note,))
 
 
 def _kept_below(config: SiteConfig, priorities: Priorities, line: int, others: list[str]) -> tuple[str, ...]:
@@ -70,7 +224,7 @@ def _kept_below(config: SiteConfig, priorities: Priorities, line: int, others: l
         listed = ", ".join(f"{name} {value}" for name, value in priorities.values.items())
         notes.append(
             f"Queue priorities are exported below {line} ({listed}): from there on (preempt_queue_prio) the waiting "
-            "jobs of a queue would suspend running ones, which the simulator never does."
+            "jobs of a queue would preempt running ones, which no queue here does."
         )
     if others:
         notes.append(

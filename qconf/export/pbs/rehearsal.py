@@ -28,7 +28,14 @@ _SAVED = {
 #: What the server is brought to: its own, and what of its scheduler decides on exports.
 PRINTED = f"{_SAVED['print server']}; {_SAVED['print sched']}"
 SHOWN = 4  #: lines that differ
-_SCHEDULER = ("job_sort_formula", "job_sort_formula_threshold", "preempt_queue_prio", "preempt_prio")
+_SCHEDULER = (
+    "job_sort_formula",
+    "job_sort_formula_threshold",
+    "preempt_queue_prio",
+    "preempt_prio",
+    "preempt_order",
+    "preempt_sort",
+)
 
 
 @dataclass

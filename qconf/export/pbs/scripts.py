@@ -19,6 +19,7 @@ from qconf.export.pbs.lint import Linter
 from qconf.export.pbs.nodes import qlists, statements
 from qconf.export.pbs.server import Server
 from qconf.export.pbs.statements import transition
+from qconf.export.priorities import are_several
 from qconf.export.rendering import comment_name, render
 
 if TYPE_CHECKING:
@@ -103,10 +104,10 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
         "sched_config.changes",
         backfill=config.backfill,
         qlist=by_nodes,
-        by_queue=config.order == FAIRSHARE and len({queue.priority for queue in config.queues}) > 1,
+        by_queue=config.order == FAIRSHARE and are_several(config.queues),
         fair=config.order == FAIRSHARE,
         use=fairshare.settings(config),
-        suspend=not goal.preemption.off,
+        preempt=goal.preemption.on,
         starving=options.scheduler.on("help_starving_jobs") if options.scheduler else None,
     )
     if config.is_fair:

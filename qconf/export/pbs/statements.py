@@ -10,6 +10,7 @@ from qconf.export.pbs.lint import OLD_LIMITS
 from qconf.export.pbs.server import Attributes, Server
 
 _LIMITS = {"old": {*OLD_LIMITS}, "new": {"max_run", "max_run_res"}}
+TARGETS = "resources_default.preempt_targets"
 _BARE = re.compile(r"[A-Za-z0-9_.:@*+/-]+|\[[a-z]:[A-Za-z0-9_.-]+=[0-9]+\]")
 
 
@@ -40,6 +41,7 @@ def transition(before: Server, after: Server) -> dict[str, list[str]]:
             changed += [line for line in _change(f"queue {name}", before.queues[name], new) if line not in limits]
         else:
             created += _create(name, new)
+    targets = [line for line in (*created, *changed) if TARGETS in line]
     scheduler = list(_change("sched", before.scheduler, after.scheduler))
     sections = {
         "resources": [
@@ -47,8 +49,9 @@ def transition(before: Server, after: Server) -> dict[str, list[str]]:
             for name, new in resources.items()
         ],
         "limits of the other style": limits,
-        "new queues": created,
-        "changed queues": changed,
+        "new queues": [line for line in created if line not in targets],
+        "changed queues": [line for line in changed if line not in targets],
+        "what jobs preempt": targets,  # of queues that have to be there
         "the scheduler's own formula": [line for line in scheduler if line.startswith("unset")],
         "server": list(_change("server", before.attributes, after.attributes)),
         "scheduler": [line for line in scheduler if line.startswith("set")],

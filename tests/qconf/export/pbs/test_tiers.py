@@ -1,0 +1,163 @@
+"""Queues of different tiers as express queues, and back."""
+
+import re
+
+import pytest
+
+from qconf.config import parse
+from qconf.errors import ExportError
+from qconf.export.pbs import qmgr
+from qconf.export.pbs.init import derive
+from qconf.export.pbs.scheduler import Scheduler
+from qconf.export.pbs.server import Server
+from tests.qconf.export.sites import FRESH, pbs
+
+TEXT = """\
+machine: {name: tiny, cores: 16}
+order: ORDER
+queues:
+  - {name: urgent, cores: [1, 2], walltime: [0, 1h], tier: 2, priority: 7}
+  - {name: express, cores: [1, 4], walltime: [0, 1h], tier: 1, preempted: requeue}
+  - {name: kept, cores: [1, 8], walltime: [0, 2h], priority: 300}
+  - {name: normal, walltime: [0, 24h], preempted: requeue, priority: 600}
+"""
+FCFS = TEXT.replace("ORDER", "fcfs")
+SUM = "min(eligible_time, 2592000) + 3600 * queue_priority"
+
+
+def loaded(text, former=FRESH):
+    """Return the server on which an export was loaded, and the export."""
+    export = pbs(parse(text), current=former)
+    server = Server.parse(former)
+    for statement in qmgr.parse(export.files["queues.qmgr"]):
+        server.apply(statement)
+    return server, export
+
+
+def test_express_queues_have_the_ranks_of_the_tiers_and_name_whom_they_preempt():
+    server, export = loaded(FCFS)
+    found = {name: server.queues[name] for name in ("urgent", "express", "kept", "normal")}
+    assert {name: int(each["Priority"]) for name, each in found.items()} == {
+        "urgent": 151,
+        "express": 150,
+        "kept": 1,
+        "normal": 2,
+    }
+    assert {name: each.get("resources_default.preempt_targets") for name, each in found.items()} == {
+        "urgent": "queue=express,queue=normal",
+        "express": "queue=normal",
+        "kept": None,
+        "normal": None,
+    }
+    assert server.scheduler == {"preempt_order": "R"}
+    assert "preemptive_sched: true\tALL" in export.files["sched_config.changes"]
+    assert any("`-r n` are not preempted" in note for note in export.notes)
+
+
+def test_a_queue_whose_jobs_preempt_none_says_so():
+    text = re.sub(", preempted: requeue", "", FCFS)
+    server, _ = loaded(text)
+    assert {each.get("resources_default.preempt_targets") for each in server.queues.values()} == {None, "NONE"}
+    assert {queue.preempted for queue in derive(server, cores=16).config.queues} == {"off"}
+
+
+@pytest.mark.parametrize("order", ["fcfs", "sjf", "lxf", "wfp3", SUM, "-walltime"])
+def test_what_is_read_back_decides_the_same(order):
+    config = parse(TEXT.replace("ORDER", order))
+    server, _ = loaded(TEXT.replace("ORDER", order))
+    found = derive(server, cores=16, name="tiny").config
+    assert found.order == config.order
+    alike = ("name", "tier", "preempted", "cores", "walltime")
+    assert [[getattr(queue, key) for key in alike] for queue in found.queues] == [
+        [getattr(queue, key) for key in alike] for queue in config.queues
+    ]
+    own = [queue.priority for queue in found.queues]
+    assert own[2:] == ([300, 600] if order == SUM else [1, 2])
+    again, _ = loaded(TEXT.replace("ORDER", order), server_text(server))
+    assert again.queues == server.queues
+    assert again.attributes == server.attributes
+
+
+def server_text(server):
+    """What ``print server`` and ``print sched`` print of it."""
+    lines = []
+    for name, held in server.queues.items():
+        lines += [f"create queue {name}", *(f'set queue {name} {key} = "{value}"' for key, value in held.items())]
+    lines += [f'set server {key} = "{value}"' for key, value in server.attributes.items()]
+    lines += [f'set sched {key} = "{value}"' for key, value in server.scheduler.items()]
+    return "\n".join(lines) + "\n"
+
+
+def test_named_orders_stay_plain_where_no_tier_has_several_priorities():
+    text = re.sub(", priority: [0-9]+", "", TEXT).replace("ORDER", "sjf")
+    server, export = loaded(text)
+    assert server.attributes["job_sort_formula"] == "-walltime"
+    assert "by_queue: False" in export.files["sched_config.changes"]
+    assert derive(server, cores=16).config.order == "sjf"
+
+
+def test_what_has_no_form():
+    with pytest.raises(ExportError, match="queues express and normal: preempted: requeue of one and suspend of the"):
+        pbs(parse(FCFS.replace("requeue, priority: 600", "suspend, priority: 600")))
+    with pytest.raises(ExportError, match="queues urgent, other: with one tier and different priorities"):
+        pbs(parse(FCFS + "  - {name: other, walltime: [0, 1h], tier: 2}\n"))
+
+
+def test_the_site_s_own_settings_are_kept_or_come_back():
+    former = (
+        FRESH + 'set sched preempt_prio = "fairshare, express_queue, normal_jobs"\nset sched preempt_order = "SR"\n'
+        "create queue other\nset queue other queue_type=Execution, Priority=160, enabled=True, started=True\n"
+    )
+    server, export = loaded(FCFS, former)
+    assert server.scheduler == {"preempt_prio": "express_queue, normal_jobs", "preempt_order": "R"}
+    back = export.files["rollback.qmgr"]
+    assert 'set sched preempt_prio = "fairshare, express_queue, normal_jobs"' in back
+    assert "set sched preempt_order = SR" in back
+    assert "print_sched.before" in export.files["PLAN.md"]
+    assert any("Jobs of other preempt those of every queue" in note for note in export.notes)
+    assert "unset sched preempt_order" in pbs(parse(FCFS), current=FRESH).files["rollback.qmgr"]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "settings", "tiers", "preempted"),
+    [
+        ("", "", [1, 0], "suspend"),
+        ("set sched preempt_order = RS", "", [1, 0], "requeue"),
+        ("set sched preempt_order = C", "", [1, 0], "checkpoint"),
+        ("set queue high resources_default.preempt_targets = NONE", "", [1, 0], "off"),
+        ("set queue high resources_default.preempt_targets = 'Queue=low'", "", [1, 0], "suspend"),
+        ("set queue high resources_default.preempt_targets = 'queue=high'", "", [1, 0], "off"),
+        ("set sched preempt_queue_prio = 301", "", [0, 0], "off"),
+        ("", "preemptive_sched: false ALL", [0, 0], "off"),
+        ("set queue low Priority = 200", "", [1, 0], "suspend"),
+        ("set queue low Priority = 300", "", [0, 0], "off"),
+    ],
+)
+def test_express_queues_of_a_site(tmp_path, attributes, settings, tiers, preempted):
+    (tmp_path / "sched_config").write_text(f"{settings}\n")
+    printed = "".join(
+        f"create queue {name}\nset queue {name} queue_type=Execution,Priority={priority},enabled=True,started=True\n"
+        for name, priority in (("high", 300), ("low", 10))
+    )
+    server = Server.parse(f"{printed}{attributes}\n")
+    derived = derive(server, cores=16, scheduler=Scheduler.read(tmp_path / "sched_config"))
+    assert [queue.tier for queue in derived.config.queues] == tiers
+    assert [queue.preempted for queue in derived.config.queues] == ["off", preempted]
+
+
+def test_what_no_configuration_has_a_word_for_is_a_warning():
+    printed = FRESH.replace("workq", "low") + "".join(
+        f"create queue {name}\nset queue {name} queue_type=Execution,Priority={priority},enabled=True,started=True\n"
+        for name, priority in (("first", 400), ("second", 300))
+    )
+    printed += "set queue second resources_default.preempt_targets = 'queue=other,Resource_List.x=1'\n"
+    derived = derive(Server.parse(f"{printed}set sched preempt_order = 'SR 50 S'\n"), cores=16)
+    assert {queue.name: queue.preempted for queue in derived.config.queues} == {
+        "first": "off",
+        "second": "suspend",
+        "low": "suspend",
+    }
+    for said in ("preempt_order = SR 50 S", "Resource_List.x=1 has no place", "low: jobs of second do not preempt it"):
+        assert any(said in warning for warning in derived.warnings), said
+    deleted = derive(Server.parse(f"{printed}set sched preempt_order = D\n"), cores=16)
+    assert {queue.preempted for queue in deleted.config.queues} == {"off"}
