@@ -2,8 +2,8 @@
 
 PBS calls a queue whose Priority reaches preempt_queue_prio an express queue: its waiting jobs preempt running ones of
 every lower level, before any formula is looked at. Express queues of different Priority are different levels, all
-other queues are one. What becomes of the preempted is one setting for all, preempt_order; which jobs one may preempt is a
-resource of its own, preempt_targets.
+other queues are one. What becomes of the preempted is one setting for all, preempt_order; which jobs one may preempt is
+a resource of its own, preempt_targets.
 
 References
 ----------
