@@ -11,6 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 CORES = "cores"  #: the resource that every node has
 
@@ -95,6 +99,24 @@ class Chunk(_OfANode):
 
 
 Request = tuple[Chunk, ...]  #: all that a job takes
+
+
+class Demands(NamedTuple):
+    """What each of n jobs may take of nodes of several types: one of its places (`parsim.places.places`).
+
+    Attributes
+    ----------
+    of : ndarray(int32), shape (n,)
+        Which of the distinct demands.
+    first : ndarray(int64), shape (demands + 1,)
+        Where the places of each demand begin.
+    amounts : ndarray(int64), shape (places, types, resources)
+        What each place takes.
+    """
+
+    of: NDArray[np.int32]
+    first: NDArray[np.int64]
+    amounts: NDArray[np.int64]
 
 
 def problems(types: Sequence[NodeType], cores: int) -> Iterator[tuple[str, str]]:

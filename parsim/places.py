@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.kernels.node_types import NodeTypes
-from parsim.node_types import CORES, Chunk, NodeType, Request
+from parsim.node_types import CORES, Chunk, Demands, NodeType, Request
 from parsim.system import System
 from parsim.workload import Workload
 
@@ -95,6 +95,12 @@ def _fits(of: NodeType, chunk: Chunk) -> bool:
     wanted = [(CORES, chunk.cores), *dict(chunk.resources).items()]
     on_node = min(of.amount(name) // amount for name, amount in wanted if amount)
     return chunk.features <= of.features and chunk.count <= of.nodes * on_node
+
+
+def demands(system: System, types: NodeTypes, of: NDArray[np.int32]) -> Demands:
+    """Return what jobs may take by type and resource, of what is laid out for the kernels."""
+    shape = (-1, len(system.node_types), len(resources_of(system.node_types)))
+    return Demands(of, types.first, types.amounts.reshape(shape))
 
 
 def lay_out(system: System, workload: Workload) -> NodeTypes:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.node_types import Demands
 from parsim.workload import Column
 
 SPANNING = -1  #: value of `Schedule.partition` for a job that runs on several partitions at once
@@ -56,6 +57,8 @@ class Schedule:
     place : ndarray(int64), shape (n,), or None
         Which of `parsim.places.places` each job ran on; None where all nodes are alike.
     interruptions : Interruptions
+    demands : Demands or None
+        These places, for metrics; None where all nodes are alike.
     """
 
     submit: Column
@@ -67,6 +70,7 @@ class Schedule:
     partition_names: tuple[str, ...]
     place: Column | None = None
     interruptions: Interruptions = NO_INTERRUPTIONS
+    demands: Demands | None = None
 
     def __len__(self) -> int:
         """Return the number of jobs."""

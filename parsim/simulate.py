@@ -18,6 +18,7 @@ from parsim.kernels.throttles import EXEMPT_CORE_SECONDS, EXEMPT_CORES
 from parsim.kernels.time_dependent import time_dependent
 from parsim.kernels.top_job import top_job
 from parsim.needs import came
+from parsim.node_types import Demands
 from parsim.packing import (
     is_formula,
     most_looks,
@@ -33,6 +34,7 @@ from parsim.packing import (
     rank,
     wake_ups,
 )
+from parsim.places import demands
 from parsim.prepared import Prepared, check_started, prepare, prepare_from, refuse_needs
 from parsim.reserving import place, reservations
 from parsim.schedule import NO_INTERRUPTIONS, SPANNING, Interruptions, Schedule
@@ -87,7 +89,22 @@ def simulate(workload: Workload, system: System, state: State | None = None) -> 
         partition_names=system.partition_names,
         place=prepared.restore(at) if system.node_types else None,
         interruptions=_of_rows(interruptions, prepared.rows),
+        demands=_demands(prepared, system),
     )
+
+
+def _demands(prepared: Prepared, system: System, rows: NDArray[np.int64] | None = None, n: int = 0) -> Demands | None:
+    """Return what the jobs could take, in the order given; of n of which these rows were simulated, others nothing."""
+    types = prepared.node_types(system)
+    if types is None:
+        return None
+    found = demands(system, types, prepared.restore(types.of))
+    if rows is None or rows.size == n:
+        return found
+    of = np.full(n, found.first.size - 1, dtype=np.int32)
+    of[rows] = found.of
+    nothing = np.zeros((1, *found.amounts.shape[1:]), dtype=np.int64)
+    return Demands(of, np.append(found.first, len(found.amounts) + 1), np.concatenate((found.amounts, nothing)))
 
 
 def _of_rows(interruptions: Interruptions, rows: NDArray[np.int64] | None) -> Interruptions:
@@ -148,6 +165,7 @@ def simulate_from(workload: Workload, system: System, state: State) -> Schedule:
         partition_names=system.partition_names,
         place=at,
         interruptions=_of_rows(outcome.interruptions, of),
+        demands=_demands(prepared, system, rows, len(workload)),
     )
 
 
