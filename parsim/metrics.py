@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from parsim.node_metrics import NodeUse, node_use
 from parsim.schedule import Schedule
 from parsim.system import System
 from parsim.usage import distance, share_uses
@@ -91,10 +92,13 @@ class Summary:
     overall : dict of str to float
     queues : dict of str to dict of str to float
         By name, in configuration order; queues of the same name are taken together.
+    nodes : dict of str to NodeUse
+        Of each type of nodes, then of all (`parsim.node_metrics.ALL_NODES`); empty where all nodes are alike.
     """
 
     overall: dict[str, float]
     queues: dict[str, dict[str, float]]
+    nodes: dict[str, NodeUse] = field(default_factory=dict)
 
     def __getitem__(self, metric: str) -> float:
         """Return the overall value of `metric`."""
@@ -171,7 +175,7 @@ def summary(
     for name in dict.fromkeys(queue.name for queue in system.queues):
         same = [i for i, queue in enumerate(system.queues) if queue.name == name]
         queues[name] = row(np.isin(workload.queue, same))
-    return Summary(row(np.ones(n, dtype=np.bool_)), queues)
+    return Summary(row(np.ones(n, dtype=np.bool_)), queues, node_use(workload, schedule, system, counted))
 
 
 def _preemption(schedule: Schedule, counted: Mask, members: Mask) -> dict[str, float]:

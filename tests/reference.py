@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from parsim.node_metrics import RESOURCE_METRICS
 from qconf.cli import qconf
 from qconf.cli.settings import settings_help
 from qconf.report.columns import COLUMNS
@@ -50,6 +51,38 @@ The run time of a job that was preempted is what it ran but for runs that were l
 the rest of its response time. `utilization` and `utilization_window` count all that ran;
 `work_lost` says how much of it was lost, and may grow by one percentage point where `qconf tune`
 recommends something.
+"""
+NODES = """
+## Nodes of several types
+
+Where nodes are of several types ([rules 58 to 61](simulator.md#types-of-nodes)) these are measured
+of each resource of each type, and of all nodes, from the first to the last submission. In
+comparison.csv the queue is `nodes gpu` or `all nodes`, the metric `gpus_utilization`; run.json and
+`qconf simulate --json` have them under `nodes`. Memory is in MiB.
+
+{resources}
+
+`fragmentation` is exact: between two events, the amount of a resource that is idle on the nodes of
+a type counts if
+
+* a waiting job (submitted, not started) has a place that takes some of it, and no more than is
+  idle; and
+* of all places of waiting jobs that take some of it, none has all that it takes idle.
+
+So nothing counts that no waiting job wants, or of which less is idle than each of them needs. Nor
+does what a job could have and is kept from by its turn, a head job or a limit: that is loss of
+capacity. As everywhere with totals, amounts that are idle on different nodes count as if they were
+on one.
+
+`node_seconds` of a type is the nodes times seconds that its jobs had, each job counted by the
+resource of which it has the largest share of a node, as Slurm's `MAX_TRES` bills it. Two jobs on
+one node, one with all GPUs and one with all cores, have two.
+
+Waits (`jobs`, `mean_wait`, `median_wait`, `p95_wait`, `max_wait`) are those of the jobs that ran on
+nodes of a type (`nodes gpu`, in JSON `ran`; a job on several types counts for each), and of those
+that are meant for them (`jobs for nodes gpu`, in JSON `meant`): whose first place by rule 58 is
+there, wherever they run. The latter are the same jobs in every schedule, so guard rails and "Who
+waits longer" go by them.
 """
 #: Unit of a column to what a file holds.
 _UNITS = {"h": "seconds", "%": "share, 0..1", "jobs": "jobs", "": "number"}
@@ -96,7 +129,10 @@ def steps() -> str:
 def metrics() -> str:
     """Return every metric with its unit and meaning."""
     rows = [(f"`{column.key}`", column.name, _UNITS[column.unit], column.meaning) for column in COLUMNS.values()]
-    return f"{METRICS_HEAD}\n{markdown_table(('metric', 'name', 'unit', 'meaning'), rows, left=4)}\n"
+    table = markdown_table(("metric", "name", "unit", "meaning"), rows, left=4)
+    resources = [(f"`{name}`", meaning) for name, meaning in RESOURCE_METRICS.items()]
+    nodes = NODES.format(resources=markdown_table(("metric", "meaning"), resources, left=2))
+    return f"{METRICS_HEAD}\n{table}\n{nodes}"
 
 
 def _titled(kind: type[Step]) -> Iterator[type[Step]]:

@@ -76,6 +76,7 @@ def command(
     from qconf.evaluation.period import Period, TrainingSet
     from qconf.inert import csv_text
     from qconf.report.layout import console, print_table
+    from qconf.report.nodes import printed, tables_of
     from qconf.strategies import propose
     from qconf.text import as_json as to_json
 
@@ -110,6 +111,7 @@ def command(
             "config": config.model_dump(mode="json"),
             "overall": found.overall,
             "queues": found.queues,
+            "nodes": {name: asdict(each) for name, each in found.nodes.items()} or None,
             "shares": [asdict(each) for each in shares] or None,
             "shortpools": short or None,
             "explained": [[asdict(reason) for reason in reasons] for reasons in explained] or None,
@@ -121,6 +123,9 @@ def command(
         report_cleaning(past, base, derived=source.config_path is None)
         click.echo("")
         print_table(console(), _metrics_table(found, short))
+        for of_nodes in tables_of(found.nodes):
+            click.echo("")
+            print_table(console(), printed(of_nodes))
         if shares:
             click.echo("")
             print_table(console(), _shares_table(shares))

@@ -29,7 +29,8 @@ DEVIATIONS = 1.5  # standard deviations by which the mean score must be below 0:
 
 #: Why something cannot be simulated on a resample.
 Failed = NotApplicableError | UnroutableError
-#: Mean wait, mean bounded slowdown, longest wait, utilization, then the 95 % wait of each base queue.
+#: Mean wait, mean bounded slowdown, longest wait, utilization, then the 95 % wait of each base queue, and of the jobs
+#: for each type of nodes.
 _Numbers = NDArray[np.float64]
 _Chunk = list[_Numbers | Failed]  # of each subject, over some resamples of a holdout
 
@@ -94,7 +95,8 @@ class Bootstrap:
         store: Store | None = None,
     ) -> None:
         self.tests, self.seed, self.store = tests, seed, store
-        self.names = tests[0].period.base.names
+        base_of_tests = tests[0].period.base
+        self.names, self.nodes = base_of_tests.names, [each.name for each in base_of_tests.nodes]
         self.objective, self.workers = objective, workers
         self.resamples = resamples_of(sum(len(test.period) for test in tests))
         self._shared = Shared(tuple(tests))
@@ -108,7 +110,7 @@ class Bootstrap:
     def _measure(
         self, strategies: Mapping[str, Sequence[Simulated]], advance: Callable[[float], None] = lambda _: None
     ) -> list[_Numbers | Failed]:
-        """Return the numbers of every resample, a mean over the holdouts weighted by days; shape (resamples, 4 + Q).
+        """Return the numbers of every resample, means over the holdouts weighted by days; shape (resamples, 4 + Q + T).
 
         Of a strategy that cannot be simulated on one of them it is the reason. A chunk that is stored is not measured
         again.
@@ -122,7 +124,7 @@ class Bootstrap:
         for results in zip(*chunks, strict=True):
             failed = next((each for each in results if isinstance(each, Failed)), None)
             if failed is None:
-                rows = np.stack(results).reshape(-1, len(self.tests), CHUNK, 4 + len(self.names))
+                rows = np.stack(results).reshape(-1, len(self.tests), CHUNK, 4 + len(self.names) + len(self.nodes))
                 numbers = rows.swapaxes(1, 2).reshape(self.resamples, len(self.tests), -1)
                 found.append(_mean(numbers, axis=1, weights=weights))
             else:
@@ -192,7 +194,8 @@ class Bootstrap:
 
     def _guarded(self, numbers: _Numbers) -> GuardValues:
         longest, used, *p95 = _mean(numbers, axis=0)[2:].tolist()
-        return GuardValues(dict(zip(self.names, p95, strict=True)), longest, used)
+        nodes = dict(zip(self.nodes, p95[len(self.names) :], strict=True))
+        return GuardValues(dict(zip(self.names, p95, strict=False)), longest, used, nodes=nodes)
 
 
 def _mean(values: _Numbers, axis: int, weights: Sequence[int] | None = None) -> _Numbers:
@@ -213,7 +216,7 @@ def _chunk(
     seed: int,
     resamples: range,
 ) -> _Chunk:
-    """Make some resamples of a holdout, and simulate each subject on each of them; shape (resamples, 4 + Q)."""
+    """Make some resamples of a holdout, and simulate each subject on each of them; shape (resamples, 4 + Q + T)."""
     here = subjects.value[i]
     found: list[Any] = [[] for _ in here]
     # Every resample is made again when it is needed: those of a year do not fit in memory together.
@@ -232,5 +235,5 @@ def _numbers(resample: Holdout, subject: Simulated) -> _Numbers:
     """Simulate; NaN where no job is counted."""
     found = resample.outcome(subject)
     if not found.wait.size:
-        return np.full(4 + len(found.period.base.queues), np.nan)
-    return np.array([*found.means(), found.wait.max(), found.utilization, *found.p95])
+        return np.full(4 + len(found.period.base.queues) + len(found.period.base.nodes), np.nan)
+    return np.array([*found.means(), found.wait.max(), found.utilization, *found.p95, *found.p95_nodes])

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from parsim.metrics import Summary
+from parsim.node_metrics import ALL_NODES
 
 MONTH = 30  # days
 FEW = 20  # jobs of a queue; below, the 95th percentile of their waits is as good as the longest, and is marked
@@ -21,6 +22,8 @@ class GuardValues:
     jobs: dict[str, int] = field(default_factory=dict)  #: jobs of each queue; empty for means over resamples
     distance: float = math.nan  #: part of all use that is beyond shares; NaN where the base's order reads none
     lost: float = 0.0  #: part of the work done that was lost to preemption
+    #: As `p95`, of the jobs that are meant for each type of nodes; empty where all are alike.
+    nodes: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, summary: Summary) -> GuardValues:
@@ -29,7 +32,8 @@ class GuardValues:
         jobs = {name: int(values["jobs"]) for name, values in summary.queues.items()}
         distance = summary.overall.get("share_distance", math.nan)  # older records lack it
         lost = summary.overall.get("work_lost", 0.0)
-        return cls(p95, summary["max_wait"], summary["utilization_window"], jobs, distance, lost)
+        nodes = {name: each.meant["p95_wait"] for name, each in summary.nodes.items() if name != ALL_NODES}
+        return cls(p95, summary["max_wait"], summary["utilization_window"], jobs, distance, lost, nodes)
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,11 @@ class GuardRails:
             f"95 % wait of queue {name}": (before.p95[name], after.p95[name], _few(before.jobs.get(name)))
             for name in before.p95
         }
+        known = [both[:2] for both in waits.values()]
+        for name, then in before.nodes.items():
+            both = (then, after.nodes[name])
+            if both not in known:  # of a queue that all these jobs are in, and no others
+                waits[f"95 % wait of jobs for nodes {name}"] = *both, ""
         waits["longest wait"] = before.longest, after.longest, ""
         found = {
             what: f"{what}{few} grows from {then / 3600:.1f} to {now / 3600:.1f} h"

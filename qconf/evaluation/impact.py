@@ -1,4 +1,4 @@
-"""Who wins and who loses by a change: the waits of each queue, size class, user class and QOS, before and after.
+"""Who wins and who loses by a change: waits of queues, types of nodes, sizes, users and QOS, before and after.
 
 A gain is a mean over all jobs. Behind a large one a queue, the wide jobs or the heaviest users may wait longer.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from parsim import metrics
 from qconf.config import SiteConfig
 from qconf.evaluation.outcome import Outcome
 
-Kind = Literal["queue", "size", "user", "qos"]
+Kind = Literal["queue", "nodes", "size", "user", "qos"]
 
 #: By how much a metric must grow for a group to be worse: by more than a share, and by more than so much (seconds; a
 #: slowdown has no unit). Longest waits are of single jobs, so that they have the room that guard rails give them.
@@ -76,9 +76,8 @@ class Group:
 class Impact:
     """The groups of one period under two configurations; only those with jobs."""
 
-    groups: tuple[
-        Group, ...
-    ]  #: queues in the base's order, then sizes from narrow to wide, then users from heavy on, then QOS
+    #: Queues and types of nodes in the base's order, then sizes from narrow to wide, users from heavy on, and QOS.
+    groups: tuple[Group, ...]
 
     def of(self, kind: Kind) -> tuple[Group, ...]:
         """Return the groups of one kind."""
@@ -90,8 +89,8 @@ class Impact:
 
     @property
     def losers(self) -> tuple[Group, ...]:
-        """The groups that are worse: queues, sizes, users, then QOS; within a kind the one with the most harm first."""
-        kinds = ("queue", "size", "user", "qos")
+        """The groups that are worse, by kind in the order of `Kind`; within a kind the one with the most harm first."""
+        kinds = get_args(Kind)
         worse = [group for group in self.groups if group.worse]
         return tuple(sorted(worse, key=lambda group: (kinds.index(group.kind), -group.harm)))
 
@@ -99,8 +98,8 @@ class Impact:
 def impact(before: Outcome, after: Outcome) -> Impact:
     """Compare two outcomes of the same period, group by group; jobs are in the queues of the base before and after.
 
-    Sizes or users that are all in one class are left out: it would repeat the whole. Raises ValueError for different
-    jobs.
+    Nodes, sizes or users that are all in one class are left out: it would repeat the whole. Raises ValueError for
+    different jobs.
     """
     jobs = before.jobs
     if not all(np.array_equal(getattr(jobs, name), getattr(after.jobs, name)) for name in ("submit", "cores", "queue")):
@@ -109,6 +108,7 @@ def impact(before: Outcome, after: Outcome) -> Impact:
     found = []
     kinds: tuple[tuple[Kind, Iterator[tuple[str, NDArray[np.bool_]]], int], ...] = (
         ("queue", ((queue.name, jobs.queue == i) for i, queue in enumerate(before.period.base.queues)), 1),
+        ("nodes", _nodes(before), 2),
         ("size", _sizes(before.period.base, jobs.cores), 2),
         ("user", _users(jobs.user, work), 2),
         ("qos", ((f"QOS {name}", jobs.qos == i) for i, name in enumerate(jobs.qos_names)), 1),
@@ -140,6 +140,14 @@ def _metrics(outcome: Outcome, rows: NDArray[np.bool_]) -> dict[str, float]:
         "max_wait": float(wait.max()),
         "mean_bounded_slowdown": float(outcome.slowdown[rows].mean()),
     }
+
+
+def _nodes(before: Outcome) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Yield the jobs that are meant for each type of nodes, unless they are those of a queue."""
+    for t, each in enumerate(before.period.base.nodes):
+        rows = before.meant == t
+        if not any(np.array_equal(rows, before.jobs.queue == q) for q in range(len(before.period.base.queues))):
+            yield f"jobs for nodes {each.name}", rows
 
 
 def _sizes(base: SiteConfig, cores: NDArray[np.int64]) -> Iterator[tuple[str, NDArray[np.bool_]]]:

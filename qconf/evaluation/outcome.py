@@ -72,6 +72,16 @@ class Outcome:
         return np.array([metrics.p95(wait) for wait in self.queue_waits])
 
     @property
+    def meant(self) -> NDArray[np.int64]:
+        """Position of the type of nodes that each counted job is meant for, shape (m,)."""
+        return self.period.node_type[self._rows]
+
+    @property
+    def p95_nodes(self) -> Floats:
+        """The same of the jobs that are meant for each type of nodes of the base, shape (T,)."""
+        return np.array([metrics.p95(self.wait[self.meant == t]) for t in range(len(self.period.base.nodes))])
+
+    @property
     def longest(self) -> Floats:
         """Longest wait of each base queue, seconds, 0 without jobs, shape (Q,)."""
         return np.array([wait.max(initial=0) for wait in self.queue_waits], dtype=np.float64)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import UNSTARTED, Schedule, State, System, Workload, simulate
+from parsim.node_metrics import first_types
 from qconf.config import QueueConfig, SiteConfig, route, throttled, too_wide
 from qconf.errors import QconfError
 from qconf.evaluation.downtime import Outage, outages, windows
@@ -218,6 +219,11 @@ class Period:
     def mean(self, values: NDArray[np.float64] | NDArray[np.int64]) -> float:
         """Return the mean of a value of each job, weighted as the site wants."""
         return float(np.average(values, weights=self.weight))
+
+    @cached_property
+    def node_type(self) -> NDArray[np.int64]:
+        """Position in the base's `nodes` of those that each job is meant for, its first place there; shape (n,)."""
+        return first_types(self.workload, self.base.system())
 
     @cached_property
     def core_seconds(self) -> NDArray[np.float64]:

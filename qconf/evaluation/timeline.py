@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.places import resources_of
 from qconf.evaluation.outcome import Outcome
 
 Floats = NDArray[np.float64]
@@ -23,6 +25,8 @@ class Timeline:
     used: Floats  #: share of the machine in use, shape (bins,)
     queued: Floats  #: core-seconds that waiting jobs will use
     waiting: Floats  #: jobs that wait
+    #: Share in use of each resource but memory, by the name of the type of nodes and its own; none where all are alike.
+    by_type: dict[tuple[str, str], Floats]
 
 
 def timeline(outcome: Outcome) -> Timeline:
@@ -44,7 +48,20 @@ def timeline(outcome: Outcome) -> Timeline:
         used=mean(found.start, found.end, found.cores) / outcome.period.base.machine.cores,
         queued=mean(found.submit, found.start, work),
         waiting=mean(found.submit, found.start),
+        by_type={what: mean(found.start, found.end, amounts) / there for what, amounts, there in _taken(outcome)},
     )
+
+
+def _taken(outcome: Outcome) -> Iterator[tuple[tuple[str, str], NDArray[np.int64], int]]:
+    """Yield each resource of each type of nodes but memory, what each job has of it, and how much there is."""
+    found, types = outcome.schedule, outcome.period.base.system().node_types
+    if not types or found.demands is None or found.place is None:
+        return
+    taken = found.demands.first[found.demands.of] + found.place
+    for t, each in enumerate(types):
+        for r, name in enumerate(resources_of(types)):
+            if name != "memory" and each.amount(name):
+                yield (each.name, name), found.demands.amounts[taken, t, r], each.nodes * each.amount(name)
 
 
 def _sum(since: NDArray[np.int64], times: NDArray[np.int64], weight: NDArray[np.int64] | None) -> Floats:

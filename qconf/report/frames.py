@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from parsim.metrics import Summary
+from parsim.node_metrics import ALL_NODES
 from qconf.backtest import Backtest
 from qconf.recommend import Recommendation, Row
 from qconf.report.columns import COLUMNS
@@ -18,7 +19,10 @@ def comparison_frame(recommendation: Recommendation) -> pd.DataFrame:
 
     Queue ``all`` is the whole; a queue of that name is ``all (queue)``. Beside the metrics of `COLUMNS` the whole has
     the ``gain`` of the objective and, where the test days were resampled, ``resampled_gain_expected``, ``_low`` and
-    ``_high``. Seconds, shares in 0..1; NaN where there is no such value. Strategies without numbers have no rows.
+    ``_high``. Where nodes are of several types, ``nodes gpu`` has the metrics of `parsim.node_metrics`, each with the
+    resource's name before it, and the waits of jobs that ran there; ``jobs for nodes gpu`` has the waits of those that
+    are meant for them, and ``all nodes`` is what all nodes have. Seconds, shares in 0..1; NaN where there is no such
+    value. Strategies without numbers have no rows.
     """
     found = [(row.name, *cells) for row in recommendation.rows if row.test for cells in _cells(row.test, _gains(row))]
     return pd.DataFrame(found, columns=["strategy", "queue", "metric", "value"])
@@ -45,6 +49,14 @@ def _cells(summary: Summary, whole: Mapping[str, float] | None = None) -> list[t
     """List (queue, metric, value); `whole` is what the row ``all`` has besides its metrics."""
     found = {"all": {key: summary[key] for key in COLUMNS} | dict(whole or {})}
     found |= {queue_label(name): {key: row[key] for key in COLUMNS} for name, row in summary.queues.items()}
+    for name, each in summary.nodes.items():
+        every = name == ALL_NODES
+        found[name if every else f"nodes {name}"] = {} if every else each.ran | {"node_seconds": each.node_seconds}
+        for resource, values in each.resources.items():
+            own = {f"{resource}_{metric}": value for metric, value in values.items()}
+            found[name if every else f"nodes {name}"] |= own
+        if not every:
+            found[f"jobs for nodes {name}"] = each.meant
     return [(queue, metric, value) for queue, values in found.items() for metric, value in values.items()]
 
 

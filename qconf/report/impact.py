@@ -46,7 +46,7 @@ def line(group: Group) -> str:
 
 
 def _lead(group: Group) -> str:
-    many = group.kind == "size" or (group.kind == "user" and not group.name.startswith("1 "))
+    many = group.kind in ("size", "nodes") or (group.kind == "user" and not group.name.startswith("1 "))
     if not group.grown:
         return "are not worse" if many else "is not worse"
     key = group.grown[0]

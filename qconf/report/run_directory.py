@@ -233,7 +233,8 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - of any field
     if isinstance(value, SiteConfig):
         return value.model_dump(mode="json")
     if isinstance(value, Summary):
-        return {"overall": value.overall, "queues": value.queues}
+        nodes = {"nodes": {name: asdict(each) for name, each in value.nodes.items()}} if value.nodes else {}
+        return {"overall": value.overall, "queues": value.queues, **nodes}
     if isinstance(value, BootstrapResult):
         record = {**asdict(value), "certain": value.certain}
         del record["numbers"]

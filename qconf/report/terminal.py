@@ -14,6 +14,7 @@ from qconf.report import backtest, verdict
 from qconf.report.changes import changes
 from qconf.report.columns import COMPARISON
 from qconf.report.layout import console, new_table, print_lines, print_list, print_table, print_text
+from qconf.report.nodes import node_tables, printed
 from qconf.report.wording import ABSENT, gain_text, interval_text, notes
 
 
@@ -31,6 +32,9 @@ def print_recommendation(
     if recommendation.ladder:
         to.print()
         print_table(to, _ladder(recommendation))
+    for table in node_tables(recommendation):
+        to.print()
+        print_table(to, printed(table))
     if recommendation.verdict == "CHANGE":
         print_list(to, "What changes:", list(changes(recommendation)))
     print_list(to, "x ineligible, because:", [(row.name, row.ineligible) for row in rows if row.ineligible])

@@ -21,11 +21,13 @@ from qconf.report.figures import Figure
 from qconf.report.formulas import order_in_words
 from qconf.report.html import page, setting, settings_rows
 from qconf.report.impact import losers
+from qconf.report.nodes import node_tables
 from qconf.report.story import story
 from qconf.strategies import baselines
 
 GROUPS = columns("mean_wait", "median_wait", "p95_wait", "max_wait", "mean_bounded_slowdown")
 KINDS: dict[Kind, str] = {
+    "nodes": "jobs by the nodes that they are meant for",
     "size": "jobs by their cores",
     "user": "users by their core-hours",
     "qos": "qualities of service",
@@ -37,6 +39,7 @@ SECTIONS = (
     ("winners", "Who wins and who loses"),
     ("changes", "What changes"),
     ("ladder", "From small to large changes"),
+    ("nodes", "Nodes by type and resource"),
     ("strategies", "Strategies"),
     ("time", "The test period as time goes by"),
     ("jobs", "Every job"),
@@ -84,6 +87,7 @@ def render(
         "columns": (*COMPARISON, *beside(row.test.overall for row in r.rows if row.test is not None)),
         "groups": list(_groups(r)),
         "group_columns": GROUPS,
+        "node_tables": list(node_tables(r)),
         "doubts": doubts,
         "beside": [each for each in verdict.sections(r, fidelity) if each[0] not in _ELSEWHERE],
         "proposals": list(_proposals(r, exported)),

@@ -19,7 +19,7 @@ BAR = 34
 
 
 def machine_bar(configs: Sequence[tuple[str, SiteConfig]], looks: Mapping[str, str]) -> Figure:
-    """Draw a bar for each named configuration: a part for each partition, the pool, or the whole machine."""
+    """Draw a bar for each named configuration: a part for each partition, pool, type of nodes, or the whole."""
     drawing = Drawing(0)
     cores = configs[0][1].machine.cores
     x = Scale(0, cores, 84, drawing.width - 12)
@@ -53,7 +53,11 @@ def machine_bar(configs: Sequence[tuple[str, SiteConfig]], looks: Mapping[str, s
 
 
 def parts(config: SiteConfig, looks: Mapping[str, str]) -> Iterator[tuple[str, int, str]]:
-    """Yield the parts of a machine: name, cores, look."""
+    """Yield the parts of a machine, of a shared one its types of nodes: name, cores, look."""
+    if config.mode == "shared" and config.nodes:
+        for i, each in enumerate(config.nodes):
+            yield f"nodes {each.name}", each.count * each.cores, ("whole", "pool")[i % 2]
+        return
     if config.mode == "shared":
         yield "shared by all queues", config.machine.cores, "whole"
         return

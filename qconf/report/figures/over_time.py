@@ -14,14 +14,21 @@ TALL, GAP = 96, 40
 
 
 def over_time(outcomes: Sequence[tuple[str, Outcome]], epoch: int, where: str) -> Figure:
-    """Draw three panels with a line for each named outcome; `epoch` is the second 0 of their times."""
+    """Draw three panels, and one for each type of nodes and resource, with a line for each named outcome.
+
+    `epoch` is the second 0 of their times.
+    """
     found = [timeline(outcome) for _, outcome in outcomes]
     edges = found[0].edges + epoch
-    series = (
+    series = [
         ("utilization", "% of the cores", [100 * each.used for each in found], 100.0),
         ("queued work", "core-hours of the jobs that wait", [each.queued / 3600 for each in found], 0.0),
         ("queue length", "jobs that wait", [each.waiting for each in found], 0.0),
-    )
+    ]
+    series += [
+        (f"{resource} of nodes {name}", "% in use", [100 * each.by_type[name, resource] for each in found], 100.0)
+        for name, resource in found[0].by_type
+    ]
     drawing = Drawing(0)
     top = drawing.legend([(f"line {look}", name) for look, (name, _) in zip(LOOKS, outcomes, strict=False)])
     x = Scale(float(edges[0]), float(edges[-1]), 62, drawing.width - 10)

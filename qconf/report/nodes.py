@@ -1,0 +1,108 @@
+"""Nodes of several types in tables: what jobs have of each resource, and how long they wait, before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from rich.table import Table
+
+from parsim.node_metrics import ALL_NODES, NodeUse
+from qconf.recommend import Recommendation
+from qconf.report.layout import new_table
+from qconf.report.wording import count, hours, number
+
+GIB = 1024  # MiB
+
+Uses = Mapping[str, NodeUse]
+USE = "nodes", "resource", "there", "hours", "utilization, %", "fragmented, %"
+WAITS = (
+    "nodes",
+    "jobs that ran there",
+    "mean wait, h",
+    "p95 wait, h",
+    "jobs meant for them",
+    "mean wait, h",
+    "p95 wait, h",
+)
+
+
+class NodeTable(NamedTuple):
+    """A table: headings, then a row of texts for each type of nodes and resource."""
+
+    title: str
+    headings: Sequence[str]
+    texts: int  # columns, the first ones, that hold no numbers
+    rows: Sequence[Sequence[str]]
+
+
+def tables_of(before: Uses, after: Uses | None = None) -> Iterator[NodeTable]:
+    """Yield a table of use and one of waits, of one outcome or two beside each other; none where nodes are alike."""
+    if not before:
+        return
+    outcomes = [before] if after is None else [before, after]
+    yield NodeTable("Use of the nodes", USE, 2, list(_use(outcomes)))
+    yield NodeTable("Waits by nodes", WAITS, 1, list(_waits(outcomes)))
+
+
+def _use(outcomes: Sequence[Uses]) -> Iterator[list[str]]:
+    for name, of_type in outcomes[0].items():
+        for resource, values in of_type.resources.items():
+            scale = GIB if resource == "memory" else 1
+            both = [each[name].resources[resource] for each in outcomes]
+            yield [
+                name,
+                "memory, GiB" if resource == "memory" else resource,
+                count(values["there"] / scale),
+                _beside(count(each["used"] / scale / 3600) for each in both),
+                _beside(number(100 * each["utilization"], 1) for each in both),
+                _beside(number(100 * each["fragmentation"], 1) for each in both),
+            ]
+        if name != ALL_NODES:
+            spent = _beside(count(each[name].node_seconds / 3600) for each in outcomes)
+            yield [name, "nodes", "", spent, "", ""]
+
+
+def _waits(outcomes: Sequence[Uses]) -> Iterator[list[str]]:
+    for name in outcomes[0]:
+        if name == ALL_NODES:
+            continue
+        row = [name]
+        for which in ("ran", "meant"):
+            both = [getattr(each[name], which) for each in outcomes]
+            row.append(_beside(count(each["jobs"]) for each in both))
+            row += [_beside(hours(each[key]) for each in both) for key in ("mean_wait", "p95_wait")]
+        yield row
+
+
+def _beside(texts: Iterator[str]) -> str:
+    """Write what is, and after an arrow what would be; once where both are the same."""
+    return " -> ".join(dict.fromkeys(texts))
+
+
+def node_tables(found: Recommendation) -> Iterator[NodeTable]:
+    """Yield the tables of the test period: of the present, beside the recommendation where there is one."""
+    before, after = found.rows[0].test, found.row.test
+    if before is not None:
+        change = found.verdict == "CHANGE" and after is not None
+        yield from tables_of(before.nodes, after.nodes if change and after is not None else None)
+
+
+def printed(table: NodeTable) -> Table:
+    """Return a table as a terminal shows it."""
+    shown = new_table(table.headings[: table.texts], [*_short(table.headings[table.texts :])])
+    for row in table.rows:
+        shown.add_row(*row)
+    return shown
+
+
+def _short(headings: Sequence[str]) -> Iterator[str]:
+    texts = {
+        "utilization, %": "util %",
+        "fragmented, %": "fragmented %",
+        "jobs that ran there": "ran there",
+        "jobs meant for them": "meant for",
+        "mean wait, h": "wait h",
+        "p95 wait, h": "p95 h",
+    }
+    return (texts.get(each, each) for each in headings)
