@@ -12,11 +12,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from qconf.errors import InputError, QconfError
 from qconf.inert import inert
 
+K = TypeVar("K")
+V = TypeVar("V")
 SCRATCH = ".qconf."  #: how the name of a scratch folder begins; one that is left is of a process that was killed
 
 
@@ -154,9 +156,9 @@ def _sync(folder: Path) -> None:
         os.close(handle)
 
 
-def grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     """Collect the second of each pair by the first: each once, both in their order."""
-    found: dict[str, dict[str, None]] = {}
+    found: dict[K, dict[V, None]] = {}
     for key, value in pairs:
         found.setdefault(key, {})[value] = None
     return {key: list(values) for key, values in found.items()}

@@ -102,8 +102,11 @@ def _memory(value: object) -> object:
     return int(match[1]) * {"mb": 1, "gb": 1024, "tb": 1024**2}[match[2]] if match else value
 
 
+Hosts = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.,\[\]-]{1,65536}$")]
+
+
 class NodesConfig(Model):
-    """Nodes of one type: how many, and what each has; memory in MiB."""
+    """Nodes of one type: how many, and what each has; memory in MiB. Their names, `hosts`, are for exports alone."""
 
     name: Name
     count: Annotated[int, Field(ge=1, le=MOST_NODES)]
@@ -112,6 +115,7 @@ class NodesConfig(Model):
     gpus: Amount = 0
     resources: Annotated[dict[Counted, Amount], AfterValidator(Settings)] = Settings()
     features: Annotated[tuple[Feature, ...], BeforeValidator(_as_tuple)] = ()
+    hosts: Hosts | None = None
 
     _check_name = field_validator("name")(_name)
 

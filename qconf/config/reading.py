@@ -72,6 +72,7 @@ _ALLOWED = {
     "gpus": "a whole number from 0 up",
     "resources": "how many there are on each node by name, like {boards: 2}",
     "features": "a list of words without blanks",
+    "nodes.hosts": "the names of these nodes, like gpu[01-16]",
     "queues.nodes": "a list of names of nodes",
     "downtime.nodes": "a list of numbers of nodes, from 0",
     "tier": f"a whole number from 0 to {HIGHEST_TIER}",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
@@ -24,12 +25,18 @@ class Node:
     """A node as ``pbsnodes`` shows it; cores and Qlist are None where only names were given.
 
     `exclusive`, its own setting gives it to one job at a time, whatever the job asks for or unless it asks otherwise.
+    `queue`, only jobs of this queue run there, and these nowhere else. `resources`, all that it has, as PBS writes it.
     """
 
     name: str
     cores: int | None = None
     qlist: str | None = None
     exclusive: bool = False
+    queue: str = ""
+    priority: int = 0
+    resources: Mapping[str, str] = field(default_factory=dict, compare=False)
+    file: Path | None = field(default=None, compare=False)
+    line: int | None = field(default=None, compare=False)
 
 
 def read_nodes(given: str) -> list[Node]:
@@ -41,7 +48,9 @@ def read_nodes(given: str) -> list[Node]:
         nodes = [Node(checked_host(name)) for name in expand(given)]
     else:
         text = read_text(path)
-        nodes = list(_pbsnodes(text) if re.search(r"^\s+\w[\w.]* = ", text, re.MULTILINE) else _names(text))
+        printed = re.search(r"^\s+\w[\w.]* = ", text, re.MULTILINE)
+        is_json = text.lstrip().startswith("{")
+        nodes = list(_json(text, path) if is_json else _pbsnodes(text, path) if printed else _names(text))
     if not nodes:
         raise InputError("names no node", field="--nodes", value=given)
     seen: set[str] = set()
@@ -91,17 +100,49 @@ def _ranges(part: str) -> NodeSet:
     raise InputError("is no range of nodes", field="--nodes", value=part)
 
 
-def _pbsnodes(text: str) -> Iterator[Node]:
-    for block in re.split(r"\n(?=\S)", text.strip("\n")):
-        name, _, rest = block.partition("\n")
-        values = dict(re.findall(r"^\s+([\w.]+) = (.*?)\s*$", rest, re.MULTILINE))
-        cores = values.get("resources_available.ncpus", "")
-        yield Node(
-            checked_host(name.strip()),
-            int(cores) if re.fullmatch(r"[0-9]{1,9}", cores) else None,
-            values.get("resources_available.Qlist", ""),
-            bool(re.fullmatch(r"(default|force)_excl(host)?", values.get("sharing", ""))),
-        )
+def _pbsnodes(text: str, path: Path) -> Iterator[Node]:
+    blocks: list[tuple[str, int, dict[str, str]]] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if re.match(r"\S", line):
+            blocks.append((line.strip(), number, {}))
+        elif blocks and (found := re.fullmatch(r"\s+([\w.-]+) = (.*?)\s*", line)):
+            blocks[-1][2][found[1]] = found[2]
+    yield from (_node(name, values, path, number) for name, number, values in blocks)
+
+
+def _json(text: str, path: Path) -> Iterator[Node]:
+    """Read what ``pbsnodes -av -F json`` prints."""
+    fix = "give the output of pbsnodes -av, or of pbsnodes -av -F json"
+    try:
+        found = json.loads(text)["nodes"].items()
+    except json.JSONDecodeError as error:
+        raise InputError(f"is no JSON: {error.msg}", file=path, line=error.lineno, fix=fix) from error
+    except (KeyError, AttributeError, RecursionError) as error:
+        raise InputError("holds no nodes", file=path, field="nodes", fix=fix) from error
+    for name, held in found:
+        if not isinstance(held, dict):
+            raise InputError("has no attributes", file=path, field=f"nodes.{name}", value=held, fix=fix)
+        resources = held.get("resources_available", {})
+        if not isinstance(resources, dict):
+            raise InputError("are none by name", file=path, field=f"nodes.{name}.resources_available", fix=fix)
+        values = {key: str(value) for key, value in held.items() if isinstance(value, str | int)}
+        yield _node(name, values | {f"resources_available.{key}": str(value) for key, value in resources.items()}, path)
+
+
+def _node(name: str, values: Mapping[str, str], path: Path, line: int | None = None) -> Node:
+    there = "resources_available."
+    cores, priority = values.get(f"{there}ncpus", ""), values.get("Priority", "")
+    return Node(
+        checked_host(name),
+        int(cores) if re.fullmatch(r"[0-9]{1,9}", cores) else None,
+        values.get(f"{there}Qlist", ""),
+        bool(re.fullmatch(r"(default|force)_excl(host)?", values.get("sharing", ""))),
+        values.get("queue", ""),
+        int(priority) if re.fullmatch(r"-?[0-9]{1,5}", priority) else 0,
+        {key.removeprefix(there): value for key, value in values.items() if key.startswith(there)},
+        path,
+        line,
+    )
 
 
 def check_machine(config: SiteConfig, nodes: Sequence[Node]) -> None:

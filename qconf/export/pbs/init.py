@@ -36,11 +36,13 @@ from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Attributes, Server, access, destinations, is_true, seconds
 from qconf.export.pbs.throttles import is_queues
 from qconf.export.pbs.throttles import read as read_throttles
+from qconf.export.pbs.types import bindings, kinds, usable
+from qconf.export.types import Types, alike, alone, differ, types
 
 _ENTITY = re.compile(r"\[([a-z]:[A-Za-z0-9_.-]+)=([0-9]+)\]")
 _UNDERSTOOD = re.compile(
     r"queue_type|enabled|started|from_route_only|Priority|backfill_depth|max_run|max_run_res\.ncpus|max_queued|max_running|max_user_run"
-    r"|max_user_res\.ncpus|resources_(?:min|max)\.(?:ncpus|walltime)|default_chunk\.(?:Qlist|ncpus)|resources_default\..*"
+    r"|max_user_res\.ncpus|resources_(?:min|max)\.(?:ncpus|walltime)|default_chunk\.ncpus|resources_default\..*"
     r"|hasnodes|total_jobs|state_count|acl_(?:users|groups|hosts)|acl_(?:user|group|host)_enable|kill_delay|max_array_size"
 )
 #: Limits of a queue by attribute and scope, and those of the older kind, which yield to them.
@@ -65,8 +67,8 @@ def derive(
     """Derive a configuration, as `Exporter.read` does.
 
     ``print server`` has neither the machine's size nor its nodes: `cores` or `nodes` from ``pbsnodes -av`` give the
-    size, nodes that carry a Qlist the partitions and the pool. `scheduler`, `shares` and `qos` have what the server
-    does not.
+    size, nodes that carry a Qlist the partitions and the pool, those that differ the types. `scheduler`, `shares` and
+    `qos` have what the server does not.
     """
     reader = _Reader(server)
     names = reader.names()
@@ -75,9 +77,9 @@ def derive(
     queues = [queue for queue in map(reader.queue, names) if queue is not None]
     if not queues:
         raise InputError("holds no queue that a job can enter", field="print server")
-    division = _Division(server, queues, nodes or (), reader.warnings)
+    division = _Division(server, queues, nodes or (), reader.warnings, scheduler or Scheduler())
     machine = division.machine(cores, name)
-    queues = [_within(queue, machine.cores, reader.warnings) for queue in queues]
+    shape = division.shape(machine, [_within(queue, machine.cores, reader.warnings) for queue in queues])
     backfill = server.attributes.get("backfill_depth") != "0"
     try:
         throttles = reader.throttles()
@@ -86,9 +88,9 @@ def derive(
             backfill=backfill,
             throttles=throttles,
             qos=completed(qos, throttles),
-            **division.shape(machine, queues),
+            **shape,
         )
-        config = _with_top_job(config, nodes or (), scheduler or Scheduler(), server)
+        config = _with_top_job(config, nodes or (), scheduler or Scheduler(), server, reader.warnings)
         config = read_tiers(config, server, scheduler or Scheduler(), reader.warnings)
         config = read_order(config, server, scheduler or Scheduler(), reader.warnings)
         config = _helped(config, scheduler or Scheduler(), reader.warnings)
@@ -151,8 +153,9 @@ class _Reader:
                 f"{name}: its running-cores limit {narrow} is below its narrowest job {least}; left out"
             )
             del limits["max_run_cores"]
+        bound = [f"default_chunk.{resource}" for resource in bindings(self.server, name)]
         for key, value in attributes.items():
-            if not _UNDERSTOOD.fullmatch(key):
+            if not _UNDERSTOOD.fullmatch(key) and key not in bound:
                 self.warnings.append(f"{name}: {key} = {value} has no place in a configuration")
         text = attributes.get("Priority", "0")
         priority = int(text) if re.fullmatch(_PRIORITY, text) else self.lowest
@@ -266,12 +269,19 @@ class _Division:
     """The machine and how it is divided."""
 
     def __init__(
-        self, server: Server, queues: Sequence[QueueConfig], nodes: Sequence[Node], warnings: list[str]
+        self,
+        server: Server,
+        queues: Sequence[QueueConfig],
+        nodes: Sequence[Node],
+        warnings: list[str],
+        scheduler: Scheduler,
     ) -> None:
         self.server, self.queues, self.nodes, self.warnings = server, queues, nodes, warnings
+        self.scheduler = scheduler
         self.bound = [q.name for q in queues if "default_chunk.Qlist" in server.queues[q.name]]
         self.pooled = [q.name for q in queues if server.is_pool_queue(q.name + POOL_SUFFIX)]
         self.qlists = [(node.qlist or "").split(",") for node in nodes]
+        self.types = self._types()
 
     def machine(self, cores: int | None, name: str) -> MachineConfig:
         """Find the size of the machine, or guess it from the queues."""
@@ -280,7 +290,7 @@ class _Division:
             total = sum(node.cores or 0 for node in nodes)
             if cores is not None and cores != total:
                 raise InputError(f"the nodes have {total} cores", field="--cores", value=cores, fix="leave it out")
-            if len(sizes) > 1:
+            if len(sizes) > 1 and self.types is None:
                 self.warnings.append("machine.cores_per_node: the nodes are of different sizes, 1 was taken")
             per_node = (sizes.pop() or 1) if len(sizes) == 1 else 1
             return MachineConfig(name=name, cores=total, cores_per_node=per_node, whole_nodes=self.whole())
@@ -311,7 +321,12 @@ class _Division:
         return 0 < exclusive == len(self.nodes)
 
     def shape(self, machine: MachineConfig, queues: Sequence[QueueConfig]) -> dict[str, Any]:
-        """Work out mode, partitions and pool."""
+        """Work out mode, partitions and pool, or types of nodes."""
+        if self.types is not None:
+            bound = self.types.bound
+            held = [q.model_copy(update={"nodes": bound[q.name]}) for q in queues if bound[q.name] != ()]
+            self.warnings += [f"{q.name}: left out, it may use no node" for q in queues if bound[q.name] == ()]
+            return {"mode": "shared", "queues": held, "nodes": self.types.nodes}
         if not self.bound:
             return {"mode": "shared", "queues": list(queues)}
         reserved = self.reserved()
@@ -336,6 +351,37 @@ class _Division:
             self.warnings.append(f"{pool} cores belong to no queue; {parted[0].name} was given them")
             parted[0] = parted[0].model_copy(update={"partition": parted[0].partition + pool})
         return {"mode": "partitioned", "queues": parted}
+
+    def _types(self) -> Types | None:
+        """Find the types of the nodes; None where all are alike or are told apart by partitions alone."""
+        nodes, server, names = self.nodes, self.server, [queue.name for queue in self.queues]
+        by = {resource for name in names for resource in bindings(server, name)}
+        others = by - {"Qlist"} or {node.queue for node in nodes if node.queue}
+        if not nodes or not all(node.cores for node in nodes):
+            if by - {"Qlist"}:
+                self.warnings.append(
+                    f"queues are bound to nodes by {', '.join(sorted(by))}, which print server does not show: give "
+                    "--nodes with `pbsnodes -av` output"
+                )
+            return None
+        found = alike(kinds(nodes, server, self.scheduler, by, self.warnings))
+        divided = bool(self.bound) and not others and len(self.bound) == len(names) and not self._overlap()
+        held = usable(server, names, nodes, self.scheduler, self.warnings) if others or not divided else {}
+        partly = any(len(each) < len(nodes) for each in held.values())
+        if not (differ(found.values()) or partly or (len({*found.values()}) > 1 and not divided)):
+            if any(kind.gpus or kind.resources for kind in found.values()):
+                self.warnings.append(alone(found))
+            return None
+        if self.pooled or (self.bound and not any(map(any, self.qlists))) or all(node.exclusive for node in nodes):
+            why = "with whole nodes" if not self.bound else "on a divided machine whose nodes are not known"
+            self.warnings.append(f"types of nodes are not simulated {'with a pool' if self.pooled else why}: left out")
+            return None
+        return types(found, held or usable(server, names, nodes, self.scheduler, self.warnings), self.warnings)
+
+    def _overlap(self) -> bool:
+        """Whether a node is in the partition of several queues."""
+        own = {*self.bound} - {*self.reserved()}
+        return any(len(own & {*qlist}) > 1 for qlist in self.qlists)
 
     def reserved(self) -> list[str]:
         """Name the queues that run on the nodes of all others."""
@@ -386,13 +432,19 @@ def _within(queue: QueueConfig, cores: int, warnings: list[str]) -> QueueConfig:
     return queue.model_copy(update={"cores": (queue.cores[0], cores)})
 
 
-def _with_top_job(config: SiteConfig, nodes: Sequence[Node], scheduler: Scheduler, server: Server) -> SiteConfig:
+def _with_top_job(
+    config: SiteConfig, nodes: Sequence[Node], scheduler: Scheduler, server: Server, warnings: list[str]
+) -> SiteConfig:
     """Take over what PBS does for its top job, where the simulator can: hold its nodes, and be one that is held.
 
     Of several top jobs it reserves cores.
     """
     holders = [server.attributes] if config.mode == "shared" else [server.queues[name] for name in config.names]
     depth, *others = {each.get("backfill_depth", "1") for each in holders}
+    if config.nodes:
+        if config.backfill and depth != "1":
+            warnings.append(f"backfill_depth = {depth}: with types of nodes one reservation is simulated")
+        return config
     if config.backfill and not others and re.fullmatch("[0-9]{1,9}", depth) and int(depth) > 1:
         return config.replace(reservation_depth=int(depth) if int(depth) < ALL_TOP_JOBS else None)
     if config.mode != "shared" or not scheduler.on("strict_ordering", default=True):

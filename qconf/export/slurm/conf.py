@@ -16,6 +16,7 @@ from qconf.export.nodes import expand, parts, read_text
 MARK = "written by qconf export"
 
 _HUGE = "math.huge"
+_TYPE = re.compile(r"^# Nodes (\S+): (\S+)$", re.MULTILINE)
 
 #: The limits of a queue in words of sacctmgr.
 LIMITS = {
@@ -38,8 +39,10 @@ class Conf:
         self.path = path
         self.warnings: list[str] = []
         self.exported = False  #: whether its partitions are of an export
+        self.called: dict[tuple[str, ...], str] = {}  #: of an export, the names of types by their nodes
         self.settings: Fields = {}
         self.nodes: dict[str, int] = {}  #: cores by name
+        self.lines: dict[str, Fields] = {}  #: what the line of each node has
         self.partitions: list[Fields] = []
         self._features: dict[str, set[str]] = {}
         self._sets: dict[str, list[Fields]] = {}
@@ -110,6 +113,7 @@ class Conf:
             self._future |= {*names}
             return
         self.nodes |= dict.fromkeys(names, self._node_cores(fields))
+        self.lines |= dict.fromkeys(names, fields)
         features = {*fields.get("feature", fields.get("features", "")).split(",")} - {""}
         self._features |= dict.fromkeys(names, features)
 
@@ -132,7 +136,9 @@ class Conf:
     def _read(self, path: Path, above: tuple[Path, ...]) -> Iterator[Fields]:
         """Yield the lines of a file and of those that it includes, which are relative to it."""
         text = read_text(path)
-        self.exported |= MARK in text
+        if MARK in text:
+            self.exported = True
+            self.called |= {tuple(expand(hosts)): name for name, hosts in _TYPE.findall(text)}
         for line, fields in _lines(text):
             if "include" not in fields:
                 yield {**fields, "file": str(path), "line": str(line)}

@@ -27,6 +27,8 @@ from qconf.export.slurm.scripts import ACCESS, POOL
 from qconf.export.slurm.shortpools import read as read_shortpools
 from qconf.export.slurm.throttles import read as read_throttles
 from qconf.export.slurm.throttles import with_parameters
+from qconf.export.slurm.types import kinds
+from qconf.export.types import Types, alike, alone, differ, types
 from qconf.history.times import slurm_limit
 
 UNLIMITED = ("UNLIMITED", "INFINITE", "-1")
@@ -65,12 +67,12 @@ def derive(
     if not partitions:
         fix = "; ".join(conf.warnings) or "give the file that has the PartitionName lines"
         raise InputError("holds no partition that a job can enter", file=path, field="PartitionName", fix=fix)
-    shape = reader.divided(partitions, pools)
+    whole = reader.whole_nodes([*partitions, *pools])
+    shape = reader.divided(partitions, pools, whole=whole)
     if reader.unread:
         unread = "; ".join(f"{key} of {', '.join(names)}" for key, names in sorted(reader.unread.items()))
         reader.warnings.append(f"not taken over: {unread}")
     called = name or conf.settings.get("clustername", "slurm")
-    whole = reader.whole_nodes([*partitions, *pools])
     try:
         machine = MachineConfig(name=called, cores=total, cores_per_node=size, whole_nodes=whole)
     except ValueError as error:
@@ -92,8 +94,11 @@ def derive(
             **shape,
         }
         tiered = len({queue.tier for queue in shape["queues"]}) > 1
-        if tiered:
-            reader.without_reservations(parts)
+        if tiered or "nodes" in shape:
+            reader.without_reservations(parts, "tiers" if tiered else "types of nodes")
+        if "nodes" in shape and kept:
+            reader.warnings.append("shortpools are not simulated with types of nodes: left out")
+            parts["shortpools"] = ()
         config = SiteConfig.build(machine=machine, **parts)
         tree = () if shares is None else read_shares(shares, reader.warnings)
         config = with_order(
@@ -245,10 +250,10 @@ class _Reader:
             return "requeue"
         return next((name for name, word in preemption.MODES.items() if word == mode), "off")
 
-    def without_reservations(self, parts: dict[str, Any]) -> None:
-        """Set what queues of different tiers go with; a warning where Slurm reserves otherwise."""
+    def without_reservations(self, parts: dict[str, Any], what: str) -> None:
+        """Set what tiers or types of nodes go with; a warning where Slurm reserves otherwise."""
         if (parts["reserve"], parts["reservation_depth"]) != ("cores", 1):
-            self.warnings.append("reservations of each partition: with tiers one for all is simulated")
+            self.warnings.append(f"reservations of each partition: with {what} one for all is simulated")
         parts |= {"reserve": "cores", "reservation_depth": 1}
 
     def whole_nodes(self, partitions: Sequence[_Partition]) -> bool:
@@ -317,17 +322,27 @@ class _Reader:
         self.warnings.append(f"bf_min_age_reserve={found[1]} is no number of seconds up to {LONGEST_AGE}: left out")
         return 0
 
-    def divided(self, partitions: Sequence[_Partition], pools: Sequence[_Partition]) -> dict[str, Any]:
-        """Work out mode, partitions and priorities: partitioned where the partitions share no node, else shared."""
+    def divided(self, partitions: Sequence[_Partition], pools: Sequence[_Partition], *, whole: bool) -> dict[str, Any]:
+        """Work out mode, partitions, priorities and types of nodes.
+
+        Partitioned where the partitions share no node and these do not differ; else shared. `whole`, jobs get whole
+        nodes.
+        """
         nodes = self.conf.nodes
         every = frozenset(nodes)
         own = [each.hosts for each in (*partitions, *pools) if each.hosts not in (every, frozenset())]
-        whole = own and frozenset().union(*own) == every and sum(map(len, own)) == len(every)
+        parted = own and frozenset().union(*own) == every and sum(map(len, own)) == len(every)
         highest = max((each.tier for each in partitions if each.hosts != every), default=0)
         below = [each.name for each in partitions if each.hosts == every and each.tier < highest]
         several = self.preempts and len({each.tier for each in partitions}) > 1
         everywhere = several and any(each.hosts == every for each in partitions)
-        if not whole or below or everywhere or sum(nodes.values()) != self.total:
+        shared = not parted or below or everywhere or sum(nodes.values()) != self.total
+        left = "with a pool" if pools else "with whole nodes" if whole else "with tiers" if several else ""
+        if found := self._types(partitions, shared=bool(shared), left=left):
+            queues = [self._queue(each, sum(map(nodes.__getitem__, each.hosts))) for each in self._tiered(partitions)]
+            bound = [queue.model_copy(update={"nodes": found.bound[queue.name]}) for queue in queues]
+            return {"mode": "shared", "queues": bound, "nodes": found.nodes}
+        if shared:
             if own:
                 self.warnings.append(
                     "the partitions share some nodes and not others, or leave some out: taken as one shared machine; "
@@ -343,6 +358,27 @@ class _Reader:
             return {"mode": "partitioned", "queues": queues}
         pool = {"cores": sum(nodes[host] for each in pools for host in each.hosts), "entry": "move"}
         return {"mode": "hybrid", "queues": queues, "pool": pool}
+
+    def _types(self, partitions: Sequence[_Partition], *, shared: bool, left: str) -> Types | None:
+        """Find the types of the nodes; None where all are alike, or are told apart by partitions alone."""
+        conf = self.conf
+        if not conf.nodes or sum(conf.nodes.values()) != self.total or not all(conf.nodes.values()):
+            return None
+        found = alike(kinds(conf))
+        partly = any(len(each.hosts) < len(found) for each in partitions)
+        if not differ(found.values()) and not (shared and (partly or len({*found.values()}) > 1)):
+            if any(kind.gpus or kind.resources for kind in found.values()):
+                self.warnings.append(alone(found))
+            return None
+        if left:
+            if differ(found.values()):
+                self.warnings.append(f"types of nodes are not simulated {left}: left out")
+            return None
+        for each in partitions:
+            if "maxcpuspernode" in each.fields:
+                self.warnings.append(f"{each.name}: MaxCPUsPerNode: a limit of what runs on all of its nodes together")
+        called = {frozenset(names): name for names, name in conf.called.items()}
+        return types(found, {each.name: each.hosts or frozenset(found) for each in partitions}, self.warnings, called)
 
     def _queue(self, partition: _Partition, share: int) -> QueueConfig:
         """Return the queue with its priority, and with a limit where less than its share may run."""

@@ -218,3 +218,16 @@ def test_help_is_there():
     for name in ("export", "init"):
         assert "Usage" in run(name, "--help").output
     assert Path(CRAY).exists()
+
+
+def test_types_of_nodes_go_without_downtimes(tmp_path):
+    (tmp_path / "slurm.conf").write_text("NodeName=a CPUs=8 Gres=gpu:2\nNodeName=b CPUs=8\nPartitionName=p Nodes=ALL\n")
+    (tmp_path / "events").write_text(
+        "NodeName|TimeStart|TimeEnd|State|Reason|User|TRES\n"
+        "a|2026-03-01T08:00:00|2026-03-01T10:00:00|DOWN*|failed|root|cpu=8,mem=1M,billing=8\n"
+    )
+    done = run("init", "--from-slurm", tmp_path / "slurm.conf", "--downtimes", tmp_path / "events")
+    assert done.exit_code == 0, done.output
+    assert "--downtimes: left out, types of nodes go without downtime and shortpools" in done.stderr
+    config = parse(done.stdout)
+    assert ([each.gpus for each in config.nodes], config.downtime) == ([2, 0], ())

@@ -59,7 +59,12 @@ def test_shared_and_partitioned_machines(tmp_path):
     assert [q.reservation for q in found.config.queues] == [False, False, True]
     found = from_text(tmp_path, NODES + "PartitionName=a Nodes=n[1-10]\nPartitionName=b Nodes=n[9-10]\n")
     assert found.config.mode == "shared"
-    assert "share some nodes" in found.warnings[0]
+    assert [(each.name, each.count, each.hosts) for each in found.config.nodes] == [
+        ("n", 8, "n[1-8]"),
+        ("n-2", 2, "n[9-10]"),
+        ("n-3", 2, "m3,n12"),
+    ]
+    assert queues(found, "nodes") == {"a": (("n", "n-2"),), "b": (("n-2",),)}
 
 
 @pytest.mark.parametrize(
@@ -194,13 +199,27 @@ def test_sets_of_nodes_unequal_nodes_and_access(tmp_path):
     assert (found.config.machine.cores, found.config.mode) == (100 * 64 + 40 * 128 + 10 * 48, "shared")
     none = MAX_CORES
     assert queues(found, "cores", "max_run_cores", "priority") == {
-        "std": ((1, 6400), 6400, 10),  # Default=YES: first
-        "zen": ((1, 20 * 128), 40 * 128, 10),
-        "mix": ((1, 10 * 64 + 2 * 48), 736, 20),
+        "std": ((1, 6400), None, 10),  # Default=YES: first
+        "zen": ((1, 20 * 128), None, 10),
+        "mix": ((1, 10 * 64 + 2 * 48), None, 20),
         "gpu": ((1, 240), 240, 10),  # 24 cores a node
         "scav": ((1, none), None, 1),
     }
     assert list(found.config.names) == ["std", "zen", "mix", "gpu", "scav"]
+    assert [(each.name, each.count, each.cores, each.gpus, each.features) for each in found.config.nodes] == [
+        ("cn", 10, 64, 0, ("cascade", "ib")),  # of mix too
+        ("cn-2", 90, 64, 0, ("cascade", "ib")),
+        ("cn-3", 40, 128, 0, ("ib", "zen")),
+        ("gpu", 2, 48, 4, ("gpu", "gpu:a100")),
+        ("gpu-2", 8, 48, 4, ("gpu", "gpu:a100")),
+    ]
+    assert queues(found, "nodes") == {
+        "std": (("cn", "cn-2"),),
+        "zen": (("cn-3",),),
+        "mix": (("cn", "gpu"),),
+        "gpu": (("gpu", "gpu-2"),),
+        "scav": (None,),
+    }
     assert found.config.queue("std").access == AccessConfig(accounts=("proj", "root"))
     assert found.config.queue("gpu").access == AccessConfig(qos=("gpu",))
     said = "\n".join(found.warnings)
@@ -214,7 +233,7 @@ def test_sets_of_nodes_unequal_nodes_and_access(tmp_path):
         "rootonly: RootOnly=YES, left out",
         "std: first of the queues",
         "priority/multifactor",
-        "as many cores may run as its partition has",
+        "gpu: MaxCPUsPerNode: a limit of what runs on all of its nodes together",
     ):
         assert text in said
 
@@ -243,7 +262,11 @@ def test_exclusive_partitions_are_whole_nodes(tmp_path):
 def test_racks(tmp_path):
     found = from_text(tmp_path, "NodeName=rack[0-3]n[0-7] CPUs=8\nPartitionName=a Nodes=rack[0-1]n[0-7]\n")
     assert found.config.machine.cores == 4 * 8 * 8
-    assert queues(found, "cores", "max_run_cores") == {"a": ((1, 128), 128)}
+    assert queues(found, "cores", "nodes") == {"a": ((1, 128), ("rack",))}
+    assert [(each.name, each.count, each.hosts) for each in found.config.nodes] == [
+        ("rack", 16, "rack[0-1]n[0-7]"),
+        ("rack-2", 16, "rack[2-3]n[0-7]"),
+    ]
 
 
 TIERS = "PriorityTier=1 PriorityJobFactor=500\nPartitionName=b Nodes=ALL PriorityTier=2 PriorityJobFactor=10\n"
@@ -329,8 +352,7 @@ def test_a_lower_tier_on_all_nodes_is_no_advance_reservation(tmp_path):
     nodes = "NodeName=n[1-4] CPUs=8\n"
     found = from_text(tmp_path, nodes + parts.format("PriorityTier=2", "PriorityTier=2", "PriorityTier=1"))
     assert found.config.mode == "shared"
-    assert queues(found, "priority", "max_run_cores") == {"a": (2, 16), "b": (2, 16), "rest": (1, None)}
-    assert any("one shared machine" in warning for warning in found.warnings)
+    assert queues(found, "priority", "nodes") == {"a": (2, ("n",)), "b": (2, ("n-2",)), "rest": (1, None)}
     found = from_text(tmp_path, nodes + parts.format("PriorityTier=1", "PriorityTier=1", "PriorityTier=2"))
     assert (found.config.mode, found.config.queue("rest").reservation) == ("partitioned", True)
 

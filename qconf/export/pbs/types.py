@@ -1,0 +1,132 @@
+"""What counts of PBS's nodes, and which of them each queue may use; and back, a resource of each bound queue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from parsim.node_types import MOST
+from qconf.errors import InputError
+from qconf.export.nodes import Node
+from qconf.export.pbs.scheduler import Scheduler
+from qconf.export.pbs.server import Server
+from qconf.export.types import FEATURE, NAME, Kind
+from qconf.history.chunks import MIB, NAMES, NOT_TAKEN, SIZE
+
+RESOURCE = "q_"  #: begins the name of the resource that the nodes of a queue have
+BOOLEAN = {"type": "boolean", "flag": "h"}
+_OF_NODES = ("arch", "host", "vnode", "ncpus", "mem", "nodect", *NOT_TAKEN)
+_TRUTH = {"true": True, "t": True, "1": True, "y": True, "false": False, "f": False, "0": False, "n": False}
+
+
+def kinds(
+    nodes: Sequence[Node], server: Server, scheduler: Scheduler, binding: Collection[str], warnings: list[str]
+) -> dict[str, Kind]:
+    """Return what counts of each node, those first that PBS takes first.
+
+    Only what stands on the scheduler's line ``resources:`` is scheduled, and booleans; `binding` are names of resources
+    by which queues are bound, of which those that are no booleans are no features.
+    """
+    line = scheduler.value("resources")
+    scheduled = None if line is None else {*re.findall(r"[^\s,]+", line)}
+    left: dict[str, str] = {}
+
+    def counts(name: str) -> bool:
+        if scheduled is None or name in scheduled:
+            return True
+        left[name] = "not on the scheduler's line resources:, so PBS does not schedule it"
+        return False
+
+    found = {}
+    for node in sorted(nodes, key=lambda node: -node.priority):
+        amounts, features = {}, set()
+        for name, value in node.resources.items():
+            kind, truth = server.resources.get(name, {}).get("type", ""), _TRUTH.get(value.lower())
+            own = NAMES.get(name, name)
+            if name in _OF_NODES or (name == "Qlist" and name in binding) or not value:
+                continue
+            if kind.startswith("bool") or (not kind and value.lower() in ("true", "false")):
+                features |= {name} if truth and not _is_of_export(name, server) else set()
+            elif re.fullmatch(r"[0-9]{1,12}", value) and not kind.startswith(("string", "size")):
+                if int(value) and counts(name):
+                    if own in ("cores", "memory") or not NAME.fullmatch(own) or int(value) > MOST:
+                        left[name] = "no name or no number that can be counted here"
+                    else:
+                        amounts[own] = int(value)
+            elif SIZE.fullmatch(value) or re.fullmatch(r"[0-9]+\.[0-9]+", value):
+                left[name] = "no whole number"
+            elif name not in binding and counts(name):
+                features |= {f"{name}={each}" for each in _items(value) if FEATURE.fullmatch(f"{name}={each}")}
+        memory = _memory(node) if "mem" in node.resources and counts("mem") else 0
+        gpus = amounts.pop("gpus", 0)
+        found[node.name] = Kind(node.cores or 0, memory, gpus, tuple(sorted(amounts.items())), frozenset(features))
+    warnings += [f"nodes: {name} was left out: {why}" for name, why in left.items()]
+    if scheduled is None and any(kind.gpus or kind.resources for kind in found.values()):
+        warnings.append(
+            "nodes: which of their resources PBS schedules, sched_config says: give it with --scheduler; all were taken"
+        )
+    return found
+
+
+def _memory(node: Node) -> int:
+    """Return the memory of a node in MiB. Raises InputError."""
+    text = node.resources["mem"]
+    match = SIZE.fullmatch(text)
+    if match is None:
+        fix = "write a size like 263842748kb, or give pbsnodes -av as it was printed"
+        where = f"{node.name}: resources_available.mem"
+        raise InputError("is no size", file=node.file, line=node.line, field=where, value=text, fix=fix)
+    scale: int = 1024 ** " kmgtp".index(match[2].lower() or " ") * (8 if match[3].lower() == "w" else 1)
+    return min(int(match[1]) * scale // MIB, MOST)
+
+
+def _items(value: str) -> list[str]:
+    return [each.strip() for each in value.split(",") if each.strip()]
+
+
+def _is_of_export(name: str, server: Server) -> bool:
+    """Whether a resource is one by which an export binds a queue: no job asks for it by itself."""
+    queue = name.removeprefix(RESOURCE)
+    return name != queue and f"default_chunk.{name}" in server.queues.get(queue, {})
+
+
+def bindings(server: Server, queue: str) -> dict[str, str]:
+    """Return what the chunks of a queue's jobs ask their nodes to be, by name of the resource."""
+    wanted = {**server.attributes, **server.queues[queue]}
+    found = {}
+    for key, value in wanted.items():
+        kind, _, name = key.partition(".")
+        if kind == "default_chunk" and name not in ("ncpus", "mem") and not SIZE.fullmatch(value):
+            found[name] = value
+    return found
+
+
+def usable(
+    server: Server, queues: Sequence[str], nodes: Sequence[Node], scheduler: Scheduler, warnings: list[str]
+) -> dict[str, frozenset[str]]:
+    """Return the nodes that the jobs of each queue may use: by ``default_chunk``, and by ``queue`` of the nodes."""
+    line = scheduler.value("resources")
+    scheduled = None if line is None else {*re.findall(r"[^\s,]+", line)}
+    of_queues = {node.queue for node in nodes}
+    found = {}
+    for queue in queues:
+        held = [node for node in nodes if node.queue == (queue if queue in of_queues else "")]
+        for name, value in bindings(server, queue).items():
+            truth = _TRUTH.get(value.lower())
+            if truth is None and scheduled is not None and name not in scheduled:
+                warnings.append(
+                    f"{queue}: default_chunk.{name} = {value}: {name} is not on the scheduler's line resources:, so "
+                    "PBS does not look at it"
+                )
+                continue
+            held = [node for node in held if _has(node, name, value)]
+        found[queue] = frozenset(node.name for node in held)
+    return found
+
+
+def _has(node: Node, name: str, value: str) -> bool:
+    there = node.resources.get(name, (node.qlist or "") if name == "Qlist" else "")
+    truth = _TRUTH.get(value.lower())
+    if truth is not None:
+        return _TRUTH.get(there.lower(), False) is truth
+    return {*_items(value)} <= {*_items(there)}

@@ -1,0 +1,187 @@
+"""Types of nodes: of the nodes that a batch system has, those that are alike; and back, the nodes of each type."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from qconf.config import NodesConfig, SiteConfig
+from qconf.errors import ExportError, InputError
+from qconf.export.nodes import Node, expand, fold
+from qconf.text import grouped
+
+#: Memory that differs by less is one: what the system of a node takes differs from one to the next.
+TOLERANCE = 0.05
+LARGE = 2  #: times the least memory of all nodes: such nodes are called bigmem
+NAME = re.compile(r"[a-z][A-Za-z0-9_]{0,63}")  #: of what is counted
+FEATURE = re.compile(r"[A-Za-z0-9_.:=@/-]{1,128}")
+MOST_TYPES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What counts of a node: cores, memory in MiB, GPUs and others by name; and what it is."""
+
+    cores: int
+    memory: int = 0
+    gpus: int = 0
+    resources: tuple[tuple[str, int], ...] = ()
+    features: frozenset[str] = frozenset()
+
+    @property
+    def counted(self) -> tuple[int, int, tuple[tuple[str, int], ...]]:
+        """What is counted beside cores."""
+        return self.memory, self.gpus, self.resources
+
+
+def alike(kinds: Mapping[str, Kind]) -> dict[str, Kind]:
+    """Return the kinds with one memory for those that hardly differ in it: the greatest, so that every job fits."""
+    ranked = sorted(kinds.items(), key=lambda each: each[1].memory, reverse=True)
+    greatest: dict[Kind, int] = {}
+    found = {}
+    for name, kind in ranked:
+        rest = replace(kind, memory=0, features=frozenset())
+        most = greatest.get(rest, 0)
+        if kind.memory < most * (1 - TOLERANCE) or not most:
+            most = greatest[rest] = kind.memory
+        found[name] = replace(kind, memory=most)
+    return {name: found[name] for name in kinds}
+
+
+def differ(kinds: Iterable[Kind]) -> bool:
+    """Whether nodes have more or less of anything that is counted beside cores."""
+    return len({kind.counted for kind in kinds}) > 1
+
+
+def alone(kinds: Mapping[str, Kind]) -> str:
+    """Say that nothing but cores is counted of nodes that are all alike, and how it would be."""
+    kind = next(iter(kinds.values()))
+    more = [("memory", kind.memory), ("gpus", kind.gpus)]
+    written = "".join(f", {name}: {amount}" for name, amount in more if amount)
+    if kind.resources:
+        written += f", resources: {{{', '.join(f'{name}: {amount}' for name, amount in kind.resources)}}}"
+    return (
+        "all nodes are alike: cores alone are counted. To count what else they have, write "
+        f"nodes: [{{name: node, count: {len(kinds)}, cores: {kind.cores}{written}}}]"
+    )
+
+
+class Types(NamedTuple):
+    """Types of nodes, and by queue the names of those that it may use; None for all."""
+
+    nodes: tuple[NodesConfig, ...]
+    bound: dict[str, tuple[str, ...] | None]
+
+
+def types(
+    kinds: Mapping[str, Kind],
+    usable: Mapping[str, Collection[str]],
+    warnings: list[str],
+    called: Mapping[frozenset[str], str] | None = None,
+) -> Types:
+    """Return the types of the nodes that there are; those that differ by name alone are one.
+
+    Parameters
+    ----------
+    kinds : mapping of str to Kind
+        By node, in the order in which the batch system takes them.
+    usable : mapping of str to collection of str
+        The nodes that each queue may use; at least one.
+    warnings : list of str
+        Is told where there are too many.
+    called : mapping of frozenset of str to str, optional
+        Names of types by their nodes, where these are known.
+    """
+    queues = {name: frozenset(queue for queue, nodes in usable.items() if name in nodes) for name in kinds}
+    members = grouped(((kind, queues[name]), name) for name, kind in kinds.items())
+    if len(members) > MOST_TYPES:
+        warnings.append(f"features of nodes: with them there are {len(members)} types; left out")
+        plain = {name: replace(kind, features=frozenset()) for name, kind in kinds.items()}
+        members = grouped(((kind, queues[name]), name) for name, kind in plain.items())
+    names = list(_names([(kind, nodes) for (kind, _), nodes in members.items()]))
+    if called and {*called} == {frozenset(nodes) for nodes in members.values()}:
+        names = [called[frozenset(nodes)] for nodes in members.values()]
+    found = tuple(
+        NodesConfig(
+            name=name,
+            count=len(nodes),
+            cores=kind.cores,
+            memory=kind.memory,
+            gpus=kind.gpus,
+            resources=dict(kind.resources),
+            features=tuple(sorted(kind.features)),
+            hosts=fold(nodes),
+        )
+        for name, ((kind, _), nodes) in zip(names, members.items(), strict=True)
+    )
+    bound = {
+        queue: tuple(name for name, (_, users) in zip(names, members, strict=True) if queue in users)
+        for queue in usable
+    }
+    return Types(found, {queue: own if len(own) < len(names) else None for queue, own in bound.items()})
+
+
+def _names(groups: Sequence[tuple[Kind, Sequence[str]]]) -> Iterator[str]:
+    """Name groups by how their nodes are called or, where all are called alike and differ, by what they have."""
+    called = [match[0] if (match := re.match(r"[A-Za-z]+(?:[_-][A-Za-z]+)*", nodes[0])) else "" for _, nodes in groups]
+    least = min(kind.memory for kind, _ in groups)
+    having = ["gpu" if kind.gpus else "bigmem" if kind.memory >= LARGE * least > 0 else "cpu" for kind, _ in groups]
+    if "" in called or (len({*called}) == 1 and len({*having}) > 1):
+        called = having
+    seen: Counter[str] = Counter()
+    for name in called:
+        seen[name] += 1
+        yield name if seen[name] == 1 else f"{name}-{seen[name]}"
+
+
+def hosts(config: SiteConfig, nodes: Sequence[Node] | None = None) -> dict[str, list[str]]:
+    """Return the names of the nodes of each type, as the configuration has them; `nodes`, those that there are.
+
+    Raises ExportError where it lacks some, or they are not those that there are.
+    """
+    found: dict[str, list[str]] = {}
+    owner: dict[str, str] = {}
+    for each in config.nodes:
+        if each.hosts is None:
+            raise ExportError(
+                f"nodes {each.name}: queues are bound to nodes, and these have no names: add hosts, like "
+                f"hosts: '{each.name}[01-{each.count:02d}]', as qconf init does"
+            )
+        try:
+            names = list(expand(each.hosts))
+        except InputError as error:
+            raise ExportError(f"nodes {each.name}: hosts: {error}") from error
+        if len(names) != each.count:
+            raise ExportError(f"nodes {each.name}: hosts names {len(names)} nodes, count says {each.count}")
+        for name in names:
+            if name in owner:
+                whose = "twice" if owner[name] == each.name else f"among those of {owner[name]} too"
+                raise ExportError(f"nodes {each.name}: hosts has {name} {whose}")
+            owner[name] = each.name
+        found[each.name] = names
+    if nodes is not None:
+        _check(config, owner, nodes)
+    return found
+
+
+def _check(config: SiteConfig, owner: Mapping[str, str], nodes: Sequence[Node]) -> None:
+    """Raise ExportError where the nodes of the configuration are not those that there are."""
+    there = {node.name: node.cores for node in nodes}
+    if strange := next((name for name in there if name not in owner), None):
+        raise ExportError(f"node {strange} is in none of the hosts of the configuration's nodes")
+    if missing := next((name for name in owner if name not in there), None):
+        raise ExportError(f"nodes {owner[missing]}: hosts has {missing}, which --nodes has not")
+    cores = {each.name: each.cores for each in config.nodes}
+    for name, held in there.items():
+        if held not in (None, cores[owner[name]]):
+            raise ExportError(
+                f"node {name} has {held} cores, nodes {owner[name]} of the configuration have {cores[owner[name]]}"
+            )
+
+
+def is_bound(config: SiteConfig) -> bool:
+    """Whether queues may use some types of nodes only."""
+    return any(queue.nodes is not None for queue in config.queues)

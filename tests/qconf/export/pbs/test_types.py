@@ -1,0 +1,193 @@
+"""Types of nodes from `pbsnodes -av`, and queues that are bound to some of them."""
+
+import json
+
+import pytest
+
+from qconf.config import dump, parse
+from qconf.errors import InputError
+from qconf.export.nodes import read_nodes
+from qconf.export.pbs.init import derive
+from qconf.export.pbs.scheduler import Scheduler
+from qconf.export.pbs.server import Server
+from tests.qconf.export.sites import FRESH
+
+SERVER = """\
+create resource gpunode type = boolean, flag = h
+create resource site type = string_array, flag = h
+create queue cpu queue_type = Execution, enabled = True, started = True
+create queue gpu queue_type = Execution, enabled = True, started = True
+create queue large queue_type = Execution, enabled = True, started = True
+set server scheduling = True
+set server default_queue = cpu
+"""
+LINE = 'resources: "ncpus, mem, arch, host, vnode, ngpus, site"\n'
+PLAIN = {"arch": "linux", "ncpus": "32", "mem": "196608mb"}
+GPU = {**PLAIN, "ngpus": "4", "gpunode": "True"}
+LARGE = {**PLAIN, "mem": "2tb", "site": "large,test"}
+
+
+def nodes_of(tmp_path, groups, attributes=None, *, as_json=False):
+    """Write and read what pbsnodes prints of nodes, by prefix of their names: how many, and what each has."""
+    found = {
+        f"{prefix}{number}": resources
+        for prefix, (count, resources) in groups.items()
+        for number in range(1, count + 1)
+    }
+    more = attributes or {}
+    path = tmp_path / "nodes"
+    if as_json:
+        held = {name: {**more.get(name, {}), "resources_available": resources} for name, resources in found.items()}
+        path.write_text(json.dumps({"timestamp": 1, "nodes": held}))
+    else:
+        path.write_text(
+            "".join(
+                f"{name}\n     state = free\n"
+                + "".join(f"     {key} = {value}\n" for key, value in more.get(name, {}).items())
+                + "".join(f"     resources_available.{key} = {value}\n" for key, value in resources.items())
+                + "\n"
+                for name, resources in found.items()
+            )
+        )
+    return read_nodes(str(path))
+
+
+def found_of(tmp_path, groups, statements="", line=LINE, attributes=None, **how):
+    (tmp_path / "sched_config").write_text(line)
+    nodes = nodes_of(tmp_path, groups, attributes, **how)
+    return derive(Server.parse(SERVER + statements), nodes=nodes, scheduler=Scheduler.read(tmp_path / "sched_config"))
+
+
+def bound(found):
+    return {queue.name: queue.nodes for queue in found.config.queues}
+
+
+THREE = {"c": (4, PLAIN), "g": (2, GPU), "m": (1, LARGE)}
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_three_types_and_the_queues_bound_to_them(tmp_path, as_json):
+    statements = "set queue gpu default_chunk.gpunode = True\nset queue large default_chunk.site = large\n"
+    found = found_of(tmp_path, THREE, statements, as_json=as_json)
+    config = found.config
+    assert [each.model_dump(exclude_defaults=True) for each in config.nodes] == [
+        {"name": "c", "count": 4, "cores": 32, "memory": 196608, "hosts": "c[1-4]"},
+        {
+            "name": "g",
+            "count": 2,
+            "cores": 32,
+            "memory": 196608,
+            "gpus": 4,
+            "features": ("gpunode",),
+            "hosts": "g[1-2]",
+        },
+        {"name": "m", "count": 1, "cores": 32, "memory": 2 * 1024**2, "hosts": "m1"},
+    ]
+    assert bound(found) == {"cpu": None, "gpu": ("g",), "large": ("m",)}
+    assert (config.mode, config.reserve, config.machine.cores, config.machine.cores_per_node) == (
+        *("shared", "cores"),
+        *(7 * 32, 32),
+    )
+    assert parse(dump(config)) == config
+    assert not [each for each in found.warnings if not each.startswith("no Route queue")]
+
+
+def test_a_queue_that_keeps_off_nodes_and_the_older_attribute_of_nodes(tmp_path):
+    found = found_of(tmp_path, THREE, "set queue cpu default_chunk.gpunode = False\n")
+    assert bound(found) == {"cpu": ("c", "m"), "gpu": None, "large": None}
+    found = found_of(tmp_path, THREE, attributes={"g1": {"queue": "gpu"}, "g2": {"queue": "gpu"}})
+    assert bound(found) == {"cpu": ("c", "m"), "gpu": ("g",), "large": ("c", "m")}
+    found = found_of(tmp_path, THREE, attributes={"g2": {"queue": "gpu"}})
+    assert bound(found) == {"cpu": ("c", "g", "m"), "gpu": ("g-2",), "large": ("c", "g", "m")}
+
+
+def test_what_is_not_on_the_schedulers_line_does_not_count_and_is_named(tmp_path):
+    statements = "set queue large default_chunk.site = large\n"
+    found = found_of(tmp_path, THREE, statements, line='resources: "ncpus, mem"\n')
+    assert [each.gpus for each in found.config.nodes] == [0, 0, 0]
+    assert bound(found) == {"cpu": None, "gpu": None, "large": None}
+    said = " ".join(found.warnings)
+    assert "nodes: ngpus was left out: not on the scheduler's line resources:, so PBS does not schedule it" in said
+    assert "default_chunk.site = large: site is not on the scheduler's line resources:" in said
+    every = derive(Server.parse(SERVER), nodes=nodes_of(tmp_path, THREE))
+    assert [each.gpus for each in every.config.nodes] == [0, 4, 0]
+    assert any("sched_config says: give it with --scheduler; all were taken" in each for each in every.warnings)
+
+
+def test_nodes_that_are_alike_stay_cores(tmp_path):
+    slightly = {f"n{i}": (1, {**PLAIN, "mem": f"{196608 + 1000 * i}mb"}) for i in range(3)}
+    found = found_of(tmp_path, slightly)
+    assert (found.config.nodes, found.config.machine.cores) == ((), 96)
+    found = found_of(tmp_path, {"g": (2, GPU)})
+    assert found.config.nodes == ()
+    line = "write nodes: [{name: node, count: 2, cores: 32, memory: 196608, gpus: 4}]"
+    assert any(line in each for each in found.warnings)
+    queue = "set queue gpu default_chunk.gpunode = True\n"
+    found = found_of(tmp_path, {"n": (2, GPU), "o": (2, {**GPU, "gpunode": "False"})}, queue)
+    assert bound(found) == {"cpu": None, "gpu": ("n",), "large": None}
+
+
+def test_own_resources_sizes_and_nodes_of_a_higher_priority_first(tmp_path):
+    groups = {"a": (1, {**PLAIN, "boards": "2", "scratch": "400gb", "ncpus": "64"}), "b": (1, PLAIN)}
+    found = found_of(tmp_path, groups, line='resources: "ncpus, mem, boards"\n', attributes={"b1": {"Priority": "9"}})
+    assert [(each.name, each.cores, dict(each.resources)) for each in found.config.nodes] == [
+        ("b", 32, {}),
+        ("a", 64, {"boards": 2}),
+    ]
+    assert "nodes: scratch was left out: no whole number" in found.warnings
+
+
+def test_a_queue_without_nodes_is_left_out(tmp_path):
+    found = found_of(tmp_path, THREE, "set queue large default_chunk.site = nowhere\n")
+    assert found.config.names == ("cpu", "gpu")
+    assert "large: left out, it may use no node" in found.warnings
+
+
+def test_bindings_without_nodes_are_named(tmp_path):
+    found = derive(Server.parse(f"{FRESH}set queue workq default_chunk.gpunode = True\n"), cores=8)
+    assert any("bound to nodes by gpunode, which print server does not show: give --nodes" in w for w in found.warnings)
+
+
+def test_memory_that_is_no_size_has_its_line(tmp_path):
+    (tmp_path / "nodes").write_text(
+        "n1\n     resources_available.ncpus = 8\n     resources_available.mem = 8gb\n\n\n\n"
+        "n2\n     resources_available.ncpus = 8\n     resources_available.mem = much\n"
+    )
+    nodes, message = (
+        read_nodes(str(tmp_path / "nodes")),
+        "nodes, line 7: n2: resources_available.mem = 'much': is no size",
+    )
+    with pytest.raises(InputError, match=message) as raised:
+        derive(Server.parse(FRESH), nodes=nodes)
+    assert "Write a size like 263842748kb" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "is no JSON"),
+        ("{}", "holds no nodes"),
+        ('{"nodes": {"n1": 3}}', r"nodes.n1 = 3: has no attributes"),
+        ('{"nodes": {"n1": {"resources_available": 3}}}', "are none by name"),
+    ],
+)
+def test_json_that_is_none_of_pbsnodes(tmp_path, text, message):
+    (tmp_path / "nodes").write_text(text)
+    with pytest.raises(InputError, match=message) as raised:
+        read_nodes(str(tmp_path / "nodes"))
+    assert "Give the output of pbsnodes -av" in str(raised.value)
+
+
+def test_queues_of_a_divided_machine_that_share_nodes_are_bound(tmp_path):
+    qlist = [{**PLAIN, "Qlist": text} for text in ("cpu", "cpu,gpu", "gpu,large")]
+    groups = {name: (1, each) for name, each in zip("abc", qlist, strict=True)}
+    statements = "".join(f"set queue {name} default_chunk.Qlist = {name}\n" for name in ("cpu", "gpu", "large"))
+    line = LINE.replace("site", "site, Qlist")
+    found = found_of(tmp_path, groups, statements, line)
+    assert bound(found) == {"cpu": ("a", "b"), "gpu": ("b", "c"), "large": ("c",)}
+    parted = {name: (1, {**PLAIN, "Qlist": queue}) for name, queue in zip("abc", ("cpu", "gpu", "large"), strict=True)}
+    found = found_of(tmp_path, parted, statements, line)
+    assert (found.config.mode, found.config.nodes) == ("partitioned", ())
+    parted["c"] = (1, {**GPU, "Qlist": "large"})
+    found = found_of(tmp_path, parted, statements, line)
+    assert bound(found) == {"cpu": ("a",), "gpu": ("b",), "large": ("c",)}

@@ -1,0 +1,142 @@
+"""Types of nodes from the NodeName lines of a slurm.conf, and queues that are bound to some of them."""
+
+import pytest
+
+from qconf.config import dump, parse
+from qconf.errors import InputError
+from qconf.export.slurm.init import derive
+
+MIXED = """\
+ClusterName=mixed
+GresTypes=gpu,fpga
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+NodeName=DEFAULT Sockets=2 CoresPerSocket=16 ThreadsPerCore=1 State=UNKNOWN
+NodeName=gpu[1-2] RealMemory=515000 Gres=gpu:a100:4(S:0-1) Feature=ib,a100 Weight=50
+NodeName=cpu[01-06] RealMemory=191000 Feature=ib
+NodeName=big1 RealMemory=2063000 MemSpecLimit=1000 Weight=20 Gres=fpga:2 State=DOWN
+PartitionName=DEFAULT MaxTime=2-0 State=UP
+PartitionName=cpu Nodes=cpu[01-06],big1 Default=YES
+PartitionName=gpu Nodes=gpu[1-2]
+PartitionName=every Nodes=ALL
+"""
+
+
+def from_text(tmp_path, text):
+    (tmp_path / "slurm.conf").write_text(text)
+    return derive(tmp_path / "slurm.conf")
+
+
+def bound(found):
+    return {queue.name: queue.nodes for queue in found.config.queues}
+
+
+def test_three_types_in_the_order_of_their_weights(tmp_path):
+    found = from_text(tmp_path, MIXED)
+    config = found.config
+    assert [each.model_dump(exclude_defaults=True) for each in config.nodes] == [
+        {"name": "cpu", "count": 6, "cores": 32, "memory": 191000, "features": ("ib",), "hosts": "cpu[01-06]"},
+        {
+            "name": "big",
+            "count": 1,
+            "cores": 32,
+            "memory": 2062000,
+            "resources": {"fpga": 2},
+            "hosts": "big1",
+        },
+        {
+            "name": "gpu",
+            "count": 2,
+            "cores": 32,
+            "memory": 515000,
+            "gpus": 4,
+            "features": ("a100", "gpu:a100", "ib"),
+            "hosts": "gpu[1-2]",
+        },
+    ]
+    assert bound(found) == {"cpu": ("cpu", "big"), "gpu": ("gpu",), "every": None}
+    assert [queue.max_run_cores for queue in config.queues] == [None, None, None]
+    assert (config.mode, config.reserve, config.machine.cores) == ("shared", "cores", 9 * 32)
+    assert parse(dump(config)) == config
+    assert found.warnings == ("1 nodes have State=DOWN or the like: counted as the others, as if they were up",)
+
+
+def test_a_machine_that_is_divided_between_kinds_is_bound_and_one_of_one_kind_stays_divided(tmp_path):
+    divided = MIXED.replace("PartitionName=every Nodes=ALL\n", "")
+    assert bound(from_text(tmp_path, divided)) == {"cpu": ("cpu", "big"), "gpu": ("gpu",)}
+    nodes = "NodeName=a[1-4] CPUs=8 Feature=old\nNodeName=b[1-2] CPUs=8 Feature=new\n"
+    config = from_text(tmp_path, f"{nodes}PartitionName=a Nodes=a[1-4]\nPartitionName=b Nodes=b[1-2]\n").config
+    assert (config.mode, config.nodes, [queue.partition for queue in config.queues]) == ("partitioned", (), [32, 16])
+    config = from_text(tmp_path, f"{nodes}PartitionName=a Nodes=ALL\n").config
+    assert [(each.name, each.features) for each in config.nodes] == [("a", ("old",)), ("b", ("new",))]
+
+
+def test_nodes_that_are_alike_stay_cores(tmp_path):
+    text = "NodeName=n1 CPUs=8 RealMemory=64000\nNodeName=n2 CPUs=8 RealMemory=64200\nPartitionName=a Nodes=ALL\n"
+    found = from_text(tmp_path, text)
+    assert (found.config.nodes, found.config.machine.cores_per_node, found.warnings) == ((), 8, ())
+    found = from_text(tmp_path, "NodeName=n[1-2] CPUs=8 Gres=gpu:4\nPartitionName=a Nodes=ALL\n")
+    assert found.config.nodes == ()
+    assert "write nodes: [{name: node, count: 2, cores: 8, gpus: 4}]" in found.warnings[0]
+
+
+def test_memory_counts_where_slurm_counts_it(tmp_path):
+    found = from_text(tmp_path, MIXED.replace("CR_Core_Memory", "CR_Core"))
+    assert {each.memory for each in found.config.nodes} == {0}
+    assert any(each.startswith("RealMemory of nodes: left out, SelectTypeParameters has no") for each in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("gres", "gpus", "resources", "features", "warning"),
+    [
+        ("gpu:2", 2, {}, (), ""),
+        ("gpu", 1, {}, (), ""),
+        ("gpu:a100", 1, {}, ("gpu:a100",), ""),
+        ("gpu:a100:2,gpu:v100:1", 3, {}, ("gpu:a100", "gpu:v100"), ""),
+        ("gpu:a100:2(S:0,1),fpga:3", 2, {"fpga": 3}, ("gpu:a100",), ""),
+        ("fpga:2K", 0, {"fpga": 2048}, (), ""),
+        ("gpu:2,mps:200", 2, {}, (), "Gres=mps: left out, GresTypes does not have it"),
+        ("gpu:2,fpga:no_consume:4", 2, {}, (), "Gres=fpga:no_consume:4: left out, it is not counted here"),
+        ("(null)", 0, {}, (), ""),
+    ],
+)
+def test_generic_resources(tmp_path, gres, gpus, resources, features, warning):
+    text = f"GresTypes=gpu,fpga\nNodeName=a CPUs=8 Gres={gres}\nNodeName=b CPUs=16\nPartitionName=a Nodes=ALL\n"
+    found = from_text(tmp_path, text)
+    first = found.config.nodes[0]
+    assert (first.gpus, dict(first.resources), first.features) == (gpus, resources, features)
+    assert found.warnings == ((warning,) if warning else ())
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("Gres=gpu:4:a100:x", r"slurm.conf, line 2: Gres = 'gpu:4:a100:x': is no list like gpu:a100:4"),
+        ("RealMemory=64gb", r"slurm.conf, line 2: RealMemory = '64gb': is no whole number"),
+        ("Weight=heavy", r"slurm.conf, line 2: Weight = 'heavy': is no whole number"),
+    ],
+)
+def test_what_is_refused_with_its_line(tmp_path, words, message):
+    with pytest.raises(InputError, match=message):
+        from_text(tmp_path, f"NodeName=a CPUs=8\nNodeName=b CPUs=8 {words}\nPartitionName=a Nodes=ALL\n")
+
+
+def test_what_types_of_nodes_go_without_is_said(tmp_path):
+    words = "SchedulerParameters=bf_busy_nodes,bf_job_part_count_reserve=1\n"
+    found = from_text(tmp_path, MIXED.replace("PartitionName=DEFAULT", f"{words}PartitionName=DEFAULT"))
+    assert found.config.reserve == "cores"
+    assert "reservations of each partition: with types of nodes one for all is simulated" in found.warnings
+    whole = MIXED.replace("State=UP", "State=UP OverSubscribe=EXCLUSIVE").replace("Weight=50", "")
+    found = from_text(tmp_path, whole)
+    assert (found.config.machine.whole_nodes, found.config.nodes) == (True, ())
+    assert "types of nodes are not simulated with whole nodes: left out" in found.warnings
+    tiers = "PreemptType=preempt/partition_prio\n" + MIXED.replace("Default=YES", "Default=YES PriorityTier=2")
+    found = from_text(tmp_path, tiers)
+    assert (found.config.has_tiers, found.config.nodes) == (True, ())
+    assert "types of nodes are not simulated with tiers: left out" in found.warnings
+
+
+def test_jobs_may_use_part_of_each_node(tmp_path):
+    found = from_text(tmp_path, MIXED.replace("Nodes=ALL\n", "Nodes=ALL MaxCPUsPerNode=30\n"))
+    assert found.config.queue("every").max_run_cores == 9 * 30
+    assert "every: MaxCPUsPerNode: a limit of what runs on all of its nodes together" in found.warnings
