@@ -60,6 +60,12 @@ def _present(server: Server, scheduler: Scheduler, name: str) -> str:
     return server.scheduler.get(name) or scheduler.value(name) or _DEFAULTS[name]
 
 
+def _priority(server: Server, name: str) -> int:
+    """Return the Priority of a queue; 0, as PBS has it, where it holds none."""
+    text = server.queues[name].get("Priority", "0")
+    return int(text) if re.fullmatch(r"-?[0-9]{1,5}", text) else 0
+
+
 def refuse(config: SiteConfig) -> None:
     """Raise ExportError where PBS has no form for how jobs are preempted, or for priorities within a tier."""
     modes = {queue.preempted: queue.name for queue in _preempted(config)}
@@ -123,7 +129,7 @@ def _notes(config: SiteConfig, express: dict[str, int], server: Server) -> Itera
         "hold them, too; in the simulator for cores alone. A job that names preempt_targets of its own (`qsub -l`) "
         "preempts those."
     )
-    held = {name: int(server.queues[name].get("Priority", "0")) for name in server.of_type("execution")}
+    held = {name: _priority(server, name) for name in server.of_type("execution")}
     if others := [name for name in held if held[name] >= min(express.values()) and name not in config.names]:
         yield f"Jobs of {', '.join(others)} preempt those of every queue of a lower Priority; that was not simulated."
     names = ", ".join(queue.name for queue in _preempted(config))
@@ -147,15 +153,16 @@ def read_tiers(config: SiteConfig, server: Server, scheduler: Scheduler, warning
     line = express_line(server, scheduler)
     if line is None:
         return config
-    held = {name: int(server.queues[name].get("Priority", "0")) for name in config.names}
+    held = {name: _priority(server, name) for name in config.names}
     ranks = {value: rank for rank, value in enumerate(sorted({max(value, line - 1) for value in held.values()}))}
     tiers = {name: ranks[max(value, line - 1)] for name, value in held.items()}
     if len(ranks) == 1:
         return config
-    if config.mode != "shared":
+    if config.mode != "shared" or config.nodes:
         express = ", ".join(name for name, value in held.items() if value >= line)
+        where = "on nodes of several types" if config.nodes else "on a divided machine"
         warnings.append(
-            f"{express}: jobs preempt those of others (Priority from {line} on), which is not simulated here"
+            f"{express}: jobs preempt those of others (Priority from {line} on), which is not simulated {where}"
         )
         return config
     mode = _method(_present(server, scheduler, "preempt_order"), warnings)
@@ -196,7 +203,7 @@ def _none(config: SiteConfig, server: Server, scheduler: Scheduler) -> Preemptio
     line = express_line(server, scheduler)
     if line is None:
         return Preemption(scale(config.queues))
-    held = {name: int(server.queues[name].get("Priority", "0")) for name in server.of_type("execution")}
+    held = {name: _priority(server, name) for name in server.of_type("execution")}
     express = {name: priority for name, priority in held.items() if priority >= line}
     own = [name for name in express if name in config.names]
     others = [name for name in express if name not in own]

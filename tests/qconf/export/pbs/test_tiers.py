@@ -159,5 +159,15 @@ def test_what_no_configuration_has_a_word_for_is_a_warning():
     }
     for said in ("preempt_order = SR 50 S", "Resource_List.x=1 has no place", "low: jobs of second do not preempt it"):
         assert any(said in warning for warning in derived.warnings), said
+    odd = derive(Server.parse(printed.replace("Priority=400", "Priority=high")), cores=16)
+    assert [queue.tier for queue in odd.config.queues if queue.name == "first"] == [0]
     deleted = derive(Server.parse(f"{printed}set sched preempt_order = D\n"), cores=16)
     assert {queue.preempted for queue in deleted.config.queues} == {"off"}
+
+
+def test_what_is_not_simulated_with_tiers_leaves_them_out():
+    express = "create queue first\nset queue first queue_type=Execution,Priority=400,enabled=True,started=True\n"
+    express += "set queue first default_chunk.Qlist = first\nset queue low default_chunk.Qlist = low\n"
+    derived = derive(Server.parse(FRESH.replace("workq", "low") + express), cores=16)
+    assert not derived.config.has_tiers
+    assert any("first: jobs preempt those of others" in each and "divided" in each for each in derived.warnings)
