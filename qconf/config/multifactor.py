@@ -117,8 +117,15 @@ def _fall(classes: tuple[tuple[int, int], ...], unit: int) -> bool:
 
 
 def _same(formula: str, other: str) -> bool:
-    """Whether two formulas differ in blanks and parentheses at most."""
+    """Whether two formulas differ in blanks, parentheses and the order of a sum at most: of whole points it is none."""
     try:
-        return ast.dump(ast.parse(formula, mode="eval")) == ast.dump(ast.parse(other.strip(), mode="eval"))
+        first, second = (ast.parse(text.strip(), mode="eval").body for text in (formula, other))
     except (SyntaxError, ValueError):
         return False
+    return sorted(map(ast.dump, _addends(first))) == sorted(map(ast.dump, _addends(second)))
+
+
+def _addends(node: ast.expr) -> list[ast.expr]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return [*_addends(node.left), *_addends(node.right)]
+    return [node]

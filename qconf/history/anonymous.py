@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
-from qconf.config import AccessConfig, QOSConfig, QueueConfig, SiteConfig, Target
+from qconf.config import AccessConfig, QOSConfig, QueueConfig, ShareConfig, SiteConfig, Target, ThrottleConfig
 from qconf.history.records import Records
 
 
@@ -25,11 +25,14 @@ class Names:
         return replace(found, table=self._table(found.table), gone=self._table(found.gone), dropped=dropped)
 
     def config(self, found: SiteConfig) -> SiteConfig:
-        """Replace those of a configuration: of its targets, of who may use a queue, and of whose jobs are of a QOS."""
+        """Replace those of a configuration: of targets, access, QOS, throttles and shares."""
+        inner = {each.group for each in found.shares}
         return found.replace(
             targets=tuple(map(self._target, found.targets)),
             queues=tuple(map(self._queue, found.queues)),
             qos=tuple(map(self._qos, found.qos)),
+            throttles=tuple(map(self._throttle, found.throttles)),
+            shares=tuple(self._share(each, inner) for each in found.shares),
         )
 
     def _table(self, table: pd.DataFrame) -> pd.DataFrame:
@@ -67,6 +70,15 @@ class Names:
         kinds = {"users": "user", "accounts": "group", "groups": "group"}
         names = {field: tuple(self._name(name, kind) for name in getattr(qos, field)) for field, kind in kinds.items()}
         return qos.model_copy(update=names)
+
+    def _throttle(self, throttle: ThrottleConfig) -> ThrottleConfig:
+        names = {kind: self._name(name, kind) for kind in ("user", "group") if (name := getattr(throttle, kind))}
+        return throttle.model_copy(update=names)
+
+    def _share(self, share: ShareConfig, inner: Collection[str | None]) -> ShareConfig:
+        kind = "group" if share.name in inner else "user"  # a leaf is a user
+        group = None if share.group is None else self._name(share.group, "group")
+        return share.model_copy(update={"name": self._name(share.name, kind), "group": group})
 
     def _all(self, texts: Iterable[str], kind: str) -> tuple[str, ...]:
         """Replace the names in entries like ``+alice@*``: what stands around a name stays."""

@@ -30,9 +30,7 @@ def test_what_is_written_is_read_back(minutes, points, cores, worths, max_age, t
         "min(eligible_time, 3600) * 2",
         "min(eligible_time, 3600) + ncpus",
         "min(eligible_time, 3600) + queue_priority",  # no whole number of points before it
-        "min(eligible_time, 3600) + 5 * queue_priority",  # queues come first
         "min(eligible_time, 3600) + (5 if ncpus <= 8 else 7 if ncpus <= 16 else 0)",  # wider jobs first
-        "min(eligible_time, 3600) + (5 if ncpus <= 8 else 0) + (5 if walltime <= 60 else 0)",
         "4294967295 * queue_priority + min(eligible_time, 3600)",
         "min(eligible_time, 3600) + (5 if walltime <= 90 else 0)",  # no whole minutes
         "min(eligible_time, 3600) + (5 if walltime <= 60 else 7 if walltime <= 120 else 0)",  # longer jobs first
@@ -43,6 +41,27 @@ def test_what_is_written_is_read_back(minutes, points, cores, worths, max_age, t
     ],
 )
 def test_what_slurm_cannot_express_is_none(order):
+    assert Multifactor.of(order) is None
+
+
+@pytest.mark.parametrize(
+    ("order", "same"),
+    [
+        ("min(eligible_time, 3600) + 5 * queue_priority", "5 * queue_priority + min(eligible_time, 3600)"),
+        (
+            "9 * qos_priority + (5 if ncpus <= 8 else 0) + ((7 if walltime <= 60 else 0) + min(eligible_time, 3600))",
+            "min(eligible_time, 3600) + (7 if walltime <= 60 else 0) + (5 if ncpus <= 8 else 0) + 9 * qos_priority",
+        ),
+    ],
+)
+def test_the_terms_of_a_sum_may_come_in_any_order(order, same):
+    assert Multifactor.of(order).formula == same
+
+
+@pytest.mark.parametrize(
+    "order", ["min(eligible_time, 3600) - 5 * queue_priority", "5 * queue_priority + " * 2 + "min(eligible_time, 3600)"]
+)
+def test_other_signs_and_terms_twice_are_no_sum_of_slurm(order):
     assert Multifactor.of(order) is None
 
 

@@ -35,6 +35,8 @@ def inputs(tmp_path_factory):
         "  - {name: long, cores: [1, 64], walltime: [0, 24h]}\n"
         "targets:\n"
         "  - {group: staff-carol, users: [carol], p95_wait: 2h}\n"
+        "throttles: [{user: alice, max_run: 40}, {group: chemistry, max_run: 60}]\n"
+        "shares: [{name: physics, shares: 3}, {name: alice, group: physics, shares: 2}, {name: bob}]\n"
     )
     return folder
 
