@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
 
+import numpy as np
+
 from parsim.fairshare import Fairshare, Share
 from parsim.formula import NAMES
 from parsim.formula import parse as parse_formula
@@ -17,7 +19,7 @@ from qconf.config.durations import format_duration
 from qconf.config.fixed import fixable_paths, matches
 from qconf.config.models import QueueConfig, SiteFields
 from qconf.config.problems import did_you_mean, shorten
-from qconf.config.routing import CORE_LIMITS, beside_shortpools, lost_job
+from qconf.config.routing import CORE_LIMITS, beside_shortpools, lost_job, shortpool_gaps
 
 MINUTE = 60  # seconds
 GRID = ("machine.cores_per_node", "machine.whole_nodes")
@@ -361,8 +363,10 @@ def _shortpools(config: SiteFields) -> Iterator[Finding]:
 
 def kept_waiting(config: SiteFields, queue: QueueConfig) -> str:
     """Say which jobs of a queue the shortpools never let start; empty if none."""
-    for beside, longest in beside_shortpools(config):
-        if config.widest(queue) > beside and queue.walltime[1] > longest:
+    widest = np.array([config.widest(queue)])
+    for kept, longest in shortpool_gaps(config):
+        beside = int(beside_shortpools(config, kept, widest, np.array([config.queues.index(queue)]))[0])
+        if widest[0] > beside and queue.walltime[1] > longest:
             return f"jobs wider than {beside} cores and longer than {format_duration(longest)}"
     return ""
 

@@ -109,8 +109,8 @@ def throttled(
     return out
 
 
-def beside_shortpools(config: SiteFields) -> list[tuple[int, int]]:
-    """Return pairs of cores and seconds: a job wider and longer than one finds no time between those of shortpools.
+def shortpool_gaps(config: SiteFields) -> list[tuple[int, int]]:
+    """Return pairs of cores and seconds: what shortpools keep at times, and the longest time between those.
 
     Those that keep their cores at a time count together, and so do those that follow one another.
     """
@@ -120,15 +120,43 @@ def beside_shortpools(config: SiteFields) -> list[tuple[int, int]]:
         for cores in np.unique(kept[kept > 0]).tolist():
             full = np.flatnonzero(kept >= cores)
             longest_gap = 60 * int(np.diff(full, append=full[0] + kept.size).max() - 1)
-            found.append((max(0, config.machine.cores - cores), max(walltime, longest_gap)))
+            found.append((min(cores, config.machine.cores), max(walltime, longest_gap)))
     return found
 
 
-def kept_off(config: SiteFields, cores: Column, walltime: Column) -> Mask:
-    """Mark the jobs that find no time between those of shortpools, and no cores beside them, shape (J,)."""
+def beside_shortpools(config: SiteFields, kept: int, cores: Column, queue: Column) -> Column:
+    """Return the cores that jobs of these sizes and queues can have beside `kept` cores, shape (J,).
+
+    On a divided machine each part keeps its share (rule 13 of docs/reference/simulator.md), and a job has its
+    partition, the pool, with combined placement both, or where no part is as large as it is all of them.
+    """
+    beside = np.full(cores.size, config.machine.cores - kept, dtype=np.int64)
+    if config.mode == "shared":
+        return beside
+    pool = config.pool_cores
+    parts = np.array([*(each.partition for each in config.queues), pool], dtype=np.int64)
+    shares = kept * parts // parts.sum()
+    shares[np.argsort(-parts, kind="stable")[: kept - shares.sum()]] += 1
+    left = parts - shares
+    in_own, in_pool = cores <= parts[queue], cores <= pool
+    own = np.where(in_own, left[queue], 0)
+    if config.pool is not None and config.pool.placement == "combined":
+        own += left[-1]
+    return np.where(in_own | in_pool, np.maximum(own, np.where(in_pool, left[-1], 0)), beside)
+
+
+def kept_off(config: SiteFields, cores: Column, walltime: Column, queue: Column | None = None) -> Mask:
+    """Mark the jobs that find no time between those of shortpools, and no cores beside them, shape (J,).
+
+    Without `queue`, the index of each one's queue, those that do in no queue.
+    """
+    if queue is None:
+        each = (kept_off(config, cores, walltime, np.full(cores.size, i)) for i in range(len(config.queues)))
+        in_all: Mask = np.all(list(each), axis=0)
+        return in_all
     out = np.zeros(cores.size, dtype=np.bool_)
-    for beside, longest in beside_shortpools(config):
-        out |= (cores > beside) & (walltime > longest)
+    for kept, longest in shortpool_gaps(config):
+        out |= (walltime > longest) & (cores > beside_shortpools(config, kept, cores, queue))
     return out
 
 

@@ -153,7 +153,7 @@ class _Cleaning:
                 never = throttled(self.config, queue.name, self.cores, self.walltime, user, group, qos)
                 self.drop(never & (self.queue == i), "above a limit of throttles", "cores", self.cores)
         self.drop_without_place()
-        never = self.alive & kept_off(self.config, self.cores, self.walltime)
+        never = self.alive & kept_off(self.config, self.cores, self.walltime, self.queue)
         self.drop(never, "finds no time between those of a shortpool", "cores", self.cores)
         if never.any():
             self.excluded["shortpools"] = tuple(self.submit[never].tolist())

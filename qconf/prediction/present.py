@@ -190,7 +190,7 @@ def _sorted_out(
             left_out.append((job, "fits no nodes of its queue"))
         elif limit is not None and _never_starts(config, queue, job, walltime):
             left_out.append((job, "asks for more than throttles let one job have"))
-        elif job.start is None and kept_off(config, np.array([job.cores]), np.array([walltime]))[0]:
+        elif job.start is None and _kept_off(config, queue, job, walltime):
             left_out.append((job, "finds no time between those of a shortpool"))
         else:
             kept.append((replace(job, walltime=walltime), queue))
@@ -209,6 +209,12 @@ def _has_no_place(config: SiteConfig, queue: int, job: Job) -> bool:
     cores = np.array([job.cores])
     number, found = requests(np.array([job.needs], dtype=object), cores, config)
     return bool(without_place(np.maximum(number, -1), found, cores, np.array([queue]), config)[0])
+
+
+def _kept_off(config: SiteConfig, queue: int, job: Job, walltime: int) -> bool:
+    """Whether a job finds no time between those of shortpools."""
+    known = np.array([queue]) if queue < len(config.queues) else None
+    return bool(kept_off(config, np.array([job.cores]), np.array([walltime]), known)[0])
 
 
 def _never_starts(config: SiteConfig, queue: int, job: Job, walltime: int) -> bool:

@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from parsim import Workload
-from qconf.config import ConfigError, ShortpoolConfig, dump, kept_off, parse
-from qconf.config.routing import beside_shortpools
+from parsim import Workload, simulate
+from qconf.config import ConfigError, PoolConfig, ShortpoolConfig, dump, kept_off, parse
+from qconf.config.routing import beside_shortpools, shortpool_gaps
 from qconf.evaluation.evaluator import CachedEvaluator
 from qconf.evaluation.feasibility import fixed_violations, never_start
 from qconf.evaluation.period import Period, TrainingSet
@@ -68,10 +68,10 @@ def test_what_does_not_simulate_it_is_refused(key, value):
 
 
 def test_the_longest_gap_is_the_weekend():
-    assert beside_shortpools(whole(POOL)) == [(4, 62 * HOUR)]
-    assert beside_shortpools(whole(ShortpoolConfig(cores=1, walltime=1))) == [(7, 1)]
+    assert shortpool_gaps(whole(POOL)) == [(4, 62 * HOUR)]
+    assert shortpool_gaps(whole(ShortpoolConfig(cores=1, walltime=1))) == [(1, 1)]
     sunday = ShortpoolConfig(cores=1, walltime=1, days=("sun",), begin="22:00", end="06:00")
-    assert beside_shortpools(whole(sunday)) == [(7, 160 * HOUR)]
+    assert shortpool_gaps(whole(sunday)) == [(1, 160 * HOUR)]
 
 
 def test_shortpools_leave_no_gap_together():
@@ -87,7 +87,29 @@ def test_shortpools_leave_no_gap_together():
 
 def test_cores_of_shortpools_that_overlap_add_up():
     config = whole(ShortpoolConfig(cores=3, walltime=HOUR), ShortpoolConfig(cores=3, walltime=2 * HOUR))
-    assert beside_shortpools(config) == [(5, HOUR), (2, 2 * HOUR)]
+    assert shortpool_gaps(config) == [(3, HOUR), (6, 2 * HOUR)]
+
+
+def test_on_a_divided_machine_each_part_keeps_its_share():
+    """Of 4 of 12 cores a partition of 6 keeps 2, one of 3 and a pool of 3 each 1."""
+    queues = [
+        {"name": name, "cores": (1, 12), "walltime": (0, 60 * HOUR), "partition": partition}
+        for name, partition in (("large", 6), ("small", 3))
+    ]
+    day = ShortpoolConfig(cores=4, walltime=HOUR)
+    config = site(*queues, cores=12, mode="hybrid", pool=PoolConfig(cores=3, entry="move"), shortpools=(day,))
+    cores = np.array([4, 5, 6, 7, 8, 9, 2, 3, 9])
+    queue = np.array([0, 0, 0, 0, 0, 0, 1, 1, 1])
+    assert beside_shortpools(config, 4, cores, queue).tolist() == [4, 4, 4, 8, 8, 8, 2, 2, 8]
+    off = [False, True, True, False, False, True, False, True, True]
+    long = np.full(cores.size, 2 * HOUR)
+    assert kept_off(config, cores, long, queue).tolist() == off
+    assert not kept_off(config, cores, np.full(cores.size, HOUR), queue).any()
+    assert kept_off(config, cores, long).tolist() == [cores > 8 for cores in cores]
+    workload = Workload(np.zeros(9), cores, long, long, queue=queue)
+    system = Period(workload, config, epoch=MONDAY, timezone="Europe/Berlin").system(config)
+    starts = simulate(workload, system).start
+    assert (starts > 300 * DAY).tolist() == off
 
 
 def test_windows_follow_the_clock_of_the_site():
