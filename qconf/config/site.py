@@ -48,6 +48,8 @@ class SiteConfig(SiteFields):
         A job that fits no part spans several in the simulator; in a batch system it does with a reservation only.
         """
         cores = self.machine.cores
+        if queue.nodes is not None:
+            cores = sum(each.count * each.cores for each in self.nodes if each.name in queue.nodes)
         if self.mode != "shared" and not queue.reservation:
             combined = self.pool is not None and self.pool.placement == "combined"
             cores = queue.partition + self.pool_cores if combined else max(queue.partition, self.pool_cores)

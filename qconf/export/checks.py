@@ -16,19 +16,11 @@ def refuse_idle(config: SiteConfig, system: str) -> None:
             parts = f"its partition of {queue.partition} cores" + (
                 f" and the pool of {config.pool_cores} are each" if config.pool_cores else " is"
             )
+            if queue.nodes is not None:
+                parts = f"its nodes ({', '.join(queue.nodes)}) of {config.reach(queue)} cores together are"
             raise ExportError(
                 f"queue {queue.name}: {parts} narrower than its narrowest job ({narrowest}), and in {system} such a "
                 "job would never start"
-            )
-
-
-def refuse_bound(config: SiteConfig, system: str) -> None:
-    """Raise ExportError where queues may use some types of nodes only."""
-    for queue in config.queues:
-        if queue.nodes is not None:
-            raise ExportError(
-                f"queue {queue.name}: is bound to nodes ({', '.join(queue.nodes)}), which is not exported: leave its "
-                f"nodes out, and bind the queue in {system} by hand"
             )
 
 
@@ -50,9 +42,10 @@ def common_notes(config: SiteConfig, system: str) -> Iterator[str]:
             yield _never_starts(config, queue, system)
     if config.nodes:
         yield (
-            f"Types of nodes: the nodes stay as they are. {system} places each chunk on a node, the simulator counts "
-            "the cores, GPUs and memory of each type together. Routing goes by size alone: where queues of one size "
-            "are for different nodes, jobs name theirs."
+            "Types of nodes: what they have stays as it is, and which of them a job takes first; the simulator goes by "
+            f"the order of the types. {system} places each chunk on a node, the simulator counts the cores, GPUs and "
+            "memory of each type together. Routing goes by size alone: where queues of one size are for different "
+            "nodes, jobs name theirs."
         )
     if config.mode == "shared" and any(queue.partition for queue in config.queues):
         yield "Partition sizes are not exported: the mode is shared."
@@ -63,6 +56,8 @@ def _never_starts(config: SiteConfig, queue: QueueConfig, system: str) -> str:
     reach = config.reach(queue)
     if reach in (queue.max_run_cores, queue.max_user_cores):
         reason = "the queue lets them in, and its limit of running cores is below them."
+    elif queue.nodes is not None:
+        reason = "the queue lets them in, and its nodes have no more."
     else:
         reason = (
             "neither partition nor pool holds them, and the simulator's reservation over all partitions is for queues "

@@ -169,7 +169,7 @@ def hosts(config: SiteConfig, nodes: Sequence[Node] | None = None) -> dict[str, 
 
 def _check(config: SiteConfig, owner: Mapping[str, str], nodes: Sequence[Node]) -> None:
     """Raise ExportError where the nodes of the configuration are not those that there are."""
-    there = {node.name: node.cores for node in nodes}
+    there = {node.name: node.cores for node in nodes if node.cores != 0}
     if strange := next((name for name in there if name not in owner), None):
         raise ExportError(f"node {strange} is in none of the hosts of the configuration's nodes")
     if missing := next((name for name in owner if name not in there), None):

@@ -4,12 +4,13 @@ import pytest
 
 from qconf.config import parse
 from qconf.export import exporter
-from qconf.export.nodes import Node
-from qconf.export.pbs.rehearsal import PRINTED, Plan, follow, resemble
+from qconf.export.nodes import Node, expand, read_nodes
+from qconf.export.pbs.init import derive
+from qconf.export.pbs.rehearsal import PRINTED, Plan, Rehearsal, follow, resemble, run_blocks
 from qconf.export.pbs.server import Server
 from tests.qconf.export.pbs.test_reservation_delay import DELAYED
 from tests.qconf.export.sites import HYBRID
-from tests.real_pbs.conftest import NODES
+from tests.real_pbs.conftest import NODES, Loaded
 
 SHARED = """\
 machine: {name: tiny, cores: 96, cores_per_node: 8}
@@ -86,6 +87,17 @@ set queue small acl_users = alice
 set queue small acl_users += bob
 """
 )
+BOUND = """\
+machine: {name: tiny, cores: 96, cores_per_node: 8}
+nodes:
+  - {name: cpu, count: 7, cores: 8, memory: 16gb, hosts: "n[01-07]"}
+  - {name: gpu, count: 3, cores: 8, memory: 32gb, gpus: 2, hosts: "n[08-10]"}
+  - {name: bigmem, count: 2, cores: 8, memory: 256gb, hosts: "n[11-12]"}
+queues:
+  - {name: work, cores: [1, 56], walltime: [0, 24h], nodes: [cpu]}
+  - {name: gpu, cores: [1, 24], walltime: [0, 24h], nodes: [gpu]}
+  - {name: every, cores: [1, 96], walltime: [0, 2h]}
+"""
 KINDS = {
     **{order: (SHARED.replace("ORDER", order), "", {}) for order in ("fcfs", "sjf", "ljf", "lxf", "wfp3")},
     "family": (SHARED.replace("ORDER", FAMILY), "", {}),
@@ -106,6 +118,7 @@ KINDS = {
         "",
         {},
     ),
+    "bound": (BOUND, "", {}),
     "advance": (ADVANCE, "", {}),
     "sorted": (
         SHARED.replace("ORDER", "lxf"),
@@ -140,3 +153,63 @@ def test_it_is_loaded_compared_and_rolled_back(kind, fresh, tmp_path, record_pro
     assert result.problems == []
     assert result.rolled_back
     assert result.examples == len(plan.examples) > 0
+
+
+def test_jobs_run_on_the_nodes_of_their_queue_and_go_back_with_the_undo(fresh, tmp_path):
+    """GPUs and memory are counted; jobs that wait when the plan is followed, or undone, ask for other nodes then."""
+    config = parse(BOUND)
+    there = "create resource ngpus type = long, flag = nh\ncreate queue gpu queue_type = e, enabled = t, started = t\n"
+    assert resemble(fresh, Server.parse(f"{fresh.run(PRINTED).stdout}{there}")) == []
+    for each in config.nodes:
+        for name in expand(each.hosts):
+            more = f", resources_available.ngpus = {each.gpus}" if each.gpus else ""
+            fresh.run(f"qmgr -c 'set node {name} resources_available.mem = {each.memory}mb{more}'")
+    fresh.run("qmgr -c 'set server scheduling = False'")
+    before = fresh.run(f"{PRINTED}; qmgr -c 'print node @default'").stdout
+    fresh.run("pbsnodes -av > pbsnodes; pbsnodes -av -F json > pbsnodes.json")
+    for name in ("pbsnodes", "pbsnodes.json"):
+        (tmp_path / name).write_text(fresh.run(f"cat {name}").stdout)
+    nodes = read_nodes(str(tmp_path / "pbsnodes"))
+    assert nodes == read_nodes(str(tmp_path / "pbsnodes.json"))
+    early = fresh.run("qsub -q gpu -l select=1:ncpus=1 -- /bin/sleep 60", user="alice").stdout.strip()
+    present = Server.parse(fresh.run(PRINTED).stdout)
+    for name, content in exporter("pbs")(current=present, nodes=nodes).export(config).files.items():
+        (tmp_path / name).write_text(content)
+        fresh.write(name, content)
+    plan, result = Plan(tmp_path), Rehearsal("")
+    loaded = Loaded(fresh, plan, result.problems)
+    run_blocks(plan.steps, fresh, result)
+    assert result.problems == []
+    fresh.run("qmgr -c 'set server scheduling = True'")
+    wanted = [(2, "gpu"), (2, "gpu"), (2, "gpu"), (1, "gpu")]
+    jobs = [
+        fresh.run(f"qsub -q {queue} -l select=1:ncpus=1:ngpus={gpus} -- /bin/sleep 60", user="alice").stdout.strip()
+        for gpus, queue in wanted
+    ]
+    plain = [loaded.submit(queue="work", cores=8, walltime=60) for _ in range(8)]
+    assert loaded.until(lambda: loaded.states(*jobs) == ["R", "R", "R", "Q"]), (jobs, loaded.states(*jobs))
+    assert loaded.until(lambda: loaded.states(*plain) == ["R"] * 7 + ["Q"]), loaded.states(*plain)
+    assert set().union(*(loaded.nodes(job) for job in jobs[:3])) == {"n08", "n09", "n10"}
+    assert set().union(*(loaded.nodes(job) for job in plain[:7])) == {f"n{number:02}" for number in range(1, 8)}
+    again = derive(Server.parse(fresh.run(PRINTED).stdout), nodes=read_nodes_of(fresh, tmp_path))
+    assert again.config.nodes == config.nodes
+    assert [queue.nodes for queue in again.config.queues] == [queue.nodes for queue in config.queues]
+    assert "q_gpu=True" in loaded.attribute(jobs[3], "schedselect")
+    assert loaded.attribute(early, "queue") == "gpu"
+    fresh.run(f"qhold {jobs[3]}; qdel {' '.join([early, *jobs[:3], *plain])}")
+    assert loaded.until(lambda: loaded.states(*plain) == ["F"] * 8)
+    fresh.run(f"qdel -x -W force {' '.join([early, *jobs[:3], *plain])}")  # in the history they would keep resources
+    run_blocks(plan.undo, fresh, result)
+    assert result.problems == []
+    assert loaded.attribute(jobs[3], "queue") == "gpu"
+    assert "q_gpu" not in loaded.attribute(jobs[3], "schedselect")
+    after = fresh.run(f"{PRINTED}; qmgr -c 'print node @default'").stdout
+    fresh.run("qselect -x | xargs -r qdel -x -W force")
+    for name in NODES:
+        fresh.run(f"qmgr -c 'unset node {name} resources_available.mem, resources_available.ngpus'")
+    assert after == before
+
+
+def read_nodes_of(server, folder):
+    (folder / "again").write_text(server.run("pbsnodes -av").stdout)
+    return read_nodes(str(folder / "again"))

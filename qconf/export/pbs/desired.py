@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, access_changes, format_clock, format_duration
 from qconf.errors import ExportError
-from qconf.export.checks import refuse_access, refuse_bound, refuse_idle
+from qconf.export.checks import refuse_access, refuse_idle
 from qconf.export.pbs import fairshare, qos, shortpools, throttles
 from qconf.export.pbs.differences import envelope, notes, unroutable
 from qconf.export.pbs.lint import OLD_LIMITS
@@ -20,8 +20,10 @@ from qconf.export.pbs.preemption import Preemption, preemption
 from qconf.export.pbs.preemption import refuse as refuse_preemption
 from qconf.export.pbs.server import ACCESS, Attributes, Server, access, destinations, is_true, is_type, seconds
 from qconf.export.pbs.statements import TARGETS
+from qconf.export.pbs.types import BOOLEAN, bindings, resource_of, to_bind
 from qconf.export.priorities import Priorities
 from qconf.export.rendering import checked_queue
+from qconf.export.types import is_bound
 
 if TYPE_CHECKING:
     from qconf.export.pbs import Binding, PbsExporter
@@ -45,6 +47,7 @@ class Desired:
     server: Server
     route: str
     pool_queues: dict[str, str]
+    bound: dict[str, list[str]]  #: the nodes of each queue whose binding changes
     preemption: Preemption
     closed: list[str] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
@@ -67,7 +70,14 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired
             raise ExportError(f"queue {pool_queue} has the name of {name}'s queue for the pool: rename one of them")
     route = _route_name(config, before, options.route)
     preempting = preemption(config, before, options.scheduler)
-    result = Desired(deepcopy(before), checked_queue(route), pool_queues, preempting, notes=[*preempting.notes])
+    bound = to_bind(config, before, options)
+    result = Desired(deepcopy(before), checked_queue(route), pool_queues, bound, preempting, notes=[*preempting.notes])
+    for queue in config.queues:
+        if queue.nodes is not None and queue.name in bound:
+            name = resource_of(queue.name)
+            if before.resources.get(name, BOOLEAN).get("type") != "boolean":
+                raise ExportError(f"the server has a resource {name} already that is no boolean")
+            result.server.resources.setdefault(name, dict(BOOLEAN))
     if config.mode != "shared" and binding == "qlist":
         wanted = {"type": "string_array", "flag": "h"}
         if before.resources.get("Qlist", wanted) != wanted:
@@ -81,6 +91,7 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired
         attributes = _execution(config, queue, result.priorities, binding) | _routed_only(before, route, queue.name)
         if queue.name in preempting.targets:
             attributes[TARGETS] = preempting.targets[queue.name]
+        attributes |= _binding(config, queue, before, bound)
         _put(result, before, queue.name, attributes, config)
         if queue.name in pool_queues:
             pooled = {key: value for key, value in attributes.items() if key != "backfill_depth"}  # the server's goes
@@ -96,6 +107,16 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired
     return result
 
 
+def _binding(config: SiteConfig, queue: QueueConfig, before: Server, bound: Collection[str]) -> Attributes:
+    """Write what binds a queue to its nodes: what does so now, if it has them already."""
+    if not is_bound(config):
+        return {}
+    wanted = {} if queue.nodes is None else {resource_of(queue.name): "True"}
+    if queue.name not in bound:
+        wanted = bindings(before.queues.get(queue.name, {}))
+    return {f"default_chunk.{name}": value for name, value in wanted.items()}
+
+
 def _refuse(config: SiteConfig, binding: Binding) -> None:
     pool = config.pool_cores
     if pool and binding == "limits":
@@ -109,7 +130,6 @@ def _refuse(config: SiteConfig, binding: Binding) -> None:
     qos.refuse(config)
     throttles.refuse(config)
     refuse_idle(config, "PBS")
-    refuse_bound(config, "PBS")
     refuse_preemption(config)
     refuse_access(config, "PBS", [*ACCESS])
 
@@ -194,7 +214,8 @@ def _put(result: Desired, before: Server, name: str, attributes: Attributes, con
         return
     if not is_type(old, "execution"):
         raise ExportError(f"queue {name} is there already and is no Execution queue")
-    kept = {key: value for key, value in old.items() if key not in MANAGED and key.partition(".")[0] not in OLD_LIMITS}
+    managed = {*MANAGED, *(f"default_chunk.{name}" for name in bindings(old) if is_bound(config))}
+    kept = {key: value for key, value in old.items() if key not in managed and key.partition(".")[0] not in OLD_LIMITS}
     result.server.queues[name] = merged = {**kept}
     own = {key: throttles.others(config, key, old.get(key, "")) for key in throttles.KEYS.values()}
     for key, value in attributes.items():

@@ -71,13 +71,14 @@ def derive(
     `qos` have what the server does not.
     """
     reader = _Reader(server)
+    nodes = [node for node in nodes or () if node.cores != 0]
     names = reader.names()
     if not names:
         raise InputError("holds no Execution queue that jobs can enter", field="print server")
     queues = [queue for queue in map(reader.queue, names) if queue is not None]
     if not queues:
         raise InputError("holds no queue that a job can enter", field="print server")
-    division = _Division(server, queues, nodes or (), reader.warnings, scheduler or Scheduler())
+    division = _Division(server, queues, nodes, reader.warnings, scheduler or Scheduler())
     machine = division.machine(cores, name)
     shape = division.shape(machine, [_within(queue, machine.cores, reader.warnings) for queue in queues])
     backfill = server.attributes.get("backfill_depth") != "0"
@@ -90,7 +91,7 @@ def derive(
             qos=completed(qos, throttles),
             **shape,
         )
-        config = _with_top_job(config, nodes or (), scheduler or Scheduler(), server, reader.warnings)
+        config = _with_top_job(config, nodes, scheduler or Scheduler(), server, reader.warnings)
         config = read_tiers(config, server, scheduler or Scheduler(), reader.warnings)
         config = read_order(config, server, scheduler or Scheduler(), reader.warnings)
         config = _helped(config, scheduler or Scheduler(), reader.warnings)
@@ -153,7 +154,7 @@ class _Reader:
                 f"{name}: its running-cores limit {narrow} is below its narrowest job {least}; left out"
             )
             del limits["max_run_cores"]
-        bound = [f"default_chunk.{resource}" for resource in bindings(self.server, name)]
+        bound = [f"default_chunk.{resource}" for resource in bindings(attributes)]
         for key, value in attributes.items():
             if not _UNDERSTOOD.fullmatch(key) and key not in bound:
                 self.warnings.append(f"{name}: {key} = {value} has no place in a configuration")
@@ -355,7 +356,8 @@ class _Division:
     def _types(self) -> Types | None:
         """Find the types of the nodes; None where all are alike or are told apart by partitions alone."""
         nodes, server, names = self.nodes, self.server, [queue.name for queue in self.queues]
-        by = {resource for name in names for resource in bindings(server, name)}
+        holders = [server.attributes, *(server.queues[name] for name in names)]
+        by = {resource for attributes in holders for resource in bindings(attributes)}
         others = by - {"Qlist"} or {node.queue for node in nodes if node.queue}
         if not nodes or not all(node.cores for node in nodes):
             if by - {"Qlist"}:

@@ -37,12 +37,19 @@ def statements(wanted: dict[str, str], nodes: Sequence[Node]) -> tuple[list[str]
 
 
 def _set(pairs: Iterable[tuple[str, str]]) -> list[str]:
-    lines = []
-    for qlist, names in grouped(pairs).items():
+    wanted = []
+    for qlist, name in pairs:
         if not re.fullmatch(r"[A-Za-z0-9_,-]*", qlist):
-            raise ExportError(f"node {names[0]} has the Qlist {qlist!r}, which is more than queue names")
-        for at in range(0, len(names), _PER_STATEMENT):
-            listed = ",".join(names[at : at + _PER_STATEMENT])
-            value = f'set node {listed} resources_available.Qlist = "{qlist}"'
-            lines.append(value if qlist else f"unset node {listed} resources_available.Qlist")
-    return lines
+            raise ExportError(f"node {name} has the Qlist {qlist!r}, which is more than queue names")
+        value = f'set node {{}} resources_available.Qlist = "{qlist}"'
+        wanted.append((value if qlist else "unset node {} resources_available.Qlist", name))
+    return per_node(wanted)
+
+
+def per_node(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """Write statements with ``{}`` for the name of a node, those that are alike for many nodes at once."""
+    return [
+        statement.format(",".join(names[at : at + _PER_STATEMENT]))
+        for statement, names in grouped(pairs).items()
+        for at in range(0, len(names), _PER_STATEMENT)
+    ]

@@ -12,7 +12,8 @@ from qconf.config import SiteConfig, format_clock, lost_job
 from qconf.errors import ExportError
 from qconf.export import hours
 from qconf.export.base import Export
-from qconf.export.pbs import fairshare, qos, shortpools
+from qconf.export.nodes import Node
+from qconf.export.pbs import fairshare, qos, shortpools, types
 from qconf.export.pbs.desired import Desired, desired
 from qconf.export.pbs.hours import HEAD, SetLimits
 from qconf.export.pbs.lint import Linter
@@ -80,8 +81,10 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
     before = options.current or Server()
     known = options.current is not None
     goal = desired(config, before, options)
-    by_nodes = config.mode != "shared" and options.binding == "qlist"
+    parted = config.mode != "shared" and options.binding == "qlist"
+    by_nodes = parted or bool(goal.bound)
     node_lines, node_back, counts = _nodes(config, options, goal) if by_nodes else ([], [], Counter())
+    scheduled = [*(["Qlist"] if parted else []), *types.scheduled(config, _resources(config, goal), options)]
     forward, back = transition(before, goal.server), transition(goal.server, before)
     files = {"queues.qmgr": _script(f"Queues of {comment_name(config)}. Load with: qmgr -a < queues.qmgr", forward)}
     if by_nodes:
@@ -103,7 +106,7 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
         "pbs",
         "sched_config.changes",
         backfill=config.backfill,
-        qlist=by_nodes,
+        scheduled=scheduled,
         by_queue=config.order == FAIRSHARE and are_several(config.queues),
         fair=config.order == FAIRSHARE,
         use=fairshare.settings(config),
@@ -133,6 +136,9 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
         before,
         current=known,
         by_nodes=by_nodes,
+        scheduled=scheduled,
+        rebound=_rebound(config, goal, before),
+        created=[name for name in goal.server.resources if name not in before.resources],
         counts=counts,
         script=script,
         settings=settings,
@@ -156,6 +162,8 @@ def _script(title: str, sections: dict[str, list[str]]) -> str:
 def _nodes(config: SiteConfig, options: PbsExporter, goal: Desired) -> tuple[list[str], list[str], Counter[str]]:
     """Write the statements for the nodes and those that take them back; count the nodes of each Qlist."""
     nodes = options.nodes
+    if goal.bound:
+        return _bound(config, options, goal)
     if nodes is None:
         goal.notes.insert(
             0,
@@ -173,11 +181,48 @@ def _nodes(config: SiteConfig, options: PbsExporter, goal: Desired) -> tuple[lis
     return *statements(wanted, nodes), Counter(wanted.values())
 
 
+def _resources(config: SiteConfig, goal: Desired) -> list[str]:
+    """Name the resources of queues that nodes are to have."""
+    return [types.resource_of(queue.name) for queue in config.queues if queue.nodes and queue.name in goal.bound]
+
+
+def _bound(config: SiteConfig, options: PbsExporter, goal: Desired) -> tuple[list[str], list[str], Counter[str]]:
+    """Write the statements that give the nodes the resources of their queues; count the nodes of each."""
+    resources = _resources(config, goal)
+    every = {types.resource_of(name): names for name, names in goal.bound.items()}
+    wanted = {resource: every[resource] for resource in resources}
+    nodes = options.nodes or [Node(name) for name in dict.fromkeys(name for each in wanted.values() for name in each)]
+    named = ", ".join(resources)
+    if not any(node.resources for node in nodes) and options.current and {*resources} & {*options.current.resources}:
+        goal.notes.append(
+            f"What the nodes have of {named} now is not known, so rollback.qmgr takes it away instead of restoring it; "
+            "export with `--nodes` naming a file of `pbsnodes -av` output."
+        )
+    if resources:
+        goal.notes.append(
+            f"A queue is bound to nodes by a resource of its own ({named}); a job that asks for that of another queue "
+            "by itself runs on nodes that both have."
+        )
+    counts = Counter({f"{resource} = True": len(names) for resource, names in wanted.items()})
+    return *types.statements(wanted, nodes), counts
+
+
+def _rebound(config: SiteConfig, goal: Desired, before: Server) -> list[str]:
+    """Name the queues that are there already and whose jobs are to ask for other nodes than now."""
+
+    def chunks(server: Server, name: str) -> dict[str, str]:
+        return {key: value for key, value in server.queues[name].items() if key.startswith("default_chunk.")}
+
+    there = [name for name in (*config.names, *goal.pool_queues.values()) if name in before.queues]
+    return [name for name in there if chunks(goal.server, name) != chunks(before, name)]
+
+
 def _plan(config: SiteConfig, goal: Desired, before: Server, **values: object) -> str:
     return render(
         "pbs",
         "plan.md",
         checks=lambda names: [f"qselect -q {name}" for name in names],
+        moved=lambda names: [f"qselect -q {name} -s QHW | xargs -r -n 1 qmove {name}" for name in names],
         machine=comment_name(config),
         config=config,
         goal=goal,

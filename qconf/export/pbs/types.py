@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from parsim.node_types import MOST
-from qconf.errors import InputError
+from qconf.config import SiteConfig
+from qconf.errors import ExportError, InputError
 from qconf.export.nodes import Node
+from qconf.export.pbs.nodes import per_node
 from qconf.export.pbs.scheduler import Scheduler
-from qconf.export.pbs.server import Server
-from qconf.export.types import FEATURE, NAME, Kind
+from qconf.export.pbs.server import Attributes, Server
+from qconf.export.types import FEATURE, NAME, Kind, hosts, is_bound
 from qconf.history.chunks import MIB, NAMES, NOT_TAKEN, SIZE
+
+if TYPE_CHECKING:
+    from qconf.export.pbs import PbsExporter
 
 RESOURCE = "q_"  #: begins the name of the resource that the nodes of a queue have
 BOOLEAN = {"type": "boolean", "flag": "h"}
@@ -90,11 +96,10 @@ def _is_of_export(name: str, server: Server) -> bool:
     return name != queue and f"default_chunk.{name}" in server.queues.get(queue, {})
 
 
-def bindings(server: Server, queue: str) -> dict[str, str]:
-    """Return what the chunks of a queue's jobs ask their nodes to be, by name of the resource."""
-    wanted = {**server.attributes, **server.queues[queue]}
+def bindings(attributes: Attributes) -> dict[str, str]:
+    """Return what the chunks of the jobs of a server or a queue ask their nodes to be, by name of the resource."""
     found = {}
-    for key, value in wanted.items():
+    for key, value in attributes.items():
         kind, _, name = key.partition(".")
         if kind == "default_chunk" and name not in ("ncpus", "mem") and not SIZE.fullmatch(value):
             found[name] = value
@@ -111,7 +116,7 @@ def usable(
     found = {}
     for queue in queues:
         held = [node for node in nodes if node.queue == (queue if queue in of_queues else "")]
-        for name, value in bindings(server, queue).items():
+        for name, value in bindings({**server.attributes, **server.queues[queue]}).items():
             truth = _TRUTH.get(value.lower())
             if truth is None and scheduled is not None and name not in scheduled:
                 warnings.append(
@@ -122,6 +127,75 @@ def usable(
             held = [node for node in held if _has(node, name, value)]
         found[queue] = frozenset(node.name for node in held)
     return found
+
+
+def to_bind(config: SiteConfig, before: Server, options: PbsExporter) -> dict[str, list[str]]:
+    """Return the nodes of each queue whose binding has to change, those of all for one that is to lose its own.
+
+    What binds a queue to the same nodes already stays, where `nodes` say what each node has. Raises ExportError.
+    """
+    if not is_bound(config):
+        return {}
+    of_types = hosts(config, options.nodes)
+    every = [name for names in of_types.values() for name in names]
+    wanted = {
+        queue.name: every if queue.nodes is None else [name for each in queue.nodes for name in of_types[each]]
+        for queue in config.queues
+    }
+    nodes = [node for node in options.nodes or () if node.resources]
+    there = [name for name in config.names if name in before.queues]
+    present = usable(before, there, nodes, options.scheduler or Scheduler(), [])
+    changed = {
+        name: names
+        for name, names in wanted.items()
+        if present.get(name, frozenset(every if not bindings(before.attributes) else ())) != {*names}
+    }
+    if changed and (node := next((node for node in nodes if node.queue), None)):
+        raise ExportError(
+            f"node {node.name} has queue = {node.queue}, which keeps the jobs of other queues off it: take that off "
+            f"({', '.join(changed)} would have other nodes), with qmgr -c 'unset node {node.name} queue'"
+        )
+    if changed and (server := bindings(before.attributes)):
+        name, value = next(iter(server.items()))
+        raise ExportError(
+            f"the server has default_chunk.{name} = {value}, which binds all queues: give it to the queues, with "
+            f"{', '.join(changed)} otherwise"
+        )
+    return changed
+
+
+def resource_of(queue: str) -> str:
+    """Name the resource that the nodes of a queue have."""
+    return f"{RESOURCE}{queue}"
+
+
+def statements(wanted: Mapping[str, Collection[str]], nodes: Sequence[Node]) -> tuple[list[str], list[str]]:
+    """Write the statements that give nodes their resources, by its name, and those that restore what there is."""
+    forward: list[tuple[str, str]] = []
+    back: list[tuple[str, str]] = []
+    for resource, names in wanted.items():
+        for node in nodes:
+            now = node.resources.get(resource, "")
+            if _TRUTH.get(now.lower(), False) is not (node.name in names):
+                value = "True" if node.name in names else ""
+                forward.append((_statement(resource, value), node.name))
+                back.append((_statement(resource, now), node.name))
+    return per_node(forward), per_node(back)
+
+
+def _statement(resource: str, value: str) -> str:
+    key = f"resources_available.{resource}"
+    return f"set node {{}} {key} = {value}" if value else f"unset node {{}} {key}"
+
+
+def scheduled(config: SiteConfig, wanted: Collection[str], options: PbsExporter) -> list[str]:
+    """Name what has to stand on the scheduler's line ``resources:``: what counts, and the resources of queues."""
+    line = (options.scheduler.value("resources") if options.scheduler else None) or ""
+    counted = {name for each in config.nodes for name, amount in each.amounts.items() if amount}
+    gpus = "naccelerators" if "naccelerators" in line and "ngpus" not in line else "ngpus"
+    names = sorted({"memory": "mem", "gpus": gpus}.get(name, name) for name in counted)
+    there = {"mem", *(names if options.current is None else options.current.resources)}
+    return [*wanted, *(name for name in names if name in there)]
 
 
 def _has(node: Node, name: str, value: str) -> bool:

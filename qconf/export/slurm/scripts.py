@@ -10,13 +10,15 @@ from qconf.config.multifactor import Multifactor
 from qconf.errors import ExportError
 from qconf.export import hours
 from qconf.export.base import Export
-from qconf.export.checks import refuse_access, refuse_bound, refuse_idle
+from qconf.export.checks import refuse_access, refuse_idle
 from qconf.export.nodes import Node, assign, check_machine, fold
 from qconf.export.priorities import scale
 from qconf.export.rendering import checked_queue, comment_name, render
 from qconf.export.slurm import fairshare, preemption, qos, shortpools, throttles
 from qconf.export.slurm.conf import LIMITS
 from qconf.export.slurm.differences import LONGEST_AGE, LONGEST_WINDOW, calc_minutes, differences, placed
+from qconf.export.types import hosts as hosts_of_types
+from qconf.export.types import is_bound
 from qconf.text import grouped
 
 #: Who may use a partition: kind of `access`, the list of those let in, the list of those kept out.
@@ -47,7 +49,9 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
     enforced = ["limits"] if limited or throttles.statements(config) or config.qos else []
     enforced += ["qos"] if config.qos else []
     files = {
-        "partitions.conf": render("slurm", "partitions.conf", machine=comment_name(config), lines=lines),
+        "partitions.conf": render(
+            "slurm", "partitions.conf", machine=comment_name(config), lines=lines, types=_types(config)
+        ),
         "job_submit.lua": render(
             "slurm",
             "job_submit.lua",
@@ -85,6 +89,7 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
             queues=queues,
             lists={queue.name: dict(_access(queue)) for queue in config.queues},
             pool=POOL if pool else None,
+            held=_held(config),
         ),
     }
     if limited:
@@ -236,7 +241,6 @@ def _refuse(config: SiteConfig, nodes: Sequence[Node] | None) -> None:
         )
     qos.refuse(config, [qos_of(queue.name) for queue in config.queues if is_limited(config, queue)])
     throttles.refuse(config)
-    refuse_bound(config, "Slurm")
     hours.refuse(config)
     shortpools.refuse(config)
     refuse_access(config, "Slurm", [*ACCESS])
@@ -248,16 +252,39 @@ def _refuse(config: SiteConfig, nodes: Sequence[Node] | None) -> None:
 
 def _hosts(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, str]:
     """Write the nodes of each partition, the pool's among them, as a host list."""
-    if nodes is None:
-        return dict.fromkeys(config.names, "ALL")
+    every = "ALL" if nodes is None else fold([node.name for node in nodes])
+    if is_bound(config):
+        found = hosts_of_types(config, nodes)
+        bound = {queue.name: queue.nodes for queue in config.queues if queue.nodes is not None}
+        own = {name: fold([host for each in types for host in found[each]]) for name, types in bound.items()}
+        return dict.fromkeys(config.names, every) | own
+    if nodes is None or config.nodes:
+        return dict.fromkeys(config.names, every)
     check_machine(config, nodes)
-    every = fold([node.name for node in nodes])
     if config.mode == "shared":
         return dict.fromkeys(config.names, every)
     owned = grouped((owner or POOL, name) for name, owner in assign(config, nodes).items())
     # A queue without nodes of its own has its jobs in the pool, or on all nodes if it has reservations.
     hosts = {queue.name: every if queue.reservation else '""' for queue in config.queues}
     return hosts | {name: fold(names) for name, names in owned.items()}
+
+
+def _types(config: SiteConfig) -> dict[str, str]:
+    """Return the names of types of nodes with their hosts, where queues are bound to some."""
+    return {each.name: each.hosts for each in config.nodes if each.hosts is not None} if is_bound(config) else {}
+
+
+def _held(config: SiteConfig) -> dict[str, list[tuple[float, dict[str, int]]]]:
+    """Return the memory in MiB, endless where it is not counted, and the generic resources of the nodes of queues."""
+    counted = any(each.memory for each in config.nodes)
+    return {
+        queue.name: [
+            (each.memory if counted else 1e18, {**each.resources, "gpu": each.gpus})
+            for each in config.nodes
+            if queue.nodes is None or each.name in queue.nodes
+        ]
+        for queue in (config.queues if is_bound(config) else ())
+    }
 
 
 def _partitions(config: SiteConfig, hosts: dict[str, str]) -> Iterator[str]:

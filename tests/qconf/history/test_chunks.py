@@ -191,7 +191,7 @@ def test_strategies_that_divide_the_machine_do_not_apply(tmp_path: Path):
 @pytest.mark.parametrize("system", ["pbs", "slurm"])
 def test_queues_that_are_bound_to_nodes_are_not_exported(system: str):
     bound = site(SITE.replace("walltime: [0, 48h]", "walltime: [0, 48h], nodes: [cpu]"))
-    with pytest.raises(ExportError, match="queue work: is bound to nodes"):
+    with pytest.raises(ExportError, match="nodes cpu: queues are bound to nodes, and these have no names"):
         exporter(system)().export(bound)
     plan = exporter(system)().export(site()).files["PLAN.md"]
-    assert "the nodes stay as they are" in " ".join(plan.split())
+    assert "what they have stays as it is" in " ".join(plan.split())

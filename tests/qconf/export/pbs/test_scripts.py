@@ -101,15 +101,18 @@ def test_difference_to_a_real_server_and_back():
 
 
 def in_plan(text):
-    """The qmgr statements of a plan's shell commands; a script that is loaded there is named instead."""
+    """The qmgr statements of a plan's shell commands; a script that is loaded there, or a part of it, is named."""
+    command = r"^qmgr -a -c '(.*)'$|^qmgr -a < (\S+?)(?:;|$)|^grep (-v )?\^delete (\S+) \| qmgr -a$"
     for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL):
         for line in block.splitlines():
-            yield from re.findall(r"^qmgr -a -c '(.*)'$|^qmgr -a < (\S+?)(?:;|$)", line)
+            yield from re.findall(command, line)
 
 
 def follow(server, files, text):
-    for statement, script in in_plan(text):
-        server.load(statement or files[script])
+    for statement, script, without, part in in_plan(text):
+        lines = (files[part] if part else "").splitlines()
+        of_part = "\n".join(line for line in lines if line.startswith("delete") is not bool(without))
+        server.load(statement or of_part or files.get(script, ""))
 
 
 @pytest.mark.parametrize("text", [HYBRID, DELAYED])

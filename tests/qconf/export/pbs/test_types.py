@@ -1,16 +1,19 @@
 """Types of nodes from `pbsnodes -av`, and queues that are bound to some of them."""
 
 import json
+import re
+from dataclasses import replace
 
 import pytest
 
 from qconf.config import dump, parse
-from qconf.errors import InputError
-from qconf.export.nodes import read_nodes
+from qconf.errors import ExportError, InputError
+from qconf.export.nodes import Node, read_nodes
 from qconf.export.pbs.init import derive
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Server
-from tests.qconf.export.sites import FRESH
+from tests.qconf.export.pbs.model import PbsServer, commands
+from tests.qconf.export.sites import FRESH, pbs_files
 
 SERVER = """\
 create resource gpunode type = boolean, flag = h
@@ -191,3 +194,112 @@ def test_queues_of_a_divided_machine_that_share_nodes_are_bound(tmp_path):
     parted["c"] = (1, {**GPU, "Qlist": "large"})
     found = found_of(tmp_path, parted, statements, line)
     assert bound(found) == {"cpu": ("a",), "gpu": ("b",), "large": ("c",)}
+
+
+SITE = """\
+machine: {name: pbs, cores: 224, cores_per_node: 32}
+nodes:
+  - {name: c, count: 4, cores: 32, memory: 192gb, hosts: "c[1-4]"}
+  - {name: g, count: 2, cores: 32, memory: 192gb, gpus: 4, features: [gpunode], hosts: "g[1-2]"}
+  - {name: m, count: 1, cores: 32, memory: 2tb, hosts: m1}
+queues:
+  - {name: cpu, cores: [1, 128], walltime: [0, 48h], nodes: [c, m]}
+  - {name: gpu, cores: [1, 64], walltime: [0, 48h], nodes: [g]}
+  - {name: every, walltime: [0, 1h]}
+"""
+
+
+def held_by(server, groups, resources=()):
+    """What pbsnodes would say of nodes, with the resources that a script gave them."""
+    found = {f"{prefix}{i}": dict(held) for prefix, (count, held) in groups.items() for i in range(1, count + 1)}
+    for name, attributes in server.nodes.items():
+        found[name] |= {key.partition(".")[2]: value for key, value in attributes.items()}
+    return [Node(name, int(held["ncpus"]), held.get("Qlist", ""), resources=held) for name, held in found.items()]
+
+
+def test_bound_queues_are_exported_come_back_and_are_written_once():
+    groups = {"c": (4, PLAIN), "g": (2, GPU), "m": (1, {**PLAIN, "mem": "2tb"})}
+    server = PbsServer(FRESH)
+    server.load("create resource gpunode type = boolean, flag = h; create resource ngpus type = long, flag = nh")
+    before, config = server.printed(), parse(SITE)
+    nodes = held_by(server, groups)
+    files = pbs_files(config, current=before, nodes=nodes)
+    assert commands(files["nodes.qmgr"]) == [
+        "set node c1,c2,c3,c4,m1 resources_available.q_cpu = True",
+        "set node g1,g2 resources_available.q_gpu = True",
+    ]
+    for name in ("queues.qmgr", "nodes.qmgr"):
+        server.load(files[name])
+    assert [server.queues[name].get(f"default_chunk.q_{name}") for name in config.names] == ["True", "True", None]
+    nodes = held_by(server, groups)
+    line = 'resources: "ncpus, mem, arch, host, vnode, aoe, eoe, q_cpu, q_gpu, ngpus"'
+    assert line in files["sched_config.changes"]
+    again = derive(Server.parse(server.printed()), nodes=nodes)
+    assert again.config == config
+    second = pbs_files(config, current=server.printed(), nodes=nodes)
+    assert (commands(second["queues.qmgr"]), "nodes.qmgr" in second) == ([], False)
+    server.load(files["rollback.qmgr"])
+    assert server.printed() == before
+    assert not any(server.nodes.values())
+
+
+def test_a_binding_that_holds_already_stays_and_another_is_replaced():
+    server = PbsServer(FRESH)
+    server.load(
+        "create resource gpunode type = boolean, flag = h; create resource site type = string_array, flag = h\n"
+        + "".join(f"create queue {n} queue_type = Execution, enabled = True, started = True\n" for n in ("cpu", "gpu"))
+        + "set queue gpu default_chunk.gpunode = True; set queue cpu default_chunk.site = plain"
+    )
+    before, config = server.printed(), parse(SITE)
+    groups = {"c": (4, PLAIN), "g": (2, GPU), "m": (1, LARGE)}
+    files = pbs_files(config, current=before, nodes=held_by(server, groups))
+    found = commands(files["queues.qmgr"])
+    assert "unset queue cpu default_chunk.site" in found
+    assert "set queue cpu default_chunk.q_cpu = True" in found
+    assert not [each for each in found if "q_gpu" in each or "gpunode" in each]
+    assert commands(files["nodes.qmgr"]) == ["set node c1,c2,c3,c4,m1 resources_available.q_cpu = True"]
+    moved = "qselect -q cpu -s QHW | xargs -r -n 1 qmove cpu"
+    assert files["PLAN.md"].count(moved) == 2  # and in the undo
+    server.load(files["queues.qmgr"] + files["nodes.qmgr"])
+    server.load(files["rollback.qmgr"])
+    assert server.printed() == before
+    unknown = pbs_files(config, current=before)  # nodes are not given: both are written
+    assert {"set queue gpu default_chunk.q_gpu = True", "unset queue gpu default_chunk.gpunode"} <= {
+        *commands(unknown["queues.qmgr"])
+    }
+
+
+@pytest.mark.parametrize(
+    ("statement", "queue", "message"),
+    [
+        ("", "gpu", r"node g1 has queue = gpu, which keeps .* off it: .* 'unset node g1 queue'"),
+        ("set server default_chunk.site = all", "", "the server has default_chunk.site = all, which binds all queues"),
+        ("create resource q_gpu type = long, flag = nh", "", "a resource q_gpu already that is no boolean"),
+    ],
+)
+def test_what_binds_otherwise_is_refused(statement, queue, message):
+    server = PbsServer(FRESH)
+    server.load(f"create resource site type = string_array, flag = h\n{statement}")
+    nodes = held_by(server, {"c": (4, PLAIN), "g": (2, GPU), "m": (1, LARGE)})
+    nodes = [replace(node, queue=queue if node.name == "g1" else "") for node in nodes]
+    with pytest.raises(ExportError, match=message):
+        pbs_files(parse(SITE), current=server_text(server), nodes=nodes)
+
+
+def server_text(server):
+    return server.printed() + "".join(
+        f"set server {key} = {value}\n" for key, value in server.server.items() if key.startswith("default_chunk")
+    )
+
+
+def test_types_that_no_queue_is_bound_to_change_no_node():
+    text = re.sub(r", (hosts: [^}]*|nodes: \[[^]]*\])", "", SITE)
+    server = PbsServer(FRESH)
+    server.load("create resource gpunode type = boolean, flag = h; create resource ngpus type = long, flag = nh")
+    server.load("create queue gpu queue_type = Execution")
+    server.load("set queue gpu default_chunk.gpunode = True, enabled = True, started = True")
+    files = pbs_files(parse(text), current=server.printed())
+    assert "nodes.qmgr" not in files
+    assert "gpunode" not in files["queues.qmgr"]
+    assert 'eoe, ngpus"' in files["sched_config.changes"]
+    assert "q_gpu" not in files["PLAN.md"]

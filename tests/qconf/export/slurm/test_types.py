@@ -1,9 +1,13 @@
 """Types of nodes from the NodeName lines of a slurm.conf, and queues that are bound to some of them."""
 
+import re
+
 import pytest
 
 from qconf.config import dump, parse
-from qconf.errors import InputError
+from qconf.errors import ExportError, InputError
+from qconf.export import exporter
+from qconf.export.nodes import Node, read_nodes
 from qconf.export.slurm.init import derive
 
 MIXED = """\
@@ -140,3 +144,99 @@ def test_jobs_may_use_part_of_each_node(tmp_path):
     found = from_text(tmp_path, MIXED.replace("Nodes=ALL\n", "Nodes=ALL MaxCPUsPerNode=30\n"))
     assert found.config.queue("every").max_run_cores == 9 * 30
     assert "every: MaxCPUsPerNode: a limit of what runs on all of its nodes together" in found.warnings
+
+
+SITE = """\
+machine: {name: mixed, cores: 288, cores_per_node: 32}
+nodes:
+  - {name: plain, count: 6, cores: 32, memory: 191000, hosts: "cpu[01-06]"}
+  - {name: large, count: 1, cores: 32, memory: 2062000, resources: {fpga: 2}, hosts: big1}
+  - {name: gpu, count: 2, cores: 32, memory: 515000, gpus: 4, features: ["gpu:a100"], hosts: "gpu[1-2]"}
+queues:
+  - {name: cpu, cores: [1, 192], walltime: [0, 48h], nodes: [plain, large]}
+  - {name: gpu, cores: [1, 64], walltime: [0, 48h], nodes: [gpu], max_run: 20}
+  - {name: every, walltime: [0, 1h]}
+"""
+NODES = """\
+ClusterName=mixed
+GresTypes=gpu,fpga
+NodeName=DEFAULT CPUs=32
+NodeName=cpu[01-06] RealMemory=191000
+NodeName=big1 RealMemory=2063000 MemSpecLimit=1000 Gres=fpga:2
+NodeName=gpu[1-2] RealMemory=515000 Gres=gpu:a100:4
+include partitions.conf
+"""
+
+
+def exported(text, **options):
+    return exporter("slurm")(**options).export(parse(text))
+
+
+def test_bound_queues_are_exported_and_come_back(tmp_path):
+    found = exported(SITE)
+    lines = found.files["partitions.conf"].splitlines()
+    assert [line.split()[1] for line in lines if line.startswith("Part")] == [
+        *("Nodes=big1,cpu[01-06]", "Nodes=gpu[1-2]", "Nodes=ALL"),
+    ]
+    for name, text in found.files.items():
+        (tmp_path / name).write_text(text)
+    assert from_text(tmp_path, NODES).config == parse(SITE)
+    again = exported(dump(from_text(tmp_path, NODES).config))
+    assert again.files == found.files
+    listed = exported(SITE, nodes=read_nodes("cpu[01-06],big1,gpu[1-2]")).files["partitions.conf"]
+    assert "PartitionName=every Nodes=big1,cpu[01-06],gpu[1-2] " in listed
+
+
+def test_types_without_bound_queues_need_no_names():
+    free = "\n".join(re.sub(r", (hosts: [^}]*|nodes: \[[^]]*\])", "", line) for line in SITE.splitlines())
+    files = exported(free).files
+    assert re.findall(r"Nodes=(\S+)", files["partitions.conf"]) == ["ALL", "ALL", "ALL"]
+    assert "# Nodes" not in files["partitions.conf"]
+    assert "NODES = " not in files["move-jobs"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "nodes", "message"),
+    [
+        (", hosts: big1", "", None, r"nodes large: queues are bound to nodes, and these have no names: add hosts"),
+        ("big1", '"big[1-2]"', None, "nodes large: hosts names 2 nodes, count says 1"),
+        ("big1", "gpu1", None, "nodes gpu: hosts has gpu1 among those of large too"),
+        ("big1", '"big[2-1]"', None, "nodes large: hosts: .*is no range of nodes"),
+        ("big1", "big1", [Node("big1"), Node("x")], "node x is in none of the hosts of the configuration's nodes"),
+        ("big1", "big1", [Node("big1")], "nodes plain: hosts has cpu01, which --nodes has not"),
+        ("[1, 64]", "[65, 96]", None, r"queue gpu: its nodes \(gpu\) of 64 cores together are narrower"),
+    ],
+)
+def test_names_of_nodes_that_do_not_fit_are_refused(old, new, nodes, message):
+    with pytest.raises(ExportError, match=message):
+        exported(SITE.replace(old, new), nodes=nodes)
+
+
+def test_nodes_of_other_cores_are_refused():
+    names = ["big1", *(f"cpu{i:02d}" for i in range(1, 7)), "gpu1", "gpu2"]
+    with pytest.raises(ExportError, match="node gpu2 has 64 cores, nodes gpu of the configuration have 32"):
+        exported(SITE, nodes=[Node(name, 64 if name == "gpu2" else 32) for name in names])
+
+
+def test_waiting_jobs_go_where_nodes_can_hold_them():
+    script = {}
+    exec(exported(SITE).files["move-jobs"].rpartition("\ndef main")[0], script)
+    printed = ["1|4000M|N/A", "2|400G|N/A", "3|0|gres:gpu:2", "4|1G|gres:gpu:a100:8", "5_[1-3%2]|2T|gres:fpga"]
+    script["squeue"] = lambda *_: printed
+    wanted = script["wanted_of_nodes"]()
+    assert wanted == {
+        "1": (4000, {}),
+        "2": (400 * 1024, {}),
+        "3": (0, {"gpu": 2}),
+        "4": (1024, {"gpu": 8}),
+        "5_[1-3]": (2 * 1024**2, {"fpga": 1}),
+    }
+    takes = {job: [name for name in ("cpu", "gpu", "every") if script["holds"](name, *wanted[job])] for job in wanted}
+    assert takes == {
+        "1": ["cpu", "gpu", "every"],
+        "2": ["cpu", "gpu", "every"],
+        "3": ["gpu", "every"],
+        "4": [],
+        "5_[1-3]": [],  # 2 TiB are more than the node has
+    }
+    assert script["holds"]("theirs", 1e9, {"gpu": 99})
