@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -23,14 +23,19 @@ from numpy.typing import NDArray
 
 from parsim.fairshare import SHARE_NAME, USE_NAMES
 from parsim.kernels import order as op
+from parsim.node_types import Request
 
 #: Names that a job alone decides, in the order of the columns that `Formula.columns` takes.
-JOB_NAMES = ("queue_priority", "walltime", "ncpus", "job_priority", SHARE_NAME, "qos_priority", "qos_target")
+JOB_NAMES = (
+    *("queue_priority", "walltime", "ncpus", "job_priority", SHARE_NAME),
+    *(_QOS_NAMES := ("qos_priority", "qos_target")),
+    *(REQUEST_NAMES := ("ngpus", "mem")),
+)
+_REQUESTED = (("gpus", 1), ("memory", 1024))  #: `REQUEST_NAMES` by the names of resources: PBS counts memory in KiB
 TARGET_FACTOR = "qos_target_factor"
 NAMES = ("eligible_time", *JOB_NAMES, TARGET_FACTOR, *USE_NAMES)
 MOST_CHARACTERS = 2000
 _CHANGING = ("eligible_time", TARGET_FACTOR, *USE_NAMES)
-_QOS_NAMES = JOB_NAMES[-2:]
 #: `TARGET_FACTOR` by the other names (rule 50).
 _TARGET_FACTOR = "(qos_target > 0) / max(qos_target - (eligible_time + walltime) / walltime, 0.0001) ** 2"
 _USE = -1  # in place of the instruction that reads one of `USE_NAMES`, until the number of columns is known
@@ -85,6 +90,8 @@ class Formula:
         Whether it reads anything of fairshare.
     uses_qos : bool
         Whether it reads anything of the job's QOS.
+    uses_requests : bool
+        Whether it reads what the job asks for beside cores.
     """
 
     text: str
@@ -96,20 +103,21 @@ class Formula:
     uses: tuple[str, ...]
     uses_shares: bool
     uses_qos: bool
+    uses_requests: bool
 
     def columns(self, base: NDArray[np.float64]) -> NDArray[np.float64]:
         """Compute what depends on each job alone.
 
         Parameters
         ----------
-        base : ndarray(float64), shape (7, n) or (5, n)
-            `JOB_NAMES` of each job; without the last two no job has a QOS.
+        base : ndarray(float64), shape (9, n) or fewer rows, from 5 on
+            `JOB_NAMES` of each job; what is left out is 0.
 
         Returns
         -------
         ndarray(float64), shape (m, n)
         """
-        if self.uses_qos and len(base) < len(JOB_NAMES):
+        if (self.uses_qos or self.uses_requests) and len(base) < len(JOB_NAMES):
             base = np.vstack([base, np.zeros((len(JOB_NAMES) - len(base), base.shape[1]))])
         stack = np.empty((self.depth, op.CHUNK))
         out = np.empty((len(self.column_codes), base.shape[1]))
@@ -124,8 +132,8 @@ class Formula:
 
         Parameters
         ----------
-        base : ndarray(float64), shape (7, n) or (5, n)
-            `JOB_NAMES` of each job; without the last two no job has a QOS.
+        base : ndarray(float64), shape (9, n) or fewer rows, from 5 on
+            `JOB_NAMES` of each job; what is left out is 0.
         eligible_time : ndarray(float64), shape (n,)
             Seconds.
 
@@ -142,6 +150,26 @@ class Formula:
         return found
 
 
+def of_requests(requests: Sequence[Request]) -> NDArray[np.float64]:
+    """Return what a formula reads of what jobs ask for (rule 68).
+
+    Parameters
+    ----------
+    requests : sequence of sequence of Chunk
+        As `Workload.requests`, memory in MiB.
+
+    Returns
+    -------
+    ndarray(float64), shape (2, requests + 1)
+        `REQUEST_NAMES` of each; the last of a job that asks for cores alone.
+    """
+    found = [
+        [float(scale * sum(chunk.count * chunk.amount(name) for chunk in request)) for request in requests]
+        for name, scale in _REQUESTED
+    ]
+    return np.array([[*amounts, 0.0] for amounts in found])
+
+
 class _Compiler:
     """Compiles the syntax tree in one go; static subtrees become columns."""
 
@@ -149,7 +177,7 @@ class _Compiler:
         self.text = text
         self.constants: list[float] = []
         self.columns: list[Code] = []
-        self.uses_eligible_time = self.uses_shares = self.uses_qos = False
+        self.uses_eligible_time = self.uses_shares = self.uses_qos = self.uses_requests = False
         self.uses: list[str] = []
 
     def fail(self, node: ast.AST, why: str) -> ValueError:
@@ -235,6 +263,7 @@ class _Compiler:
             return (op.ELIGIBLE_TIME, 0)
         self.uses_shares |= node.id in (SHARE_NAME, *USE_NAMES)
         self.uses_qos |= node.id in _QOS_NAMES
+        self.uses_requests |= node.id in REQUEST_NAMES
         if node.id in USE_NAMES:
             if node.id not in self.uses:
                 self.uses.append(node.id)
@@ -285,6 +314,7 @@ def parse(text: str) -> Formula:
         uses=tuple(compiler.uses),
         uses_shares=compiler.uses_shares,
         uses_qos=compiler.uses_qos,
+        uses_requests=compiler.uses_requests,
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.fairshare import FAIRSHARE
+from parsim.formula import of_requests
 from parsim.kernels import order as orders
 from parsim.kernels import state as kernel
 from parsim.kernels.alike import NO_JOB
@@ -441,8 +442,9 @@ def pack_formula(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fa
         part = slice(first, first + AT_ONCE)
         walltime, cores = workload.walltime[part], workload.cores[part]
         base = np.stack([priority[workload.queue[part]], walltime, cores, np.zeros(cores.size), share[part]])
-        if formula.uses_qos:
-            base = np.vstack([base, _of_qos(prepared, system)[:, prepared.classes[1][part]]])
+        if formula.uses_qos or formula.uses_requests:
+            worth = _of_qos(prepared, system)[:, prepared.classes[1][part]]
+            base = np.vstack([base, worth, of_requests(workload.requests)[:, workload.request[part]]])
         columns[:own, part] = formula.columns(base)
     stack = np.empty((formula.depth, orders.CHUNK))
     return kernel.Formula(formula.code, formula.constants, columns, eligible, stack), fair

@@ -56,6 +56,15 @@ QOS_FORMULAS = (
     "1 / qos_target + eligible_time",
     "min(qos_target_factor, 1) ** 2 + fair_share",
 )
+REQUEST_FORMULAS = (
+    "ngpus",
+    "-mem",
+    "eligible_time - 3 * ngpus",
+    "(1 + ngpus) ** 2 * eligible_time / walltime",
+    "1 / ngpus + eligible_time",
+    "ngpus / ncpus - mem / 4096",
+    "eligible_time if mem > 1024 else ncpus",
+)
 # Priorities and thresholds whose quotients, in floating point, round across a second now and then.
 PRIORITIES = (1, 2, 0.1, 0.3, 0.7, 2.5, 40, 60, 100, 1 / 3)
 THRESHOLDS = (0, 0.05, 0.1, 0.1, 0.3, 0.5, 1, 1.1, 20, 40)
@@ -776,6 +785,9 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "typed": _typed(_random("shared")),
         "typed-formula": _typed(_random("shared", order=_formula, limits=_coin, reserve_after=_soon)),
         "typed-limits": _typed(_random("shared", limits=True, order=_any_order)),
+        "typed-requests": _typed(
+            _random("shared", order=lambda rng: rng.choice(REQUEST_FORMULAS), limits=_coin, reserve_after=_soon)
+        ),
         "typed-all": _typed(_random("shared", reserve_after=_soon, **everything)),
         "typed-alike": _typed(_random("shared", reserve_after=_soon, **everything), alike=True),
         "typed-throttled": _typed(_throttled(_random("shared", reserve_after=_soon, **everything), entering=True)),

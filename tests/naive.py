@@ -255,7 +255,7 @@ class _Simulation:
         self.by_queues = apart and (system.reserves_for_queues or system.reserves_for_many)
         self.many = system.reserves_for_many
 
-        requests = [workload.requests[k] if k >= 0 else None for k in workload.request.tolist()]
+        requests = self.requests = [workload.requests[k] if k >= 0 else None for k in workload.request.tolist()]
         self.typed = bool(system.node_types)
         self.types_there = there_is(system.node_types)
         self.places_of = [
@@ -452,6 +452,8 @@ class _Simulation:
                 qos_priority=priority,
                 qos_target=target,
                 qos_target_factor=target_factor(target, eligible, w),
+                ngpus=self.takes(j, "gpus"),
+                mem=1024 * self.takes(j, "memory"),
                 **(self.values.of(self.called[j]) if self.values else {}),
             )
             return (-value, self.place[j])
@@ -466,6 +468,10 @@ class _Simulation:
             "fairshare": lambda: self.values.key(self.called[j]),
         }[order]()
         return (1, -self.queue(j).priority, by_order, self.place[j])
+
+    def takes(self, j: int, resource: str) -> int:
+        """Rule 68: how much of a resource all chunks of a job take."""
+        return sum(chunk.count * dict(chunk.resources).get(resource, 0) for chunk in self.requests[j] or ())
 
     def pool_key(self, j: int) -> tuple:
         """Rule 7."""

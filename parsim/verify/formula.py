@@ -11,7 +11,17 @@ from parsim.verify.fairshare import NAMES as SHARE_NAMES
 from parsim.verify.qos import NAMES as QOS_NAMES
 
 #: Arguments of a formula, in this order.
-NAMES = ("queue_priority", "eligible_time", "walltime", "ncpus", "job_priority", *SHARE_NAMES, *QOS_NAMES)
+NAMES = (
+    "queue_priority",
+    "eligible_time",
+    "walltime",
+    "ncpus",
+    "job_priority",
+    *SHARE_NAMES,
+    *QOS_NAMES,
+    "ngpus",
+    "mem",
+)
 
 Values = tuple[float, ...]
 Node = Callable[[Values], float]

@@ -95,6 +95,7 @@ class ListReplay(Replay):
         formula = compile_formula(text)
         priority = [float(queue.priority) for queue in self.system.queues]
         self.held_time = [0] * len(jobs.row)
+        takes = [jobs.takes(job) for job in range(len(jobs.row))]
         period = self.system.priority_calc_period
 
         def value(job: int, now: int) -> float:
@@ -103,7 +104,8 @@ class ListReplay(Replay):
             walltime, cores = float(jobs.walltime[job]), float(jobs.cores[job])
             uses = self.uses.values(jobs.user_name[job], now) if self.uses else NO_SHARES
             worth = self.classes.values(jobs.qos_name[job], float(eligible_time), walltime)
-            return formula((priority[jobs.queue[job]], float(eligible_time), walltime, cores, 0.0, *uses, *worth))
+            own = (priority[jobs.queue[job]], float(eligible_time), walltime, cores, 0.0)
+            return formula((*own, *uses, *worth, *takes[job]))
 
         return value
 

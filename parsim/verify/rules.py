@@ -74,6 +74,16 @@ class Jobs(Columns):
         self.placement = [_placement(schedule, row) for row in self.row]
         self.throttles = Limited(system, workload, self) if system.throttles else None
 
+    def takes(self, job: int) -> tuple[float, float]:
+        """Rule 68: GPUs and KiB of memory that all chunks of a job take together."""
+        found = {"gpus": 0, "memory": 0}
+        number = int(self.workload.request[self.row[job]])
+        for chunk in self.workload.requests[number] if number >= 0 else ():
+            for name, amount in dict(chunk.resources).items():
+                if name in found:
+                    found[name] += chunk.count * amount
+        return float(found["gpus"]), 1024.0 * found["memory"]
+
     def _home(self, job: int) -> int:
         if self.pool < 0:
             return 0

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import Workload
-from parsim.formula import parse
+from parsim.formula import of_requests, parse
 from parsim.system import ORDERS
 from qconf.config import SiteConfig
 
@@ -19,7 +19,8 @@ def values(order: str, workload: Workload, config: SiteConfig) -> NDArray[np.flo
     priority = np.array([queue.priority for queue in config.queues], dtype=np.float64)[workload.queue]
     none, whole = np.zeros(len(workload)), np.ones(len(workload))
     of = np.array([*((qos.priority, qos.target or 0.0) for qos in config.qos), (0.0, 0.0)])  # the last of no QOS
-    base = np.stack([priority, workload.walltime, workload.cores, none, whole, *of[workload.qos].T])
+    requests = of_requests(workload.requests)[:, workload.request]
+    base = np.stack([priority, workload.walltime, workload.cores, none, whole, *of[workload.qos].T, *requests])
     formula = parse(order)
     return np.stack([formula.values(base, np.full(len(workload), float(wait))) for wait in WAITS])
 

@@ -101,6 +101,24 @@ def test_the_place_of_each_job():
     assert simulate(workload, MACHINE).place.tolist() == [0, 1, 0]
 
 
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("ngpus", [0, 100, 50, 150]),
+        ("-ngpus", [0, 100, 150, 50]),
+        ("mem", [0, 150, 100, 50]),
+        ("-mem", [0, 50, 100, 150]),
+        ("mem == 1024", [0, 100, 50, 150]),
+    ],
+)
+def test_formulas_read_what_jobs_ask_for(order: str, expected: list[int]):
+    one = System(16, order=order, node_types=[NodeType("all", 1, 16, {"gpus": 4, "memory": 64})])
+    wants = [None, {"gpus": 1}, {"gpus": 2, "memory": 1}, {"memory": 2}]
+    rows = [(0, 16, 50, None) if each is None else (1, 16, 50, (Chunk(1, 16, each),)) for each in wants]
+    workload = jobs(*rows)
+    assert starts(workload, one) == expected
+
+
 def test_one_type_without_chunks_is_a_plain_machine():
     for seed in range(30):
         workload, system = generate.disciplines()["shared-all"](Random(seed))

@@ -1,4 +1,4 @@
-"""The configurations that `auto` tries besides orders: running limits, shortpools, boundaries, partitions, pools."""
+"""What `auto` tries besides its orders: factors of requests, running limits, shortpools, boundaries, partitions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from parsim.formula import of_requests
 from qconf.config import PoolConfig, QueueConfig, ShortpoolConfig, SiteConfig, format_duration
 from qconf.config.models import DAYS
 from qconf.evaluation.period import NotApplicableError, TrainingSet
@@ -17,7 +18,23 @@ CAPS = (0.6, 0.8)  # shares of the machine that one queue's running jobs may hav
 SHORTPOOLS = (0.0625, 0.125, 0.25)  # shares of the machine that are kept for short jobs
 SHORT = (3600, 7200, 14400)  # their longest walltime, seconds
 FEW = 0.05  # share of the jobs that must be short, and must not be, for that to be tried
+REQUEST_EXPONENTS = (-1.0, -0.5, 0.5, 1.0)  # of GPUs and memory, by which jobs that ask for them go later or earlier
 DEMANDING = 0.1  # share of all core-seconds from which a queue is worth a limit or a split
+
+
+def by_requests(training: TrainingSet) -> Iterator[tuple[str, str]]:
+    """Yield factors of an order by GPUs and by memory, each with a name, where the machine has them and jobs differ."""
+    nodes, workload = training.base.nodes, training.workload
+    gpus, memory = of_requests(workload.requests)[:, workload.request]
+    node = max((each.memory for each in nodes), default=0) * 1024  # KiB, as formulas have it
+    for what, has, amount, term in (
+        ("GPUs", any(each.gpus for each in nodes), gpus, "1 + ngpus"),
+        ("memory", bool(node), memory, f"1 + mem / {node}"),
+    ):
+        if has and (amount > 0).mean() >= FEW and np.ptp(amount):
+            for exponent in REQUEST_EXPONENTS:
+                when = "earlier" if exponent > 0 else "later"
+                yield f"jobs with {what} {when}, by power {abs(exponent):g}", f"({term}) ** {exponent:g}"
 
 
 def limited(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:

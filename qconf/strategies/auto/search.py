@@ -5,11 +5,12 @@ site's limits, starvation periods and priorities kept, and scored by the logarit
 longest wait. One period is noisy, so the family is smoothed and penalised: it must be clearly better than the general
 order. Where earlier periods are known, and all of them together forecast better than the last one alone, all decide. A
 reservation delay of a day is chosen on all known periods together, since it depends on the site more than on the
-period. Then parts of the policy are dropped, one by one and together, and anything more complicated is tried: running
-limits, other boundaries, partitions, a common pool. The best of every kind is a proposal; the search's own choice
-leaves the lower one only for what is better by a margin in both halves of the training set, and the base only for what
-is better. With guarding, queues whose longest waits would grow too much, or whose
-95 % wait is above the site's target, go before others by a factor until they do not.
+period. Where the machine has GPUs or counts memory, jobs that ask for them go earlier or later by a factor. Then parts
+of the policy are dropped, one by one and together, and anything more complicated is tried: running limits, other
+boundaries, partitions, a common pool. The best of every kind is a proposal; the search's own choice leaves the lower
+one only for what is better by a margin in both halves of the training set, and the base only for what is better. With
+guarding, queues whose longest waits would grow too much, or whose 95 % wait is above the site's target, go before
+others by a factor until they do not.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from qconf.evaluation.feasibility import fixed_violations, never_start
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet, cached
 from qconf.evaluation.score import GRACE, log_ratios, weights
 from qconf.evaluation.targets import wanted_waits
-from qconf.strategies.auto.candidates import divided, kept_for_short, limited, split
+from qconf.strategies.auto.candidates import by_requests, divided, kept_for_short, limited, split
 from qconf.strategies.auto.families import FAMILIES, AutoOptions
 from qconf.strategies.auto.frame import Frame, policy_of
 from qconf.strategies.auto.measures import Measure, logarithms, of_base, of_configs, of_first_come, of_orders, of_system
@@ -130,6 +131,7 @@ class _Candidate:
 
 #: What a proposal changes, from the smallest to the largest; parts of the policy come after the delay.
 ORDER, DELAY, ALL, CAP, BOUNDARIES, PARTITIONS = "order", "delay", "policy", "cap", "boundaries", "partitions"
+REQUESTS = "requests"  #: after the delay: the order by what jobs ask for beside cores, too
 SHORTPOOLS = "shortpools"  #: after parts of the policy, where they are searched
 
 WITHOUT = {
@@ -261,6 +263,9 @@ class _Search:
 
     def kinds(self, chosen: _Candidate) -> Iterator[tuple[str, list[tuple[str, SiteConfig]]]]:
         """Yield the candidates above an order, by what they change."""
+        if chosen.order and not self.frame.sums:
+            orders = [(what, f"{factor} * {chosen.order}") for what, factor in by_requests(self.training)]
+            yield REQUESTS, [(self.named(what), self.ordered(order, chosen.frame)) for what, order in orders]
         parts = [part for part in self.policy if part not in self.frame.dropped]
         for part, dropped in [(each, {each}) for each in parts] + ([(ALL, set(parts))] if len(parts) > 1 else []):
             frame = replace(chosen.frame if chosen.order else self.frame, dropped=self.frame.dropped | dropped)
