@@ -607,7 +607,7 @@ def _any_order(rng: Random) -> str:
 #: Disciplines that ``python -m tests.fuzz`` tries and `make test` does not: for each are others that have its parts.
 SELDOM = (
     *("shortpool-fcfs", "shortpool-formula", "shortpool-limits", "shortpool-partitioned", "shortpool-hybrid"),
-    *("shortpool-top-jobs", "shortpool-fairshare", "shortpool-throttled"),
+    *("shortpool-top-jobs", "shortpool-fairshare", "shortpool-throttled", "shortpool-entering"),
     *(
         "qos-formula",
         "qos-alike",
