@@ -227,6 +227,8 @@ def _put(result: Desired, before: Server, name: str, attributes: Attributes, con
         if parts:
             merged.setdefault(key, ",".join(parts))
             result.notes.append(f"Queue {name}: the limits {', '.join(parts)} of {key} are kept; none was simulated.")
+    if limits := throttles.of_resources(kept):
+        result.notes.append(f"Queue {name} keeps {', '.join(limits)}; none was simulated.")
     foreign = [
         f"{key} = {value}"
         for key, value in kept.items()
@@ -374,6 +376,8 @@ def _server_limits(result: Desired, before: Server, config: SiteConfig) -> Attri
     """Write the limits of the server: those of throttles, and what it has that no configuration has a word for."""
     found: Attributes = {}
     wanted = throttles.limits(config)
+    if kept := throttles.of_resources(before.attributes):
+        result.notes.append(f"The server keeps {', '.join(kept)}; none was simulated.")
     for key in throttles.KEYS.values():
         held = before.attributes.get(key, "")
         kept = throttles.others(config, key, held) if config.throttles else re.findall(r"\[[^\]]*\]", held)

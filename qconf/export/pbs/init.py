@@ -34,7 +34,7 @@ from qconf.export.pbs.preemption import read_tiers
 from qconf.export.pbs.qos import completed
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Attributes, Server, access, destinations, is_true, seconds
-from qconf.export.pbs.throttles import is_queues
+from qconf.export.pbs.throttles import is_queues, of_resources
 from qconf.export.pbs.throttles import read as read_throttles
 from qconf.export.pbs.types import bindings, kinds, usable
 from qconf.export.types import Types, alike, alone, differ, types
@@ -156,7 +156,7 @@ class _Reader:
             del limits["max_run_cores"]
         bound = [f"default_chunk.{resource}" for resource in bindings(attributes)]
         for key, value in attributes.items():
-            if not _UNDERSTOOD.fullmatch(key) and key not in bound:
+            if not _UNDERSTOOD.fullmatch(key) and key not in bound and not of_resources({key: value}):
                 self.warnings.append(f"{name}: {key} = {value} has no place in a configuration")
         text = attributes.get("Priority", "0")
         priority = int(text) if re.fullmatch(_PRIORITY, text) else self.lowest
@@ -228,6 +228,9 @@ class _Reader:
     def throttles(self) -> tuple[ThrottleConfig, ...]:
         """Read the limits of the server, and those of named users and of groups of its queues."""
         server = read_throttles(self.server.attributes, None, self.warnings)
+        holders = [("server", self.server.attributes), *((name, self.server.queues[name]) for name in self.taken)]
+        for name, attributes in holders:
+            self.warnings += [f"{name}: {limit} is not simulated" for limit in of_resources(attributes)]
         queues = (read_throttles(self.server.queues[name], name, self.warnings) for name in self.taken)
         return tuple(itertools.chain(server, *queues))
 

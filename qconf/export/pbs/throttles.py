@@ -105,6 +105,14 @@ def read(attributes: Mapping[str, str], queue: str | None, warnings: list[str]) 
         yield ThrottleConfig.model_validate({**named, "queue": queue, **limits})
 
 
+def of_resources(attributes: Mapping[str, str]) -> list[str]:
+    """Name the limits of a server or a queue that are of other resources than cores: no configuration has them."""
+    limits = ("max_run_res.", "max_run_res_soft.", "max_queued_res.")
+    return [
+        f"{key} = {value}" for key, value in attributes.items() if key.startswith(limits) and key not in KEYS.values()
+    ]
+
+
 def is_queues(letter: str, whose: str, value: str) -> bool:
     """Whether a scope of a queue's attribute is a limit of the queue in a configuration."""
     named = any(each[0] == "u" and each[1] != EACH for each in _ENTITY.findall(value))

@@ -61,6 +61,8 @@ def derive(
         size = 1
     table = {} if qos is None else service.read_table(qos)
     reader = _Reader(conf, size, total, table)
+    for quality, words in table.items():
+        reader.warnings += [f"QOS {quality}: {limit} is not simulated" for limit in service.of_resources(words)]
     partitions = [each for fields in conf.partitions if (each := reader.partition(fields)) is not None]
     pools = [each for each in partitions if reader.is_pool(each.name)]
     partitions = reader.ordered([each for each in partitions if each not in pools])

@@ -217,8 +217,15 @@ def _words(row: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             cores = re.search(r"(?:^|,)cpu=([0-9]+)", value)
             if cores:
                 yield f"{word}=cpu", cores[1]
+            for name, amount in re.findall(r"(?:^|,)(?!cpu=)([^=,]+)=([^,]+)", value):
+                yield f"{word}={name}", amount
         elif value and (word in _LIMITS or word in ("Priority", "Flags")):
             yield word, value
+
+
+def of_resources(words: Mapping[str, str]) -> list[str]:
+    """Name the limits of a QOS that are of other resources than cores: no configuration has them."""
+    return [f"{word}={value}" for word, value in words.items() if "=" in word and word not in _LIMITS]
 
 
 def of_queue(words: Mapping[str, str]) -> dict[str, int]:

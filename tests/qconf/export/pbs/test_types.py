@@ -8,6 +8,7 @@ import pytest
 
 from qconf.config import dump, parse
 from qconf.errors import ExportError, InputError
+from qconf.export import exporter
 from qconf.export.nodes import Node, read_nodes
 from qconf.export.pbs.init import derive
 from qconf.export.pbs.scheduler import Scheduler
@@ -303,3 +304,24 @@ def test_types_that_no_queue_is_bound_to_change_no_node():
     assert "gpunode" not in files["queues.qmgr"]
     assert 'eoe, ngpus"' in files["sched_config.changes"]
     assert "q_gpu" not in files["PLAN.md"]
+
+
+def test_limits_of_other_resources_are_named_kept_and_not_simulated():
+    before = Server.parse(
+        FRESH + "create resource ngpus type = long, flag = nh\n"
+        "set queue workq max_run_res.ngpus = [u:PBS_GENERIC=4]\nset queue workq max_run_res.mem = [o:PBS_ALL=1tb]\n"
+        "set server max_queued_res.ngpus = [o:PBS_ALL=64]\n"
+    )
+    found = derive(before, cores=64)
+    assert {
+        "workq: max_run_res.ngpus = [u:PBS_GENERIC=4] is not simulated",
+        "workq: max_run_res.mem = [o:PBS_ALL=1tb] is not simulated",
+        "server: max_queued_res.ngpus = [o:PBS_ALL=64] is not simulated",
+    } <= {*found.warnings}
+    assert not any("has no place" in each for each in found.warnings)
+    export = exporter("pbs")(current=before).export(found.config)
+    assert "max_run_res" not in export.files["queues.qmgr"] + export.files["rollback.qmgr"]
+    said = " ".join(export.notes)
+    kept = "max_run_res.ngpus = [u:PBS_GENERIC=4], max_run_res.mem = [o:PBS_ALL=1tb]"
+    assert f"Queue workq keeps {kept}; none was simulated." in said
+    assert "The server keeps max_queued_res.ngpus = [o:PBS_ALL=64]; none was simulated." in said

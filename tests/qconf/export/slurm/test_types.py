@@ -1,6 +1,8 @@
 """Types of nodes from the NodeName lines of a slurm.conf, and queues that are bound to some of them."""
 
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -240,3 +242,32 @@ def test_waiting_jobs_go_where_nodes_can_hold_them():
         "5_[1-3]": [],  # 2 TiB are more than the node has
     }
     assert script["holds"]("theirs", 1e9, {"gpu": 99})
+
+
+QOS = """\
+Name|Priority|Flags|GrpTRES|MaxTRESPU|GrpJobs
+normal|0||||
+gpuq|0|DenyOnLimit|cpu=64,gres/gpu=8|gres/gpu=2|5
+"""
+
+
+def test_limits_of_other_resources_than_cores_are_named(tmp_path):
+    (tmp_path / "slurm.conf").write_text(MIXED.replace("Nodes=gpu[1-2]", "Nodes=gpu[1-2] QOS=gpuq"))
+    (tmp_path / "qos").write_text(QOS)
+    found = derive(tmp_path / "slurm.conf", qos=tmp_path / "qos")
+    assert (found.config.queue("gpu").max_run_cores, found.config.queue("gpu").max_run) == (64, 5)
+    assert {
+        "QOS gpuq: GrpTRES=gres/gpu=8 is not simulated",
+        "QOS gpuq: MaxTRESPerUser=gres/gpu=2 is not simulated",
+    } <= {*found.warnings}
+
+
+def test_a_qos_that_another_takes_the_place_of_is_named(tmp_path):
+    for name, text in exported(SITE).files.items():
+        (tmp_path / name).write_text(text)
+    before = NODES.replace("include partitions.conf", "PartitionName=gpu Nodes=gpu[1-2] QOS=gpuq")
+    for qos, said in (("gpuq", True), ("gpu", False)):
+        (tmp_path / "slurm.conf.before").write_text(before.replace("gpuq", qos))
+        command = [sys.executable, "new-conf", "slurm.conf.before", "site"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert ("gpu: QOS=gpu takes the place of QOS=gpuq: give it the limits of that" in done.stdout) is said
