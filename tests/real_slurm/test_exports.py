@@ -5,10 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from qconf.config import parse
 from qconf.errors import InputError
 from qconf.export.private import WORK
+from qconf.export.slurm.init import derive
 from qconf.export.slurm.private_server import PrivateSlurm
-from qconf.export.slurm.rehearsal import SITE, Rehearsal, follow, run_blocks, saved, tasks
+from qconf.export.slurm.rehearsal import SITE, Rehearsal, follow, lost, run_blocks, saved, tasks
 from tests.real_slurm.conftest import NODES
 
 MACHINE = "machine: {name: tiny, cores: 16, cores_per_node: 2}\norder: fcfs\n"
@@ -89,12 +91,24 @@ queues:
   - {name: wide, cores: [9, 16], walltime: [0, 5m], preempted: requeue}
 """
 )
+BOUND = """\
+machine: {name: tiny, cores: 16, cores_per_node: 2}
+nodes:
+  - {name: plain, count: 4, cores: 2, hosts: "n[1-4]"}
+  - {name: gpu, count: 2, cores: 2, gpus: 2, hosts: "n[5-6]"}
+  - {name: more, count: 2, cores: 2, gpus: 1, hosts: "n[7-8]"}
+queues:
+  - {name: work, cores: [1, 8], walltime: [0, 5m], nodes: [plain]}
+  - {name: gpu, cores: [1, 8], walltime: [0, 5m], nodes: [gpu, more]}
+  - {name: every, cores: [1, 16], walltime: [0, 9m]}
+"""
 KINDS = {
     "fcfs": FCFS,
     "priorities": SHARED,
     "plain": FCFS + "backfill: false\n",
     "limits": LIMITED,
     "tiers": TIERS,
+    "bound": BOUND,
     "access": GUARDED,
     "shortpool": FCFS + "shortpools: [{cores: 6, walltime: 2m}]\n",
     "throttles": THROTTLED,
@@ -316,3 +330,44 @@ def test_throttles_of_another_cluster_of_the_same_accounting_stay(loading, fresh
         assert others() == before
     finally:
         fresh.run("sacctmgr --immediate delete cluster elsewhere")
+
+
+def test_jobs_with_gpus_go_to_the_queue_of_their_nodes_and_back(exported, tmp_path):
+    """One that waits is moved where GPUs are, also where a queue before takes its size; the undo loses none."""
+    plan, gpus = exported(BOUND), {"n5": 2, "n6": 2, "n7": 1, "n8": 1}
+    until = "--time=2 --wrap 'until [ -e /srv/end ]; do sleep 0.2; done; touch ~/ended-$SLURM_JOB_ID'"
+    submit = "sbatch --parsable --output=/dev/null --ntasks=1"
+    with PrivateSlurm(NODES, SITE.replace("KEPT", "work"), accounting=False, gpus=gpus) as server:
+        result, before = Rehearsal(""), saved(server)
+        for name, content in plan.files.items():
+            server.write(name, content)
+        server.run("rm -f /srv/end; chmod 755 /srv")
+        jobs = [
+            server.run(f"{submit} --partition=former --gres=gpu:{count} {until}", user="alice").stdout.strip()
+            for count in (2, 2, 2, 1)
+        ]
+        server.wait("[ $(squeue --noheader --states=R | wc -l) = 3 ]", "GPUs are not counted")
+        run_blocks(plan.steps, server, result)
+        assert result.problems == []
+        held = tasks(server)
+        assert [held[job]["Partition"] for job in jobs] == ["former", "former", "gpu", "former"]
+        server.run("rm -f /srv/end")
+        later = [
+            server.run(f"{submit} {words} {until}", user="bob").stdout.strip()
+            for words in ("--partition=gpu --gres=gpu:2", "--partition=gpu --gres=gpu:1", *["--time=1"] * 9)
+        ]
+        server.wait("[ $(squeue --noheader --states=R --user=bob | wc -l) = 10 ]", "they do not start")
+        held = tasks(server)
+        assert held[later[0]]["NodeList"] in ("n5", "n6")
+        assert {held[job]["Partition"] for job in later[2:]} == {"work"}
+        running = [held[job]["NodeList"] for job in later[2:] if held[job]["JobState"] == "RUNNING"]
+        assert {*running} == {"n1", "n2", "n3", "n4"}
+        for name in ("slurm.conf", "partitions.conf", "job_submit.lua"):
+            (tmp_path / name).write_text(server.run(f"cat /etc/slurm/{name}").stdout)
+        found = derive(tmp_path / "slurm.conf").config
+        assert found.nodes == parse(BOUND).nodes
+        assert found.queues == parse(BOUND).queues
+        run_blocks(plan.undo, server, result)
+        assert result.problems == []
+        assert saved(server) == before
+        assert lost(server, [*jobs, *later]) == []

@@ -91,17 +91,25 @@ def unavailable(*, accounting: bool = True) -> str | None:
 class PrivateSlurm(PrivateMachine):
     """A running Slurm with emulated nodes: cores by their names, and the partitions and settings of `lines`.
 
-    Use it in a ``with`` statement. Raises InputError where it cannot be started.
+    `gpus` are those of nodes by name, devices that do nothing. Use it in a ``with`` statement. Raises InputError where
+    it cannot be started.
     """
 
     host = "slurmhost"
 
     def __init__(
-        self, nodes: Mapping[str, int], lines: str, *, accounting: bool = True, daemons: int = DAEMONS
+        self,
+        nodes: Mapping[str, int],
+        lines: str,
+        *,
+        accounting: bool = True,
+        daemons: int = DAEMONS,
+        gpus: Mapping[str, int] | None = None,
     ) -> None:
         if why := unavailable(accounting=accounting):
             raise InputError(why, fix="install what is missing, and run this as root")
         self.nodes, self.lines, self.accounting, self.daemons = nodes, lines, accounting, daemons
+        self.gpus = gpus or {}
         super().__init__(_SETUP)
 
     @property
@@ -116,13 +124,19 @@ class PrivateSlurm(PrivateMachine):
         ports = {name: 7000 + number for number, name in enumerate(self.nodes)}
         for cores in dict.fromkeys(self.nodes.values()):
             for name in (name for name, held in self.nodes.items() if held == cores):
-                text += f"NodeName={name} NodeHostname=slurmhost NodeAddr=192.0.2.1 Port={ports[name]} CPUs={cores}\n"
-        return text + lines
+                gres = f" Gres=gpu:{self.gpus[name]}" if name in self.gpus else ""
+                where = f"NodeHostname=slurmhost NodeAddr=192.0.2.1 Port={ports[name]}"
+                text += f"NodeName={name} {where} CPUs={cores}{gres}\n"
+        return text + ("GresTypes=gpu\n" if self.gpus else "") + lines
 
     def start(self) -> None:
         """Start accounting, controller and nodes. Raises InputError."""
         self.write("systemctl", _SYSTEMCTL, folder="/srv/sbin")
         self.write("slurm.conf", self.conf(self.lines), folder="/etc/slurm")
+        if self.gpus:
+            files = (f"NodeName={name} Name=gpu File=/srv/gpu[1-{count}]\n" for name, count in self.gpus.items())
+            self.write("gres.conf", "".join(files), folder="/etc/slurm")  # Slurm counts GPUs by their devices
+            self.run(f"for number in $(seq {max(self.gpus.values())}); do mknod /srv/gpu$number c 1 3; done")
         self.write("slurmdbd.conf", _DATABASE, folder="/etc/slurm")
         started = self.run(
             f"chmod 755 /srv/sbin/systemctl; chmod 600 /etc/slurm/slurmdbd.conf\n{_STEPS}"
