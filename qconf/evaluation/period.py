@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from parsim import UNSTARTED, Schedule, State, System, Workload, simulate
 from parsim.node_metrics import first_types
+from parsim.places import has_place
 from qconf.config import QueueConfig, SiteConfig, route, throttled, too_wide
 from qconf.errors import QconfError
 from qconf.evaluation.downtime import Outage, outages, windows
@@ -120,9 +121,9 @@ class Period:
         """Return the jobs with the queues that `config` routes them to.
 
         A job stays in the queue of its name where that still admits it; others go to the first queue in order that does
-        and whose limits let it start, as a Route queue would send them. Cores are compared in whole nodes where jobs
-        have whole nodes. With `runtimes` queues also select jobs by their actual run times, which no scheduler knows:
-        for studies only. Raises `UnroutableError` where a job fits no queue.
+        and whose limits and nodes let it start, as a Route queue would send them. Cores are compared in whole nodes
+        where jobs have whole nodes. With `runtimes` queues also select jobs by their actual run times, which no
+        scheduler knows: for studies only. Raises `UnroutableError` where a job fits no queue.
         """
         if runtimes is None and (
             config.queues is self.base.queues or _admission_keys(config) == _admission_keys(self.base)
@@ -157,6 +158,9 @@ class Period:
         for i, name in enumerate(config.names):
             if any(throttle.queue == name for throttle in config.throttles):
                 admitted[i] &= ~throttled(config, name, w.cores, w.walltime, *_names(w), qos)
+        if config.nodes:
+            for i in range(len(admitted)):
+                admitted[i] &= has_place(config.system(), replace(w, queue=np.full(len(w), i)))
         if runtimes is None:
             for old, i in zip(self.base.queues, same_name, strict=True):
                 if i >= 0 and _admission_key(old) == _admission_key(config.queues[i]):
@@ -358,4 +362,4 @@ def _admission_keys(config: SiteConfig) -> tuple[object, ...]:
 
 
 def _admission_key(queue: QueueConfig) -> tuple[object, ...]:
-    return queue.name, queue.cores, queue.walltime, queue.max_run_cores, queue.max_user_cores
+    return queue.name, queue.cores, queue.walltime, queue.max_run_cores, queue.max_user_cores, queue.nodes

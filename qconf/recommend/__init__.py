@@ -61,7 +61,7 @@ def recommend(
     """
     guards, chosen = guards or GuardRails(), all_settings(settings)
     wanted = default_strategies() if strategies is None else strategies
-    names = tuple(dict.fromkeys(("current", *baselines(), *wanted)))
+    names = tuple(dict.fromkeys(("current", *baselines(base), *wanted)))
     check_strategies(names, chosen, base)
     graded, given = carried(base), base
     # The grade is of what is given, and of nothing that a strategy makes of it.

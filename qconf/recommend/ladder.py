@@ -33,7 +33,8 @@ def rung_of(base: SiteConfig, config: SiteConfig) -> int:
         )
     ):
         return 5
-    if [(q.name, q.cores, q.walltime) for q in base.queues] != [(q.name, q.cores, q.walltime) for q in config.queues]:
+    bounds, after = ([(q.name, q.cores, q.walltime, q.nodes) for q in each.queues] for each in (base, config))
+    if bounds != after:
         return 4
     if any(part not in base.policy and _changes(part, base, config) for part in POLICY):
         return 3

@@ -83,7 +83,7 @@ def render(
         "history": history,
         "fidelity": None if fidelity is None else wording.fidelity_text(fidelity),
         "zone": "UTC" if history is None else history.timezone,
-        "baselines": ("current", *baselines()),
+        "baselines": ("current", *baselines(r.base)),
         "columns": (*COMPARISON, *beside(row.test.overall for row in r.rows if row.test is not None)),
         "groups": list(_groups(r)),
         "group_columns": GROUPS,

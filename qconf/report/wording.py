@@ -147,6 +147,7 @@ def queue_facts(queue: QueueConfig, config: SiteConfig) -> dict[str, str]:
     ]
     low, high = queue.cores
     starving = ABSENT if queue.starvation is None else format_duration(queue.starvation)
+    nodes = {"nodes": "all" if queue.nodes is None else ", ".join(queue.nodes)} if config.nodes else {}
     return {
         "cores": f"{low} and more" if high == MAX_CORES else f"{low} to {high}",
         "walltime": _walltime(*queue.walltime),
@@ -154,6 +155,7 @@ def queue_facts(queue: QueueConfig, config: SiteConfig) -> dict[str, str]:
         "runs on (cores)": size,
         "starving after": starving if starves or starving == ABSENT else UNUSED,
         "running at most": ", ".join(limits) or ABSENT,
+        **nodes,
     }
 
 

@@ -44,9 +44,10 @@ def names(*, default: bool = False) -> tuple[str, ...]:
     return tuple(name for name, strategy in registry().items() if strategy.default or not default)
 
 
-def baselines() -> tuple[str, ...]:
-    """Return the names of the strategies that tune nothing."""
-    return tuple(name for name, strategy in registry().items() if strategy.baseline)
+def baselines(base: SiteConfig | None = None) -> tuple[str, ...]:
+    """Return the names of the strategies that tune nothing; of a site with GPU nodes, those for them too."""
+    found = registry().items()
+    return tuple(name for name, each in found if (each.baseline if base is None else each.is_baseline_of(base)))
 
 
 def option_fields() -> dict[str, Field[Any]]:

@@ -167,6 +167,11 @@ class Strategy(ABC):
         """Whether an evaluation chooses among several proposals."""
         return type(self).variants is not Strategy.variants
 
+    def is_baseline_of(self, base: SiteConfig) -> bool:
+        """Whether it is always compared at a site."""
+        del base
+        return self.baseline
+
     @abstractmethod
     def propose(self, training: TrainingSet, options: Any) -> Proposal:  # noqa: ANN401 - an instance of its `Options`
         """Propose a configuration; raise NotApplicableError if there is none for this training set."""

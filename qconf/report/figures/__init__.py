@@ -67,7 +67,7 @@ def _figures(found: Recommendation, history: History | None, near: Fidelity | No
 
 def partitioned(found: Recommendation) -> bool:
     """Whether partitions are there, are proposed by what may be recommended, or were wanted: strategies were named."""
-    usual = {*default_strategies(), *baselines(), "current"}
+    usual = {*default_strategies(), *baselines(found.base), "current"}
     named = set(found.settings.get("strategies", usual)) != usual
     divided = [row for row in found.rows if row.config is not None and row.config.mode != "shared"]
     return found.base.mode != "shared" or any(row.eligible or named for row in divided)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from parsim.formula import of_requests
 from qconf.config import PoolConfig, QueueConfig, ShortpoolConfig, SiteConfig, format_duration
 from qconf.config.models import DAYS
-from qconf.evaluation.period import NotApplicableError, TrainingSet
+from qconf.evaluation.period import NotApplicableError, TrainingSet, UnroutableError
+from qconf.strategies.nodes import both_ways, without_gpus
 from qconf.strategies.partitioning.sizes import partition_space, proportional
 from qconf.strategies.partitioning.split_merge import free_name
 
@@ -19,6 +21,7 @@ SHORTPOOLS = (0.0625, 0.125, 0.25)  # shares of the machine that are kept for sh
 SHORT = (3600, 7200, 14400)  # their longest walltime, seconds
 FEW = 0.05  # share of the jobs that must be short, and must not be, for that to be tried
 REQUEST_EXPONENTS = (-1.0, -0.5, 0.5, 1.0)  # of GPUs and memory, by which jobs that ask for them go later or earlier
+GPU_LIMITS = tuple(3600 * hours for hours in (1, 2, 4, 8, 16))  # walltimes up to which jobs may use GPU nodes
 DEMANDING = 0.1  # share of all core-seconds from which a queue is worth a limit or a split
 
 
@@ -35,6 +38,49 @@ def by_requests(training: TrainingSet) -> Iterator[tuple[str, str]]:
             for exponent in REQUEST_EXPONENTS:
                 when = "earlier" if exponent > 0 else "later"
                 yield f"jobs with {what} {when}, by power {abs(exponent):g}", f"({term}) ** {exponent:g}"
+
+
+def on_gpu_nodes(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
+    """Yield shared machines on which the jobs of one queue, none of which takes GPUs, may use GPU nodes or may not.
+
+    Or only those up to a walltime, in a queue of their own: one with limits is not split. Each has a name.
+    """
+    if chosen.mode != "shared":
+        return
+    workload = training.workload
+    for q in np.flatnonzero(without_gpus(training)).tolist():
+        queue, members = chosen.queues[q], workload.queue == q
+        both = both_ways(chosen, queue)
+        if both is None:
+            continue
+        plain, every = both
+        is_open = queue.nodes == every.nodes
+        found: list[tuple[str, tuple[QueueConfig, ...]]] = [
+            (f"{queue.name} on no GPU nodes" if is_open else f"{queue.name} on GPU nodes too", (both[not is_open],))
+        ]
+        shares = {float((workload.walltime[members] <= limit).mean()): limit for limit in reversed(GPU_LIMITS)}
+        for share, limit in reversed(shares.items()):
+            low, high = queue.walltime
+            if low < limit < high and FEW <= share <= 1 - FEW and not queue.limited:
+                what = f"{queue.name} on GPU nodes up to {format_duration(limit)}"
+                shorter = {"name": free_name(queue.name, chosen.names), "walltime": (low, limit)}
+                parts = every.model_copy(update=shorter), plain.model_copy(update={"walltime": (limit, high)})
+                found.append((what, parts))
+        for what, replaced in found:
+            config = _with(chosen, q, *replaced)
+            if _keeps_together(training, config, members, [part.name for part in replaced]):
+                yield what, config
+
+
+def _keeps_together(
+    training: TrainingSet, config: SiteConfig, members: NDArray[np.bool_], names: Sequence[str]
+) -> bool:
+    """Whether all jobs still have a queue, and these are in the queues of these names."""
+    try:
+        queue = training.period.routed(config).queue
+    except UnroutableError:
+        return False
+    return bool(np.isin(queue[members], [config.names.index(name) for name in names]).all())
 
 
 def limited(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:

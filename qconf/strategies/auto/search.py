@@ -6,10 +6,10 @@ longest wait. One period is noisy, so the family is smoothed and penalised: it m
 order. Where earlier periods are known, and all of them together forecast better than the last one alone, all decide. A
 reservation delay of a day is chosen on all known periods together, since it depends on the site more than on the
 period. Where the machine has GPUs or counts memory, jobs that ask for them go earlier or later by a factor. Then parts
-of the policy are dropped, one by one and together, and anything more complicated is tried: running limits, other
-boundaries, partitions, a common pool. The best of every kind is a proposal; the search's own choice leaves the lower
-one only for what is better by a margin in both halves of the training set, and the base only for what is better. With
-guarding, queues whose longest waits would grow too much, or whose 95 % wait is above the site's target, go before
+of the policy are dropped, one by one and together, and anything more complicated is tried: running limits, other nodes,
+other boundaries, partitions, a common pool. The best of every kind is a proposal; the search's own choice leaves the
+lower one only for what is better by a margin in both halves of the training set, and the base only for what is better.
+With guarding, queues whose longest waits would grow too much, or whose 95 % wait is above the site's target, go before
 others by a factor until they do not.
 """
 
@@ -29,7 +29,7 @@ from qconf.evaluation.feasibility import fixed_violations, never_start
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet, cached
 from qconf.evaluation.score import GRACE, log_ratios, weights
 from qconf.evaluation.targets import wanted_waits
-from qconf.strategies.auto.candidates import by_requests, divided, kept_for_short, limited, split
+from qconf.strategies.auto.candidates import by_requests, divided, kept_for_short, limited, on_gpu_nodes, split
 from qconf.strategies.auto.families import FAMILIES, AutoOptions
 from qconf.strategies.auto.frame import Frame, policy_of
 from qconf.strategies.auto.measures import Measure, logarithms, of_base, of_configs, of_first_come, of_orders, of_system
@@ -132,6 +132,7 @@ class _Candidate:
 #: What a proposal changes, from the smallest to the largest; parts of the policy come after the delay.
 ORDER, DELAY, ALL, CAP, BOUNDARIES, PARTITIONS = "order", "delay", "policy", "cap", "boundaries", "partitions"
 REQUESTS = "requests"  #: after the delay: the order by what jobs ask for beside cores, too
+NODES = "nodes"  #: before boundaries: which nodes queues may use
 SHORTPOOLS = "shortpools"  #: after parts of the policy, where they are searched
 
 WITHOUT = {
@@ -280,6 +281,7 @@ class _Search:
         if self.searches_shortpools:
             yield SHORTPOOLS, list(kept_for_short(self.training, chosen.config))
         yield CAP, list(limited(self.training, chosen.config))
+        yield NODES, list(on_gpu_nodes(self.training, chosen.config))
         yield BOUNDARIES, list(split(self.training, chosen.config))
         yield PARTITIONS, list(self.shared(chosen)) + list(divided(self.training))
 

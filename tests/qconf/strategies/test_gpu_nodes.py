@@ -1,0 +1,110 @@
+"""Whether jobs without GPUs may use GPU nodes: the plain answers, and those that the search tries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from qconf.config import SiteConfig, parse
+from qconf.evaluation.feasibility import fixed_violations
+from qconf.evaluation.period import NotApplicableError, Period, TrainingSet, UnroutableError
+from qconf.recommend.ladder import RUNGS, rung_of
+from qconf.report.wording import queue_facts
+from qconf.strategies import baselines, propose
+from qconf.strategies.auto.candidates import on_gpu_nodes
+from qconf.strategies.auto.families import AutoOptions
+from qconf.strategies.auto.search import climb
+from qconf.strategies.nodes import without_gpus
+from tests.qconf.report.test_nodes import BASE, SITE, jobs
+
+TWO = parse(SITE.replace("{name: work}", "{name: work, cores: [1, 64]}") + "  - {name: gpu}\n")
+BOUND = TWO.replace(queues=(TWO.queues[0].model_copy(update={"nodes": ("cpu",)}), TWO.queues[1]))
+
+
+def training(config: SiteConfig = TWO) -> TrainingSet:
+    return TrainingSet(Period(replace(jobs(), queue=np.where(np.arange(400) % 3, 0, 1)), config))
+
+
+def nodes_of(config: SiteConfig) -> dict[str, tuple[str, ...] | None]:
+    return {queue.name: queue.nodes for queue in config.queues}
+
+
+def test_plain_answers_are_compared_where_there_are_gpu_nodes() -> None:
+    assert baselines(TWO)[-2:] == ("gpu-nodes-open", "gpu-nodes-closed")
+    assert baselines(TWO.with_all_alike()) == baselines()
+    assert propose("gpu-nodes-open", training()).config == TWO
+    assert nodes_of(propose("gpu-nodes-closed", training()).config) == {"work": ("cpu",), "gpu": None}
+    assert nodes_of(propose("gpu-nodes-open", training(BOUND)).config) == {"work": None, "gpu": None}
+    assert propose("gpu-nodes-closed", training(BOUND)).config == BOUND
+
+
+@pytest.mark.parametrize("name", ["gpu-nodes-open", "gpu-nodes-closed"])
+def test_sites_without_gpu_nodes_have_none(name: str) -> None:
+    alike = training(TWO.with_all_alike())
+    with pytest.raises(NotApplicableError, match="no queue may use GPU nodes and others"):
+        propose(name, alike)
+    assert list(on_gpu_nodes(alike, alike.base)) == []
+
+
+def test_queues_whose_jobs_take_gpus_keep_their_nodes() -> None:
+    assert without_gpus(training()).tolist() == [True, False]
+    assert without_gpus(TrainingSet(Period(jobs(), BASE))).tolist() == [False]
+    silent = Period(replace(jobs(), request=None, requests=()), BASE)  # the log tells nothing of GPUs
+    assert without_gpus(TrainingSet(silent)).tolist() == [False]
+
+
+def test_a_job_that_other_nodes_cannot_hold_keeps_them_open() -> None:
+    wide = training()
+    workload = wide.workload
+    cores = np.where(np.arange(400) == 1, 65, workload.cores)
+    request = np.where(np.arange(400) == 1, -1, workload.request)
+    wide = TrainingSet(Period(replace(workload, cores=cores, request=request), TWO))
+    with pytest.raises(NotApplicableError, match="1 jobs fit on no other nodes"):
+        propose("gpu-nodes-closed", wide)
+    assert all("no GPU nodes" not in what for what, _ in on_gpu_nodes(wide, TWO))
+    assert wide.period.routed(BOUND).queue[1] == 1  # the other queue has nodes for it
+    every = BOUND.replace(queues=tuple(queue.model_copy(update={"nodes": ("cpu",)}) for queue in BOUND.queues))
+    with pytest.raises(UnroutableError, match="jobs fit no queue"):
+        wide.period.routed(every)
+
+
+def test_the_short_part_of_a_queue_may_use_gpu_nodes() -> None:
+    found = dict(on_gpu_nodes(training(), TWO))
+    assert list(found) == ["work on no GPU nodes", *(f"work on GPU nodes up to {h}h" for h in (1, 2, 4, 8))]
+    config = found["work on GPU nodes up to 4h"]
+    assert nodes_of(config) == {"work-2": None, "work": ("cpu",), "gpu": None}
+    workload = training().period.routed(config)
+    short = (np.arange(400) % 3 > 0) & (workload.walltime <= 4 * 3600)
+    assert (np.array(config.names, dtype=object)[workload.queue] == "work-2").tolist() == short.tolist()
+    places = training().period.simulate(config).place
+    assert set(places[~short & (workload.queue == 1)].tolist()) == {0}
+    assert next(iter(dict(on_gpu_nodes(training(BOUND), BOUND)))) == "work on GPU nodes too"
+
+
+def test_a_queue_with_limits_is_not_split() -> None:
+    queues = (TWO.queues[0].model_copy(update={"max_run": 9}), TWO.queues[1])
+    assert len(list(on_gpu_nodes(training(), TWO.replace(queues=queues)))) == 1
+
+
+def test_bindings_are_boundaries_and_may_be_fixed() -> None:
+    assert RUNGS[rung_of(TWO, BOUND)] == "boundaries"
+    assert fixed_violations(TWO.replace(fixed=("queues.*.nodes",)), BOUND) == ["queues.work.nodes"]
+    assert queue_facts(BOUND.queues[0], BOUND)["nodes"] == "cpu"
+    assert "nodes" not in queue_facts(TWO.queues[0], TWO.with_all_alike())
+    assert BOUND.reach(BOUND.queues[0]) == 64
+
+
+def test_the_search_tries_them() -> None:
+    found = climb(TrainingSet(training().period.between(0, 3 * 86400)), AutoOptions(), fit=True)
+    assert found["nodes"].config.queues != TWO.queues
+    assert found["nodes"].title.startswith("work on ")
+
+
+def test_wide_jobs_that_the_queue_admits_keep_them_open() -> None:
+    wide = TWO.replace(queues=(TWO.queues[0].model_copy(update={"cores": (1, 96)}), TWO.queues[1]))
+    found = climb(TrainingSet(training(wide).period.between(0, 3 * 86400)), AutoOptions(), fit=True)
+    assert "nodes" not in found
+    why = {each["with"]: each["why"] for each in found[""].decisions if each["step"] == "not tried"}
+    assert why["work on no GPU nodes"] == "jobs of work wider than 64 cores would never start"
