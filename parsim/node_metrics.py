@@ -8,7 +8,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from parsim.places import resources_of
 from parsim.prepared import prepare
 from parsim.schedule import Schedule
 from parsim.system import System
@@ -61,7 +60,8 @@ def node_use(workload: Workload, schedule: Schedule, system: System, counted: Ma
     workload : Workload
         Its queues are those of `system`.
     schedule : Schedule
-        Of these jobs, on these nodes; its queues may be bound to other types than those of `system`.
+        Of these jobs, on these nodes; its queues may be bound to other types than those of `system`, and nodes may
+        have other resources there: those of the schedule are measured.
     system : System
     counted : ndarray(bool), shape (n,), optional
         Jobs that enter waits and set the time; all by default. All jobs use nodes.
@@ -76,9 +76,8 @@ def node_use(workload: Workload, schedule: Schedule, system: System, counted: Ma
     if not system.node_types or demands is None or schedule.place is None:
         return {}
     counted = np.ones(len(schedule), dtype=np.bool_) if counted is None else np.asarray(counted, dtype=np.bool_)
-    names, types = resources_of(system.node_types), system.node_types
-    node = np.array([[each.amount(name) for name in names] for each in types], dtype=np.int64)
-    there = node * np.array([[each.nodes] for each in types])
+    names, types, there = demands.resources, system.node_types, demands.there
+    node = there // np.array([[each.nodes] for each in types])
     taken = demands.first[demands.of] + schedule.place
     submit = schedule.submit[counted]
     low, high = (int(submit.min()), int(submit.max())) if submit.size else (0, 0)
@@ -87,7 +86,7 @@ def node_use(workload: Workload, schedule: Schedule, system: System, counted: Ma
     used = np.tensordot(by_place, demands.amounts.astype(np.float64), 1)
     shares = np.divide(demands.amounts, node, out=np.zeros(demands.amounts.shape), where=node > 0).max(axis=2)
     node_seconds = by_place @ shares
-    idle = unusable(schedule, there, (low, high))
+    idle = unusable(schedule, (low, high))
     on = demands.amounts[taken].any(axis=2).T
     first = first_types(workload, system)
 
@@ -148,7 +147,7 @@ def _waits(schedule: Schedule, rows: Mask) -> dict[str, float]:
     return dict(zip(WAIT_METRICS, values, strict=True))
 
 
-def unusable(schedule: Schedule, there: Column, window: tuple[int, int]) -> Floats:
+def unusable(schedule: Schedule, window: tuple[int, int]) -> Floats:
     """Measure what is idle and of no use to any waiting job, for want of another resource.
 
     At an instant all of a resource that is idle on the nodes of a type counts if (1) a waiting job (submitted, not
@@ -161,8 +160,6 @@ def unusable(schedule: Schedule, there: Column, window: tuple[int, int]) -> Floa
     ----------
     schedule : Schedule
         With `Schedule.demands`.
-    there : ndarray(int64), shape (types, resources)
-        Of all nodes of each type.
     window : (int, int)
         Seconds, from and to.
 
@@ -170,9 +167,17 @@ def unusable(schedule: Schedule, there: Column, window: tuple[int, int]) -> Floa
     -------
     ndarray(float64), shape (types, resources)
         Amounts times seconds.
+
+    Raises
+    ------
+    ValueError
+        The schedule does not say what jobs may take.
     """
     demands = schedule.demands
-    if demands is None or schedule.place is None or window[0] >= window[1]:
+    if demands is None or schedule.place is None:
+        raise ValueError("the schedule does not say what jobs may take of nodes")
+    there = demands.there
+    if window[0] >= window[1]:
         return np.zeros(there.shape)
     waits = np.flatnonzero(schedule.start > schedule.submit)
     found: Floats = _unusable(

@@ -112,11 +112,17 @@ class Demands(NamedTuple):
         Where the places of each demand begin.
     amounts : ndarray(int64), shape (places, types, resources)
         What each place takes.
+    resources : tuple of str
+        Their names, cores first.
+    there : ndarray(int64), shape (types, resources)
+        What all nodes of each type have.
     """
 
     of: NDArray[np.int32]
     first: NDArray[np.int64]
     amounts: NDArray[np.int64]
+    resources: tuple[str, ...]
+    there: NDArray[np.int64]
 
 
 def problems(types: Sequence[NodeType], cores: int) -> Iterator[tuple[str, str]]:

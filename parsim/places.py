@@ -99,8 +99,9 @@ def _fits(of: NodeType, chunk: Chunk) -> bool:
 
 def demands(system: System, types: NodeTypes, of: NDArray[np.int32]) -> Demands:
     """Return what jobs may take by type and resource, of what is laid out for the kernels."""
-    shape = (-1, len(system.node_types), len(resources_of(system.node_types)))
-    return Demands(of, types.first, types.amounts.reshape(shape))
+    names = resources_of(system.node_types)
+    there = np.array([[each.nodes * each.amount(name) for name in names] for each in system.node_types], dtype=np.int64)
+    return Demands(of, types.first, types.amounts.reshape(-1, *there.shape), names, there)
 
 
 def lay_out(system: System, workload: Workload) -> NodeTypes:

@@ -103,8 +103,8 @@ def _demands(prepared: Prepared, system: System, rows: NDArray[np.int64] | None 
         return found
     of = np.full(n, found.first.size - 1, dtype=np.int32)
     of[rows] = found.of
-    nothing = np.zeros((1, *found.amounts.shape[1:]), dtype=np.int64)
-    return Demands(of, np.append(found.first, len(found.amounts) + 1), np.concatenate((found.amounts, nothing)))
+    amounts = np.concatenate((found.amounts, np.zeros((1, *found.there.shape), dtype=np.int64)))
+    return found._replace(of=of, first=np.append(found.first, len(amounts)), amounts=amounts)
 
 
 def _of_rows(interruptions: Interruptions, rows: NDArray[np.int64] | None) -> Interruptions:

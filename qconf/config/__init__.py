@@ -2,6 +2,7 @@
 
 from qconf.config.durations import format_clock, format_duration, parse_duration
 from qconf.config.models import (
+    KEPT,
     POOL_SUFFIX,
     SCALARS,
     AccessConfig,
@@ -36,6 +37,7 @@ from qconf.config.writing import dump
 
 __all__ = [
     "CORE_LIMITS",
+    "KEPT",
     "POLICY",
     "POOL_SUFFIX",
     "SCALARS",

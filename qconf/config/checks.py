@@ -17,7 +17,7 @@ from parsim.throttles import THROTTLES
 from parsim.workload import MAX_CORES
 from qconf.config.durations import format_duration
 from qconf.config.fixed import fixable_paths, matches
-from qconf.config.models import QueueConfig, SiteFields
+from qconf.config.models import KEPT, QueueConfig, SiteFields
 from qconf.config.problems import did_you_mean, shorten
 from qconf.config.routing import CORE_LIMITS, beside_shortpools, lost_job, shortpool_gaps
 
@@ -62,6 +62,11 @@ def _nodes(config: SiteFields) -> Iterator[Finding]:
         if each.name in names[:i]:
             message = f"nodes[{names.index(each.name)}] has this name already; every type needs its own"
             yield Finding(f"nodes[{i}].name", message)
+        if each.kept_per_gpu * each.gpus > each.cores or (each.kept_per_gpu and not each.gpus):
+            message = f"{each.kept_per_gpu} cores for each of {each.gpus} GPUs, on nodes of {each.cores} cores"
+            yield Finding(f"nodes[{i}].kept_per_gpu", message, (f"nodes[{i}].gpus", f"nodes[{i}].cores"))
+        if KEPT in each.resources:
+            yield Finding(f"nodes[{i}].resources", f"{KEPT} is what kept_per_gpu makes: use that, or another name")
         for reserved in {"cores", "memory", "gpus"} & {*each.resources}:
             yield Finding(f"nodes[{i}].resources", f"{reserved} has a key of its own")
     total = sum(each.count * each.cores for each in config.nodes)

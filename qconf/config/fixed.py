@@ -13,6 +13,7 @@ def fixable_paths(names: Iterable[str]) -> list[str]:
     return [
         *SCALARS,
         "shortpools",
+        "nodes",
         *(f"machine.{field}" for field in MachineConfig.model_fields),
         *(f"queues.{name}.{field}" for name in names for field in QueueConfig.model_fields),
         *(f"pool.{field}" for field in PoolConfig.model_fields),

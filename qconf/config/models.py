@@ -105,6 +105,10 @@ def _memory(value: object) -> object:
 Hosts = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.,\[\]-]{1,65536}$")]
 
 
+#: The resource that those cores are which jobs without GPUs may have, where they leave some to others.
+KEPT = "cores_without_gpus"
+
+
 class NodesConfig(Model):
     """Nodes of one type: how many, and what each has; memory in MiB. Their names, `hosts`, are for exports alone."""
 
@@ -113,6 +117,7 @@ class NodesConfig(Model):
     cores: Cores
     memory: Annotated[Amount, BeforeValidator(_memory)] = 0
     gpus: Amount = 0
+    kept_per_gpu: Amount = 0
     resources: Annotated[dict[Counted, Amount], AfterValidator(Settings)] = Settings()
     features: Annotated[tuple[Feature, ...], BeforeValidator(_as_tuple)] = ()
     hosts: Hosts | None = None

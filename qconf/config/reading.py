@@ -70,6 +70,7 @@ _ALLOWED = {
     "nodes.cores": f"a whole number from 1 to {MAX_CORES}",
     "memory": "MiB, or a size like 192gb",
     "gpus": "a whole number from 0 up",
+    "kept_per_gpu": "a whole number from 0 up, the cores that jobs without GPUs leave for each GPU",
     "resources": "how many there are on each node by name, like {boards: 2}",
     "features": "a list of words without blanks",
     "nodes.hosts": "the names of these nodes, like gpu[01-16]",

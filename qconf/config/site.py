@@ -17,7 +17,7 @@ from parsim.system import ORDERS, Pool, Queue, System
 from parsim.throttles import Throttle
 from qconf.config.checks import mistakes, warnings
 from qconf.config.fixed import fixable_paths, matches
-from qconf.config.models import SCALARS, QueueConfig, SiteFields
+from qconf.config.models import KEPT, SCALARS, QueueConfig, SiteFields
 from qconf.config.problems import ConfigError, Problem, dotted
 from qconf.config.routing import CORE_LIMITS
 
@@ -36,6 +36,11 @@ class SiteConfig(SiteFields):
     def is_formula(self) -> bool:
         """Whether the order is a formula, not one of those that have a name."""
         return self.order not in ORDERS
+
+    @property
+    def keeps_cores(self) -> bool:
+        """Whether jobs without GPUs leave cores of GPU nodes to others."""
+        return any(each.kept_per_gpu for each in self.nodes)
 
     @property
     def uses_priority(self) -> bool:
@@ -104,7 +109,13 @@ class SiteConfig(SiteFields):
                 Queue(**queue.model_dump(exclude={"access", "nodes"}), node_types=queue.nodes) for queue in self.queues
             ],
             node_types=[
-                NodeType(each.name, each.count, each.cores, each.amounts, frozenset({each.name, *each.features}))
+                NodeType(
+                    each.name,
+                    each.count,
+                    each.cores,
+                    each.amounts | ({KEPT: each.cores - each.kept_per_gpu * each.gpus} if self.keeps_cores else {}),
+                    frozenset({each.name, *each.features}),
+                )
                 for each in self.nodes
             ],
             pool=pool,

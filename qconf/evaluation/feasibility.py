@@ -71,7 +71,7 @@ def fixed_violations(base: SiteConfig, other: SiteConfig, binding: Collection[st
         ]
     always = [f"queues.{name}.access" for name in access_changes(base.queues, other.queues)]
     always += [f"queues.{name}.{field}" for name, field in _tier_changes(base, other)]
-    found += ["shortpools"] if base.shortpools != other.shortpools else []
+    found += [name for name in ("shortpools", "nodes") if getattr(base, name) != getattr(other, name)]
     always += [name for name in ("throttles", "qos") if getattr(base, name) != getattr(other, name)]
     return list(dict.fromkeys([*always, *(path for path in found if path in binding or base.is_fixed(path))]))
 

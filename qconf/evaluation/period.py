@@ -20,6 +20,7 @@ from qconf.evaluation.downtime import Outage, outages, windows
 from qconf.evaluation.hours import hourly
 from qconf.evaluation.shortpools import dedicated
 from qconf.history import History, binding_limits
+from qconf.history.chunks import with_kept_cores
 from qconf.history.times import zone
 
 #: Weights of the epochs of a training set, the oldest first (Kondameedi and Vadhiyar, CCGrid 2017, Table III).
@@ -90,7 +91,7 @@ class Period:
     fills: NDArray[np.bool_] | None = field(default=None, repr=False)  #: jobs of an earlier period, shape (n,)
     epoch: int = 0  #: Unix time of second 0
     timezone: str = "UTC"  #: of the hours of a configuration
-    _hourly: dict[tuple[object, ...], Workload] = field(default_factory=dict, init=False, repr=False)
+    _workloads: dict[tuple[object, ...], Workload] = field(default_factory=dict, init=False, repr=False)
     _routed: dict[tuple[object, ...], NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -136,14 +137,23 @@ class Period:
         return self.limited(replace(w, queue=self._routed[key]), config)
 
     def limited(self, jobs: Workload, config: SiteConfig) -> Workload:
-        """Return jobs, in the queues of `config`, with the limits that it has for some hours."""
+        """Return jobs, in the queues of `config`, with its limits for some hours, and the cores that they may have."""
+        if [each.kept_per_gpu for each in config.nodes] != [each.kept_per_gpu for each in self.base.nodes]:
+            jobs = self._with_kept_cores(jobs, config)
         if not config.hours:
             return jobs
-        key = (jobs.queue.tobytes(), config.names, config.hours)
-        if key not in self._hourly:
+        key = (jobs.queue.tobytes(), config.names, config.hours, config.nodes)
+        if key not in self._workloads:
             found = hourly(jobs, config, self.epoch, zone(self.timezone))
-            self._hourly[key] = replace(jobs, quotas=[*jobs.quotas, *found])
-        return self._hourly[key]
+            self._workloads[key] = replace(jobs, quotas=[*jobs.quotas, *found])
+        return self._workloads[key]
+
+    def _with_kept_cores(self, jobs: Workload, config: SiteConfig) -> Workload:
+        key = ("kept", jobs.queue.tobytes(), config.nodes)
+        if key not in self._workloads:
+            request, of_jobs = with_kept_cores(jobs.request, jobs.cores, jobs.requests, config)
+            self._workloads[key] = replace(jobs, request=request, requests=of_jobs)
+        return self._workloads[key]
 
     def _route(self, config: SiteConfig, runtimes: Runtimes | None) -> NDArray[np.int64]:
         w, has_user = self.workload, self.workload.user >= 0
@@ -159,8 +169,9 @@ class Period:
             if any(throttle.queue == name for throttle in config.throttles):
                 admitted[i] &= ~throttled(config, name, w.cores, w.walltime, *_names(w), qos)
         if config.nodes:
+            jobs = self._with_kept_cores(w, config)
             for i in range(len(admitted)):
-                admitted[i] &= has_place(config.system(), replace(w, queue=np.full(len(w), i)))
+                admitted[i] &= has_place(config.system(), replace(jobs, queue=np.full(len(w), i)))
         if runtimes is None:
             for old, i in zip(self.base.queues, same_name, strict=True):
                 if i >= 0 and _admission_key(old) == _admission_key(config.queues[i]):
@@ -358,7 +369,7 @@ def _names(w: Workload) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
 
 
 def _admission_keys(config: SiteConfig) -> tuple[object, ...]:
-    return tuple(_admission_key(queue) for queue in config.queues)
+    return *map(_admission_key, config.queues), *(each.kept_per_gpu for each in config.nodes)
 
 
 def _admission_key(queue: QueueConfig) -> tuple[object, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.places import resources_of
+from qconf.config import KEPT
 from qconf.evaluation.outcome import Outcome
 
 Floats = NDArray[np.float64]
@@ -54,14 +54,14 @@ def timeline(outcome: Outcome) -> Timeline:
 
 def _taken(outcome: Outcome) -> Iterator[tuple[tuple[str, str], NDArray[np.int64], int]]:
     """Yield each resource of each type of nodes but memory, what each job has of it, and how much there is."""
-    found, types = outcome.schedule, outcome.period.base.system().node_types
-    if not types or found.demands is None or found.place is None:
+    found, demands = outcome.schedule, outcome.schedule.demands
+    if demands is None or found.place is None:
         return
-    taken = found.demands.first[found.demands.of] + found.place
-    for t, each in enumerate(types):
-        for r, name in enumerate(resources_of(types)):
-            if name != "memory" and each.amount(name):
-                yield (each.name, name), found.demands.amounts[taken, t, r], each.nodes * each.amount(name)
+    taken = demands.first[demands.of] + found.place
+    for t, each in enumerate(outcome.period.base.nodes):
+        for r, name in enumerate(demands.resources):
+            if name not in ("memory", KEPT) and demands.there[t, r]:
+                yield (each.name, name), demands.amounts[taken, t, r], int(demands.there[t, r])
 
 
 def _sum(since: NDArray[np.int64], times: NDArray[np.int64], weight: NDArray[np.int64] | None) -> Floats:

@@ -11,7 +11,7 @@ OpenPBS User's Guide, "Requesting Resources in Chunks"; Slurm, sacct, "ReqTRES".
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import gcd
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from parsim.node_types import Chunk, Request
 from parsim.places import places
-from qconf.config import SiteConfig
+from qconf.config import KEPT, SiteConfig
 
 Column = NDArray[np.int64]
 
@@ -196,6 +196,47 @@ def _of_cores(request: Request, cores: int) -> Request:
     if len(request) == 1 and cores > total and cores % request[0].count == 0:
         return (replace(request[0], cores=cores // request[0].count),)
     return ()
+
+
+def with_kept_cores(
+    request: Column, cores: Column, of_jobs: Sequence[Request], config: SiteConfig
+) -> tuple[Column, list[Request]]:
+    """Let jobs without GPUs take cores that are not kept for others, where the site keeps some; else let none.
+
+    A job that asks for cores alone takes as many chunks of one, unless it is wider than each type of nodes.
+
+    Parameters
+    ----------
+    request, cores : ndarray(int64), shape (n,)
+        As `Workload` has them.
+    of_jobs : sequence of Request
+    config : SiteConfig
+
+    Returns
+    -------
+    request : ndarray(int64), shape (n,)
+    of_jobs : list of Request
+    """
+    found = [_kept(each, keeps=config.keeps_cores) for each in of_jobs]
+    if not config.keeps_cores:
+        return request, found
+    widest = max(each.count * each.cores for each in config.nodes)
+    alone = (request < 0) & (cores <= widest)
+    sizes, number = np.unique(cores[alone], return_inverse=True)
+    request = request.copy()
+    request[alone] = len(found) + number
+    return request, [*found, *((Chunk(size, 1, {KEPT: 1}),) for size in sizes.tolist())]
+
+
+def _kept(request: Request, *, keeps: bool) -> Request:
+    if keeps and not any(chunk.amount("gpus") for chunk in request):
+        return tuple(replace(chunk, resources={**dict(chunk.resources), KEPT: chunk.cores}) for chunk in request)
+    if not any(chunk.amount(KEPT) for chunk in request):
+        return request
+    return tuple(
+        replace(chunk, resources={name: n for name, n in dict(chunk.resources).items() if name != KEPT})
+        for chunk in request
+    )
 
 
 def without_place(

@@ -181,7 +181,8 @@ class _Cleaning:
         number, of_jobs = chunks.requests(texts, self.cores, self.config)
         self.count(self.alive & (number == -2), chunks.OTHER_CORES)
         self.count(self.alive & (number == -1), chunks.CORES_ALONE)
-        number, queue = np.maximum(number, -1), np.maximum(self.queue, 0)
+        number, of_jobs = chunks.with_kept_cores(np.maximum(number, -1), self.cores, of_jobs, self.config)
+        queue = np.maximum(self.queue, 0)
         never = chunks.without_place(number, of_jobs, self.cores, queue, self.config)
         self.drop(never, "fits no nodes of its queue", "cores", self.cores)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from parsim.workload import Workload
 from qconf.config import SiteConfig, qos_of
 from qconf.errors import InputError
-from qconf.history.chunks import requests
+from qconf.history.chunks import requests, with_kept_cores
 from qconf.history.needs import needed
 from qconf.history.periods import FEWEST, Window, month_bounds, windows
 from qconf.history.records import FIELDS, MAX_TIME, SELDOM, TEXTS, TIMES, Log, job_table, shifted
@@ -80,7 +80,8 @@ class History(Log):
             jobs = replace(jobs, qos=self.qos(config), qos_names=[qos.name for qos in config.qos])
         if config.nodes:
             number, found = requests(self.jobs["needs"].to_numpy(dtype=object), cores, config)
-            jobs = replace(jobs, request=np.maximum(number, -1), requests=found)
+            number, found = with_kept_cores(np.maximum(number, -1), cores, found, config)
+            jobs = replace(jobs, request=number, requests=found)
         if not any(throttle.kind == "group" for throttle in config.throttles):
             return jobs
         codes, names = pd.factorize(self.jobs["group"], sort=True)

@@ -34,7 +34,7 @@ def rung_of(base: SiteConfig, config: SiteConfig) -> int:
     ):
         return 5
     bounds, after = ([(q.name, q.cores, q.walltime, q.nodes) for q in each.queues] for each in (base, config))
-    if bounds != after:
+    if bounds != after or base.nodes != config.nodes:
         return 4
     if any(part not in base.policy and _changes(part, base, config) for part in POLICY):
         return 3

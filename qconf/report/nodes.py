@@ -47,12 +47,14 @@ def tables_of(before: Uses, after: Uses | None = None) -> Iterator[NodeTable]:
 
 def _use(outcomes: Sequence[Uses]) -> Iterator[list[str]]:
     for name, of_type in outcomes[0].items():
-        for resource, values in of_type.resources.items():
+        shared = [r for r in of_type.resources if all(r in each[name].resources for each in outcomes)]
+        for resource in shared:
+            values = of_type.resources[resource]
             scale = GIB if resource == "memory" else 1
             both = [each[name].resources[resource] for each in outcomes]
             yield [
                 name,
-                "memory, GiB" if resource == "memory" else resource,
+                "memory, GiB" if resource == "memory" else resource.replace("_", " "),
                 count(values["there"] / scale),
                 _beside(count(each["used"] / scale / 3600) for each in both),
                 _beside(number(100 * each["utilization"], 1) for each in both),

@@ -22,6 +22,7 @@ SHORT = (3600, 7200, 14400)  # their longest walltime, seconds
 FEW = 0.05  # share of the jobs that must be short, and must not be, for that to be tried
 REQUEST_EXPONENTS = (-1.0, -0.5, 0.5, 1.0)  # of GPUs and memory, by which jobs that ask for them go later or earlier
 GPU_LIMITS = tuple(3600 * hours for hours in (1, 2, 4, 8, 16))  # walltimes up to which jobs may use GPU nodes
+KEPT_PARTS = (0.25, 0.5, 0.75)  # of the cores of GPU nodes, which jobs without GPUs leave to others
 DEMANDING = 0.1  # share of all core-seconds from which a queue is worth a limit or a split
 
 
@@ -70,6 +71,24 @@ def on_gpu_nodes(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[st
             config = _with(chosen, q, *replaced)
             if _keeps_together(training, config, members, [part.name for part in replaced]):
                 yield what, config
+
+
+def keeping_cores(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
+    """Yield configurations in which jobs without GPUs leave some cores of GPU nodes to others, each with a name."""
+    both = [both_ways(chosen, queue) for queue in chosen.queues]
+    are_open = [
+        each is not None and queue.nodes == each[1].nodes for queue, each in zip(chosen.queues, both, strict=True)
+    ]
+    for part in KEPT_PARTS if chosen.mode == "shared" and (without_gpus(training) & are_open).any() else ():
+        kept = [int(part * each.cores / each.gpus) if each.gpus else 0 for each in chosen.nodes]
+        nodes = tuple(
+            each.model_copy(update={"kept_per_gpu": cores}) for each, cores in zip(chosen.nodes, kept, strict=True)
+        )
+        if nodes != chosen.nodes and any(kept):
+            config = chosen.replace(nodes=nodes)
+            counts = " or ".join(map(str, sorted({cores for cores in kept if cores})))
+            if _keeps_together(training, config, np.ones(len(training), dtype=np.bool_), chosen.names):
+                yield f"jobs without GPUs leave {counts} cores for each GPU", config
 
 
 def _keeps_together(

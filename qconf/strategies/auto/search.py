@@ -29,7 +29,15 @@ from qconf.evaluation.feasibility import fixed_violations, never_start
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet, cached
 from qconf.evaluation.score import GRACE, log_ratios, weights
 from qconf.evaluation.targets import wanted_waits
-from qconf.strategies.auto.candidates import by_requests, divided, kept_for_short, limited, on_gpu_nodes, split
+from qconf.strategies.auto.candidates import (
+    by_requests,
+    divided,
+    keeping_cores,
+    kept_for_short,
+    limited,
+    on_gpu_nodes,
+    split,
+)
 from qconf.strategies.auto.families import FAMILIES, AutoOptions
 from qconf.strategies.auto.frame import Frame, policy_of
 from qconf.strategies.auto.measures import Measure, logarithms, of_base, of_configs, of_first_come, of_orders, of_system
@@ -132,7 +140,7 @@ class _Candidate:
 #: What a proposal changes, from the smallest to the largest; parts of the policy come after the delay.
 ORDER, DELAY, ALL, CAP, BOUNDARIES, PARTITIONS = "order", "delay", "policy", "cap", "boundaries", "partitions"
 REQUESTS = "requests"  #: after the delay: the order by what jobs ask for beside cores, too
-NODES = "nodes"  #: before boundaries: which nodes queues may use
+NODES, KEPT = "nodes", "kept"  #: before boundaries: which nodes queues may use, and which of their cores
 SHORTPOOLS = "shortpools"  #: after parts of the policy, where they are searched
 
 WITHOUT = {
@@ -282,6 +290,7 @@ class _Search:
             yield SHORTPOOLS, list(kept_for_short(self.training, chosen.config))
         yield CAP, list(limited(self.training, chosen.config))
         yield NODES, list(on_gpu_nodes(self.training, chosen.config))
+        yield KEPT, list(keeping_cores(self.training, chosen.config))
         yield BOUNDARIES, list(split(self.training, chosen.config))
         yield PARTITIONS, list(self.shared(chosen)) + list(divided(self.training))
 

@@ -7,13 +7,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from qconf.config import SiteConfig, parse
+from parsim import Workload
+from parsim.node_types import Chunk
+from qconf.config import KEPT, ConfigError, SiteConfig, dump, parse
+from qconf.errors import ExportError
 from qconf.evaluation.feasibility import fixed_violations
+from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet, UnroutableError
+from qconf.evaluation.timeline import timeline
+from qconf.export.base import exporter
+from qconf.history.chunks import with_kept_cores
 from qconf.recommend.ladder import RUNGS, rung_of
+from qconf.report.nodes import tables_of
 from qconf.report.wording import queue_facts
-from qconf.strategies import baselines, propose
-from qconf.strategies.auto.candidates import on_gpu_nodes
+from qconf.strategies import Proposal, baselines, propose
+from qconf.strategies.auto.candidates import keeping_cores, on_gpu_nodes
 from qconf.strategies.auto.families import AutoOptions
 from qconf.strategies.auto.search import climb
 from qconf.strategies.nodes import without_gpus
@@ -31,7 +39,7 @@ def nodes_of(config: SiteConfig) -> dict[str, tuple[str, ...] | None]:
     return {queue.name: queue.nodes for queue in config.queues}
 
 
-def test_plain_answers_are_compared_where_there_are_gpu_nodes() -> None:
+def test_baselines_are_compared_where_there_are_gpu_nodes() -> None:
     assert baselines(TWO)[-2:] == ("gpu-nodes-open", "gpu-nodes-closed")
     assert baselines(TWO.with_all_alike()) == baselines()
     assert propose("gpu-nodes-open", training()).config == TWO
@@ -86,6 +94,71 @@ def test_the_short_part_of_a_queue_may_use_gpu_nodes() -> None:
 def test_a_queue_with_limits_is_not_split() -> None:
     queues = (TWO.queues[0].model_copy(update={"max_run": 9}), TWO.queues[1])
     assert len(list(on_gpu_nodes(training(), TWO.replace(queues=queues)))) == 1
+
+
+KEEPS = parse(
+    SITE.replace("gpus: 4}", "gpus: 4, kept_per_gpu: 3}").replace("{name: work}", "{name: work, nodes: [gpu]}")
+)
+
+
+def test_jobs_without_gpus_leave_cores_for_them() -> None:
+    assert dump(KEEPS).splitlines()[3].endswith("gpus: 4, kept_per_gpu: 3}")
+    assert parse(dump(KEEPS)) == KEEPS
+    (cpu, gpu) = KEEPS.system().node_types
+    assert (cpu.amount(KEPT), gpu.amount(KEPT)) == (16, 4)
+    assert KEPT not in dict(BASE.system().node_types[1].resources)
+    # Of each kind eight jobs at once, of 4 cores: with GPUs two on a node, without them one.
+    requests = [(Chunk(1, 4, {"gpus": 2}),), (Chunk(1, 4),)]
+    for request, expected in ((0, 4), (1, 2), (-1, 2)):
+        at_once = Workload([0] * 8, [4] * 8, [9] * 8, [9] * 8, request=[request] * 8, requests=requests)
+        base = KEEPS.replace(nodes=BASE.nodes)
+        found = Period(at_once, base).simulate(KEEPS)
+        assert (found.start == 0).sum() == expected
+        assert Proposal(KEEPS).verify(Period(at_once, base), found) == []
+        assert (Period(at_once, base).simulate(base).start == 0).sum() == (4 if request == 0 else 8)
+
+
+def test_what_a_job_leaves_is_taken_back() -> None:
+    requests = [(Chunk(1, 4, {"gpus": 2}),), (Chunk(1, 4), Chunk(1, 2, {"gpus": 1})), (Chunk(2, 4, {"memory": 5}),)]
+    request, cores = np.array([0, 1, 2, -1, -1]), np.array([4, 6, 8, 3, 96])
+    number, found = with_kept_cores(request, cores, requests, KEEPS)
+    assert found == [*requests[:2], (Chunk(2, 4, {"memory": 5, KEPT: 4}),), (Chunk(3, 1, {KEPT: 1}),)]
+    assert number.tolist() == [0, 1, 2, 3, -1]
+    number, back = with_kept_cores(number, cores, found, BASE)
+    assert back[:3] == requests
+    assert back[3] == (Chunk(3, 1),)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (SITE.replace("gpus: 4}", "gpus: 4, kept_per_gpu: 5}"), "5 cores for each of 4 GPUs, on nodes of 16 cores"),
+        (SITE.replace("gpus: 4}", "kept_per_gpu: 1}"), "1 cores for each of 0 GPUs"),
+        (SITE.replace("gpus: 4}", f"gpus: 4, resources: {{{KEPT}: 1}}}}"), "is what kept_per_gpu makes"),
+        (SITE.replace("gpus: 4}", "gpus: 4, kept_per_gpu: some}"), "the cores that jobs without GPUs leave for each"),
+    ],
+)
+def test_cores_that_cannot_be_kept(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        parse(text)
+
+
+def test_kept_cores_are_tried_and_not_exported() -> None:
+    found = dict(keeping_cores(training(), TWO))
+    assert list(found) == [f"jobs without GPUs leave {n} cores for each GPU" for n in (1, 2, 3)]
+    assert list(keeping_cores(training(BOUND), BOUND)) == []
+    leaves = found["jobs without GPUs leave 2 cores for each GPU"]
+    assert RUNGS[rung_of(TWO, leaves)] == "boundaries"
+    assert fixed_violations(TWO.replace(fixed=("nodes",)), leaves) == ["nodes"]
+    outcomes = [Outcome(training().period, training().period.simulate(config)) for config in (TWO, leaves)]
+    kept = outcomes[1].summary.nodes["gpu"].resources[KEPT]
+    assert kept["there"] == 16
+    for before, after in (outcomes, outcomes[::-1]):
+        assert len(next(tables_of(before.summary.nodes, after.summary.nodes)).rows) == 10
+    assert timeline(outcomes[1]).by_type.keys() == timeline(outcomes[0]).by_type.keys()
+    for target in ("pbs", "slurm"):
+        with pytest.raises(ExportError, match="kept_per_gpu is simulated, and not exported"):
+            exporter(target)().export(leaves)
 
 
 def test_bindings_are_boundaries_and_may_be_fixed() -> None:
