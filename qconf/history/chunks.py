@@ -169,7 +169,7 @@ def requests(texts: NDArray[np.object_], cores: Column, config: SiteConfig) -> t
     number = np.full(cores.size, -1, dtype=np.int64)
     known: dict[Request, int] = {}
     of: dict[tuple[str, int], int] = {}
-    counted = {name for each in config.nodes for name in each.amounts}
+    counted = {name for each in config.nodes for name, amount in each.amounts.items() if amount}
     for row, key in enumerate(zip(texts, cores.tolist(), strict=True)):
         if "chunk:" not in key[0]:
             continue

@@ -178,6 +178,8 @@ class _Cleaning:
             had = np.array([bool(chunks.GPUS.search(text)) for text in texts], dtype=np.bool_)
             self.count(self.alive & had, chunks.WITH_GPUS)
             return
+        if any(each.memory for each in self.config.nodes):
+            self.changed.update(self.records.of_memory)
         number, of_jobs = chunks.requests(texts, self.cores, self.config)
         self.count(self.alive & (number == -2), chunks.OTHER_CORES)
         self.count(self.alive & (number == -1), chunks.CORES_ALONE)

@@ -107,6 +107,7 @@ class Records(Log):
     cores_per_node: int | None = None  #: of a log that counts nodes
     format: str = "csv"  #: swf, csv, pbs or sacct
     merged: Mapping[str, int] = field(default_factory=dict)  #: lines that only added to the row of another, by kind
+    of_memory: Mapping[str, int] = field(default_factory=dict)  #: as `changed`, where the machine counts memory
     #: Rows like those of `table` of jobs that were deleted while they waited, at their `end`; in `dropped`, too.
     gone: pd.DataFrame = field(default_factory=lambda: job_table({}, 0))
 

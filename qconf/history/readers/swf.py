@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -21,14 +22,20 @@ from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionArray
 
 from parsim.workload import MAX_CORES
+from qconf.history.chunks import spread, words
 from qconf.history.readers.sources import Source, records_of
 from qconf.history.records import LIMITS, MAX_EPOCH, UNKNOWN, Drop, Records, job_table, shifted, stack
 
 FIELDS = 18
+KIB = 1024
 #: Positions, from 0, of the fields that a history needs; the last one only shows that the line is whole.
-USED = JOB, SUBMIT, WAIT, RUNTIME, ALLOCATED, REQUESTED, TIME, STATUS, USER, GROUP, QUEUE, PARTITION, LAST = (
+WHOLE = JOB, SUBMIT, WAIT, RUNTIME, ALLOCATED, REQUESTED, TIME, STATUS, USER, GROUP, QUEUE, PARTITION, LAST = (
     *(0, 1, 2, 3, 4, 7, 8, 10, 11, 12, 14, 15, 17),
 )
+MEMORY = USED_MEMORY, REQUESTED_MEMORY = 6, 9  #: KB for each processor, some with a fraction
+USED = (*WHOLE, *MEMORY)
+MOST_MEMORY = 2**40  #: KB; what is above is taken as unknown
+BY_USE = "memory: none requested (field 10), what was used counts (field 7)"
 #: Fields that have a limit, and the column that has the same.
 LIMITED = {
     SUBMIT: "submit", RUNTIME: "runtime", TIME: "walltime", ALLOCATED: "cores", REQUESTED: "cores", WAIT: "start",
@@ -71,6 +78,7 @@ def read_swf(sources: Sequence[Source], timezone: str = "UTC") -> Records:  # no
         for table, header, jobs in zip(tables, headers, fields, strict=True):
             table["queue"] = _named(jobs[PARTITION], header.partitions)
         changed = {"queue: the partition (field 16), as field 15 names none": sum(map(len, tables))}
+    by_use = sum(int((_memory(jobs) > _requested(jobs)).sum()) for jobs in fields)
     epoch = min(header.epoch for header in headers)
     table = stack([shifted(each, header.epoch - epoch) for each, header in zip(tables, headers, strict=True)])
     if table.empty:
@@ -78,6 +86,7 @@ def read_swf(sources: Sequence[Source], timezone: str = "UTC") -> Records:  # no
         raise sources[0].error(message, "a job has 18 numbers on a line")
     cores = max((header.cores for header in headers if header.cores is not None), default=None)
     about = {"machine_cores": cores, "epoch": epoch, "timezone": headers[0].timezone, "changed": changed}
+    about["of_memory"] = {BY_USE: by_use} if by_use else {}
     return records_of("swf", sources, table, drops, **about)
 
 
@@ -141,11 +150,15 @@ def _read_fast(data: bytes) -> NDArray[np.int64] | None:
     try:
         table = pd.read_csv(
             io.BytesIO(data), sep=r"\s+", comment=";", header=None, names=range(FIELDS), usecols=USED,
-            dtype=np.int64, quoting=csv.QUOTE_NONE,
+            dtype=dict.fromkeys(WHOLE, np.int64) | dict.fromkeys(MEMORY, np.float64), quoting=csv.QUOTE_NONE,
         )  # fmt: skip
     except (ValueError, OverflowError):  # pandas' own errors are ValueErrors
         return None
-    return table.to_numpy()
+    columns = np.empty((len(table), len(USED)), dtype=np.int64)
+    columns[:, : len(WHOLE)] = table[list(WHOLE)].to_numpy()
+    memory = table[list(MEMORY)].to_numpy()
+    columns[:, len(WHOLE) :] = np.where((memory > 0) & (memory <= MOST_MEMORY), np.ceil(memory), UNKNOWN)
+    return columns
 
 
 def _find_lines(data: bytes) -> tuple[NDArray[np.int64], bool]:
@@ -179,7 +192,7 @@ def _read_slowly(data: bytes, path: str, drops: list[Drop]) -> tuple[NDArray[np.
         try:
             if len(content) != FIELDS:
                 raise ValueError(f"{len(content)} fields instead of {FIELDS}")  # noqa: TRY301
-            rows.append(_numbers([content[i] for i in USED]))
+            rows.append([*_numbers([content[i] for i in WHOLE]), *(_kilobytes(content[i]) for i in MEMORY)])
             numbers.append(number)
         except ValueError as error:
             torn = number == len(lines) and len(content) < FIELDS
@@ -201,6 +214,36 @@ def _number(token: bytes) -> int:
         raise ValueError(f"{text[:40]!r} is not a number")
     whole, _, fraction = text.partition(".")
     return int(whole) + (int(fraction[:1] or "0") >= 5) * (-1 if whole.startswith("-") else 1)
+
+
+def _kilobytes(token: bytes) -> int:
+    """Read an amount of memory, rounded up; what is none is unknown, since a job is one without it."""
+    try:
+        amount = float(token)
+    except ValueError:
+        return UNKNOWN
+    return math.ceil(amount) if 0 < amount <= MOST_MEMORY else UNKNOWN
+
+
+def _requested(values: dict[int, NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return the memory that each job requested, KB for each processor, 0 where that is unknown."""
+    return np.maximum(values[REQUESTED_MEMORY], 0)
+
+
+def _memory(values: dict[int, NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return the same, what was used where none was requested."""
+    requested = _requested(values)
+    return np.where(requested > 0, requested, np.maximum(values[USED_MEMORY], 0))
+
+
+def _needs(cores: NDArray[np.int64], memory: NDArray[np.int64]) -> NDArray[np.object_]:
+    """Write the chunks of jobs, one for each processor with its memory; nothing where that is unknown."""
+    texts = np.full(cores.size, "", dtype=object)
+    known = np.flatnonzero((cores > 0) & (memory > 0))
+    kinds, of = np.unique(cores[known] * (1 << 31) + -(-memory[known] // KIB), return_inverse=True)
+    found = [words(spread(kind >> 31, 0, (kind >> 31) * (kind % (1 << 31)), ())) for kind in kinds.tolist()]
+    texts[known] = np.array(found, dtype=object)[of]
+    return texts
 
 
 def _jobs(
@@ -229,18 +272,20 @@ def _to_table(values: dict[int, NDArray[np.int64]], numbers: NDArray[np.int64], 
     deleted = (values[STATUS] == CANCELLED) & (runtime < 0)
     start = np.where(deleted, UNKNOWN, left)
     end = np.where(deleted, left, np.where((start >= 0) & (runtime >= 0), start + runtime, UNKNOWN))
+    cores = np.where(values[ALLOCATED] > 0, values[ALLOCATED], values[REQUESTED])
     columns = {
         "job_id": list(map(str, values[JOB].tolist())),
         "submit": submit,
         "runtime": runtime,
         "walltime": values[TIME],
-        "cores": np.where(values[ALLOCATED] > 0, values[ALLOCATED], values[REQUESTED]),
+        "cores": cores,
         "queue": _named(values[QUEUE], header.queues),
         "user": _named(values[USER], {}),
         "start": start,
         "end": end,
         "state": _named(values[STATUS], STATES),
         "group": _named(values[GROUP], {}),
+        "needs": _needs(cores, _memory(values)),
         "line": numbers,
     }
     return job_table(columns, numbers.size)

@@ -4,8 +4,10 @@ import gzip
 
 import pytest
 
+from parsim.node_types import Chunk
+from qconf.config import parse
 from qconf.errors import InputError
-from qconf.history import read
+from qconf.history import clean, read
 from qconf.history.readers.swf import read_header
 
 HEADER = """; Version: 2.2
@@ -51,6 +53,53 @@ def test_header_and_fields(write):
         "user": "7", "start": 5, "end": 65, "state": "completed", "group": "1", "needs": "",
             "qos": "", "account": "", "file": 0, "line": 7,
     }  # fmt: skip
+
+
+def with_memory(used, requested, **more):
+    fields = line(**more).split()
+    fields[6], fields[9] = str(used), str(requested)
+    return " ".join(fields) + "\n"
+
+
+MEMORIES = [
+    (-1, 2048, "chunk:4:cores=1,memory=2"),
+    (9000, 2049, "chunk:4:cores=1,memory=3"),
+    (1500.5, -1, "chunk:4:cores=1,memory=2"),
+    (100, 0, "chunk:4:cores=1,memory=1"),
+    (-1, -1, ""),
+    (0, 0, ""),
+    (-1, 2**41, ""),
+    (-1, "much", ""),
+]
+
+
+@pytest.mark.parametrize("torn", [False, True])
+def test_memory_is_that_requested_else_that_used_of_each_processor(write, torn):
+    text = "".join(with_memory(*each[:2], job=i) for i, each in enumerate(MEMORIES[: 8 if torn else 7], start=1))
+    records = read(write(HEADER + text))
+    assert records.table["needs"].tolist() == [needs for *_, needs in MEMORIES[: len(records.table)]]
+    assert list(records.of_memory.values()) == [2]
+    assert records.changed == {}
+    assert records.dropped.empty
+
+
+def test_memory_counts_where_nodes_have_some(write):
+    path = write(
+        HEADER + with_memory(-1, 3 * 2**20) + with_memory(2**20, -1, job=2) + line(3) + with_memory(1, 2**24, job=4)
+    )
+    site = "machine: {cores: 64}\nnodes: [{name: fat, count: 2, cores: 32, memory: 16gb}]\nqueues: [{name: normal}]\n"
+    past = clean(read(path), parse(site))
+    assert past.jobs["job_id"].tolist() == ["1", "2", "3"]
+    assert past.reasons == {"fits no nodes of its queue": 1}  # each of its processors takes a node's memory
+    assert past.changed == {
+        "memory: none requested (field 10), what was used counts (field 7)": 1,
+        "tells of no nodes: asks for cores alone, on any that its queue may use": 1,
+    }
+    workload = past.workload(parse(site))
+    assert workload.requests == ((Chunk(4, 1, {"memory": 3072}),), (Chunk(4, 1, {"memory": 1024}),))
+    without = clean(read(path), parse(site.replace(", memory: 16gb", "")))
+    assert len(without) == 4
+    assert not any("memory" in text for text in without.changed)
 
 
 def test_a_cancelled_job_without_a_run_waited_until_it_was_deleted(write):
