@@ -7,12 +7,10 @@ import pytest
 
 from parsim import Workload, simulate
 from qconf.config import ConfigError, QueueConfig, SiteConfig, dump, parse
-from qconf.errors import ExportError
 from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.guard_rails import GuardRails, GuardValues
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
-from qconf.export.base import exporter
 from qconf.report.columns import beside
 from qconf.strategies import propose
 
@@ -114,8 +112,3 @@ def test_work_lost_is_a_guard_rail():
     found = GuardRails().broken(GuardValues({}, 0.0, 0.8), GuardValues({}, 0.0, 0.8, lost=lost), 30)
     assert list(found) == ["work lost"]
     assert found["work lost"].startswith("work lost to preemption grows from 0.0 to ")
-
-
-def test_pbs_refuses_tiers():
-    with pytest.raises(ExportError, match="different tiers are simulated, and not exported"):
-        exporter("pbs")().export(CONFIG)
