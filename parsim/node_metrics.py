@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from parsim.places import lay_out
 from parsim.prepared import prepare
 from parsim.schedule import Schedule
 from parsim.system import System
@@ -73,12 +74,12 @@ def node_use(workload: Workload, schedule: Schedule, system: System, counted: Ma
         schedule does not say what jobs may take.
     """
     demands = schedule.demands
-    if not system.node_types or demands is None or schedule.place is None:
+    if not system.node_types or demands is None:
         return {}
     counted = np.ones(len(schedule), dtype=np.bool_) if counted is None else np.asarray(counted, dtype=np.bool_)
     names, types, there = demands.resources, system.node_types, demands.there
     node = there // np.array([[each.nodes] for each in types])
-    taken = demands.first[demands.of] + schedule.place
+    taken = demands.taken
     submit = schedule.submit[counted]
     low, high = (int(submit.min()), int(submit.max())) if submit.size else (0, 0)
     seconds = np.maximum(np.minimum(schedule.end, high) - np.maximum(schedule.start, low), 0)
@@ -87,7 +88,7 @@ def node_use(workload: Workload, schedule: Schedule, system: System, counted: Ma
     shares = np.divide(demands.amounts, node, out=np.zeros(demands.amounts.shape), where=node > 0).max(axis=2)
     node_seconds = by_place @ shares
     idle = unusable(schedule, (low, high))
-    on = demands.amounts[taken].any(axis=2).T
+    on: Mask = np.transpose(demands.amounts[taken].any(axis=2))
     first = first_types(workload, system)
 
     def of(rows: slice | list[int], ran: Mask, meant: Mask) -> NodeUse:
@@ -128,8 +129,8 @@ def first_types(workload: Workload, system: System) -> Column:
         Positions in `System.node_types`; 0 for a job without a place.
     """
     prepared = prepare(workload)
-    laid_out = prepared.node_types(system)
-    if laid_out is None or not len(laid_out.amounts):
+    laid_out = prepared.node_types(system) or lay_out(system, prepared.workload)
+    if not len(laid_out.amounts):
         return np.zeros(len(workload), dtype=np.int64)
     on = laid_out.amounts.reshape(len(laid_out.amounts), len(system.node_types), -1).any(axis=2).argmax(axis=1)
     has_place = laid_out.first[:-1] < laid_out.first[1:]
@@ -174,7 +175,7 @@ def unusable(schedule: Schedule, window: tuple[int, int]) -> Floats:
         The schedule does not say what jobs may take.
     """
     demands = schedule.demands
-    if demands is None or schedule.place is None:
+    if demands is None:
         raise ValueError("the schedule does not say what jobs may take of nodes")
     there = demands.there
     if window[0] >= window[1]:
@@ -190,7 +191,7 @@ def unusable(schedule: Schedule, window: tuple[int, int]) -> Floats:
         demands.of,
         demands.first,
         demands.amounts.reshape(len(demands.amounts), -1),
-        demands.first[demands.of] + schedule.place,
+        demands.taken,
         there.reshape(-1).copy(),
         window,
     )

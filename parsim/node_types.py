@@ -102,12 +102,14 @@ Request = tuple[Chunk, ...]  #: all that a job takes
 
 
 class Demands(NamedTuple):
-    """What each of n jobs may take of nodes of several types: one of its places (`parsim.places.places`).
+    """What each of n jobs may take of nodes of several types, one of its places (`parsim.places.places`), and took.
 
     Attributes
     ----------
     of : ndarray(int32), shape (n,)
         Which of the distinct demands.
+    taken : ndarray(int64), shape (n,)
+        The place that each job had.
     first : ndarray(int64), shape (demands + 1,)
         Where the places of each demand begin.
     amounts : ndarray(int64), shape (places, types, resources)
@@ -119,6 +121,7 @@ class Demands(NamedTuple):
     """
 
     of: NDArray[np.int32]
+    taken: NDArray[np.int64]
     first: NDArray[np.int64]
     amounts: NDArray[np.int64]
     resources: tuple[str, ...]

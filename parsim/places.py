@@ -97,11 +97,12 @@ def _fits(of: NodeType, chunk: Chunk) -> bool:
     return chunk.features <= of.features and chunk.count <= of.nodes * on_node
 
 
-def demands(system: System, types: NodeTypes, of: NDArray[np.int32]) -> Demands:
-    """Return what jobs may take by type and resource, of what is laid out for the kernels."""
+def demands(system: System, types: NodeTypes, place: NDArray[np.int64]) -> Demands:
+    """Return what jobs may take by type and resource, and took, of what is laid out for the kernels."""
     names = resources_of(system.node_types)
     there = np.array([[each.nodes * each.amount(name) for name in names] for each in system.node_types], dtype=np.int64)
-    return Demands(of, types.first, types.amounts.reshape(-1, *there.shape), names, there)
+    taken = types.first[types.of] + place
+    return Demands(types.of, taken, types.first, types.amounts.reshape(-1, *there.shape), names, there)
 
 
 def lay_out(system: System, workload: Workload) -> NodeTypes:

@@ -89,22 +89,27 @@ def simulate(workload: Workload, system: System, state: State | None = None) -> 
         partition_names=system.partition_names,
         place=prepared.restore(at) if system.node_types else None,
         interruptions=_of_rows(interruptions, prepared.rows),
-        demands=_demands(prepared, system),
+        demands=_demands(prepared, system, at),
     )
 
 
-def _demands(prepared: Prepared, system: System, rows: NDArray[np.int64] | None = None, n: int = 0) -> Demands | None:
+def _demands(
+    prepared: Prepared, system: System, place: Column, rows: NDArray[np.int64] | None = None, n: int = 0
+) -> Demands | None:
     """Return what the jobs could take, in the order given; of n of which these rows were simulated, others nothing."""
     types = prepared.node_types(system)
     if types is None:
         return None
-    found = demands(system, types, prepared.restore(types.of))
+    found = demands(system, types, place)
+    of, taken = prepared.restore(found.of), prepared.restore(found.taken)
     if rows is None or rows.size == n:
-        return found
-    of = np.full(n, found.first.size - 1, dtype=np.int32)
-    of[rows] = found.of
+        return found._replace(of=of, taken=taken)
+    nothing = len(found.amounts)
+    every = np.full(n, found.first.size - 1, dtype=np.int32), np.full(n, nothing)
+    for whole, part in zip(every, (of, taken), strict=True):
+        whole[rows] = part
     amounts = np.concatenate((found.amounts, np.zeros((1, *found.there.shape), dtype=np.int64)))
-    return found._replace(of=of, first=np.append(found.first, len(amounts)), amounts=amounts)
+    return found._replace(of=every[0], taken=every[1], first=np.append(found.first, nothing + 1), amounts=amounts)
 
 
 def _of_rows(interruptions: Interruptions, rows: NDArray[np.int64] | None) -> Interruptions:
@@ -165,7 +170,7 @@ def simulate_from(workload: Workload, system: System, state: State) -> Schedule:
         partition_names=system.partition_names,
         place=at,
         interruptions=_of_rows(outcome.interruptions, of),
-        demands=_demands(prepared, system, rows, len(workload)),
+        demands=_demands(prepared, system, outcome.place, rows, len(workload)),
     )
 
 

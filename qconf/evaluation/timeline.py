@@ -54,14 +54,13 @@ def timeline(outcome: Outcome) -> Timeline:
 
 def _taken(outcome: Outcome) -> Iterator[tuple[tuple[str, str], NDArray[np.int64], int]]:
     """Yield each resource of each type of nodes but memory, what each job has of it, and how much there is."""
-    found, demands = outcome.schedule, outcome.schedule.demands
-    if demands is None or found.place is None:
+    demands = outcome.schedule.demands
+    if demands is None:
         return
-    taken = demands.first[demands.of] + found.place
     for t, each in enumerate(outcome.period.base.nodes):
         for r, name in enumerate(demands.resources):
             if name not in ("memory", KEPT) and demands.there[t, r]:
-                yield (each.name, name), demands.amounts[taken, t, r], int(demands.there[t, r])
+                yield (each.name, name), demands.amounts[demands.taken, t, r], int(demands.there[t, r])
 
 
 def _sum(since: NDArray[np.int64], times: NDArray[np.int64], weight: NDArray[np.int64] | None) -> Floats:

@@ -142,7 +142,7 @@ def test_from_a_state_on() -> None:
     workload = of([(0, 10, 1, 50), (0, 10, 4, 5), (60, 1, 1, 30), (62, 10, 0, 60), (100, 1, 0, 1)])
     found = simulate(workload, MACHINE, State(55, [0, 40, 60, 60, 60]))
     assert found.demands is not None
-    assert found.demands.amounts[found.demands.first[found.demands.of] + found.place].sum(axis=(1, 2)).tolist() == [
+    assert found.demands.amounts[found.demands.taken].sum(axis=(1, 2)).tolist() == [
         *(0, 0),  # which had ended
         *(2, 10, 1),
     ]
