@@ -12,7 +12,7 @@ import argparse
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 import parsim
-from parsim import Workload
+from parsim import State, System, Workload
+from parsim.state import UNSTARTED
 from qconf.export.slurm.differences import calc_minutes
 from tests.real_slurm.disciplines import DISCIPLINES, Site
 from tests.real_slurm.recording import STEP, Job, calculated, read, record
 
 Column = NDArray[np.int64]
-HEADING = """\
-| discipline | jobs | backfilled | same order | mean wait, real | simulated | differs | starting | ending | latest |
-|---|---|---|---|---|---|---|---|---|---|"""
+COLUMNS = ("discipline", "jobs", "backfilled", "same order", "mean wait, real", "simulated", "differs", "starting")
+COLUMNS += ("ending", "latest", "passes")
+HEADING = f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}"
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Agreement:
     submit: Column
     real: Column
     simulated: Column
+    passes: tuple[int, int]  #: steps in which both start the same from the real state, and in which either does
 
     @property
     def same_order(self) -> float:
@@ -70,7 +72,7 @@ class Agreement:
         return (
             f"| {discipline} | {len(self.jobs)} | {sum(job.backfilled for job in self.jobs)} | {self.same_order:.4f} "
             f"| {real:.2f} | {simulated:.2f} | {100 * (simulated / real - 1):+.1f} % | {starting:.2f} | {ending:.2f} "
-            f"| {self.latest:.2f} |"
+            f"| {self.latest:.2f} | {self.passes[0]} of {self.passes[1]} |"
         )
 
 
@@ -87,7 +89,11 @@ def compare(site: Site, kept: dict[str, Any]) -> Agreement:
     shift = 0  # the simulator computes priorities at multiples of the period
     if at is not None:
         config, shift = config.replace(priority_calc_period=period), int(at // STEP * STEP) % period
+    requests = {(job.wanted, job.cores): None for job in jobs if job.wanted}
+    number = {each: k for k, each in enumerate(requests)}
     workload = Workload(
+        request=[number.get((job.wanted, job.cores), -1) for job in jobs],
+        requests=[(replace(site.wants[wanted], count=cores),) for wanted, cores in requests],
         submit=submit - shift,
         cores=[-(-job.cores // config.grid) * config.grid for job in jobs],
         runtime=end - start,
@@ -96,7 +102,21 @@ def compare(site: Site, kept: dict[str, Any]) -> Agreement:
         user=[job.user for job in jobs],
     )
     simulated = parsim.simulate(workload, config.system()).start + shift
-    return Agreement(jobs, submit, start, _before(simulated))  # a job that a start lets in starts a second later
+    passes = _passes(workload, config.system(), start - shift)
+    return Agreement(
+        jobs, submit, start, _before(simulated), passes
+    )  # a job that a start lets in starts a second later
+
+
+def _passes(workload: Workload, system: System, real: Column) -> tuple[int, int]:
+    """Count the steps in which the simulator starts the same jobs from what is there, and those in which any start."""
+    same, total = 0, 0
+    for now in range(int(workload.submit.min()), int(real.max()) + 1, STEP):
+        state = State(now, np.where(real < now, real, UNSTARTED))
+        simulated = _before(parsim.simulate(workload, system, state=state).start) == now
+        same += bool((simulated | (real == now)).any() and (simulated == (real == now)).all())
+        total += bool((simulated | (real == now)).any())
+    return same, total
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from qconf.config import SiteConfig, parse
+from parsim.node_types import Chunk
+from qconf.config import NodesConfig, SiteConfig, parse
+from qconf.export.nodes import expand
 
 NODES = 64
 _MACHINE = "machine: {name: tiny, cores: 64, cores_per_node: 1}\nreserve: queues\norder: ORDER\n"
@@ -45,6 +47,15 @@ queues:
   - {name: wide, cores: [17, 40], walltime: [0, 4h], max_run_cores: 48, max_user_cores: 40}
 """
 )
+#: Nodes of one core: what counts of a type together counts of its nodes too. Jobs ask for GPUs, or for none.
+_TYPES = """\
+machine: {name: tiny, cores: 64, cores_per_node: 1}
+nodes:
+  - {name: plain, count: 40, cores: 1, features: [free], hosts: "n[01-40]"}
+  - {name: gpu, count: 24, cores: 1, gpus: 1, hosts: "n[41-64]"}
+queues:
+  - {name: work, cores: [1, 24], walltime: [0, 4h]}
+"""
 _WIDE = _SHARED.replace("cores: 64, cores_per_node: 1", "cores: 256, cores_per_node: 4").replace("[1, 64]", "[1, 256]")
 DISCIPLINES = {
     "fcfs": _SHARED,
@@ -56,9 +67,10 @@ DISCIPLINES = {
     "user_jobs": _SHARED + "throttles: [{each: user, max_eligible: 2}]\n",
     "whole_nodes": _WIDE.replace("_node: 4", "_node: 4, whole_nodes: true"),
     "shared_nodes": _WIDE,
+    "types": _TYPES,
 }
 #: Mean seconds between submissions, where not 4.5.
-BETWEEN = {"partitioned": 3.6, "multifactor": 6.5, "hybrid": 5.4, "limits": 4.0}
+BETWEEN = {"partitioned": 3.6, "multifactor": 6.5, "hybrid": 5.4, "limits": 4.0, "types": 3.0}
 #: Steps of a cycle, in one of which jobs end, in the next are submitted; 2 unless given.
 PHASES = {"hybrid": 3, "multifactor": 3}
 #: First walltime and the minutes from each to the next, 1 unless given. So a job may enter the pool in the third step.
@@ -81,6 +93,19 @@ class Site:
     def nodes(self) -> dict[str, int]:
         """Cores of the nodes, by name."""
         return {f"n{number:02}": self.config.machine.cores_per_node for number in range(1, NODES + 1)}
+
+    @property
+    def types(self) -> dict[str, NodesConfig]:
+        """The type of each node, by name; none where all are alike."""
+        return {name: each for each in self.config.nodes for name in expand(each.hosts or "")}
+
+    @property
+    def wants(self) -> dict[str, Chunk]:
+        """What each task of a job may want of a node, in words of sbatch."""
+        return {
+            "--gres=gpu:1": Chunk(1, 1, {"gpus": 1}),
+            "--constraint=free": Chunk(1, 1, features=frozenset({"free"})),
+        }
 
     def queue(self, cores: int, walltime: int) -> int:
         """Return the number of the queue to which a job is routed."""

@@ -48,6 +48,7 @@ class Job:
     user: int
     cores: int
     walltime: int
+    wanted: str = ""  #: of the nodes, in words of sbatch
     submitted: float = np.nan
     started: float = np.nan
     ended: float = np.nan
@@ -57,7 +58,10 @@ class Job:
 def record(site: Site, *, jobs: int, seed: int) -> dict[str, Any]:
     """Load the export of a site into a new Slurm, submit `jobs` jobs, and return what became of them."""
     kept = SITE.replace("KEPT", site.config.queues[0].name)
-    with PrivateSlurm(site.nodes, kept, daemons=len(site.nodes)) as server, TemporaryDirectory() as folder:
+    gpus = {name: each.gpus for name, each in site.types.items() if each.gpus}
+    features = {name: each.features for name, each in site.types.items() if each.features}
+    slurm = PrivateSlurm(site.nodes, kept, daemons=len(site.nodes), gpus=gpus, features=features)
+    with slurm as server, TemporaryDirectory() as folder:
         plan = _load(site, server, Path(folder))
         done = threading.Event()
         offset = _offset(server)
@@ -125,8 +129,8 @@ def _calculation(server: PrivateSlurm) -> float:
 
 def _submit(
     site: Site, server: PrivateSlurm, jobs: int, offset: float, rng: np.random.Generator
-) -> dict[str, tuple[int, int, int]]:
-    """Submit jobs at the second step of cycles; return user, cores and walltime by id."""
+) -> dict[str, tuple[int, int, int, str]]:
+    """Submit jobs at the second step of cycles; return user, cores, walltime and what else is wanted by id."""
     widest = max(queue.cores[1] for queue in site.config.queues)
     cycle = STEP * PHASES.get(site.discipline, 2)
     first, of = MINUTES.get(site.discipline, (1, 1))
@@ -144,12 +148,13 @@ def _submit(
     begin = (int(time.time()) // cycle + 2) * cycle + STEP + offset
     beside = f"{1000 * cycle} {1000 * offset:.0f}"
     sbatch = "sbatch --parsable --output=/dev/null"
+    of_types = list(rng.choice([*site.wants], jobs)) if site.types else [""] * jobs
     commands = [
-        f"{sbatch} --ntasks={width[j]} --time={minutes[j]} --wrap 'sh {WORK}/run.sh {cycles[j]} {beside}'"
+        f"{sbatch} --ntasks={width[j]} --time={minutes[j]} {of_types[j]} --wrap 'sh {WORK}/run.sh {cycles[j]} {beside}'"
         for j in range(jobs)
     ]
     names = submit(server, begin + at, users, commands)
-    wanted = {name: (int(users[j]), int(width[j]), 60 * int(minutes[j])) for j, name in enumerate(names)}
+    wanted = {name: (int(users[j]), int(width[j]), 60 * int(minutes[j]), of_types[j]) for j, name in enumerate(names)}
     return dict(sorted(wanted.items(), key=lambda item: int(item[0])))
 
 

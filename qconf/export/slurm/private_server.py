@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from qconf.errors import InputError
 from qconf.export import private
@@ -91,8 +91,8 @@ def unavailable(*, accounting: bool = True) -> str | None:
 class PrivateSlurm(PrivateMachine):
     """A running Slurm with emulated nodes: cores by their names, and the partitions and settings of `lines`.
 
-    `gpus` are those of nodes by name, devices that do nothing. Use it in a ``with`` statement. Raises InputError where
-    it cannot be started.
+    `gpus` are those of nodes by name, devices that do nothing; `features` are theirs. Use it in a ``with`` statement.
+    Raises InputError where it cannot be started.
     """
 
     host = "slurmhost"
@@ -105,11 +105,12 @@ class PrivateSlurm(PrivateMachine):
         accounting: bool = True,
         daemons: int = DAEMONS,
         gpus: Mapping[str, int] | None = None,
+        features: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         if why := unavailable(accounting=accounting):
             raise InputError(why, fix="install what is missing, and run this as root")
         self.nodes, self.lines, self.accounting, self.daemons = nodes, lines, accounting, daemons
-        self.gpus = gpus or {}
+        self.gpus, self.features = gpus or {}, features or {}
         super().__init__(_SETUP)
 
     @property
@@ -125,6 +126,7 @@ class PrivateSlurm(PrivateMachine):
         for cores in dict.fromkeys(self.nodes.values()):
             for name in (name for name, held in self.nodes.items() if held == cores):
                 gres = f" Gres=gpu:{self.gpus[name]}" if name in self.gpus else ""
+                gres += f" Feature={','.join(self.features[name])}" if name in self.features else ""
                 where = f"NodeHostname=slurmhost NodeAddr=192.0.2.1 Port={ports[name]}"
                 text += f"NodeName={name} {where} CPUs={cores}{gres}\n"
         return text + ("GresTypes=gpu\n" if self.gpus else "") + lines
