@@ -20,7 +20,7 @@ from parsim.verify.columns import check_begun, check_capacity, check_times
 from parsim.verify.lists import ListReplay
 from parsim.verify.multiqueue import ClassReplay
 from parsim.verify.needs import waiting_at
-from parsim.verify.node_types import TypedReplay
+from parsim.verify.node_types import PlacedReplay, TypedReplay
 from parsim.verify.partition import Partition
 from parsim.verify.preemption import TierReplay, by_run
 from parsim.verify.queue_head_jobs import ManyHeadJobsReplay, QueueHeadJobsReplay
@@ -159,6 +159,7 @@ def _replay_of(
         QueueHeadJobsReplay: _ExplainedQueueHeadJobsReplay,
         ManyHeadJobsReplay: _ExplainedManyHeadJobsReplay,
         TypedReplay: _ExplainedTypedReplay,
+        PlacedReplay: _ExplainedPlacedReplay,
         TierReplay: _ExplainedTierReplay,
     }
     return explained.get(replay_of(workload, system, beginning), _ExplainedListReplay)
@@ -365,6 +366,10 @@ class _ExplainedTypedReplay(_ExplainedListReplay, TypedReplay):
 
     def _passed(self, _: list[Partition]) -> list[int]:
         return [self.head_job] if self.head is not None and self.head_job != self.explained else []
+
+
+class _ExplainedPlacedReplay(_ExplainedTypedReplay, PlacedReplay):
+    """A replay of a machine whose nodes are of several types and count each by itself, and that follows one job."""
 
 
 class _ExplainedClassReplay(_Explained, ClassReplay):

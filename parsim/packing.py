@@ -21,6 +21,7 @@ from parsim.kernels.homes import find_eligible, find_homes
 from parsim.kernels.needs import Needs
 from parsim.kernels.node_types import NodeTypes
 from parsim.kernels.nodes import NO_SHARE, SHARE, Nodes
+from parsim.kernels.placing import Placing
 from parsim.kernels.plans import PROMISE, ROWS, Plans
 from parsim.kernels.preempting import INTERRUPTION, KEEPS, LOSES, PREEMPTIONS, STAYS, Preempting
 from parsim.kernels.profile import Profile
@@ -28,6 +29,7 @@ from parsim.kernels.throttles import Throttles
 from parsim.kernels.windows import WINDOW, Outages
 from parsim.needed import again
 from parsim.places import untaken
+from parsim.placing import unplaced
 from parsim.prepared import Prepared, Table
 from parsim.resuming import layout
 from parsim.rising import never_falls
@@ -134,7 +136,7 @@ def pack(
         shares[:running] = prepared.begun.shares
         spans = (prepared.begun.shares > 0).sum(axis=1) > 1
         placement[:running] = np.where(spans, -1 - np.arange(running), prepared.begun.shares.argmax(axis=1))
-    throttles, needs, node_types = _pack_counts(prepared, system)
+    throttles, needs, node_types, placing = _pack_counts(prepared, system)
     progress = np.zeros(1, dtype=kernel.PROGRESS)[0]
     progress["spanning"] = running
     progress["now"] = -1
@@ -166,6 +168,7 @@ def pack(
         throttles=throttles,
         needs=needs,
         node_types=node_types,
+        placing=placing,
         preempting=_pack_preempting(prepared, system, interruptions) if system.has_tiers else None,
     )
 
@@ -189,16 +192,20 @@ def _pack_preempting(prepared: Prepared, system: System, interruptions: int) -> 
     )
 
 
-def _pack_counts(prepared: Prepared, system: System) -> tuple[Throttles | None, Needs | None, NodeTypes | None]:
-    """Lay out throttles, needs and types of nodes.
+def _pack_counts(
+    prepared: Prepared, system: System
+) -> tuple[Throttles | None, Needs | None, NodeTypes | None, Placing | None]:
+    """Lay out throttles, needs and types of nodes, by their totals or each by itself.
 
     With one of them, or with tiers, the first two are there, so that a kernel has few versions.
     """
-    throttles, needs, node_types = prepared.throttles(system), prepared.needs, prepared.node_types(system)
-    if throttles is None and needs is None and node_types is None and not system.has_tiers:
-        return None, None, None
+    throttles, needs = prepared.throttles(system), prepared.needs
+    types, placing = prepared.node_types(system), prepared.placing(system)
+    if throttles is None and needs is None and not system.node_types and not system.has_tiers:
+        return None, None, None, None
     throttles = uncounted(throttles or nothing_throttled(len(prepared.workload)))
-    return throttles, again(needs or prepared.laid_needs), None if node_types is None else untaken(node_types)
+    needs = again(needs or prepared.laid_needs)
+    return throttles, needs, None if types is None else untaken(types), None if placing is None else unplaced(placing)
 
 
 _NONE = np.empty(0, dtype=np.int32)
@@ -408,9 +415,11 @@ def _keeps_turns(prepared: Prepared, system: System, columns: NDArray[np.float64
 
 
 def _has_wide_limits(prepared: Prepared, system: System) -> bool:
-    """Whether throttles concern several lists, or hold less as time goes by; or there are quotas, which do too."""
+    """Whether jobs may start though nothing has ended: as throttles of several lists, or of work, and quotas ease."""
     works = any(throttle.max_run_core_seconds is not None for throttle in system.throttles)
     several = bool(system.throttles) or system.frees_from_queues
+    if system.places_chunks and any(len(request) > 1 for request in prepared.workload.requests):
+        return True  # where less is idle a chunk of one kind may go where it is in the way of no other
     return works or prepared.needs is not None or (system.mode != "shared" and several)
 
 

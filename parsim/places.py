@@ -92,9 +92,13 @@ def _spread(
 
 def _fits(of: NodeType, chunk: Chunk) -> bool:
     """Whether nodes of this type are what a chunk asks for, and as many of it as it asks for fit on idle ones."""
+    return chunk.count <= of.nodes * copies_on(of, chunk)
+
+
+def copies_on(of: NodeType, chunk: Chunk) -> int:
+    """Return how many copies of a chunk fit on an idle node of a type, none where it has not the features."""
     wanted = [(CORES, chunk.cores), *dict(chunk.resources).items()]
-    on_node = min(of.amount(name) // amount for name, amount in wanted if amount)
-    return chunk.features <= of.features and chunk.count <= of.nodes * on_node
+    return min(of.amount(name) // amount for name, amount in wanted if amount) * (chunk.features <= of.features)
 
 
 def demands(system: System, types: NodeTypes, place: NDArray[np.int64]) -> Demands:
@@ -105,8 +109,10 @@ def demands(system: System, types: NodeTypes, place: NDArray[np.int64]) -> Deman
     return Demands(types.of, taken, types.first, types.amounts.reshape(-1, *there.shape), names, there)
 
 
-def lay_out(system: System, workload: Workload) -> NodeTypes:
-    """Lay out what each job may take: computed once for those that ask for the same in queues of the same nodes."""
+def asked(system: System, workload: Workload) -> tuple[NDArray[np.int32], list[tuple[Sequence[bool], Request | None, int]]]:
+    """Return what each job asks for, one number for all that ask for the same of the same nodes, and by this number:
+    which types of nodes their queue may use, their request, None for cores alone, and their cores.
+    """
     types = system.node_types
     allowed = [
         tuple(queue.node_types is None or each.name in queue.node_types for each in types) for queue in system.queues
@@ -115,15 +121,20 @@ def lay_out(system: System, workload: Workload) -> NodeTypes:
     kind = np.array([kinds.index(each) for each in allowed])[np.minimum(workload.queue, len(allowed) - 1)]
     number = np.where(workload.request < 0, -workload.cores, workload.request)
     distinct, of = np.unique(np.stack((kind, number), axis=1), axis=0, return_inverse=True)
-    tables = [
-        places(types, kinds[k], None if number < 0 else workload.requests[number], -number)
-        for k, number in distinct.tolist()
-    ]
+    found = [(kinds[k], None if which < 0 else workload.requests[which], -which) for k, which in distinct.tolist()]
+    return of.reshape(-1).astype(np.int32), found
+
+
+def lay_out(system: System, workload: Workload) -> NodeTypes:
+    """Lay out what each job may take: computed once for those that ask for the same in queues of the same nodes."""
+    types = system.node_types
+    of, distinct = asked(system, workload)
+    tables = [places(types, *each) for each in distinct]
     names = resources_of(types)
     there = np.array([each.nodes * each.amount(name) for each in types for name in names], dtype=np.int64)
     amounts = np.concatenate(tables) if tables else np.empty((0, len(types), len(names)), dtype=np.int64)
     return NodeTypes(
-        of=of.reshape(-1).astype(np.int32),
+        of=of,
         first=np.cumsum([0, *map(len, tables)]),
         amounts=amounts.reshape(-1, there.size),
         taken=np.zeros(len(workload), dtype=np.int64),

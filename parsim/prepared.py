@@ -5,6 +5,7 @@ A search simulates the same jobs on thousands of systems.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,9 +19,11 @@ from parsim.kernels import state as kernel
 from parsim.kernels.alike import find_alike
 from parsim.kernels.needs import Needs
 from parsim.kernels.node_types import NodeTypes
+from parsim.kernels.placing import Placing
 from parsim.kernels.throttles import Throttles
 from parsim.needed import lay_out
 from parsim.places import lay_out as lay_out_node_types
+from parsim.placing import lay_out as lay_out_placing
 from parsim.resuming import Begun, resume
 from parsim.state import State
 from parsim.system import System
@@ -161,7 +164,9 @@ class Prepared:
         of = np.empty(len(self.workload), dtype=np.int32)
         w = self.workload
         if w.requests:
-            other = other * (1 + len(w.requests)) + 1 + w.request
+            several = np.array([len(request) > 1 for request in w.requests])[w.request] & (w.request >= 0)
+            request = np.where(several, len(w.requests) + np.arange(len(w)), w.request)  # each may start before one like it
+            other = other * (1 + len(w.requests) + len(w)) + 1 + request
         find_alike(self.jobs, other, of)
         return of
 
@@ -177,17 +182,22 @@ class Prepared:
         return self._throttles[key]
 
     @cached_property
-    def _node_types(self) -> dict[object, NodeTypes]:
+    def _on_types(self) -> dict[object, Any]:
         return {}
 
     def node_types(self, system: System) -> NodeTypes | None:
-        """Return what the jobs may take of nodes of several types; None where all nodes are alike."""
-        if not system.node_types:
-            return None
-        key = (tuple(system.node_types), tuple(queue.node_types for queue in system.queues))
-        if key not in self._node_types:
-            self._node_types[key] = lay_out_node_types(system, self.workload)
-        return self._node_types[key]
+        """Return what the jobs may take of nodes of several types, where their totals count; else None."""
+        return None if not system.node_types or system.places_chunks else self._laid_out(system, lay_out_node_types)
+
+    def placing(self, system: System) -> Placing | None:
+        """Return the chunks that the jobs ask for, where they are placed on nodes; else None."""
+        return self._laid_out(system, lay_out_placing) if system.places_chunks else None
+
+    def _laid_out(self, system: System, lay_out: Callable[[System, Workload], Any]) -> Any:
+        key = (lay_out, tuple(system.node_types), tuple(queue.node_types for queue in system.queues))
+        if key not in self._on_types:
+            self._on_types[key] = lay_out(system, self.workload)
+        return self._on_types[key]
 
     @property
     def needs(self) -> Needs | None:

@@ -55,7 +55,8 @@ class Schedule:
         Cores on each partition, for the jobs that span several, by row.
     partition_names : tuple of str
     place : ndarray(int64), shape (n,), or None
-        Which of `parsim.places.places` each job ran on; None where all nodes are alike.
+        Which of `parsim.places.places` each job ran on, or where chunks are placed the node of its first one, counted
+        through the types of nodes; None where all nodes are alike.
     interruptions : Interruptions
     demands : Demands or None
         These places, for metrics; None where all nodes are alike.

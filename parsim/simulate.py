@@ -236,7 +236,7 @@ def _check(prepared: Prepared, system: System) -> None:
                 )
     if system.mode != "multiqueue":
         _check_throttles(prepared, system)
-    types = prepared.node_types(system)
+    types = prepared.placing(system) or prepared.node_types(system)
     if types is None:
         return
     never = np.flatnonzero(types.first[types.of] == types.first[types.of + 1])
@@ -281,7 +281,7 @@ class Outcome(NamedTuple):
     start: Column  # seconds from the first submit
     partition: NDArray[np.int32]
     shares: dict[int, Column]
-    place: Column = np.empty(0, np.int64)  # of `parsim.places.places`
+    place: Column = np.empty(0, np.int64)  # as `Schedule.place` has it
     interruptions: Interruptions = NO_INTERRUPTIONS
     end: Column | None = None  # where jobs are preempted; else the start and the run time
 
@@ -481,6 +481,8 @@ def _outcome(prepared: Prepared, state: KernelState) -> Outcome:
     if state.node_types is not None:
         types = state.node_types
         return Outcome(start, placement, {}, types.taken - types.first[types.of])
+    if state.placing is not None:
+        return Outcome(start, placement, {}, state.placing.node)
     if not state.progress["spanning"]:
         return Outcome(start, placement, {})
     spanning = np.flatnonzero(placement < 0)

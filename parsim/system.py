@@ -214,8 +214,8 @@ class System:
         Cores that are kept for some jobs, or out of service, beside those of a `parsim.State`: a shortpool is a row of
         them, one for each time.
     node_types : sequence of NodeType
-        Of which the machine consists, where its nodes are not all alike: a shared machine whose head job holds a number
-        of cores, and totals of all else.
+        Of which the machine consists, where its nodes are not all alike: a shared machine, whose jobs take cores and
+        all else of the totals of each type, or with `reserve` ``nodes`` of particular nodes.
 
     Raises
     ------
@@ -334,9 +334,10 @@ class System:
             for name in (queue.node_types or ()) if self.node_types else ():
                 if name not in names:
                     yield f"queues[{i}].node_types", f"{name!r} is none of {', '.join(names)}"
-        plain = self.mode == "shared" and self.reserve == "cores" and self.reservation_depth == 1
+        plain = self.mode == "shared" and self.reserve in ("cores", "nodes") and self.reservation_depth == 1
         if self.node_types and (not plain or self.held_jobs != "pass" or self.windows):
-            yield "node_types", "go with mode shared, reserve cores, held_jobs pass, one head job and no windows only"
+            wanted = "mode shared, reserve cores or nodes, held_jobs pass, one head job and no windows"
+            yield "node_types", f"go with {wanted} only"
 
     def _tier_problems(self) -> Iterator[tuple[str, str]]:
         """Rule 57."""
@@ -389,8 +390,13 @@ class System:
 
     @property
     def reserves_nodes(self) -> bool:
-        """Whether a head job holds particular nodes: `reserve` where it counts."""
-        return self.reserve == "nodes" and self.mode != "multiqueue"
+        """Whether a head job holds particular nodes of those that are all alike: `reserve` where it counts."""
+        return self.reserve == "nodes" and self.mode != "multiqueue" and not self.node_types
+
+    @property
+    def places_chunks(self) -> bool:
+        """Whether what jobs ask for is placed on particular nodes of several types, not taken of their totals."""
+        return self.reserve == "nodes" and bool(self.node_types)
 
     @property
     def reserves_nothing(self) -> bool:

@@ -24,7 +24,7 @@ from parsim.state import UNSTARTED, State, Window
 from parsim.system import UNLIMITED, Pool, Queue, System
 from parsim.throttles import Throttle
 from parsim.workload import MAX_DURATION, Workload
-from tests.naive_node_types import places
+from tests.naive_node_types import first_nodes, idle, places
 
 Case = tuple[Workload, System]
 
@@ -480,6 +480,19 @@ def typed(rng: Random, jobs: Workload, machine: System) -> Case:
     return replace(jobs, request=request, requests=requests), replace(divided, queues=queues)
 
 
+def placed(rng: Random, jobs: Workload, machine: System) -> Case:
+    """Return a case with chunks that are placed on the nodes of several types."""
+    jobs, machine = typed(rng, jobs, machine)
+    queues, request = list(machine.queues), jobs.request.copy()
+    rows = zip(jobs.queue.tolist(), request.tolist(), jobs.cores.tolist(), strict=True)
+    for row, (queue, number, cores) in enumerate(rows):
+        if number >= 0 and None in first_nodes(machine, queue, jobs.requests[number], cores, idle(machine)):
+            request[row] = -1
+            if None in first_nodes(machine, queue, None, cores, idle(machine)):
+                queues[queue] = replace(queues[queue], node_types=None)
+    return replace(jobs, request=request), replace(machine, queues=queues, reserve="nodes")
+
+
 def _chunks(rng: Random, cores: int) -> tuple[Chunk, ...]:
     """Return chunks of so many cores, of one kind or two."""
     first = cores if cores == 1 or rng.random() < 0.6 else rng.randint(1, cores - 1)
@@ -494,11 +507,13 @@ def _chunks(rng: Random, cores: int) -> tuple[Chunk, ...]:
     return tuple(found)
 
 
-def _typed(generator: Callable[[Random], Case], *, alike: bool = False) -> Callable[[Random], Case]:
+def _typed(
+    generator: Callable[[Random], Case], *, alike: bool = False, by: Callable[[Random, Workload, System], Case] = typed
+) -> Callable[[Random], Case]:
     """Return a generator of the cases of another, with nodes of several types."""
 
     def of_types(rng: Random) -> Case:
-        jobs, machine = typed(rng, *generator(rng))
+        jobs, machine = by(rng, *generator(rng))
         return few_kinds(rng, jobs) if alike else jobs, machine
 
     return of_types
@@ -618,7 +633,7 @@ SELDOM = (
         "qos-top-jobs",
         "qos-period",
     ),
-    *("typed", "typed-formula", "typed-limits"),
+    *("typed", "typed-formula", "typed-limits", "placed", "placed-formula", "placed-throttled"),
     *("preempt-formula-limits", "preempt-fairshare", "preempt-alike", "preempt-period"),
 )
 
@@ -791,6 +806,13 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "typed-all": _typed(_random("shared", reserve_after=_soon, **everything)),
         "typed-alike": _typed(_random("shared", reserve_after=_soon, **everything), alike=True),
         "typed-throttled": _typed(_throttled(_random("shared", reserve_after=_soon, **everything), entering=True)),
+        "placed": _typed(_random("shared"), by=placed),
+        "placed-formula": _typed(_random("shared", order=_formula, limits=_coin, reserve_after=_soon), by=placed),
+        "placed-all": _typed(_random("shared", reserve_after=_soon, **everything), by=placed),
+        "placed-alike": _typed(_random("shared", reserve_after=_soon, **everything), alike=True, by=placed),
+        "placed-throttled": _typed(
+            _throttled(_random("shared", reserve_after=_soon, **everything), entering=True), by=placed
+        ),
         "preempt": _tiered(_random("shared")),
         "preempt-formula": _tiered(_random("shared", order=_formula, starvation=_coin)),
         "preempt-limits": _tiered(_random("shared", limits=True, starvation=_coin, order=_any_order)),

@@ -21,7 +21,7 @@ from parsim.system import System
 from parsim.workload import Workload
 from tests.naive_fairshare import NAMES, Charge, Decayed, Values
 from tests.naive_formula import formula_value
-from tests.naive_node_types import Taken, both, places, there_is
+from tests.naive_node_types import Node, Taken, both, first_nodes, idle, less, places, there_is
 from tests.naive_node_types import fits as fits_on
 from tests.naive_throttles import NaiveThrottles
 
@@ -36,7 +36,7 @@ class NaiveSchedule:
     start: list[int]
     placement: list[dict[str, int]]
     came: list[int] | None = None  # when each job came, if it waited for others
-    place: list[int] | None = None  # which of its places each job has, where nodes are of several types
+    place: list[int] | None = None  # which of its places each job has, or its first node, where they are of several types
     end: list[int] | None = None  # where jobs are preempted
     interruptions: list[list[int]] | None = None  # job, begin and end of each
 
@@ -223,7 +223,7 @@ class _Simulation:
         self.classes = {qos.name: qos for qos in system.qos}
         self.class_of = [workload.qos_name(qos) for qos in workload.qos.tolist()]
         self.plans_limits = system.held_jobs == "reserve"
-        self.by_nodes = system.reserve == "nodes"
+        self.by_nodes = system.reserve == "nodes" and not system.node_types
         self.nodes = sizes_of_nodes(system, by_node=self.by_nodes)
         self.combined = self.pool_cores > 0 and system.pool.placement == "combined"
         self.nodes_combined = self.combined and self.by_nodes
@@ -256,7 +256,9 @@ class _Simulation:
         self.many = system.reserves_for_many
 
         requests = self.requests = [workload.requests[k] if k >= 0 else None for k in workload.request.tolist()]
-        self.typed = bool(system.node_types)
+        self.placed = bool(system.node_types) and system.reserve == "nodes"
+        self.typed = bool(system.node_types) and not self.placed
+        self.on_nodes: list[list[int | None]] = [[] for _ in range(self.n)]  # of each copy
         self.types_there = there_is(system.node_types)
         self.places_of = [
             places(system, queue, request, cores) if self.typed else []
@@ -299,6 +301,8 @@ class _Simulation:
         if self.typed:  # rule 61
             free = [k for k, place in enumerate(self.places_of[j]) if self.idle_on_types(place, self.now, None)]
             self.place_on_types[j] = min(free, default=0)
+        if self.placed:  # rule 66
+            self.put_on_nodes(j, self.where(j, self.left_on_nodes(self.now, None)))
         self.nodes_of[j] = cores_of
         for (partition, _), cores in zip(self.nodes, cores_of, strict=True):
             if cores:
@@ -614,6 +618,8 @@ class _Simulation:
                 instant = earliest(self.capacity[partition], self.promised(partition, j), c, self.now, w)  # rule 12
                 if self.typed:
                     instant = self.plan_on_types(j)
+                if self.placed:
+                    instant = self.plan_on_nodes(j, instant)
                 if instant == math.inf:
                     continue  # rule 31
                 found = True
@@ -888,6 +894,8 @@ class _Simulation:
         c = self.cores[j]
         if self.typed:
             return {partition: c} if self.find_on_types(j) else None
+        if self.placed:
+            return {partition: c} if self.may_start(partition, j, c) and self.find_on_nodes(j) else None
         if self.may_start(partition, j, c):
             return {partition: c}
         if self.shared or partition != self.pool or not self.combined:
@@ -928,6 +936,46 @@ class _Simulation:
                 if self.idle_on_types(place, instant, None):
                     self.typed_head = (instant, instant + self.walltime[j], place)
                     return instant
+        raise RuntimeError(f"job {j} waits for ever")
+
+    # --- nodes of several types, each by itself
+
+    def where(self, j: int, left: list[Node]) -> list[int | None]:
+        return first_nodes(self.system, self.queue_index[j], self.requests[j], self.cores[j], left)
+
+    def put_on_nodes(self, j: int, on: list[int | None]) -> None:
+        self.on_nodes[j] = on
+        self.place_on_types[j] = next((node for node in on if node is not None), -1)
+
+    def left_on_nodes(self, moment: int, head: tuple[int, int, int, list[int | None]] | None) -> list[Node]:
+        """Return what is left of each node then, by the expected ends and what the head job is planned on."""
+        left = idle(self.system)
+        for k in self.running_after(moment):
+            left = less(left, self.requests[k], self.cores[k], self.on_nodes[k])
+        if head is not None and head[0] <= moment < head[1]:
+            left = less(left, self.requests[head[2]], self.cores[head[2]], head[3])
+        return left
+
+    def find_on_nodes(self, j: int) -> bool:
+        """Rule 64: place a job where it may start now."""
+        head = self.nodes_head if self.head_job_of and self.head_job_of[0][0] in self.waiting else None
+        left = self.left_on_nodes(self.now, head)
+        if head is not None and self.now < head[0] < self.now + self.walltime[j]:
+            then = self.left_on_nodes(head[0], head)
+            left = [{what: min(one[what], other[what]) for what in one} for one, other in zip(left, then, strict=True)]
+        on = self.where(j, left)
+        if None in on:
+            return False
+        self.put_on_nodes(j, on)
+        return True
+
+    def plan_on_nodes(self, j: int, by_cores: float) -> int:
+        """Rule 65: find when the head job can be placed, not before its cores are idle, and let it hold its nodes."""
+        for instant in sorted({self.now, *(self.expected_end(r) for r in self.running)}):
+            on = self.where(j, self.left_on_nodes(instant, None))
+            if instant >= by_cores and None not in on:
+                self.nodes_head = (instant, instant + self.walltime[j], j, on)
+                return instant
         raise RuntimeError(f"job {j} waits for ever")
 
     # --- reservations

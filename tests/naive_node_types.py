@@ -1,4 +1,4 @@
-"""Nodes of several types in the reference simulator: rules 58 to 61 of ``docs/reference/simulator.md``."""
+"""Nodes of several types in the reference simulator: rules 58 to 66 of ``docs/reference/simulator.md``."""
 
 from __future__ import annotations
 
@@ -76,3 +76,58 @@ def holds(each: NodeType, chunk) -> bool:
         if on_node * each.nodes >= chunk.count:
             return True
     return False
+
+
+Node = dict[str, int]  #: how much of each resource
+
+
+def nodes_of(types: list[NodeType]) -> list[tuple[NodeType, Node]]:
+    """Rule 62: the nodes in their order, each with its type and what it has."""
+    return [(each, {"cores": each.cores, **dict(each.resources)}) for each in types for _ in range(each.nodes)]
+
+
+def idle(system: System) -> list[Node]:
+    """Return what is left of the nodes where nothing runs."""
+    return [there for _, there in nodes_of(system.node_types)]
+
+
+def copies(request: Request | None, cores: int) -> list[tuple[Node, frozenset[str]]]:
+    """Rule 62: what each copy that a job asks for takes, and the features of its node, in the order of their turns."""
+    if request is None:
+        return [({"cores": 1}, frozenset())] * cores
+    found = []
+    for chunk in request:
+        takes = {what: amount for what, amount in [("cores", chunk.cores), *chunk.resources] if amount}
+        found += [(takes, chunk.features)] * chunk.count
+    return found
+
+
+def first_nodes(
+    system: System, queue: int, request: Request | None, cores: int, left: list[Node]
+) -> list[int | None]:
+    """Rule 62: the node that each copy goes to, of what is left of the nodes; None if it finds none."""
+    allowed = system.queues[queue].node_types
+    left = [dict(node) for node in left]
+    found: list[int | None] = []
+    for takes, features in copies(request, cores):
+        there = None
+        for number, (each, _) in enumerate(nodes_of(system.node_types)):
+            usable = (allowed is None or each.name in allowed) and features <= each.features
+            if usable and all(left[number].get(what, 0) >= amount for what, amount in takes.items()):
+                there = number
+                break
+        if there is not None:
+            for what, amount in takes.items():
+                left[there][what] -= amount
+        found.append(there)
+    return found
+
+
+def less(left: list[Node], request: Request | None, cores: int, on: list[int | None]) -> list[Node]:
+    """Return what is left of the nodes beside a job whose copies are on these."""
+    found = [dict(node) for node in left]
+    for (takes, _), number in zip(copies(request, cores), on, strict=True):
+        if number is not None:
+            for what, amount in takes.items():
+                found[number][what] -= amount
+    return found

@@ -10,6 +10,7 @@ import numpy as np
 from parsim.kernels.fairshare import charge
 from parsim.kernels.needs import count_quotas, lacks
 from parsim.kernels.node_types import leave_nodes, plan_nodes, resume_nodes
+from parsim.kernels.placing import leave_chunks, plan_chunks, resume_chunks
 from parsim.kernels.preempting import begin_run, end_run
 from parsim.kernels.running import add_running, available, first_instant, push_key, remove_running
 from parsim.kernels.state import NEVER, seldom, step
@@ -115,6 +116,7 @@ def resume_running(s):
             if s.shares[j, p] > 0:
                 occupy(s, j, p, s.shares[j, p], begin)
         resume_nodes(s.node_types, j)
+        resume_chunks(s.placing, j)
         s.progress.waiting += 1
         count_entered(s.throttles, j)
         start_job(s, j, begin)
@@ -133,6 +135,7 @@ def end_job(s, j):
         if cores > 0:
             vacate(s, p, j, cores)
     leave_nodes(s.node_types, j)
+    leave_chunks(s.placing, j)
     count_use(s, j, -1)
     charge(s.fair, j, -np.int64(job.cores), s.start[j] + job.runtime)
     end_run(s.preempting, job.queue, np.int64(job.cores))
@@ -179,6 +182,7 @@ def plan_head_job(s, p, now):
     if shadow <= partition.reserved_from < shadow + w:
         partition.slack -= c
     plan_nodes(s, s.node_types, p, now)
+    plan_chunks(s, s.placing, p, now)
 
 
 @step

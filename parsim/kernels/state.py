@@ -108,7 +108,7 @@ SETTINGS = _record(
         ("reservation_delay", np.int64),  #: seconds that a job has waited before it may be a head job
         ("starvation", np.bool_),  #: some queue has a starvation period
         ("limits", np.bool_),  #: some queue has running limits, or there are throttles
-        ("wide_limits", np.bool_),  #: throttles of several lists or that ease with time, or quotas
+        ("wide_limits", np.bool_),  #: throttles of several lists or that ease with time, quotas, or chunks of several kinds
         ("user_limits", np.bool_),  #: some queue has them per user
         ("track_held", np.bool_),  #: limits hold jobs whose eligible time a formula reads
         ("combined", np.bool_),  #: jobs of the pool may take cores of their partition too
@@ -215,4 +215,5 @@ class State(NamedTuple):
     throttles: Any  # `parsim.kernels.throttles.Throttles`, or None
     needs: Any  # `parsim.kernels.needs.Needs`, or None
     node_types: Any  # `parsim.kernels.node_types.NodeTypes`, or None
+    placing: Any  # `parsim.kernels.placing.Placing`, or None
     preempting: Any  # `parsim.kernels.preempting.Preempting`, or None

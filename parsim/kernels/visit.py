@@ -12,6 +12,7 @@ import numpy as np
 from parsim.kernels.lines import look_behind, return_to_first
 from parsim.kernels.node_types import take_nodes
 from parsim.kernels.order import LJF, before, first_entry, refresh_values
+from parsim.kernels.placing import place_chunks
 from parsim.kernels.preempting import cores_below, has_tiers
 from parsim.kernels.running import sift
 from parsim.kernels.starts import (
@@ -259,9 +260,12 @@ def start_here(s, v, i, now):
     was_head_job = s.jobs[j].is_head_job
     c = np.int64(waiting.cores[i])
     until = now + waiting.walltime[i]
-    if (c <= startable_cores(s, p, until) and take_nodes(s.node_types, j, until > partition.shadow)) or make_room(
-        s, s.preempting, p, j, now
-    ):
+    past = until > partition.shadow
+    if (
+        c <= startable_cores(s, p, until)
+        and take_nodes(s.node_types, j, past)
+        and place_chunks(s.placing, j, past)
+    ) or make_room(s, s.preempting, p, j, now):
         s.placement[j] = p
         occupy(s, j, p, c, now)
         start_job(s, j, now)

@@ -13,7 +13,7 @@ from parsim.verify.columns import check_begun, check_capacity, check_kept_off, c
 from parsim.verify.lists import ListReplay
 from parsim.verify.multiqueue import ClassReplay
 from parsim.verify.needs import check_came, check_quotas, plans_limits, waiting_at
-from parsim.verify.node_types import TypedReplay, check_node_types
+from parsim.verify.node_types import PlacedReplay, TypedReplay, check_node_types
 from parsim.verify.preemption import TierReplay, by_run, check_interruptions
 from parsim.verify.queue_head_jobs import ManyHeadJobsReplay, QueueHeadJobsReplay
 from parsim.verify.rules import Jobs, reserves_for_queues
@@ -103,7 +103,7 @@ def replay_of(workload: Workload, system: System, beginning: Beginning | None) -
     if reserves_for_queues(workload, system):
         return ManyHeadJobsReplay if system.reserves_for_many else QueueHeadJobsReplay
     if system.node_types:
-        return TypedReplay
+        return PlacedReplay if system.places_chunks else TypedReplay
     if system.has_tiers:
         return TierReplay
     windows = beginning is not None and any(window.end > beginning.state.begin for window in beginning.outages)

@@ -1,4 +1,4 @@
-"""Replay of a schedule on nodes of several types, of which there are totals.
+"""Replay of a schedule on nodes of several types, of which there are totals, or where each node counts by itself.
 
 The numbered rules are those of ``docs/reference/simulator.md``.
 """
@@ -20,7 +20,8 @@ from parsim.verify.rules import Jobs
 from parsim.verify.violation import Discrepancy, Violation
 from parsim.workload import Workload
 
-Sums = NDArray[np.int64]  #: of each resource of each type
+Sums = NDArray[np.int64]  #: of each resource of each type, or node
+Place = tuple[int, Sums]  #: its number, or that of its first node, and what it takes
 
 
 class Machine:
@@ -108,9 +109,12 @@ def places_of(workload: Workload, system: System) -> list[list[Sums]]:
 
 def check_node_types(workload: Workload, system: System, schedule: Schedule) -> list[Violation]:
     """Check that each job has one of its places, and that no more is taken than there is."""
-    places, chosen = places_of(workload, system), schedule.place
+    chosen = schedule.place
     if chosen is None or chosen.shape != (len(workload),):
         return [Violation("job", -1, 0, f"no place for each of {len(workload)} jobs")]
+    if system.places_chunks:
+        return []  # a replay finds the nodes
+    places = places_of(workload, system)
     found = [
         Violation("placement", row, int(schedule.start[row]), f"has place {k} of {len(places[row])}")
         for row, k in enumerate(chosen.tolist())
@@ -133,16 +137,19 @@ class TypedReplay(ListReplay):
 
     def __init__(self, jobs: Jobs, system: System, beginning: Beginning | None = None) -> None:
         super().__init__(jobs, system, beginning)
-        of = places_of(jobs.workload, system)
-        self.places = [of[row] for row in jobs.row]
         chosen = np.zeros(len(jobs.row)) if jobs.schedule.place is None else jobs.schedule.place
         self.chosen = [int(chosen[row]) for row in jobs.row]
-        self.machine = Machine(system)
-        self.idle = self.machine.all.copy()
         self.on: dict[int, tuple[int, Sums]] = {}  #: expected end and place of the running jobs
         self.head: tuple[int, Sums] | None = None  #: when the head job is to begin, and what others may take past that
         self.head_job = -1
         self.misplaced: list[Violation] = []
+        self._set_nodes()
+
+    def _set_nodes(self) -> None:
+        of = places_of(self.jobs.workload, self.system)
+        self.places = [of[row] for row in self.jobs.row]
+        self.machine = Machine(self.system)
+        self.idle = self.machine.all.copy()
 
     def run(self) -> list[Violation]:
         """Return all violations, in order of time."""
@@ -151,27 +158,26 @@ class TypedReplay(ListReplay):
 
     def _resume(self, job: int) -> None:
         super()._resume(job)
-        expected = next((k for k, place in enumerate(self.places[job]) if (place <= self.idle).all()), 0)
+        expected, takes = self._resumed(job)
         if self.chosen[job] != expected:
             self.misplaced.append(
                 self._violation("placement", job, f"runs at place {self.chosen[job]}, not {expected}")
             )
-        self._take(job, self.jobs.start[job] + self.jobs.walltime[job])
+        self._take(job, self.jobs.start[job] + self.jobs.walltime[job], takes)
 
-    def _take(self, job: int, end: int) -> None:
-        place = self.places[job][self.chosen[job]]
-        self.on[job] = (end, place)
-        self.idle -= place
+    def _resumed(self, job: int) -> Place:
+        """Rule 61: the place of a job that runs when the simulation begins."""
+        return self._in(job, self.idle) or (0, self.places[job][0])
+
+    def _take(self, job: int, end: int, takes: Sums) -> None:
+        self.on[job] = (end, takes)
+        self.idle -= takes
         if self.head is not None and end > self.head[0]:
-            self.head[1][:] -= place
+            self.head[1][:] -= takes
 
     def _end(self, job: int) -> None:
         super()._end(job)
         self.idle += self.on.pop(job)[1]
-
-    def _begin(self, job: int) -> None:
-        super()._begin(job)
-        self._take(job, self.now + self.jobs.walltime[job])
 
     def _visit_list(self, index: int) -> None:
         jobs, partition, self.head = self.jobs, self.partitions[index], None
@@ -181,9 +187,10 @@ class TypedReplay(ListReplay):
         for at, job in self._turns(index, ordered):
             place = self._place(job)
             if place is not None:
-                if job in self.due and self.chosen[job] != place:
-                    raise Discrepancy("placement", job, f"starts at place {self.chosen[job]}, but may at {place}")
+                if job in self.due and self.chosen[job] != place[0]:
+                    raise Discrepancy("placement", job, f"starts at place {self.chosen[job]}, but may at {place[0]}")
                 self._must_start_on(job, ((index, jobs.cores[job]),), ordered[at:])
+                self._take(job, self.now + jobs.walltime[job], place[1])
             elif job in self.due:
                 raise Discrepancy("head job" if self.head else "capacity", job, "may not start now")
             elif self.head is None and self.now - jobs.submit[job] >= self.system.reservation_delay:
@@ -198,12 +205,16 @@ class TypedReplay(ListReplay):
         names = list(self.machine.of)
         return " and ".join(f"{self.places[job][0][k]} {names[k][1]} of {names[k][0]}" for k in lacking.tolist())
 
-    def _place(self, job: int) -> int | None:
+    def _in(self, job: int, left: Sums) -> Place | None:
+        """Return the first place of a job of which all is left."""
+        return next(((k, place) for k, place in enumerate(self.places[job]) if (place <= left).all()), None)
+
+    def _place(self, job: int) -> Place | None:
         """Rule 59: the first place of a job where it may start now."""
         left = self.idle
         if self.head is not None and self.now + self.jobs.walltime[job] > self.head[0]:
             left = np.minimum(left, self.head[1])
-        return next((k for k, place in enumerate(self.places[job]) if (place <= left).all()), None)
+        return self._in(job, left)
 
     def _plan(self, job: int) -> tuple[int, Sums]:
         """Rule 60: when the head job is expected to have one of its places, and what is left of all then."""
@@ -212,7 +223,76 @@ class TypedReplay(ListReplay):
             left += self.on[other][1]
             if at + 1 < len(by_end) and by_end[at + 1][0] == end:
                 continue
-            for place in self.places[job]:
-                if (place <= left).all():
-                    return end, left - place
+            place = self._in(job, left)
+            if place is not None:
+                return end, left - place[1]
         raise Discrepancy("head job", job, "has no place though nothing runs")
+
+
+class PlacedReplay(TypedReplay):
+    """A replay in which every copy of a chunk is placed on a node (rules 62 to 66).
+
+    What is left is a row for each node, and in a last one, at the resource `cores`, what the whole machine has.
+    """
+
+    def _set_nodes(self) -> None:
+        system, types = self.system, self.system.node_types
+        having = [*types, *(chunk for request in self.jobs.workload.requests for chunk in request)]
+        self.names = ["cores", *sorted({name for each in having for name in dict(each.resources)})]
+        nodes = [[each.amount(name) for name in self.names] for each in types for _ in range(each.nodes)]
+        self.type_of = [each for each in types for _ in range(each.nodes)]
+        whole = [system.cores] + [0] * (len(self.names) - 1)
+        self.idle = np.array([*nodes, whole], dtype=np.int64)
+        self.usable: dict[tuple[int, frozenset[str]], NDArray[np.int64]] = {}
+
+    def _nodes_for(self, queue: int, features: frozenset[str]) -> NDArray[np.int64]:
+        """Return the nodes with these features that a queue may use."""
+        key = queue, features
+        if key not in self.usable:
+            names = self.system.queues[queue].node_types
+            fit = [features <= each.features and (names is None or each.name in names) for each in self.type_of]
+            self.usable[key] = np.flatnonzero(fit)
+        return self.usable[key]
+
+    def _chunks(self, job: int) -> list[tuple[int, frozenset[str], Sums]]:
+        """Return the chunks that a job asks for: how many, the features of their nodes, and what each takes."""
+        number = int(self.jobs.workload.request[self.jobs.row[job]])
+        if number < 0:
+            return [(self.jobs.cores[job], frozenset(), np.array([name == "cores" for name in self.names], np.int64))]
+        return [
+            (chunk.count, chunk.features, np.array([chunk.amount(name) for name in self.names], np.int64))
+            for chunk in self.jobs.workload.requests[number]
+        ]
+
+    def _put(self, job: int, left: Sums) -> tuple[int, Sums, bool]:
+        """Rule 62: the first node of a job, what it takes of each, and whether every copy finds one."""
+        takes, first, complete = np.zeros_like(left), -1, True
+        for count, features, each in self._chunks(job):
+            nodes, asked = self._nodes_for(self.jobs.queue[job], features), each > 0
+            fit = (np.maximum(left - takes, 0)[nodes][:, asked] // each[asked]).min(axis=1)
+            fit = np.minimum(fit, np.maximum(count - (np.cumsum(fit) - fit), 0))
+            takes[nodes] += fit[:, None] * each
+            if first < 0 and fit.any():
+                first = int(nodes[np.flatnonzero(fit)[0]])
+            complete &= int(fit.sum()) == count
+        takes[-1, 0] = self.jobs.cores[job]
+        return first, takes, complete and bool(takes[-1, 0] <= left[-1, 0])
+
+    def _in(self, job: int, left: Sums) -> Place | None:
+        first, takes, complete = self._put(job, left)
+        return (first, takes) if complete else None
+
+    def _resumed(self, job: int) -> Place:
+        """Rule 66: what a job takes that runs when the simulation begins."""
+        return self._put(job, self.idle)[:2]
+
+    def _lacking(self, job: int) -> str:
+        """Name what no node has idle, or not as many nodes as a job needs; empty where all copies have a node."""
+        for count, features, each in self._chunks(job):
+            nodes, asked = self._nodes_for(self.jobs.queue[job], features), each > 0
+            room = int((np.maximum(self.idle, 0)[nodes][:, asked] // each[asked]).min(axis=1).sum())
+            if room < count:
+                words = " with ".join(f"{n} {name}" for n, name in zip(each.tolist(), self.names, strict=True) if n)
+                wanted = words + "".join(f" on {feature}" for feature in sorted(features))
+                return f"{count} times {wanted} on one node each, of which {room} are idle"
+        return ""

@@ -1,0 +1,308 @@
+"""Chunks placed on the nodes of a machine that has several types of them: each copy on the first that has room for it.
+
+Where no chunks are placed the place of `Placing` is None, for which numba leaves all of this out. Numbers ("rule 62")
+refer to docs/reference/simulator.md.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim.kernels.compiled import routine, step
+from parsim.kernels.running import available
+
+NO_SHARE = np.int32(-1)
+STRETCH = 64  #: nodes of one type that are passed over together
+
+#: Copies of one kind that a job has on one node; `next` is its next share, or the next of those not in use.
+SHARE = np.dtype([("node", np.int32), ("kind", np.int32), ("copies", np.int64), ("next", np.int32)], align=True)
+#: Nodes of one type in a row.
+ROW = np.dtype([("begin", np.int64), ("end", np.int64), ("type", np.int64)], align=True)
+
+
+class Placing(NamedTuple):
+    """V nodes of T types with R resources, in L rows, and K kinds of chunks that jobs ask for."""
+
+    of: NDArray[np.int32]  # (n,): what each job asks for
+    first: NDArray[np.int64]  # where the kinds of each thing asked for begin
+    count: NDArray[np.int64]  # (K,): copies of each kind
+    amounts: NDArray[np.int64]  # (K, R): of each copy
+    may_use: NDArray[np.bool_]  # (K, T): whether nodes of each type may have a copy
+    rows: NDArray[np.void]  # (L,) ROW
+    type: NDArray[np.int32]  # (V,): of each node
+    row: NDArray[np.int32]  # (V,): that each node is in
+    idle: NDArray[np.int64]  # (R, V)
+    most: NDArray[np.int64]  # (R, L): no node of a row has more idle
+    idle_in_all: NDArray[np.int64]  # (R, T): on all nodes of each type
+    then: NDArray[np.int64]  # (R, V): idle when the head job is to start
+    then_in_all: NDArray[np.int64]  # (R, T)
+    left: NDArray[np.int64]  # (R, V): of that, what the head job and those started behind it leave
+    left_in_all: NDArray[np.int64]  # (R, T)
+    found: NDArray[np.int64]  # (K,): copies of each kind of the head job that nodes have room for then, each by itself
+    node: NDArray[np.int64]  # (n,): the first node of each job
+    shares: NDArray[np.void]  # SHARE
+    of_job: NDArray[np.int32]  # (n,): the last share of each running job, or `NO_SHARE`
+    unused: NDArray[np.int64]  # (1,): the first share not in use
+
+
+@step
+def kinds_of(placing, j):
+    """Return the kinds of chunks that job j asks for."""
+    return range(placing.first[placing.of[j]], placing.first[placing.of[j] + 1])
+
+
+@step
+def copies_on(placing, kind, room, node, most):
+    """Return how many copies a node has room for, no more than `most`."""
+    amounts = placing.amounts[kind]
+    for r in range(amounts.size):
+        if amounts[r] > 0 and room[r, node] < amounts[r]:
+            return np.int64(0)
+    if most > 1:
+        for r in range(amounts.size):
+            if amounts[r] == 1:
+                most = min(most, room[r, node])
+            elif amounts[r] > 0:
+                most = min(most, room[r, node] // amounts[r])
+    return most
+
+
+@step
+def add_copies(placing, kind, room, in_all, node, copies):
+    """Add what copies take to the room of a node, and of all nodes of its type."""
+    of_type = placing.type[node]
+    for r in range(room.shape[0]):
+        amount = copies * placing.amounts[kind, r]
+        room[r, node] += amount
+        in_all[r, of_type] += amount
+
+
+@step
+def has_all(placing, j, in_all):
+    """Whether the nodes that may have copies together have enough of everything for each kind that job j asks for."""
+    for kind in kinds_of(placing, j):
+        for r in range(in_all.shape[0]):
+            missing = placing.count[kind] * placing.amounts[kind, r]
+            for t in range(in_all.shape[1]):
+                if placing.may_use[kind, t]:
+                    missing -= in_all[r, t]
+            if missing > 0:
+                return False
+    return True
+
+
+@step
+def place_chunks(placing, j, past):
+    """Place job j, if it may start; with `past` it runs past the head job's start (rule 64)."""
+    if placing is None:
+        return True
+    if not has_all(placing, j, placing.idle_in_all) or (past and not has_all(placing, j, placing.left_in_all)):
+        return False
+    return take_first_nodes(placing, j, past, False)
+
+
+@routine
+def take_first_nodes(placing, j, past, anyway):
+    """Give each copy that job j asks for the first node with room for it, and unless `anyway` none if one has none."""
+    for kind in kinds_of(placing, j):
+        need = placing.count[kind]
+        for k in range(placing.rows.size):
+            row = placing.rows[k]
+            if need == 0 or not placing.may_use[kind, row.type] or not may_have(placing, kind, k):
+                continue
+            fits = False
+            for node in range(row.begin, row.end):
+                copies = copies_on(placing, kind, placing.idle, node, need)
+                if copies > 0:
+                    fits = True
+                    if past:
+                        copies = copies_on(placing, kind, placing.left, node, copies)
+                if copies > 0:
+                    put(placing, j, kind, node, copies, past)
+                    need -= copies
+                    if need == 0:
+                        break
+            if not fits:
+                note_most(placing, k)
+        if need > 0 and not anyway:
+            give_back(placing, j, past)
+            return False
+    return True
+
+
+@step
+def may_have(placing, kind, k):
+    """Whether a node of a row may have room for a copy, by what is known."""
+    for r in range(placing.most.shape[0]):
+        if placing.most[r, k] < placing.amounts[kind, r]:
+            return False
+    return True
+
+
+@step
+def note_most(placing, k):
+    """Note what the nodes of a row have idle at most."""
+    row = placing.rows[k]
+    for r in range(placing.most.shape[0]):
+        most = np.int64(0)
+        for node in range(row.begin, row.end):
+            most = max(most, placing.idle[r, node])
+        placing.most[r, k] = most
+
+
+@step
+def put(placing, j, kind, node, copies, past):
+    """Let job j have copies on a node."""
+    add_copies(placing, kind, placing.idle, placing.idle_in_all, node, -copies)
+    if past:
+        add_copies(placing, kind, placing.left, placing.left_in_all, node, -copies)
+    number = np.int32(placing.unused[0])
+    share = placing.shares[number]
+    placing.unused[0] = share.next
+    if placing.of_job[j] == NO_SHARE:
+        placing.node[j] = node
+    share.node = node
+    share.kind = kind
+    share.copies = copies
+    share.next = placing.of_job[j]
+    placing.of_job[j] = number
+
+
+@step
+def give_back(placing, j, past):
+    """Take all copies of job j from their nodes."""
+    number = placing.of_job[j]
+    placing.of_job[j] = NO_SHARE
+    while number != NO_SHARE:
+        share = placing.shares[number]
+        node = np.int64(share.node)
+        add_copies(placing, share.kind, placing.idle, placing.idle_in_all, node, share.copies)
+        if past:
+            add_copies(placing, share.kind, placing.left, placing.left_in_all, node, share.copies)
+        k = placing.row[node]
+        for r in range(placing.most.shape[0]):
+            placing.most[r, k] = max(placing.most[r, k], placing.idle[r, node])
+        following = share.next
+        share.next = np.int32(placing.unused[0])
+        placing.unused[0] = number
+        number = following
+
+
+@step
+def leave_chunks(placing, j):
+    """Job j has ended."""
+    if placing is not None:
+        give_back(placing, j, False)
+
+
+@step
+def resume_chunks(placing, j):
+    """Let job j have what it runs on when the simulation begins (rule 66)."""
+    if placing is not None:
+        take_first_nodes(placing, j, False, True)
+
+
+@routine
+def plan_chunks(s, placing, p, now):
+    """Find when and where the head job of list p can be placed, and what it leaves to others then (rule 65)."""
+    if placing is None:
+        return
+    partition, running, bits = s.partitions[p], s.running, s.settings.bits
+    low = (np.int64(1) << bits) - 1
+    j = partition.head_job
+    i, last = partition.first_running, partition.first_running + partition.running
+    instant = max(now, partition.shadow)  # before that there are too few cores
+    copy(placing.then, placing.idle)
+    copy(placing.then_in_all, placing.idle_in_all)
+    while i < last and running.keys[i] >> bits <= instant:
+        end_by_then(placing, running.keys[i] & low)
+        i += 1
+    for kind in kinds_of(placing, j):
+        placing.found[kind] = room_for(placing, kind)
+    while not hold_chunks(placing, j) and i < last:
+        instant = running.keys[i] >> bits
+        while i < last and running.keys[i] >> bits == instant:
+            find_more(placing, j, running.keys[i] & low)
+            i += 1
+    partition.shadow = instant
+    idle = available(running, partition.first_running, partition.running, partition.free, instant, bits)
+    partition.extra = idle - s.jobs[j].cores
+
+
+@step
+def copy(to, room):
+    """Overwrite one room by another."""
+    for r in range(room.shape[0]):
+        for node in range(room.shape[1]):
+            to[r, node] = room[r, node]
+
+
+@step
+def end_by_then(placing, j):
+    """Add what job j has to what is idle then."""
+    number = placing.of_job[j]
+    while number != NO_SHARE:
+        share = placing.shares[number]
+        add_copies(placing, share.kind, placing.then, placing.then_in_all, np.int64(share.node), share.copies)
+        number = share.next
+
+
+@step
+def room_for(placing, kind):
+    """Return for how many copies of a kind nodes have room then."""
+    found = np.int64(0)
+    for k in range(placing.rows.size):
+        row = placing.rows[k]
+        if placing.may_use[kind, row.type]:
+            for node in range(row.begin, row.end):
+                found += copies_on(placing, kind, placing.then, node, placing.count[kind])
+    return found
+
+
+@step
+def find_more(placing, j, other):
+    """Add what another job has to what is idle then, and to the copies found those of job j that it makes room for."""
+    number = placing.of_job[other]
+    while number != NO_SHARE:
+        share = placing.shares[number]
+        node = np.int64(share.node)
+        count_copies(placing, j, node, -1)
+        add_copies(placing, share.kind, placing.then, placing.then_in_all, node, share.copies)
+        count_copies(placing, j, node, 1)
+        number = share.next
+
+
+@step
+def count_copies(placing, j, node, sign):
+    """Add the copies that job j asks for, and that a node has room for then, to those found."""
+    for kind in kinds_of(placing, j):
+        if placing.may_use[kind, placing.type[node]]:
+            placing.found[kind] += sign * copies_on(placing, kind, placing.then, node, placing.count[kind])
+
+
+@routine
+def hold_chunks(placing, j):
+    """Let the head job have its nodes of what is idle then, if it can be placed there; what it leaves is left."""
+    for kind in kinds_of(placing, j):
+        if placing.found[kind] < placing.count[kind]:
+            return False
+    copy(placing.left, placing.then)
+    copy(placing.left_in_all, placing.then_in_all)
+    for kind in kinds_of(placing, j):
+        need = placing.count[kind]
+        for k in range(placing.rows.size):
+            row = placing.rows[k]
+            if need > 0 and placing.may_use[kind, row.type]:
+                for node in range(row.begin, row.end):
+                    copies = copies_on(placing, kind, placing.left, node, need)
+                    if copies > 0:
+                        add_copies(placing, kind, placing.left, placing.left_in_all, node, -copies)
+                        need -= copies
+                        if need == 0:
+                            break
+        if need > 0:
+            return False
+    return True
