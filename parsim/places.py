@@ -109,9 +109,17 @@ def demands(system: System, types: NodeTypes, place: NDArray[np.int64]) -> Deman
     return Demands(types.of, taken, types.first, types.amounts.reshape(-1, *there.shape), names, there)
 
 
-def asked(system: System, workload: Workload) -> tuple[NDArray[np.int32], list[tuple[Sequence[bool], Request | None, int]]]:
-    """Return what each job asks for, one number for all that ask for the same of the same nodes, and by this number:
-    which types of nodes their queue may use, their request, None for cores alone, and their cores.
+def asked(
+    system: System, workload: Workload
+) -> tuple[NDArray[np.int32], list[tuple[Sequence[bool], Request | None, int]]]:
+    """Give numbers to what jobs ask for, one to all that ask for the same of the same nodes.
+
+    Returns
+    -------
+    of : ndarray(int32), shape (n,)
+        Number of each job.
+    asked : list of tuple
+        By number: which types of nodes the queue may use, the request, None for cores alone, and the cores of the job.
     """
     types = system.node_types
     allowed = [

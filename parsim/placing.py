@@ -71,7 +71,9 @@ def lay_out(system: System, workload: Workload) -> Placing:
     of, distinct = asked(system, workload)
     chunks = [chunks_of(*each[1:]) if can_be_placed(types, *each) else () for each in distinct]
     kinds = [(may, chunk) for (may, *_), each in zip(distinct, chunks, strict=True) for chunk in each]
-    may_have = [[may and copies_on(each, chunk) > 0 for each, may in zip(types, its, strict=True)] for its, chunk in kinds]
+    may_have = [
+        [may and copies_on(each, chunk) > 0 for each, may in zip(types, its, strict=True)] for its, chunk in kinds
+    ]
     type_of = np.repeat(np.arange(len(types)), [each.nodes for each in types]).astype(np.int32)
     idle = np.array([[each.amount(name) for each in types] for name in names], dtype=np.int64)
     rows = _rows(types)
@@ -88,7 +90,7 @@ def lay_out(system: System, workload: Workload) -> Placing:
         row=np.repeat(np.arange(rows.size), rows["end"] - rows["begin"]).astype(np.int32),
         idle=idle[:, type_of],
         most=idle[:, rows["type"]],
-        idle_in_all=idle * [each.nodes for each in types],
+        idle_in_all=idle * np.array([each.nodes for each in types], dtype=np.int64),
         then=np.empty((len(names), nodes), dtype=np.int64),
         then_in_all=np.empty_like(idle),
         left=np.empty((len(names), nodes), dtype=np.int64),
@@ -98,6 +100,8 @@ def lay_out(system: System, workload: Workload) -> Placing:
         shares=np.zeros(_most_shares(chunks, of, nodes, system.cores), dtype=SHARE),
         of_job=np.full(len(workload), NO_SHARE, dtype=np.int32),
         unused=np.zeros(1, dtype=np.int64),
+        changes=np.zeros(1, dtype=np.int64),
+        failed=np.full((2, len(distinct)), -1, dtype=np.int64),
     )
 
 
@@ -122,5 +126,6 @@ def unplaced(placing: Placing) -> Placing:
     """Return a copy that a simulation may change."""
     shares = np.zeros_like(placing.shares)
     shares["next"] = np.arange(1, shares.size + 1)
-    changed = ("idle", "most", "idle_in_all", "then", "then_in_all", "left", "left_in_all", "found", "node", "of_job", "unused")
+    kept = ("of", "first", "count", "amounts", "may_use", "rows", "type", "row", "shares")
+    changed = [name for name in Placing._fields if name not in kept]
     return placing._replace(shares=shares, **{name: getattr(placing, name).copy() for name in changed})

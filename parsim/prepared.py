@@ -165,7 +165,8 @@ class Prepared:
         w = self.workload
         if w.requests:
             several = np.array([len(request) > 1 for request in w.requests])[w.request] & (w.request >= 0)
-            request = np.where(several, len(w.requests) + np.arange(len(w)), w.request)  # each may start before one like it
+            single = len(w.requests) + np.arange(len(w))  # where less is idle one may start that might not before
+            request = np.where(several, single, w.request)
             other = other * (1 + len(w.requests) + len(w)) + 1 + request
         find_alike(self.jobs, other, of)
         return of
@@ -193,7 +194,7 @@ class Prepared:
         """Return the chunks that the jobs ask for, where they are placed on nodes; else None."""
         return self._laid_out(system, lay_out_placing) if system.places_chunks else None
 
-    def _laid_out(self, system: System, lay_out: Callable[[System, Workload], Any]) -> Any:
+    def _laid_out(self, system: System, lay_out: Callable[[System, Workload], Any]) -> Any:  # noqa: ANN401 - what that returns
         key = (lay_out, tuple(system.node_types), tuple(queue.node_types for queue in system.queues))
         if key not in self._on_types:
             self._on_types[key] = lay_out(system, self.workload)

@@ -36,7 +36,9 @@ class NaiveSchedule:
     start: list[int]
     placement: list[dict[str, int]]
     came: list[int] | None = None  # when each job came, if it waited for others
-    place: list[int] | None = None  # which of its places each job has, or its first node, where they are of several types
+    place: list[int] | None = (
+        None  # which of its places each job has, or its first node, where they are of several types
+    )
     end: list[int] | None = None  # where jobs are preempted
     interruptions: list[list[int]] | None = None  # job, begin and end of each
 

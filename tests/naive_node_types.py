@@ -102,9 +102,7 @@ def copies(request: Request | None, cores: int) -> list[tuple[Node, frozenset[st
     return found
 
 
-def first_nodes(
-    system: System, queue: int, request: Request | None, cores: int, left: list[Node]
-) -> list[int | None]:
+def first_nodes(system: System, queue: int, request: Request | None, cores: int, left: list[Node]) -> list[int | None]:
     """Rule 62: the node that each copy goes to, of what is left of the nodes; None if it finds none."""
     allowed = system.queues[queue].node_types
     left = [dict(node) for node in left]

@@ -46,6 +46,8 @@ class Placing(NamedTuple):
     shares: NDArray[np.void]  # SHARE
     of_job: NDArray[np.int32]  # (n,): the last share of each running job, or `NO_SHARE`
     unused: NDArray[np.int64]  # (1,): the first share not in use
+    changes: NDArray[np.int64]  # (1,): how often nodes may have got more room
+    failed: NDArray[np.int64]  # (2, things asked for): after which of these each had no room, and none past the plan
 
 
 @step
@@ -99,9 +101,18 @@ def place_chunks(placing, j, past):
     """Place job j, if it may start; with `past` it runs past the head job's start (rule 64)."""
     if placing is None:
         return True
+    asked, changes = placing.of[j], placing.changes[0]
+    if placing.failed[0, asked] == changes or (past and placing.failed[1, asked] == changes):
+        return False
     if not has_all(placing, j, placing.idle_in_all) or (past and not has_all(placing, j, placing.left_in_all)):
         return False
-    return take_first_nodes(placing, j, past, False)
+    if take_first_nodes(placing, j, past, False):
+        return True
+    if (
+        placing.first[asked + 1] - placing.first[asked] == 1
+    ):  # chunks of several kinds may have room where there is less
+        placing.failed[np.int64(past), asked] = changes
+    return False
 
 
 @routine
@@ -136,10 +147,10 @@ def take_first_nodes(placing, j, past, anyway):
 @step
 def may_have(placing, kind, k):
     """Whether a node of a row may have room for a copy, by what is known."""
+    may = True
     for r in range(placing.most.shape[0]):
-        if placing.most[r, k] < placing.amounts[kind, r]:
-            return False
-    return True
+        may &= placing.most[r, k] >= placing.amounts[kind, r]
+    return may
 
 
 @step
@@ -195,6 +206,7 @@ def give_back(placing, j, past):
 def leave_chunks(placing, j):
     """Job j has ended."""
     if placing is not None:
+        placing.changes[0] += 1
         give_back(placing, j, False)
 
 
@@ -214,10 +226,12 @@ def plan_chunks(s, placing, p, now):
     low = (np.int64(1) << bits) - 1
     j = partition.head_job
     i, last = partition.first_running, partition.first_running + partition.running
+    placing.changes[0] += 1
     instant = max(now, partition.shadow)  # before that there are too few cores
     copy(placing.then, placing.idle)
     copy(placing.then_in_all, placing.idle_in_all)
-    while i < last and running.keys[i] >> bits <= instant:
+    while i < last and (running.keys[i] >> bits <= instant or not has_all(placing, j, placing.then_in_all)):
+        instant = max(instant, running.keys[i] >> bits)
         end_by_then(placing, running.keys[i] & low)
         i += 1
     for kind in kinds_of(placing, j):

@@ -108,7 +108,7 @@ SETTINGS = _record(
         ("reservation_delay", np.int64),  #: seconds that a job has waited before it may be a head job
         ("starvation", np.bool_),  #: some queue has a starvation period
         ("limits", np.bool_),  #: some queue has running limits, or there are throttles
-        ("wide_limits", np.bool_),  #: throttles of several lists or that ease with time, quotas, or chunks of several kinds
+        ("wide_limits", np.bool_),  #: some jobs may start though nothing has ended since they might not
         ("user_limits", np.bool_),  #: some queue has them per user
         ("track_held", np.bool_),  #: limits hold jobs whose eligible time a formula reads
         ("combined", np.bool_),  #: jobs of the pool may take cores of their partition too

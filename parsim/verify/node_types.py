@@ -142,6 +142,7 @@ class TypedReplay(ListReplay):
         self.on: dict[int, tuple[int, Sums]] = {}  #: expected end and place of the running jobs
         self.head: tuple[int, Sums] | None = None  #: when the head job is to begin, and what others may take past that
         self.head_job = -1
+        self.found: Place | None = None  #: of the job that begins, at its turn
         self.misplaced: list[Violation] = []
         self._set_nodes()
 
@@ -166,7 +167,7 @@ class TypedReplay(ListReplay):
         self._take(job, self.jobs.start[job] + self.jobs.walltime[job], takes)
 
     def _resumed(self, job: int) -> Place:
-        """Rule 61: the place of a job that runs when the simulation begins."""
+        """Rule 61: the place of a job that runs when the simulation begins; also of one that should not start."""
         return self._in(job, self.idle) or (0, self.places[job][0])
 
     def _take(self, job: int, end: int, takes: Sums) -> None:
@@ -179,6 +180,12 @@ class TypedReplay(ListReplay):
         super()._end(job)
         self.idle += self.on.pop(job)[1]
 
+    def _begin(self, job: int) -> None:
+        super()._begin(job)
+        _, takes = self.found or self._resumed(job)
+        self._take(job, self.now + self.jobs.walltime[job], takes)
+        self.found = None
+
     def _visit_list(self, index: int) -> None:
         jobs, partition, self.head = self.jobs, self.partitions[index], None
         if not (partition.idle or self.tracked):
@@ -189,8 +196,8 @@ class TypedReplay(ListReplay):
             if place is not None:
                 if job in self.due and self.chosen[job] != place[0]:
                     raise Discrepancy("placement", job, f"starts at place {self.chosen[job]}, but may at {place[0]}")
+                self.found = place
                 self._must_start_on(job, ((index, jobs.cores[job]),), ordered[at:])
-                self._take(job, self.now + jobs.walltime[job], place[1])
             elif job in self.due:
                 raise Discrepancy("head job" if self.head else "capacity", job, "may not start now")
             elif self.head is None and self.now - jobs.submit[job] >= self.system.reservation_delay:
@@ -238,10 +245,10 @@ class PlacedReplay(TypedReplay):
     def _set_nodes(self) -> None:
         system, types = self.system, self.system.node_types
         having = [*types, *(chunk for request in self.jobs.workload.requests for chunk in request)]
-        self.names = ["cores", *sorted({name for each in having for name in dict(each.resources)})]
-        nodes = [[each.amount(name) for name in self.names] for each in types for _ in range(each.nodes)]
+        self.resources = ["cores", *sorted({name for each in having for name in dict(each.resources)})]
+        nodes = [[each.amount(name) for name in self.resources] for each in types for _ in range(each.nodes)]
         self.type_of = [each for each in types for _ in range(each.nodes)]
-        whole = [system.cores] + [0] * (len(self.names) - 1)
+        whole = [system.cores] + [0] * (len(self.resources) - 1)
         self.idle = np.array([*nodes, whole], dtype=np.int64)
         self.usable: dict[tuple[int, frozenset[str]], NDArray[np.int64]] = {}
 
@@ -258,9 +265,11 @@ class PlacedReplay(TypedReplay):
         """Return the chunks that a job asks for: how many, the features of their nodes, and what each takes."""
         number = int(self.jobs.workload.request[self.jobs.row[job]])
         if number < 0:
-            return [(self.jobs.cores[job], frozenset(), np.array([name == "cores" for name in self.names], np.int64))]
+            return [
+                (self.jobs.cores[job], frozenset(), np.array([name == "cores" for name in self.resources], np.int64))
+            ]
         return [
-            (chunk.count, chunk.features, np.array([chunk.amount(name) for name in self.names], np.int64))
+            (chunk.count, chunk.features, np.array([chunk.amount(name) for name in self.resources], np.int64))
             for chunk in self.jobs.workload.requests[number]
         ]
 
@@ -283,7 +292,7 @@ class PlacedReplay(TypedReplay):
         return (first, takes) if complete else None
 
     def _resumed(self, job: int) -> Place:
-        """Rule 66: what a job takes that runs when the simulation begins."""
+        """Rule 66: what a job takes that runs when the simulation begins; also one that should not start."""
         return self._put(job, self.idle)[:2]
 
     def _lacking(self, job: int) -> str:
@@ -292,7 +301,7 @@ class PlacedReplay(TypedReplay):
             nodes, asked = self._nodes_for(self.jobs.queue[job], features), each > 0
             room = int((np.maximum(self.idle, 0)[nodes][:, asked] // each[asked]).min(axis=1).sum())
             if room < count:
-                words = " with ".join(f"{n} {name}" for n, name in zip(each.tolist(), self.names, strict=True) if n)
+                words = " with ".join(f"{n} {name}" for n, name in zip(each.tolist(), self.resources, strict=True) if n)
                 wanted = words + "".join(f" on {feature}" for feature in sorted(features))
                 return f"{count} times {wanted} on one node each, of which {room} are idle"
         return ""

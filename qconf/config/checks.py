@@ -79,7 +79,7 @@ def _nodes(config: SiteFields) -> Iterator[Finding]:
                 yield Finding(f"queues[{i}].nodes", f"{name}: no nodes have this name{meant}", ("nodes",))
     for path, plain, what in (
         ("mode", config.mode == "shared", "with mode: shared only"),
-        ("reserve", config.reserve == "cores", "with reserve: cores only"),
+        ("reserve", config.reserve in ("cores", "nodes"), "with reserve: cores or nodes only"),
         ("held_jobs", config.held_jobs == "pass", "with held_jobs: pass only"),
         ("reservation_depth", config.reservation_depth == 1, "with reservation_depth: 1 only"),
         ("machine.whole_nodes", not config.machine.whole_nodes, "with whole_nodes: false only"),

@@ -46,10 +46,15 @@ def common_notes(config: SiteConfig, system: str) -> Iterator[str]:
         if config.widest(queue) > config.reach(queue):
             yield _never_starts(config, queue, system)
     if config.nodes:
+        simulated = (
+            "It places chunks on the first of them that have room."
+            if config.reserve == "nodes"
+            else f"{system} places each chunk on a node, the simulator counts the cores, GPUs and memory of each type "
+            "together; with `reserve: nodes` it places chunks, too."
+        )
         yield (
             "Types of nodes: what they have stays as it is, and which of them a job takes first; the simulator goes by "
-            f"the order of the types. {system} places each chunk on a node, the simulator counts the cores, GPUs and "
-            "memory of each type together. Routing goes by size alone: where queues of one size are for different "
+            f"the order of the types. {simulated} Routing goes by size alone: where queues of one size are for different "
             "nodes, jobs name theirs."
         )
     if config.mode == "shared" and any(queue.partition for queue in config.queues):

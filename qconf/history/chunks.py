@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from parsim.node_types import Chunk, Request
 from parsim.places import places
+from parsim.placing import can_be_placed
 from qconf.config import KEPT, SiteConfig
 
 Column = NDArray[np.int64]
@@ -243,12 +244,14 @@ def without_place(
     number: Column, of_jobs: list[Request], cores: Column, queue: Column, config: SiteConfig
 ) -> NDArray[np.bool_]:
     """Mark the jobs that the nodes of their queue can never hold, shape (n,)."""
-    types = config.system().node_types
+    system = config.system()
+    types, places_chunks = system.node_types, system.places_chunks
     kept = np.where(number < 0, -cores, number)
     pairs, of = np.unique(np.stack((queue, kept), axis=1), axis=0, return_inverse=True)
     never = np.zeros(len(pairs), dtype=np.bool_)
     for k, (q, which) in enumerate(pairs.tolist()):
         names = config.queues[q].nodes
         may_use = [names is None or each.name in names for each in types]
-        never[k] = not len(places(types, may_use, None if which < 0 else of_jobs[which], -which))
+        asked = (types, may_use, None if which < 0 else of_jobs[which], -which)
+        never[k] = not (can_be_placed(*asked) if places_chunks else len(places(*asked)))
     return never[of.reshape(-1)]

@@ -1,27 +1,53 @@
 """Speed where nodes are of several types, in alternating runs beside the same jobs on nodes that are all alike.
 
     python -m tests.benchmarks.node_types --jobs 200000
+    python -m tests.benchmarks.node_types --jobs 200000 --nodes 1000 --load 1.4
+    python -m tests.benchmarks.node_types --mixed
 
-Five types of nodes with three resources each; every job takes chunks of one or two of them.
+Five types of nodes with three resources each; every job takes chunks of one or two of them, of totals and node by node.
+Of jobs wider than 256 cores so many are left, so that the machine has less than the load.
+
+With `--mixed`: what totals miss against nodes, on the generated site of ``data/mixed`` under several loads.
 """
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from parsim import Queue, System, Workload, simulate
 from parsim.node_types import Chunk, NodeType
+from qconf.config import load as load_config
+from qconf.history import clean, read
+from qconf.synth.monthly import generate
 from qconf.synth.stable import stable_workload
 from tests.benchmarks import alternating
 
-TYPES = [
-    NodeType(f"type{k}", 20, 32, {"memory": 128 << k, "gpus": 4 * (k % 2), "boards": k}, frozenset({f"f{k}"}))
-    for k in range(5)
-]
-CORES = sum(each.nodes * each.cores for each in TYPES)
+SITE = Path(__file__).parents[2] / "configs" / "mixed.yaml"
+
+
+def types(nodes: int) -> list[NodeType]:
+    """Return five types of nodes, so many together."""
+    return [
+        NodeType(
+            f"type{k}", nodes // 5, 32, {"memory": 128 << k, "gpus": 4 * (k % 2), "boards": k}, frozenset({f"f{k}"})
+        )
+        for k in range(5)
+    ]
+
+
+def jobs_for(nodes: int, count: int, load: float) -> Workload:
+    """Return jobs of as many streams at one time as there are hundreds of nodes."""
+    streams = [stable_workload(100 * count // nodes, 3200, load, seed) for seed in range(nodes // 100)]
+    columns = [
+        np.concatenate([getattr(each, name) for each in streams]) for name in ("submit", "cores", "runtime", "walltime")
+    ]
+    return Workload(*(column[np.argsort(columns[0], kind="stable")] for column in columns))
 
 
 def with_chunks(jobs: Workload, seed: int) -> Workload:
@@ -36,25 +62,65 @@ def with_chunks(jobs: Workload, seed: int) -> Workload:
     return Workload(jobs.submit, cores, jobs.runtime, jobs.walltime, request=number.reshape(-1), requests=requests)
 
 
-def main() -> None:
+def measure(count: int, nodes: int, load: float, repeat: int) -> None:
     """Print a row for each kind of machine."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--jobs", type=int, default=200_000)
-    parser.add_argument("--load", type=float, default=0.7)
-    parser.add_argument("--repeat", type=int, default=5)
-    chosen = parser.parse_args()
-    jobs = with_chunks(stable_workload(chosen.jobs, CORES, chosen.load, 0), 0)
+    jobs = with_chunks(jobs_for(nodes, count, load), 0)
+    cores = 32 * nodes
+    span = jobs.submit.max() - jobs.submit.min()
+    share = (jobs.cores * jobs.effective_runtime).sum() / cores / span
+    print(f"{len(jobs)} jobs, {nodes} nodes, load {share:.2f}\n")
     formula = "(eligible_time + walltime) / walltime ** 1.3"
+    totals = System(cores, [Queue(max_run=10**6)], node_types=types(nodes))
     systems = {
-        "alike": System(CORES, [Queue(max_run=10**6)]),
-        "of five types": System(CORES, [Queue(max_run=10**6)], node_types=TYPES),
-        "of five types, formula": System(CORES, order=formula, node_types=TYPES),
+        "alike": System(cores, [Queue(max_run=10**6)]),
+        "of five types": totals,
+        "of five types, formula": replace(totals, queues=[Queue()], order=formula),
+        "of five types, each by itself": replace(totals, reserve="nodes"),
+        "each by itself, formula": replace(totals, queues=[Queue()], order=formula, reserve="nodes"),
     }
-    seconds = alternating({name: partial(simulate, jobs, system) for name, system in systems.items()}, chosen.repeat)
+    seconds = alternating({name: partial(simulate, jobs, system) for name, system in systems.items()}, repeat)
     print("| nodes | seconds | jobs/s | times | mean wait, h |\n|---|---|---|---|---|")
     for name, best in seconds.items():
         wait = simulate(jobs, systems[name]).wait.mean() / 3600
         print(f"| {name} | {best:.3f} | {len(jobs) / best:,.0f} | {best / seconds['alike']:.2f} | {wait:.2f} |")
+
+
+def compare(months: int, seed: int) -> None:
+    """Print a row for each load of the mixed site: what totals say, and what nodes do."""
+    totals = load_config(SITE)
+    by_nodes = totals.replace(reserve="nodes")
+    print("| load | jobs | same start | mean wait by totals, h | by nodes, h | cpu | gpu | bigmem |")
+    print("|---|---|---|---|---|---|---|---|")
+    for load in (0.5, 0.6, 0.7, 0.8, 0.9):
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "mixed.csv"
+            generate("mixed", months, seed, load).to_csv(path, index=False)
+            jobs = clean(read(path), by_nodes).workload(by_nodes)
+        one, other = (simulate(jobs, config.system()) for config in (totals, by_nodes))
+        by_queue = [
+            f"{one.wait[jobs.queue == q].mean() / 3600:.2f} to {other.wait[jobs.queue == q].mean() / 3600:.2f}"
+            for q in range(3)
+        ]
+        same = (one.start == other.start).mean()
+        waits = " | ".join((f"{one.wait.mean() / 3600:.2f}", f"{other.wait.mean() / 3600:.2f}", *by_queue))
+        print(f"| {load} | {len(jobs)} | {100 * same:.1f} % | {waits} |", flush=True)
+
+
+def main() -> None:
+    """Measure the speed, or compare the levels."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--jobs", type=int, default=200_000)
+    parser.add_argument("--nodes", type=int, default=100, help="a multiple of 100")
+    parser.add_argument("--load", type=float, default=0.7)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--mixed", action="store_true", help="compare totals and nodes instead")
+    parser.add_argument("--months", type=int, default=6, help="of the mixed site")
+    parser.add_argument("--seed", type=int, default=0, help="of the mixed site")
+    chosen = parser.parse_args()
+    if chosen.mixed:
+        compare(chosen.months, chosen.seed)
+    else:
+        measure(chosen.jobs, chosen.nodes, chosen.load, chosen.repeat)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,25 @@
-"""Nodes of several types: chunks, GPUs and memory as totals (rules 58 to 61)."""
+"""Nodes of several types: chunks, GPUs and memory, as totals and node by node (rules 58 to 67)."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import numpy as np
 import pytest
 
 from parsim import Queue, State, System, Workload, simulate
+from parsim.explain import explain
 from parsim.node_types import Chunk, NodeType
 from parsim.places import places
+from parsim.placing import can_be_placed
 from parsim.verify import check_schedule
 from tests import fuzz, generate
 
 CPU = NodeType("cpu", 4, 16, {"memory": 64})
 GPU = NodeType("gpu", 2, 16, {"gpus": 4, "memory": 256}, frozenset({"a100"}))
 MACHINE = System(96, node_types=[CPU, GPU])
+BY_NODES = replace(MACHINE, reserve="nodes")
 
 
 def jobs(*rows: tuple[int, int, int, tuple[Chunk, ...] | None], walltime: list[int] | None = None) -> Workload:
@@ -137,7 +141,8 @@ def test_one_type_without_chunks_is_a_plain_machine():
     [
         ({"cores": 95}, "nodes of 96 cores, on a machine of 95"),
         ({"mode": "partitioned"}, "go with mode shared"),
-        ({"reserve": "nodes"}, "go with mode shared"),
+        ({"reserve": "queues"}, "go with mode shared"),
+        ({"reserve": "nodes", "held_jobs": "reserve"}, "go with mode shared"),
         ({"reservation_depth": 2}, "go with mode shared"),
         ({"node_types": [CPU, CPU]}, "also that of another type"),
         ({"queues": [Queue(node_types=["big"])]}, "'big' is none of cpu, gpu"),
@@ -183,3 +188,128 @@ def test_the_verifier_sees_a_wrong_place(broken: int):
     wrong[broken] += 1
     found = check_schedule(workload, MACHINE, fuzz.replace(right, place=wrong))
     assert found[0].rule == "placement"
+
+
+# --- node by node
+
+
+def test_copies_go_to_the_first_node_that_has_room():
+    rows = [(0, 12, 50, (Chunk(1, 12),)), (1, 6, 50, (Chunk(1, 6),)), (2, 4, 50, (Chunk(1, 4),))]
+    rows += [(3, 2, 50, (Chunk(1, 2, {"gpus": 1}),)), (4, 5, 50, (Chunk(1, 5),))]
+    found = simulate(jobs(*rows), BY_NODES)
+    assert found.start.tolist() == [0, 1, 2, 3, 4]
+    assert found.place.tolist() == [0, 1, 0, 4, 1]
+
+
+def test_idle_cores_of_several_nodes_are_no_room_for_one_chunk():
+    workload = jobs((0, 36, 50, (Chunk(4, 9),)), (1, 12, 9, (Chunk(1, 12),)))
+    assert starts(workload, System(64, node_types=[CPU])) == [0, 1]
+    assert starts(workload, System(64, node_types=[CPU], reserve="nodes")) == [0, 50]
+
+
+def test_a_core_whose_memory_is_gone_is_no_room():
+    workload = jobs((0, 4, 50, (Chunk(4, 1, {"memory": 64}),)), (1, 1, 9, (Chunk(1, 1, {"memory": 1}),)))
+    assert simulate(workload, BY_NODES).place.tolist() == [0, 4]
+
+
+def test_the_head_job_holds_particular_nodes():
+    # The head job gets nodes 0 and 1 at 50. What runs longer may take nodes 2 and 3, of which 2 is idle now.
+    system = System(64, node_types=[NodeType("all", 4, 16)], reserve="nodes")
+    whole = lambda n: (Chunk(n, 16),)  # noqa: E731
+    rows = [(0, 32, 50, whole(2)), (1, 16, 99, whole(1)), (2, 48, 50, whole(3)), (3, 9, 200, (Chunk(1, 9),))]
+    rows += [(4, 9, 46, (Chunk(1, 9),))]
+    # At 50 nodes 0, 1 and 3 are idle, and the head job takes all of them: the long job would need node 2.
+    assert starts(jobs(*rows), system) == [0, 1, 50, 100, 4]
+
+
+def test_jobs_behind_the_head_job_take_what_it_leaves_of_its_nodes():
+    system = System(16, node_types=[NodeType("all", 2, 8)], reserve="nodes")
+    rows = [(0, 12, 50, (Chunk(2, 6),)), (1, 14, 50, (Chunk(2, 7),))]  # at 50 it leaves one core of each node
+    rows += [(2, 1, 99, (Chunk(1, 1),))] * 3
+    assert starts(jobs(*rows), system) == [0, 50, 2, 2, 100]
+    rows[-1] = (2, 2, 99, (Chunk(1, 2),))
+    assert starts(jobs(*rows), system) == [0, 50, 2, 2, 100]
+
+
+def test_kinds_of_chunks_are_placed_in_their_order():
+    # The small chunk goes to the first node, where the large one needs to be.
+    types = [NodeType("big", 1, 8), NodeType("small", 1, 4)]
+    system = System(12, node_types=types, reserve="nodes")
+    two = (Chunk(1, 2), Chunk(1, 8))
+    assert not can_be_placed(types, [True, True], two, 10)
+    assert can_be_placed(types, [True, True], two[::-1], 10)
+    with pytest.raises(ValueError, match=r"request\[0\]: 0 has no place"):
+        simulate(jobs((0, 10, 5, two)), system)
+
+
+@pytest.mark.parametrize(
+    ("chunks", "cores", "expected"),
+    [
+        (None, 96, True),
+        (None, 97, False),
+        ((Chunk(6, 16),), 96, True),
+        ((Chunk(7, 9),), 63, False),
+        ((Chunk(4, 16), Chunk(2, 8, {"gpus": 4}), Chunk(4, 4)), 96, True),
+        ((Chunk(4, 16), Chunk(2, 8, {"gpus": 4}), Chunk(3, 5)), 95, False),
+        ((Chunk(8, 1, {"gpus": 1}),), 8, True),
+        ((Chunk(9, 1, {"gpus": 1}),), 9, False),
+        ((Chunk(1, 1, {"boards": 1}),), 1, False),
+        ((Chunk(1, 16), Chunk(1, 1, {}, frozenset({"a100"}))), 17, True),
+    ],
+)
+def test_what_idle_nodes_hold(chunks: tuple[Chunk, ...] | None, cores: int, expected: bool):
+    assert can_be_placed([CPU, GPU], [True, True], chunks, cores) == expected
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_nodes_of_one_type_are_those_of_rule_23(seed: int):
+    """Of jobs of cores alone; the last node has what is left."""
+    workload, system = generate.disciplines()["shared-all"](Random(seed))
+    rng = Random(seed)
+    alike = replace(system, reserve="nodes", cores_per_node=rng.choice((1, 2, 3, 4)))
+    types = [NodeType("all", alike.cores // alike.cores_per_node, alike.cores_per_node)]
+    types = [each for each in types if each.nodes]
+    rest = alike.cores % alike.cores_per_node
+    types += [NodeType("last", 1, rest)] if rest else []
+    typed = replace(alike, node_types=types, cores_per_node=1)
+    assert simulate(workload, typed).start.tolist() == simulate(workload, alike).start.tolist()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_nodes_of_one_core(seed: int):
+    """Where every copy takes a core, and no more than a node has: as 23 has it, and without backfilling as totals."""
+    rng = Random(seed)
+    workload, system = generate.disciplines()["shared-all"](rng)
+    of = NodeType("all", system.cores, 1, {"gpus": 1, "memory": 3})
+    takes = [{"gpus": rng.randint(0, 1), "memory": rng.randint(0, 3)} for _ in range(len(workload))]
+    requests = [(Chunk(n, 1, each),) for n, each in zip(workload.cores.tolist(), takes, strict=True)]
+    chunks = replace(workload, request=np.arange(len(workload)), requests=requests)
+    alike = replace(system, reserve="nodes", cores_per_node=1)
+    by_nodes = replace(alike, node_types=[of])
+    assert simulate(chunks, by_nodes).start.tolist() == simulate(workload, alike).start.tolist()
+    in_order = replace(by_nodes, backfill=False)
+    totals = replace(in_order, reserve="cores")
+    assert simulate(chunks, in_order).start.tolist() == simulate(chunks, totals).start.tolist()
+
+
+def test_what_runs_already_takes_the_first_nodes_with_room():
+    bound = replace(BY_NODES, queues=[Queue(node_types=["gpu"])])
+    workload = jobs((0, 18, 50, (Chunk(2, 9),)), (1, 9, 50, (Chunk(1, 9),)), (5, 7, 9, (Chunk(1, 7),)))
+    found = simulate(workload, bound, State(5, [0, 1, 9]))
+    assert found.place.tolist() == [4, -1, 4]  # no node has room for the second
+    assert found.start.tolist() == [0, 1, 5]
+    assert check_schedule(workload, bound, found, State(5, [0, 1, 9])) == []
+
+
+def test_why_a_job_waits_for_a_node():
+    workload = jobs((0, 54, 50, (Chunk(6, 9),)), (1, 12, 9, (Chunk(1, 12, {"gpus": 1}),)))
+    found = explain(workload, BY_NODES, simulate(workload, BY_NODES), 1)
+    wanted = "heads the list, waits for 1 times 12 cores with 1 gpus on one node each, of which 0 are idle"
+    assert [reason.text for reason in found] == [wanted, "starts on machine, in turn"]
+
+
+def test_the_verifier_sees_a_wrong_node():
+    workload = jobs((0, 12, 50, (Chunk(1, 12),)), (0, 12, 50, (Chunk(1, 12),)))
+    right = simulate(workload, BY_NODES)
+    found = check_schedule(workload, BY_NODES, replace(right, place=right.place[::-1]))
+    assert [wrong.rule for wrong in found][:1] == ["placement"]

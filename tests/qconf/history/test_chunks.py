@@ -137,6 +137,15 @@ def test_jobs_that_no_nodes_hold_are_left_out_and_counted(tmp_path: Path):
     assert found.reasons == {"fits no nodes of its queue": 1}
 
 
+def test_jobs_that_cannot_be_placed_are_left_out_and_counted(tmp_path: Path):
+    bound = site(SITE.replace("walltime: [0, 48h]", "walltime: [0, 48h], nodes: [cpu]"))
+    of_two_kinds = ("4:ncpus=20:mem=1gb+3:ncpus=16", "3:ncpus=16+4:ncpus=20:mem=1gb", "4:ncpus=20:mem=1gb+3:ncpus=12")
+    path = tmp_path / "log.csv"
+    assert not history(*of_two_kinds, config=bound, path=path).reasons  # by totals there is room
+    found = history(*of_two_kinds, config=bound.replace(reserve="nodes"), path=path)
+    assert found.reasons == {"fits no nodes of its queue": 2}
+
+
 def test_chunks_of_other_cores_than_the_job(tmp_path: Path):
     path = tmp_path / "log.csv"
     path.write_text(f"{HEADER},chunks\na,0,9,9,32,work,1:ncpus=8:ngpus=1\nb,1,9,9,33,work,2:ncpus=8:ngpus=1\n")
@@ -170,7 +179,7 @@ def test_a_configuration_is_written_and_read_back():
         ("name: gpu", "name: cpu", "has this name already"),
         ("boards: 1", "gpus: 1", "gpus has a key of its own"),
         ("walltime: [0, 48h]", "nodes: [gpus]", "gpus: no nodes have this name, did you mean gpu"),
-        ("queues:", "reserve: nodes\nqueues:", "nodes of several types go with reserve: cores only"),
+        ("queues:", "reserve: queues\nqueues:", "nodes of several types go with reserve: cores or nodes only"),
         ("cores: 192}", "cores: 192, cores_per_node: 32, whole_nodes: true}", "go with whole_nodes: false only"),
         ("memory: 192gb", "memory: 192 pounds", "memory"),
     ],
