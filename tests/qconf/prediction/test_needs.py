@@ -166,6 +166,16 @@ def test_gpus_are_waited_for_though_cores_are_idle():
     assert left_out == [("4", "fits no nodes of its queue")]
 
 
+def test_a_chunk_waits_for_a_node_with_room():
+    nodes = (
+        "machine: {name: m, cores: 8}\nnodes: [{name: cpu, count: 2, cores: 4}]\nqueues: [{name: all, cores: [1, 8]}]\n"
+    )
+    jobs = (job("1", "chunk:2:cores=3", start=NOW - 10, cores=6), job("2", "chunk:1:cores=2", cores=2))
+    for reserve, begin in (("cores", 0), ("nodes", 90)):
+        planned, _ = starts(*jobs, site=parse(f"{nodes}reserve: {reserve}\n"))
+        assert planned["2"][0] == begin
+
+
 def test_types_of_nodes_are_left_out_where_a_node_is_down():
     jobs = (job("1", "chunk:1:cores=1,gpus=2", start=NOW - 10), job("2", "chunk:1:cores=1,gpus=1"))
     found = predict(Snapshot(NOW, jobs, closures=(Closure("node", NOW - 5, None, 2),)), MIXED)
