@@ -120,6 +120,7 @@ def explain(
         partition=schedule.partition[rows],
         shares={present_row[row]: shares for row, shares in schedule.shares.items() if row in present_row},
         place=None if schedule.place is None else schedule.place[rows],
+        node=None if schedule.node is None else schedule.node[rows],
     )
     job_names = [str(row) if names is None else names[row] for row in rows.tolist()]
     of = _replay_of(workload, system, None)

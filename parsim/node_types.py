@@ -104,6 +104,8 @@ Request = tuple[Chunk, ...]  #: all that a job takes
 class Demands(NamedTuple):
     """What each of n jobs may take of nodes of several types, one of its places (`parsim.places.places`), and took.
 
+    Where chunks are placed its places are what jobs that want the same took.
+
     Attributes
     ----------
     of : ndarray(int32), shape (n,)

@@ -109,7 +109,7 @@ def demands(system: System, types: NodeTypes, place: NDArray[np.int64]) -> Deman
     return Demands(types.of, taken, types.first, types.amounts.reshape(-1, *there.shape), names, there)
 
 
-def asked(
+def distinct_requests(
     system: System, workload: Workload
 ) -> tuple[NDArray[np.int32], list[tuple[Sequence[bool], Request | None, int]]]:
     """Give numbers to what jobs ask for, one to all that ask for the same of the same nodes.
@@ -118,7 +118,7 @@ def asked(
     -------
     of : ndarray(int32), shape (n,)
         Number of each job.
-    asked : list of tuple
+    distinct : list of tuple
         By number: which types of nodes the queue may use, the request, None for cores alone, and the cores of the job.
     """
     types = system.node_types
@@ -136,7 +136,7 @@ def asked(
 def lay_out(system: System, workload: Workload) -> NodeTypes:
     """Lay out what each job may take: computed once for those that ask for the same in queues of the same nodes."""
     types = system.node_types
-    of, distinct = asked(system, workload)
+    of, distinct = distinct_requests(system, workload)
     tables = [places(types, *each) for each in distinct]
     names = resources_of(types)
     there = np.array([each.nodes * each.amount(name) for each in types for name in names], dtype=np.int64)

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.kernels.placing import NO_SHARE, ROW, SHARE, STRETCH, Placing
-from parsim.node_types import Chunk, NodeType, Request
-from parsim.places import asked, copies_on, resources_of
+from parsim.node_types import Chunk, Demands, NodeType, Request
+from parsim.places import copies_on, distinct_requests, resources_of
 from parsim.system import System
 from parsim.workload import Workload
 
@@ -68,7 +68,7 @@ def lay_out(system: System, workload: Workload) -> Placing:
     """Lay out the nodes, and the chunks that each job asks for: none where it could never be placed."""
     types, names = system.node_types, resources_of(system.node_types)
     nodes = sum(each.nodes for each in types)
-    of, distinct = asked(system, workload)
+    of, distinct = distinct_requests(system, workload)
     chunks = [chunks_of(*each[1:]) if can_be_placed(types, *each) else () for each in distinct]
     kinds = [(may, chunk) for (may, *_), each in zip(distinct, chunks, strict=True) for chunk in each]
     may_have = [
@@ -77,9 +77,11 @@ def lay_out(system: System, workload: Workload) -> Placing:
     type_of = np.repeat(np.arange(len(types)), [each.nodes for each in types]).astype(np.int32)
     idle = np.array([[each.amount(name) for each in types] for name in names], dtype=np.int64)
     rows = _rows(types)
+    first = np.cumsum([0, *map(len, chunks)])
+    begin = np.cumsum([0, *(first[of + 1] - first[of]).tolist()])
     return Placing(
         of=of,
-        first=np.cumsum([0, *map(len, chunks)]),
+        first=first,
         count=np.array([chunk.count for _, chunk in kinds], dtype=np.int64),
         amounts=np.array([chunk.amount(name) for _, chunk in kinds for name in names], dtype=np.int64).reshape(
             -1, len(names)
@@ -97,6 +99,8 @@ def lay_out(system: System, workload: Workload) -> Placing:
         left_in_all=np.empty_like(idle),
         found=np.empty(len(kinds), dtype=np.int64),
         node=np.full(len(workload), -1, dtype=np.int64),
+        begin=begin[:-1],
+        on_types=np.zeros((begin[-1], len(types)), dtype=np.int64),
         shares=np.zeros(_most_shares(chunks, of, nodes, system.cores), dtype=SHARE),
         of_job=np.full(len(workload), NO_SHARE, dtype=np.int32),
         unused=np.zeros(1, dtype=np.int64),
@@ -126,6 +130,25 @@ def unplaced(placing: Placing) -> Placing:
     """Return a copy that a simulation may change."""
     shares = np.zeros_like(placing.shares)
     shares["next"] = np.arange(1, shares.size + 1)
-    kept = ("of", "first", "count", "amounts", "may_use", "rows", "type", "row", "shares")
+    kept = ("of", "first", "count", "amounts", "may_use", "rows", "type", "row", "begin", "shares")
     changed = [name for name in Placing._fields if name not in kept]
     return placing._replace(shares=shares, **{name: getattr(placing, name).copy() for name in changed})
+
+
+def demands(system: System, placing: Placing) -> Demands:
+    """Return what jobs took by type and resource: of those that want the same as far as it differs."""
+    of = placing.of.astype(np.int64)
+    kind = np.arange(len(placing.on_types)) + np.repeat(placing.first[of] - placing.begin, np.diff(placing.first)[of])
+    of_kinds = placing.on_types[:, :, np.newaxis] * placing.amounts[kind, np.newaxis, :]
+    taken = np.add.reduceat(of_kinds, placing.begin)  # every job has a kind
+    weights = np.random.default_rng(0).integers(1, 2**62, taken.shape[1:], dtype=np.uint64)
+    digest = (taken.astype(np.uint64) * weights).sum(axis=(1, 2))
+    order = np.lexsort((digest, of))
+    differs = np.ones(of.size, dtype=np.bool_)
+    differs[1:] = (np.diff(of[order]) != 0) | (digest[order][1:] != digest[order][:-1])
+    which = np.empty(of.size, dtype=np.int64)
+    which[order] = np.cumsum(differs) - 1
+    job, names = order[differs], resources_of(system.node_types)
+    there = np.array([[each.nodes * each.amount(name) for name in names] for each in system.node_types], dtype=np.int64)
+    first = np.searchsorted(of[job], np.arange(placing.first.size))
+    return Demands(placing.of, which, first, taken[job], names, there)

@@ -55,11 +55,12 @@ class Schedule:
         Cores on each partition, for the jobs that span several, by row.
     partition_names : tuple of str
     place : ndarray(int64), shape (n,), or None
-        Which of `parsim.places.places` each job ran on, or where chunks are placed the node of its first one, counted
-        through the types of nodes; None where all nodes are alike.
+        Which of the places of `demands` each job ran on; None where all nodes are alike.
     interruptions : Interruptions
     demands : Demands or None
-        These places, for metrics; None where all nodes are alike.
+        The places of jobs, for metrics; None where all nodes are alike.
+    node : ndarray(int64), shape (n,), or None
+        Where chunks are placed, the node of each job's first one, counted through the types of nodes; -1 for none.
     """
 
     submit: Column
@@ -72,6 +73,7 @@ class Schedule:
     place: Column | None = None
     interruptions: Interruptions = NO_INTERRUPTIONS
     demands: Demands | None = None
+    node: Column | None = None
 
     def __len__(self) -> int:
         """Return the number of jobs."""

@@ -35,6 +35,7 @@ from parsim.packing import (
     wake_ups,
 )
 from parsim.places import demands
+from parsim.placing import demands as placed_demands
 from parsim.prepared import Prepared, check_started, prepare, prepare_from, refuse_needs
 from parsim.reserving import place, reservations
 from parsim.schedule import NO_INTERRUPTIONS, SPANNING, Interruptions, Schedule
@@ -77,30 +78,34 @@ def simulate(workload: Workload, system: System, state: State | None = None) -> 
         return simulate_from(workload, replace(system, windows=()), state)
     prepared = prepare(workload)
     _check(prepared, system)
-    start, partition, shares, at, interruptions, end = run(prepared, system)
+    outcome = run(prepared, system)
+    start, end = outcome.start, outcome.end
     end = prepared.restore(start + prepared.runtime if end is None else end)
+    shares = outcome.shares
     return Schedule(
         submit=came(workload.submit, end, workload.after),
         start=prepared.restore(start),
         end=end,
         cores=workload.cores,
-        partition=prepared.restore(partition),
+        partition=prepared.restore(outcome.partition),
         shares=shares if prepared.rows is None else {int(prepared.rows[job]): row for job, row in shares.items()},
         partition_names=system.partition_names,
-        place=prepared.restore(at) if system.node_types else None,
-        interruptions=_of_rows(interruptions, prepared.rows),
-        demands=_demands(prepared, system, at),
+        place=prepared.restore(outcome.place) if system.node_types and not system.places_chunks else None,
+        interruptions=_of_rows(outcome.interruptions, prepared.rows),
+        demands=_demands(prepared, system, outcome),
+        node=prepared.restore(outcome.node) if system.places_chunks else None,
     )
 
 
 def _demands(
-    prepared: Prepared, system: System, place: Column, rows: NDArray[np.int64] | None = None, n: int = 0
+    prepared: Prepared, system: System, outcome: Outcome, rows: NDArray[np.int64] | None = None, n: int = 0
 ) -> Demands | None:
     """Return what the jobs could take, in the order given; of n of which these rows were simulated, others nothing."""
-    types = prepared.node_types(system)
-    if types is None:
+    types, found = prepared.node_types(system), outcome.demands
+    if types is not None:
+        found = demands(system, types, outcome.place)
+    if found is None:
         return None
-    found = demands(system, types, place)
     of, taken = prepared.restore(found.of), prepared.restore(found.taken)
     if rows is None or rows.size == n:
         return found._replace(of=of, taken=taken)
@@ -154,9 +159,12 @@ def simulate_from(workload: Workload, system: System, state: State) -> Schedule:
     of = rows if prepared.rows is None else rows[prepared.rows]
     shares |= {int(of[job]): row for job, row in outcome.shares.items()}
     end = start + workload.effective_runtime
-    at = np.zeros(len(workload), dtype=np.int64) if system.node_types else None
+    at = np.zeros(len(workload), dtype=np.int64) if system.node_types and not system.places_chunks else None
     if at is not None:
         at[rows] = prepared.restore(outcome.place)
+    node = np.full(len(workload), -1, dtype=np.int64) if system.places_chunks else None
+    if node is not None:
+        node[rows] = prepared.restore(outcome.node)
     if outcome.end is not None:
         end[rows] = prepared.restore(outcome.end)
     together = workload.after[(apart[workload.after] == apart[workload.after[:, :1]]).all(axis=1)]
@@ -170,7 +178,8 @@ def simulate_from(workload: Workload, system: System, state: State) -> Schedule:
         partition_names=system.partition_names,
         place=at,
         interruptions=_of_rows(outcome.interruptions, of),
-        demands=_demands(prepared, system, outcome.place, rows, len(workload)),
+        demands=_demands(prepared, system, outcome, rows, len(workload)),
+        node=node,
     )
 
 
@@ -284,6 +293,8 @@ class Outcome(NamedTuple):
     place: Column = np.empty(0, np.int64)  # as `Schedule.place` has it
     interruptions: Interruptions = NO_INTERRUPTIONS
     end: Column | None = None  # where jobs are preempted; else the start and the run time
+    node: Column = np.empty(0, np.int64)  # as `Schedule.node` has it
+    demands: Demands | None = None  # where chunks are placed
 
 
 class Discipline(NamedTuple):
@@ -421,7 +432,7 @@ def _run_queue_head_jobs(prepared: Prepared, system: System) -> Outcome:
     if state.progress["looks"] < 0:
         state = pack(prepared, system, lines=True)
         queue_head_jobs(state, *beside)
-    return _outcome(prepared, state)
+    return _outcome(prepared, system, state)
 
 
 def plans_limits(prepared: Prepared, system: System) -> bool:
@@ -436,7 +447,7 @@ def _plans_top_job(prepared: Prepared, system: System) -> bool:
 def _run_top_job(prepared: Prepared, system: System) -> Outcome:
     state = pack(prepared, system)
     top_job(state, plans_limits(prepared, system), system.reserves_nodes, pack_plans(prepared, system))
-    return _outcome(prepared, state)
+    return _outcome(prepared, system, state)
 
 
 def _run_with_tiers(prepared: Prepared, system: System) -> Outcome:
@@ -449,7 +460,7 @@ def _run_with_tiers(prepared: Prepared, system: System) -> Outcome:
         if found <= room:
             break
         room *= 4
-    outcome = _outcome(prepared, state)
+    outcome = _outcome(prepared, system, state)
     table = state.preempting.interruptions[:found]
     job = table["job"]
     loses = np.array([queue.preempted == "requeue" for queue in system.queues])[prepared.workload.queue[job]]
@@ -468,10 +479,10 @@ def _run_general(prepared: Prepared, system: System) -> Outcome:
             return run_lines(prepared, system)
         state = pack(prepared, system, lines=True)
         general(state)
-    return _outcome(prepared, state)
+    return _outcome(prepared, system, state)
 
 
-def _outcome(prepared: Prepared, state: KernelState) -> Outcome:
+def _outcome(prepared: Prepared, system: System, state: KernelState) -> Outcome:
     start, placement = state.start, state.placement
     if start.min() < 0:
         if state.progress["running"]:
@@ -482,7 +493,8 @@ def _outcome(prepared: Prepared, state: KernelState) -> Outcome:
         types = state.node_types
         return Outcome(start, placement, {}, types.taken - types.first[types.of])
     if state.placing is not None:
-        return Outcome(start, placement, {}, state.placing.node)
+        took = placed_demands(system, state.placing)
+        return Outcome(start, placement, {}, node=state.placing.node, demands=took)
     if not state.progress["spanning"]:
         return Outcome(start, placement, {})
     spanning = np.flatnonzero(placement < 0)

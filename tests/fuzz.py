@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
@@ -58,7 +58,7 @@ class Case(NamedTuple):
 
 
 def schedule(
-    workload: Workload, names: tuple[str, ...], found: naive.NaiveSchedule, queues: Sequence[Queue] = ()
+    workload: Workload, names: tuple[str, ...], found: naive.NaiveSchedule, system: System | None = None
 ) -> Schedule:
     """Return a schedule of the reference simulator with the columns of the fast one."""
     start = np.array(found.start, dtype=np.int64)
@@ -69,11 +69,14 @@ def schedule(
             shares[job] = np.array([cores_on.get(name, 0) for name in names], dtype=np.int64)
     end = start + workload.effective_runtime if found.end is None else np.array(found.end, dtype=np.int64)
     stops = np.array(found.interruptions or [], dtype=np.int64).reshape(-1, 3)
+    queues = () if system is None else system.queues
     loses = np.array([queues[q].preempted == "requeue" for q in workload.queue[stops[:, 0]]], dtype=np.bool_)
     came = workload.submit if found.came is None else np.array(found.came, dtype=np.int64)
     place = None if found.place is None else np.array(found.place, dtype=np.int64)
     stopped = Interruptions(*stops.T, loses=loses)
-    return Schedule(came, start, end, workload.cores, partition, shares, names, place, stopped)
+    node = place if system is not None and system.places_chunks else None
+    place = place if node is None else None
+    return Schedule(came, start, end, workload.cores, partition, shares, names, place, stopped, node=node)
 
 
 def case(discipline: str, seed: int) -> Case:
@@ -109,7 +112,7 @@ def case(discipline: str, seed: int) -> Case:
     return Case(
         workload,
         partial(simulate, workload, system, state),
-        lambda: schedule(workload, system.partition_names, slow(), system.queues),
+        lambda: schedule(workload, system.partition_names, slow(), system),
         partial(check_schedule, workload, system, state=state),
     )
 
@@ -124,8 +127,8 @@ def differs(discipline: str, seed: int) -> bool:
         and fast.end.tolist() == slow.end.tolist()
         and all(map(np.array_equal, fast.interruptions, slow.interruptions))
         and all(fast.placement(job) == slow.placement(job) for job in range(len(fast)))
-        and (fast.place is None) == (slow.place is None)
-        and (fast.place is None or fast.place.tolist() == slow.place.tolist())
+        and np.array_equal(fast.place, slow.place)
+        and np.array_equal(fast.node, slow.node)
     )
     return not same or bool(here.check(fast))
 

@@ -36,9 +36,7 @@ class NaiveSchedule:
     start: list[int]
     placement: list[dict[str, int]]
     came: list[int] | None = None  # when each job came, if it waited for others
-    place: list[int] | None = (
-        None  # which of its places each job has, or its first node, where they are of several types
-    )
+    place: list[int] | None = None  # where nodes are of several types, a job's place, or the node of its first chunk
     end: list[int] | None = None  # where jobs are preempted
     interruptions: list[list[int]] | None = None  # job, begin and end of each
 
@@ -1106,7 +1104,7 @@ def simulate_apart(
     rest = replace(workload, submit=submit).take(np.array(left, int))
     found = simulated(rest, system, state.take(np.array(left, int)).without_queues())
     end = [begin + seconds for begin, seconds in zip(start, length, strict=True)]
-    place = [0] * n
+    place = [-1 if system.reserve == "nodes" else 0] * n
     for k, j in enumerate(left):
         start[j], placement[j] = found.start[k], found.placement[k]
         end[j] = found.end[k] if found.end else start[j] + length[j]

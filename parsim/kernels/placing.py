@@ -43,6 +43,8 @@ class Placing(NamedTuple):
     left_in_all: NDArray[np.int64]  # (R, T)
     found: NDArray[np.int64]  # (K,): copies of each kind of the head job that nodes have room for then, each by itself
     node: NDArray[np.int64]  # (n,): the first node of each job
+    begin: NDArray[np.int64]  # (n,): where the kinds of each job begin in `on_types`
+    on_types: NDArray[np.int64]  # (..., T): copies of each kind of each job on the nodes of each type
     shares: NDArray[np.void]  # SHARE
     of_job: NDArray[np.int32]  # (n,): the last share of each running job, or `NO_SHARE`
     unused: NDArray[np.int64]  # (1,): the first share not in use
@@ -101,17 +103,17 @@ def place_chunks(placing, j, past):
     """Place job j, if it may start; with `past` it runs past the head job's start (rule 64)."""
     if placing is None:
         return True
-    asked, changes = placing.of[j], placing.changes[0]
-    if placing.failed[0, asked] == changes or (past and placing.failed[1, asked] == changes):
+    wanted, changes = placing.of[j], placing.changes[0]
+    if placing.failed[0, wanted] == changes or (past and placing.failed[1, wanted] == changes):
         return False
     if not has_all(placing, j, placing.idle_in_all) or (past and not has_all(placing, j, placing.left_in_all)):
         return False
     if take_first_nodes(placing, j, past, False):
         return True
     if (
-        placing.first[asked + 1] - placing.first[asked] == 1
+        placing.first[wanted + 1] - placing.first[wanted] == 1
     ):  # chunks of several kinds may have room where there is less
-        placing.failed[np.int64(past), asked] = changes
+        placing.failed[np.int64(past), wanted] = changes
     return False
 
 
@@ -140,6 +142,7 @@ def take_first_nodes(placing, j, past, anyway):
                 note_most(placing, k)
         if need > 0 and not anyway:
             give_back(placing, j, past)
+            forget(placing, j)
             return False
     return True
 
@@ -170,6 +173,7 @@ def put(placing, j, kind, node, copies, past):
     add_copies(placing, kind, placing.idle, placing.idle_in_all, node, -copies)
     if past:
         add_copies(placing, kind, placing.left, placing.left_in_all, node, -copies)
+    placing.on_types[placing.begin[j] + kind - placing.first[placing.of[j]], placing.type[node]] += copies
     number = np.int32(placing.unused[0])
     share = placing.shares[number]
     placing.unused[0] = share.next
@@ -200,6 +204,14 @@ def give_back(placing, j, past):
         share.next = np.int32(placing.unused[0])
         placing.unused[0] = number
         number = following
+
+
+@step
+def forget(placing, j):
+    """Job j has been on no nodes."""
+    for kind in kinds_of(placing, j):
+        for t in range(placing.on_types.shape[1]):
+            placing.on_types[placing.begin[j] + kind - placing.first[placing.of[j]], t] = 0
 
 
 @step

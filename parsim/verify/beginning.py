@@ -249,4 +249,5 @@ def schedule_of(rows: Column, schedule: Schedule, alone: System | None = None) -
             stops.end[here],
             stops.loses[here],
         ),
+        node=None if schedule.node is None else schedule.node[rows],
     )

@@ -109,7 +109,7 @@ def places_of(workload: Workload, system: System) -> list[list[Sums]]:
 
 def check_node_types(workload: Workload, system: System, schedule: Schedule) -> list[Violation]:
     """Check that each job has one of its places, and that no more is taken than there is."""
-    chosen = schedule.place
+    chosen = schedule.node if system.places_chunks else schedule.place
     if chosen is None or chosen.shape != (len(workload),):
         return [Violation("job", -1, 0, f"no place for each of {len(workload)} jobs")]
     if system.places_chunks:
@@ -137,7 +137,8 @@ class TypedReplay(ListReplay):
 
     def __init__(self, jobs: Jobs, system: System, beginning: Beginning | None = None) -> None:
         super().__init__(jobs, system, beginning)
-        chosen = np.zeros(len(jobs.row)) if jobs.schedule.place is None else jobs.schedule.place
+        chosen = jobs.schedule.node if system.places_chunks else jobs.schedule.place
+        chosen = np.zeros(len(jobs.row)) if chosen is None else chosen
         self.chosen = [int(chosen[row]) for row in jobs.row]
         self.on: dict[int, tuple[int, Sums]] = {}  #: expected end and place of the running jobs
         self.head: tuple[int, Sums] | None = None  #: when the head job is to begin, and what others may take past that
@@ -277,8 +278,8 @@ class PlacedReplay(TypedReplay):
         """Rule 62: the first node of a job, what it takes of each, and whether every copy finds one."""
         takes, first, complete = np.zeros_like(left), -1, True
         for count, features, each in self._chunks(job):
-            nodes, asked = self._nodes_for(self.jobs.queue[job], features), each > 0
-            fit = (np.maximum(left - takes, 0)[nodes][:, asked] // each[asked]).min(axis=1)
+            nodes, takes_some = self._nodes_for(self.jobs.queue[job], features), each > 0
+            fit = (np.maximum(left - takes, 0)[nodes][:, takes_some] // each[takes_some]).min(axis=1)
             fit = np.minimum(fit, np.maximum(count - (np.cumsum(fit) - fit), 0))
             takes[nodes] += fit[:, None] * each
             if first < 0 and fit.any():
@@ -298,8 +299,8 @@ class PlacedReplay(TypedReplay):
     def _lacking(self, job: int) -> str:
         """Name what no node has idle, or not as many nodes as a job needs; empty where all copies have a node."""
         for count, features, each in self._chunks(job):
-            nodes, asked = self._nodes_for(self.jobs.queue[job], features), each > 0
-            room = int((np.maximum(self.idle, 0)[nodes][:, asked] // each[asked]).min(axis=1).sum())
+            nodes, takes_some = self._nodes_for(self.jobs.queue[job], features), each > 0
+            room = int((np.maximum(self.idle, 0)[nodes][:, takes_some] // each[takes_some]).min(axis=1).sum())
             if room < count:
                 words = " with ".join(f"{n} {name}" for n, name in zip(each.tolist(), self.resources, strict=True) if n)
                 wanted = words + "".join(f" on {feature}" for feature in sorted(features))

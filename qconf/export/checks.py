@@ -54,8 +54,8 @@ def common_notes(config: SiteConfig, system: str) -> Iterator[str]:
         )
         yield (
             "Types of nodes: what they have stays as it is, and which of them a job takes first; the simulator goes by "
-            f"the order of the types. {simulated} Routing goes by size alone: where queues of one size are for different "
-            "nodes, jobs name theirs."
+            f"the order of the types. {simulated} Routing goes by size alone: where queues of one size are for "
+            "different nodes, jobs name theirs."
         )
     if config.mode == "shared" and any(queue.partition for queue in config.queues):
         yield "Partition sizes are not exported: the mode is shared."

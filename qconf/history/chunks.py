@@ -252,6 +252,6 @@ def without_place(
     for k, (q, which) in enumerate(pairs.tolist()):
         names = config.queues[q].nodes
         may_use = [names is None or each.name in names for each in types]
-        asked = (types, may_use, None if which < 0 else of_jobs[which], -which)
-        never[k] = not (can_be_placed(*asked) if places_chunks else len(places(*asked)))
+        job = (types, may_use, None if which < 0 else of_jobs[which], -which)
+        never[k] = not (can_be_placed(*job) if places_chunks else len(places(*job)))
     return never[of.reshape(-1)]

@@ -10,8 +10,9 @@ import pytest
 
 from parsim import Queue, State, System, Workload, simulate
 from parsim.explain import explain
+from parsim.node_metrics import node_use
 from parsim.node_types import Chunk, NodeType
-from parsim.places import places
+from parsim.places import places, resources_of
 from parsim.placing import can_be_placed
 from parsim.verify import check_schedule
 from tests import fuzz, generate
@@ -198,7 +199,7 @@ def test_copies_go_to_the_first_node_that_has_room():
     rows += [(3, 2, 50, (Chunk(1, 2, {"gpus": 1}),)), (4, 5, 50, (Chunk(1, 5),))]
     found = simulate(jobs(*rows), BY_NODES)
     assert found.start.tolist() == [0, 1, 2, 3, 4]
-    assert found.place.tolist() == [0, 1, 0, 4, 1]
+    assert found.node.tolist() == [0, 1, 0, 4, 1]
 
 
 def test_idle_cores_of_several_nodes_are_no_room_for_one_chunk():
@@ -209,7 +210,7 @@ def test_idle_cores_of_several_nodes_are_no_room_for_one_chunk():
 
 def test_a_core_whose_memory_is_gone_is_no_room():
     workload = jobs((0, 4, 50, (Chunk(4, 1, {"memory": 64}),)), (1, 1, 9, (Chunk(1, 1, {"memory": 1}),)))
-    assert simulate(workload, BY_NODES).place.tolist() == [0, 4]
+    assert simulate(workload, BY_NODES).node.tolist() == [0, 4]
 
 
 def test_the_head_job_holds_particular_nodes():
@@ -296,7 +297,7 @@ def test_what_runs_already_takes_the_first_nodes_with_room():
     bound = replace(BY_NODES, queues=[Queue(node_types=["gpu"])])
     workload = jobs((0, 18, 50, (Chunk(2, 9),)), (1, 9, 50, (Chunk(1, 9),)), (5, 7, 9, (Chunk(1, 7),)))
     found = simulate(workload, bound, State(5, [0, 1, 9]))
-    assert found.place.tolist() == [4, -1, 4]  # no node has room for the second
+    assert found.node.tolist() == [4, -1, 4]  # no node has room for the second
     assert found.start.tolist() == [0, 1, 5]
     assert check_schedule(workload, bound, found, State(5, [0, 1, 9])) == []
 
@@ -311,5 +312,38 @@ def test_why_a_job_waits_for_a_node():
 def test_the_verifier_sees_a_wrong_node():
     workload = jobs((0, 12, 50, (Chunk(1, 12),)), (0, 12, 50, (Chunk(1, 12),)))
     right = simulate(workload, BY_NODES)
-    found = check_schedule(workload, BY_NODES, replace(right, place=right.place[::-1]))
+    found = check_schedule(workload, BY_NODES, replace(right, node=right.node[::-1]))
     assert [wrong.rule for wrong in found][:1] == ["placement"]
+
+
+def test_what_jobs_took_by_type():
+    two = (Chunk(5, 9), Chunk(1, 1, {"gpus": 2}))
+    workload = jobs((0, 46, 50, two), (0, 46, 50, two), (1, 3, 9, None), (60, 46, 50, two))
+    found = simulate(workload, BY_NODES)
+    took = found.demands.amounts[found.demands.taken]
+    assert found.start.tolist() == [0, 50, 1, 100]
+    assert took[0].tolist() == [[36, 0, 0], [10, 2, 0]]  # cores, gpus and memory of cpu, then of gpu
+    assert took[2].tolist() == [[3, 0, 0], [0, 0, 0]]
+    use = node_use(workload, found, BY_NODES)
+    assert use["gpu"].resources["gpus"]["used"] == 2 * 50 + 2 * 10
+
+
+def test_jobs_that_want_the_same_may_take_different_types():
+    one = (Chunk(1, 12),)
+    found = simulate(jobs(*[(0, 12, 50, one)] * 5), BY_NODES)
+    took = found.demands.amounts[found.demands.taken]
+    assert took[:, :, 0].tolist() == [[12, 0]] * 4 + [[0, 12]]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_jobs_took_adds_up(seed: int):
+    workload, system = generate.disciplines()["placed-all"](Random(seed))
+    found = simulate(workload, system)
+    took = found.demands.amounts[found.demands.taken]
+    assert (took.sum(axis=1)[:, 0] == workload.cores).all()
+    there = np.array(
+        [[each.nodes * each.amount(name) for name in resources_of(system.node_types)] for each in system.node_types]
+    )
+    for instant in found.start.tolist():
+        runs = (found.start <= instant) & (found.end > instant)
+        assert (took[runs].sum(axis=0) <= there).all()

@@ -28,7 +28,7 @@ def jobs(*rows: tuple[int, ...]) -> Workload:
 def run(system: System, workload: Workload, state: State | None = None) -> Schedule:
     """Simulate with all three, which must agree."""
     found = simulate(workload, system, state)
-    slow = fuzz.schedule(workload, system.partition_names, naive.simulate(workload, system, state), system.queues)
+    slow = fuzz.schedule(workload, system.partition_names, naive.simulate(workload, system, state), system)
     for name in ("submit", "start", "end"):
         assert getattr(found, name).tolist() == getattr(slow, name).tolist()
     assert stops(found) == stops(slow)
