@@ -137,9 +137,8 @@ class TypedReplay(ListReplay):
 
     def __init__(self, jobs: Jobs, system: System, beginning: Beginning | None = None) -> None:
         super().__init__(jobs, system, beginning)
-        chosen = jobs.schedule.node if system.places_chunks else jobs.schedule.place
-        chosen = np.zeros(len(jobs.row)) if chosen is None else chosen
-        self.chosen = [int(chosen[row]) for row in jobs.row]
+        number = jobs.schedule.node if system.places_chunks else jobs.schedule.place
+        self.chosen = [0 if number is None else int(number[row]) for row in jobs.row]  #: places, or first nodes
         self.on: dict[int, tuple[int, Sums]] = {}  #: expected end and place of the running jobs
         self.head: tuple[int, Sums] | None = None  #: when the head job is to begin, and what others may take past that
         self.head_job = -1
