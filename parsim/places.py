@@ -152,13 +152,6 @@ def lay_out(system: System, workload: Workload) -> NodeTypes:
     )
 
 
-def has_place(system: System, workload: Workload) -> NDArray[np.bool_]:
-    """Return whether the nodes of its queue can hold each job; shape (n,)."""
-    laid_out = lay_out(system, workload)
-    found: NDArray[np.bool_] = (laid_out.first[:-1] < laid_out.first[1:])[laid_out.of]
-    return found
-
-
 def untaken(types: NodeTypes) -> NodeTypes:
     """Return a copy that a simulation may change."""
     return types._replace(

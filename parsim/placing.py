@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from parsim.kernels.placing import NO_SHARE, ROW, SHARE, STRETCH, Placing
 from parsim.node_types import Chunk, Demands, NodeType, Request
-from parsim.places import copies_on, distinct_requests, resources_of
+from parsim.places import copies_on, distinct_requests, places, resources_of
 from parsim.system import System
 from parsim.workload import Workload
 
@@ -62,6 +62,14 @@ def can_be_placed(types: Sequence[NodeType], may_use: Sequence[bool], request: R
             return False
         alike = after
     return True
+
+
+def has_place(system: System, workload: Workload) -> NDArray[np.bool_]:
+    """Return whether the nodes of its queue can hold each job; shape (n,)."""
+    of, distinct = distinct_requests(system, workload)
+    fits = can_be_placed if system.places_chunks else lambda *each: len(places(*each)) > 0
+    found: NDArray[np.bool_] = np.array([fits(system.node_types, *each) for each in distinct], dtype=np.bool_)[of]
+    return found
 
 
 def lay_out(system: System, workload: Workload) -> Placing:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from parsim import UNSTARTED, Schedule, State, System, Workload, simulate
 from parsim.node_metrics import first_types
-from parsim.places import has_place
+from parsim.placing import has_place
 from qconf.config import QueueConfig, SiteConfig, route, throttled, too_wide
 from qconf.errors import QconfError
 from qconf.evaluation.downtime import Outage, outages, windows

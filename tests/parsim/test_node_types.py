@@ -13,7 +13,7 @@ from parsim.explain import explain
 from parsim.node_metrics import node_use
 from parsim.node_types import Chunk, NodeType
 from parsim.places import places, resources_of
-from parsim.placing import can_be_placed
+from parsim.placing import can_be_placed, has_place
 from parsim.verify import check_schedule
 from tests import fuzz, generate
 
@@ -60,6 +60,18 @@ def on(chunk: Chunk, *types: NodeType) -> list[dict[str, int]]:
 )
 def test_places_of_chunks(chunk: Chunk, expected: list[dict[str, int]]):
     assert on(chunk, CPU, GPU) == expected
+
+
+def test_what_totals_hold_nodes_may_not():
+    """Of five copies of 7 cores two go to a node of 16, which leaves too few nodes for five of 9 that come later."""
+    types = [NodeType("cpu", 5, 16), NodeType("gpu", 1, 16, {"gpus": 4})]
+    request = (Chunk(5, 7), Chunk(5, 9))
+    workload = jobs((0, 80, 60, request), (0, 80, 60, (Chunk(5, 9), Chunk(5, 7))))
+    bound = System(96, [Queue("work", node_types=["cpu"])], node_types=types)
+    assert has_place(bound, workload).tolist() == [True, True]
+    assert has_place(replace(bound, reserve="nodes"), workload).tolist() == [False, True]
+    with pytest.raises(ValueError, match="could never"):
+        simulate(workload, replace(bound, reserve="nodes"))
 
 
 def test_kinds_of_chunks_that_no_type_holds_go_to_several():
