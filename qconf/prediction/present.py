@@ -164,6 +164,9 @@ def _sorted_out(
             if job.cores > idle:
                 warnings["a job runs that the machine has no cores for: it is left out"] += 1
                 continue
+            runs = _on_nodes(config, queue, job, warnings)
+            if runs is None:
+                continue
             idle -= job.cores
             start = min(job.start, now - 1)
             if job.start > now:
@@ -171,7 +174,7 @@ def _sorted_out(
             if start + walltime <= now:
                 warnings["a job runs past its walltime: it is expected to end within a minute"] += 1
                 walltime = now - start + GRACE
-            kept.append((replace(job, start=start, submit=min(job.submit, start), walltime=walltime), queue))
+            kept.append((replace(runs, start=start, submit=min(job.submit, start), walltime=walltime), queue))
             continue
         limit = config.queues[queue] if queue < len(config.queues) else None
         widest = config.machine.cores
@@ -201,6 +204,18 @@ def _sorted_out(
             return kept, left_out
         left_out += [(job, f"waits for job {min(others)}") for job, _, others in late if others]
         kept = [(job, queue) for job, queue, others in late if not others]
+
+
+def _on_nodes(config: SiteConfig, queue: int, job: Job, warnings: Counter[str]) -> Job | None:
+    """Return a job that runs as one that its nodes can hold: of cores alone where its chunks do not fit, else None."""
+    if queue >= len(config.queues) or not _has_no_place(config, queue, job):
+        return job
+    plain = replace(job, needs=" ".join(each for each in job.needs.split() if not each.startswith("chunk:")))
+    fits = not _has_no_place(config, queue, plain)
+    warnings[
+        f"a job runs that the nodes of its queue cannot hold: {'its cores alone count' if fits else 'it is left out'}"
+    ] += 1
+    return plain if fits else None
 
 
 def _has_no_place(config: SiteConfig, queue: int, job: Job) -> bool:

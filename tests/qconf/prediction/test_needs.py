@@ -176,6 +176,22 @@ def test_a_chunk_waits_for_a_node_with_room():
         assert planned["2"][0] == begin
 
 
+@pytest.mark.parametrize("reserve", ["cores", "nodes"])
+def test_jobs_run_that_their_nodes_cannot_hold(reserve):
+    site = MIXED.replace(reserve=reserve, queues=[MIXED.queues[0].model_copy(update={"nodes": ("gpu",)})])
+    jobs = (
+        job("1", "licence:a:1 chunk:1:cores=2,gpus=3", start=NOW - 10, cores=2),
+        job("2", start=NOW - 20, cores=5),
+        job("3", cores=3),
+    )
+    found = predict(Snapshot(NOW, jobs), site)
+    assert {each.job.job_id: each.planned - NOW for each in found.starts} == {"3": 90}
+    assert found.ahead.warnings == (
+        "a job runs that the nodes of its queue cannot hold: it is left out",
+        "a job runs that the nodes of its queue cannot hold: its cores alone count",
+    )
+
+
 def test_types_of_nodes_are_left_out_where_a_node_is_down():
     jobs = (job("1", "chunk:1:cores=1,gpus=2", start=NOW - 10), job("2", "chunk:1:cores=1,gpus=1"))
     found = predict(Snapshot(NOW, jobs, closures=(Closure("node", NOW - 5, None, 2),)), MIXED)
