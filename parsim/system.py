@@ -315,7 +315,7 @@ class System:
             yield "reserve", f"{self.reserve!r} is none of cores, nodes, queues, nothing"
         elif self.reserve in ("queues", "nothing") and self.held_jobs == "reserve":
             yield "reserve", f"{self.reserve} goes with held_jobs pass only"
-        elif self.reserves_nodes and _is_whole(self.cores) and self.cores > MOST_NODE_CORES:
+        elif (self.reserves_nodes or self.places_chunks) and _is_whole(self.cores) and self.cores > MOST_NODE_CORES:
             yield "reserve", f"nodes are told apart up to {MOST_NODE_CORES} cores, not {self.cores}"
         if self.reservation_depth is not None and not (
             _is_whole(self.reservation_depth) and self.reservation_depth >= 1

@@ -110,9 +110,7 @@ def place_chunks(placing, j, past):
         return False
     if take_first_nodes(placing, j, past, False):
         return True
-    if (
-        placing.first[wanted + 1] - placing.first[wanted] == 1
-    ):  # chunks of several kinds may have room where there is less
+    if placing.first[wanted + 1] - placing.first[wanted] == 1:  # rule 67: more kinds may have room where less is idle
         placing.failed[np.int64(past), wanted] = changes
     return False
 

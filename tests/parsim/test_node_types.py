@@ -156,6 +156,10 @@ def test_one_type_without_chunks_is_a_plain_machine():
         ({"mode": "partitioned"}, "go with mode shared"),
         ({"reserve": "queues"}, "go with mode shared"),
         ({"reserve": "nodes", "held_jobs": "reserve"}, "go with mode shared"),
+        (
+            {"reserve": "nodes", "cores": 2**25, "node_types": [NodeType("a", 2**15, 2**10)]},
+            "told apart up to 16777216",
+        ),
         ({"reservation_depth": 2}, "go with mode shared"),
         ({"node_types": [CPU, CPU]}, "also that of another type"),
         ({"queues": [Queue(node_types=["big"])]}, "'big' is none of cpu, gpu"),
