@@ -480,6 +480,17 @@ def typed(rng: Random, jobs: Workload, machine: System) -> Case:
     return replace(jobs, request=request, requests=requests), replace(divided, queues=queues)
 
 
+def _narrow(generator: Callable[[Random], Case]) -> Callable[[Random], Case]:
+    """Return a generator of the cases of another, most of whose jobs have few cores."""
+
+    def of_narrow(rng: Random) -> Case:
+        jobs, machine = generator(rng)
+        most = [rng.choice((1, 1, 2, 3, machine.cores)) for _ in range(len(jobs))]
+        return replace(jobs, cores=np.minimum(jobs.cores, most)), machine
+
+    return of_narrow
+
+
 def placed(rng: Random, jobs: Workload, machine: System) -> Case:
     """Return a case with chunks that are placed on the nodes of several types."""
     jobs, machine = typed(rng, jobs, machine)
@@ -633,7 +644,7 @@ SELDOM = (
         "qos-top-jobs",
         "qos-period",
     ),
-    *("typed", "typed-formula", "typed-limits", "placed", "placed-formula", "placed-throttled"),
+    *("typed", "typed-formula", "typed-limits", "placed", "placed-formula", "placed-narrow", "placed-throttled"),
     *("preempt-formula-limits", "preempt-fairshare", "preempt-alike", "preempt-period"),
 )
 
@@ -810,6 +821,7 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "placed-formula": _typed(_random("shared", order=_formula, limits=_coin, reserve_after=_soon), by=placed),
         "placed-all": _typed(_random("shared", reserve_after=_soon, **everything), by=placed),
         "placed-alike": _typed(_random("shared", reserve_after=_soon, **everything), alike=True, by=placed),
+        "placed-narrow": _typed(_narrow(_random("shared", order=_any_order)), by=placed),
         "placed-throttled": _typed(
             _throttled(_random("shared", reserve_after=_soon, **everything), entering=True), by=placed
         ),
