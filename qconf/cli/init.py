@@ -87,13 +87,7 @@ def command(
 
         times, odd = read_downtimes(downtimes, found.config.machine, source.timezone)
         kept = read_shortpools(downtimes, found.config.machine) or found.config.shortpools
-        if found.config.nodes and (times or kept):
-            odd, times, kept = (
-                [*odd, "--downtimes: left out, types of nodes go without downtime and shortpools"],
-                (),
-                (),
-            )
-        found = Derived(found.config.replace(downtime=times, shortpools=kept), (*found.warnings, *odd))
+        found = Derived(found.config, (*found.warnings, *odd)).dedicated(times, kept)
     if hours is not None:
         from qconf.export.hours import read_hours
         from qconf.export.nodes import read_text

@@ -19,6 +19,7 @@ from qconf.errors import ExportError, InputError
 
 if TYPE_CHECKING:
     from qconf.config import SiteConfig
+    from qconf.config.models import Downtime, ShortpoolConfig
     from qconf.export.nodes import Node
 
 DEFAULT_TARGET = "pbs"
@@ -41,6 +42,21 @@ class Derived:
 
     config: SiteConfig
     warnings: tuple[str, ...] = ()
+
+    def dedicated(self, downtime: tuple[Downtime, ...], shortpools: tuple[ShortpoolConfig, ...]) -> Derived:
+        """Return it with cores that are kept from jobs; a warning where these are not simulated with what there is."""
+        config, found = self.config, {"downtime": downtime, "shortpools": shortpools}
+        if not (downtime or shortpools):
+            return self
+        if config.nodes or config.has_tiers:
+            what = "types of nodes" if config.nodes else "queues of different tiers"
+            return Derived(config, (*self.warnings, f"downtime and shortpools: left out, {what} go without"))
+        several = config.reserve == "queues" or config.reservation_depth != 1
+        if several and (shortpools or any(each.users for each in downtime)):
+            what = "shortpools" if shortpools else "reservations for users"
+            warnings = (*self.warnings, f"reservations of several jobs: with {what} one for all is simulated")
+            return Derived(config.replace(**found, reserve="cores", reservation_depth=1), warnings)
+        return Derived(config.replace(**found), self.warnings)
 
 
 def option(text: str, default: object = None, *, read: Callable[[Any], object] | None = None, **shown: object) -> Any:  # noqa: ANN401

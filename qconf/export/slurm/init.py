@@ -90,7 +90,6 @@ def derive(
         parts = {
             "throttles": (*throttles, *limits_of),
             "qos": classes,
-            "shortpools": kept,
             "hours": hours,
             **reader.discipline(),
             **shape,
@@ -98,9 +97,6 @@ def derive(
         tiered = len({queue.tier for queue in shape["queues"]}) > 1
         if tiered or "nodes" in shape:
             reader.without_reservations(parts, "tiers" if tiered else "types of nodes")
-        if "nodes" in shape and kept:
-            reader.warnings.append("shortpools are not simulated with types of nodes: left out")
-            parts["shortpools"] = ()
         config = SiteConfig.build(machine=machine, **parts)
         tree = () if shares is None else read_shares(shares, reader.warnings)
         config = with_order(
@@ -116,11 +112,12 @@ def derive(
             reader.warnings = [each for each in reader.warnings if not each.startswith("PriorityType=")]
         if conf.exported and config.pool is not None:
             config = with_promotion(config, *promotion(conf.folder))
+        found = Derived(config).dedicated((), kept)
     except ConfigError as error:
         raise InputError(f"cannot be made a configuration: {error}", file=path) from error
     if config.reserve_after and not config.reservation_delay:
         reader.warnings.append(f"bf_min_age_reserve: as reserve_after it plays no part with mode {config.mode}")
-    return Derived(config, tuple(dict.fromkeys(reader.warnings)))
+    return Derived(found.config, tuple(dict.fromkeys([*reader.warnings, *found.warnings])))
 
 
 def with_promotion(config: SiteConfig, threshold: float | None, priorities: dict[str, float]) -> SiteConfig:

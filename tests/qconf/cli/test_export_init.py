@@ -228,6 +228,50 @@ def test_types_of_nodes_go_without_downtimes(tmp_path):
     )
     done = run("init", "--from-slurm", tmp_path / "slurm.conf", "--downtimes", tmp_path / "events")
     assert done.exit_code == 0, done.output
-    assert "--downtimes: left out, types of nodes go without downtime and shortpools" in done.stderr
+    assert "downtime and shortpools: left out, types of nodes go without" in done.stderr
     config = parse(done.stdout)
     assert ([each.gpus for each in config.nodes], config.downtime) == ([2, 0], ())
+
+
+RESERVED = """\
+ReservationName=shortpool_7200_1 StartTime=2026-01-05T08:00:00 EndTime=2026-01-05T18:00:00 Duration=10:00:00
+   Nodes=n[1-2] NodeCnt=2 CoreCnt=16 Features=(null) PartitionName=p Flags=FLEX,IGNORE_JOBS,WEEKDAY,SPEC_NODES
+   TRES=cpu=16
+   Users=-daemon Groups=(null) Accounts=(null) Licenses=(null) State=INACTIVE BurstBuffer=(null) Watts=n/a
+   MaxStartDelay=(null)
+"""
+FOR_ANN = """\
+ReservationName=course StartTime=2026-01-05T08:00:00 EndTime=2026-01-05T18:00:00 Duration=10:00:00
+   Nodes=n[1-2] NodeCnt=2 CoreCnt=16 Features=(null) PartitionName=p Flags=SPEC_NODES
+   TRES=cpu=16
+   Users=ann Groups=(null) Accounts=(null) Licenses=(null) State=INACTIVE BurstBuffer=(null) Watts=n/a
+   MaxStartDelay=(null)
+"""
+
+
+@pytest.mark.parametrize(("text", "what"), [(RESERVED, "shortpools"), (FOR_ANN, "reservations for users")])
+@pytest.mark.parametrize("parameters", ["bf_busy_nodes,bf_job_part_count_reserve=1", "bf_job_part_count_reserve=3"])
+def test_what_is_kept_goes_with_one_reservation(tmp_path, text, what, parameters):
+    (tmp_path / "slurm.conf").write_text(
+        f"SchedulerParameters={parameters}\nNodeName=n[1-4] CPUs=8\nPartitionName=p Nodes=ALL\n"
+    )
+    (tmp_path / "reservations").write_text(text)
+    done = run("init", "--from-slurm", tmp_path / "slurm.conf", "--downtimes", tmp_path / "reservations")
+    assert done.exit_code == 0, done.output
+    assert f"reservations of several jobs: with {what} one for all is simulated" in done.stderr
+    config = parse(done.stdout)
+    assert (config.reserve, config.reservation_depth) == ("cores", 1)
+    assert len(config.shortpools) + len(config.downtime) == 1
+
+
+def test_tiers_go_without_shortpools(tmp_path):
+    (tmp_path / "slurm.conf").write_text(
+        "PreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\nNodeName=n[1-4] CPUs=8\n"
+        "PartitionName=p Nodes=ALL PriorityTier=2\nPartitionName=q Nodes=ALL\n"
+    )
+    (tmp_path / "reservations").write_text(RESERVED)
+    done = run("init", "--from-slurm", tmp_path / "slurm.conf", "--downtimes", tmp_path / "reservations")
+    assert done.exit_code == 0, done.output
+    assert "downtime and shortpools: left out, queues of different tiers go without" in done.stderr
+    config = parse(done.stdout)
+    assert (config.shortpools, [queue.tier for queue in config.queues]) == ((), [1, 0])

@@ -49,7 +49,10 @@ def files(text):
 def test_what_is_exported_is_read_back(name, tmp_path):
     for file, content in files(CASES[name]).items():
         (tmp_path / file).write_text(content)
-    (tmp_path / "slurm.conf").write_text("ClusterName=tiny\nNodeName=n[1-8] CPUs=2\ninclude partitions.conf\n")
+    (tmp_path / "slurm.conf").write_text(
+        "ClusterName=tiny\nNodeName=n[1-8] CPUs=2\ninclude partitions.conf\n"
+        "SchedulerParameters=bf_busy_nodes,bf_job_part_count_reserve=1\n"  # as new-conf writes them
+    )
     found = exporter("slurm")().read(tmp_path / "slurm.conf").config
     assert found.shortpools == parse(CASES[name]).shortpools
 
