@@ -80,6 +80,9 @@ def command(
         ((target, path),) = servers.items()
         cores = source.records().machine_cores if source.cores is None and source.history else source.cores
         found, origin = chosen(target, listed).read(path, cores=cores, name=name, shares=shares, qos=qos), path.name
+        if found.config.is_fair and not found.config.shares:
+            equal = "shares: every user has an equal one; --shares gives those of the batch system"
+            found = Derived(found.config, (*found.warnings, equal))
     else:
         found, origin = _of_history(source, name), ", ".join(path.name for path in source.history)
     if downtimes:

@@ -275,3 +275,15 @@ def test_tiers_go_without_shortpools(tmp_path):
     assert "downtime and shortpools: left out, queues of different tiers go without" in done.stderr
     config = parse(done.stdout)
     assert (config.shortpools, [queue.tier for queue in config.queues]) == ((), [1, 0])
+
+
+def test_shares_that_are_not_given_are_named(tmp_path):
+    weights = "PriorityType=priority/multifactor\nPriorityWeightFairshare=1000\n"
+    (tmp_path / "slurm.conf").write_text(f"{weights}NodeName=n[1-4] CPUs=8\nPartitionName=p Nodes=ALL\n")
+    (tmp_path / "shares").write_text("root|||1\nphysics|root||60\nphysics||alice|2\n")
+    missing = "shares: every user has an equal one; --shares gives those of the batch system"
+    done = run("init", "--from-slurm", tmp_path / "slurm.conf")
+    assert missing in done.stderr
+    done = run("init", "--from-slurm", tmp_path / "slurm.conf", "--shares", tmp_path / "shares")
+    assert missing not in done.stderr
+    assert len(parse(done.stdout).shares) == 2
