@@ -172,6 +172,19 @@ class SiteConfig(SiteFields):
         queues = tuple(queue.model_copy(update={"nodes": None}) for queue in self.queues)
         return self.replace(nodes=(), queues=queues)
 
+    def with_one_tier(self) -> SiteConfig:
+        """Return a checked copy in which no job preempts another; priorities go by the tiers first.
+
+        A formula has the priorities that it reads.
+        """
+        ranks = sorted({(queue.tier, queue.priority) for queue in self.queues})
+        named = self.order in ORDERS
+        queues = []
+        for queue in self.queues:
+            priority = 1.0 + ranks.index((queue.tier, queue.priority)) if named else queue.priority
+            queues.append(queue.model_copy(update={"tier": 0, "preempted": "off", "priority": priority}))
+        return self.replace(queues=tuple(queues))
+
     def with_partitions(self, sizes: Sequence[int], **changes: object) -> SiteConfig:
         """Return the site partitioned by these sizes, in queue order, with other changes."""
         queues = tuple(

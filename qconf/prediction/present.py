@@ -67,9 +67,17 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
     if any(throttle.kind == "group" for throttle in config.throttles):
         warnings["throttles of groups are left out: a snapshot does not tell the groups of jobs"] += 1
         config = config.replace(throttles=tuple(each for each in config.throttles if each.kind != "group"))
-    if config.nodes and (snapshot.cores not in (None, cores) or any(_lasts(each, now) for each in snapshot.closures)):
+    if any(qos.groups for qos in config.qos):
+        warnings["no job is of a QOS by its group: a snapshot does not tell the groups of jobs"] += 1
+    if config.is_fair:
+        warnings["all have used nothing of their shares so far: a snapshot does not tell the use of before"] += 1
+    closed = snapshot.cores not in (None, cores) or any(_lasts(each, now) for each in snapshot.closures)
+    if config.nodes and closed:
         warnings["types of nodes are left out: they are not simulated where cores are out of service"] += 1
         config = config.with_all_alike()
+    if config.has_tiers and closed:
+        warnings["no job preempts another: tiers are not simulated where cores are out of service"] += 1
+        config = config.with_one_tier()
     if snapshot.cores is not None and snapshot.cores != cores:
         if snapshot.cores > cores or config.mode != "shared":
             raise InputError(

@@ -56,6 +56,18 @@ def test_nodes_that_are_down_and_a_maintenance():
     assert found.starts[-1].why == "needs nodes that are down, their return is unknown"
 
 
+@pytest.mark.parametrize("order", ["fcfs", "eligible_time"])
+@pytest.mark.parametrize(("cores", "closures"), [(12, ()), (16, (Closure("node", 1000, None, 4),))])
+def test_tiers_go_before_others_while_nodes_are_down(order, cores, closures):
+    queues = (QueueConfig(name="express", tier=1), QueueConfig(name="work", priority=5, preempted="requeue"))
+    site = SITE.replace(queues=queues, order=order)
+    jobs = (job("r", 8, 300, 950), job("a", 8, 100), replace(job("b", 8, 100), queue="express"))
+    assert starts(predict(Snapshot(1000, jobs, 16), site))["b"] == 1000
+    found = predict(Snapshot(1000, jobs, cores, closures), site)
+    assert "no job preempts another: tiers are not simulated where cores are out of service" in found.ahead.warnings
+    assert starts(found) == ({"b": 1250, "a": 1350} if order == "fcfs" else {"a": 1250, "b": 1350})
+
+
 def test_what_a_new_job_would_get_and_a_job_that_is_none_yet():
     jobs = (job("r", 8, 600, 900), job("a", 12, 100))
     found = predict(Snapshot(1000, jobs), SITE, extra=[job("what-if 1", 4, 400)])
@@ -79,6 +91,17 @@ def test_the_qos_of_a_job_holds_it_or_frees_it():
     running = [replace(each, start=950) for each in (jobs[1], jobs[2])]
     held = predict(Snapshot(1000, (*running, waits[0])), site)
     assert [each.why for each in held.starts] == ["limit: max_run 2 of qos gold"]
+
+
+def test_what_a_snapshot_has_not_of_a_policy_is_a_warning():
+    jobs = Snapshot(1000, (job("a", 8, 100),))
+    found = predict(jobs, SITE.replace(qos=({"name": "urgent", "groups": ("physics",)},), order="qos_priority"))
+    assert found.ahead.warnings == ("no job is of a QOS by its group: a snapshot does not tell the groups of jobs",)
+    found = predict(jobs, SITE.replace(order="fairshare"))
+    assert found.ahead.warnings == (
+        "all have used nothing of their shares so far: a snapshot does not tell the use of before",
+    )
+    assert not predict(jobs, SITE).ahead.warnings
 
 
 def test_what_is_odd_is_counted_and_the_rest_predicted():
