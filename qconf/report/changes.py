@@ -19,6 +19,12 @@ def pairs(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str,
     ]
 
 
+def site_pairs(base: SiteConfig, config: SiteConfig) -> list[dict[str, Any]]:
+    """Put what holds for all queues as it is before beside what it is after."""
+    found = pairs(wording.site_facts(base), wording.site_facts(config))
+    return [{name: wording.ABSENT if value is None else value for name, value in fact.items()} for fact in found]
+
+
 def definitions(base: SiteConfig, config: SiteConfig) -> list[dict[str, Any]]:
     """Compare the queues of two configurations: per queue its state and each property before and after."""
     rows = []
@@ -33,7 +39,7 @@ def definitions(base: SiteConfig, config: SiteConfig) -> list[dict[str, Any]]:
 def changes(recommendation: Recommendation) -> Iterator[tuple[str, str]]:
     """Yield (queue, what changes) for every queue that is not the same, and what changes for all of them."""
     base, config = recommendation.base, recommendation.config
-    if everywhere := _changed(pairs(wording.site_facts(base), wording.site_facts(config))):
+    if everywhere := _changed(site_pairs(base, config)):
         yield "all queues", everywhere
     if config.order != base.order and (words := order_in_words(config)):
         yield "all queues", f"the order in words: {words}"

@@ -14,7 +14,7 @@ from qconf.history import History
 from qconf.recommend import Recommendation
 from qconf.recommend.fidelity import Fidelity
 from qconf.report import verdict, wording
-from qconf.report.changes import definitions, pairs
+from qconf.report.changes import definitions, site_pairs
 from qconf.report.columns import COMPARISON, beside, columns
 from qconf.report.exported import Exported
 from qconf.report.figures import Figure
@@ -91,7 +91,7 @@ def render(
         "doubts": doubts,
         "beside": [each for each in verdict.sections(r, fidelity) if each[0] not in _ELSEWHERE],
         "proposals": list(_proposals(r, exported)),
-        "sites": pairs(wording.site_facts(r.base), wording.site_facts(r.config)),
+        "sites": site_pairs(r.base, r.config),
         "order": order_in_words(r.config),
         "definitions": definitions(r.base, r.config),
         "story": story(r),

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from parsim.system import ORDERS
 from parsim.workload import MAX_CORES, MAX_DURATION
-from qconf.config import FidelityConfig, PoolConfig, QueueConfig, SiteConfig, format_duration
+from qconf.config import FidelityConfig, PoolConfig, QueueConfig, ShortpoolConfig, SiteConfig, format_duration
+from qconf.config.models import DAYS
 from qconf.fidelity.grade import DOUBT
 from qconf.history.times import zone
 
@@ -168,6 +169,7 @@ def site_facts(config: SiteConfig) -> dict[str, str]:
         "order of waiting jobs": config.order,
         "backfill": f"EASY{delay}" if config.backfill else "none",
         "common pool": _pool(config.pool, config) if config.mode == "hybrid" and config.pool else ABSENT,
+        **({"shortpools": "; ".join(map(_shortpool, config.shortpools))} if config.shortpools else {}),
     }
 
 
@@ -187,6 +189,12 @@ def _pool(pool: PoolConfig, config: SiteConfig) -> str:
         f"{pool.cores} cores, from priority factor {config.threshold:g}, "
         f"placement {pool.placement}, entry {pool.entry}{first}"
     )
+
+
+def _shortpool(each: ShortpoolConfig) -> str:
+    always = each.begin == each.end == "00:00" and each.days == DAYS
+    hours = "always" if always else f"{', '.join(each.days)} {each.begin} to {each.end}"
+    return f"{each.cores} cores for jobs up to {format_duration(each.walltime)}, {hours}"
 
 
 def _walltime(above: int, upto: int) -> str:

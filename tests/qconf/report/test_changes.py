@@ -44,3 +44,11 @@ def test_a_reservation_delay_is_shown():
     assert lines[0] == "backfill: EASY -> EASY, a reservation after 24h"
     assert lines[1].startswith("cores are reserved for a job that does not fit only when it has waited 24h")
     assert for_all(late, late.replace(reserve_after=0))[1].startswith("cores are reserved at once")
+
+
+def test_shortpools_that_go_or_change_are_shown():
+    base = small.site().replace(shortpools=({"cores": 24, "walltime": 7200, "days": ("mon",), "begin": "08:00"},))
+    cores = "24 cores for jobs up to 2h, mon 08:00 to 00:00"
+    assert for_all(base, base.replace(shortpools=())) == [f"shortpools: {cores} -> -"]
+    always = base.replace(shortpools=({"cores": 24, "walltime": 1800},))
+    assert for_all(base, always) == [f"shortpools: {cores} -> 24 cores for jobs up to 30m, always"]
