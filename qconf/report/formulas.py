@@ -262,7 +262,9 @@ def reading_of(config: SiteConfig) -> Reading:
     longest = max(queue.walltime[1] for queue in config.queues)
     walltimes = (HOUR, 12 * HOUR) if longest >= 12 * HOUR else (max(longest // 12, 1), longest)
     # The priorities of orders by name come before them, as they always do.
-    queues = {"": 1.0} if config.order in ORDERS else {queue.name: queue.priority for queue in config.queues}
+    tier = min(queue.tier for queue in config.queues)  # no job is compared with one of another
+    alike = {queue.name: queue.priority for queue in config.queues if queue.tier == tier}
+    queues = {"": 1.0} if config.order in ORDERS else alike
     return Reading(NAMED.get(config.order, config.order), walltimes, (node, wide), queues)
 
 
@@ -275,7 +277,10 @@ def order_in_words(config: SiteConfig) -> str:
             "Jobs go by what their users have used over what they should have, the least first; of one user the oldest."
         )
     found = reading_of(config)
-    return in_words(config.order, cores=found.cores, walltimes=found.walltimes, queues=found.queues)
+    words = in_words(config.order, cores=found.cores, walltimes=found.walltimes, queues=found.queues)
+    lowest = min(queue.tier for queue in config.queues)
+    higher = [queue.name for queue in config.queues if queue.tier > lowest]
+    return f"Jobs of {', '.join(higher)} go before all others. {words}" if higher and words else words
 
 
 def _same(a: float, b: float) -> bool:

@@ -112,3 +112,13 @@ def test_typical_jobs_are_those_of_the_machine() -> None:
         base.replace(order=general(35232), queues=queues[:1])
     )
     assert order_in_words(base) == ""
+
+
+def test_no_job_is_compared_with_one_of_another_tier():
+    base = load(SAMPLE_CONFIG).replace(mode="shared", pool=None, order="queue_priority * eligible_time")
+    assert "Priority 100 (large) counts" in order_in_words(base)
+    low, *others = base.queues
+    queues = [low, *(queue.model_copy(update={"tier": 1}) for queue in others)]
+    text = order_in_words(base.replace(queues=queues))
+    assert text.startswith(f"Jobs of {', '.join(queue.name for queue in others)} go before all others. ")
+    assert "riority" not in text
