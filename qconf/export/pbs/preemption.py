@@ -118,10 +118,10 @@ def _express(config: SiteConfig, server: Server, scheduler: Scheduler) -> Preemp
     if preempted:
         wanted["preempt_order"] = METHODS[preempted[0].preempted]
     changed = {name: value for name, value in wanted.items() if _present(server, scheduler, name) != value}
-    return Preemption(priorities, True, changed, targets, tuple(_notes(config, values, server)))
+    return Preemption(priorities, True, changed, targets, tuple(_notes(config, values, targets, server)))
 
 
-def _notes(config: SiteConfig, express: dict[str, int], server: Server) -> Iterator[str]:
+def _notes(config: SiteConfig, express: dict[str, int], targets: dict[str, str], server: Server) -> Iterator[str]:
     """Name what PBS does otherwise with jobs that are preempted, and with other queues."""
     listed = ", ".join(f"{name} {value}" for name, value in express.items())
     yield (
@@ -129,6 +129,12 @@ def _notes(config: SiteConfig, express: dict[str, int], server: Server) -> Itera
         "hold them, too; in the simulator for cores alone. A job that names preempt_targets of its own (`qsub -l`) "
         "preempts those."
     )
+    present = {name: server.queues[name].get(TARGETS) for name in express if name in server.queues}
+    if already := [name for name, text in present.items() if text != targets[name]]:
+        yield (
+            f"Jobs that wait in {', '.join(already)} now preempt what they did before: `qmove QUEUE JOB`, into the "
+            "same queue, has them name its preempt_targets."
+        )
     held = {name: _priority(server, name) for name in server.of_type("execution")}
     if others := [name for name in held if held[name] >= min(express.values()) and name not in config.names]:
         yield f"Jobs of {', '.join(others)} preempt those of every queue of a lower Priority; that was not simulated."

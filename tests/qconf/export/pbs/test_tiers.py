@@ -54,6 +54,17 @@ def test_express_queues_have_the_ranks_of_the_tiers_and_name_whom_they_preempt()
     assert any("`-r n` are not preempted" in note for note in export.notes)
 
 
+def test_jobs_that_wait_in_an_express_queue_have_its_former_targets():
+    former = (
+        FRESH + "create queue express\nset queue express queue_type = Execution\nset queue express Priority = 160\n"
+    )
+    _, export = loaded(FCFS, former)
+    assert any(note.startswith("Jobs that wait in express now preempt what they did before") for note in export.notes)
+    again = former + export.files["queues.qmgr"]
+    assert not any("preempt what they did before" in note for note in pbs(parse(FCFS), current=again).notes)
+    assert not any("preempt what they did before" in note for note in pbs(parse(FCFS), current=FRESH).notes)
+
+
 def test_a_queue_whose_jobs_preempt_none_says_so():
     text = re.sub(", preempted: requeue", "", FCFS)
     server, _ = loaded(text)
