@@ -100,8 +100,13 @@ class Family:
     def depths(self) -> Sequence[int | None]:
         """How many jobs may have reservations, beside what is given."""
         given = self.given
-        alone = given.reserve == "cores" and given.held_jobs == "pass"
-        return DEPTHS if alone and not any(each.users for each in given.downtime) else ()
+        alone = given.reserve == "cores" and given.held_jobs == "pass" and self.alike
+        return DEPTHS if alone and not (given.shortpools or any(each.users for each in given.downtime)) else ()
+
+    @property
+    def alike(self) -> bool:
+        """Whether no types of nodes and no tiers keep one reservation, and nothing out of service."""
+        return not (self.given.nodes or self.given.has_tiers)
 
     def _starvation(self, config: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
         given = [queue.starvation for queue in self.given.queues]
@@ -129,7 +134,7 @@ class Family:
 
     def _dedicated(self, config: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
         yield "downtimes as given", config.replace(downtime=self.given.downtime)
-        if self.dedicated:
+        if self.dedicated and self.alike:
             yield "dedicated hours of the week", config.replace(downtime=(*self.given.downtime, *self.dedicated))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from parsim import simulate
 from qconf.config import QueueConfig
-from qconf.config.models import ThrottleConfig
+from qconf.config.models import Downtime, ThrottleConfig
 from qconf.errors import InputError
 from qconf.fidelity.calibrate import Step, calibrate
 from qconf.fidelity.family import PARTS, Family
@@ -69,6 +69,21 @@ def test_the_depth_is_searched_only_where_there_can_be_one():
     recorded = Recorded.of(log, given)
     changes = Family.of(given, recorded, cut(recorded, spans(recorded, count=14)), log).changes(given, ("backfill",))
     assert {change.config.reservation_depth for change in changes} == {1}
+
+
+@pytest.mark.parametrize("policy", ["shortpools", "tiers"])
+def test_policies_that_go_with_one_reservation_have_a_family(policy):
+    changed = {"shortpools": ({"cores": 1, "walltime": HOUR},)}
+    if policy == "tiers":
+        changed = {"queues": (QueueConfig(name="short", walltime=(0, HOUR), tier=1), QueueConfig(name="long"))}
+    given = site(**changed)
+    log = written(given)
+    recorded = Recorded.of(log, given)
+    family = Family.of(given, recorded, cut(recorded, spans(recorded, count=14)), log)
+    idle = Downtime.model_validate({"begin": "2026-01-05T08:00", "end": "2026-01-05T12:00"})
+    found = list(replace(family, dedicated=(idle,)).changes(given))
+    assert {change.config.reservation_depth for change in found} == {1}
+    assert any(change.part == "dedicated" for change in found) == (policy == "shortpools")
 
 
 def test_what_is_right_stays():
