@@ -86,6 +86,7 @@ class OnePass(_Simulation):
         super().__init__(workload, site.config.system())
         self.cores_per_node, self.whole_nodes = site.cores_per_node, site.config.machine.whole_nodes
         self.jobs, self.parts = list(recording.jobs.values()), parts
+        self.number = {node: number for number, node in enumerate(site.nodes)}
         self.row = {job.name: j for j, job in enumerate(self.jobs)}
         self.in_steps, self.last_pass = in_steps, min(self.submit)
         self.exiting: set[int] = set()
@@ -104,6 +105,9 @@ class OnePass(_Simulation):
         self.exiting = {j for j in running if self.jobs[j].obit <= self.saw.get(j, math.inf)}
         self.nodes_of = {j: self.cores_of_nodes(j) for j in running}
         self.running = [Running(j, self.jobs[j].start, self.cores_taken(j)) for j in running]
+        if self.placed:
+            for j in running:
+                self.put_on_nodes(j, [self.number[node] for node in self.jobs[j].on])
         self.moved = {j for j in self.waiting if self.jobs[j].queue(self.saw[j]) != self.queue(j).name}
         before = set(self.waiting)
         self.one_pass()
@@ -159,9 +163,13 @@ def compare(site: Site, recording: Recording, *, in_steps: bool = False) -> Agre
     names = [queue.name for queue in site.config.queues]
     submit = np.array([int(job.submitted) for job in jobs])
     started = np.array([job.start for job in jobs])
+    requests = [site.request(job.cores, job.shape) for job in jobs]
+    cores = [sum(chunk.count * chunk.cores for chunk in each) for each in requests]
     workload = Workload(
         submit=submit,
-        cores=[site.taken(job.cores) for job in jobs],
+        cores=[own or site.taken(job.cores) for own, job in zip(cores, jobs, strict=True)],
+        request=[j if each else -1 for j, each in enumerate(requests)],
+        requests=requests if site.types else (),
         runtime=[max(1, int(job.gone) - job.start) for job in jobs],
         walltime=[job.walltime for job in jobs],
         queue=[names.index(home(job.queue())) for job in jobs],

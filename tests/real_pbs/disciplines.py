@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from qconf.config import SiteConfig, parse
+from parsim.node_types import Request
+from qconf.config import NodesConfig, SiteConfig, parse
+from qconf.history.chunks import of_select
 
 NODES = 16
 _KEYS = """\
@@ -52,6 +54,28 @@ queues:
   - {{name: large, cores: [11, 16], walltime: [0, 60s], priority: 100, reservation: true}}
 """
 
+#: Memory and GPUs are scheduled too; jobs ask for chunks of several shapes.
+_TYPES = """\
+machine: {name: tiny, cores: 64, cores_per_node: 4}
+nodes:
+  - {name: plain, count: 8, cores: 4, memory: 8gb}
+  - {name: gpu, count: 4, cores: 4, memory: 16gb, gpus: 2}
+  - {name: fat, count: 4, cores: 4, memory: 64gb}
+reserve: nodes
+order: fcfs
+queues:
+  - {name: work, cores: [1, 32], walltime: [0, 60s]}
+"""
+#: What jobs on nodes of several types ask for, of a number of chunks.
+SHAPES = (
+    "{}:ncpus=1:mem=1gb",
+    "{}:ncpus=2:mem=3gb",
+    "{}:ncpus=1:mem=6gb",
+    "{}:ncpus=1:ngpus=1:mem=4gb",
+    "1:ncpus=4:mem=40gb",
+    "1:ncpus=2:ngpus=2:mem=8gb+{}:ncpus=1:mem=2gb",
+)
+
 
 def _limited(text: str) -> str:
     text = text.replace("priority: 40}", "priority: 40, max_run: 4, max_user_run: 2}")
@@ -87,6 +111,7 @@ DISCIPLINES = {
     "shared_nodes": _wide(_EQUAL.replace("ORDER", "fcfs")),
     "whole_nodes": _wide(_EQUAL.replace("ORDER", "fcfs")).replace("_node: 4", "_node: 4, whole_nodes: true"),
     "advance": _ADVANCE,
+    "types": _TYPES,
 }
 
 
@@ -113,13 +138,37 @@ class Site:
         """Cores of the nodes, by name."""
         return {f"n{number:02}": self.cores_per_node for number in range(1, NODES + 1)}
 
-    def select(self, cores: int) -> str:
-        """Return the chunks in which a job asks for its cores: of one core where nodes are shared."""
+    @property
+    def attributes(self) -> dict[str, dict[str, str]]:
+        """More of each node, where they are of several types: each is a host of its own, with its memory."""
+        if not self.config.nodes:
+            return {}
+        found = {"pbshost": {"resources_available.mem": "0"}}
+        for name, each in self.types.items():
+            found[name] = {"resources_available.host": name, "resources_available.mem": f"{each.memory}mb"}
+        return found
+
+    @property
+    def types(self) -> dict[str, NodesConfig]:
+        """The type of each node, by name; none where all are alike."""
+        return dict(zip(self.nodes, [each for each in self.config.nodes for _ in range(each.count)], strict=False))
+
+    def select(self, cores: int, shape: int = -1) -> str:
+        """Return the chunks in which a job asks for its cores: of one core where nodes are shared.
+
+        On nodes of several types `cores` are chunks of a shape.
+        """
+        if shape >= 0:
+            return SHAPES[shape].format(cores)
         if not self.config.machine.whole_nodes:
             return f"{cores}:ncpus=1"
         whole, rest = divmod(cores, self.cores_per_node)
         chunks = ([f"{whole}:ncpus={self.cores_per_node}"] if whole else []) + ([f"1:ncpus={rest}"] if rest else [])
         return "+".join(chunks)
+
+    def request(self, cores: int, shape: int) -> Request:
+        """Return those chunks as the simulator has them."""
+        return of_select(self.select(cores, shape)) if shape >= 0 else ()
 
     def taken(self, cores: int) -> int:
         """Return the cores that a job takes of the machine."""

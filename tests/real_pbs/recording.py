@@ -21,10 +21,11 @@ from qconf.export.nodes import Node
 from qconf.export.pbs.private_server import USERS, PrivateServer
 from qconf.export.pbs.rehearsal import Plan, Rehearsal, run_blocks
 from qconf.export.pbs.server import Server
-from tests.real_pbs.disciplines import Site
+from tests.real_pbs.disciplines import SHAPES, Site
 from tests.submissions import submit
 
 _LINE = re.compile(r"^(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d\.\d+);\w+;[^;]*;\w+;([^;]*);(.*)$")
+MOST_CHUNKS = 8  #: of a job on nodes of several types: that many have a place whatever their shape
 _SCHEDULER = ("Starting Scheduling Cycle", "Job run", "Leaving Scheduling Cycle", "Job is a top job")
 
 
@@ -36,6 +37,7 @@ class Job:
     user: int
     cores: int  #: that it asked for
     walltime: int
+    shape: int = -1  #: of its chunks, where nodes are of several types; `cores` are their number then
     enqueued: list[tuple[float, str]] = field(default_factory=list)  #: when it entered an Execution queue
     run: float = np.inf  #: when the server sent it off
     obit: float = np.inf  #: when the server heard of its end
@@ -43,6 +45,7 @@ class Job:
     altered: float = np.inf  #: when it got the right to a reservation
     start: int = 0
     nodes: dict[str, int] = field(default_factory=dict)  #: cores on each
+    on: list[str] = field(default_factory=list)  #: the node of each of its chunks
 
     @property
     def submitted(self) -> float:
@@ -89,14 +92,15 @@ class Kept(NamedTuple):
     """What is kept of a run."""
 
     version: str
-    wanted: dict[str, tuple[int, int, int]]  #: user, cores and walltime of each job, by name
+    wanted: dict[str, tuple[int, ...]]  #: user, cores and walltime of each job, by name, and the shape of its chunks
     logs: dict[str, str]
 
 
 def record(site: Site, *, jobs: int, seed: int, between: float) -> Kept:
     """Load the export of a site into a new server, submit `jobs` jobs in seconds, and return what became of them."""
     sharing = "default_excl" if site.config.machine.whole_nodes else "default_shared"
-    with PrivateServer(site.nodes, sharing=sharing) as server, TemporaryDirectory() as folder:
+    started = PrivateServer(site.nodes, sharing=sharing, attributes=site.attributes)
+    with started as server, TemporaryDirectory() as folder:
         plan = _load(site, server, Path(folder))
         scripts = [name for name in ("qconf-promote", "qconf-reserve") if name in plan.files]
         done = threading.Event()
@@ -116,7 +120,18 @@ def record(site: Site, *, jobs: int, seed: int, between: float) -> Kept:
     return Kept(version[1] if version else "unknown", wanted, logs)
 
 
+_GPUS = """\
+qmgr -c 'create resource ngpus type = long, flag = nh'
+sed -i 's/^resources: "/resources: "ngpus, /' /srv/pbs/sched_priv/sched_config
+"""
+
+
 def _load(site: Site, server: PrivateServer, folder: Path) -> Plan:
+    if site.types:
+        gpus = {name: each.gpus for name, each in site.types.items() if each.gpus}
+        server.run(
+            _GPUS + "".join(f"qmgr -c 'set node {n} resources_available.ngpus = {g}'\n" for n, g in gpus.items())
+        )
     nodes = [Node(name, cores) for name, cores in site.nodes.items()]
     current = Server.parse(server.run("qmgr -c 'print server'").stdout)
     for name, content in exporter("pbs")(current=current, nodes=nodes).export(site.config).files.items():
@@ -140,7 +155,7 @@ def _every_second(server: PrivateServer, scripts: list[str], done: threading.Eve
 
 def _submit(
     site: Site, server: PrivateServer, route: str, jobs: int, rng: np.random.Generator, between: float
-) -> dict[str, tuple[int, int, int]]:
+) -> dict[str, tuple[int, ...]]:
     """Submit jobs at random seconds, each user from a shell of its own; return user, cores, walltime by name."""
     widest = max(queue.cores[1] for queue in site.config.queues)
     at = np.cumsum(rng.exponential(between, jobs))
@@ -148,14 +163,17 @@ def _submit(
     seconds = rng.integers(1, 8, jobs)
     walltime = np.minimum(60, ((seconds + 4) * rng.uniform(1, 5, jobs)).astype(int))
     users = rng.integers(0, len(USERS), jobs)
+    shapes = rng.integers(0, len(SHAPES), jobs) if site.types else np.full(jobs, -1)
+    width = np.minimum(width, MOST_CHUNKS) if site.types else width
+    selects = [site.select(int(width[j]), int(shapes[j])) for j in range(jobs)]
     commands = [
-        f"qsub -q {route} -l select={site.select(int(width[j]))} -l walltime={walltime[j]} -- /bin/sleep {seconds[j]}"
+        f"qsub -q {route} -l select={selects[j]} -l walltime={walltime[j]} -- /bin/sleep {seconds[j]}"
         for j in range(jobs)
     ]
     names = submit(server, time.time() + 2 + at, users, commands)
     if wrong := [name for name in names if not re.fullmatch(r"\d+\.\S+", name)]:
         raise RuntimeError(f"qsub says: {wrong[0]}")
-    return {name: (int(users[j]), int(width[j]), int(walltime[j])) for j, name in enumerate(names)}
+    return {name: tuple(int(each[j]) for each in (users, width, walltime, shapes)) for j, name in enumerate(names)}
 
 
 def _lines(log: str) -> Iterator[tuple[float, str, str]]:
@@ -194,6 +212,7 @@ def read(kept: Kept) -> Recording:
             chunks = re.search(r" exec_vnode=(\S+)", fields)[1]  # type: ignore[index]
             for node, cores in re.findall(r"(\w+):ncpus=(\d+)", chunks):
                 jobs[name].nodes[node] = jobs[name].nodes.get(node, 0) + int(cores)
+            jobs[name].on = re.findall(r"\((\w+):", chunks)
     # The scheduler reads the queues in which jobs run one after the other, as they were created.
     queues = [name for name in re.findall(r";Que;([^;]+);created at request of", logs["server"]) if name != "route"]
     ordered = dict(sorted(jobs.items(), key=lambda item: int(item[0].partition(".")[0])))

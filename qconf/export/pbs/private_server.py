@@ -46,18 +46,24 @@ def unavailable(pbs_exec: str | None = None) -> str | None:
 class PrivateServer(PrivateMachine):
     """A running OpenPBS with simulated nodes: cores by their names, `sharing` as vnodes have it.
 
-    Use it in a ``with`` statement. Raises InputError where it cannot be started.
+    `attributes` has more of each node, by name; with a ``resources_available.host`` each it is a host of its own, on
+    which a chunk lies whole. Use it in a ``with`` statement. Raises InputError where it cannot be started.
     """
 
     host = "pbshost"
 
     def __init__(
-        self, nodes: Mapping[str, int], *, sharing: str = "default_shared", pbs_exec: str | None = None
+        self,
+        nodes: Mapping[str, int],
+        *,
+        sharing: str = "default_shared",
+        attributes: Mapping[str, Mapping[str, str]] | None = None,
+        pbs_exec: str | None = None,
     ) -> None:
         if why := unavailable(pbs_exec):
             raise InputError(why, fix="install OpenPBS and set PBS_EXEC to its prefix")
         self.prefix = pbs_exec or os.environ["PBS_EXEC"]
-        self.nodes, self.sharing = nodes, sharing
+        self.nodes, self.sharing, self.attributes = nodes, sharing, attributes or {}
         self.path = f"{self.prefix}/bin:{self.prefix}/sbin:"
         super().__init__(_SETUP.replace("PREFIX", shlex.quote(self.prefix)), {"PBS_EXEC": self.prefix})
 
@@ -66,6 +72,7 @@ class PrivateServer(PrivateMachine):
         lines = ["$configversion 2", f"pbshost: resources_available.ncpus = 0\npbshost: sharing = {self.sharing}"]
         for name, cores in self.nodes.items():
             lines += [f"{name}: resources_available.ncpus = {cores}", f"{name}: sharing = {self.sharing}"]
+        lines += [f"{name}: {key} = {value}" for name, held in self.attributes.items() for key, value in held.items()]
         self.write("vnodes", "\n".join(lines) + "\n")
         started = self.run("pbs_mom -s insert vnodes vnodes; $PBS_EXEC/libexec/pbs_init.d start", timeout=180)
         self.wait("qmgr -c 'list server' > /dev/null", f"the server does not come up: {started.stdout[-2000:]}")
