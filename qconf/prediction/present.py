@@ -168,7 +168,21 @@ def _sorted_out(
         if not job.walltime and walltime == MAX_DURATION:
             warnings["a job has no walltime, and its queue none: a week stands for it"] += 1
             walltime = 7 * 86400
+        limit = config.queues[queue] if queue < len(config.queues) else None
+        widest = config.machine.cores
+        if limit is not None:
+            all_cores, has_user = np.array([MAX_CORES]), np.array([bool(job.user)])
+            for name in CORE_LIMITS:
+                if over_limit(config, limit, name, all_cores, has_user, _qos(job, config, queue))[0]:
+                    widest = min(widest, getattr(limit, name))
         if job.start is not None:
+            never = limit is not None and _never_starts(config, queue, job, walltime)
+            if config.machine.cores >= job.cores and (job.cores > widest or never):
+                raise InputError(
+                    f"job {job.job_id} runs on {job.cores} cores, which a limit of the configuration never lets it",
+                    field=f"queues.{job.queue or names[queue]}",
+                    fix="predict with the limits that the batch system had when the job started",
+                )
             if job.cores > idle:
                 warnings["a job runs that the machine has no cores for: it is left out"] += 1
                 continue
@@ -184,13 +198,6 @@ def _sorted_out(
                 walltime = now - start + GRACE
             kept.append((replace(runs, start=start, submit=min(job.submit, start), walltime=walltime), queue))
             continue
-        limit = config.queues[queue] if queue < len(config.queues) else None
-        widest = config.machine.cores
-        if limit is not None:
-            all_cores, has_user = np.array([MAX_CORES]), np.array([bool(job.user)])
-            for name in CORE_LIMITS:
-                if over_limit(config, limit, name, all_cores, has_user, _qos(job, config, queue))[0]:
-                    widest = min(widest, getattr(limit, name))
         if job.held:
             left_out.append((job, job.held))
         elif short := next((name for name, count in wanted(job.needs) if count > config.licences.get(name, count)), ""):

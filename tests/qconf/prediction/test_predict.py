@@ -93,6 +93,16 @@ def test_the_qos_of_a_job_holds_it_or_frees_it():
     assert [each.why for each in held.starts] == ["limit: max_run 2 of qos gold"]
 
 
+@pytest.mark.parametrize(
+    "limits",
+    [{"queues": (QueueConfig(name="work", max_run_cores=8),)}, {"throttles": ({"each": "user", "max_run_cores": 8},)}],
+)
+def test_a_job_that_runs_beyond_a_limit_is_named(limits):
+    jobs = Snapshot(1000, (job("r", 12, 300, 950), job("a", 8, 100)))
+    with pytest.raises(InputError, match="job r runs on 12 cores, which a limit of the configuration never lets it"):
+        predict(jobs, SITE.replace(**limits))
+
+
 def test_what_a_snapshot_has_not_of_a_policy_is_a_warning():
     jobs = Snapshot(1000, (job("a", 8, 100),))
     found = predict(jobs, SITE.replace(qos=({"name": "urgent", "groups": ("physics",)},), order="qos_priority"))
