@@ -8,14 +8,14 @@ from random import Random
 import numpy as np
 import pytest
 
-from parsim import Queue, State, System, Workload, simulate
+from parsim import Queue, State, System, Workload, packing, simulate
 from parsim.explain import explain
 from parsim.node_metrics import node_use
 from parsim.node_types import Chunk, NodeType
 from parsim.places import places, resources_of
 from parsim.placing import can_be_placed, has_place
 from parsim.verify import check_schedule
-from tests import fuzz, generate
+from tests import fuzz, generate, naive
 
 CPU = NodeType("cpu", 4, 16, {"memory": 64})
 GPU = NodeType("gpu", 2, 16, {"gpus": 4, "memory": 256}, frozenset({"a100"}))
@@ -363,3 +363,22 @@ def test_what_jobs_took_adds_up(seed: int):
     for instant in found.start.tolist():
         runs = (found.start <= instant) & (found.end > instant)
         assert (took[runs].sum(axis=0) <= there).all()
+
+
+@pytest.mark.parametrize("looks", [packing.LOOKS, -1])
+@pytest.mark.parametrize("again", [False, True])
+def test_a_job_of_several_kinds_may_start_when_another_has(looks: int, again: bool, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(packing, "LOOKS", looks)
+    types = [NodeType("a", 1, 5, {"memory": 2}), NodeType("b", 1, 2, {"memory": 2}), NodeType("c", 1, 8)]
+    system = System(15, node_types=types, reserve="nodes")
+    whole, two = (Chunk(1, 8),), (Chunk(1, 2, {"memory": 2}), Chunk(1, 4))
+    small = (Chunk(1, 1, {"memory": 1}),)
+    # The small job takes memory of a, so that the first chunk of the wide one goes to b, and leaves a to the other.
+    rows = [(0, 8, 50, whole), (1, 8, 50, whole), (2, 6, 50, two), (2, 1, 50, small)]
+    if again:  # its turn comes after the small job has started
+        rows.append((2, 6, 50, two))
+    workload = jobs(*rows, (3, 8, 50, whole))
+    workload = replace(workload, request=[0, 0, 1, 2, *([1] if again else []), 0], requests=(whole, two, small))
+    found = starts(workload, system)
+    assert found == naive.simulate(workload, system).start
+    assert found == ([0, 50, 100, 2, 2, 150] if again else [0, 50, 3, 2, 100])
