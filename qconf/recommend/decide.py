@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from qconf.config import SiteConfig
 from qconf.evaluation.bootstrap import BootstrapResult
 from qconf.evaluation.score import OBJECTIVE_TEXTS, WEIGHTED, means
-from qconf.recommend.ladder import RUNGS, best_of
+from qconf.recommend.ladder import RUNGS, best_of, given_up
 from qconf.recommend.recommendation import Recommendation, Row
 from qconf.strategies import baselines
 
@@ -51,7 +52,7 @@ def decide(recommendation: Recommendation, chosen: Row | None, least_gain: float
     reason = (
         f"On the last third of the history, which it was not trained on, {_named(best)} lowers {what} by "
         f"{gained}{fell} from {before} to {means(best.test)[0] / 3600:.2f} h. {span}. "
-        f"{_smallest(recommendation, best)} {plain} {surpassed}"
+        f"{_given_up(recommendation.base, best)} {_smallest(recommendation, best)} {plain} {surpassed}"
     )
     return _with_reason(replace(recommendation, verdict="CHANGE", winner=best.name, config=best.config), reason)
 
@@ -76,6 +77,14 @@ def _named(row: Row) -> str:
 
 def _interval(found: BootstrapResult) -> str:
     return f"{100 * found.expected:.1f} % (90 % interval {100 * found.low:.1f} to {100 * found.high:.1f} %)"
+
+
+def _given_up(base: SiteConfig, best: Row) -> str:
+    """Say which parts of the site's policy the change drops."""
+    if best.config is None or RUNGS[best.rung] != "policy":
+        return ""
+    parts = ", ".join(given_up(base, best.config))
+    return f"It gives up what the site's policy has of {parts}; what has to stay, name in `fixed`."
 
 
 def _smallest(recommendation: Recommendation, best: Row) -> str:

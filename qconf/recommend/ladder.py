@@ -36,11 +36,16 @@ def rung_of(base: SiteConfig, config: SiteConfig) -> int:
     bounds, after = ([(q.name, q.cores, q.walltime, q.nodes) for q in each.queues] for each in (base, config))
     if bounds != after or base.nodes != config.nodes:
         return 4
-    if any(part not in base.policy and _changes(part, base, config) for part in POLICY):
+    if given_up(base, config):
         return 3
     if base.reservation_delay != config.reservation_delay:
         return 2
     return int(config != base)
+
+
+def given_up(base: SiteConfig, config: SiteConfig) -> list[str]:
+    """Name the parts of the policy that `config`, with the same queues, changes, though they are to be kept."""
+    return [part for part in POLICY if part not in base.policy and _changes(part, base, config)]
 
 
 def _partitions(config: SiteConfig, names: Sequence[str]) -> list[tuple[str, int]]:

@@ -390,6 +390,10 @@ def test_the_ladder_has_a_line_for_every_rung_and_every_part_of_the_policy():
     assert ("policy", "without starvation periods") in names
     assert {"order", "reservation delay", "partitions and pool"} <= {name for name, _ in names}
     assert [RUNGS.index(name) for name, _ in names] == sorted(RUNGS.index(name) for name, _ in names)
+    (dropped,) = [line.row for line in found.ladder if line.row.title == "without running limits"]
+    assert "gives up what the site's policy has of limits; what has" in decide(found, dropped, 0.02).reason
+    kept = [line.row for line in found.ladder if line.name == "order"]
+    assert "gives up" not in decide(found, kept[0], 0.02).reason
     assert found.ladder[0].step is None
     assert all(line.step is not None for line in found.ladder if line.name != found.ladder[0].name)
     assert {row.name for row in found.rows} == {"current", "fcfs-easy", "lxf-easy", "shared", "pp", "auto"}
