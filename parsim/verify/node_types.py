@@ -142,7 +142,7 @@ class TypedReplay(ListReplay):
         self.on: dict[int, tuple[int, Sums]] = {}  #: expected end and place of the running jobs
         self.head: tuple[int, Sums] | None = None  #: when the head job is to begin, and what others may take past that
         self.head_job = -1
-        self.found: Place | None = None  #: of the job that begins, at its turn
+        self.at_turn: tuple[int, Sums] | None = None  #: the last job that may start now, and what it takes
         self.misplaced: list[Violation] = []
         self._set_nodes()
 
@@ -167,7 +167,7 @@ class TypedReplay(ListReplay):
         self._take(job, self.jobs.start[job] + self.jobs.walltime[job], takes)
 
     def _resumed(self, job: int) -> Place:
-        """Rule 61: the place of a job that runs when the simulation begins; also of one that should not start."""
+        """Rule 61: the place of a job that runs when the simulation begins."""
         return self._in(job, self.idle) or (0, self.places[job][0])
 
     def _take(self, job: int, end: int, takes: Sums) -> None:
@@ -182,9 +182,11 @@ class TypedReplay(ListReplay):
 
     def _begin(self, job: int) -> None:
         super()._begin(job)
-        _, takes = self.found or self._resumed(job)
-        self._take(job, self.now + self.jobs.walltime[job], takes)
-        self.found = None
+        self._take(job, self.now + self.jobs.walltime[job], self._takes(job))
+
+    def _takes(self, job: int) -> Sums:
+        """Return what a job takes that begins."""
+        return self.places[job][self.chosen[job]]
 
     def _visit_list(self, index: int) -> None:
         jobs, partition, self.head = self.jobs, self.partitions[index], None
@@ -196,7 +198,7 @@ class TypedReplay(ListReplay):
             if place is not None:
                 if job in self.due and self.chosen[job] != place[0]:
                     raise Discrepancy("placement", job, f"starts at place {self.chosen[job]}, but may at {place[0]}")
-                self.found = place
+                self.at_turn = job, place[1]
                 self._must_start_on(job, ((index, jobs.cores[job]),), ordered[at:])
             elif job in self.due:
                 raise Discrepancy("head job" if self.head else "capacity", job, "may not start now")
@@ -292,8 +294,14 @@ class PlacedReplay(TypedReplay):
         return (first, takes) if complete else None
 
     def _resumed(self, job: int) -> Place:
-        """Rule 66: what a job takes that runs when the simulation begins; also one that should not start."""
+        """Rule 66: what a job takes that runs when the simulation begins."""
         return self._put(job, self.idle)[:2]
+
+    def _takes(self, job: int) -> Sums:
+        """Return what a job takes that begins: at its turn, else like one that runs already."""
+        if self.at_turn is not None and self.at_turn[0] == job:
+            return self.at_turn[1]
+        return self._resumed(job)[1]
 
     def _lacking(self, job: int) -> str:
         """Name what no node has idle, or not as many nodes as a job needs; empty where all copies have a node."""
