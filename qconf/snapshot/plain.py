@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from qconf.history.needs import wrong
 from qconf.history.times import instant
 from qconf.snapshot.model import Closure, Job, Snapshot
 
+STATE = ("now", "cores", "down")
+DOWN = ("name", "begin", "end", "cores", "queue")
 COLUMNS = ("job_id", "cores", "walltime", "submit")
 
 
@@ -42,6 +44,9 @@ def read_plain(texts: Mapping[Path, str], folder: Path, where: tzinfo) -> Snapsh
         warnings[f"{source.name}:{faults[0][0]}: not a job, and left out: {faults[0][1]}"] = len(faults)
     state = _yaml(folder / "state.yaml", texts.get(folder / "state.yaml", ""))
     try:
+        _refuse_others(state, STATE)
+        for each in state.get("down") or []:
+            _refuse_others(each, DOWN)
         now = _second(state["now"], where)
         closures = tuple(
             Closure(
@@ -58,6 +63,12 @@ def read_plain(texts: Mapping[Path, str], folder: Path, where: tzinfo) -> Snapsh
         fix = "like {now: 2026-03-01T08:00, cores: 512, down: []}"
         raise InputError(f"is no state: {error}", file=folder / "state.yaml", fix=fix) from error
     return Snapshot(now, tuple(jobs), cores, closures, warnings)
+
+
+def _refuse_others(given: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Raise ValueError where a mapping has a key that no mapping of its kind has."""
+    if other := next((name for name in given if name not in known), None):
+        raise ValueError(f"{other} is none of {', '.join(known)}")
 
 
 def _rows(source: Path, text: str) -> Iterator[tuple[int | None, Mapping[str, Any]]]:

@@ -83,6 +83,11 @@ def notes(config: SiteConfig) -> Iterator[str]:
         "Fairshare: PBS keeps the use of before, from its own records, and counts a share's use from 1 up; the "
         "simulator begins with none."
     )
+    if not config.shares:
+        yield (
+            "The configuration has no shares: resource_group becomes empty, and all users have equal ones, as "
+            "simulated. Where the site has a tree, give it first: qconf init --shares."
+        )
     if config.order == FAIRSHARE:
         yield (
             "order fairshare: PBS charges the request of a job as it starts, until the pass ends, and the simulator "

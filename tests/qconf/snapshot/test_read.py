@@ -115,6 +115,17 @@ def test_files_of_our_own(tmp_path):
         ({"note.txt": "nothing"}, "holds no jobs of PBS or Slurm"),
         ({"jobs.csv": "job_id,cores\na,1\n"}, "has no column walltime"),
         ({"jobs.csv": "job_id,cores,walltime,submit\na,many,1,1\n"}, "line 2: not a job"),
+        (
+            {"jobs.csv": "job_id,cores,walltime,submit\na,1,1,1\n", "state.yaml": "{now: 3, closures: []}"},
+            "state.yaml: is no state: closures is none of now, cores, down",
+        ),
+        (
+            {
+                "jobs.csv": "job_id,cores,walltime,submit\na,1,1,1\n",
+                "state.yaml": "{now: 3, down: [{begin: 4, until: 9, cores: 1}]}",
+            },
+            "state.yaml: is no state: until is none of name, begin, end, cores, queue",
+        ),
         ({"jobs.csv": "job_id,cores,walltime,submit\na,1,1,1\n"}, "state.yaml: is no state: 'now'"),
     ],
 )

@@ -91,3 +91,11 @@ def test_a_file_that_is_no_resource_group_is_refused(text: str, message: str, tm
     path.write_text(text)
     with pytest.raises(InputError, match=message):
         read_shares(path)
+
+
+def test_an_empty_tree_is_said(tmp_path: Path):
+    """The site may have one that the configuration does not."""
+    said = "The configuration has no shares: resource_group becomes empty"
+    files = exported(site("fairshare").replace(shares=(), fairshare=None), tmp_path)
+    assert said in files["PLAN.md"]
+    assert said not in exported(site("fairshare"), tmp_path)["PLAN.md"]
