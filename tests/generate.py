@@ -645,7 +645,7 @@ SELDOM = (
         "qos-period",
     ),
     *("typed", "typed-formula", "typed-limits", "placed", "placed-formula", "placed-narrow", "placed-throttled"),
-    *("preempt-formula-limits", "preempt-fairshare", "preempt-alike", "preempt-period"),
+    *("preempt-formula-limits", "preempt-fairshare", "preempt-alike", "preempt-period", "throttled-top-jobs"),
 )
 
 

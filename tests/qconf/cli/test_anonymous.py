@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from qconf.cli import qconf
-from qconf.config import AccessConfig, Target
+from qconf.config import AccessConfig, ShareConfig, Target, ThrottleConfig
 from qconf.history import read
 from qconf.history.anonymous import Names
 from tests.qconf.small import site
@@ -35,8 +35,6 @@ def inputs(tmp_path_factory):
         "  - {name: long, cores: [1, 64], walltime: [0, 24h]}\n"
         "targets:\n"
         "  - {group: staff-carol, users: [carol], p95_wait: 2h}\n"
-        "throttles: [{user: alice, max_run: 40}, {group: chemistry, max_run: 60}]\n"
-        "shares: [{name: physics, shares: 3}, {name: alice, group: physics, shares: 2}, {name: bob}]\n"
     )
     return folder
 
@@ -97,6 +95,23 @@ def test_the_users_of_deleted_jobs_have_no_name(tmp_path):
     (tmp_path / "log").write_text("\n".join((header, *rows, "")))
     found = Names().records(read([tmp_path / "log"]))
     assert found.deleted[["user", "group"]].values.tolist() == [["user2", "group1"]]
+
+
+def test_throttles_and_shares_have_no_name():
+    base = site({"name": "a"}, mode="shared")
+    throttles = (ThrottleConfig(user="alice", max_run=4), ThrottleConfig(group="physics", max_run=6))
+    shares = (
+        ShareConfig(name="physics", shares=3),
+        ShareConfig(name="alice", group="physics"),
+        ShareConfig(name="bob"),
+    )
+    found = Names().config(base.replace(throttles=throttles, shares=shares))
+    assert [(each.user, each.group) for each in found.throttles] == [("user1", None), (None, "group1")]
+    assert [(each.name, each.group) for each in found.shares] == [
+        ("group1", None),
+        ("user1", "group1"),
+        ("user2", None),
+    ]
 
 
 def test_the_same_number_for_the_same_name():

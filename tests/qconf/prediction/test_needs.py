@@ -166,6 +166,7 @@ def test_gpus_are_waited_for_though_cores_are_idle():
     assert left_out == [("4", "fits no nodes of its queue")]
 
 
+@pytest.mark.slow  # it compiles a version of its own
 def test_a_chunk_waits_for_a_node_with_room():
     nodes = (
         "machine: {name: m, cores: 8}\nnodes: [{name: cpu, count: 2, cores: 4}]\nqueues: [{name: all, cores: [1, 8]}]\n"
@@ -176,7 +177,7 @@ def test_a_chunk_waits_for_a_node_with_room():
         assert planned["2"][0] == begin
 
 
-@pytest.mark.parametrize("reserve", ["cores", "nodes"])
+@pytest.mark.parametrize("reserve", ["cores", pytest.param("nodes", marks=pytest.mark.slow)])
 def test_jobs_run_that_their_nodes_cannot_hold(reserve):
     site = MIXED.replace(reserve=reserve, queues=[MIXED.queues[0].model_copy(update={"nodes": ("gpu",)})])
     jobs = (
