@@ -1,6 +1,6 @@
 """Nodes of several types, and the chunks of nodes that jobs ask for, as totals of each type.
 
-Rules 58 to 61 of docs/reference/simulator.md.
+Rules 58 to 61, 69 and 70 of docs/reference/simulator.md.
 
 References
 ----------
@@ -61,6 +61,8 @@ class NodeType(_OfANode):
         What else each node has: GPUs, memory in a unit of the caller's choice, a site's own resources.
     features : frozenset of str
         What a chunk may ask a node to be.
+    exclusive : bool
+        Whether a job has its nodes alone (rule 69).
     """
 
     name: str
@@ -68,6 +70,7 @@ class NodeType(_OfANode):
     cores: int
     resources: Mapping[str, int] | Amounts = ()
     features: frozenset[str] = frozenset()
+    exclusive: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +87,18 @@ class Chunk(_OfANode):
         What else each takes.
     features : frozenset of str
         What its node must have.
+    exclusive : bool
+        Whether the job has its nodes alone; so it has all of them if it is so of one of its chunks (rule 69).
+    scattered : bool
+        Whether each goes to a node on which no chunk of the job is before it (rule 70).
     """
 
     count: int
     cores: int
     resources: Mapping[str, int] | Amounts = ()
     features: frozenset[str] = frozenset()
+    exclusive: bool = False
+    scattered: bool = False
 
     def __post_init__(self) -> None:
         _OfANode.__post_init__(self)
@@ -99,6 +108,11 @@ class Chunk(_OfANode):
 
 
 Request = tuple[Chunk, ...]  #: all that a job takes
+
+
+def is_exclusive(request: Request | None) -> bool:
+    """Whether a job asks for nodes of its own (rule 69)."""
+    return any(chunk.exclusive for chunk in request or ())
 
 
 class Demands(NamedTuple):

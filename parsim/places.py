@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.kernels.node_types import NodeTypes
-from parsim.node_types import CORES, Chunk, Demands, NodeType, Request
+from parsim.node_types import CORES, Chunk, Demands, NodeType, Request, is_exclusive
 from parsim.system import System
 from parsim.workload import Workload
 
@@ -60,6 +60,14 @@ def _on_one(
     taken = np.zeros_like(there)
     if request is None:
         taken[t, 0] = cores
+    alone = types[t].exclusive or is_exclusive(request)
+    if alone or any(chunk.scattered for chunk in request or ()):
+        nodes = idle_nodes_for(types[t : t + 1], (True,), request, cores)
+        if nodes is None:
+            return None
+        if alone:
+            taken[t] = there[t] // types[t].nodes * nodes[0]
+            return taken
     for chunk in request or ():
         if not _fits(types[t], chunk):
             return None
@@ -77,16 +85,28 @@ def _spread(
 ) -> NDArray[np.int64] | None:
     """Return what a job takes of nodes of several types, None if it does not fit there."""
     taken = np.zeros_like(there)
+    alone = is_exclusive(request)
     if request is None:
+        left = cores
         for t in usable:
-            taken[t, 0] = min(there[t, 0], cores - taken[:, 0].sum())
-        return taken if taken[:, 0].sum() == cores else None
+            part = min(left, int(there[t, 0]))
+            taken[t, 0] = part
+            if types[t].exclusive:
+                taken[t] = there[t] // types[t].nodes * -(-part // types[t].cores)
+            left -= part
+        return None if left else taken
     for chunk in request:
-        of_chunk = np.array([chunk.count * chunk.amount(name) for name in names], dtype=np.int64)
-        on = [t for t in usable if _fits(types[t], chunk) and (taken[t] + of_chunk <= there[t]).all()]
-        if not on:
+        for t in usable:
+            if not _fits(types[t], chunk):
+                continue
+            takes = np.array([chunk.count * chunk.amount(name) for name in names], dtype=np.int64)
+            if alone or types[t].exclusive:
+                takes = there[t] // types[t].nodes * -(-chunk.count // copies_on(types[t], chunk))
+            if (taken[t] + takes <= there[t]).all():
+                taken[t] += takes
+                break
+        else:
             return None
-        taken[on[0]] += of_chunk
     return taken
 
 
@@ -98,7 +118,62 @@ def _fits(of: NodeType, chunk: Chunk) -> bool:
 def copies_on(of: NodeType, chunk: Chunk) -> int:
     """Return how many copies of a chunk fit on an idle node of a type, none where it has not the features."""
     wanted = [(CORES, chunk.cores), *dict(chunk.resources).items()]
-    return min(of.amount(name) // amount for name, amount in wanted if amount) * (chunk.features <= of.features)
+    copies = min(of.amount(name) // amount for name, amount in wanted if amount) * (chunk.features <= of.features)
+    return min(copies, 1) if chunk.scattered else copies
+
+
+def chunks_of(request: Request | None, cores: int) -> Request:
+    """Return what a job asks for as chunks: a job of cores alone asks for as many of one core (rule 62)."""
+    return (Chunk(cores, 1),) if request is None else request
+
+
+def idle_nodes_for(
+    types: Sequence[NodeType], may_use: Sequence[bool], request: Request | None, cores: int
+) -> tuple[int, ...] | None:
+    """Return how many nodes a job has where all are idle, each copy on the first that has room for it (rule 62).
+
+    Parameters
+    ----------
+    types : sequence of NodeType
+    may_use : sequence of bool
+        Whether the job's queue may use nodes of each type.
+    request : Request or None
+        None where the job asks for cores alone.
+    cores : int
+        Of the job.
+
+    Returns
+    -------
+    tuple of int or None
+        By type; None if they do not hold it.
+    """
+    names = resources_of(types)
+    alike = [  # nodes in a row of which as much is left: their type, how many there are, what is left, if it is all
+        (t, each.nodes, [each.amount(name) for name in names], True)
+        for t, (each, may) in enumerate(zip(types, may_use, strict=True))
+        if may
+    ]
+    for chunk in chunks_of(request, cores):
+        amounts = [chunk.amount(name) for name in names]
+        need, after = chunk.count, []
+        for t, nodes, left, is_idle in alike:
+            copies = 0
+            if need and copies_on(types[t], chunk) and (is_idle or not chunk.scattered):
+                copies = min(there // amount for there, amount in zip(left, amounts, strict=True) if amount)
+                copies = min(copies, 1) if chunk.scattered else copies
+            if not copies:
+                after.append((t, nodes, left, is_idle))
+                continue
+            full = min(nodes, need // copies)
+            some = min(copies, need - full * copies) if full < nodes else 0
+            for count, on_each in ((full, copies), (1 if some else 0, some), (nodes - full - (some > 0), 0)):
+                rest = [there - on_each * amount for there, amount in zip(left, amounts, strict=True)]
+                after += [(t, count, rest, is_idle and not on_each)] if count else []
+            need -= full * copies + some
+        if need:
+            return None
+        alike = after
+    return tuple(sum(nodes for of, nodes, _, is_idle in alike if of == t and not is_idle) for t in range(len(types)))
 
 
 def demands(system: System, types: NodeTypes, place: NDArray[np.int64]) -> Demands:

@@ -7,61 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.kernels.placing import NO_SHARE, ROW, SHARE, STRETCH, Placing
-from parsim.node_types import Chunk, Demands, NodeType, Request
-from parsim.places import copies_on, distinct_requests, places, resources_of
+from parsim.kernels.placing import NO_SHARE, ROW, SHARE, STRETCH, UNSHARED, Placing
+from parsim.node_types import Demands, NodeType, Request, is_exclusive
+from parsim.places import chunks_of, copies_on, distinct_requests, idle_nodes_for, places, resources_of
 from parsim.system import System
 from parsim.workload import Workload
 
 
-def chunks_of(request: Request | None, cores: int) -> Request:
-    """Return what a job asks for as chunks: a job of cores alone asks for as many of one core (rule 62)."""
-    return (Chunk(cores, 1),) if request is None else request
-
-
 def can_be_placed(types: Sequence[NodeType], may_use: Sequence[bool], request: Request | None, cores: int) -> bool:
-    """Whether idle nodes hold a job, each copy on the first that has room for it (rule 62).
-
-    Parameters
-    ----------
-    types : sequence of NodeType
-    may_use : sequence of bool
-        Whether the job's queue may use nodes of each type.
-    request : Request or None
-        None where the job asks for cores alone.
-    cores : int
-        Of the job.
-
-    Returns
-    -------
-    bool
-    """
-    names = resources_of(types)
-    alike = [  # nodes in a row of which as much is left: their type, how many there are, what is left of each
-        (each, each.nodes, [each.amount(name) for name in names])
-        for each, may in zip(types, may_use, strict=True)
-        if may
-    ]
-    for chunk in chunks_of(request, cores):
-        amounts = [chunk.amount(name) for name in names]
-        need, after = chunk.count, []
-        for each, nodes, left in alike:
-            copies = 0
-            if need and copies_on(each, chunk):
-                copies = min(there // amount for there, amount in zip(left, amounts, strict=True) if amount)
-            if not copies:
-                after.append((each, nodes, left))
-                continue
-            full = min(nodes, need // copies)
-            some = min(copies, need - full * copies) if full < nodes else 0
-            for count, on_each in ((full, copies), (1 if some else 0, some), (nodes - full - (some > 0), 0)):
-                taken = [there - on_each * amount for there, amount in zip(left, amounts, strict=True)]
-                after += [(each, count, taken)] if count else []
-            need -= full * copies + some
-        if need:
-            return False
-        alike = after
-    return True
+    """Whether idle nodes hold a job, each copy on the first with room for it: see `parsim.places.idle_nodes_for`."""
+    return idle_nodes_for(types, may_use, request, cores) is not None
 
 
 def has_place(system: System, workload: Workload) -> NDArray[np.bool_]:
@@ -78,37 +33,49 @@ def lay_out(system: System, workload: Workload) -> Placing:
     nodes = sum(each.nodes for each in types)
     of, distinct = distinct_requests(system, workload)
     chunks = [chunks_of(*each[1:]) if can_be_placed(types, *each) else () for each in distinct]
-    kinds = [(may, chunk) for (may, *_), each in zip(distinct, chunks, strict=True) for chunk in each]
-    may_have = [
-        [may and copies_on(each, chunk) > 0 for each, may in zip(types, its, strict=True)] for its, chunk in kinds
+    kinds = [
+        (may, chunk, is_exclusive(each)) for (may, *_), each in zip(distinct, chunks, strict=True) for chunk in each
     ]
+    may_have = [
+        [may and copies_on(each, chunk) > 0 for each, may in zip(types, its, strict=True)] for its, chunk, _ in kinds
+    ]
+    alone = [[of_job or each.exclusive for each in types] for *_, of_job in kinds]
+    some_alone = np.any(alone) or any(chunk.scattered for _, chunk, _ in kinds)
     type_of = np.repeat(np.arange(len(types)), [each.nodes for each in types]).astype(np.int32)
-    idle = np.array([[each.amount(name) for each in types] for name in names], dtype=np.int64)
+    in_all = np.array([[each.nodes * each.amount(name) for each in types] for name in names], dtype=np.int64)
+    idle: NDArray[np.int64] = in_all // np.array([each.nodes for each in types])
+    if some_alone:
+        idle = np.vstack((idle, np.full(len(types), UNSHARED, dtype=np.int64)))
     rows = _rows(types)
     first = np.cumsum([0, *map(len, chunks)])
     begin = np.cumsum([0, *(first[of + 1] - first[of]).tolist()])
     return Placing(
         of=of,
         first=first,
-        count=np.array([chunk.count for _, chunk in kinds], dtype=np.int64),
-        amounts=np.array([chunk.amount(name) for _, chunk in kinds for name in names], dtype=np.int64).reshape(
+        count=np.array([chunk.count for _, chunk, _ in kinds], dtype=np.int64),
+        amounts=np.array([chunk.amount(name) for _, chunk, _ in kinds for name in names], dtype=np.int64).reshape(
             -1, len(names)
         ),
         may_use=np.array(may_have, dtype=np.bool_).reshape(-1, len(types)),
+        alone=np.array(alone if some_alone else [], dtype=np.bool_).reshape(-1, len(types)),
+        scattered=np.array([chunk.scattered for _, chunk, _ in kinds], dtype=np.bool_),
         rows=rows,
         type=type_of,
         row=np.repeat(np.arange(rows.size), rows["end"] - rows["begin"]).astype(np.int32),
         idle=idle[:, type_of],
         most=idle[:, rows["type"]],
-        idle_in_all=idle * np.array([each.nodes for each in types], dtype=np.int64),
-        then=np.empty((len(names), nodes), dtype=np.int64),
-        then_in_all=np.empty_like(idle),
-        left=np.empty((len(names), nodes), dtype=np.int64),
-        left_in_all=np.empty_like(idle),
+        idle_in_all=in_all,
+        then=np.empty((len(idle), nodes), dtype=np.int64),
+        then_in_all=np.empty_like(in_all),
+        left=np.empty((len(idle), nodes), dtype=np.int64),
+        left_in_all=np.empty_like(in_all),
         found=np.empty(len(kinds), dtype=np.int64),
         node=np.full(len(workload), -1, dtype=np.int64),
         begin=begin[:-1],
         on_types=np.zeros((begin[-1], len(types)), dtype=np.int64),
+        nodes_alone=np.zeros((len(workload) if some_alone else 0, len(types)), dtype=np.int64),
+        turn=np.zeros(1, dtype=np.int64),
+        turn_of=np.full(nodes, -1, dtype=np.int64),
         shares=np.zeros(_most_shares(chunks, of, nodes, system.cores), dtype=SHARE),
         of_job=np.full(len(workload), NO_SHARE, dtype=np.int32),
         unused=np.zeros(1, dtype=np.int64),
@@ -138,7 +105,20 @@ def unplaced(placing: Placing) -> Placing:
     """Return a copy that a simulation may change."""
     shares = np.zeros_like(placing.shares)
     shares["next"] = np.arange(1, shares.size + 1)
-    kept = ("of", "first", "count", "amounts", "may_use", "rows", "type", "row", "begin", "shares")
+    kept = (
+        "of",
+        "first",
+        "count",
+        "amounts",
+        "may_use",
+        "alone",
+        "scattered",
+        "rows",
+        "type",
+        "row",
+        "begin",
+        "shares",
+    )
     changed = [name for name in Placing._fields if name not in kept]
     return placing._replace(shares=shares, **{name: getattr(placing, name).copy() for name in changed})
 
@@ -147,8 +127,13 @@ def demands(system: System, placing: Placing) -> Demands:
     """Return what jobs took by type and resource: of those that want the same as far as it differs."""
     of = placing.of.astype(np.int64)
     kind = np.arange(len(placing.on_types)) + np.repeat(placing.first[of] - placing.begin, np.diff(placing.first)[of])
-    of_kinds = placing.on_types[:, :, np.newaxis] * placing.amounts[kind, np.newaxis, :]
+    shared = ~placing.alone[kind] if placing.alone.size else np.ones_like(placing.on_types, dtype=np.bool_)
+    of_kinds = (placing.on_types * shared)[:, :, np.newaxis] * placing.amounts[kind, np.newaxis, :]
     taken = np.add.reduceat(of_kinds, placing.begin)  # every job has a kind
+    names = resources_of(system.node_types)
+    node = np.array([[each.amount(name) for name in names] for each in system.node_types], dtype=np.int64)
+    if placing.alone.size:
+        taken += placing.nodes_alone[:, :, np.newaxis] * node
     weights = np.random.default_rng(0).integers(1, 2**62, taken.shape[1:], dtype=np.uint64)
     digest = (taken.astype(np.uint64) * weights).sum(axis=(1, 2))
     order = np.lexsort((digest, of))
@@ -156,7 +141,6 @@ def demands(system: System, placing: Placing) -> Demands:
     differs[1:] = (np.diff(of[order]) != 0) | (digest[order][1:] != digest[order][:-1])
     which = np.empty(of.size, dtype=np.int64)
     which[order] = np.cumsum(differs) - 1
-    job, names = order[differs], resources_of(system.node_types)
-    there = np.array([[each.nodes * each.amount(name) for name in names] for each in system.node_types], dtype=np.int64)
+    job, there = order[differs], node * np.array([[each.nodes] for each in system.node_types], dtype=np.int64)
     first = np.searchsorted(of[job], np.arange(placing.first.size))
     return Demands(placing.of, which, first, taken[job], names, there)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from random import Random
 
 import numpy as np
@@ -454,16 +455,17 @@ def _shortpool(generator: Callable[[Random], Case]) -> Callable[[Random], Case]:
     return of_shortpooled
 
 
-def typed(rng: Random, jobs: Workload, machine: System) -> Case:
-    """Return a case with nodes of several types, and chunks of them that have a place."""
+def typed(rng: Random, jobs: Workload, machine: System, *, alone: bool = False) -> Case:
+    """Return a case with nodes of several types, and chunks of them that have a place; some `alone`, some scattered."""
     left, types = machine.cores, []
     while left:
         size = rng.randint(1, left) if len(types) == 2 or rng.random() < 0.7 else left
         size = left if len(types) == 2 else size
         nodes = rng.choice([n for n in (1, 2, 3, 4, size) if size % n == 0])
         resources = {name: rng.randint(0, 4) for name in ("gpus", "memory") if rng.random() < 0.6}
-        features = [name for name in ("new", "big") if rng.random() < 0.4]
-        types.append(NodeType(f"type{len(types)}", nodes, size // nodes, resources, frozenset(features)))
+        features = frozenset(name for name in ("new", "big") if rng.random() < 0.4)
+        exclusive = alone and rng.random() < 0.4
+        types.append(NodeType(f"type{len(types)}", nodes, size // nodes, resources, features, exclusive))
         left -= size
     names = [each.name for each in types]
     chosen = [rng.sample(names, rng.randint(1, len(names))) if rng.random() < 0.4 else None for _ in machine.queues]
@@ -472,6 +474,9 @@ def typed(rng: Random, jobs: Workload, machine: System) -> Case:
     request, requests = [], []
     for queue, cores in zip(jobs.queue.tolist(), jobs.cores.tolist(), strict=True):
         chunks = _chunks(rng, cores)
+        if alone:
+            exclusive = rng.random() < 0.2
+            chunks = tuple(replace(each, exclusive=exclusive, scattered=rng.random() < 0.3) for each in chunks)
         has_place = rng.random() < 0.8 and bool(places(divided, queue, chunks, cores))
         request.append(len(requests) if has_place else -1)
         requests += [chunks] if has_place else []
@@ -491,9 +496,9 @@ def _narrow(generator: Callable[[Random], Case]) -> Callable[[Random], Case]:
     return of_narrow
 
 
-def placed(rng: Random, jobs: Workload, machine: System) -> Case:
-    """Return a case with chunks that are placed on the nodes of several types."""
-    jobs, machine = typed(rng, jobs, machine)
+def placed(rng: Random, jobs: Workload, machine: System, *, alone: bool = False) -> Case:
+    """Return a case with chunks that are placed on the nodes of several types; some `alone`, some scattered."""
+    jobs, machine = typed(rng, jobs, machine, alone=alone)
     queues, request = list(machine.queues), jobs.request.copy()
     rows = zip(jobs.queue.tolist(), request.tolist(), jobs.cores.tolist(), strict=True)
     for row, (queue, number, cores) in enumerate(rows):
@@ -817,9 +822,11 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "typed-all": _typed(_random("shared", reserve_after=_soon, **everything)),
         "typed-alike": _typed(_random("shared", reserve_after=_soon, **everything), alike=True),
         "typed-throttled": _typed(_throttled(_random("shared", reserve_after=_soon, **everything), entering=True)),
+        "typed-alone": _typed(_random("shared", reserve_after=_soon, **everything), by=partial(typed, alone=True)),
         "placed": _typed(_random("shared"), by=placed),
         "placed-formula": _typed(_random("shared", order=_formula, limits=_coin, reserve_after=_soon), by=placed),
         "placed-all": _typed(_random("shared", reserve_after=_soon, **everything), by=placed),
+        "placed-alone": _typed(_random("shared", reserve_after=_soon, **everything), by=partial(placed, alone=True)),
         "placed-alike": _typed(_random("shared", reserve_after=_soon, **everything), alike=True, by=placed),
         "placed-narrow": _typed(_narrow(_random("shared", order=_any_order)), by=placed),
         "placed-throttled": _typed(

@@ -951,9 +951,9 @@ class _Simulation:
         """Return what is left of each node then, by the expected ends and what the head job is planned on."""
         left = idle(self.system)
         for k in self.running_after(moment):
-            left = less(left, self.requests[k], self.cores[k], self.on_nodes[k])
+            left = less(self.system, left, self.requests[k], self.cores[k], self.on_nodes[k])
         if head is not None and head[0] <= moment < head[1]:
-            left = less(left, self.requests[head[2]], self.cores[head[2]], head[3])
+            left = less(self.system, left, self.requests[head[2]], self.cores[head[2]], head[3])
         return left
 
     def find_on_nodes(self, j: int) -> bool:

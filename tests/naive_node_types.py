@@ -1,4 +1,4 @@
-"""Nodes of several types in the reference simulator: rules 58 to 66 of ``docs/reference/simulator.md``."""
+"""Nodes of several types in the reference simulator: rules 58 to 66, 69 and 70 of ``docs/reference/simulator.md``."""
 
 from __future__ import annotations
 
@@ -27,31 +27,59 @@ def places(system: System, queue: int, request: Request | None, cores: int) -> l
     types = [each for each in system.node_types if allowed is None or each.name in allowed]
     there = there_is(types)
     if request is None:
-        alone = [{(each.name, "cores"): cores} for each in types if cores <= each.nodes * each.cores]
+        alone = [cores_of(each, cores) for each in types if cores <= each.nodes * each.cores]
         if alone:
             return alone
-        filled: Taken = {}
+        filled, left = {}, cores
         for each in types:
-            filled[each.name, "cores"] = min(each.nodes * each.cores, cores - sum(filled.values()))
-        return [filled] if sum(filled.values()) == cores else []
+            part = min(each.nodes * each.cores, left)
+            filled, left = both(filled, cores_of(each, part)), left - part
+        return [] if left else [filled]
     alone = []
     for each in types:
         taken: Taken = {}
         for chunk in request:
             taken = both(taken, of_chunk(chunk, each))
-        if all(holds(each, chunk) for chunk in request) and fits(taken, there):
+        whole, apart = has_alone(each, request), any(chunk.scattered for chunk in request)
+        if whole or apart:  # rules 69 and 70
+            of_type = [number for number, (other, _) in enumerate(nodes_of(system.node_types)) if other == each]
+            left = [node if number in of_type else {} for number, node in enumerate(idle(system))]
+            on = first_nodes(system, queue, request, cores, left)
+            if None in on:
+                continue
+            taken = nodes_whole(each, len(set(on))) if whole else taken
+        if whole or (all(holds(each, chunk) for chunk in request) and fits(taken, there)):
             alone.append(taken)
     if alone:
         return alone
     spread: Taken = {}
     for chunk in request:
         for each in types:
-            if holds(each, chunk) and fits(both(spread, of_chunk(chunk, each)), there):
-                spread = both(spread, of_chunk(chunk, each))
+            if not holds(each, chunk):
+                continue
+            takes = of_chunk(chunk, each)
+            if has_alone(each, request):
+                takes = nodes_whole(each, next(n for n in range(1, each.nodes + 1) if holds(each, chunk, n)))
+            if fits(both(spread, takes), there):
+                spread = both(spread, takes)
                 break
         else:
             return []
     return [spread]
+
+
+def cores_of(each: NodeType, cores: int) -> Taken:
+    return nodes_whole(each, -(-cores // each.cores)) if each.exclusive else {(each.name, "cores"): cores}
+
+
+def has_alone(each: NodeType, request: Request | None) -> bool:
+    """Rule 69: whether a job has its nodes of a type alone."""
+    return each.exclusive or any(chunk.exclusive for chunk in request or ())
+
+
+def nodes_whole(each: NodeType, nodes: int) -> Taken:
+    """Return all that so many nodes have."""
+    return {(each.name, what): nodes * amount for what, amount in [("cores", each.cores), *each.resources]}
 
 
 def of_chunk(chunk, each: NodeType) -> Taken:
@@ -63,8 +91,9 @@ def both(first: Taken, second: Taken) -> Taken:
     return {what: first.get(what, 0) + second.get(what, 0) for what in first.keys() | second.keys()}
 
 
-def holds(each: NodeType, chunk) -> bool:
-    """Whether as many chunks as there are fit on idle nodes of a type, each on one node."""
+def holds(each: NodeType, chunk, nodes: int | None = None) -> bool:
+    """Whether as many chunks as there are fit on so many idle nodes of a type, by default all, each on one node."""
+    nodes = each.nodes if nodes is None else nodes
     if not chunk.features <= each.features:
         return False
     node = {"cores": each.cores, **dict(each.resources)}
@@ -73,12 +102,14 @@ def holds(each: NodeType, chunk) -> bool:
         (on_node + 1) * amount <= node.get(what, 0) for what, amount in [("cores", chunk.cores), *chunk.resources]
     ):
         on_node += 1
-        if on_node * each.nodes >= chunk.count:
+        if on_node * nodes >= chunk.count:
             return True
+        if chunk.scattered:
+            return False
     return False
 
 
-Node = dict[str, int]  #: how much of each resource
+Node = dict[str, int]  #: how much of each resource, and whether no job is on it, and no job that has it alone
 
 
 def nodes_of(types: list[NodeType]) -> list[tuple[NodeType, Node]]:
@@ -88,17 +119,17 @@ def nodes_of(types: list[NodeType]) -> list[tuple[NodeType, Node]]:
 
 def idle(system: System) -> list[Node]:
     """Return what is left of the nodes where nothing runs."""
-    return [there for _, there in nodes_of(system.node_types)]
+    return [{**there, "no job": 1, "not alone": 1} for _, there in nodes_of(system.node_types)]
 
 
-def copies(request: Request | None, cores: int) -> list[tuple[Node, frozenset[str]]]:
-    """Rule 62: what each copy that a job asks for takes, and the features of its node, in the order of their turns."""
+def copies(request: Request | None, cores: int) -> list[tuple[Node, frozenset[str], bool]]:
+    """Rule 62: what each copy that a job asks for takes, the features of its node, and if it is scattered; in turn."""
     if request is None:
-        return [({"cores": 1}, frozenset())] * cores
+        return [({"cores": 1}, frozenset(), False)] * cores
     found = []
     for chunk in request:
         takes = {what: amount for what, amount in [("cores", chunk.cores), *chunk.resources] if amount}
-        found += [(takes, chunk.features)] * chunk.count
+        found += [(takes, chunk.features, chunk.scattered)] * chunk.count
     return found
 
 
@@ -107,10 +138,13 @@ def first_nodes(system: System, queue: int, request: Request | None, cores: int,
     allowed = system.queues[queue].node_types
     left = [dict(node) for node in left]
     found: list[int | None] = []
-    for takes, features in copies(request, cores):
+    for takes, features, scattered in copies(request, cores):
         there = None
         for number, (each, _) in enumerate(nodes_of(system.node_types)):
             usable = (allowed is None or each.name in allowed) and features <= each.features
+            usable = usable and not (scattered and number in found)
+            if number not in found:  # rule 69: whose is it?
+                usable = usable and left[number].get("no job" if has_alone(each, request) else "not alone", 0) == 1
             if usable and all(left[number].get(what, 0) >= amount for what, amount in takes.items()):
                 there = number
                 break
@@ -121,11 +155,15 @@ def first_nodes(system: System, queue: int, request: Request | None, cores: int,
     return found
 
 
-def less(left: list[Node], request: Request | None, cores: int, on: list[int | None]) -> list[Node]:
+def less(system: System, left: list[Node], request: Request | None, cores: int, on: list[int | None]) -> list[Node]:
     """Return what is left of the nodes beside a job whose copies are on these."""
     found = [dict(node) for node in left]
-    for (takes, _), number in zip(copies(request, cores), on, strict=True):
+    types = [each for each, _ in nodes_of(system.node_types)]
+    for (takes, *_), number in zip(copies(request, cores), on, strict=True):
         if number is not None:
             for what, amount in takes.items():
                 found[number][what] -= amount
+            found[number]["no job"] = 0
+            if has_alone(types[number], request):
+                found[number]["not alone"] = 0
     return found

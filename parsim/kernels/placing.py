@@ -16,6 +16,9 @@ from parsim.kernels.running import available
 
 NO_SHARE = np.int32(-1)
 STRETCH = 64  #: nodes of one type that are passed over together
+UNSHARED = np.int64(
+    2**31
+)  #: of a node without jobs: each share takes 1 of it, one of a job that has the node alone all
 
 #: Copies of one kind that a job has on one node; `next` is its next share, or the next of those not in use.
 SHARE = np.dtype([("node", np.int32), ("kind", np.int32), ("copies", np.int64), ("next", np.int32)], align=True)
@@ -24,13 +27,18 @@ ROW = np.dtype([("begin", np.int64), ("end", np.int64), ("type", np.int64)], ali
 
 
 class Placing(NamedTuple):
-    """V nodes of T types with R resources, in L rows, and K kinds of chunks that jobs ask for."""
+    """V nodes of T types with R resources, in L rows, and K kinds of chunks that jobs ask for.
+
+    Where rules 69 and 70 do anything what is idle has one row more, the last: what is left of `UNSHARED`.
+    """
 
     of: NDArray[np.int32]  # (n,): what each job asks for
     first: NDArray[np.int64]  # where the kinds of each thing asked for begin
     count: NDArray[np.int64]  # (K,): copies of each kind
     amounts: NDArray[np.int64]  # (K, R): of each copy
     may_use: NDArray[np.bool_]  # (K, T): whether nodes of each type may have a copy
+    alone: NDArray[np.bool_]  # (K, T): whether no other job may be beside a copy; (0, T) where nodes are shared by all
+    scattered: NDArray[np.bool_]  # (K,): whether no other copy of the job may be beside a copy
     rows: NDArray[np.void]  # (L,) ROW
     type: NDArray[np.int32]  # (V,): of each node
     row: NDArray[np.int32]  # (V,): that each node is in
@@ -45,6 +53,9 @@ class Placing(NamedTuple):
     node: NDArray[np.int64]  # (n,): the first node of each job
     begin: NDArray[np.int64]  # (n,): where the kinds of each job begin in `on_types`
     on_types: NDArray[np.int64]  # (..., T): copies of each kind of each job on the nodes of each type
+    nodes_alone: NDArray[np.int64]  # (n, T): nodes of each type that each job has alone
+    turn: NDArray[np.int64]  # (1,): how often copies were given nodes
+    turn_of: NDArray[np.int64]  # (V,): at which of these turns a node was given last
     shares: NDArray[np.void]  # SHARE
     of_job: NDArray[np.int32]  # (n,): the last share of each running job, or `NO_SHARE`
     unused: NDArray[np.int64]  # (1,): the first share not in use
@@ -59,9 +70,26 @@ def kinds_of(placing, j):
 
 
 @step
+def next_turn(placing):
+    """Let the nodes that are given from now on be those of another job, or of the head job."""
+    placing.turn[0] += 1
+
+
+@step
 def copies_on(placing, kind, room, node, most):
     """Return how many copies a node has room for, no more than `most`."""
     amounts = placing.amounts[kind]
+    if placing.alone.size > 0:  # rules 69 and 70
+        unshared, given = room[amounts.size, node], placing.turn_of[node] == placing.turn[0]
+        if placing.alone[kind, placing.type[node]]:
+            if unshared != UNSHARED and not given:
+                return np.int64(0)
+        elif unshared <= 0:
+            return np.int64(0)
+        if placing.scattered[kind]:
+            if given:
+                return np.int64(0)
+            most = min(most, np.int64(1))
     for r in range(amounts.size):
         if amounts[r] > 0 and room[r, node] < amounts[r]:
             return np.int64(0)
@@ -76,9 +104,12 @@ def copies_on(placing, kind, room, node, most):
 
 @step
 def add_copies(placing, kind, room, in_all, node, copies):
-    """Add what copies take to the room of a node, and of all nodes of its type."""
+    """Add what copies take to the room of a node, and of all nodes of its type: one share, with its sign."""
     of_type = placing.type[node]
-    for r in range(room.shape[0]):
+    if placing.alone.size > 0:
+        share = UNSHARED if placing.alone[kind, of_type] else np.int64(1)
+        room[placing.amounts.shape[1], node] += share if copies > 0 else -share
+    for r in range(placing.amounts.shape[1]):
         amount = copies * placing.amounts[kind, r]
         room[r, node] += amount
         in_all[r, of_type] += amount
@@ -118,11 +149,12 @@ def place_chunks(placing, j, past):
 @routine
 def take_first_nodes(placing, j, past, anyway):
     """Give each copy that job j asks for the first node with room for it, and unless `anyway` none if one has none."""
+    next_turn(placing)
     for kind in kinds_of(placing, j):
         need = placing.count[kind]
         for k in range(placing.rows.size):
             row = placing.rows[k]
-            if need == 0 or not placing.may_use[kind, row.type] or not may_have(placing, kind, k):
+            if need == 0 or not placing.may_use[kind, row.type] or not may_have(placing, j, kind, k):
                 continue
             fits = False
             for node in range(row.begin, row.end):
@@ -146,11 +178,13 @@ def take_first_nodes(placing, j, past, anyway):
 
 
 @step
-def may_have(placing, kind, k):
-    """Whether a node of a row may have room for a copy, by what is known."""
-    may = True
-    for r in range(placing.most.shape[0]):
+def may_have(placing, j, kind, k):
+    """Whether a node of a row may have room for a copy of job j, by what is known."""
+    may, resources = True, placing.amounts.shape[1]
+    for r in range(resources):
         may &= placing.most[r, k] >= placing.amounts[kind, r]
+    if placing.alone.size > 0 and kind == placing.first[placing.of[j]]:  # others may be beside those of the job
+        may &= placing.most[resources, k] >= (UNSHARED if placing.alone[kind, placing.rows[k].type] else np.int64(1))
     return may
 
 
@@ -172,6 +206,8 @@ def put(placing, j, kind, node, copies, past):
     if past:
         add_copies(placing, kind, placing.left, placing.left_in_all, node, -copies)
     placing.on_types[placing.begin[j] + kind - placing.first[placing.of[j]], placing.type[node]] += copies
+    if placing.alone.size > 0:
+        take_turn(placing, j, kind, node)
     number = np.int32(placing.unused[0])
     share = placing.shares[number]
     placing.unused[0] = share.next
@@ -182,6 +218,14 @@ def put(placing, j, kind, node, copies, past):
     share.copies = copies
     share.next = placing.of_job[j]
     placing.of_job[j] = number
+
+
+@step
+def take_turn(placing, j, kind, node):
+    """Note that job j was given a node, and whether it has it alone."""
+    if placing.alone[kind, placing.type[node]] and placing.turn_of[node] != placing.turn[0]:
+        placing.nodes_alone[j, placing.type[node]] += 1
+    placing.turn_of[node] = placing.turn[0]
 
 
 @step
@@ -210,6 +254,9 @@ def forget(placing, j):
     for kind in kinds_of(placing, j):
         for t in range(placing.on_types.shape[1]):
             placing.on_types[placing.begin[j] + kind - placing.first[placing.of[j]], t] = 0
+    if placing.alone.size > 0:
+        for t in range(placing.on_types.shape[1]):
+            placing.nodes_alone[j, t] = 0
 
 
 @step
@@ -244,6 +291,7 @@ def plan_chunks(s, placing, p, now):
         instant = max(instant, running.keys[i] >> bits)
         end_by_then(placing, running.keys[i] & low)
         i += 1
+    next_turn(placing)
     for kind in kinds_of(placing, j):
         placing.found[kind] = room_for(placing, kind)
     while not hold_chunks(placing, j) and i < last:
@@ -313,6 +361,7 @@ def hold_chunks(placing, j):
     for kind in kinds_of(placing, j):
         if placing.found[kind] < placing.count[kind]:
             return False
+    next_turn(placing)
     copy(placing.left, placing.then)
     copy(placing.left_in_all, placing.then_in_all)
     for kind in kinds_of(placing, j):
@@ -324,9 +373,11 @@ def hold_chunks(placing, j):
                     copies = copies_on(placing, kind, placing.left, node, need)
                     if copies > 0:
                         add_copies(placing, kind, placing.left, placing.left_in_all, node, -copies)
+                        placing.turn_of[node] = placing.turn[0]
                         need -= copies
                         if need == 0:
                             break
         if need > 0:
+            next_turn(placing)
             return False
     return True

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.node_types import NodeType, Request
+from parsim.node_types import Chunk, NodeType, Request, is_exclusive
 from parsim.schedule import Schedule
 from parsim.system import System
 from parsim.verify.beginning import Beginning
@@ -19,6 +19,8 @@ from parsim.verify.lists import ListReplay
 from parsim.verify.rules import Jobs
 from parsim.verify.violation import Discrepancy, Violation
 from parsim.workload import Workload
+
+UNSHARED = 2**31  #: of a node without jobs
 
 Sums = NDArray[np.int64]  #: of each resource of each type, or node
 Place = tuple[int, Sums]  #: its number, or that of its first node, and what it takes
@@ -51,28 +53,33 @@ class Machine:
         if request is None:
             wide = [each for each in types if each.nodes * each.cores >= cores]
             if wide:
-                return [self._sums(iter([(each, cores, {"cores": 1})])) for each in wide]
+                return [self._sums(iter([_of_cores(each, cores)])) for each in wide]
             parts, left = [], cores
             for each in types:
-                parts.append((each, min(left, each.nodes * each.cores), {"cores": 1}))
-                left -= parts[-1][1]
+                part = min(left, each.nodes * each.cores)
+                parts.append(_of_cores(each, part))
+                left -= part
             return [] if left else [self._sums(iter(parts))]
-        takes = [{"cores": chunk.cores, **dict(chunk.resources)} for chunk in request]
         found = []
         for each in types:
-            if all(
-                _room(each, chunk.features, take) >= chunk.count for chunk, take in zip(request, takes, strict=True)
-            ):
-                taken = self._sums((each, chunk.count, take) for chunk, take in zip(request, takes, strict=True))
+            if is_exclusive(request) or each.exclusive or any(chunk.scattered for chunk in request):
+                nodes = _nodes_of_all(each, request)
+                if nodes > each.nodes:
+                    continue
+                if is_exclusive(request) or each.exclusive:
+                    found.append(self._sums(iter([(each, nodes, _node(each))])))
+                    continue
+            if all(_room(each, chunk) >= chunk.count for chunk in request):
+                taken = self._sums((each, chunk.count, _takes(chunk)) for chunk in request)
                 found += [taken] if (taken <= self.all).all() else []
         if found:
             return found
         taken = np.zeros_like(self.all)
-        for chunk, take in zip(request, takes, strict=True):
+        for chunk in request:
             beside = [
-                taken + self._sums(iter([(each, chunk.count, take)]))
+                taken + self._sums(iter([_of_chunk(each, chunk, whole=each.exclusive or is_exclusive(request))]))
                 for each in types
-                if _room(each, chunk.features, take) >= chunk.count
+                if _room(each, chunk) >= chunk.count
             ]
             fitting = [sums for sums in beside if (sums <= self.all).all()]
             if not fitting:
@@ -85,12 +92,51 @@ def _node(each: NodeType) -> dict[str, int]:
     return {"cores": each.cores, **dict(each.resources)}
 
 
-def _room(each: NodeType, features: frozenset[str], take: dict[str, int]) -> int:
+def _takes(chunk: Chunk) -> dict[str, int]:
+    return {name: amount for name, amount in (("cores", chunk.cores), *dict(chunk.resources).items()) if amount}
+
+
+def _on_node(left: dict[str, int], chunk: Chunk) -> int:
+    """Return how many such chunks fit where so much is left of a node."""
+    copies = min(left.get(name, 0) // amount for name, amount in _takes(chunk).items())
+    return min(copies, 1) if chunk.scattered else copies
+
+
+def _room(each: NodeType, chunk: Chunk) -> int:
     """Return how many such chunks fit on idle nodes of a type."""
-    if features - each.features:
-        return 0
-    node = _node(each)
-    return each.nodes * min(node.get(name, 0) // amount for name, amount in take.items() if amount)
+    return 0 if chunk.features - each.features else each.nodes * _on_node(_node(each), chunk)
+
+
+def _of_cores(each: NodeType, cores: int) -> tuple[NodeType, int, dict[str, int]]:
+    """Return what a job of cores alone takes of a type: times so much."""
+    return (each, -(-cores // each.cores), _node(each)) if each.exclusive else (each, cores, {"cores": 1})
+
+
+def _of_chunk(each: NodeType, chunk: Chunk, *, whole: bool) -> tuple[NodeType, int, dict[str, int]]:
+    """Return what chunks take of a type that has room for them: times so much, of nodes that are taken whole."""
+    if whole:
+        return each, -(-chunk.count // _on_node(_node(each), chunk)), _node(each)
+    return each, chunk.count, _takes(chunk)
+
+
+def _nodes_of_all(each: NodeType, request: Request) -> int:
+    """Return how many idle nodes of a type a job has, each chunk on the first with room; too many if it has none."""
+    left: list[tuple[dict[str, int], set[int]]] = []  # of each node in turn, and which chunks of the job it has
+    for k, chunk in enumerate(request):
+        if _room(each, chunk) < chunk.count:
+            return each.nodes + 1
+        need, at = chunk.count, 0
+        while need:
+            if at == len(left):
+                left.append((_node(each), set()))
+            node, has = left[at]
+            copies = 0 if chunk.scattered and has else min(need, _on_node(node, chunk))
+            if copies:
+                has.add(k)
+                for name, amount in _takes(chunk).items():
+                    node[name] -= copies * amount
+            need, at = need - copies, at + 1
+    return len(left)
 
 
 def places_of(workload: Workload, system: System) -> list[list[Sums]]:
@@ -239,18 +285,22 @@ class TypedReplay(ListReplay):
 
 
 class PlacedReplay(TypedReplay):
-    """A replay in which every copy of a chunk is placed on a node (rules 62 to 66).
+    """A replay in which every copy of a chunk is placed on a node (rules 62 to 66, 69 and 70).
 
-    What is left is a row for each node, and in a last one, at the resource `cores`, what the whole machine has.
+    What is left is a row for each node, and in a last one, at the resource `cores`, what the whole machine has. The
+    last column is what is left of `UNSHARED`: a job takes one of a node, one that has it alone takes all.
     """
 
     def _set_nodes(self) -> None:
         system, types = self.system, self.system.node_types
         having = [*types, *(chunk for request in self.jobs.workload.requests for chunk in request)]
         self.resources = ["cores", *sorted({name for each in having for name in dict(each.resources)})]
-        nodes = [[each.amount(name) for name in self.resources] for each in types for _ in range(each.nodes)]
+        nodes = [
+            [*(each.amount(name) for name in self.resources), UNSHARED] for each in types for _ in range(each.nodes)
+        ]
         self.type_of = [each for each in types for _ in range(each.nodes)]
-        whole = [system.cores] + [0] * (len(self.resources) - 1)
+        self.exclusive = np.array([each.exclusive for each in self.type_of], dtype=np.bool_)
+        whole = [system.cores] + [0] * len(self.resources)
         self.idle = np.array([*nodes, whole], dtype=np.int64)
         self.usable: dict[tuple[int, frozenset[str]], NDArray[np.int64]] = {}
 
@@ -263,29 +313,40 @@ class PlacedReplay(TypedReplay):
             self.usable[key] = np.flatnonzero(fit)
         return self.usable[key]
 
-    def _chunks(self, job: int) -> list[tuple[int, frozenset[str], Sums]]:
-        """Return the chunks that a job asks for: how many, the features of their nodes, and what each takes."""
+    def _chunks(self, job: int) -> Request:
+        """Return the chunks that a job asks for."""
         number = int(self.jobs.workload.request[self.jobs.row[job]])
-        if number < 0:
-            return [
-                (self.jobs.cores[job], frozenset(), np.array([name == "cores" for name in self.resources], np.int64))
-            ]
-        return [
-            (chunk.count, chunk.features, np.array([chunk.amount(name) for name in self.resources], np.int64))
-            for chunk in self.jobs.workload.requests[number]
-        ]
+        return (Chunk(self.jobs.cores[job], 1),) if number < 0 else self.jobs.workload.requests[number]
+
+    def _alone(self, job: int) -> NDArray[np.bool_]:
+        """Return whether a job has each node alone."""
+        return self.exclusive | is_exclusive(self._chunks(job))
+
+    def _room(self, job: int, chunk: Chunk, left: Sums, takes: Sums) -> tuple[NDArray[np.int64], Sums]:
+        """Return the nodes that may have a chunk, and how many copies each has room for beside what the job takes."""
+        nodes = self._nodes_for(self.jobs.queue[job], chunk.features)
+        each = self._amounts(chunk)
+        beside = np.maximum(left - takes, 0)[nodes][:, each > 0]
+        fit = (beside // each[each > 0]).min(axis=1)
+        if chunk.scattered:
+            fit = np.where(takes[nodes].any(axis=1), 0, np.minimum(fit, 1))
+        unshared = left[nodes, -1]
+        return nodes, np.where(self._alone(job)[nodes], unshared == UNSHARED, unshared > 0) * fit
+
+    def _amounts(self, chunk: Chunk) -> Sums:
+        return np.array([*(chunk.amount(name) for name in self.resources), 0], dtype=np.int64)
 
     def _put(self, job: int, left: Sums) -> tuple[int, Sums, bool]:
         """Rule 62: the first node of a job, what it takes of each, and whether every copy finds one."""
         takes, first, complete = np.zeros_like(left), -1, True
-        for count, features, each in self._chunks(job):
-            nodes, takes_some = self._nodes_for(self.jobs.queue[job], features), each > 0
-            fit = (np.maximum(left - takes, 0)[nodes][:, takes_some] // each[takes_some]).min(axis=1)
-            fit = np.minimum(fit, np.maximum(count - (np.cumsum(fit) - fit), 0))
-            takes[nodes] += fit[:, None] * each
+        for chunk in self._chunks(job):
+            nodes, fit = self._room(job, chunk, left, takes)
+            fit = np.minimum(fit, np.maximum(chunk.count - (np.cumsum(fit) - fit), 0))
+            takes[nodes] += fit[:, None] * self._amounts(chunk)
             if first < 0 and fit.any():
                 first = int(nodes[np.flatnonzero(fit)[0]])
-            complete &= int(fit.sum()) == count
+            complete &= int(fit.sum()) == chunk.count
+        takes[:-1, -1] = takes[:-1].any(axis=1) * np.where(self._alone(job), UNSHARED, 1)
         takes[-1, 0] = self.jobs.cores[job]
         return first, takes, complete and bool(takes[-1, 0] <= left[-1, 0])
 
@@ -305,11 +366,10 @@ class PlacedReplay(TypedReplay):
 
     def _lacking(self, job: int) -> str:
         """Name what no node has idle, or not as many nodes as a job needs; empty where all copies have a node."""
-        for count, features, each in self._chunks(job):
-            nodes, takes_some = self._nodes_for(self.jobs.queue[job], features), each > 0
-            room = int((np.maximum(self.idle, 0)[nodes][:, takes_some] // each[takes_some]).min(axis=1).sum())
-            if room < count:
-                words = " with ".join(f"{n} {name}" for n, name in zip(each.tolist(), self.resources, strict=True) if n)
-                wanted = words + "".join(f" on {feature}" for feature in sorted(features))
-                return f"{count} times {wanted} on one node each, of which {room} are idle"
+        for chunk in self._chunks(job):
+            room = int(self._room(job, chunk, self.idle, np.zeros_like(self.idle))[1].sum())
+            if room < chunk.count:
+                words = " with ".join(f"{n} {name}" for name, n in _takes(chunk).items())
+                wanted = words + "".join(f" on {feature}" for feature in sorted(chunk.features))
+                return f"{chunk.count} times {wanted} on one node each, of which {room} are idle"
         return ""

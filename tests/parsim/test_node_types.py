@@ -382,3 +382,57 @@ def test_a_job_of_several_kinds_may_start_when_another_has(looks: int, again: bo
     found = starts(workload, system)
     assert found == naive.simulate(workload, system).start
     assert found == ([0, 50, 100, 2, 2, 150] if again else [0, 50, 3, 2, 100])
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_nodes_that_jobs_have_alone_are_as_cores(seed: int):
+    """Rule 71, and without backfilling by totals, too."""
+    rng = Random(seed)
+    workload, system = generate.disciplines()["shared"](rng)
+    node = rng.randint(2, 4)
+    wider = replace(workload, cores=[n * node - rng.randint(0, node - 1) for n in workload.cores.tolist()])
+    of = NodeType("all", system.cores, node, exclusive=True)
+    alone = replace(system, cores=system.cores * node, node_types=[of], reserve="nodes")
+    alike = replace(system, reserve="nodes", cores_per_node=1)
+    found = simulate(wider, alone)
+    assert found.start.tolist() == simulate(workload, alike).start.tolist()
+    assert found.demands.amounts[found.demands.taken][:, 0, 0].tolist() == (workload.cores * node).tolist()
+    in_order, totals = replace(alone, backfill=False), replace(alone, backfill=False, reserve="cores")
+    assert simulate(wider, in_order).start.tolist() == simulate(wider, totals).start.tolist()
+
+
+ALONE = (Chunk(1, 2, exclusive=True),)
+
+
+@pytest.mark.parametrize("machine", [MACHINE, BY_NODES])
+def test_a_job_has_its_nodes_alone(machine: System):
+    bound = replace(machine, queues=[Queue(node_types=["gpu"])])
+    rows = [(0, 2, 50, ALONE), (1, 2, 50, ALONE), (2, 1, 9, None), (3, 18, 20, (Chunk(2, 9, exclusive=True),))]
+    assert starts(jobs(*rows), bound) == [0, 1, 50, 59]
+    rows[2] = (2, 32, 9, None)
+    assert starts(jobs(*rows), bound) == [0, 1, 51, 60]
+
+
+def test_chunks_of_a_job_share_the_nodes_that_it_has_alone():
+    system = System(16, node_types=[NodeType("all", 2, 8, exclusive=True)], reserve="nodes")
+    two = (Chunk(1, 2), Chunk(2, 3))
+    workload = jobs((0, 8, 50, two), (0, 8, 50, two), (1, 1, 9, None))
+    assert starts(workload, system) == [0, 0, 50]
+    assert starts(workload, replace(system, reserve="cores")) == [0, 0, 50]
+
+
+@pytest.mark.parametrize("machine", [MACHINE, BY_NODES])
+def test_scattered_chunks_are_on_different_nodes(machine: System):
+    apart = (Chunk(1, 1, scattered=True), Chunk(3, 1, scattered=True))
+    assert simulate(jobs((0, 4, 50, apart)), BY_NODES).demands.amounts[0, :, 0].tolist() == [4, 0]
+    with pytest.raises(ValueError, match=r"request\[0\]: 0 has no place"):
+        simulate(jobs((0, 7, 50, (Chunk(7, 1, scattered=True),))), machine)
+    rows = [(0, 33, 50, (Chunk(3, 11),)), (1, 24, 9, (Chunk(4, 6, scattered=True),))]
+    assert starts(jobs(*rows), replace(BY_NODES, queues=[Queue(node_types=["cpu"])])) == [0, 50]
+
+
+def test_why_a_job_waits_for_a_node_of_its_own():
+    workload = jobs((0, 6, 50, (Chunk(6, 1, scattered=True),)), (1, 2, 9, ALONE))
+    found = explain(workload, BY_NODES, simulate(workload, BY_NODES), 1)
+    wanted = "heads the list, waits for 1 times 2 cores on one node each, of which 0 are idle"
+    assert [reason.text for reason in found] == [wanted, "starts on machine, in turn"]
