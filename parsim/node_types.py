@@ -10,7 +10,7 @@ OpenPBS Administrator's Guide, "Resources" (chunks); Slurm, "Trackable RESources
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -113,6 +113,16 @@ Request = tuple[Chunk, ...]  #: all that a job takes
 def is_exclusive(request: Request | None) -> bool:
     """Whether a job asks for nodes of its own (rule 69)."""
     return any(chunk.exclusive for chunk in request or ())
+
+
+def is_cores_alone(request: Request | None) -> bool:
+    """Whether a job asks for cores alone, wherever they are."""
+    return request is None or [replace(each, count=1, exclusive=False) for each in request] == [Chunk(1, 1)]
+
+
+def exclusively(request: Request | None, cores: int) -> Request:
+    """Return what a job asks for that has its nodes alone; `cores`, of one that asks for cores alone."""
+    return tuple(replace(chunk, exclusive=True) for chunk in request or (Chunk(cores, 1),))
 
 
 class Demands(NamedTuple):

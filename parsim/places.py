@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.kernels.node_types import NodeTypes
-from parsim.node_types import CORES, Chunk, Demands, NodeType, Request, is_exclusive
+from parsim.node_types import CORES, Chunk, Demands, NodeType, Request, exclusively, is_cores_alone, is_exclusive
 from parsim.system import System
 from parsim.workload import Workload
 
@@ -86,12 +86,12 @@ def _spread(
     """Return what a job takes of nodes of several types, None if it does not fit there."""
     taken = np.zeros_like(there)
     alone = is_exclusive(request)
-    if request is None:
-        left = cores
+    if request is None or is_cores_alone(request):
+        left = cores if request is None else request[0].count
         for t in usable:
             part = min(left, int(there[t, 0]))
             taken[t, 0] = part
-            if types[t].exclusive:
+            if alone or types[t].exclusive:
                 taken[t] = there[t] // types[t].nodes * -(-part // types[t].cores)
             left -= part
         return None if left else taken
@@ -198,13 +198,18 @@ def distinct_requests(
     """
     types = system.node_types
     allowed = [
-        tuple(queue.node_types is None or each.name in queue.node_types for each in types) for queue in system.queues
+        (tuple(queue.node_types is None or each.name in queue.node_types for each in types), queue.exclusive)
+        for queue in system.queues
     ]
     kinds = sorted(set(allowed))
     kind = np.array([kinds.index(each) for each in allowed])[np.minimum(workload.queue, len(allowed) - 1)]
     number = np.where(workload.request < 0, -workload.cores, workload.request)
     distinct, of = np.unique(np.stack((kind, number), axis=1), axis=0, return_inverse=True)
-    found = [(kinds[k], None if which < 0 else workload.requests[which], -which) for k, which in distinct.tolist()]
+    found = []
+    for k, which in distinct.tolist():
+        may_use, alone = kinds[k]
+        request = None if which < 0 else workload.requests[which]
+        found.append((may_use, exclusively(request, -which) if alone else request, -which))
     return of.reshape(-1).astype(np.int32), found
 
 

@@ -195,7 +195,7 @@ class Prepared:
         return self._laid_out(system, lay_out_placing) if system.places_chunks else None
 
     def _laid_out(self, system: System, lay_out: Callable[[System, Workload], Any]) -> Any:  # noqa: ANN401 - what that returns
-        key = (lay_out, tuple(system.node_types), tuple(queue.node_types for queue in system.queues))
+        key = (lay_out, tuple(system.node_types), tuple((q.node_types, q.exclusive) for q in system.queues))
         if key not in self._on_types:
             self._on_types[key] = lay_out(system, self.workload)
         return self._on_types[key]

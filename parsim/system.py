@@ -88,6 +88,8 @@ class Queue:
         Running jobs and running cores, of the queue and of each of its users.
     node_types : sequence of str or None
         Names of the types of nodes that its jobs may use; None is all.
+    exclusive : bool
+        Whether its jobs have their nodes alone (rule 69), where there are types of nodes.
     tier : int
         From 0 up: jobs of a higher tier go first, and preempt running ones of lower tiers.
     preempted : {"off", "suspend", "checkpoint", "requeue"}
@@ -107,6 +109,7 @@ class Queue:
     max_user_run: int | None = None
     max_user_cores: int | None = None
     node_types: Sequence[str] | None = None
+    exclusive: bool = False
     tier: int = 0
     preempted: Preempted = "off"
 
@@ -334,6 +337,8 @@ class System:
             for name in (queue.node_types or ()) if self.node_types else ():
                 if name not in names:
                     yield f"queues[{i}].node_types", f"{name!r} is none of {', '.join(names)}"
+            if queue.exclusive and not self.node_types:
+                yield f"queues[{i}].exclusive", "goes with types of nodes only"
         plain = self.mode == "shared" and self.reserve in ("cores", "nodes") and self.reservation_depth == 1
         if self.node_types and (not plain or self.held_jobs != "pass" or self.windows):
             wanted = "mode shared, reserve cores or nodes, held_jobs pass, one head job and no windows"

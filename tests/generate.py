@@ -470,12 +470,13 @@ def typed(rng: Random, jobs: Workload, machine: System, *, alone: bool = False) 
     names = [each.name for each in types]
     chosen = [rng.sample(names, rng.randint(1, len(names))) if rng.random() < 0.4 else None for _ in machine.queues]
     queues = [replace(queue, node_types=names) for queue, names in zip(machine.queues, chosen, strict=True)]
+    queues = [replace(queue, exclusive=alone and rng.random() < 0.15) for queue in queues]
     divided = replace(machine, queues=queues, node_types=types)
     request, requests = [], []
     for queue, cores in zip(jobs.queue.tolist(), jobs.cores.tolist(), strict=True):
         chunks = _chunks(rng, cores)
         if alone:
-            exclusive = rng.random() < 0.2
+            exclusive = queues[queue].exclusive or rng.random() < 0.2
             chunks = tuple(replace(each, exclusive=exclusive, scattered=rng.random() < 0.3) for each in chunks)
         has_place = rng.random() < 0.8 and bool(places(divided, queue, chunks, cores))
         request.append(len(requests) if has_place else -1)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from parsim.node_types import Chunk
 from parsim.state import State, Window
 from parsim.system import System
 from parsim.workload import Workload
@@ -256,6 +257,10 @@ class _Simulation:
         self.many = system.reserves_for_many
 
         requests = self.requests = [workload.requests[k] if k >= 0 else None for k in workload.request.tolist()]
+        for j, q in enumerate(self.queue_index):
+            if system.queues[q].exclusive:  # rule 69
+                chunks = requests[j] or [Chunk(self.cores[j], 1)]
+                requests[j] = tuple(replace(chunk, exclusive=True) for chunk in chunks)
         self.placed = bool(system.node_types) and system.reserve == "nodes"
         self.typed = bool(system.node_types) and not self.placed
         self.on_nodes: list[list[int | None]] = [[] for _ in range(self.n)]  # of each copy

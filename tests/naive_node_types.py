@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from parsim.node_types import NodeType, Request
+from parsim.node_types import Chunk, NodeType, Request
 from parsim.system import System
 
 Taken = dict[tuple[str, str], int]  #: how much of a resource of nodes of a type
@@ -26,14 +26,15 @@ def places(system: System, queue: int, request: Request | None, cores: int) -> l
     allowed = system.queues[queue].node_types
     types = [each for each in system.node_types if allowed is None or each.name in allowed]
     there = there_is(types)
-    if request is None:
-        alone = [cores_of(each, cores) for each in types if cores <= each.nodes * each.cores]
+    whole = request is not None and request[0].exclusive
+    if request is None or request == (Chunk(cores, 1, exclusive=whole),):
+        alone = [cores_of(each, cores, whole) for each in types if cores <= each.nodes * each.cores]
         if alone:
             return alone
         filled, left = {}, cores
         for each in types:
             part = min(each.nodes * each.cores, left)
-            filled, left = both(filled, cores_of(each, part)), left - part
+            filled, left = both(filled, cores_of(each, part, whole)), left - part
         return [] if left else [filled]
     alone = []
     for each in types:
@@ -68,8 +69,8 @@ def places(system: System, queue: int, request: Request | None, cores: int) -> l
     return [spread]
 
 
-def cores_of(each: NodeType, cores: int) -> Taken:
-    return nodes_whole(each, -(-cores // each.cores)) if each.exclusive else {(each.name, "cores"): cores}
+def cores_of(each: NodeType, cores: int, whole: bool) -> Taken:
+    return nodes_whole(each, -(-cores // each.cores)) if whole or each.exclusive else {(each.name, "cores"): cores}
 
 
 def has_alone(each: NodeType, request: Request | None) -> bool:

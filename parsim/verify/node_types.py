@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.node_types import Chunk, NodeType, Request, is_exclusive
+from parsim.node_types import Chunk, NodeType, Request, exclusively, is_cores_alone, is_exclusive
 from parsim.schedule import Schedule
 from parsim.system import System
 from parsim.verify.beginning import Beginning
@@ -50,14 +50,15 @@ class Machine:
     def places(self, queue: int, request: Request | None, cores: int) -> list[Sums]:
         """Return what a job may take, in the order in which it is tried."""
         types = [each for each, may in zip(self.types, self.allowed[queue], strict=True) if may]
-        if request is None:
+        if request is None or is_cores_alone(request):
+            alone = is_exclusive(request)
             wide = [each for each in types if each.nodes * each.cores >= cores]
             if wide:
-                return [self._sums(iter([_of_cores(each, cores)])) for each in wide]
+                return [self._sums(iter([_of_cores(each, cores, alone=alone)])) for each in wide]
             parts, left = [], cores
             for each in types:
                 part = min(left, each.nodes * each.cores)
-                parts.append(_of_cores(each, part))
+                parts.append(_of_cores(each, part, alone=alone))
                 left -= part
             return [] if left else [self._sums(iter(parts))]
         found = []
@@ -107,9 +108,9 @@ def _room(each: NodeType, chunk: Chunk) -> int:
     return 0 if chunk.features - each.features else each.nodes * _on_node(_node(each), chunk)
 
 
-def _of_cores(each: NodeType, cores: int) -> tuple[NodeType, int, dict[str, int]]:
+def _of_cores(each: NodeType, cores: int, *, alone: bool) -> tuple[NodeType, int, dict[str, int]]:
     """Return what a job of cores alone takes of a type: times so much."""
-    return (each, -(-cores // each.cores), _node(each)) if each.exclusive else (each, cores, {"cores": 1})
+    return (each, -(-cores // each.cores), _node(each)) if alone or each.exclusive else (each, cores, {"cores": 1})
 
 
 def _of_chunk(each: NodeType, chunk: Chunk, *, whole: bool) -> tuple[NodeType, int, dict[str, int]]:
@@ -148,7 +149,9 @@ def places_of(workload: Workload, system: System) -> list[list[Sums]]:
     ):
         key = queue, number if number >= 0 else -cores
         if key not in known:
-            known[key] = machine.places(queue, workload.requests[number] if number >= 0 else None, cores)
+            request = workload.requests[number] if number >= 0 else None
+            alone = system.queues[queue].exclusive
+            known[key] = machine.places(queue, exclusively(request, cores) if alone else request, cores)
         found.append(known[key])
     return found
 
@@ -320,7 +323,8 @@ class PlacedReplay(TypedReplay):
 
     def _alone(self, job: int) -> NDArray[np.bool_]:
         """Return whether a job has each node alone."""
-        return self.exclusive | is_exclusive(self._chunks(job))
+        queue = self.system.queues[self.jobs.queue[job]]
+        return self.exclusive | (queue.exclusive or is_exclusive(self._chunks(job)))
 
     def _room(self, job: int, chunk: Chunk, left: Sums, takes: Sums) -> tuple[NDArray[np.int64], Sums]:
         """Return the nodes that may have a chunk, and how many copies each has room for beside what the job takes."""

@@ -77,12 +77,19 @@ def _nodes(config: SiteFields) -> Iterator[Finding]:
             if name not in names:
                 meant = did_you_mean(name, names) or f"; there are {', '.join(names) or 'none'}"
                 yield Finding(f"queues[{i}].nodes", f"{name}: no nodes have this name{meant}", ("nodes",))
+        if queue.exclusive and not config.nodes:
+            message = "is of queues whose jobs use types of nodes; machine.whole_nodes gives whole nodes to all"
+            yield Finding(f"queues[{i}].exclusive", message, ("nodes",))
     for path, plain, what in (
         ("mode", config.mode == "shared", "with mode: shared only"),
         ("reserve", config.reserve in ("cores", "nodes"), "with reserve: cores or nodes only"),
         ("held_jobs", config.held_jobs == "pass", "with held_jobs: pass only"),
         ("reservation_depth", config.reservation_depth == 1, "with reservation_depth: 1 only"),
-        ("machine.whole_nodes", not config.machine.whole_nodes, "with whole_nodes: false only"),
+        (
+            "machine.whole_nodes",
+            not config.machine.whole_nodes,
+            "with whole_nodes: false only: say exclusive: true of those that are given whole",
+        ),
         ("downtime", not config.downtime, "without downtime"),
         ("shortpools", not config.shortpools, "without shortpools"),
     ):

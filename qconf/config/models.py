@@ -120,6 +120,7 @@ class NodesConfig(Model):
     kept_per_gpu: Amount = 0
     resources: Annotated[dict[Counted, Amount], AfterValidator(Settings)] = Settings()
     features: Annotated[tuple[Feature, ...], BeforeValidator(_as_tuple)] = ()
+    exclusive: bool = False
     hosts: Hosts | None = None
 
     _check_name = field_validator("name")(_name)
@@ -158,6 +159,7 @@ class QueueConfig(Model):
     preempted: Preempted = "off"
     access: AccessConfig | None = None
     nodes: Annotated[tuple[Name, ...], BeforeValidator(_as_tuple), Field(min_length=1)] | None = None
+    exclusive: bool = False
 
     _check_name = field_validator("name")(_name)
 

@@ -42,7 +42,7 @@ from qconf.config.site import SiteConfig
 from qconf.errors import InputError
 
 _ALLOWED = {
-    **dict.fromkeys(("whole_nodes", "backfill", "reservation", "starving_first"), "true or false"),
+    **dict.fromkeys(("whole_nodes", "exclusive", "backfill", "reservation", "starving_first"), "true or false"),
     **dict.fromkeys(("machine.cores", "cores_per_node"), f"a whole number from 1 to {MAX_CORES}"),
     **dict.fromkeys(("partition", "pool.cores"), "a whole number of cores from 0 up"),
     **dict.fromkeys(("reserve_after", "priority_calc_period", "starvation", "p95_wait", "decay_time"), FORMS),

@@ -115,6 +115,7 @@ class SiteConfig(SiteFields):
                     each.cores,
                     each.amounts | ({KEPT: each.cores - each.kept_per_gpu * each.gpus} if self.keeps_cores else {}),
                     frozenset({each.name, *each.features}),
+                    each.exclusive,
                 )
                 for each in self.nodes
             ],

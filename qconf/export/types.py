@@ -30,11 +30,12 @@ class Kind:
     gpus: int = 0
     resources: tuple[tuple[str, int], ...] = ()
     features: frozenset[str] = frozenset()
+    exclusive: bool = False  #: whether a job has it alone
 
     @property
-    def counted(self) -> tuple[int, int, tuple[tuple[str, int], ...]]:
+    def counted(self) -> tuple[int, int, tuple[tuple[str, int], ...], bool]:
         """What is counted beside cores."""
-        return self.memory, self.gpus, self.resources
+        return self.memory, self.gpus, self.resources, self.exclusive
 
 
 def alike(kinds: Mapping[str, Kind]) -> dict[str, Kind]:
@@ -52,7 +53,7 @@ def alike(kinds: Mapping[str, Kind]) -> dict[str, Kind]:
 
 
 def differ(kinds: Iterable[Kind]) -> bool:
-    """Whether nodes have more or less of anything that is counted beside cores."""
+    """Whether nodes have more or less of anything that is counted beside cores, or some are given whole."""
     return len({kind.counted for kind in kinds}) > 1
 
 
@@ -113,6 +114,7 @@ def types(
             gpus=kind.gpus,
             resources=dict(kind.resources),
             features=tuple(sorted(kind.features)),
+            exclusive=kind.exclusive,
             hosts=fold(nodes),
         )
         for name, ((kind, _), nodes) in zip(names, members.items(), strict=True)

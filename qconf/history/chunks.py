@@ -1,7 +1,8 @@
 """What jobs ask for of nodes: chunks, as PBS has them, and what Slurm and tables say in their place.
 
 In the text of what a job needs a chunk is a word like ``chunk:2:cores=16,gpus=2,memory=65536,bigmem``: how many times,
-what each takes of one node (memory in MiB), and the features that its node must have.
+what each takes of one node (memory in MiB), and the features that its node must have. A word like
+``place:scatter,excl`` says how they are placed: each on another node (scatter), on nodes where no other job is (excl).
 
 References
 ----------
@@ -28,6 +29,7 @@ Column = NDArray[np.int64]
 
 GPUS = re.compile(r"[:,]gpus=0*[1-9]")
 CHUNK = re.compile(r"chunk:(\d{1,9}):(\S+)")
+PLACE = re.compile(r"place:(\S+)")
 #: Names of PBS and Slurm for what has a name of its own here.
 NAMES = {"ncpus": "cores", "cpu": "cores", "ngpus": "gpus", "naccelerators": "gpus", "mem": "memory"}
 #: Words of a chunk of PBS that say how the job uses it, or on which host it is.
@@ -35,6 +37,9 @@ NOT_TAKEN = ("mpiprocs", "ompthreads", "nchunk", "vmem", "host", "vnode", "arch"
 SIZE = re.compile(r"(\d{1,15})([kmgtp]?)([bw]?)", re.IGNORECASE)
 TRES_SIZE = re.compile(r"(\d{1,12})(?:\.(\d{1,6}))?([KMGTP]?)")
 MIB = 2**20
+#: How chunks are placed: in the text of what a job needs, as in PBS, and of a `Chunk`.
+PLACES = {"scatter": "scattered", "excl": "exclusive"}
+PLACE_WORDS = {"", "free", "pack", "scatter", "excl", "shared"}
 CORES_ALONE = "tells of no nodes: asks for cores alone, on any that its queue may use"
 WITH_GPUS = "had GPUs: cores alone are simulated"
 UNREADABLE = "chunks that cannot be read: cores alone are simulated"
@@ -43,7 +48,9 @@ OTHER_CORES = "chunks of other cores than the job's: cores alone are simulated"
 
 def words(request: Iterable[Chunk]) -> str:
     """Write what a job asks for."""
-    return " ".join(f"chunk:{chunk.count}:{','.join(_parts(chunk))}" for chunk in request)
+    chunks = [f"chunk:{chunk.count}:{','.join(_parts(chunk))}" for chunk in request]
+    place = [word for word, name in PLACES.items() if any(getattr(chunk, name) for chunk in request)]
+    return " ".join([*chunks, *([f"place:{','.join(place)}"] if place else [])])
 
 
 def _parts(chunk: Chunk) -> list[str]:
@@ -55,16 +62,25 @@ def _parts(chunk: Chunk) -> list[str]:
 def read(text: str) -> Request:
     """Read the chunks among what a job needs; none where it asks for cores alone."""
     found = []
+    place = {PLACES[word]: True for words in PLACE.findall(text) for word in words.split(",") if word in PLACES}
     for count, parts in CHUNK.findall(text):
         amounts = dict(part.split("=", 1) for part in parts.split(",") if re.fullmatch(r"[^=]+=\d{1,13}", part))
         resources = {name: int(amount) for name, amount in amounts.items()}
         features = frozenset(part for part in parts.split(",") if part.split("=", 1)[0] not in amounts)
-        found.append(Chunk(int(count), resources.pop("cores", 0), resources, features))
+        found.append(Chunk(int(count), resources.pop("cores", 0), resources, features, **place))
     return tuple(found)
 
 
-def of_select(select: str) -> Request:
-    """Read a select of PBS, like ``2:ncpus=16:ngpus=2:mem=64gb+1:ncpus=4``; raise ValueError if it is none."""
+def of_select(select: str, place: str = "") -> Request:
+    """Read what a job of PBS asks for of nodes, and how it is placed; raise ValueError if it cannot be read.
+
+    Parameters
+    ----------
+    select : str
+        Like ``2:ncpus=16:ngpus=2:mem=64gb+1:ncpus=4``.
+    place : str
+        As `placed` has it.
+    """
     found = []
     for part in select.split("+"):
         first, *rest = part.split(":")
@@ -83,7 +99,33 @@ def of_select(select: str) -> Request:
             else:
                 features.add(name if value.lower() == "true" else f"{name}={value}")
         found.append(Chunk(count, resources.pop("cores"), resources, frozenset(features)))
-    return tuple(found)
+    return placed(found, place)
+
+
+def placed(chunks: Sequence[Chunk], place: str) -> Request:
+    """Return chunks as they are placed; raise ValueError if it cannot be read.
+
+    Parameters
+    ----------
+    chunks : sequence of Chunk
+    place : str
+        Of PBS, like ``scatter:excl``. The chunks of ``pack`` are one; ``exclhost`` is ``excl``, ``vscatter`` is
+        ``scatter``. That nodes are to be alike (``group=``) is not taken.
+    """
+    wanted = {{"exclhost": "excl", "vscatter": "scatter"}.get(word, word) for word in place.split(":")}
+    if strange := sorted(word for word in wanted - PLACE_WORDS if not word.startswith("group=")):
+        raise ValueError(f"place={place[:40]} has {strange[0][:40]!r}")
+    if "pack" in wanted and chunks:
+        chunks = [_packed(chunks)]
+    return tuple(replace(chunk, exclusive="excl" in wanted, scattered="scatter" in wanted) for chunk in chunks)
+
+
+def _packed(chunks: Sequence[Chunk]) -> Chunk:
+    """Return one chunk for all of these, which are to be on one node."""
+    names = {name for chunk in chunks for name in dict(chunk.resources)}
+    resources = {name: sum(chunk.count * chunk.amount(name) for chunk in chunks) for name in names}
+    cores = sum(chunk.count * chunk.cores for chunk in chunks)
+    return Chunk(1, cores, resources, frozenset().union(*(chunk.features for chunk in chunks)))
 
 
 def mebibytes(text: str) -> int:
@@ -141,12 +183,12 @@ def _on(amount: int, nodes: int, node: int) -> int:
 
 @lru_cache(maxsize=4096)
 def written(how: Callable[..., Request], *texts: str) -> tuple[str, bool]:
-    """Write what `of_select` or `of_tres` reads, nothing where it is cores alone; and whether it can be read."""
+    """Write what `of_select` or `of_tres` reads, nothing where it is any cores; and whether it can be read."""
     try:
         found = how(*texts) if texts[0] else ()
     except ValueError:
         return "", False
-    return (words(found) if any(chunk.resources or chunk.features for chunk in found) else ""), True
+    return (words(found) if any(chunk != Chunk(chunk.count, 1) for chunk in found) else ""), True
 
 
 def spread(cores: int, gpus: int, memory: int, features: Iterable[str]) -> Request:

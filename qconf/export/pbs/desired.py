@@ -20,7 +20,7 @@ from qconf.export.pbs.preemption import Preemption, preemption
 from qconf.export.pbs.preemption import refuse as refuse_preemption
 from qconf.export.pbs.server import ACCESS, Attributes, Server, access, destinations, is_true, is_type, seconds
 from qconf.export.pbs.statements import TARGETS
-from qconf.export.pbs.types import BOOLEAN, bindings, resource_of, to_bind
+from qconf.export.pbs.types import BOOLEAN, PLACE, bindings, place, resource_of, to_bind
 from qconf.export.priorities import Priorities
 from qconf.export.rendering import checked_queue
 from qconf.export.types import is_bound
@@ -92,6 +92,8 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired
         if queue.name in preempting.targets:
             attributes[TARGETS] = preempting.targets[queue.name]
         attributes |= _binding(config, queue, before, bound)
+        if default := place(config, queue, before):
+            attributes[PLACE] = default
         _put(result, before, queue.name, attributes, config)
         if queue.name in pool_queues:
             pooled = {key: value for key, value in attributes.items() if key != "backfill_depth"}  # the server's goes
@@ -103,7 +105,7 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired
     _put_route(result, before, config)
     _put_server(result, before, config)
     result.notes += shortpools.notes(config)
-    result.notes += notes(config, binding, result.priorities, before, options.scheduler)
+    result.notes += notes(config, binding, result.priorities, before, options.scheduler, options.nodes or ())
     return result
 
 
@@ -214,7 +216,7 @@ def _put(result: Desired, before: Server, name: str, attributes: Attributes, con
         return
     if not is_type(old, "execution"):
         raise ExportError(f"queue {name} is there already and is no Execution queue")
-    managed = {*MANAGED, *(f"default_chunk.{name}" for name in bindings(old) if is_bound(config))}
+    managed = {*MANAGED, PLACE, *(f"default_chunk.{name}" for name in bindings(old) if is_bound(config))}
     kept = {key: value for key, value in old.items() if key not in managed and key.partition(".")[0] not in OLD_LIMITS}
     result.server.queues[name] = merged = {**kept}
     own = {key: throttles.others(config, key, old.get(key, "")) for key in throttles.KEYS.values()}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from parsim.system import ORDERS
 from qconf.config import QueueConfig, SiteConfig, format_clock, format_duration, lost_job
 from qconf.export.checks import common_notes
+from qconf.export.nodes import Node, expand
 from qconf.export.pbs import fairshare, qos, throttles
 from qconf.export.pbs.order import formula, present_formula
 from qconf.export.pbs.scheduler import Scheduler
@@ -31,12 +32,13 @@ def notes(
     priorities: Priorities,
     server: Server | None = None,
     scheduler: Scheduler | None = None,
+    nodes: Sequence[Node] = (),
 ) -> tuple[str, ...]:
-    """Name the differences that follow from the configuration, and from what server and scheduler have of their own."""
+    """Name the differences that follow from the configuration, and from what server, scheduler and nodes have."""
     server, scheduler = server or Server(), scheduler or Scheduler()
     text, found = formula(config, priorities)
     own = (*sorting(text, server, scheduler), *prime_time(config, scheduler))
-    return (*found, *own, *_differences(config, binding))
+    return (*found, *own, *_nodes_alone(config, nodes), *_differences(config, binding))
 
 
 def _differences(config: SiteConfig, binding: Binding) -> Iterator[str]:
@@ -90,6 +92,24 @@ def _differences(config: SiteConfig, binding: Binding) -> Iterator[str]:
         yield (
             f"Jobs of {gap[0]} cores and a walltime of {format_duration(gap[1])} pass the Route queue's own limits "
             "but fit no queue: PBS deletes them with a message to their owner."
+        )
+
+
+def _nodes_alone(config: SiteConfig, nodes: Sequence[Node]) -> Iterator[str]:
+    """Name the types of nodes that are to be given whole or shared, and are not or not known to be."""
+    sharing = {node.name: node.exclusive for node in nodes if node.resources}
+    for each in config.nodes:
+        known = {sharing[name] for name in expand(each.hosts or "") if name in sharing}
+        if known != {each.exclusive} and (known or each.exclusive):
+            how = "default_excl" if each.exclusive else "default_shared"
+            yield (
+                f"Nodes {each.name} are simulated with `sharing = {how}`, which qmgr cannot set: see that they have it "
+                "in the vnode definition files of their MoMs (pbs_mom -s insert)."
+            )
+    if alone := [queue.name for queue in config.queues if queue.exclusive]:
+        yield (
+            f"Jobs of {', '.join(alone)} have their nodes alone by resources_default.place: those that give -l place "
+            "have them as that says."
         )
 
 

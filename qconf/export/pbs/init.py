@@ -36,7 +36,7 @@ from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Attributes, Server, access, destinations, is_true, seconds
 from qconf.export.pbs.throttles import is_queues, of_resources
 from qconf.export.pbs.throttles import read as read_throttles
-from qconf.export.pbs.types import bindings, kinds, usable
+from qconf.export.pbs.types import bindings, has_alone, kinds, usable
 from qconf.export.types import Types, alike, alone, differ, types
 
 _ENTITY = re.compile(r"\[([a-z]:[A-Za-z0-9_.-]+)=([0-9]+)\]")
@@ -297,7 +297,8 @@ class _Division:
             if len(sizes) > 1 and self.types is None:
                 self.warnings.append("machine.cores_per_node: the nodes are of different sizes, 1 was taken")
             per_node = (sizes.pop() or 1) if len(sizes) == 1 else 1
-            return MachineConfig(name=name, cores=total, cores_per_node=per_node, whole_nodes=self.whole())
+            whole = self.types is None and self.whole()
+            return MachineConfig(name=name, cores=total, cores_per_node=per_node, whole_nodes=whole)
         if cores is None:
             limits = [q.max_run_cores or 0 for q in self.queues]
             widest = [q.cores[1] if q.cores[1] < MAX_CORES else q.cores[0] for q in self.queues]
@@ -328,7 +329,12 @@ class _Division:
         """Work out mode, partitions and pool, or types of nodes."""
         if self.types is not None:
             bound = self.types.bound
-            held = [q.model_copy(update={"nodes": bound[q.name]}) for q in queues if bound[q.name] != ()]
+            attributes = {q.name: {**self.server.attributes, **self.server.queues[q.name]} for q in queues}
+            held = [
+                q.model_copy(update={"nodes": bound[q.name], "exclusive": has_alone(attributes[q.name])})
+                for q in queues
+                if bound[q.name] != ()
+            ]
             self.warnings += [f"{q.name}: left out, it may use no node" for q in queues if bound[q.name] == ()]
             return {"mode": "shared", "queues": held, "nodes": self.types.nodes}
         if not self.bound:
@@ -373,13 +379,14 @@ class _Division:
         divided = bool(self.bound) and not others and len(self.bound) == len(names) and not self._overlap()
         held = usable(server, names, nodes, self.scheduler, self.warnings) if others or not divided else {}
         partly = any(len(each) < len(nodes) for each in held.values())
-        if not (differ(found.values()) or partly or (len({*found.values()}) > 1 and not divided)):
+        whole = [has_alone({**server.attributes, **server.queues[name]}) for name in names]
+        if not (differ(found.values()) or partly or any(whole) or (len({*found.values()}) > 1 and not divided)):
             if any(kind.gpus or kind.resources for kind in found.values()):
                 self.warnings.append(alone(found))
             return None
-        if self.pooled or (self.bound and not any(map(any, self.qlists))) or all(node.exclusive for node in nodes):
-            why = "with whole nodes" if not self.bound else "on a divided machine whose nodes are not known"
-            self.warnings.append(f"types of nodes are not simulated {'with a pool' if self.pooled else why}: left out")
+        if self.pooled or (self.bound and not any(map(any, self.qlists))):
+            why = "with a pool" if self.pooled else "on a divided machine whose nodes are not known"
+            self.warnings.append(f"types of nodes are not simulated {why}: left out")
             return None
         return types(found, held or usable(server, names, nodes, self.scheduler, self.warnings), self.warnings)
 

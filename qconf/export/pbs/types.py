@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from parsim.node_types import MOST
-from qconf.config import SiteConfig
+from qconf.config import QueueConfig, SiteConfig
 from qconf.errors import ExportError, InputError
 from qconf.export.nodes import Node
 from qconf.export.pbs.nodes import per_node
@@ -19,6 +19,8 @@ from qconf.history.chunks import MIB, NAMES, NOT_TAKEN, SIZE
 if TYPE_CHECKING:
     from qconf.export.pbs import PbsExporter
 
+PLACE = "resources_default.place"
+EXCLUSIVE = ("excl", "exclhost")
 RESOURCE = "q_"  #: begins the name of the resource that the nodes of a queue have
 BOOLEAN = {"type": "boolean", "flag": "h"}
 _OF_NODES = ("arch", "host", "vnode", "ncpus", "mem", "nodect", *NOT_TAKEN)
@@ -65,7 +67,8 @@ def kinds(
                 features |= {f"{name}={each}" for each in _items(value) if FEATURE.fullmatch(f"{name}={each}")}
         memory = _memory(node) if "mem" in node.resources and counts("mem") else 0
         gpus = amounts.pop("gpus", 0)
-        found[node.name] = Kind(node.cores or 0, memory, gpus, tuple(sorted(amounts.items())), frozenset(features))
+        resources = tuple(sorted(amounts.items()))
+        found[node.name] = Kind(node.cores or 0, memory, gpus, resources, frozenset(features), node.exclusive)
     warnings += [f"nodes: {name} was left out: {why}" for name, why in left.items()]
     if scheduled is None and any(kind.gpus or kind.resources for kind in found.values()):
         warnings.append(
@@ -162,6 +165,24 @@ def to_bind(config: SiteConfig, before: Server, options: PbsExporter) -> dict[st
             f"{', '.join(changed)} otherwise"
         )
     return changed
+
+
+def place(config: SiteConfig, queue: QueueConfig, server: Server) -> str:
+    """Return the default `place` of a queue, or nothing: that it has, with or without nodes of their own for jobs."""
+    now = server.queues.get(queue.name, {}).get(PLACE, "")
+    if not config.nodes:
+        return now
+    words = [word for word in now.split(":") if word and (queue.exclusive or word not in EXCLUSIVE)]
+    if queue.exclusive and not {*EXCLUSIVE} & {*words}:
+        words = [*(word for word in words if word != "shared"), EXCLUSIVE[0]]
+    if not words and not queue.exclusive and has_alone(server.attributes):
+        words = ["free"]  # as the server's default has it, without nodes of their own
+    return ":".join(words)
+
+
+def has_alone(attributes: Attributes) -> bool:
+    """Whether the jobs of a server or a queue have their nodes alone, by the default `place`."""
+    return bool({*EXCLUSIVE} & {*attributes.get(PLACE, "").split(":")})
 
 
 def resource_of(queue: str) -> str:

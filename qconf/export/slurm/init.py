@@ -69,8 +69,8 @@ def derive(
     if not partitions:
         fix = "; ".join(conf.warnings) or "give the file that has the PartitionName lines"
         raise InputError("holds no partition that a job can enter", file=path, field="PartitionName", fix=fix)
-    whole = reader.whole_nodes([*partitions, *pools])
-    shape = reader.divided(partitions, pools, whole=whole)
+    shape = reader.divided(partitions, pools)
+    whole = "nodes" not in shape and reader.whole_nodes([*partitions, *pools])
     if reader.unread:
         unread = "; ".join(f"{key} of {', '.join(names)}" for key, names in sorted(reader.unread.items()))
         reader.warnings.append(f"not taken over: {unread}")
@@ -255,10 +255,13 @@ class _Reader:
             self.warnings.append(f"reservations of each partition: with {what} one for all is simulated")
         parts |= {"reserve": "cores", "reservation_depth": 1}
 
+    def gives_whole(self, partition: _Partition) -> bool:
+        """Whether the jobs of a partition have their nodes alone."""
+        return partition.exclusive or self.conf.settings.get("selecttype", "").lower() == "select/linear"
+
     def whole_nodes(self, partitions: Sequence[_Partition]) -> bool:
         """Whether jobs are given whole nodes; a warning where some are, or nodes are unequal."""
-        linear = self.conf.settings.get("selecttype", "").lower() == "select/linear"
-        exclusive = [each.name for each in partitions if each.exclusive or linear]
+        exclusive = [each.name for each in partitions if self.gives_whole(each)]
         if exclusive and (
             len(exclusive) < len(partitions) or self.size == 1 < max(self.conf.nodes.values(), default=1)
         ):
@@ -321,11 +324,10 @@ class _Reader:
         self.warnings.append(f"bf_min_age_reserve={found[1]} is no number of seconds up to {LONGEST_AGE}: left out")
         return 0
 
-    def divided(self, partitions: Sequence[_Partition], pools: Sequence[_Partition], *, whole: bool) -> dict[str, Any]:
+    def divided(self, partitions: Sequence[_Partition], pools: Sequence[_Partition]) -> dict[str, Any]:
         """Work out mode, partitions, priorities and types of nodes.
 
-        Partitioned where the partitions share no node and these do not differ; else shared. `whole`, jobs get whole
-        nodes.
+        Partitioned where the partitions share no node and these do not differ; else shared.
         """
         nodes = self.conf.nodes
         every = frozenset(nodes)
@@ -336,10 +338,14 @@ class _Reader:
         several = self.preempts and len({each.tier for each in partitions}) > 1
         everywhere = several and any(each.hosts == every for each in partitions)
         shared = not parted or below or everywhere or sum(nodes.values()) != self.total
-        left = "with a pool" if pools else "with whole nodes" if whole else "with tiers" if several else ""
+        left = "with a pool" if pools else "with tiers" if several else ""
         if found := self._types(partitions, shared=bool(shared), left=left):
             queues = [self._queue(each, sum(map(nodes.__getitem__, each.hosts))) for each in self._tiered(partitions)]
-            bound = [queue.model_copy(update={"nodes": found.bound[queue.name]}) for queue in queues]
+            alone = {each.name for each in partitions if self.gives_whole(each)}
+            bound = [
+                queue.model_copy(update={"nodes": found.bound[queue.name], "exclusive": queue.name in alone})
+                for queue in queues
+            ]
             return {"mode": "shared", "queues": bound, "nodes": found.nodes}
         if shared:
             if own:
@@ -365,7 +371,8 @@ class _Reader:
             return None
         found = alike(kinds(conf))
         partly = any(len(each.hosts) < len(found) for each in partitions)
-        if not differ(found.values()) and not (shared and (partly or len({*found.values()}) > 1)):
+        some_whole = len({self.gives_whole(each) for each in partitions}) > 1
+        if not differ(found.values()) and not (shared and (partly or some_whole or len({*found.values()}) > 1)):
             if any(kind.gpus or kind.resources for kind in found.values()):
                 self.warnings.append(alone(found))
             return None

@@ -274,6 +274,17 @@ def _types(config: SiteConfig) -> dict[str, str]:
     return {each.name: each.hosts for each in config.nodes if each.hosts is not None} if is_bound(config) else {}
 
 
+def _gives_whole(config: SiteConfig, queue: QueueConfig) -> bool:
+    """Whether the jobs of a queue have their nodes alone. Raises ExportError where they have some of them."""
+    alone = [each.exclusive for each in config.nodes if queue.nodes is None or each.name in queue.nodes]
+    if any(alone) and not (all(alone) or queue.exclusive):
+        raise ExportError(
+            f"queue {queue.name}: jobs have some of its nodes alone and others not, and Slurm gives the jobs of a "
+            "partition whole nodes or none: bind it to nodes of one kind, or give it exclusive: true"
+        )
+    return config.machine.whole_nodes or queue.exclusive or any(alone)
+
+
 def _held(config: SiteConfig) -> dict[str, list[tuple[float, dict[str, int]]]]:
     """Return the memory in MiB, endless where it is not counted, and the generic resources of the nodes of queues."""
     counted = any(each.memory for each in config.nodes)
@@ -293,7 +304,7 @@ def _partitions(config: SiteConfig, hosts: dict[str, str]) -> Iterator[str]:
     priorities = scale(config.queues).values if order is None or order.tiers else dict.fromkeys(config.names, 1)
     factors = priorities if order is None else dict.fromkeys(config.names, 1)
     tiers, modes = preemption.tiers(config) if config.has_tiers else priorities, preemption.modes(config)
-    exclusive = ["OverSubscribe=EXCLUSIVE"] if config.machine.whole_nodes else []
+    whole = ["OverSubscribe=EXCLUSIVE"]
     for queue in config.queues:
         tier = tiers[queue.name] if config.mode == "shared" or queue.reservation else 1
         yield " ".join(
@@ -304,7 +315,8 @@ def _partitions(config: SiteConfig, hosts: dict[str, str]) -> Iterator[str]:
                     f"MaxTime={clock(whole_minutes(queue)[1])}",
                 ),
                 *_sizes(config, queue.cores),
-                *(f"PriorityTier={tier}", f"PriorityJobFactor={factors[queue.name]}", *exclusive),
+                *(f"PriorityTier={tier}", f"PriorityJobFactor={factors[queue.name]}"),
+                *(whole if _gives_whole(config, queue) else []),
                 *([f"PreemptMode={modes[queue.name]}"] if modes else []),
                 *([f"QOS={qos_of(queue.name)}"] if is_limited(config, queue) else []),
                 *(f"{word}={names}" for word, names in _access(queue)),
@@ -314,7 +326,7 @@ def _partitions(config: SiteConfig, hosts: dict[str, str]) -> Iterator[str]:
     if config.pool_cores:
         longest = max(whole_minutes(queue)[1] for queue in config.queues)
         pool = f"PartitionName={POOL} Nodes={hosts[POOL]} MaxTime={clock(longest)} PriorityTier=1 PriorityJobFactor=1"
-        yield " ".join([pool, *exclusive, "State=UP"])
+        yield " ".join([pool, *(whole if config.machine.whole_nodes else []), "State=UP"])
 
 
 def _access(queue: QueueConfig) -> Iterator[tuple[str, str]]:

@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from parsim.node_types import Chunk
 from qconf.config import parse_duration
-from qconf.history.chunks import mebibytes, of_select, spread
+from qconf.history.chunks import mebibytes, of_select, placed, spread
 from qconf.history.chunks import words as chunk_words
 from qconf.history.dates import TwoReadingsError, check_format, read_times
 from qconf.history.needs import words, wrong
@@ -28,7 +29,7 @@ REQUIRED = ("job_id", "submit", "runtime", "walltime", "cores", "queue")
 DURATIONS = ("runtime", "walltime")
 NODES = ("nodes", "cores_per_node")
 #: What a job asks for of nodes, beside its cores.
-CHUNKS = ("chunks", "gpus", "memory", "node_type")
+CHUNKS = ("chunks", "gpus", "memory", "node_type", "place")
 #: The columns of which a required one that is not there is computed.
 INSTEAD = {"runtime": ("start", "end"), "cores": ("nodes",)}
 FORMS = {
@@ -40,6 +41,7 @@ FORMS = {
     "memory": "write MiB, or 64gb, of all nodes together",
     "node_type": "write the name of the type",
     "chunks": "write them as PBS's select, like 2:ncpus=16:ngpus=2:mem=64gb+1:ncpus=4",
+    "place": "write it as PBS does, like scatter:excl: of pack, scatter, free, excl, exclhost, shared",
     "needs": "write after:JOB, licence:NAME:COUNT and array:NAME:COUNT with blanks between them",
     "cells": "complete or remove the line",
 }
@@ -265,17 +267,20 @@ class _File:
     def _chunks(self, row: int, cores: int, cells: Sequence[str]) -> str:
         """Write the chunks of one row; nothing where it has none, or cannot be read, which is noted."""
         texts = dict(zip(CHUNKS, cells, strict=True))
-        name = "chunks"
+        name = "place"
         try:
-            if texts["chunks"]:
-                return chunk_words(of_select(texts["chunks"]))
+            alone = placed((Chunk(1, 1),), texts[name])[0] != Chunk(1, 1)
+            name = "chunks"
+            if texts[name]:
+                return chunk_words(of_select(texts[name], texts["place"]))
             name = "gpus"
             gpus = _count(texts[name] or "0")
             name = "memory"
             memory = mebibytes(texts[name] or "0")
-            if cores < 1 or not (gpus or memory or texts["node_type"]):
+            if cores < 1 or not (gpus or memory or texts["node_type"] or alone):
                 return ""
-            return chunk_words(spread(cores, gpus, memory, filter(None, [texts["node_type"]])))
+            chunks = spread(cores, gpus, memory, filter(None, [texts["node_type"]]))
+            return chunk_words(placed(chunks, texts["place"]))
         except ValueError:
             self._add(row, _Fault.of(name, "cannot be read", texts[name]))
             return ""

@@ -44,6 +44,7 @@ OWN = re.compile(
     r"|walltime|cput|pcput|min_walltime|max_walltime|file|qos|qos_priority|qos_target)=)(\w+)=(\d{1,9})(?=\s|$)"
 )
 SELECT = re.compile(r" Resource_List\.select=(\S+)")
+PLACE = re.compile(r" Resource_List\.place=(\S+)")
 GONE = {"D": "deleted before start", "A": "aborted before start", "M": "moved to another server"}
 TIMEOUT = -29  #: Exit_status of a job that its walltime limit killed
 SUSPENDED = 300  #: seconds: more between a run and its used walltime is no staging of files, where nothing else says
@@ -132,8 +133,8 @@ class _Job(Row):
 
     def take_chunks(self, rest: str) -> None:
         """Take in what the job asks for of nodes, where that is more than cores."""
-        select = SELECT.search(f" {rest}")
-        self.chunks, readable = written(of_select, select[1] if select else "")
+        select, place = SELECT.search(f" {rest}"), PLACE.search(f" {rest}")
+        self.chunks, readable = written(of_select, select[1] if select else "", place[1] if place else "")
         self.unreadable |= not readable
 
     def waited(self, stamp: str) -> bool:

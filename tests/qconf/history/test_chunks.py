@@ -91,11 +91,24 @@ def test_columns_of_a_csv(write):
 
 @pytest.mark.parametrize(
     ("cells", "words"),
-    [("1:ncpus,,", r"line 2: chunks = '1:ncpus': cannot be read"), (",x,", "gpus = 'x'"), (",,12pounds", "memory = ")],
+    [
+        ("1:ncpus,,,", r"line 2: chunks = '1:ncpus': cannot be read"),
+        (",x,,", "gpus = 'x'"),
+        (",,12pounds,", "memory = "),
+        ("1:ncpus=4,,,alone", "place = 'alone': cannot be read"),
+    ],
 )
 def test_cells_that_cannot_be_read(cells: str, words: str, write):
     with pytest.raises(InputError, match=words):
-        read(write(f"{HEADER},chunks,gpus,memory\na,0,9,9,4,work,{cells}\n"))
+        read(write(f"{HEADER},chunks,gpus,memory,place\na,0,9,9,4,work,{cells}\n"))
+
+
+def test_how_chunks_of_a_csv_are_placed(write):
+    rows = ["a,0,9,9,32,work,2:ncpus=16,,scatter:excl", "b,1,9,9,8,work,,2,free", "c,2,9,9,4,work,,,exclhost"]
+    records = read(write("\n".join((f"{HEADER},chunks,gpus,place", *rows, ""))))
+    needs = ["chunk:2:cores=16 place:scatter,excl", "chunk:2:cores=4,gpus=1", "chunk:4:cores=1 place:excl"]
+    assert [" ".join(text.replace(",memory=0", "").split()) for text in records.table["needs"]] == needs
+    assert chunks.read(needs[0]) == (Chunk(2, 16, exclusive=True, scattered=True),)
 
 
 def test_pbs(write):
@@ -104,10 +117,18 @@ def test_pbs(write):
         line.format(1, "Resource_List.select=2:ncpus=8:ngpus=1 Resource_List.walltime=01:00:00"),
         line.format(2, "Resource_List.select=2:ncpus=8 Resource_List.walltime=01:00:00"),
         line.format(3, "Resource_List.select=2:ncpus=8:what Resource_List.walltime=01:00:00"),
+        line.format(4, "Resource_List.place=pack:exclhost Resource_List.select=2:ncpus=8:mem=1gb"),
+        line.format(5, "Resource_List.place=vscatter:group=rack Resource_List.select=16:ncpus=1"),
         "",
     ]
     records = read(write("\n".join(texts), "20261125"))
-    assert records.table["needs"].tolist() == ["chunk:2:cores=8,gpus=1", "", ""]
+    assert records.table["needs"].tolist() == [
+        "chunk:2:cores=8,gpus=1",
+        "chunk:2:cores=8",
+        "",
+        "chunk:1:cores=16,memory=2048 place:excl",
+        "chunk:16:cores=1 place:scatter",
+    ]
     assert records.changed == {chunks.UNREADABLE: 1}
 
 

@@ -120,7 +120,7 @@ class PbsServer:
         for setting in self.settings(rest or "", verb, command):
             key, operator, value = setting
             resource = key.partition(".")[2]
-            if resource and resource not in {"ncpus", "walltime", "nodect", "mem", *self.resources}:
+            if resource and resource not in {"ncpus", "walltime", "nodect", "mem", "place", *self.resources}:
                 raise RefusedError(f"15035 {command}")
             if verb == "unset":
                 attributes.pop(key, None)

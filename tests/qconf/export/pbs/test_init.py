@@ -162,7 +162,7 @@ def test_nodes_that_are_given_whole(tmp_path, sharing, whole):
     (tmp_path / "nodes").write_text("\n".join(PBSNODES.format(f"n{i}", each) for i, each in enumerate(sharing)))
     found = derive(Server.parse(FRESH), nodes=read_nodes(str(tmp_path / "nodes")))
     assert found.config.machine.whole_nodes is whole
-    assert any("1 of 2 nodes are given whole" in each for each in found.warnings) == ("ignore_excl" in sharing)
+    assert [each.exclusive for each in found.config.nodes] == ([True, False] if "ignore_excl" in sharing else [])
 
 
 @pytest.mark.parametrize(

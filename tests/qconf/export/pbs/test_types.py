@@ -197,6 +197,51 @@ def test_queues_of_a_divided_machine_that_share_nodes_are_bound(tmp_path):
     assert bound(found) == {"cpu": ("a",), "gpu": ("b",), "large": ("c",)}
 
 
+def test_nodes_that_are_given_whole_and_others(tmp_path):
+    alone = {f"g{i}": {"sharing": "default_exclhost"} for i in (1, 2)}
+    for more, queues in (("", []), ("set server resources_default.place = scatter:excl\n", ["cpu", "gpu", "large"])):
+        config = found_of(tmp_path, {"c": (4, PLAIN), "g": (2, PLAIN)}, more, attributes=alone).config
+        assert [(each.name, each.count, each.exclusive) for each in config.nodes] == [("c", 4, False), ("g", 2, True)]
+        assert not config.machine.whole_nodes
+        assert [queue.name for queue in config.queues if queue.exclusive] == queues
+    alone |= {f"c{i}": {"sharing": "force_excl"} for i in (1, 2, 3, 4)}
+    config = found_of(tmp_path, {"c": (4, PLAIN), "g": (2, GPU)}, attributes=alone).config
+    assert [each.exclusive for each in config.nodes] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("now", "of_server", "exclusive", "wanted"),
+    [
+        ("scatter", "", "true", "scatter:excl"),
+        ("pack:shared", "", "true", "pack:excl"),
+        ("exclhost", "", "true", "exclhost"),
+        ("scatter:excl", "", "false", "scatter"),
+        ("excl", "", "false", None),
+        ("", "excl", "false", "free"),
+        ("", "", "false", None),
+    ],
+)
+def test_the_default_place_of_a_queue(now, of_server, exclusive, wanted):
+    server = PbsServer(FRESH)
+    server.load("create queue gpu queue_type = Execution, enabled = True, started = True")
+    server.load(f"set queue gpu resources_default.place = {now}" if now else "")
+    server.load(f"set server resources_default.place = {of_server}" if of_server else "")
+    before, config = server.printed(), parse(SITE.replace("exclusive: true", f"exclusive: {exclusive}"))
+    files = pbs_files(config, current=before, nodes=held_by(server, THREE))
+    server.load(files["queues.qmgr"])
+    assert server.queues["gpu"].get("resources_default.place") == wanted
+
+
+def test_nodes_that_qmgr_cannot_make_exclusive_are_named():
+    text = SITE.replace("gpus: 4,", "gpus: 4, exclusive: true,")
+    given = held_by(PbsServer(FRESH), THREE)
+    whole = [replace(node, exclusive=node.name[0] == "g") for node in given]
+    for nodes, named in ((given, "Nodes g are simulated with `sharing = default_excl`"), (whole, "")):
+        notes = exporter("pbs")(nodes=nodes, current=Server.parse(FRESH)).export(parse(text)).notes
+        assert any(named in note for note in notes)
+        assert any("which qmgr cannot set" in note for note in notes) == bool(named)
+
+
 SITE = """\
 machine: {name: pbs, cores: 224, cores_per_node: 32}
 nodes:
@@ -205,7 +250,7 @@ nodes:
   - {name: m, count: 1, cores: 32, memory: 2tb, hosts: m1}
 queues:
   - {name: cpu, cores: [1, 128], walltime: [0, 48h], nodes: [c, m]}
-  - {name: gpu, cores: [1, 64], walltime: [0, 48h], nodes: [g]}
+  - {name: gpu, cores: [1, 64], walltime: [0, 48h], nodes: [g], exclusive: true}
   - {name: every, walltime: [0, 1h]}
 """
 
@@ -232,6 +277,7 @@ def test_bound_queues_are_exported_come_back_and_are_written_once():
     for name in ("queues.qmgr", "nodes.qmgr"):
         server.load(files[name])
     assert [server.queues[name].get(f"default_chunk.q_{name}") for name in config.names] == ["True", "True", None]
+    assert server.queues["gpu"]["resources_default.place"] == "excl"
     nodes = held_by(server, groups)
     line = 'resources: "ncpus, mem, arch, host, vnode, aoe, eoe, q_cpu, q_gpu, ngpus"'
     assert line in files["sched_config.changes"]

@@ -248,7 +248,7 @@ def test_tiers_minutes_and_partitions_of_whole_nodes(tmp_path):
     assert found.config.queue("p1").access == AccessConfig(groups=("x",))
     assert found.config.queue("p4").access == AccessConfig(hosts=("login",))
     said = "\n".join(found.warnings)
-    assert "p1: jobs get whole nodes, and others do not" in said
+    assert [queue.name for queue in found.config.queues if queue.exclusive] == ["p1"]
     assert "not taken over: alternate of p4; defmempercpu of p4" in said
     assert not found.config.machine.whole_nodes
 

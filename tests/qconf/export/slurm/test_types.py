@@ -134,8 +134,8 @@ def test_what_types_of_nodes_go_without_is_said(tmp_path):
     assert "reservations of each partition: with types of nodes one for all is simulated" in found.warnings
     whole = MIXED.replace("State=UP", "State=UP OverSubscribe=EXCLUSIVE").replace("Weight=50", "")
     found = from_text(tmp_path, whole)
-    assert (found.config.machine.whole_nodes, found.config.nodes) == (True, ())
-    assert "types of nodes are not simulated with whole nodes: left out" in found.warnings
+    assert (found.config.machine.whole_nodes, len(found.config.nodes)) == (False, 3)
+    assert all(queue.exclusive for queue in found.config.queues)
     tiers = "PreemptType=preempt/partition_prio\n" + MIXED.replace("Default=YES", "Default=YES PriorityTier=2")
     found = from_text(tmp_path, tiers)
     assert (found.config.has_tiers, found.config.nodes) == (True, ())
@@ -156,7 +156,7 @@ nodes:
   - {name: gpu, count: 2, cores: 32, memory: 515000, gpus: 4, features: ["gpu:a100"], hosts: "gpu[1-2]"}
 queues:
   - {name: cpu, cores: [1, 192], walltime: [0, 48h], nodes: [plain, large]}
-  - {name: gpu, cores: [1, 64], walltime: [0, 48h], nodes: [gpu], max_run: 20}
+  - {name: gpu, cores: [1, 64], walltime: [0, 48h], nodes: [gpu], max_run: 20, exclusive: true}
   - {name: every, walltime: [0, 1h]}
 """
 NODES = """\
@@ -187,6 +187,16 @@ def test_bound_queues_are_exported_and_come_back(tmp_path):
     assert again.files == found.files
     listed = exported(SITE, nodes=read_nodes("cpu[01-06],big1,gpu[1-2]")).files["partitions.conf"]
     assert "PartitionName=every Nodes=big1,cpu[01-06],gpu[1-2] " in listed
+
+
+def test_partitions_of_nodes_that_jobs_have_alone():
+    alone = SITE.replace("exclusive: true", "exclusive: false").replace("gpus: 4,", "gpus: 4, exclusive: true,")
+    with pytest.raises(ExportError, match="queue every: jobs have some of its nodes alone and others not"):
+        exported(alone)
+    lines = exported(alone.replace("walltime: [0, 1h]", "walltime: [0, 1h], nodes: [plain]")).files["partitions.conf"]
+    assert [line.split()[0] for line in lines.splitlines() if "OverSubscribe=EXCLUSIVE" in line] == [
+        "PartitionName=gpu"
+    ]
 
 
 def test_types_without_bound_queues_need_no_names():
