@@ -112,6 +112,7 @@ DATA = {
     "parsim.fairshare.Share",
     "parsim.fairshare.UNKNOWN",
     "parsim.needs.Quota",
+    "parsim.node_types.Chunk",
     "parsim.node_types.NodeType",
     "parsim.node_types.Request",
     "parsim.planning.Policy",

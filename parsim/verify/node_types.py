@@ -6,11 +6,12 @@ The numbered rules are those of ``docs/reference/simulator.md``.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.node_types import Chunk, NodeType, Request, exclusively, is_cores_alone, is_exclusive
+from parsim.node_types import Chunk, NodeType, Request
 from parsim.schedule import Schedule
 from parsim.system import System
 from parsim.verify.beginning import Beginning
@@ -50,8 +51,8 @@ class Machine:
     def places(self, queue: int, request: Request | None, cores: int) -> list[Sums]:
         """Return what a job may take, in the order in which it is tried."""
         types = [each for each, may in zip(self.types, self.allowed[queue], strict=True) if may]
-        if request is None or is_cores_alone(request):
-            alone = is_exclusive(request)
+        alone = _is_exclusive(request)
+        if request is None or request == (Chunk(cores, 1, exclusive=alone),):
             wide = [each for each in types if each.nodes * each.cores >= cores]
             if wide:
                 return [self._sums(iter([_of_cores(each, cores, alone=alone)])) for each in wide]
@@ -63,11 +64,11 @@ class Machine:
             return [] if left else [self._sums(iter(parts))]
         found = []
         for each in types:
-            if is_exclusive(request) or each.exclusive or any(chunk.scattered for chunk in request):
+            if alone or each.exclusive or any(chunk.scattered for chunk in request):
                 nodes = _nodes_of_all(each, request)
                 if nodes > each.nodes:
                     continue
-                if is_exclusive(request) or each.exclusive:
+                if alone or each.exclusive:
                     found.append(self._sums(iter([(each, nodes, _node(each))])))
                     continue
             if all(_room(each, chunk) >= chunk.count for chunk in request):
@@ -78,7 +79,7 @@ class Machine:
         taken = np.zeros_like(self.all)
         for chunk in request:
             beside = [
-                taken + self._sums(iter([_of_chunk(each, chunk, whole=each.exclusive or is_exclusive(request))]))
+                taken + self._sums(iter([_of_chunk(each, chunk, whole=alone or each.exclusive)]))
                 for each in types
                 if _room(each, chunk) >= chunk.count
             ]
@@ -91,6 +92,10 @@ class Machine:
 
 def _node(each: NodeType) -> dict[str, int]:
     return {"cores": each.cores, **dict(each.resources)}
+
+
+def _is_exclusive(request: Request | None) -> bool:
+    return any(chunk.exclusive for chunk in request or ())
 
 
 def _takes(chunk: Chunk) -> dict[str, int]:
@@ -150,8 +155,10 @@ def places_of(workload: Workload, system: System) -> list[list[Sums]]:
         key = queue, number if number >= 0 else -cores
         if key not in known:
             request = workload.requests[number] if number >= 0 else None
-            alone = system.queues[queue].exclusive
-            known[key] = machine.places(queue, exclusively(request, cores) if alone else request, cores)
+            if system.queues[queue].exclusive:
+                chunks = request or (Chunk(cores, 1),)
+                request = tuple(replace(chunk, exclusive=True) for chunk in chunks)
+            known[key] = machine.places(queue, request, cores)
         found.append(known[key])
     return found
 
@@ -324,7 +331,7 @@ class PlacedReplay(TypedReplay):
     def _alone(self, job: int) -> NDArray[np.bool_]:
         """Return whether a job has each node alone."""
         queue = self.system.queues[self.jobs.queue[job]]
-        return self.exclusive | (queue.exclusive or is_exclusive(self._chunks(job)))
+        return self.exclusive | (queue.exclusive or _is_exclusive(self._chunks(job)))
 
     def _room(self, job: int, chunk: Chunk, left: Sums, takes: Sums) -> tuple[NDArray[np.int64], Sums]:
         """Return the nodes that may have a chunk, and how many copies each has room for beside what the job takes."""

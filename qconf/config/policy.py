@@ -13,6 +13,7 @@ POLICY: Mapping[str, tuple[str, ...]] = {
     "fairshare": (),  # no field of a queue: that the order reads shares
     "qos": (),  # that it reads the QOS of jobs
     "shortpools": (),  # nor this
+    "sharing": (),  # whether jobs have nodes alone, by queues or types of nodes
 }
 KEEP, MAY_CHANGE = "keep", "may-change"
 FORMS = f"{KEEP}, {MAY_CHANGE}, or either for each of {', '.join(POLICY)}, like {{limits: {MAY_CHANGE}}}"

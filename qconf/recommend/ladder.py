@@ -14,6 +14,7 @@ from qconf.config import POLICY, SiteConfig
 from qconf.evaluation.bootstrap import BootstrapResult
 from qconf.recommend.recommendation import Row, Rung
 from qconf.strategies import baselines
+from qconf.strategies.nodes import alone, given_whole
 
 #: What a rung changes, from the smallest to the largest; nothing is on the ground.
 RUNGS = ("nothing", "order", "reservation delay", "policy", "boundaries", "partitions and pool")
@@ -34,7 +35,7 @@ def rung_of(base: SiteConfig, config: SiteConfig) -> int:
     ):
         return 5
     bounds, after = ([(q.name, q.cores, q.walltime, q.nodes) for q in each.queues] for each in (base, config))
-    if bounds != after or base.nodes != config.nodes:
+    if bounds != after or given_whole(base, exclusive=False).nodes != given_whole(config, exclusive=False).nodes:
         return 4
     if given_up(base, config):
         return 3
@@ -66,6 +67,8 @@ def _changes(part: str, base: SiteConfig, config: SiteConfig) -> bool:
         return base.reads_qos and not config.reads_qos
     if part == "shortpools":
         return base.shortpools != config.shortpools
+    if part == "sharing":
+        return alone(base) != alone(config)
     took_over = base.mode == config.mode == "shared" and config.is_formula and not base.is_formula
     if part == "starvation" and took_over and any(queue.starvation is not None for queue in base.queues):
         return "eligible_time >=" not in config.order  # where the queues' periods live on

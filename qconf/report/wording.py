@@ -149,6 +149,8 @@ def queue_facts(queue: QueueConfig, config: SiteConfig) -> dict[str, str]:
     low, high = queue.cores
     starving = ABSENT if queue.starvation is None else format_duration(queue.starvation)
     nodes = {"nodes": "all" if queue.nodes is None else ", ".join(queue.nodes)} if config.nodes else {}
+    if queue.exclusive:
+        nodes["nodes"] += ", each job alone"
     return {
         "cores": f"{low} and more" if high == MAX_CORES else f"{low} to {high}",
         "walltime": _walltime(*queue.walltime),
@@ -164,11 +166,13 @@ def site_facts(config: SiteConfig) -> dict[str, str]:
     """Say what holds for all queues."""
     wait = config.reservation_delay
     delay = f", a reservation after {format_duration(wait)}" if wait else ""
+    alone = [each.name for each in config.nodes if each.exclusive]
     return {
         "mode": config.mode,
         "order of waiting jobs": config.order,
         "backfill": f"EASY{delay}" if config.backfill else "none",
         "common pool": _pool(config.pool, config) if config.mode == "hybrid" and config.pool else ABSENT,
+        **({"nodes that each job has alone": ", ".join(alone)} if alone else {}),
         **({"shortpools": "; ".join(map(_shortpool, config.shortpools))} if config.shortpools else {}),
     }
 

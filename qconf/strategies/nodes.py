@@ -1,4 +1,4 @@
-"""Which nodes the queues of a site with GPU nodes may use."""
+"""Which nodes the queues of a site with GPU nodes may use, and whether jobs have nodes alone."""
 
 from __future__ import annotations
 
@@ -17,6 +17,23 @@ def without_gpus(training: TrainingSet) -> NDArray[np.bool_]:
     jobs, with_gpus = (np.bincount(workload.queue[rows], minlength=queues) for rows in (slice(None), takes))
     found: NDArray[np.bool_] = (jobs > 0) & (with_gpus == 0) & bool(with_gpus.any())
     return found
+
+
+def some_alone(config: SiteConfig) -> bool:
+    """Whether some jobs have nodes alone because of what nodes or queues are."""
+    return any(alone(config))
+
+
+def alone(config: SiteConfig) -> list[bool]:
+    """Return whether jobs have nodes alone because of each type of nodes and each queue."""
+    return [*(each.exclusive for each in config.nodes), *(queue.exclusive for queue in config.queues)]
+
+
+def given_whole(config: SiteConfig, *, exclusive: bool) -> SiteConfig:
+    """Return a site on which every job has its nodes alone, or none has but those that ask for it."""
+    queues = tuple(queue.model_copy(update={"exclusive": False}) for queue in config.queues)
+    nodes = tuple(each.model_copy(update={"exclusive": exclusive}) for each in config.nodes)
+    return config.replace(queues=queues, nodes=nodes)
 
 
 def both_ways(config: SiteConfig, queue: QueueConfig) -> tuple[QueueConfig, QueueConfig] | None:

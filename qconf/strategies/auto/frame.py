@@ -11,6 +11,7 @@ from qconf.config import POLICY, SiteConfig
 from qconf.config.durations import format_duration
 from qconf.config.multifactor import TIER, Multifactor
 from qconf.evaluation.period import Period
+from qconf.strategies.nodes import given_whole, some_alone
 
 NEVER = "1e15"  # seconds of waiting that no job reaches
 #: Added to the factor of fairshare, so that a job that has waited long goes before others whatever its user has used.
@@ -35,6 +36,8 @@ def policy_of(period: Period) -> tuple[str, ...]:
             return base.reads_qos and not base.is_fixed("order")
         if part == "shortpools":
             return bool(base.shortpools) and not base.is_fixed(part)
+        if part == "sharing":
+            return some_alone(base) and not any(map(period.is_fixed, _sharing(base)))
         paths = ((queue, field) for queue in base.queues for field in POLICY[part])
         return any(
             getattr(queue, field) is not None and not period.is_fixed(f"queues.{queue.name}.{field}")
@@ -42,6 +45,11 @@ def policy_of(period: Period) -> tuple[str, ...]:
         )
 
     return tuple(part for part in POLICY if has(part))
+
+
+def _sharing(base: SiteConfig) -> list[str]:
+    """Return the paths that say whether jobs have nodes alone."""
+    return ["nodes", *(f"queues.{name}.exclusive" for name in base.names)]
 
 
 def _pinned(base: SiteConfig) -> bool:
@@ -83,7 +91,8 @@ class Frame:
             changed["shortpools"] = ()
         if self.shared:
             changed |= {"mode": "shared", "reserve_after": base.unless_fixed(self.delay), "pool": None}
-        return base.replace(**changed)
+        found = base.replace(**changed)
+        return given_whole(found, exclusive=False) if "sharing" in self.dropped else found
 
     def formula(self, base: SiteConfig, order: str) -> str:
         """Put what is kept of the policy into a formula; an order that has a name, or is the base's, has it already."""

@@ -151,6 +151,7 @@ WITHOUT = {
     "fairshare": "without fairshare",
     "qos": "without quality of service",
     "shortpools": "without shortpools",
+    "sharing": "with nodes that jobs share",
     ALL: "without any of the site's policy",
 }
 
