@@ -25,6 +25,7 @@ from parsim import Workload
 from qconf.export.nodes import POOL, Node
 from qconf.export.pbs.nodes import assign
 from tests.naive import Running, _Simulation
+from tests.naive_node_types import has_alone
 from tests.real_pbs.disciplines import DISCIPLINES, Site
 from tests.real_pbs.recording import Cycle, Recording, home, read, record
 
@@ -86,6 +87,10 @@ class OnePass(_Simulation):
         super().__init__(workload, site.config.system())
         self.cores_per_node, self.whole_nodes = site.cores_per_node, site.config.machine.whole_nodes
         self.jobs, self.parts = list(recording.jobs.values()), parts
+        system = site.config.system()
+        self.types = dict(
+            zip(site.nodes, [each for each in system.node_types for _ in range(each.nodes)], strict=False)
+        )
         self.number = {node: number for number, node in enumerate(site.nodes)}
         self.row = {job.name: j for j, job in enumerate(self.jobs)}
         self.in_steps, self.last_pass = in_steps, min(self.submit)
@@ -98,10 +103,11 @@ class OnePass(_Simulation):
         self.saw = {j: moment for j, job in enumerate(self.jobs) if (moment := cycle.saw_job(job)) is not None}
         running = [j for j, moment in self.saw.items() if self.jobs[j].run <= moment]
         self.waiting = {*self.saw} - {*running}
-        if self.whole_nodes:
-            running += [
-                j for j, job in enumerate(self.jobs) if job.run <= cycle.saw_nodes < job.gone and j not in self.saw
-            ]
+        running += [
+            j
+            for j, job in enumerate(self.jobs)
+            if self.has_nodes_alone(j) and job.run <= cycle.saw_nodes < job.gone and j not in self.saw
+        ]
         self.exiting = {j for j in running if self.jobs[j].obit <= self.saw.get(j, math.inf)}
         self.nodes_of = {j: self.cores_of_nodes(j) for j in running}
         self.running = [Running(j, self.jobs[j].start, self.cores_taken(j)) for j in running]
@@ -112,6 +118,11 @@ class OnePass(_Simulation):
         before = set(self.waiting)
         self.one_pass()
         return before - self.waiting
+
+    def has_nodes_alone(self, j: int) -> bool:
+        """Whether a job has a node that no other job may have beside it."""
+        types = [self.types[node] for node in self.jobs[j].on if node in self.types]
+        return self.whole_nodes or any(has_alone(each, self.requests[j]) for each in types)
 
     def cores_of_nodes(self, j: int) -> list[int]:
         """Return the cores of each node that a running job takes: all of it where nodes are given whole."""

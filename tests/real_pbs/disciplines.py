@@ -76,6 +76,9 @@ SHAPES = (
     "1:ncpus=2:ngpus=2:mem=8gb+{}:ncpus=1:mem=2gb",
 )
 
+#: How they ask for them to be placed where some are given whole, and are counted by each node.
+PLACES = ("free", "scatter", "excl", "free", "free", "scatter:excl")
+
 
 def _limited(text: str) -> str:
     text = text.replace("priority: 40}", "priority: 40, max_run: 4, max_user_run: 2}")
@@ -112,6 +115,7 @@ DISCIPLINES = {
     "whole_nodes": _wide(_EQUAL.replace("ORDER", "fcfs")).replace("_node: 4", "_node: 4, whole_nodes: true"),
     "advance": _ADVANCE,
     "types": _TYPES,
+    "exclusive": _TYPES.replace("memory: 64gb}", "memory: 64gb, exclusive: true}"),
 }
 
 
@@ -146,6 +150,7 @@ class Site:
         found = {"pbshost": {"resources_available.mem": "0"}}
         for name, each in self.types.items():
             found[name] = {"resources_available.host": name, "resources_available.mem": f"{each.memory}mb"}
+            found[name] |= {"sharing": "default_excl"} if each.exclusive else {}
         return found
 
     @property
@@ -166,9 +171,13 @@ class Site:
         chunks = ([f"{whole}:ncpus={self.cores_per_node}"] if whole else []) + ([f"1:ncpus={rest}"] if rest else [])
         return "+".join(chunks)
 
+    def place(self, shape: int = -1) -> str:
+        """Return how a job asks for its chunks to be placed."""
+        return PLACES[shape] if shape >= 0 and any(each.exclusive for each in self.config.nodes) else "free"
+
     def request(self, cores: int, shape: int) -> Request:
         """Return those chunks as the simulator has them."""
-        return of_select(self.select(cores, shape)) if shape >= 0 else ()
+        return of_select(self.select(cores, shape), self.place(shape)) if shape >= 0 else ()
 
     def taken(self, cores: int) -> int:
         """Return the cores that a job takes of the machine."""

@@ -167,7 +167,8 @@ def _submit(
     width = np.minimum(width, MOST_CHUNKS) if site.types else width
     selects = [site.select(int(width[j]), int(shapes[j])) for j in range(jobs)]
     commands = [
-        f"qsub -q {route} -l select={selects[j]} -l walltime={walltime[j]} -- /bin/sleep {seconds[j]}"
+        f"qsub -q {route} -l select={selects[j]} -l place={site.place(int(shapes[j]))} -l walltime={walltime[j]} "
+        f"-- /bin/sleep {seconds[j]}"
         for j in range(jobs)
     ]
     names = submit(server, time.time() + 2 + at, users, commands)

@@ -46,8 +46,9 @@ def unavailable(pbs_exec: str | None = None) -> str | None:
 class PrivateServer(PrivateMachine):
     """A running OpenPBS with simulated nodes: cores by their names, `sharing` as vnodes have it.
 
-    `attributes` has more of each node, by name; with a ``resources_available.host`` each it is a host of its own, on
-    which a chunk lies whole. Use it in a ``with`` statement. Raises InputError where it cannot be started.
+    `attributes` has more of each node, by name, or another `sharing`; with a ``resources_available.host`` each it is a
+    host of its own, on which a chunk lies whole. Use it in a ``with`` statement. Raises InputError where it cannot be
+    started.
     """
 
     host = "pbshost"
@@ -71,8 +72,9 @@ class PrivateServer(PrivateMachine):
         """Start the server with its nodes. Raises InputError."""
         lines = ["$configversion 2", f"pbshost: resources_available.ncpus = 0\npbshost: sharing = {self.sharing}"]
         for name, cores in self.nodes.items():
-            lines += [f"{name}: resources_available.ncpus = {cores}", f"{name}: sharing = {self.sharing}"]
-        lines += [f"{name}: {key} = {value}" for name, held in self.attributes.items() for key, value in held.items()]
+            held = {"resources_available.ncpus": cores, "sharing": self.sharing, **self.attributes.get(name, {})}
+            lines += [f"{name}: {key} = {value}" for key, value in held.items()]
+        lines += [f"{self.host}: {key} = {value}" for key, value in self.attributes.get(self.host, {}).items()]
         self.write("vnodes", "\n".join(lines) + "\n")
         started = self.run("pbs_mom -s insert vnodes vnodes; $PBS_EXEC/libexec/pbs_init.d start", timeout=180)
         self.wait("qmgr -c 'list server' > /dev/null", f"the server does not come up: {started.stdout[-2000:]}")
