@@ -197,11 +197,13 @@ def _pack_counts(
 ) -> tuple[Throttles | None, Needs | None, NodeTypes | None, Placing | None]:
     """Lay out throttles, needs and types of nodes, by their totals or each by itself.
 
-    With one of them, or with tiers, the first two are there, so that a kernel has few versions.
+    With one of them, with tiers, or with windows that some jobs may use, the first two are there, so that a kernel has
+    few versions.
     """
     throttles, needs = prepared.throttles(system), prepared.needs
     types, placing = prepared.node_types(system), prepared.placing(system)
-    if throttles is None and needs is None and not system.node_types and not system.has_tiers:
+    exempts = prepared.begun is not None and prepared.begun.exempt is not None
+    if throttles is None and needs is None and not (system.node_types or system.has_tiers or exempts):
         return None, None, None, None
     throttles = uncounted(throttles or nothing_throttled(len(prepared.workload)))
     needs = again(needs or prepared.laid_needs)
@@ -318,7 +320,7 @@ def pack_profile(prepared: Prepared, system: System, depth: int) -> Profile:
     return Profile(np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64))
 
 
-def pack_plans(prepared: Prepared, system: System) -> Plans:
+def pack_plans(prepared: Prepared, system: System, state: kernel.State) -> Plans:
     """Lay out the nodes, each partition one node unless nodes are told apart (rule 23), and the plans of head jobs."""
     nodes = layout(system, by_node=system.reserves_nodes)
     begun = prepared.begun
@@ -332,6 +334,9 @@ def pack_plans(prepared: Prepared, system: System) -> Plans:
     first_node = np.array(nodes.first, dtype=np.int64)
     taken = np.zeros((ROWS + windows, idle.size), dtype=np.int32)
     takes = np.zeros((ROWS + windows, parts), dtype=np.int64)
+    exempt = None if begun is None else begun.exempt
+    if exempt is None and state.throttles is not None:
+        exempt = np.empty((0, n), dtype=np.bool_)  # or a kernel would have a version more
     if begun is not None:
         taken[ROWS:] = begun.taken
         for q, (first, last) in enumerate(pairwise(nodes.first)):
@@ -350,7 +355,7 @@ def pack_plans(prepared: Prepared, system: System) -> Plans:
         begun=_NO_NODES if begun is None else begun.on_nodes,
         outages=pack_windows(prepared),
         loose=np.zeros(1, dtype=np.bool_),
-        exempt=None if begun is None else begun.exempt,
+        exempt=exempt,
     )
 
 

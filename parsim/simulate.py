@@ -446,7 +446,8 @@ def _plans_top_job(prepared: Prepared, system: System) -> bool:
 
 def _run_top_job(prepared: Prepared, system: System) -> Outcome:
     state = pack(prepared, system)
-    top_job(state, plans_limits(prepared, system), system.reserves_nodes, pack_plans(prepared, system))
+    plans = pack_plans(prepared, system, state)
+    top_job(state, plans_limits(prepared, system), system.reserves_nodes, plans)
     return _outcome(prepared, system, state)
 
 

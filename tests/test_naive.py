@@ -576,7 +576,7 @@ def check_capacity(case: Case) -> None:
 
 @pytest.mark.parametrize("discipline", tested())
 def test_parts_hold_what_is_placed_on_them(discipline: str) -> None:
-    for seed in range(30):
+    for seed in range(12):
         check_capacity(disciplines()[discipline](Random(seed)))
 
 
@@ -588,7 +588,7 @@ def test_parts_hold_what_hypothesis_places_on_them(case: Case) -> None:
 
 @pytest.mark.parametrize("discipline", tested())
 def test_the_clock_has_no_origin(discipline: str) -> None:
-    for seed in range(10):
+    for seed in range(6):
         workload, system = disciplines()[discipline](Random(seed))
         later = replace(workload, submit=workload.submit + 12_345)
         assert [s + 12_345 for s in simulate(workload, system).start] == simulate(

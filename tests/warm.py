@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+
 from joblib import cpu_count
 
-from parsim.compiling import Compiling, missing
+from parsim.compiling import GROUPS, Compiling, collect_seldom, load, missing
+from tests import fuzz
+
+#: Disciplines whose first case takes a version of a kernel that no group does; those that take longest first.
+VERSIONS = (
+    *("throttled-held-reserve", "placed-alike", "preempt-throttled", "typed-alike", "throttled-divided"),
+    "depth-throttled",
+)
 
 
 def warm() -> None:
@@ -15,11 +24,18 @@ def warm() -> None:
     RuntimeError
         A process failed.
     """
-    running = Compiling(missing(), cpu_count())
+    groups = missing()
+    running = Compiling([*VERSIONS, *groups] if groups else (), cpu_count(), "tests.warm")
     running.wait()
     if running.failed:
         raise RuntimeError(f"these kernels do not compile: {', '.join(running.failed)}")
 
 
 if __name__ == "__main__":
-    warm()
+    collect_seldom()
+    load(name for name in sys.argv[1:] if name in GROUPS)
+    for name in sys.argv[1:]:
+        if name in VERSIONS:
+            fuzz.case(name, 0).simulate()
+    if not sys.argv[1:]:
+        warm()

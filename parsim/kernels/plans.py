@@ -42,7 +42,7 @@ class Plans(NamedTuple):
     begun: NDArray[np.int64]  # (k, 3): job, node and cores of those that run when the simulation begins
     outages: Outages  # their plans are in the last rows
     loose: NDArray[np.bool_]  # (1,): whether in this pass a node may have less than none left
-    exempt: Any  # (G, n): whether a job may use what windows of a kind take; None where none may
+    exempt: Any  # (G, n): whether a job may use what windows of a kind take; None leaves that out
 
 
 @step

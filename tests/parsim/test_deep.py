@@ -46,7 +46,7 @@ def same(one: Schedule, other: Schedule) -> bool:
 
 @pytest.mark.parametrize("discipline", [name for name in fuzz.TESTED if not name.startswith(fuzz.NEEDS)])
 def test_deep_queues_equal_naive(discipline: str) -> None:
-    assert [seed for seed in range(25) if fuzz.differs(discipline, seed)] == []
+    assert [seed for seed in range(12) if fuzz.differs(discipline, seed)] == []
 
 
 ORDERS = (

@@ -33,13 +33,13 @@ def assert_equals_naive(workload: Workload, system: System) -> Schedule:
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)
 def test_equals_naive(discipline: str) -> None:
-    for seed in range(120):  # thousands by `python -m tests.fuzz`
+    for seed in range(60):  # thousands by `python -m tests.fuzz`
         assert_equals_naive(*DISCIPLINES[discipline](Random(seed)))
 
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)
 def test_the_check_finds_no_violation(discipline: str) -> None:
-    for seed in range(1000, 1040):
+    for seed in range(1000, 1016):
         workload, system = DISCIPLINES[discipline](Random(seed))
         assert check_schedule(workload, system, simulate(workload, system)) == []
 
@@ -129,7 +129,7 @@ Change = Callable[[Workload, System], tuple[Workload, System]]
 @pytest.mark.parametrize("discipline", DISCIPLINES)
 @pytest.mark.parametrize("change", [shifted, scaled, renamed, with_unused_queue], ids=lambda f: f.__name__)
 def test_what_must_not_matter_does_not(discipline: str, change: Change) -> None:
-    for seed in range(2000, 2030):
+    for seed in range(2000, 2012):
         workload, system = DISCIPLINES[discipline](Random(seed))
         if change is scaled and has_seconds_of_its_own(system):
             continue
@@ -140,7 +140,7 @@ def test_what_must_not_matter_does_not(discipline: str, change: Change) -> None:
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)
 def test_order_of_lines_of_different_submits_does_not_matter(discipline: str) -> None:
-    for seed in range(3000, 3030):
+    for seed in range(3000, 3012):
         workload, system = DISCIPLINES[discipline](Random(seed))
         ties = np.random.default_rng(seed).random(int(workload.submit.max() - workload.submit.min()) + 1)
         order = np.argsort(ties[workload.submit - workload.submit.min()], kind="stable")

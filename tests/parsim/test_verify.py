@@ -365,12 +365,12 @@ def test_ratios_closer_than_floats():
 
 @pytest.mark.parametrize("discipline", fuzz.TESTED)
 def test_schedules_of_the_reference_simulator_are_right(discipline):
-    for seed in range(15 if discipline.startswith(fuzz.NEEDS) else 40):
+    for seed in range(6 if discipline.startswith(fuzz.NEEDS) else 18):
         case = fuzz.case(discipline, seed)
         assert case.check(case.reference()) == [], seed
 
 
 @pytest.mark.parametrize("discipline", fuzz.TESTED)
 def test_broken_schedules_are_wrong(discipline):
-    seeds = range(20 if discipline.startswith(fuzz.NEEDS) else 60)
+    seeds = range(8 if discipline.startswith(fuzz.NEEDS) else 24)
     assert [seed for seed in seeds if fuzz.unnoticed(discipline, seed)] == []

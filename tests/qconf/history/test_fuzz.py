@@ -149,7 +149,7 @@ def readable(path):
         return False
 
 
-@pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [400, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_mutated_rows_of_a_csv(write, count):
     dice = random.Random("rows of csv")
     good = HEADERS["csv"] + "\n".join(lines("csv", dice, 3)) + "\n"
