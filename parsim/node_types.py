@@ -20,6 +20,7 @@ CORES = "cores"  #: the resource that every node has
 
 MOST = 2**40  #: of a resource of one node, or of one chunk: sums over all nodes are below 2**62
 MOST_NODES = 2**20
+MOST_OF_JOB = 2**54  #: more that a job asks for counts as that, above all limits
 
 Amounts = tuple[tuple[str, int], ...]
 
@@ -123,6 +124,23 @@ def is_cores_alone(request: Request | None) -> bool:
 def exclusively(request: Request | None, cores: int) -> Request:
     """Return what a job asks for that has its nodes alone; `cores`, of one that asks for cores alone."""
     return tuple(replace(chunk, exclusive=True) for chunk in request or (Chunk(cores, 1),))
+
+
+def amounts(requests: Sequence[Request], resource: str) -> NDArray[np.int64]:
+    """Return how much all chunks of each request take of a resource together.
+
+    Parameters
+    ----------
+    requests : sequence of sequence of Chunk
+    resource : str
+
+    Returns
+    -------
+    ndarray(int64), shape (requests + 1,)
+        The last, 0, is that of a job that asks for cores alone; at most 2**54.
+    """
+    of = [sum(chunk.count * chunk.amount(resource) for chunk in request) for request in requests]
+    return np.array([*(min(amount, MOST_OF_JOB) for amount in of), 0], dtype=np.int64)
 
 
 class Demands(NamedTuple):

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Real
 
-from parsim.throttles import THROTTLES
+from parsim.throttles import RESOURCES, THROTTLES
 
 #: Limits that a QOS may be exempt from: those of throttles, and those of queues.
-EXEMPTIONS = (*THROTTLES, "max_user_run", "max_user_cores")
+EXEMPTIONS = (*THROTTLES, RESOURCES, "max_user_run", "max_user_cores")
 ALL_LIMITS = "all"
 
 

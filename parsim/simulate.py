@@ -14,7 +14,7 @@ from parsim.kernels.general import general
 from parsim.kernels.multiqueue import multiqueue
 from parsim.kernels.queue_head_jobs import HeadJobs, queue_head_jobs
 from parsim.kernels.state import State as KernelState
-from parsim.kernels.throttles import EXEMPT_CORE_SECONDS, EXEMPT_CORES
+from parsim.kernels.throttles import EXEMPT_AMOUNT, EXEMPT_WORK
 from parsim.kernels.time_dependent import time_dependent
 from parsim.kernels.top_job import top_job
 from parsim.needs import came
@@ -41,6 +41,8 @@ from parsim.reserving import place, reservations
 from parsim.schedule import NO_INTERRUPTIONS, SPANNING, Interruptions, Schedule
 from parsim.state import UNSTARTED, State
 from parsim.system import Queue, System
+from parsim.throttles import RESOURCES
+from parsim.throttling import key_of, limits_of_columns
 from parsim.workload import Column, Workload
 
 
@@ -263,18 +265,21 @@ def _check_throttles(prepared: Prepared, system: System) -> None:
     if throttles is None:
         return
     exempt = throttles.exempt if throttles.exempt.size else np.zeros_like(throttles.rows)
-    for column, bits in zip(throttles.rows.T, exempt.T, strict=True):
+    names = limits_of_columns(key_of(system), w)
+    for limits, column, amount, bits in zip(names, throttles.rows.T, throttles.amounts.T, exempt.T, strict=True):
         of = throttles.each[column]
-        for name, bit, amount in (
-            ("max_run_cores", EXEMPT_CORES, w.cores),
-            ("max_run_core_seconds", EXEMPT_CORE_SECONDS, w.cores * w.walltime),
+        for field, bit, used in (
+            ("max_run_amount", EXEMPT_AMOUNT, amount),
+            ("max_run_work", EXEMPT_WORK, amount * w.walltime),
         ):
-            over = (column >= 0) & (amount > of[name]) & (bits & bit == 0)
+            over = (column >= 0) & (used > of[field]) & (bits & bit == 0)
             if over.any():
                 job = int(np.argmax(over))
+                resource = limits["max_run_amount"].removeprefix(f"{RESOURCES}.")
+                takes = "" if resource == "max_run_cores" else f" with {amount[job]} {resource}"
                 raise ValueError(
-                    f"{_named('cores', job, prepared)} for {w.walltime[job]} s is above {name} = {of[name][job]} of "
-                    "throttles; the job could never start"
+                    f"{_named('cores', job, prepared)}{takes} for {w.walltime[job]} s is above {limits[field]} = "
+                    f"{of[field][job]} of throttles; the job could never start"
                 )
 
 

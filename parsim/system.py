@@ -279,7 +279,8 @@ class System:
         yield from self._reserve_problems()
         yield from self._tier_problems()
         yield from ((f"fairshare.{path}", message) for path, message in self.fairshare.problems())
-        found = throttle_problems(self.throttles, len(self.queues))
+        resources = {name for each in self.node_types for name in dict(each.resources)} if self.node_types else None
+        found = throttle_problems(self.throttles, len(self.queues), resources)
         yield from ((f"throttles{path}", message) for path, message in found)
         yield from ((f"qos{path}", message) for path, message in qos_problems(self.qos))
         for i, window in enumerate(self.windows):

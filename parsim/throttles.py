@@ -1,6 +1,6 @@
 """Throttles: what users, groups, queues and all together may have running at one time.
 
-Rules 44 to 48 and 51 of docs/reference/simulator.md.
+Rules 44 to 48, 51 and 73 of docs/reference/simulator.md.
 
 References
 ----------
@@ -9,9 +9,11 @@ Maui Scheduler Administrator's Guide, section 6.2, "Throttling Policies".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+from parsim.node_types import CORES, Amounts
 
 Each = Literal["", "user", "group", "qos"]
 
@@ -19,6 +21,7 @@ Each = Literal["", "user", "group", "qos"]
 RUNNING = ("max_run", "max_run_cores", "max_run_core_seconds")
 ENTERING = ("max_eligible", "max_queued")
 THROTTLES = (*RUNNING, *ENTERING)
+RESOURCES = "max_run_resources"  #: beside these, by the names of the resources
 
 MOST_WORK = 2**53  #: core-seconds
 
@@ -42,6 +45,8 @@ class Throttle:
         Jobs that wait in a list, and with those that run: more are kept out of the lists.
     qos : str
         The QOS whose jobs alone count; empty for all.
+    max_run_resources : mapping of str to int
+        What the chunks of the running jobs may take together, by the names of resources.
     """
 
     each: Each = ""
@@ -53,6 +58,17 @@ class Throttle:
     max_eligible: int | None = None
     max_queued: int | None = None
     qos: str = ""
+    max_run_resources: Mapping[str, int] | Amounts = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, RESOURCES, tuple(sorted(dict(self.max_run_resources).items())))
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """What it limits, by the names of its fields; of a resource like ``max_run_resources.gpus``."""
+        found = {name: getattr(self, name) for name in THROTTLES}
+        found |= {f"{RESOURCES}.{name}": limit for name, limit in dict(self.max_run_resources).items()}
+        return {name: limit for name, limit in found.items() if limit is not None}
 
     @property
     def is_of_qos(self) -> bool:
@@ -60,8 +76,13 @@ class Throttle:
         return self.each == "qos" or bool(self.qos)
 
 
-def problems(throttles: Sequence[Throttle], queues: int) -> Iterator[tuple[str, str]]:
-    """Yield (path below the list, what is wrong with it) for everything that cannot be simulated."""
+def problems(
+    throttles: Sequence[Throttle], queues: int, resources: Collection[str] | None = None
+) -> Iterator[tuple[str, str]]:
+    """Yield (path below the list, what is wrong with it) for everything that cannot be simulated.
+
+    Of `resources` there is something on some node; None if it is not known what nodes have.
+    """
     first: dict[tuple[object, ...], int] = {}
     for i, throttle in enumerate(throttles):
         if throttle.each not in ("", "user", "group", "qos"):
@@ -72,10 +93,15 @@ def problems(throttles: Sequence[Throttle], queues: int) -> Iterator[tuple[str, 
             yield f"[{i}].qos", f"{throttle.qos!r} goes with another each than qos"
         if throttle.queue is not None and throttle.queue not in range(queues):
             yield f"[{i}].queue", f"{throttle.queue!r} is none of the {queues} queues"
-        limits = {name: getattr(throttle, name) for name in THROTTLES if getattr(throttle, name) is not None}
-        if not limits:
-            yield f"[{i}]", f"limits nothing: give it one of {', '.join(THROTTLES)}"
-        for name, limit in limits.items():
+        if not throttle.limits:
+            yield f"[{i}]", f"limits nothing: give it one of {', '.join((*THROTTLES, RESOURCES))}"
+        for name in dict(throttle.max_run_resources):
+            if name == CORES:
+                yield f"[{i}].{RESOURCES}.{name}", "cores have a limit of their own, max_run_cores"
+            elif resources is not None and name not in resources:
+                there = ", ".join(sorted(resources)) or "cores alone"
+                yield f"[{i}].{RESOURCES}.{name}", f"no node has any; nodes have {there}"
+        for name, limit in throttle.limits.items():
             if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST_WORK:
                 yield f"[{i}].{name}", f"{limit!r} is no whole number from 1 to 2**53"
         other = first.setdefault((throttle.each, throttle.name, throttle.queue, throttle.qos), i)

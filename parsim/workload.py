@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from parsim.needs import NO_PAIRS, Quota, pairs, places, taken
-from parsim.node_types import Request
+from parsim.node_types import Request, amounts
 
 Column = NDArray[np.int64]
 
@@ -202,6 +202,20 @@ class Workload:
         if qos < 0:
             return ""
         return self.qos_names[qos] if qos < len(self.qos_names) else str(qos)
+
+    def amount(self, resource: str) -> Column:
+        """Return how much all chunks of each job take of a resource together, shape (n,); of cores alone nothing.
+
+        Parameters
+        ----------
+        resource : str
+            Not cores.
+
+        Returns
+        -------
+        ndarray(int64), shape (n,)
+        """
+        return amounts(self.requests, resource)[self.request]
 
     @property
     def effective_runtime(self) -> Column:

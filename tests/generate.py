@@ -524,6 +524,37 @@ def _chunks(rng: Random, cores: int) -> tuple[Chunk, ...]:
     return tuple(found)
 
 
+def resource_limited(rng: Random, jobs: Workload, machine: System) -> Case:
+    """Return a case of another with limits of what chunks take, none of which keeps a job from ever starting.
+
+    Where nodes are alike, jobs ask for chunks, too.
+    """
+    if not machine.node_types:
+        requests = [_chunks(rng, cores) for cores in jobs.cores.tolist()]
+        request = [number if rng.random() < 0.8 else -1 for number in range(len(requests))]
+        jobs = replace(jobs, request=request, requests=requests)
+    there = [dict(each.resources) for each in machine.node_types] or [{"gpus": 9, "memory": 9}]
+    most = {name: int(jobs.amount(name).max()) for name in sorted({name for each in there for name in each})}
+    jobs, other = throttled(rng, jobs, machine)
+    found = {(t.each, t.name, t.queue, t.qos): t for t in machine.throttles}
+    for throttle in other.throttles:
+        limits = {name: max(1, least + rng.choice((0, 0, 1, 3))) for name, least in most.items() if rng.random() < 0.8}
+        if limits:
+            key = throttle.each, throttle.name, throttle.queue, throttle.qos
+            kept = rng.choice((throttle, Throttle(*key[:3])))
+            found[key] = replace(found.get(key, kept), max_run_resources=limits)
+    return jobs, replace(machine, throttles=[*found.values()])
+
+
+def _resource_limited(generator: Callable[[Random], Case]) -> Callable[[Random], Case]:
+    """Return a generator of the cases of another, with limits of what chunks take."""
+
+    def of_resources(rng: Random) -> Case:
+        return resource_limited(rng, *generator(rng))
+
+    return of_resources
+
+
 def _typed(
     generator: Callable[[Random], Case], *, alike: bool = False, by: Callable[[Random, Workload, System], Case] = typed
 ) -> Callable[[Random], Case]:
@@ -652,6 +683,8 @@ SELDOM = (
     ),
     *("typed", "typed-formula", "typed-limits", "placed", "placed-formula", "placed-narrow", "placed-throttled"),
     *("preempt-formula-limits", "preempt-fairshare", "preempt-alike", "preempt-period", "throttled-top-jobs"),
+    *("resources", "resources-alike", "resources-hybrid", "resources-top-jobs", "resources-queues"),
+    *("resources-depth", "resources-preempt", "resources-qos", "resources-placed"),
 )
 
 
@@ -843,6 +876,16 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "preempt-alike": _tiered(_alike("shared", reserve_after=_soon, **everything)),
         "preempt-qos": _tiered(_of_qos(_random("shared", reserve_after=_soon, **of_class))),
         "preempt-period": _tiered(_random("shared", order=_formula, limits=_coin, **periodic)),
+        "resources": _resource_limited(_random("shared", limits=_coin)),
+        "resources-alike": _resource_limited(_alike("shared", reserve_after=_soon, **everything)),
+        "resources-hybrid": _resource_limited(_random("hybrid", reservation=_coin, **everything)),
+        "resources-top-jobs": _resource_limited(_random("hybrid", reservation=_coin, **keys, **everything)),
+        "resources-queues": _resource_limited(_random("shared", reserve="queues", **everything)),
+        "resources-depth": _resource_limited(_random("shared", reservation_depth=_depth, **everything)),
+        "resources-preempt": _tiered(_resource_limited(_random("shared", reserve_after=_soon, **everything))),
+        "resources-qos": _resource_limited(_of_qos(_random("shared", reserve_after=_soon, **of_class))),
+        "resources-typed": _resource_limited(_typed(_random("shared", reserve_after=_soon, **everything))),
+        "resources-placed": _resource_limited(_typed(_random("shared", reserve_after=_soon, **everything), by=placed)),
         "many-nodes": _many_nodes("shared", held_jobs=_held_jobs, **everything),
         "hybrid-many-nodes": _many_nodes("hybrid", held_jobs=_held_jobs, reservation=_coin, **everything),
     }

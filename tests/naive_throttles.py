@@ -1,4 +1,4 @@
-"""Throttles of the reference simulator: rules 44, 45 and 51 of ``docs/reference/simulator.md``."""
+"""Throttles of the reference simulator: rules 44, 45, 51 and 73 of ``docs/reference/simulator.md``."""
 
 from __future__ import annotations
 
@@ -16,6 +16,12 @@ class NaiveThrottles:
     def __init__(self, system: System, workload: Workload) -> None:
         self.throttles = system.throttles
         self.cores = [int(cores) for cores in workload.cores]
+        requests = [workload.requests[k] if k >= 0 else () for k in workload.request.tolist()]
+        #: All that each chunk of a job takes of each resource, one after the other.
+        self.parts = [
+            [part for chunk in request for _ in range(chunk.count) for part in dict(chunk.resources).items()]
+            for request in requests
+        ]
         users = [workload.user_name(user) if user >= 0 else None for user in workload.user.tolist()]
         groups = [workload.group_name(group) if group >= 0 else None for group in workload.group.tolist()]
         self.qos = [workload.qos_name(qos) if qos >= 0 else None for qos in workload.qos.tolist()]
@@ -47,20 +53,17 @@ class NaiveThrottles:
             for qos in dict.fromkeys(("", self.qos[j] or ""))
         ]
 
-    def limit(self, field: str, kind: tuple[str, int | None, str], j: int) -> int | None:
+    def limit(self, field: str, kind: tuple[str, int | None, str], j: int, resource: str = "") -> int | None:
         """Rule 44: the limit for those that job j counts among; of a name before that of each."""
         each, queue, qos = kind
         if each != "qos" and not qos and self.exempt(j, field):
             return None
-        here = [
-            t
-            for t in self.throttles
-            if (t.each, t.queue, t.qos) == (each, queue, qos) and getattr(t, field) is not None
-        ]
+        here = [t for t in self.throttles if (t.each, t.queue, t.qos) == (each, queue, qos)]
         for name in (self.whose[j][each], ""):
             for throttle in here:
-                if throttle.name == name:
-                    return getattr(throttle, field)
+                limit = dict(getattr(throttle, field)).get(resource) if resource else getattr(throttle, field)
+                if throttle.name == name and limit is not None:
+                    return limit
         return None
 
     def above(self, j: int, others: Iterable[int], left: Callable[[int], int]) -> bool:
@@ -76,6 +79,11 @@ class NaiveThrottles:
             for field in FIELDS:
                 limit = self.limit(field, kind, j)
                 if limit is not None and amounts[field] > limit:
+                    return True
+            for resource in {name for name, _ in self.parts[j]}:
+                taken = sum(amount for k in mates for name, amount in self.parts[k] if name == resource)
+                limit = self.limit("max_run_resources", kind, j, resource)
+                if limit is not None and taken > limit:
                     return True
         return False
 

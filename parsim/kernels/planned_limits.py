@@ -143,30 +143,31 @@ def is_throttled_later(s, throttles, plans, j, instant):
 @routine
 def is_throttled_at(s, throttles, plans, j, until, moment):
     """Whether job j, which ends at `until`, is above a throttle at a moment, beside what is expected to run then."""
-    running, bits, rows, promises = plans.running, s.settings.bits, throttles.rows, plans.promises
+    running, bits, promises = plans.running, s.settings.bits, plans.promises
+    rows, amounts = throttles.rows, throttles.amounts
     low = (np.int64(1) << bits) - 1
     for column in range(rows.shape[1]):
         row = rows[j, column]
         if row < 0:
             continue
-        jobs, cores = np.int64(1), np.int64(s.jobs[j].cores)
-        work = cores * (until - moment)
+        jobs, amount = np.int64(1), amounts[j, column]
+        work = amount * (until - moment)
         for i in range(s.progress.running - 1, -1, -1):
             end, other = running.keys[i] >> bits, running.keys[i] & low
             if end <= moment:
                 break
             if rows[other, column] == row:
                 jobs += 1
-                cores += s.jobs[other].cores
-                work += s.jobs[other].cores * (end - moment)
+                amount += amounts[other, column]
+                work += amounts[other, column] * (end - moment)
         for k in range(s.partitions.size):
             if promises[k].job >= 0 and promises[k].job != j and is_last_plan(s, promises, k, moment):
                 other = promises[k].job
                 if rows[other, column] == row:
                     jobs += 1
-                    cores += s.jobs[other].cores
-                    work += s.jobs[other].cores * (promises[k].end - moment)
-        if is_above(throttles.each[row], jobs, cores, work, exemptions(throttles, j, column)):
+                    amount += amounts[other, column]
+                    work += amounts[other, column] * (promises[k].end - moment)
+        if is_above(throttles.each[row], jobs, amount, work, exemptions(throttles, j, column)):
             return True
     return False
 

@@ -45,7 +45,7 @@ def is_held(s, j):
         return True
     if queue.jobs + others > queue.max_run or queue.cores + cores > queue.max_run_cores:
         return True
-    if is_throttled(s.throttles, j, others, np.int64(job.cores), np.int64(job.walltime), s.progress.now):
+    if is_throttled(s.throttles, j, others, np.int64(job.walltime), s.progress.now):
         return True
     if not s.settings.user_limits or job.user < 0:
         return False

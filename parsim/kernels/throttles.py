@@ -15,30 +15,32 @@ from parsim.kernels.compiled import routine, step
 
 THROTTLE = np.dtype(
     [
-        ("max_run", np.int64),
-        ("max_run_cores", np.int64),
-        ("max_run_core_seconds", np.int64),
+        ("max_run", np.int64),  # of each limit, `UNLIMITED` without one
+        ("max_run_amount", np.int64),
+        ("max_run_work", np.int64),
         ("max_eligible", np.int64),
         ("max_queued", np.int64),
         ("jobs", np.int64),  # that run, or are head jobs of the present pass
-        ("cores", np.int64),  # of these
-        ("running", np.int64),  # cores of those that run
+        ("amount", np.int64),  # of these
+        ("running", np.int64),  # amount of those that run
         ("ends", np.int64),  # each of these times the expected end of its job
-        ("planned", np.int64),  # core-seconds of the head jobs
+        ("planned", np.int64),  # amounts of the head jobs times their walltimes
         ("eligible", np.int64),  # jobs that wait in a list
         ("queued", np.int64),  # and those that run
     ],
     align=True,
 )
 NO_THROTTLE = -1
-EXEMPT_RUN, EXEMPT_CORES, EXEMPT_CORE_SECONDS, EXEMPT_ELIGIBLE, EXEMPT_QUEUED = 1, 2, 4, 8, 16
+UNLIMITED = np.iinfo(np.int64).max  #: no count is above it, not even one that has gone round
+EXEMPT_RUN, EXEMPT_AMOUNT, EXEMPT_WORK, EXEMPT_ELIGIBLE, EXEMPT_QUEUED = 1, 2, 4, 8, 16
 
 
 class Throttles(NamedTuple):
-    """What throttles count."""
+    """What throttles count: each so much of one resource, cores or another."""
 
     each: NDArray[np.void]  # (k,) THROTTLE: of all jobs of some queues, or of a user or a group
     rows: NDArray[np.int32]  # (n, m): those in which a job counts, or `NO_THROTTLE`
+    amounts: NDArray[np.int64]  # (n, m): how much it counts there
     is_out: NDArray[np.bool_]  # (n,): whether a job is kept out of the lists; empty where none is
     outside: NDArray[np.int32]  # (n,): those that are, the first `progress.outside` entries, in order
     exempt: NDArray[np.uint8]  # (n, m): `EXEMPT` bits, of the limits that do not concern a job; empty for none
@@ -52,22 +54,22 @@ def count_throttled(throttles, jobs, j, start, sign):
     for column in range(throttles.rows.shape[1]):
         row = throttles.rows[j, column]
         if row >= 0:
-            add_to(throttles.each, row, np.int64(jobs[j].cores), np.int64(jobs[j].walltime), start, sign)
+            add_to(throttles.each, row, throttles.amounts[j, column], np.int64(jobs[j].walltime), start, sign)
 
 
 @routine
-def add_to(each, row, cores, walltime, start, sign):
+def add_to(each, row, amount, walltime, start, sign):
     """Add a job to, or take it from, what counts in one throttle."""
     throttle = each[row]
     throttle.jobs += sign
-    throttle.cores += sign * cores
+    throttle.amount += sign * amount
     if start < 0:
-        throttle.planned += sign * cores * walltime
+        throttle.planned += sign * amount * walltime
     else:
         throttle.eligible -= sign > 0  # it starts, and waits no more
         throttle.queued -= sign < 0
-        throttle.running += sign * cores
-        throttle.ends += sign * cores * (start + walltime)
+        throttle.running += sign * amount
+        throttle.ends += sign * amount * (start + walltime)
 
 
 @step
@@ -77,17 +79,17 @@ def exemptions(throttles, j, column):
 
 
 @step
-def is_above(throttle, jobs, cores, work, exempt):
-    """Whether so many jobs, cores and core-seconds are above a limit that is not exempt."""
+def is_above(throttle, jobs, amount, work, exempt):
+    """Whether so many jobs, so much of their resource, and that times seconds are above a limit that is not exempt."""
     return (
         (jobs > throttle.max_run and not exempt & EXEMPT_RUN)
-        or (cores > throttle.max_run_cores and not exempt & EXEMPT_CORES)
-        or (work > throttle.max_run_core_seconds and not exempt & EXEMPT_CORE_SECONDS)
+        or (amount > throttle.max_run_amount and not exempt & EXEMPT_AMOUNT)
+        or (work > throttle.max_run_work and not exempt & EXEMPT_WORK)
     )
 
 
 @routine
-def is_throttled(throttles, j, others, cores, walltime, now):
+def is_throttled(throttles, j, others, walltime, now):
     """Whether a throttle forbids job j to start now; it counts already if there are no `others` than it (rule 45)."""
     if throttles is None:
         return False
@@ -96,9 +98,9 @@ def is_throttled(throttles, j, others, cores, walltime, now):
         if row < 0:
             continue
         throttle = throttles.each[row]
-        work = throttle.ends - throttle.running * now + throttle.planned + others * cores * walltime
-        used = throttle.cores + others * cores
-        if is_above(throttle, throttle.jobs + others, used, work, exemptions(throttles, j, column)):
+        amount = others * throttles.amounts[j, column]
+        work = throttle.ends - throttle.running * now + throttle.planned + amount * walltime
+        if is_above(throttle, throttle.jobs + others, throttle.amount + amount, work, exemptions(throttles, j, column)):
             return True
     return False
 

@@ -1,4 +1,4 @@
-"""Throttles, for the verifier: rules 44, 45 and 51 of ``docs/reference/simulator.md``."""
+"""Throttles, for the verifier: rules 44, 45, 51 and 73 of ``docs/reference/simulator.md``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,16 @@ from parsim.verify.replay import Columns
 from parsim.workload import Workload
 
 Key = tuple[str, str, int | None, str]  #: what each throttle is for, whose, in which queue, and of which QOS
+_RESOURCE = "max_run_resources."  #: before the name of a resource, its limit
+
+
+def _takes(workload: Workload, row: int) -> dict[str, int]:
+    """Return what the chunks of a job take beside cores, of what it takes any."""
+    found: dict[str, int] = {}
+    for chunk in workload.requests[workload.request[row]] if workload.request[row] >= 0 else ():
+        for name, amount in dict(chunk.resources).items():
+            found[name] = found.get(name, 0) + chunk.count * amount
+    return found
 
 
 class Limited:
@@ -26,6 +36,7 @@ class Limited:
         self.running: set[int] = set()
         self.of: list[list[tuple[Key, dict[str, int]]]] = []
         self.exempt: list[set[str]] = []  #: of each job, limits that are none for it but those of its QOS
+        self.takes = [_takes(workload, row) for row in jobs.row]  #: beside cores, by resource
         classes = Classes(system)
         for row, queue, qos in zip(jobs.row, jobs.queue, jobs.qos_name, strict=True):
             whose = {"": ""}
@@ -42,6 +53,7 @@ class Limited:
                     continue
                 key: Key = (throttle.each, whose[throttle.each], throttle.queue, throttle.qos)
                 limits = {name: getattr(throttle, name) for name in THROTTLES if getattr(throttle, name) is not None}
+                limits |= {_RESOURCE + name: most for name, most in dict(throttle.max_run_resources).items()}
                 if throttle.name == "":
                     found.setdefault(key, {}).update(limits)
                 elif throttle.name == whose[throttle.each]:
@@ -49,7 +61,7 @@ class Limited:
             for key, limits in named.items():
                 found[key] = found.get(key, {}) | limits
             self.of.append(list(found.items()))
-            self.exempt.append({name for name in THROTTLES if classes.is_exempt(qos, name)})
+            self.exempt.append({name for name in (*THROTTLES, _RESOURCE[:-1]) if classes.is_exempt(qos, name)})
         self.keys = [{key for key, _ in limits} for limits in self.of]
 
     def above(self, job: int, others: Iterable[int], moment: int, ends: Mapping[int, int]) -> str:
@@ -62,6 +74,8 @@ class Limited:
                 "max_run_cores": sum(cores[mate] for mate in mates),
                 "max_run_core_seconds": sum(cores[mate] * (ends[mate] - moment) for mate in mates),
             }
+            for resource in self.takes[job]:
+                used[_RESOURCE + resource] = sum(self.takes[mate].get(resource, 0) for mate in mates)
             for name, limit in limits.items():
                 if name in used and used[name] > limit and self._concerns(key, name, job):
                     return f"{name} = {limit} of {self._described(key)}"
@@ -80,7 +94,7 @@ class Limited:
 
     def _concerns(self, key: Key, limit: str, job: int) -> bool:
         each, _, _, qos = key
-        return each == "qos" or qos != "" or limit not in self.exempt[job]
+        return each == "qos" or qos != "" or limit.partition(".")[0] not in self.exempt[job]
 
     @staticmethod
     def _described(key: Key) -> str:

@@ -13,7 +13,7 @@ from parsim.fairshare import Fairshare, Share
 from parsim.formula import NAMES
 from parsim.formula import parse as parse_formula
 from parsim.system import LIMITS, MOST_NODE_CORES, MOST_TIERS, ORDERS
-from parsim.throttles import THROTTLES
+from parsim.throttles import RESOURCES, THROTTLES
 from parsim.workload import MAX_CORES
 from qconf.config.durations import format_duration
 from qconf.config.fixed import fixable_paths, matches
@@ -110,6 +110,7 @@ def _shares(config: SiteFields) -> Iterator[Finding]:
 def _throttles(config: SiteFields) -> Iterator[Finding]:
     """Yield what throttles must not have."""
     names = ("queues", *_each_queue(config, ".name"))
+    there = sorted({name for each in config.nodes for name, amount in each.amounts.items() if amount})
     first: dict[str, int] = {}
     for i, throttle in enumerate(config.throttles):
         at = f"throttles[{i}]"
@@ -125,8 +126,15 @@ def _throttles(config: SiteFields) -> Iterator[Finding]:
             meant = did_you_mean(throttle.queue, config.names) or f"; the queues are {', '.join(config.names)}"
             yield Finding(f"{at}.queue", f"no queue has this name{meant}", names)
         if not throttle.limits:
-            needs = tuple(f"{at}.{name}" for name in THROTTLES)
-            yield Finding(at, f"limits nothing: give it one of {', '.join(THROTTLES)}", needs)
+            known = [*THROTTLES, RESOURCES]
+            needs = tuple(f"{at}.{name}" for name in known)
+            yield Finding(at, f"limits nothing: give it one of {', '.join(known)}", needs)
+        for name in throttle.max_run_resources:
+            if name == "cores":
+                yield Finding(f"{at}.{RESOURCES}", "cores have a limit of their own, max_run_cores")
+            elif name not in there:
+                meant = did_you_mean(name, there) or f"; nodes have {', '.join(there) or 'cores alone'}"
+                yield Finding(f"{at}.{RESOURCES}", f"no node has {name}{meant}: write it into nodes", ("nodes",))
         if first.setdefault(throttle.what, i) != i:
             yield Finding(at, f"throttles[{first[throttle.what]}] is for {throttle.what} too: put both into one")
         narrowest = min((queue.cores[0] for queue in config.queues if throttle.queue in (None, queue.name)), default=1)

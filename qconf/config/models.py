@@ -14,7 +14,7 @@ from parsim.fairshare import EQUAL_SHARES, MOST_SHARES
 from parsim.node_types import MOST, MOST_NODES
 from parsim.qos import ALL_LIMITS, EXEMPTIONS
 from parsim.system import LIMITS, Preempted
-from parsim.throttles import MOST_WORK, THROTTLES
+from parsim.throttles import MOST_WORK, RESOURCES, THROTTLES
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config.durations import parse_duration
 from qconf.config.maui import parse_order
@@ -107,6 +107,13 @@ Hosts = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.,\[\]-]{1,65536}$")]
 
 #: The resource that those cores are which jobs without GPUs may have, where they leave some to others.
 KEPT = "cores_without_gpus"
+
+
+def _limits(value: object) -> object:
+    """Read a limit of memory as that of a node is read."""
+    if not isinstance(value, dict):
+        return value
+    return {name: _memory(limit) if name == "memory" else limit for name, limit in value.items()}
 
 
 class NodesConfig(Model):
@@ -291,6 +298,10 @@ class ThrottleConfig(Model):
     max_run_core_seconds: Work = None
     max_eligible: Limit = None
     max_queued: Limit = None
+    #: What the running jobs take together of what nodes have beside cores, by name; memory in MiB.
+    max_run_resources: Annotated[
+        dict[Counted, Annotated[int, Field(ge=1, le=MOST_WORK)]], BeforeValidator(_limits), AfterValidator(Settings)
+    ] = Settings()
 
     @property
     def kind(self) -> Literal["", "user", "group", "qos"]:
@@ -316,8 +327,9 @@ class ThrottleConfig(Model):
 
     @property
     def limits(self) -> dict[str, int]:
-        """What it limits, by its names."""
-        return {name: limit for name in THROTTLES if (limit := getattr(self, name)) is not None}
+        """What it limits, by its names; of a resource like ``max_run_resources.gpus``."""
+        found = {name: limit for name in THROTTLES if (limit := getattr(self, name)) is not None}
+        return found | {f"{RESOURCES}.{name}": limit for name, limit in self.max_run_resources.items()}
 
     @property
     def what(self) -> str:

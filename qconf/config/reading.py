@@ -14,7 +14,7 @@ from parsim.fairshare import MOST_SHARES
 from parsim.node_types import MOST_NODES
 from parsim.qos import ALL_LIMITS, EXEMPTIONS
 from parsim.system import LIMITS, ORDERS
-from parsim.throttles import THROTTLES
+from parsim.throttles import RESOURCES, THROTTLES
 from parsim.workload import MAX_CORES
 from qconf.config.checks import mistakes
 from qconf.config.durations import FORMS
@@ -55,6 +55,7 @@ _ALLOWED = {
     "target": "a percentage from 0 to 100",
     "bound": "target, floor or ceiling",
     **dict.fromkeys((*LIMITS, *THROTTLES), "a whole number from 1 up, or leave it out for no limit"),
+    RESOURCES: "limits of what nodes have, by name, like {gpus: 8, memory: 512gb}",
     "throttles": "a list like [{each: user, max_run: 10}, {group: physics, max_run_cores: 512}]",
     "each": "user, group or qos, or leave it out for all jobs together",
     **dict.fromkeys(("throttles.user", "throttles.group", "throttles.qos"), "a name as logs have it"),

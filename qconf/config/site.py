@@ -14,10 +14,10 @@ from parsim.formula import parse as parse_formula
 from parsim.node_types import NodeType
 from parsim.qos import QOS
 from parsim.system import ORDERS, Pool, Queue, System
-from parsim.throttles import Throttle
+from parsim.throttles import RESOURCES, THROTTLES, Throttle
 from qconf.config.checks import mistakes, warnings
 from qconf.config.fixed import fixable_paths, matches
-from qconf.config.models import KEPT, SCALARS, QueueConfig, SiteFields
+from qconf.config.models import KEPT, SCALARS, QueueConfig, Settings, SiteFields
 from qconf.config.problems import ConfigError, Problem, dotted
 from qconf.config.routing import CORE_LIMITS
 
@@ -128,7 +128,7 @@ class SiteConfig(SiteFields):
                     each.name,
                     None if each.queue is None else self.names.index(each.queue),
                     qos=each.of_qos,
-                    **each.limits,
+                    **{name: getattr(each, name) for name in (*THROTTLES, RESOURCES)},
                 )
                 for each in self.throttles
             ],
@@ -169,9 +169,10 @@ class SiteConfig(SiteFields):
         return self.replace(**{**found, **changes})
 
     def with_all_alike(self) -> SiteConfig:
-        """Return a checked copy without types of nodes."""
+        """Return a checked copy without types of nodes, and so without limits of what nodes have."""
         queues = tuple(queue.model_copy(update={"nodes": None}) for queue in self.queues)
-        return self.replace(nodes=(), queues=queues)
+        others = (each.model_copy(update={RESOURCES: Settings()}) for each in self.throttles)
+        return self.replace(nodes=(), queues=queues, throttles=tuple(each for each in others if each.limits))
 
     def with_one_tier(self) -> SiteConfig:
         """Return a checked copy in which no job preempts another; priorities go by the tiers first.

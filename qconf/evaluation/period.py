@@ -167,7 +167,7 @@ class Period:
         ]
         for i, name in enumerate(config.names):
             if any(throttle.queue == name for throttle in config.throttles):
-                admitted[i] &= ~throttled(config, name, w.cores, w.walltime, *_names(w), qos)
+                admitted[i] &= ~throttled(config, name, w.cores, w.walltime, *_names(w), qos, w.amount)
         if config.nodes:
             jobs = self._with_kept_cores(w, config)
             for i in range(len(admitted)):

@@ -20,7 +20,7 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.node_types import Chunk, Request
+from parsim.node_types import Chunk, Request, amounts
 from parsim.places import places
 from parsim.placing import can_be_placed
 from qconf.config import KEPT, SiteConfig
@@ -221,6 +221,11 @@ def requests(texts: NDArray[np.object_], cores: Column, config: SiteConfig) -> t
             of[key] = known.setdefault(found, len(known)) if found else -2
         number[row] = of[key]
     return number, list(known)
+
+
+def taken(number: Column, of_jobs: Sequence[Request], resource: str) -> Column:
+    """Return what jobs take of a resource, by what `requests` returns; -1 is cores alone. Shape (n,)."""
+    return amounts(of_jobs, resource)[number]
 
 
 def _counted(request: Request, counted: set[str]) -> Request:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import cached_property, partial
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from parsim.node_types import Request
 from parsim.workload import MAX_DURATION, MAX_SPAN
 from qconf.config import SiteConfig, kept_off, over_limit, qos_of, route, throttled
 from qconf.errors import InputError
@@ -149,8 +151,10 @@ class _Cleaning:
                     self.excluded[f"queues.{queue.name}.{limit}"] = tuple(self.submit[over].tolist())
         if self.config.throttles:
             user, group = (self.table[name].to_numpy(dtype=object) for name in ("user", "group"))
+            number, of_jobs = self.requests
+            taken = partial(chunks.taken, np.maximum(number, -1), of_jobs)
             for i, queue in enumerate(self.config.queues):
-                never = throttled(self.config, queue.name, self.cores, self.walltime, user, group, qos)
+                never = throttled(self.config, queue.name, self.cores, self.walltime, user, group, qos, taken)
                 self.drop(never & (self.queue == i), "above a limit of throttles", "cores", self.cores)
         self.drop_without_place()
         never = self.alive & kept_off(self.config, self.cores, self.walltime, self.queue)
@@ -171,6 +175,11 @@ class _Cleaning:
         queue = np.array([*self.config.names, ""], dtype=object)[self.queue]
         return qos_of(self.config, qos, user, account, group, queue)
 
+    @cached_property
+    def requests(self) -> tuple[Column, list[Request]]:
+        """What jobs ask for, as `chunks.requests` has it."""
+        return chunks.requests(self.table["needs"].to_numpy(dtype=object), self.cores, self.config)
+
     def drop_without_place(self) -> None:
         """Drop the jobs that the nodes of their queue never hold; count those of which only the cores count."""
         texts = self.table["needs"].to_numpy(dtype=object)
@@ -180,7 +189,7 @@ class _Cleaning:
             return
         if any(each.memory for each in self.config.nodes):
             self.changed.update(self.records.of_memory)
-        number, of_jobs = chunks.requests(texts, self.cores, self.config)
+        number, of_jobs = self.requests
         self.count(self.alive & (number == -2), chunks.OTHER_CORES)
         self.count(self.alive & (number == -1), chunks.CORES_ALONE)
         number, of_jobs = chunks.with_kept_cores(np.maximum(number, -1), self.cores, of_jobs, self.config)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,7 @@ from qconf.evaluation.downtime import outages
 from qconf.evaluation.downtime import windows as downtimes
 from qconf.evaluation.hours import hourly
 from qconf.evaluation.shortpools import dedicated
-from qconf.history.chunks import requests, without_place
+from qconf.history.chunks import requests, taken, without_place
 from qconf.history.needs import followed, needed, wanted
 from qconf.history.times import zone
 from qconf.prediction.starts import Present
@@ -249,8 +250,10 @@ def _kept_off(config: SiteConfig, queue: int, job: Job, walltime: int) -> bool:
 
 def _never_starts(config: SiteConfig, queue: int, job: Job, walltime: int) -> bool:
     user, group, qos = np.array([job.user], dtype=object), np.array([""], dtype=object), _qos(job, config, queue)
-    of = config.queues[queue].name
-    return bool(throttled(config, of, np.array([job.cores]), np.array([walltime]), user, group, qos)[0])
+    of, cores = config.queues[queue].name, np.array([job.cores])
+    number, found = requests(np.array([job.needs], dtype=object), cores, config)
+    takes = partial(taken, np.maximum(number, -1), found)
+    return bool(throttled(config, of, cores, np.array([walltime]), user, group, qos, takes)[0])
 
 
 def _qos(job: Job, config: SiteConfig, queue: int) -> NDArray[np.object_]:

@@ -91,9 +91,11 @@ def _throttle(found: Ahead, running: NDArray[np.bool_], row: int) -> str:
         mates = beside & mates_of[throttle.each]
         mates &= mates_of["qos"] if throttle.qos else mates_of[""]
         mates = mates if throttle.queue is None else mates & (w.queue == throttle.queue)
-        for limit, amount in amounts.items():
-            most = getattr(throttle, limit)
-            if most is not None and amount[mates].sum() > most and (throttle.is_of_qos or holds(limit)):
+        for limit, most in throttle.limits.items():
+            field, _, resource = limit.partition(".")
+            amount = w.amount(resource) if resource else amounts.get(limit, np.zeros_like(left))
+            concerns = amount[row] > 0 and (throttle.is_of_qos or holds(field))
+            if concerns and amount[mates].sum() > most:
                 of = f"{throttle.each} {name}" if throttle.each else "all jobs"
                 return f"limit: {limit} {most} of {of}" + (f" in qos {throttle.qos}" if throttle.qos else "")
     return ""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from parsim import Queue, System, Throttle, Workload, explain, simulate
+from parsim.node_types import Chunk, NodeType
+from parsim.qos import QOS
 from parsim.verify import assert_schedule
 
 
-def starts(throttles: list[Throttle], *, queues: int = 1, **columns: list[int]) -> list[int]:
+def starts(throttles: list[Throttle], *, queues: int = 1, **columns: Any) -> list[int]:
     n = len(columns["cores"])
     names = {"user_names": ("ann", "bob"), "group_names": ("staff", "guests")}
     jobs = Workload(submit=[0] * n, runtime=[10] * n, walltime=[10] * n, **columns, **names)
@@ -50,6 +54,47 @@ def test_core_seconds_are_those_to_the_expected_ends():
     assert_schedule(jobs, tight, simulate(jobs, tight))
 
 
+#: Two GPUs of one chunk or of two, six GiB on one node, and no request.
+REQUESTS = ((Chunk(1, 1, {"gpus": 2}),), (Chunk(2, 0, {"gpus": 1}), Chunk(1, 1, {})), (Chunk(1, 1, {"memory": 6144}),))
+TYPES = [NodeType("gpu", 1, 4, {"gpus": 8, "memory": 16384}), NodeType("cpu", 1, 4)]
+
+
+@pytest.mark.parametrize("types", [[], TYPES])
+def test_a_job_counts_with_what_all_its_chunks_take(types: list[NodeType]):
+    jobs = Workload([0] * 5, [1] * 5, [10] * 5, [10] * 5, user=[0] * 5, request=[0, 1, 0, -1, 2], requests=REQUESTS)
+    system = System(8, node_types=types, throttles=[Throttle("user", max_run_resources={"gpus": 4, "memory": 6144})])
+    schedule = simulate(jobs, system)
+    assert schedule.start.tolist() == [0, 0, 10, 0, 0]  # those without GPUs are not concerned
+    assert_schedule(jobs, system, schedule)
+    first, *_ = explain(jobs, system, schedule, 2)
+    assert first.text == "held by max_run_resources.gpus = 4 of user 0"
+
+
+def test_a_named_user_has_his_own_limit_of_a_resource_in_place_of_that_of_each():
+    throttles = [
+        Throttle("user", max_run_resources={"gpus": 2, "memory": 6144}),
+        Throttle("user", "ann", max_run_resources={"gpus": 4}),
+    ]
+    of = {"request": [0, 0, 0, 0, 2, 2], "requests": REQUESTS}
+    found = starts(throttles, cores=[1] * 6, user=[0, 0, 1, 1, 0, 0], **of)
+    assert found == [0, 0, 0, 10, 0, 10]
+
+
+def test_a_qos_is_exempt_from_limits_of_resources_together():
+    jobs = Workload([0] * 3, [1] * 3, [10] * 3, [10] * 3, qos=[0, 0, -1], request=[0, 0, 0], requests=REQUESTS)
+    classes = [QOS("0", exempt=["max_run_resources"])]
+    system = System(8, qos=classes, throttles=[Throttle(max_run_resources={"gpus": 2})])
+    assert simulate(jobs, system).start.tolist() == [0, 0, 10]
+    of_qos = System(8, qos=classes, throttles=[Throttle("qos", max_run_resources={"gpus": 2})])
+    assert simulate(jobs, of_qos).start.tolist() == [0, 10, 0]
+
+
+def test_a_job_that_takes_more_of_a_resource_than_a_limit_is_refused():
+    jobs = Workload([0], [1], [10], [10], request=[1], requests=REQUESTS)
+    with pytest.raises(ValueError, match=r"cores\[0\]: 1 with 2 gpus .* max_run_resources.gpus = 1 of throttles"):
+        simulate(jobs, System(8, throttles=[Throttle(max_run_resources={"gpus": 1})]))
+
+
 def test_a_job_that_could_never_start_is_refused():
     jobs = Workload([0, 0], [4, 1], [10, 10], [10, 10], user=[-1, 0])
     simulate(jobs, System(8, throttles=[Throttle("user", max_run_cores=2)]))
@@ -65,11 +110,18 @@ def test_a_job_that_could_never_start_is_refused():
         ([Throttle(name="ann", max_run=1)], r"throttles\[0\].name"),
         ([Throttle(queue=1, max_run=1)], r"throttles\[0\].queue"),
         ([Throttle(max_run=1), Throttle(max_run_cores=1)], r"throttles\[1\]"),
+        ([Throttle(max_run_resources={"gpus": 0})], r"throttles\[0\].max_run_resources.gpus: 0 is no whole number"),
+        ([Throttle(max_run_resources={"cores": 4})], r"throttles\[0\].max_run_resources.cores: cores have"),
     ],
 )
 def test_what_cannot_be_simulated_is_named(throttles: list[Throttle], path: str):
     with pytest.raises(ValueError, match=path):
         System(8, throttles=throttles)
+
+
+def test_a_limit_of_what_no_node_has_is_named():
+    with pytest.raises(ValueError, match=r"max_run_resources.boards: no node has any; nodes have gpus, memory"):
+        System(8, node_types=TYPES, throttles=[Throttle(max_run_resources={"boards": 1})])
 
 
 def test_the_explanation_names_the_throttle():

@@ -72,6 +72,44 @@ def test_jobs_that_never_start_are_dropped_and_the_others_know_their_groups(tmp_
     assert period.simulate(site()).start.tolist() == [1001, 1061]  # 40 and 56 cores
 
 
+WITH_GPUS = SITE.replace("queues:", "nodes:\n  - {name: gpu, count: 4, cores: 16, memory: 64gb, gpus: 4}\nqueues:")
+GPU_LOG = """\
+job_id,submit,runtime,walltime,cores,queue,user,start,end,state,group,chunks
+1,1000,60,600,4,short,ann,1000,1060,done,staff,1:ncpus=4:ngpus=4
+2,1001,60,600,4,short,ann,1001,1061,done,staff,2:ncpus=2:ngpus=3
+3,1002,60,600,4,short,bob,1002,1062,done,staff,2:ncpus=2:ngpus=3
+4,1003,60,600,4,short,ann,1003,1063,done,staff,1:ncpus=4:ngpus=1
+5,1003,60,600,4,short,ann,1003,1063,done,staff,
+"""
+
+
+def test_limits_of_what_nodes_have(tmp_path: Path):
+    (tmp_path / "log.csv").write_text(GPU_LOG)
+    config = parse(WITH_GPUS + "  - {user: ann, max_run_resources: {gpus: 4, memory: 128gb}}\n")
+    assert config.throttles[-1].max_run_resources == {"gpus": 4, "memory": 131072}
+    assert parse(dump(config)) == config
+    history = clean(read([tmp_path / "log.csv"]), config)
+    assert history.dropped[["job_id", "reason"]].values.tolist() == [["2", "above a limit of throttles"]]
+    assert Period.of(history, config).simulate(config).start.tolist() == [1000, 1002, 1060, 1003]
+    alike = config.with_all_alike()
+    assert alike.throttles == config.throttles[:-1]
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ("{gpu: 4}", "throttles[4].max_run_resources = {gpu: 4}: no node has gpu, did you mean gpus?"),
+        ("{boards: 4}", "no node has boards; nodes have gpus, memory: write it into nodes"),
+        ("{gpus: 0}", "throttles[4].max_run_resources = {gpus: 0}: not allowed here: limits of what nodes have"),
+        ("{cores: 4}", "cores have a limit of their own, max_run_cores"),
+    ],
+)
+def test_mistakes_in_limits_of_what_nodes_have(limits: str, words: str):
+    with pytest.raises(ConfigError) as error:
+        parse(WITH_GPUS + f"  - {{queue: short, max_run_resources: {limits}}}\n")
+    assert words in str(error.value)
+
+
 def test_depth_of_reservations():
     deep = parse(SITE + "reservation_depth: 3\n")
     assert deep.system().reservation_depth == 3

@@ -60,6 +60,8 @@ def refuse(config: SiteConfig) -> None:
                 f"throttles: max_eligible of {throttle.what} has no form in Slurm; that of each user has, where it "
                 "backfills, and max_queued"
             )
+        for name in throttle.max_run_resources:
+            raise ExportError(f"throttles: the limit of {name} of {throttle.what} has no form in Slurm so far")
         if throttle.name and not NAME.fullmatch(throttle.name):
             raise ExportError(f"throttles: {throttle.name!r} is no name that sacctmgr takes")
         each = general.get(throttle.kind) if throttle.name and not throttle.of_qos else None
