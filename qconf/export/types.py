@@ -37,6 +37,12 @@ class Kind:
         """What is counted beside cores."""
         return self.memory, self.gpus, self.resources, self.exclusive
 
+    @property
+    def names(self) -> list[str]:
+        """Names of what is counted beside cores, as ``nodes:`` has them."""
+        amounts = [("memory", self.memory), ("gpus", self.gpus), *self.resources]
+        return [name for name, amount in amounts if amount]
+
 
 def alike(kinds: Mapping[str, Kind]) -> dict[str, Kind]:
     """Return the kinds with one memory for those that hardly differ in it: the greatest, so that every job fits."""

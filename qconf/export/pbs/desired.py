@@ -20,7 +20,7 @@ from qconf.export.pbs.preemption import Preemption, preemption
 from qconf.export.pbs.preemption import refuse as refuse_preemption
 from qconf.export.pbs.server import ACCESS, Attributes, Server, access, destinations, is_true, is_type, seconds
 from qconf.export.pbs.statements import TARGETS
-from qconf.export.pbs.types import BOOLEAN, PLACE, bindings, place, resource_of, to_bind
+from qconf.export.pbs.types import BOOLEAN, PLACE, bindings, gpus_of, place, resource_of, to_bind
 from qconf.export.priorities import Priorities
 from qconf.export.rendering import checked_queue
 from qconf.export.types import is_bound
@@ -34,6 +34,8 @@ MANAGED = (
     *("Priority", *throttles.KEYS.values(), "default_chunk.Qlist", "backfill_depth", "from_route_only"),
     *(f"resources_default.{name}" for name in qos.RESOURCES),
 )
+#: Limits of resources that every server has.
+BUILT_IN = ("max_run_res.mem", "max_run_res.naccelerators")
 ALL_TOP_JOBS = 100_000  #: stands for all waiting jobs
 _ROUTE_MANAGED = (*MANAGED[:4], "route_destinations")
 _OPEN = {"enabled": "True", "started": "True"}
@@ -49,6 +51,7 @@ class Desired:
     pool_queues: dict[str, str]
     bound: dict[str, list[str]]  #: the nodes of each queue whose binding changes
     preemption: Preemption
+    limits: dict[str, str]  #: attributes that are limits of the configuration, as `throttles.keys` has them
     closed: list[str] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -71,7 +74,11 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired
     route = _route_name(config, before, options.route)
     preempting = preemption(config, before, options.scheduler)
     bound = to_bind(config, before, options)
-    result = Desired(deepcopy(before), checked_queue(route), pool_queues, bound, preempting, notes=[*preempting.notes])
+    limits = throttles.keys(config, gpus_of(options.scheduler))
+    result = Desired(deepcopy(before), checked_queue(route), pool_queues, bound, preempting, limits)
+    result.notes += preempting.notes
+    for key in (key for key in limits.values() if key not in (*throttles.KEYS.values(), *BUILT_IN)):
+        result.server.resources.setdefault(key.partition(".")[2], {"type": "long", "flag": "nh"})
     for queue in config.queues:
         if queue.nodes is not None and queue.name in bound:
             name = resource_of(queue.name)
@@ -88,7 +95,7 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired
             raise ExportError(f"the server has a resource {name} already that is no float")
         result.server.resources.setdefault(name, {"type": "float"})
     for queue in config.queues:
-        attributes = _execution(config, queue, result.priorities, binding) | _routed_only(before, route, queue.name)
+        attributes = _execution(config, queue, result, binding) | _routed_only(before, route, queue.name)
         if queue.name in preempting.targets:
             attributes[TARGETS] = preempting.targets[queue.name]
         attributes |= _binding(config, queue, before, bound)
@@ -151,8 +158,9 @@ def _route_name(config: SiteConfig, before: Server, given: str | None) -> str:
     return next((name for name in (*routes, "route", "qroute", "routing") if name not in taken), "qconf_route")
 
 
-def _execution(config: SiteConfig, queue: QueueConfig, priorities: Priorities, binding: Binding) -> Attributes:
-    attributes = {"queue_type": "Execution", "Priority": str(priorities.values[queue.name]), **_ranges([queue])}
+def _execution(config: SiteConfig, queue: QueueConfig, result: Desired, binding: Binding) -> Attributes:
+    priority = str(result.priorities.values[queue.name])
+    attributes = {"queue_type": "Execution", "Priority": priority, **_ranges([queue])}
     parted = config.mode != "shared"
     cores = queue.max_run_cores
     if parted and binding == "qlist":
@@ -160,7 +168,8 @@ def _execution(config: SiteConfig, queue: QueueConfig, priorities: Priorities, b
     elif parted and not queue.reservation:
         cores = min(queue.partition, cores or MAX_CORES)
     attributes |= qos.defaults(config, queue.name)
-    attributes |= {key: throttles.written(scopes) for key, scopes in throttles.limits(config, queue, cores).items()}
+    limits = throttles.limits(config, result.limits, queue, cores)
+    attributes |= {key: throttles.written(key, scopes) for key, scopes in limits.items()}
     if parted:
         attributes["backfill_depth"] = _depth(config)
     return attributes | _lists(queue) | _OPEN
@@ -216,10 +225,11 @@ def _put(result: Desired, before: Server, name: str, attributes: Attributes, con
         return
     if not is_type(old, "execution"):
         raise ExportError(f"queue {name} is there already and is no Execution queue")
-    managed = {*MANAGED, PLACE, *(f"default_chunk.{name}" for name in bindings(old) if is_bound(config))}
+    bound = (f"default_chunk.{name}" for name in bindings(old) if is_bound(config))
+    managed = {*MANAGED, *result.limits.values(), PLACE, *bound}
     kept = {key: value for key, value in old.items() if key not in managed and key.partition(".")[0] not in OLD_LIMITS}
     result.server.queues[name] = merged = {**kept}
-    own = {key: throttles.others(config, key, old.get(key, "")) for key in throttles.KEYS.values()}
+    own = {key: throttles.others(config, key, old.get(key, "")) for key in result.limits.values()}
     for key, value in attributes.items():
         merged[key] = ",".join([value, *own[key]]) if key in own else _same(old.get(key), value)
     for names, switch in ACCESS.values():
@@ -369,7 +379,7 @@ def _put_server(result: Desired, before: Server, config: SiteConfig) -> None:
             "its queue's longest. Set resources_default.walltime on each queue, or have a hook refuse such jobs."
         )
     result.server.attributes |= {key: _same(before.attributes.get(key), value) for key, value in wanted.items()}
-    for key in throttles.KEYS.values():
+    for key in result.limits.values():
         result.server.attributes.pop(key, None)
     result.server.attributes |= limits
 
@@ -377,13 +387,13 @@ def _put_server(result: Desired, before: Server, config: SiteConfig) -> None:
 def _server_limits(result: Desired, before: Server, config: SiteConfig) -> Attributes:
     """Write the limits of the server: those of throttles, and what it has that no configuration has a word for."""
     found: Attributes = {}
-    wanted = throttles.limits(config)
-    if kept := throttles.of_resources(before.attributes):
+    wanted = throttles.limits(config, result.limits)
+    if kept := throttles.of_resources(before.attributes, result.limits.values()):
         result.notes.append(f"The server keeps {', '.join(kept)}; none was simulated.")
-    for key in throttles.KEYS.values():
+    for key in result.limits.values():
         held = before.attributes.get(key, "")
         kept = throttles.others(config, key, held) if config.throttles else re.findall(r"\[[^\]]*\]", held)
-        parts = [*([throttles.written(wanted[key])] if key in wanted else []), *kept]
+        parts = [*([throttles.written(key, wanted[key])] if key in wanted else []), *kept]
         if parts:
             found[key] = ",".join(parts)
         if kept:

@@ -36,7 +36,7 @@ class SetLimits:
             if most is not None:
                 found[scope] = str(most)
         return [
-            f"qmgr -c 'set queue {queue.name} {key} = \"{written(found)}\"'"  # type: ignore[arg-type]
+            f"qmgr -c 'set queue {queue.name} {key} = \"{written(key, found)}\"'"  # type: ignore[arg-type]
             if found
             else f"qmgr -c 'unset queue {queue.name} {key}'"
             for key, found in values.items()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +14,7 @@ from qconf.config import (
     AccessConfig,
     ConfigError,
     MachineConfig,
+    NodesConfig,
     PoolConfig,
     QOSConfig,
     QueueConfig,
@@ -36,6 +36,7 @@ from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Attributes, Server, access, destinations, is_true, seconds
 from qconf.export.pbs.throttles import is_queues, of_resources
 from qconf.export.pbs.throttles import read as read_throttles
+from qconf.export.pbs.throttles import resources as limited_resources
 from qconf.export.pbs.types import bindings, has_alone, kinds, usable
 from qconf.export.types import Types, alike, alone, differ, types
 
@@ -83,7 +84,7 @@ def derive(
     shape = division.shape(machine, [_within(queue, machine.cores, reader.warnings) for queue in queues])
     backfill = server.attributes.get("backfill_depth") != "0"
     try:
-        throttles = reader.throttles()
+        throttles = reader.throttles(shape.get("nodes", ()))
         config = SiteConfig.build(
             machine=machine,
             backfill=backfill,
@@ -225,14 +226,17 @@ class _Reader:
                 found.setdefault(limit, most)
         return found
 
-    def throttles(self) -> tuple[ThrottleConfig, ...]:
-        """Read the limits of the server, and those of named users and of groups of its queues."""
-        server = read_throttles(self.server.attributes, None, self.warnings)
-        holders = [("server", self.server.attributes), *((name, self.server.queues[name]) for name in self.taken)]
-        for name, attributes in holders:
-            self.warnings += [f"{name}: {limit} is not simulated" for limit in of_resources(attributes)]
-        queues = (read_throttles(self.server.queues[name], name, self.warnings) for name in self.taken)
-        return tuple(itertools.chain(server, *queues))
+    def throttles(self, nodes: Iterable[NodesConfig]) -> tuple[ThrottleConfig, ...]:
+        """Read the limits of the server, those of named users and of groups of its queues, and of what `nodes` have."""
+        counted = {name for each in nodes for name, amount in each.amounts.items() if amount}
+        found: list[ThrottleConfig] = []
+        for name in (None, *self.taken):
+            attributes = self.server.attributes if name is None else self.server.queues[name]
+            taken = [key for key, resource in limited_resources(attributes).items() if resource in counted]
+            left = of_resources(attributes, taken)
+            self.warnings += [f"{'server' if name is None else name}: {limit} is not simulated" for limit in left]
+            found += read_throttles(attributes, name, self.warnings, counted)
+        return tuple(found)
 
     def contradictions(self, config: SiteConfig) -> Iterator[str]:
         """Name what the server holds against itself."""
@@ -380,7 +384,9 @@ class _Division:
         held = usable(server, names, nodes, self.scheduler, self.warnings) if others or not divided else {}
         partly = any(len(each) < len(nodes) for each in held.values())
         whole = [has_alone({**server.attributes, **server.queues[name]}) for name in names]
-        if not (differ(found.values()) or partly or any(whole) or (len({*found.values()}) > 1 and not divided)):
+        limited = {name for attributes in holders for name in limited_resources(attributes).values()}
+        counts = any(whole) or any(name in limited for kind in found.values() for name in kind.names)
+        if not (differ(found.values()) or partly or counts or (len({*found.values()}) > 1 and not divided)):
             if any(kind.gpus or kind.resources for kind in found.values()):
                 self.warnings.append(alone(found))
             return None

@@ -46,7 +46,9 @@ def _whole(low: int, high: int) -> Check:
 
 def _limits(value: str) -> str | None:
     parts = [part.strip() for part in value.split(",")]
-    if not all(re.fullmatch(r"\[(?:o:PBS_ALL|[ugp]:[A-Za-z0-9_.-]+)=[0-9]{1,10}\]", part) for part in parts):
+    if not all(
+        re.fullmatch(r"\[(?:o:PBS_ALL|[ugp]:[A-Za-z0-9_.-]+)=[0-9]{1,10}(?:[kmgtp]?b)?\]", part) for part in parts
+    ):
         return f"{value!r} is not a list like [o:PBS_ALL=10],[u:PBS_GENERIC=2]"
     scopes = {part.split("=")[0] for part in parts}
     return f"{value!r} names one scope twice" if len(scopes) < len(parts) else None
@@ -104,17 +106,8 @@ _BY_RESOURCE = {
     "server": ("resources_default", "resources_max", "resources_available", "default_chunk"),
     "node": ("resources_available",),
 }
-_LIMITS: dict[str, Check] = dict.fromkeys(
-    (
-        *("max_run", "max_queued", "max_run_soft", "queued_jobs_threshold"),
-        *(
-            f"{limit}.{resource}"
-            for limit in ("max_run_res", "max_queued_res", "max_run_res_soft", "queued_jobs_threshold_res")
-            for resource in ("ncpus", "nodect", "mem", "ngpus")
-        ),
-    ),
-    _limits,
-)
+_LIMITS: dict[str, Check] = dict.fromkeys(("max_run", "max_queued", "max_run_soft", "queued_jobs_threshold"), _limits)
+_LIMITS_OF_RESOURCES = ("max_run_res", "max_queued_res", "max_run_res_soft", "queued_jobs_threshold_res")
 #: The other attributes that a script may set, by the kind of object.
 _ATTRIBUTES: dict[str, dict[str, Check]] = {
     "queue": _LIMITS
@@ -233,7 +226,11 @@ class Linter:
                 yield f"{setting.key}: limits of the older kind are not mixed with max_run"
             elif attribute == "mom" and statement.command != "create":
                 yield "mom: a node has it from its creation on"
-            elif attribute in _BY_RESOURCE.get(kind, ()) and resource is not None and not self._defined(resource):
+            elif (
+                attribute in (*_BY_RESOURCE.get(kind, ()), *_LIMITS_OF_RESOURCES)
+                and resource is not None
+                and not self._defined(resource)
+            ):
                 yield f"{setting.key}: the server has no resource {resource}"
             elif (check := self._check(kind, setting)) is None:
                 self.unchecked.append(f"{kind} {setting.key}")
@@ -246,6 +243,8 @@ class Linter:
     def _check(self, kind: str, setting: qmgr.Setting) -> Check | None:
         """Find the check of a value; None where there is none."""
         attribute, resource = setting.attribute.lower(), setting.resource
+        if resource is not None and attribute in _LIMITS_OF_RESOURCES and kind in ("queue", "server"):
+            return _limits
         if resource is None or attribute not in _BY_RESOURCE.get(kind, ()):
             return _ATTRIBUTES[kind].get(attribute if resource is None else f"{attribute}.{resource}")
         if resource in _RESOURCES:

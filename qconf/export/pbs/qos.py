@@ -28,7 +28,7 @@ def refuse(config: SiteConfig) -> None:
     for qos in config.qos:
         if not _NAME.fullmatch(qos.name) or qos.name in (NO_PROJECT, "PBS_GENERIC"):
             raise ExportError(f"qos: {qos.name!r} is no name of a project that PBS can limit")
-        if bound := [name for name in _limits(config) if {name, ALL_LIMITS} & {*qos.exempt}]:
+        if bound := [name for name in _limits(config) if {name.partition(".")[0], ALL_LIMITS} & {*qos.exempt}]:
             raise ExportError(
                 f"qos: {qos.name} is exempt from {bound[0]}, which has no form in PBS: all limits hold for all jobs"
             )
@@ -57,7 +57,7 @@ def scoped(config: SiteConfig, throttle: ThrottleConfig, name: str) -> list[str]
     own = {
         each.name
         for each in config.throttles
-        if each.kind == "qos" and each.queue == throttle.queue and getattr(each, name) is not None
+        if each.kind == "qos" and each.queue == throttle.queue and name in each.limits
     }
     return [qos.name for qos in config.qos if qos.name not in own]
 

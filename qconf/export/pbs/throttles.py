@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from parsim.throttles import RESOURCES
 from qconf.config import QueueConfig, SiteConfig, ThrottleConfig
 from qconf.errors import ExportError
 from qconf.export.pbs import qos
+from qconf.history.chunks import MIB, NAMES, SIZE
 
 #: Attribute of a server or a queue, by what it limits.
 KEYS = {"max_run": "max_run", "max_run_cores": "max_run_res.ncpus", "max_queued": "max_queued"}
@@ -16,28 +18,45 @@ _OF_ALL = {"max_run": "max_run", "max_run_cores": "max_run_cores"}
 _OF_USERS = {"max_run": "max_user_run", "max_run_cores": "max_user_cores"}
 ALL, EACH = "o:PBS_ALL", "PBS_GENERIC"
 _LETTERS = {"user": "u", "group": "g", "qos": "p"}
-_ENTITY = re.compile(r"\[([a-z]):([A-Za-z0-9_.-]+)=([0-9]+)\]")
+_ENTITY = re.compile(r"\[([a-z]):([A-Za-z0-9_.-]+)=([0-9]+[kmgtp]?[bw]?)\]")
+_OF_RESOURCE = "max_run_res."  #: before the name of a resource
+MEMORY = "mem"
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
 Limits = dict[str, dict[str, int]]  #: by attribute and scope
 
 
+def keys(config: SiteConfig, gpus: str = "ngpus") -> dict[str, str]:
+    """Return the attributes that are limits of a configuration, by what they limit; `gpus` is PBS's name of these."""
+    limited = dict.fromkeys(name for throttle in config.throttles for name in throttle.max_run_resources)
+    in_pbs = {"memory": MEMORY, "gpus": gpus}
+    return KEYS | {f"{RESOURCES}.{name}": _OF_RESOURCE + in_pbs.get(name, name) for name in limited}
+
+
+def resources(attributes: Mapping[str, str]) -> dict[str, str]:
+    """Return what attributes limit of other resources than cores, by attribute: a name as ``nodes:`` has it."""
+    names = {key: key.removeprefix(_OF_RESOURCE) for key in attributes if key.startswith(_OF_RESOURCE)}
+    return {key: NAMES.get(name, name) for key, name in names.items() if key not in KEYS.values()}
+
+
 def refuse(config: SiteConfig) -> None:
     """Raise ExportError where PBS has no form for a throttle."""
     for throttle in config.throttles:
-        for name in throttle.limits.keys() - KEYS.keys():
+        for name in throttle.limits.keys() - keys(config).keys():
             raise ExportError(f"throttles: {name} of {throttle.what} has no form in PBS")
         if not _NAME.fullmatch(throttle.name or "x") or throttle.name == EACH:
             raise ExportError(f"throttles: PBS cannot write a limit of {throttle.what}")
 
 
-def limits(config: SiteConfig, queue: QueueConfig | None = None, cores: int | None = None) -> Limits:
-    """Return the limits of the server, or of a queue, whose running cores are at most `cores`.
+def limits(
+    config: SiteConfig, of: Mapping[str, str], queue: QueueConfig | None = None, cores: int | None = None
+) -> Limits:
+    """Return the limits of the server, or of a queue, whose running cores are at most `cores`; `of` is what `keys` has.
 
     In PBS a limit of a named user takes the place of that of each user of the queue, which the simulator counts too.
     """
     found: Limits = {}
-    for name, key in KEYS.items():
+    for name, key in of.items():
         scopes: dict[str, int] = {}
         if queue is not None and name in _OF_ALL:
             of_all, of_users = getattr(queue, _OF_ALL[name]), getattr(queue, _OF_USERS[name])
@@ -45,7 +64,7 @@ def limits(config: SiteConfig, queue: QueueConfig | None = None, cores: int | No
             scopes |= {scope: most for scope, most in ((ALL, of_all), (f"u:{EACH}", of_users)) if most}
         each = scopes.get(f"u:{EACH}")
         for throttle in config.throttles:
-            most = getattr(throttle, name)
+            most = throttle.limits.get(name)
             if most is None or throttle.queue != (None if queue is None else queue.name):
                 continue
             names = qos.scoped(config, throttle, name) if throttle.kind == "qos" else [throttle.name or EACH]
@@ -58,9 +77,13 @@ def limits(config: SiteConfig, queue: QueueConfig | None = None, cores: int | No
     return found
 
 
-def written(scopes: Mapping[str, int]) -> str:
-    """Write the limits of one attribute."""
-    return ",".join(f"[{scope}={limit}]" for scope, limit in scopes.items())
+def written(key: str, scopes: Mapping[str, int]) -> str:
+    """Write the limits of one attribute: of memory in the largest unit of which they are a whole number."""
+    if key != _OF_RESOURCE + MEMORY:
+        return ",".join(f"[{scope}={limit}]" for scope, limit in scopes.items())
+    units = {"tb": 1024**2, "gb": 1024, "mb": 1}
+    sizes = {scope: next((n, unit) for unit, n in units.items() if most % n == 0) for scope, most in scopes.items()}
+    return ",".join(f"[{scope}={scopes[scope] // n}{unit}]" for scope, (n, unit) in sizes.items())
 
 
 def notes(config: SiteConfig) -> Iterator[str]:
@@ -87,30 +110,50 @@ def others(config: SiteConfig, key: str, value: str) -> list[str]:
     return found
 
 
-def read(attributes: Mapping[str, str], queue: str | None, warnings: list[str]) -> Iterator[ThrottleConfig]:
-    """Yield the throttles of the server, or those of a queue that are no limits of the queue itself."""
+def read(
+    attributes: Mapping[str, str], queue: str | None, warnings: list[str], counted: Collection[str] = ()
+) -> Iterator[ThrottleConfig]:
+    """Yield the throttles of the server, or those of a queue that are no limits of the queue itself.
+
+    Of other resources than cores those are read that are `counted` of nodes.
+    """
     where = "server" if queue is None else queue
     found: dict[tuple[str, str], dict[str, int]] = {}
-    for name, key in KEYS.items():
+    of_nodes = {f"{RESOURCES}.{name}": key for key, name in resources(attributes).items() if name in counted}
+    for name, key in (KEYS | of_nodes).items():
         entities = _ENTITY.findall(attributes.get(key, ""))
         for letter, whose, text in entities:
             kind = {"o": "", "u": "user", "g": "group", "p": "qos"}.get(letter)
             kind = None if whose == qos.NO_PROJECT else kind
-            if kind is None or not 0 < int(text) < 2**31:
+            most = _amount(text, of_memory=key == _OF_RESOURCE + MEMORY)
+            if kind is None or not 0 < most < 2**31:
                 warnings.append(f"{where}: {key} = [{letter}:{whose}={text}] has no place in a configuration")
             elif queue is None or name not in _OF_ALL or not is_queues(letter, whose, attributes.get(key, "")):
-                found.setdefault((kind, "" if whose == EACH or not kind else whose), {})[name] = int(text)
+                found.setdefault((kind, "" if whose == EACH or not kind else whose), {})[name] = most
     for (kind, name), limits in found.items():
         named = {kind: name} if name else {"each": kind} if kind else {}
-        yield ThrottleConfig.model_validate({**named, "queue": queue, **limits})
+        plain = {name: most for name, most in limits.items() if name in KEYS}
+        of = {name.partition(".")[2]: most for name, most in limits.items() if name not in KEYS}
+        yield ThrottleConfig.model_validate({**named, "queue": queue, **plain, RESOURCES: of})
 
 
-def of_resources(attributes: Mapping[str, str]) -> list[str]:
-    """Name the limits of a server or a queue that are of other resources than cores: no configuration has them."""
-    limits = ("max_run_res.", "max_run_res_soft.", "max_queued_res.")
-    return [
-        f"{key} = {value}" for key, value in attributes.items() if key.startswith(limits) and key not in KEYS.values()
-    ]
+def _amount(text: str, *, of_memory: bool) -> int:
+    """Read a limit: of memory in MiB; 0 where it is none."""
+    match = SIZE.fullmatch(text)
+    if match is None or not of_memory:
+        return int(text) if text.isdigit() else 0
+    scale: int = 1024 ** " kmgtp".index(match[2].lower() or " ") * (8 if match[3].lower() == "w" else 1)
+    return int(match[1]) * scale // MIB
+
+
+def of_resources(attributes: Mapping[str, str], read: Iterable[str] = ()) -> list[str]:
+    """Name the limits of a server or a queue that no configuration has: of other resources than cores and than `read`.
+
+    `read` are attributes.
+    """
+    known = {*KEYS.values(), *read}
+    limits = (_OF_RESOURCE, "max_run_res_soft.", "max_queued_res.")
+    return [f"{key} = {value}" for key, value in attributes.items() if key.startswith(limits) and key not in known]
 
 
 def is_queues(letter: str, whose: str, value: str) -> bool:

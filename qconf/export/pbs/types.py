@@ -209,12 +209,16 @@ def _statement(resource: str, value: str) -> str:
     return f"set node {{}} {key} = {value}" if value else f"unset node {{}} {key}"
 
 
+def gpus_of(scheduler: Scheduler | None) -> str:
+    """Name the resource that GPUs are to a scheduler."""
+    line = (scheduler.value("resources") if scheduler else None) or ""
+    return "naccelerators" if "naccelerators" in line and "ngpus" not in line else "ngpus"
+
+
 def scheduled(config: SiteConfig, wanted: Collection[str], options: PbsExporter) -> list[str]:
     """Name what has to stand on the scheduler's line ``resources:``: what counts, and the resources of queues."""
-    line = (options.scheduler.value("resources") if options.scheduler else None) or ""
     counted = {name for each in config.nodes for name, amount in each.amounts.items() if amount}
-    gpus = "naccelerators" if "naccelerators" in line and "ngpus" not in line else "ngpus"
-    names = sorted({"memory": "mem", "gpus": gpus}.get(name, name) for name in counted)
+    names = sorted({"memory": "mem", "gpus": gpus_of(options.scheduler)}.get(name, name) for name in counted)
     there = {"mem", *(names if options.current is None else options.current.resources)}
     return [*wanted, *(name for name in names if name in there)]
 

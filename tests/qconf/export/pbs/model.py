@@ -16,6 +16,7 @@ QUEUE_ORDER = [
 ]  # fmt: skip
 SERVER_ORDER = [
     "scheduling", "default_queue", "log_events", "mailer", "mail_from", "query_other_jobs", "max_running", "max_run",
+    "max_run_res",
     "resources_default", "default_chunk", "scheduler_iteration", "flatuid", "resv_enable",
     "node_fail_requeue", "max_array_size", "resend_term_delay", "pbs_license_min", "pbs_license_max",
     "pbs_license_linger_time",
@@ -120,7 +121,8 @@ class PbsServer:
         for setting in self.settings(rest or "", verb, command):
             key, operator, value = setting
             resource = key.partition(".")[2]
-            if resource and resource not in {"ncpus", "walltime", "nodect", "mem", "place", *self.resources}:
+            built_in = {"ncpus", "walltime", "nodect", "mem", "place", "naccelerators"}
+            if resource and resource not in {*built_in, *self.resources}:
                 raise RefusedError(f"15035 {command}")
             if verb == "unset":
                 attributes.pop(key, None)

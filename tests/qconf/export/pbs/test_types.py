@@ -371,3 +371,58 @@ def test_limits_of_other_resources_are_named_kept_and_not_simulated():
     kept = "max_run_res.ngpus = [u:PBS_GENERIC=4], max_run_res.mem = [o:PBS_ALL=1tb]"
     assert f"Queue workq keeps {kept}; none was simulated." in said
     assert "The server keeps max_queued_res.ngpus = [o:PBS_ALL=64]; none was simulated." in said
+
+
+LIMITED = (
+    SITE
+    + """\
+throttles:
+  - {each: user, max_run: 30, max_run_resources: {gpus: 4, memory: 384gb}}
+  - {user: ann, max_run_resources: {gpus: 6}}
+  - {queue: gpu, max_run_resources: {gpus: 7}}
+  - {each: group, queue: gpu, max_run_resources: {memory: 1000}}
+"""
+)
+
+
+@pytest.mark.parametrize("gpus", ["ngpus", "naccelerators"])
+def test_limits_of_what_nodes_have_come_back_and_go_with_the_undo(gpus):
+    server = PbsServer(FRESH)
+    server.load("create resource gpunode type = boolean, flag = h")
+    server.load(f"create resource {gpus} type = long, flag = nh" if gpus == "ngpus" else "")
+    server.load("set server max_run_res.mem = [o:PBS_ALL=1tb]; set queue workq max_run_res.mem = [p:atlas=3gb]")
+    before, config = server.printed(), parse(LIMITED)
+    groups = {"c": (4, PLAIN), "g": (2, {**PLAIN, gpus: "4", "gpunode": "True"}), "m": (1, {**PLAIN, "mem": "2tb"})}
+    line = {"scheduler": Scheduler({"resources": {"non_prime": f"ncpus, mem, {gpus}, q_cpu, q_gpu"}})}
+    files = pbs_files(config, current=before, nodes=held_by(server, groups), **line)
+    assert {
+        f'set server max_run_res.{gpus} = "[u:PBS_GENERIC=4],[u:ann=6]"',
+        'set server max_run_res.mem = "[u:PBS_GENERIC=384gb]"',
+        f"set queue gpu max_run_res.{gpus} = [o:PBS_ALL=7]",
+        'set queue gpu max_run_res.mem = "[g:PBS_GENERIC=1000mb]"',
+    } <= {*commands(files["queues.qmgr"])}
+    for name in ("queues.qmgr", "nodes.qmgr"):
+        server.load(files[name])
+    nodes = held_by(server, groups)
+    again = derive(Server.parse(server.printed()), nodes=nodes)
+    assert {each.what: each for each in again.config.throttles} == {each.what: each for each in config.throttles}
+    assert not any("is not simulated" in each for each in again.warnings)
+    second = pbs_files(config, current=server.printed(), nodes=nodes, **line)
+    assert commands(second["queues.qmgr"]) == []
+    server.load(files["rollback.qmgr"])
+    assert server.printed() == before
+
+
+def test_a_server_that_lacks_a_resource_is_given_it():
+    files = pbs_files(parse(LIMITED), current=FRESH)
+    assert "create resource ngpus type=long, flag=nh" in commands(files["queues.qmgr"])
+
+
+def test_nodes_that_are_alike_have_a_type_where_what_they_have_is_limited(tmp_path):
+    limit = "set server max_run_res.ngpus = [g:PBS_GENERIC=8]\nset server max_run_res.boards = [o:PBS_ALL=1]\n"
+    found = found_of(tmp_path, {"g": (2, GPU)}, limit)
+    assert [each.gpus for each in found.config.nodes] == [4]
+    assert [(each.what, each.limits) for each in found.config.throttles] == [
+        ("each group", {"max_run_resources.gpus": 8})
+    ]
+    assert "server: max_run_res.boards = [o:PBS_ALL=1] is not simulated" in found.warnings
