@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal, get_args, overload
 
@@ -302,6 +303,13 @@ class ThrottleConfig(Model):
     max_run_resources: Annotated[
         dict[Counted, Annotated[int, Field(ge=1, le=MOST_WORK)]], BeforeValidator(_limits), AfterValidator(Settings)
     ] = Settings()
+
+    @classmethod
+    def of(cls, limits: Mapping[str, int], **whose: object) -> ThrottleConfig:
+        """Return a throttle with limits by the names that `limits` has."""
+        plain = {name: limit for name, limit in limits.items() if "." not in name}
+        of_nodes = {name.partition(".")[2]: limit for name, limit in limits.items() if "." in name}
+        return cls.model_validate({**whose, **plain, RESOURCES: of_nodes})
 
     @property
     def kind(self) -> Literal["", "user", "group", "qos"]:

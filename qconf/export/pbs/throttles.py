@@ -132,9 +132,7 @@ def read(
                 found.setdefault((kind, "" if whose == EACH or not kind else whose), {})[name] = most
     for (kind, name), limits in found.items():
         named = {kind: name} if name else {"each": kind} if kind else {}
-        plain = {name: most for name, most in limits.items() if name in KEYS}
-        of = {name.partition(".")[2]: most for name, most in limits.items() if name not in KEYS}
-        yield ThrottleConfig.model_validate({**named, "queue": queue, **plain, RESOURCES: of})
+        yield ThrottleConfig.of(limits, **named, queue=queue)
 
 
 def _amount(text: str, *, of_memory: bool) -> int:

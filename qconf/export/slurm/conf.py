@@ -215,15 +215,14 @@ def routes(folder: Path) -> dict[str, dict[str, tuple[int, int]]]:
     }
 
 
-def limits(folder: Path) -> dict[str, dict[str, int]]:
-    """Read the limits of the queues in an export's qos.sacctmgr; empty where there is none."""
+def limits(folder: Path) -> dict[str, Fields]:
+    """Read the limits of the queues in an export's qos.sacctmgr, by QOS and word; empty where there is none."""
     path = folder / "qos.sacctmgr"
-    found: dict[str, dict[str, int]] = {}
+    found: dict[str, Fields] = {}
     for name, words in re.findall(
         r"^modify qos (\S+) set (.*)$", read_text(path) if path.is_file() else "", re.MULTILINE
     ):
-        amounts = dict(re.findall(r"(\S+)=([0-9]{1,9})(?!\S)", words))
-        found[name] = {key: int(amounts[word]) for key, word in LIMITS.items() if word in amounts}
+        found.setdefault(name, {}).update(re.findall(r"(\S+)=([0-9]{1,15})(?!\S)", words))
     return found
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from parsim.throttles import RESOURCES
 from parsim.workload import MAX_CORES, MAX_DURATION
-from qconf.config import AccessConfig, ConfigError, MachineConfig, QueueConfig, SiteConfig
+from qconf.config import AccessConfig, ConfigError, MachineConfig, QueueConfig, SiteConfig, ThrottleConfig
 from qconf.errors import InputError
 from qconf.export.base import Derived
 from qconf.export.hours import FILE as HOURS
@@ -25,8 +26,8 @@ from qconf.export.slurm.fairshare import read_shares
 from qconf.export.slurm.order import with_order
 from qconf.export.slurm.scripts import ACCESS, POOL
 from qconf.export.slurm.shortpools import read as read_shortpools
+from qconf.export.slurm.throttles import counted_only, limit_of, number, with_parameters
 from qconf.export.slurm.throttles import read as read_throttles
-from qconf.export.slurm.throttles import with_parameters
 from qconf.export.slurm.types import kinds
 from qconf.export.types import Types, alike, alone, differ, types
 from qconf.history.times import slurm_limit
@@ -69,6 +70,12 @@ def derive(
     if not partitions:
         fix = "; ".join(conf.warnings) or "give the file that has the PartitionName lines"
         raise InputError("holds no partition that a job can enter", file=path, field="PartitionName", fix=fix)
+    throttles = with_parameters(read_throttles(conf.folder) if conf.exported else (), reader.parameters)
+    classes, limits_of = service.configs({name: table[name] for name in table if name not in reader.of_partitions})
+    if qos is None and conf.exported:
+        classes, limits_of = service.read(conf.folder)
+    throttles = (*throttles, *limits_of, *reader.throttles(partitions))
+    reader.limited = {name for each in throttles for name in each.max_run_resources}
     shape = reader.divided(partitions, pools)
     whole = "nodes" not in shape and reader.whole_nodes([*partitions, *pools])
     if reader.unread:
@@ -80,15 +87,12 @@ def derive(
     except ValueError as error:
         raise InputError(f"no machine of {total} cores named {called!r} can be", file=path) from error
     try:
-        throttles = with_parameters(read_throttles(conf.folder) if conf.exported else (), reader.parameters)
         kept = read_shortpools(conf.folder, size) if conf.exported else ()
         of_cron = conf.folder / HOURS
         hours = tuple(read_hours(read_text(of_cron))) if conf.exported and of_cron.is_file() else ()
-        classes, limits_of = service.configs({name: table[name] for name in table if name not in reader.of_partitions})
-        if qos is None and conf.exported:
-            classes, limits_of = service.read(conf.folder)
+        counted = {name for each in shape.get("nodes", ()) for name, amount in each.amounts.items() if amount}
         parts = {
-            "throttles": (*throttles, *limits_of),
+            "throttles": counted_only(throttles, counted, reader.warnings),
             "qos": classes,
             "hours": hours,
             **reader.discipline(),
@@ -151,12 +155,27 @@ class _Reader:
         self.warnings = conf.warnings
         self.unread: dict[str, list[str]] = {}
         self.routes = routes(conf.folder) if conf.exported else {}
-        self.limits = limits(conf.folder) if conf.exported else {}
-        self.limits |= {name: service.of_queue(table[name]) for name in self.of_partitions & {*table}}
+        #: Of the QOS of partitions, by the words of their limits.
+        self.words: dict[str, Mapping[str, str]] = {**limits(conf.folder)} if conf.exported else {}
+        self.words |= {name: table[name] for name in self.of_partitions & {*table}}
+        self.limits = {name: service.of_queue(words) for name, words in self.words.items()}
+        self.limited: set[str] = set()  #: what limits count of nodes beside cores
 
     def is_pool(self, name: str) -> bool:
         """Whether a partition is the common pool of an export."""
         return self.conf.exported and name == POOL
+
+    def throttles(self, partitions: Sequence[_Partition]) -> Iterator[ThrottleConfig]:
+        """Yield the limits of the QOS of partitions that are of what nodes have beside cores."""
+        for each in partitions:
+            found: dict[str, dict[str, int]] = {}
+            for word, text in self.words.get(each.fields.get("qos", ""), {}).items():
+                whose, limit = limit_of(word) or ("", "")
+                most = number(word, text) or 0
+                if limit.startswith(RESOURCES) and most > 0:
+                    found.setdefault(whose, {})[limit] = most
+            for whose, of in found.items():
+                yield ThrottleConfig.of(of, each=whose or None, queue=each.name)
 
     def partition(self, fields: Fields) -> _Partition | None:
         """Read a partition; None, with a warning, where no job can enter it."""
@@ -371,8 +390,9 @@ class _Reader:
             return None
         found = alike(kinds(conf))
         partly = any(len(each.hosts) < len(found) for each in partitions)
+        counts = differ(found.values()) or any(name in self.limited for kind in found.values() for name in kind.names)
         some_whole = len({self.gives_whole(each) for each in partitions}) > 1
-        if not differ(found.values()) and not (shared and (partly or some_whole or len({*found.values()}) > 1)):
+        if not counts and not (shared and (partly or some_whole or len({*found.values()}) > 1)):
             if any(kind.gpus or kind.resources for kind in found.values()):
                 self.warnings.append(alone(found))
             return None

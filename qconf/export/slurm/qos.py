@@ -7,11 +7,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from parsim.qos import ALL_LIMITS, EXEMPTIONS
+from parsim.throttles import RESOURCES
 from qconf.config import QOSConfig, SiteConfig, ThrottleConfig
 from qconf.config.multifactor import MOST, Multifactor
 from qconf.errors import ExportError, InputError
 from qconf.export.nodes import read_text
-from qconf.export.slurm.throttles import EACH, GROUP, NAME, QOS, amount
+from qconf.export.slurm.throttles import EACH, GROUP, NAME, QOS, amount, limit_of, limited, number, word_of
+from qconf.export.slurm.throttles import of_queue as resources_of_queue
 
 FILE = "classes.sacctmgr"
 OVER = "OverPartQOS"  #: the flag with which limits of a job's QOS go before those of its partition's
@@ -19,7 +21,6 @@ FREE = 2_000_000_000  #: of no limit that goes before others: so many no job and
 
 #: The word of a QOS that takes the place of limits of a name, of its partition and of its association.
 _FREES = {**GROUP, "max_user_run": EACH["user"]["max_run"], "max_user_cores": EACH["user"]["max_run_cores"]}
-_LIMITS = {word: (each, name) for each, words in (("", GROUP), *EACH.items()) for name, word in words.items()}
 #: Limits by the names of ``sacctmgr show qos``, where these are others than those of ``modify``.
 SHOWN = {
     "GrpSubmit": "GrpSubmitJobs",
@@ -80,7 +81,7 @@ def _refuse_throttle(config: SiteConfig, throttle: ThrottleConfig) -> None:
                 f"throttles: {throttle.what}: Slurm has limits of each user and of each account in a QOS, not of one"
             )
         return
-    if throttle.name:
+    if throttle.name or throttle.queue is not None:
         return
     for name in throttle.limits:
         exempt = [qos.name for qos in config.qos if _is_exempt(qos, name)]
@@ -90,13 +91,20 @@ def _refuse_throttle(config: SiteConfig, throttle: ThrottleConfig) -> None:
             bound = ", ".join(qos.name for qos in config.qos if qos.name not in exempt)
             raise ExportError(
                 f"throttles: {name} of {throttle.what} counts the jobs of all QOS together, and Slurm those of each: "
-                f"exempt {bound} from {name}, or limit each QOS"
+                f"exempt {bound} from {name.partition('.')[0]}, or limit each QOS"
             )
 
 
 def _refuse_limits(config: SiteConfig, qos: QOSConfig) -> None:
     """Raise ExportError where a QOS has a limit of a kind that its partition has, and both are to hold."""
     own = {word for word in own_limits(config, qos) if word in _OF_QUEUES}
+    for queue in config.queues:
+        for word, _ in resources_of_queue(config, queue.name):
+            if word in own_limits(config, qos) and not _is_exempt(qos, RESOURCES):
+                raise ExportError(
+                    f"qos: {qos.name} and queue {queue.name} both have {word}, of which one holds in Slurm: exempt "
+                    f"{qos.name} from {RESOURCES}, or take a limit out"
+                )
     for word in sorted(own):
         name = _OF_QUEUES[word]
         limiting = [queue.name for queue in config.queues if getattr(queue, name) is not None]
@@ -108,7 +116,7 @@ def _refuse_limits(config: SiteConfig, qos: QOSConfig) -> None:
 
 
 def _is_exempt(qos: QOSConfig, name: str) -> bool:
-    return bool({name, ALL_LIMITS} & {*qos.exempt})
+    return bool({name.partition(".")[0], ALL_LIMITS} & {*qos.exempt})
 
 
 def own_limits(config: SiteConfig, qos: QOSConfig) -> Limits:
@@ -118,7 +126,8 @@ def own_limits(config: SiteConfig, qos: QOSConfig) -> Limits:
         whose = throttle.of_qos or throttle.name or qos.name  # the last of each QOS
         if throttle.is_of_qos and whose == qos.name:
             words = EACH[throttle.each] if throttle.of_qos and throttle.each else GROUP
-            found |= {words[name]: amount(name, limit) for name, limit in throttle.limits.items() if name in words}
+            limits = ((word_of(words, name), amount(name, limit)) for name, limit in throttle.limits.items())
+            found |= {word: limit for word, limit in limits if word is not None}
     return found
 
 
@@ -136,6 +145,8 @@ def statements(config: SiteConfig) -> str:
     for qos in config.qos:
         change = f"modify qos {qos.name} set"
         free = {word: FREE for name, word in _FREES.items() if _is_exempt(qos, name)}
+        for name in limited(config) if _is_exempt(qos, RESOURCES) else ():
+            free |= {str(word_of(words, f"{RESOURCES}.{name}")): FREE for words in (GROUP, *EACH.values())}
         lines += [f"add qos {qos.name}", f"{change} Priority={int(qos.priority)}"]
         lines += [f"{change} Flags+={OVER}"] if free else []
         for limits in (free, own_limits(config, qos)):  # of one word the last holds
@@ -183,7 +194,7 @@ def read(folder: Path) -> tuple[tuple[QOSConfig, ...], tuple[ThrottleConfig, ...
     for line in text.splitlines():
         if added := re.fullmatch(r"add qos (\S+)", line):
             found[added[1]] = {}
-        elif change := re.fullmatch(r"modify qos (\S+) set ([A-Za-z]+(?:=cpu)?)\+?=(\S+)", line):
+        elif change := re.fullmatch(r"modify qos (\S+) set ([A-Za-z]+(?:=[a-z][\w/]*)?)\+?=(\S+)", line):
             found.setdefault(change[1], {})[change[2]] = change[3]
             free.setdefault(change[1], set()).update([change[2]] if change[3] == str(FREE) else [])
         elif of := re.fullmatch(r"modify (account|user) where name=(\S+) set DefaultQOS=(\S+)", line):
@@ -199,11 +210,11 @@ def read_table(path: str | Path) -> dict[str, dict[str, str]]:
         fix = "give the output of sacctmgr --parsable2 show qos, with its header"
         raise InputError("has no column Name", file=path, line=1, fix=fix)
     found: dict[str, dict[str, str]] = {}
-    for number, line in lines[1:]:
+    for at, line in lines[1:]:
         cells = line.rstrip("\r\n").split("|")
         if len(cells) < len(columns):
             message = f"{len(cells)} columns where the header has {len(columns)}"
-            raise InputError(message, file=path, line=number, value=line[:60], fix="give whole lines")
+            raise InputError(message, file=path, line=at, value=line[:60], fix="give whole lines")
         row = dict(zip(columns, (cell.strip() for cell in cells), strict=False))
         found[row.pop("Name")] = dict(_words(row))
     return found
@@ -213,19 +224,19 @@ def _words(row: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield the words of `modify` of a row of ``show qos``."""
     for shown, value in row.items():
         word = SHOWN.get(shown, shown)
-        if f"{word}=cpu" in _LIMITS:
+        if limit_of(f"{word}=cpu"):
             cores = re.search(r"(?:^|,)cpu=([0-9]+)", value)
             if cores:
                 yield f"{word}=cpu", cores[1]
             for name, amount in re.findall(r"(?:^|,)(?!cpu=)([^=,]+)=([^,]+)", value):
                 yield f"{word}={name}", amount
-        elif value and (word in _LIMITS or word in ("Priority", "Flags")):
+        elif value and (limit_of(word) or word in ("Priority", "Flags")):
             yield word, value
 
 
 def of_resources(words: Mapping[str, str]) -> list[str]:
-    """Name the limits of a QOS that are of other resources than cores: no configuration has them."""
-    return [f"{word}={value}" for word, value in words.items() if "=" in word and word not in _LIMITS]
+    """Name the limits of a QOS that no configuration has: of TRES that are not counted of nodes."""
+    return [f"{word}={value}" for word, value in words.items() if "=" in word and not limit_of(word)]
 
 
 def of_queue(words: Mapping[str, str]) -> dict[str, int]:
@@ -235,7 +246,7 @@ def of_queue(words: Mapping[str, str]) -> dict[str, int]:
 
 def configs(found: Mapping[str, Mapping[str, str]]) -> tuple[tuple[QOSConfig, ...], tuple[ThrottleConfig, ...]]:
     """Return QOS of words of `modify`, and their limits as throttles."""
-    free = {name: set(_LIMITS) if OVER in words.get("Flags", "") else set() for name, words in found.items()}
+    free = {name: set(words) if OVER in words.get("Flags", "") else set() for name, words in found.items()}
     return _configs(found, free, {})
 
 
@@ -246,17 +257,20 @@ def _configs(
 ) -> tuple[tuple[QOSConfig, ...], tuple[ThrottleConfig, ...]]:
     classes, throttles = [], []
     for name, words in found.items():
-        numbers = {word: int(value) for word, value in words.items() if word in _LIMITS and value.isdigit()}
+        numbers = {word: most for word, value in words.items() if (most := number(word, value)) is not None}
         freed = [field for field, word in _FREES.items() if word in numbers and word in free.get(name, ())]
-        exempt = [ALL_LIMITS] if len(freed) == len(_FREES) else [field for field in EXEMPTIONS if field in freed]
+        of_nodes = [word for word, most in numbers.items() if most == FREE and "=" in word and "=cpu" not in word]
+        freed += [RESOURCES] if {*of_nodes} & {*free.get(name, ())} else []
+        every = {*_FREES} <= {*freed}
+        exempt = [ALL_LIMITS] if every else [field for field in EXEMPTIONS if field in freed]
         limits: dict[str, dict[str, int]] = {}
         for word, most in numbers.items():
-            each, field = _LIMITS[word]
-            if 0 < most < FREE:
+            each, field = limit_of(word) or ("", "")
+            if field and 0 < most < FREE:
                 limits.setdefault(each, {})[field] = most * (60 if field == "max_run_core_seconds" else 1)
         priority = float(words.get("Priority", "0") or 0)
         fields = {"name": name, "priority": priority, "exempt": exempt, **members.get(name, {})}
         classes.append(QOSConfig.model_validate(fields))
         for each, most_of in limits.items():
-            throttles.append(ThrottleConfig.model_validate({"each": each or None, "qos": name, **most_of}))
+            throttles.append(ThrottleConfig.of(most_of, each=each or None, qos=name))
     return tuple(classes), tuple(throttles)

@@ -93,7 +93,7 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
         ),
     }
     if limited:
-        files["qos.sacctmgr"] = "".join(f"add qos {qos_of(queue.name)}\n{_qos(queue)}\n" for queue in limited)
+        files["qos.sacctmgr"] = "".join(f"{line}\n" for queue in limited for line in _qos(config, queue))
     if statements := throttles.statements(config):
         files[throttles.FILE] = statements
     if config.qos:
@@ -119,6 +119,8 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
         shares=fair and bool(config.shares),
         throttled=throttles.FILE in files,
         suspended=preemption.suspended(config),
+        limited_tres=[throttles.tres(name) for name in throttles.limited(config)],
+        lifted="".join(f",{throttles.tres(name)}=-1" for name in throttles.limited(config)),
         classes=[each.name for each in config.qos],
         class_accounts=qos.names(config, "accounts", "groups"),
         class_users=qos.names(config, "users"),
@@ -353,16 +355,19 @@ def _sizes(config: SiteConfig, cores: tuple[int, int]) -> list[str]:
     return [f"MinNodes={least}", *([f"MaxNodes={most}"] if cores[1] < MAX_CORES else [])]
 
 
-def _qos(queue: QueueConfig) -> str:
+def _qos(config: SiteConfig, queue: QueueConfig) -> Iterator[str]:
     """Write the limits of a queue; -1 takes back what an earlier configuration set."""
     limits = {word: getattr(queue, name) for name, word in LIMITS.items()}
     written = " ".join(f"{word}={-1 if limit is None else limit}" for word, limit in limits.items())
-    return f"modify qos {qos_of(queue.name)} set {written}"
+    yield f"add qos {qos_of(queue.name)}"
+    yield f"modify qos {qos_of(queue.name)} set {written}"
+    for word, limit in throttles.of_queue(config, queue.name):
+        yield f"modify qos {qos_of(queue.name)} set {word}={limit}"
 
 
 def is_limited(config: SiteConfig, queue: QueueConfig) -> bool:
     """Whether a queue has limits, always or for some hours, which its QOS holds."""
-    return queue.limited or hours.has_hours(config, queue)
+    return queue.limited or hours.has_hours(config, queue) or bool(throttles.of_queue(config, queue.name))
 
 
 def set_limits(queue: QueueConfig, limits: Mapping[str, int | None]) -> list[str]:

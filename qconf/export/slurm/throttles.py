@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from parsim.throttles import RESOURCES
 from qconf.config import SiteConfig, ThrottleConfig
+from qconf.config.models import Settings
 from qconf.errors import ExportError
 from qconf.export.nodes import read_text
+from qconf.export.types import NAME as RESOURCE
+from qconf.history.chunks import TRES_SIZE
 
 FILE = "throttles.sacctmgr"
 USER_JOBS = "bf_max_job_user"  #: of SchedulerParameters: waiting jobs of each user that backfilling looks at
@@ -35,33 +39,101 @@ EACH = {
         "max_queued": "MaxSubmitJobsPerAccount",
     },
 }
+OF_CORES = ("GrpTRES=cpu", "MaxTRESPerUser=cpu", "MaxTRESPerAccount=cpu")  #: limits that other TRES have, too
+_TRES = {"memory": "mem", "gpus": "gres/gpu"}
 NAME = re.compile(r"[A-Za-z0-9_.@-]+")
 _LINE = re.compile(r"modify (account|user|qos) (?:where name=)?(\S+) set (\S+)=([0-9]{1,15})(?!\S)")
 #: What a word limits: whose jobs together, and the field of a throttle.
 _FIELDS = {word: (each, name) for each, words in (("", GROUP), *EACH.items()) for name, word in words.items()}
 
 
+def tres(resource: str) -> str:
+    """Name what is counted of nodes as Slurm does."""
+    return _TRES.get(resource, f"gres/{resource}")
+
+
+def word_of(words: Mapping[str, str], name: str) -> str | None:
+    """Return the word of a limit, of a resource that of cores with another TRES; None where there is none."""
+    limit, _, resource = name.partition(".")
+    return _of_tres(words["max_run_cores"], resource) if limit == RESOURCES else words.get(name)
+
+
+def _of_tres(word: str, resource: str) -> str:
+    return word.replace("cpu", tres(resource))
+
+
+def limit_of(word: str) -> tuple[str, str] | None:
+    """Return whose jobs together a word limits, and the name of the limit; None where no configuration has it."""
+    kind, _, counted = word.partition("=")
+    if word in _FIELDS or f"{kind}=cpu" not in OF_CORES:
+        return _FIELDS.get(word)
+    resources = {of: name for name, of in _TRES.items()}
+    resource = resources.get(counted) or counted.removeprefix("gres/")
+    if resource == counted or not RESOURCE.fullmatch(resource):
+        return None
+    return _FIELDS[f"{kind}=cpu"][0], f"{RESOURCES}.{resource}"
+
+
+def number(word: str, text: str) -> int | None:
+    """Read the value of a limit, of memory in MiB; None where it is no number."""
+    match = TRES_SIZE.fullmatch(text) if word.endswith("=mem") else None
+    if match is None or not match[3]:
+        return int(text) if re.fullmatch("[0-9]{1,15}", text) else None
+    return int((int(match[1]) + float(f"0.{match[2] or 0}")) * 1024.0 ** (" KMGTP".index(match[3]) - 2))
+
+
+def limited(config: SiteConfig) -> list[str]:
+    """Name the resources beside cores that throttles limit, in the order of their names in Slurm."""
+    return sorted({name for throttle in config.throttles for name in throttle.max_run_resources}, key=tres)
+
+
+def of_queue(config: SiteConfig, queue: str) -> list[tuple[str, int]]:
+    """Return the words of the QOS of a queue that limit what its jobs take beside cores, with their limits."""
+    return [
+        (_of_tres((EACH[throttle.each] if throttle.each else GROUP)["max_run_cores"], name), limit)
+        for throttle in config.throttles
+        if throttle.queue == queue and not throttle.name and not throttle.is_of_qos
+        for name, limit in throttle.max_run_resources.items()
+    ]
+
+
+def counted_only(
+    throttles: Iterable[ThrottleConfig], counted: Collection[str], warnings: list[str]
+) -> tuple[ThrottleConfig, ...]:
+    """Return throttles with limits of what is counted of nodes; a warning for those of others, which are left out."""
+    found = []
+    for throttle in throttles:
+        kept = {name: limit for name, limit in throttle.max_run_resources.items() if name in counted}
+        left = [tres(name) for name in throttle.max_run_resources if name not in kept]
+        warnings += [
+            f"throttles: the limit of {name} of {throttle.what} is not simulated: it is not counted of nodes"
+            for name in left
+        ]
+        found.append(throttle.model_copy(update={RESOURCES: Settings(kept)}))
+    return tuple(throttle for throttle in found if throttle.limits)
+
+
 def of(config: SiteConfig) -> list[ThrottleConfig]:
     """Return the throttles that are limits of associations and of the QOS that all jobs have."""
-    return [throttle for throttle in config.throttles if not throttle.is_of_qos]
+    return [throttle for throttle in config.throttles if not throttle.is_of_qos and throttle.queue is None]
 
 
 def refuse(config: SiteConfig) -> None:
     """Raise ExportError where Slurm has no form for a throttle."""
     general = {throttle.kind: throttle for throttle in of(config) if throttle.each and throttle.queue is None}
     for throttle in config.throttles:
-        if throttle.queue is not None:
+        others = throttle.name or throttle.is_of_qos or len(throttle.limits) > len(throttle.max_run_resources)
+        if throttle.queue is not None and others:
             raise ExportError(
                 f"throttles: {throttle.what} has no form in Slurm beside the limits of the queue: write max_run, "
-                "max_run_cores, max_user_run or max_user_cores of the queue"
+                "max_run_cores, max_user_run or max_user_cores of the queue; of what nodes have beside cores, limits "
+                "of all, of each user and of each group have a form"
             )
         if throttle.max_eligible is not None and (throttle.each != "user" or not config.backfill):
             raise ExportError(
                 f"throttles: max_eligible of {throttle.what} has no form in Slurm; that of each user has, where it "
                 "backfills, and max_queued"
             )
-        for name in throttle.max_run_resources:
-            raise ExportError(f"throttles: the limit of {name} of {throttle.what} has no form in Slurm so far")
         if throttle.name and not NAME.fullmatch(throttle.name):
             raise ExportError(f"throttles: {throttle.name!r} is no name that sacctmgr takes")
         each = general.get(throttle.kind) if throttle.name and not throttle.of_qos else None
@@ -80,8 +152,9 @@ def statements(config: SiteConfig) -> str:
         kind = "user" if throttle.kind == "user" else "account"
         whose = f"{kind} where name={throttle.name}" if throttle.name else f"qos {QOS}"
         for name, limit in throttle.limits.items():
-            if name in words:  # the others are words of SchedulerParameters
-                lines.append(f"modify {whose} set {words[name]}={amount(name, limit)}")
+            word = word_of(words, name)
+            if word is not None:  # the others are words of SchedulerParameters
+                lines.append(f"modify {whose} set {word}={amount(name, limit)}")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -133,6 +206,12 @@ def notes(config: SiteConfig) -> Iterator[str]:
         )
     if any(throttle.kind == "group" for throttle in config.throttles):
         yield "Groups of throttles are accounts in Slurm."
+    if limited(config):
+        named = ", ".join(map(tres, limited(config)))
+        yield (
+            f"Slurm limits {named} where it counts them: cpu, mem and node always, generic resources that "
+            "AccountingStorageTRES of slurm.conf names. A job's memory is that which it is given."
+        )
     if any((throttle.max_run_core_seconds or 0) % 60 for throttle in config.throttles):
         yield "Slurm counts core-minutes: max_run_core_seconds is rounded down to them."
 
@@ -143,12 +222,11 @@ def read(folder: Path) -> tuple[ThrottleConfig, ...]:
     text = read_text(path) if path.is_file() else ""
     found: dict[tuple[str, str], dict[str, int]] = {}
     for kind, name, word, amount in _LINE.findall(text):
-        field = _FIELDS.get(word)
+        field = limit_of(word)
         if field is not None:
             whose = (field[0], "") if kind == "qos" else ({"account": "group"}.get(kind, kind), name)
             found.setdefault(whose, {})[field[1]] = int(amount) * (60 if field[1] == "max_run_core_seconds" else 1)
     wholes = {("", ""): {}, ("user", ""): {"each": "user"}, ("group", ""): {"each": "group"}}
     return tuple(
-        ThrottleConfig.model_validate({**wholes.get(whose, {whose[0]: whose[1]}), **limits})
-        for whose, limits in found.items()
+        ThrottleConfig.of(limits, **wholes.get(whose, {whose[0]: whose[1]})) for whose, limits in found.items()
     )

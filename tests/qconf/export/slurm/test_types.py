@@ -258,18 +258,88 @@ QOS = """\
 Name|Priority|Flags|GrpTRES|MaxTRESPU|GrpJobs
 normal|0||||
 gpuq|0|DenyOnLimit|cpu=64,gres/gpu=8|gres/gpu=2|5
+deep|0||gres/gpu=6,gres/gpu:a100=4,gres/boards=1,mem=1.50G,node=3||
 """
 
 
-def test_limits_of_other_resources_than_cores_are_named(tmp_path):
+def test_limits_of_what_nodes_have_are_read_and_others_are_named(tmp_path):
     (tmp_path / "slurm.conf").write_text(MIXED.replace("Nodes=gpu[1-2]", "Nodes=gpu[1-2] QOS=gpuq"))
     (tmp_path / "qos").write_text(QOS)
     found = derive(tmp_path / "slurm.conf", qos=tmp_path / "qos")
     assert (found.config.queue("gpu").max_run_cores, found.config.queue("gpu").max_run) == (64, 5)
+    assert {each.what: each.limits for each in found.config.throttles} == {
+        "all jobs in queue gpu": {"max_run_resources.gpus": 8},
+        "each user in queue gpu": {"max_run_resources.gpus": 2},
+        "qos deep": {"max_run_resources.gpus": 6, "max_run_resources.memory": 1536},
+    }
     assert {
-        "QOS gpuq: GrpTRES=gres/gpu=8 is not simulated",
-        "QOS gpuq: MaxTRESPerUser=gres/gpu=2 is not simulated",
+        "QOS deep: GrpTRES=node=3 is not simulated",
+        "QOS deep: GrpTRES=gres/gpu:a100=4 is not simulated",
+        "throttles: the limit of gres/boards of qos deep is not simulated: it is not counted of nodes",
     } <= {*found.warnings}
+
+
+LIMITED = """\
+qos:
+  - {name: gold, exempt: [max_run_resources], users: [ann]}
+  - {name: deep, users: [bob]}
+throttles:
+  - {user: bob, max_run_resources: {gpus: 4, memory: 384gb}}
+  - {each: group, queue: gpu, max_run_resources: {gpus: 6}}
+  - {queue: gpu, max_run_resources: {gpus: 7}}
+  - {qos: deep, max_queued: 9, max_run_resources: {memory: 5000}}
+  - {each: user, qos: gold, max_run_resources: {memory: 1000}}
+"""
+
+
+def test_limits_of_what_nodes_have_come_back_and_go_with_the_undo(tmp_path):
+    config = parse(SITE + LIMITED)
+    export = exported(SITE + LIMITED)
+    files = export.files
+    assert files["throttles.sacctmgr"].splitlines() == [
+        "modify user where name=bob set GrpTRES=gres/gpu=4",
+        "modify user where name=bob set GrpTRES=mem=393216",
+    ]
+    assert [line for line in files["qos.sacctmgr"].splitlines() if "gres" in line] == [
+        "modify qos gpu set MaxTRESPerAccount=gres/gpu=6",
+        "modify qos gpu set GrpTRES=gres/gpu=7",
+    ]
+    free = "modify qos gold set MaxTRESPerAccount=gres/gpu=2000000000"
+    assert {free, "modify qos deep set GrpTRES=mem=5000"} <= {*files["classes.sacctmgr"].splitlines()}
+    assert "GrpTRES=cpu=-1,gres/gpu=-1,mem=-1${cores:+,$cores}" in files["PLAN.md"].partition("## Undo")[2]
+    assert "printf '%s\\n' gres/gpu mem | grep -Fxv -f tres.known" in files["PLAN.md"]
+    assert any("generic resources that AccountingStorageTRES" in note for note in export.notes)
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "slurm.conf").write_text(NODES)
+    found = derive(tmp_path / "slurm.conf").config
+    assert {each.what: each for each in found.throttles} == {each.what: each for each in config.throttles}
+    assert found.qos == config.qos
+
+
+def test_nodes_that_are_alike_have_a_type_where_what_they_have_is_limited(tmp_path):
+    conf = "NodeName=g[1-2] CPUs=8 Gres=gpu:4\nPartitionName=a Nodes=ALL QOS=gpuq\n"
+    (tmp_path / "slurm.conf").write_text(conf)
+    (tmp_path / "qos").write_text(QOS)
+    found = derive(tmp_path / "slurm.conf", qos=tmp_path / "qos").config
+    assert ([each.gpus for each in found.nodes], len(found.throttles)) == ([4], 3)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{user: ann, queue: gpu, max_run_resources: {gpus: 1}}", "of what nodes have beside cores, limits of all"),
+        ("{queue: cpu, max_run: 3, max_run_resources: {gpus: 1}}", "no form in Slurm beside the limits of the queue"),
+        ("{max_run_resources: {gpus: 1}}", "counts the jobs of all QOS together"),
+        (
+            "{each: group, qos: deep, max_run_resources: {gpus: 7}}",
+            "deep and queue gpu both have MaxTRESPerAccount=gres",
+        ),
+    ],
+)
+def test_limits_of_what_nodes_have_without_a_form_are_refused(line, message):
+    with pytest.raises(ExportError, match=message):
+        exported(SITE + LIMITED + f"  - {line}\n")
 
 
 def test_a_qos_that_another_takes_the_place_of_is_named(tmp_path):
