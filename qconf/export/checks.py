@@ -9,12 +9,7 @@ from qconf.errors import ExportError
 
 
 def refuse_idle(config: SiteConfig, system: str) -> None:
-    """Raise ExportError where a batch system would never start any job of a queue, or would start others."""
-    if config.keeps_cores:
-        raise ExportError(
-            f"nodes: kept_per_gpu is simulated, and not exported to {system}: leave it out, and keep cores for jobs "
-            "with GPUs by hand"
-        )
+    """Raise ExportError where a batch system would never start any job of a queue."""
     for queue in config.queues:
         narrowest = -(-queue.cores[0] // config.grid) * config.grid
         if narrowest > config.reach(queue):

@@ -371,3 +371,42 @@ def test_jobs_with_gpus_go_to_the_queue_of_their_nodes_and_back(exported, tmp_pa
         assert result.problems == []
         assert saved(server) == before
         assert lost(server, [*jobs, *later]) == []
+
+
+KEEPS = """machine: {name: m, cores: 16, cores_per_node: 2}
+nodes:
+  - {name: cpu, count: 6, cores: 2, hosts: "n[1-6]"}
+  - {name: gpu, count: 2, cores: 2, gpus: 1, kept_per_gpu: 1, hosts: "n[7-8]"}
+queues:
+  - {name: work, cores: [1, 16], walltime: [0, 24h]}
+"""
+
+
+def test_jobs_without_gpus_leave_cores_to_those_with_gpus(exported, tmp_path):
+    plan = exported(KEEPS)
+    submit = "sbatch --parsable --output=/dev/null --ntasks=1"
+    until = "--wrap 'until [ -e /srv/end ]; do sleep 0.2; done; touch ~/ended-$SLURM_JOB_ID'"
+    with PrivateSlurm(NODES, SITE.replace("KEPT", "work"), accounting=False, gpus={"n7": 1, "n8": 1}) as server:
+        result, before = Rehearsal(""), saved(server)
+        for name, content in plan.files.items():
+            server.write(name, content)
+        run_blocks(plan.steps, server, result)
+        assert result.problems == []
+        server.run("rm -f /srv/end; chmod 755 /srv")
+        jobs = [server.run(f"{submit} --time=2 {until}", user="alice").stdout.strip() for _ in range(16)]
+        server.wait("[ $(squeue --noheader --states=R | wc -l) = 14 ]", "they do not start")
+        held = tasks(server)
+        assert {held[job]["Partition"] for job in jobs} <= {"work-plain", "work-1", "work-plain,work-1"}
+        on = [held[job]["NodeList"] for job in jobs if held[job]["JobState"] == "RUNNING"]
+        assert (on.count("n7"), on.count("n8")) == (1, 1)
+        # A node on which Slurm plans a waiting job is closed to jobs that run past that instant.
+        jobs += [server.run(f"{submit} --time=1 --gres=gpu:1 {until}", user="bob").stdout.strip() for _ in range(2)]
+        server.wait("[ $(squeue --noheader --states=R --user=bob | wc -l) = 2 ]", "jobs with GPUs do not start")
+        for name in ("slurm.conf", "partitions.conf", "job_submit.lua"):
+            (tmp_path / name).write_text(server.run(f"cat /etc/slurm/{name}").stdout)
+        found = derive(tmp_path / "slurm.conf").config
+        assert (found.nodes, found.queues) == (parse(KEEPS).nodes, parse(KEEPS).queues)
+        run_blocks(plan.undo, server, result)
+        assert result.problems == []
+        assert saved(server) == before
+        assert lost(server, jobs) == []

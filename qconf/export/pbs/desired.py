@@ -135,6 +135,11 @@ def _refuse(config: SiteConfig, binding: Binding) -> None:
             "backfill: false on a partitioned machine: PBS's strict order would let the head job of one "
             "partition hold up all the others"
         )
+    if config.keeps_cores:
+        raise ExportError(
+            "nodes: kept_per_gpu is simulated, and not exported to PBS: leave it out, and keep cores for jobs with "
+            "GPUs by hand"
+        )
     fairshare.refuse(config)
     qos.refuse(config)
     throttles.refuse(config)

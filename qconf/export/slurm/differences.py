@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from parsim.workload import MAX_DURATION
 from qconf.config import SiteConfig, format_duration
 from qconf.export.checks import common_notes
-from qconf.export.slurm import fairshare, preemption, qos, shortpools, throttles
+from qconf.export.slurm import fairshare, kept, preemption, qos, shortpools, throttles
 
 LONGEST_AGE = 30 * 86400  #: a larger bf_min_age_reserve is an error to Slurm, and counts as none
 LONGEST_WINDOW = 30 * 1440  #: of bf_window, in minutes
@@ -81,6 +81,7 @@ def differences(config: SiteConfig) -> Iterator[str]:
     yield from throttles.notes(config)
     yield from qos.notes(config)
     yield from shortpools.notes(config)
+    yield from kept.notes(config)
     yield from common_notes(placed(config), "Slurm")
 
 

@@ -17,10 +17,10 @@ from qconf.errors import InputError
 from qconf.export.base import Derived
 from qconf.export.hours import FILE as HOURS
 from qconf.export.hours import read_hours
-from qconf.export.nodes import read_text
-from qconf.export.slurm import preemption
+from qconf.export.nodes import expand, read_text
+from qconf.export.slurm import kept, preemption
 from qconf.export.slurm import qos as service
-from qconf.export.slurm.conf import Conf, Fields, Points, limits, points, promotion, routes
+from qconf.export.slurm.conf import MARK, Conf, Fields, Points, limits, points, promotion, routes
 from qconf.export.slurm.differences import LONGEST_AGE
 from qconf.export.slurm.fairshare import read_shares
 from qconf.export.slurm.order import with_order
@@ -64,7 +64,8 @@ def derive(
     reader = _Reader(conf, size, total, table)
     for quality, words in table.items():
         reader.warnings += [f"QOS {quality}: {limit} is not simulated" for limit in service.of_resources(words)]
-    partitions = [each for fields in conf.partitions if (each := reader.partition(fields)) is not None]
+    fields_of = [fields for fields in conf.partitions if fields["partitionname"] not in reader.parts]
+    partitions = [each for fields in fields_of if (each := reader.partition(fields)) is not None]
     pools = [each for each in partitions if reader.is_pool(each.name)]
     partitions = reader.ordered([each for each in partitions if each not in pools])
     if not partitions:
@@ -87,7 +88,7 @@ def derive(
     except ValueError as error:
         raise InputError(f"no machine of {total} cores named {called!r} can be", file=path) from error
     try:
-        kept = read_shortpools(conf.folder, size) if conf.exported else ()
+        shortpools = read_shortpools(conf.folder, size) if conf.exported else ()
         of_cron = conf.folder / HOURS
         hours = tuple(read_hours(read_text(of_cron))) if conf.exported and of_cron.is_file() else ()
         counted = {name for each in shape.get("nodes", ()) for name, amount in each.amounts.items() if amount}
@@ -116,7 +117,7 @@ def derive(
             reader.warnings = [each for each in reader.warnings if not each.startswith("PriorityType=")]
         if conf.exported and config.pool is not None:
             config = with_promotion(config, *promotion(conf.folder))
-        found = Derived(config).dedicated((), kept)
+        found = Derived(config).dedicated((), shortpools)
     except ConfigError as error:
         raise InputError(f"cannot be made a configuration: {error}", file=path) from error
     if config.reserve_after and not config.reservation_delay:
@@ -155,6 +156,7 @@ class _Reader:
         self.warnings = conf.warnings
         self.unread: dict[str, list[str]] = {}
         self.routes = routes(conf.folder) if conf.exported else {}
+        self.parts = kept.read(conf.folder, MARK) if conf.exported else {}  #: for jobs without GPUs, of queues
         #: Of the QOS of partitions, by the words of their limits.
         self.words: dict[str, Mapping[str, str]] = {**limits(conf.folder)} if conf.exported else {}
         self.words |= {name: table[name] for name in self.of_partitions & {*table}}
@@ -404,7 +406,17 @@ class _Reader:
             if "maxcpuspernode" in each.fields:
                 self.warnings.append(f"{each.name}: MaxCPUsPerNode: a limit of what runs on all of its nodes together")
         called = {frozenset(names): name for names, name in conf.called.items()}
-        return types(found, {each.name: each.hosts or frozenset(found) for each in partitions}, self.warnings, called)
+        usable = {each.name: each.hosts or frozenset(found) for each in partitions}
+        return self._keeping(types(found, usable, self.warnings, called))
+
+    def _keeping(self, found: Types) -> Types:
+        """Return types of nodes with the cores that jobs without GPUs leave, by the partitions of those."""
+        caps: dict[int, set[str]] = {}
+        for fields in self.conf.partitions:
+            if fields["partitionname"] in self.parts and "maxcpuspernode" in fields:
+                caps.setdefault(int(fields["maxcpuspernode"]), set()).update(self.conf.hosts(fields))
+        hosts = {each.name: [*expand(each.hosts or "")] for each in found.nodes}
+        return found._replace(nodes=kept.kept(found.nodes, caps, hosts)) if caps else found
 
     def _queue(self, partition: _Partition, share: int) -> QueueConfig:
         """Return the queue with its priority, and with a limit where less than its share may run."""

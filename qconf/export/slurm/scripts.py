@@ -14,7 +14,7 @@ from qconf.export.checks import refuse_access, refuse_idle
 from qconf.export.nodes import Node, assign, check_machine, fold
 from qconf.export.priorities import scale
 from qconf.export.rendering import checked_queue, comment_name, render
-from qconf.export.slurm import fairshare, preemption, qos, shortpools, throttles
+from qconf.export.slurm import fairshare, kept, preemption, qos, shortpools, throttles
 from qconf.export.slurm.conf import LIMITS
 from qconf.export.slurm.differences import LONGEST_AGE, LONGEST_WINDOW, calc_minutes, differences, placed
 from qconf.export.types import hosts as hosts_of_types
@@ -46,6 +46,8 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
     keeps = [each.name for each in shortpools.reservations(config, POOL)]
     nice = {} if order is None else {"order": order, "places": places, "most": most}
     queues = [(queue, whole_minutes(queue)) for queue in config.queues]
+    rooms = kept.rooms(config)
+    of_parts = [name for names, _ in rooms.values() for name in names.split(",")]
     enforced = ["limits"] if limited or throttles.statements(config) or config.qos else []
     enforced += ["qos"] if config.qos else []
     files = {
@@ -60,10 +62,11 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
             node=node,
             short=max((each.walltime for each in config.shortpools), default=0),
             kept=shortpools.kept(config, POOL) if keeps else {},
+            rooms=rooms,
             **nice,
         ),
         "job_submit.back.lua": render(
-            "slurm", "job_submit.back.lua", partitions=[*config.names, *([POOL] if pool else [])]
+            "slurm", "job_submit.back.lua", partitions=[*config.names, *of_parts, *([POOL] if pool else [])]
         ),
         "new-conf": render(
             "slurm",
@@ -90,6 +93,7 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
             lists={queue.name: dict(_access(queue)) for queue in config.queues},
             pool=POOL if pool else None,
             held=_held(config),
+            rooms=rooms,
         ),
     }
     if limited:
@@ -249,15 +253,17 @@ def _refuse(config: SiteConfig, nodes: Sequence[Node] | None) -> None:
     if config.mode != "shared" and nodes is None:
         raise ExportError("partitions are made of nodes: name them with --nodes")
     refuse_idle(placed(config), "Slurm")
+    kept.refuse(config)
     preemption.refuse(config)
 
 
 def _hosts(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, str]:
     """Write the nodes of each partition, the pool's among them, as a host list."""
     every = "ALL" if nodes is None else fold([node.name for node in nodes])
-    if is_bound(config):
+    if _names_nodes(config):
         found = hosts_of_types(config, nodes)
         bound = {queue.name: queue.nodes for queue in config.queues if queue.nodes is not None}
+        bound |= {part.name: part.nodes for of in kept.parts(config).values() for part in of}
         own = {name: fold([host for each in types for host in found[each]]) for name, types in bound.items()}
         return dict.fromkeys(config.names, every) | own
     if nodes is None or config.nodes:
@@ -273,7 +279,12 @@ def _hosts(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, str]:
 
 def _types(config: SiteConfig) -> dict[str, str]:
     """Return the names of types of nodes with their hosts, where queues are bound to some."""
-    return {each.name: each.hosts for each in config.nodes if each.hosts is not None} if is_bound(config) else {}
+    return {each.name: each.hosts for each in config.nodes if each.hosts is not None} if _names_nodes(config) else {}
+
+
+def _names_nodes(config: SiteConfig) -> bool:
+    """Whether partitions are on some types of nodes."""
+    return is_bound(config) or config.keeps_cores
 
 
 def _gives_whole(config: SiteConfig, queue: QueueConfig) -> bool:
@@ -296,7 +307,7 @@ def _held(config: SiteConfig) -> dict[str, list[tuple[float, dict[str, int]]]]:
             for each in config.nodes
             if queue.nodes is None or each.name in queue.nodes
         ]
-        for queue in (config.queues if is_bound(config) else ())
+        for queue in (config.queues if _names_nodes(config) else ())
     }
 
 
@@ -307,15 +318,18 @@ def _partitions(config: SiteConfig, hosts: dict[str, str]) -> Iterator[str]:
     factors = priorities if order is None else dict.fromkeys(config.names, 1)
     tiers, modes = preemption.tiers(config) if config.has_tiers else priorities, preemption.modes(config)
     whole = ["OverSubscribe=EXCLUSIVE"]
-    for queue in config.queues:
+    of_queues = kept.parts(config)
+    lines = [
+        (queue, name, cores)
+        for queue in config.queues
+        for name, cores in [(queue.name, None), *((part.name, part.cores) for part in of_queues.get(queue.name, ()))]
+    ]
+    for queue, name, cores in lines:
         tier = tiers[queue.name] if config.mode == "shared" or queue.reservation else 1
         yield " ".join(
             [
-                *(
-                    f"PartitionName={queue.name}",
-                    f"Nodes={hosts[queue.name]}",
-                    f"MaxTime={clock(whole_minutes(queue)[1])}",
-                ),
+                *(f"PartitionName={name}", f"Nodes={hosts[name]}", f"MaxTime={clock(whole_minutes(queue)[1])}"),
+                *([f"MaxCPUsPerNode={cores}"] if cores else []),
                 *_sizes(config, queue.cores),
                 *(f"PriorityTier={tier}", f"PriorityJobFactor={factors[queue.name]}"),
                 *(whole if _gives_whole(config, queue) else []),

@@ -1,0 +1,126 @@
+"""Cores that jobs without GPUs leave to others: partitions of their own, with MaxCPUsPerNode, and back.
+
+A queue whose jobs may use nodes with such cores has its partition, for jobs with GPUs, and beside it others for those
+without: one on the nodes that keep none, and one for each number of cores that is left of the others.
+
+References
+----------
+Slurm, slurm.conf, "MaxCPUsPerNode".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from qconf.config import NodesConfig, SiteConfig
+from qconf.errors import ExportError
+from qconf.export.nodes import read_text
+
+PLAIN = "plain"  #: ends the name of the partition on the nodes that keep no cores
+
+
+class Part(NamedTuple):
+    """A partition for the jobs of a queue that take no GPUs."""
+
+    name: str
+    nodes: tuple[str, ...]  #: names of types of nodes
+    cores: int | None  #: of a node, MaxCPUsPerNode; None for all
+
+
+def left(nodes: NodesConfig) -> int | None:
+    """Return the cores of a node that jobs without GPUs may have; None for all."""
+    return nodes.cores - nodes.kept_per_gpu * nodes.gpus if nodes.kept_per_gpu else None
+
+
+def parts(config: SiteConfig) -> dict[str, list[Part]]:
+    """Return the partitions for jobs without GPUs, by queue: of those alone whose nodes keep cores."""
+    found: dict[str, list[Part]] = {}
+    for queue in config.queues:
+        of: dict[int | None, list[str]] = {}
+        for each in config.nodes:
+            if queue.nodes is None or each.name in queue.nodes:
+                of.setdefault(left(each), []).append(each.name)
+        if {*of} - {None}:
+            found[queue.name] = [
+                Part(f"{queue.name}-{PLAIN if cores is None else cores}", tuple(names), cores)
+                for cores, names in of.items()
+            ]
+    return found
+
+
+def room(config: SiteConfig, part: Part) -> int:
+    """Return the cores that jobs of a partition may have of all its nodes."""
+    return sum(each.count * (part.cores or each.cores) for each in config.nodes if each.name in part.nodes)
+
+
+def refuse(config: SiteConfig) -> None:
+    """Raise ExportError where Slurm has no form for cores that are kept."""
+    if every := [each.name for each in config.nodes if left(each) == 0]:
+        raise ExportError(
+            f"nodes {every[0]}: kept_per_gpu keeps all cores, and Slurm has no limit of 0 cores of a node: bind the "
+            "queues of jobs without GPUs to other nodes"
+        )
+    for queue, of in parts(config).items():
+        if twice := {part.name for part in of} & {*config.names}:
+            raise ExportError(f"queue {twice.pop()} has the name of a partition of {queue}: rename one of them")
+
+
+def rooms(config: SiteConfig) -> dict[str, tuple[str, int]]:
+    """Return, by queue, the list of its partitions for jobs without GPUs, and the widest job that one of them holds."""
+    return {
+        queue: (",".join(part.name for part in of), max(room(config, part) for part in of))
+        for queue, of in parts(config).items()
+    }
+
+
+def notes(config: SiteConfig) -> Iterator[str]:
+    """Name what Slurm does otherwise than the simulator."""
+    found = parts(config)
+    if not found:
+        return
+    names = ", ".join(names for names, _ in rooms(config).values())
+    yield (
+        f"Jobs without GPUs of {', '.join(found)} are sent to the partitions {names}, of which one has to hold the "
+        "whole job; one that is wider than each goes to the partition of jobs with GPUs. Users who name a partition "
+        "name the queue's."
+    )
+    capped = [queue for queue, of in found.items() if any(part.cores for part in of)]
+    if len(capped) > 1:
+        yield (
+            f"MaxCPUsPerNode counts the jobs of each partition: those without GPUs of {', '.join(capped)} leave the "
+            "cores that kept_per_gpu names each by itself, in the simulator together."
+        )
+
+
+def read(folder: Path, marked: str) -> dict[str, str]:
+    """Read the queues of partitions for jobs without GPUs in an export's job_submit.lua, which is `marked` as such."""
+    path = folder / "job_submit.lua"
+    text = read_text(path) if path.is_file() else ""
+    found = re.findall(r'name = "([^"]+)",.* parts = "([^"]+)"', text) if marked in text.lower() else []
+    return {part: queue for queue, names in found for part in names.split(",")}
+
+
+def kept(
+    nodes: tuple[NodesConfig, ...],
+    caps: Mapping[int, Collection[str]],
+    hosts: Mapping[str, Collection[str]],
+) -> tuple[NodesConfig, ...]:
+    """Return types of nodes with what they keep for each GPU.
+
+    Parameters
+    ----------
+    nodes : tuple of NodesConfig
+    caps : mapping of int to collection of str
+        Nodes on which so many cores are left to jobs without GPUs.
+    hosts : mapping of str to collection of str
+        Nodes of each type, by its name.
+    """
+    found = []
+    for each in nodes:
+        cores = next((cores for cores, names in caps.items() if {*hosts[each.name]} <= {*names}), each.cores)
+        per_gpu = (each.cores - cores) // each.gpus if each.gpus else 0
+        found.append(each.model_copy(update={"kept_per_gpu": per_gpu}))
+    return tuple(found)

@@ -1,0 +1,120 @@
+"""Cores that jobs without GPUs leave to others, as partitions with MaxCPUsPerNode, and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qconf.config import dump, parse
+from qconf.errors import ExportError
+from qconf.export import exporter
+from qconf.export.slurm.init import derive
+from tests.qconf.export.slurm.test_scripts import needs_lua, submit
+
+SITE = """machine: {name: mixed, cores: 256, cores_per_node: 32}
+order: 100 * queue_priority + min(eligible_time, 86400)
+nodes:
+  - {name: cpu, count: 6, cores: 32, memory: 191000, hosts: "cpu[1-6]"}
+  - {name: gpu, count: 2, cores: 32, memory: 191000, gpus: 4, kept_per_gpu: 2, hosts: "gpu[1-2]"}
+queues:
+  - {name: work, cores: [1, 256], walltime: [0, 48h], priority: 2, max_run: 20}
+  - {name: deep, cores: [1, 64], walltime: [0, 48h], nodes: [gpu]}
+  - {name: plain, cores: [1, 64], walltime: [0, 48h], nodes: [cpu]}
+"""
+NODES = """ClusterName=mixed
+NodeName=cpu[1-6] CPUs=32 RealMemory=191000
+NodeName=gpu[1-2] CPUs=32 RealMemory=191000 Gres=gpu:4
+include partitions.conf
+"""
+
+
+def exported(text: str = SITE) -> dict[str, str]:
+    return dict(exporter("slurm")().export(parse(text)).files)
+
+
+def test_partitions_of_jobs_without_gpus():
+    files = exported()
+    lines = [line.split(" MaxTime=2-00:00:00 ") for line in files["partitions.conf"].splitlines() if "=2-" in line]
+    assert [line[0] for line in lines] == [
+        "PartitionName=work Nodes=ALL",
+        "PartitionName=work-plain Nodes=cpu[1-6]",
+        "PartitionName=work-24 Nodes=gpu[1-2]",
+        "PartitionName=deep Nodes=gpu[1-2]",
+        "PartitionName=deep-24 Nodes=gpu[1-2]",
+        "PartitionName=plain Nodes=cpu[1-6]",
+    ]
+    assert [line[1].startswith("MaxCPUsPerNode=24 ") for line in lines] == [False, False, True, False, True, False]
+    assert [line[1].count("QOS=work") for line in lines] == [1, 1, 1, 0, 0, 0]
+    assert '["work-24"] = true' in files["job_submit.back.lua"]
+    assert "those without GPUs of work, deep leave the cores" in files["PLAN.md"]
+
+
+def test_they_come_back(tmp_path: Path):
+    for name, text in exported().items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "slurm.conf").write_text(
+        "PriorityType=priority/multifactor\nPriorityWeightAge=86400\nPriorityMaxAge=1-0\n"
+        "PriorityWeightPartition=1000\n" + NODES
+    )
+    found = derive(tmp_path / "slurm.conf")
+    assert (found.config.nodes, found.config.queues) == (parse(SITE).nodes, parse(SITE).queues)
+    assert not any("MaxCPUsPerNode" in each for each in found.warnings)
+    assert exported(dump(found.config))["partitions.conf"] == exported()["partitions.conf"]
+
+
+@needs_lua
+def test_lua_sends_jobs_without_gpus_to_them(tmp_path: Path):
+    jobs: list[dict[str, Any]] = [
+        {"num_tasks": 4},
+        {"num_tasks": 4, "tres_per_node": "gres:gpu:2"},
+        {"num_tasks": 4, "tres_per_job": "gpu:1"},
+        {"num_tasks": 4, "tres_per_node": "gres:fpga:1"},
+        {"num_tasks": 192},
+        {"num_tasks": 193},  # wider than each: as wide jobs of the simulator take no account
+        {"num_tasks": 4, "partition": "deep"},
+        {"num_tasks": 4, "partition": "deep,work"},
+        {"num_tasks": 4, "partition": "deep,work", "tres_per_task": "gpu:1"},
+        {"num_tasks": 4, "partition": "work-24"},
+    ]
+    lua = exported(SITE.replace("order: 100 * queue_priority + min(eligible_time, 86400)", "order: fcfs"))[
+        "job_submit.lua"
+    ]
+    results = submit(tmp_path, lua, [{**job, "time_limit": 60} for job in jobs])
+    assert [partition for _, partition, _ in results] == [
+        *("work-plain,work-24", "work", "work", "work-plain,work-24", "work-plain,work-24", "work"),
+        *("deep-24", "deep-24,work-plain,work-24", "deep,work", "work-24"),
+    ]
+
+
+def test_waiting_jobs_are_moved_into_them():
+    script: dict[str, Any] = {}
+    exec(exported()["move-jobs"].rpartition("\ndef main")[0], script)
+    home = script["home"]
+    assert [home("work", 4, {}), home("work", 4, {"gpu": 1}), home("work", 200, {}), home("plain", 4, {})] == [
+        *("work-plain,work-24", "work", "work", "plain"),
+    ]
+
+
+def test_points_of_a_queue_are_those_of_its_partitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    files, script = exported(), {}
+    (tmp_path / "job_submit.lua").write_text(files["job_submit.lua"])
+    monkeypatch.chdir(tmp_path)
+    exec(files["move-jobs"].rpartition("\ndef main")[0], script)
+    points = script["Points"]("job_submit.lua")
+    names = ("work", "work-24", "work-plain,work-24", "deep", "deep-24", "plain")
+    assert [points.of(name, 4, 60) for name in names] == [0, 0, 0, 100, 100, 100]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("kept_per_gpu: 2", "kept_per_gpu: 8", "nodes gpu: kept_per_gpu keeps all cores"),
+        ("name: plain", "name: work-24", "queue work-24 has the name of a partition of work"),
+        (', hosts: "gpu[1-2]"', "", "nodes gpu: queues are bound to nodes, and these have no names"),
+    ],
+)
+def test_what_has_no_form_is_refused(old: str, new: str, message: str):
+    with pytest.raises(ExportError, match=message):
+        exported(SITE.replace(old, new))
