@@ -1,9 +1,9 @@
 """Orders that Slurm's multifactor priority can express, written as formulas.
 
 A point of priority is a second of waiting, as far as waiting counts: ``PriorityWeightAge`` equals ``PriorityMaxAge``.
-All other terms are whole points, so Slurm's rounding down to integers changes no order. Jobs of short walltimes, of few
-cores and of queues of a higher priority get points, which the others lose by their nice value. Partitions of a higher
-``PriorityTier`` go before all others.
+All other terms, but those of fair share and of what a job asks for, are whole points, so Slurm's rounding down to
+integers changes no order. Jobs of short walltimes, of few cores and of queues of a higher priority get points, which
+the others lose by their nice value. Partitions of a higher ``PriorityTier`` go before all others.
 
 References
 ----------
@@ -21,6 +21,7 @@ MAX_AGE = 30 * 86400  # seconds of waiting that count
 TIER = 10_000_000_000  # points of a unit of `queue_priority`: more than Slurm's 32 bits of all other points
 MOST = 2**32 - 1  # points that a priority has at most
 _CLASS = re.compile(r"([0-9]+) if walltime <= ([0-9]+) else ")
+_TRES = re.compile(r"([0-9]+) \* (ncpus|ngpus|mem) / ([0-9]+)")
 _SIZE = re.compile(r"([0-9]+) if ncpus <= ([0-9]+) else ")
 
 
@@ -45,6 +46,9 @@ class Multifactor:
         Points of a user who has used nothing: ``PriorityWeightFairshare``.
     qos : int
         Points of a unit of the priority of a QOS: of the greatest one they make ``PriorityWeightQOS``.
+    tres : tuple of (str, int, int)
+        ``ncpus``, ``ngpus`` or ``mem``, the points of a job that asks for all of it, and how much that is:
+        ``PriorityWeightTRES``.
     """
 
     classes: tuple[tuple[int, int], ...] = ()
@@ -54,6 +58,7 @@ class Multifactor:
     weight: int = 0
     fair_share: int = 0
     qos: int = 0
+    tres: tuple[tuple[str, int, int], ...] = ()
 
     @property
     def most(self) -> int:
@@ -74,7 +79,8 @@ class Multifactor:
             choice = "".join(f"{points} if {name} <= {bound} else " for bound, points in classes)
             terms += [f"({choice}0)"] if choice else []
         terms += [f"{self.fair_share} * fair_share"] * (self.fair_share > 0)
-        return " + ".join(terms + [f"{self.qos} * qos_priority"] * (self.qos > 0))
+        terms += [f"{self.qos} * qos_priority"] * (self.qos > 0)
+        return " + ".join([*terms, *(f"{points} * {name} / {total}" for name, points, total in self.tres)])
 
     @classmethod
     def of(cls, order: str) -> Self | None:
@@ -91,6 +97,7 @@ class Multifactor:
             next((factor for factor in factors if factor != TIER), 0),
             int(shares[1]) if (shares := re.search(r"([0-9]+) \* fair_share", order)) else 0,
             int(points[1]) if (points := re.search(r"([0-9]+) \* qos_priority", order)) else 0,
+            tuple((name, int(points), int(total)) for points, name, total in _TRES.findall(order)),
         )
         return found if found.possible and _same(found.formula, order) else None
 
@@ -101,7 +108,9 @@ class Multifactor:
             self.max_age > 0
             and _fall(self.classes, 60)
             and _fall(self.sizes, 1)
-            and self.max_age + self.most + self.weight + self.fair_share < MOST
+            and all(points > 0 and total > 0 for _, points, total in self.tres)
+            and self.max_age + self.most + self.weight + self.fair_share + sum(points for _, points, _ in self.tres)
+            < MOST
         )
 
 

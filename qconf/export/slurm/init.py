@@ -76,7 +76,9 @@ def derive(
     if qos is None and conf.exported:
         classes, limits_of = service.read(conf.folder)
     throttles = (*throttles, *limits_of, *reader.throttles(partitions))
-    reader.limited = {name for each in throttles for name in each.max_run_resources}
+    weighed = conf.settings.get("priorityweighttres", "").lower()
+    reader.counted = {name for each in throttles for name in each.max_run_resources}
+    reader.counted |= {name for word, name in (("gres/gpu=", "gpus"), ("mem=", "memory")) if word in weighed}
     shape = reader.divided(partitions, pools)
     whole = "nodes" not in shape and reader.whole_nodes([*partitions, *pools])
     if reader.unread:
@@ -112,6 +114,7 @@ def derive(
             reader.warnings,
             alike=len({each.factor for each in partitions}) == 1,
             tiers=not tiered and len({each.tier for each in partitions}) > 1,
+            whole=all(each.hosts in (frozenset(conf.nodes), frozenset()) for each in partitions),
         )
         if config.order != "fcfs":
             reader.warnings = [each for each in reader.warnings if not each.startswith("PriorityType=")]
@@ -161,7 +164,7 @@ class _Reader:
         self.words: dict[str, Mapping[str, str]] = {**limits(conf.folder)} if conf.exported else {}
         self.words |= {name: table[name] for name in self.of_partitions & {*table}}
         self.limits = {name: service.of_queue(words) for name, words in self.words.items()}
-        self.limited: set[str] = set()  #: what limits count of nodes beside cores
+        self.counted: set[str] = set()  #: what limits and the order count of nodes beside cores
 
     def is_pool(self, name: str) -> bool:
         """Whether a partition is the common pool of an export."""
@@ -392,7 +395,7 @@ class _Reader:
             return None
         found = alike(kinds(conf))
         partly = any(len(each.hosts) < len(found) for each in partitions)
-        counts = differ(found.values()) or any(name in self.limited for kind in found.values() for name in kind.names)
+        counts = differ(found.values()) or any(name in self.counted for kind in found.values() for name in kind.names)
         some_whole = len({self.gives_whole(each) for each in partitions}) > 1
         if not counts and not (shared and (partly or some_whole or len({*found.values()}) > 1)):
             if any(kind.gpus or kind.resources for kind in found.values()):

@@ -2,16 +2,61 @@
 
 from __future__ import annotations
 
+import re
+
 from parsim.fairshare import FAIRSHARE
 from qconf.config import FairshareConfig, ShareConfig, SiteConfig, format_duration
 from qconf.config.multifactor import TIER, Multifactor
+from qconf.errors import ExportError
 from qconf.export.slurm.conf import Points
 from qconf.history.times import slurm_limit
 
+#: What formulas call what jobs ask for, by the words of PriorityWeightTRES in lower case.
+TRES = {"cpu": "ncpus", "gres/gpu": "ngpus", "mem": "mem"}
 STEP = 3600  #: seconds from decay to decay of a half-life that is read
 HALF_LIFE = 7 * 86400  #: Slurm's default
 CALC_PERIOD = 300  #: Slurm's default
 MAX_AGE = 7 * 86400  #: Slurm's default
+
+
+def amounts(config: SiteConfig) -> dict[str, int]:
+    """Return how much the machine has, in the units and by the names of formulas."""
+    memory = sum(each.count * each.memory for each in config.nodes)
+    gpus = sum(each.count * each.gpus for each in config.nodes)
+    return {"ncpus": config.machine.cores, "ngpus": gpus, "mem": 1024 * memory}
+
+
+def weights_of_tres(config: SiteConfig, order: Multifactor) -> str:
+    """Write PriorityWeightTRES; empty where the order has none.
+
+    Slurm multiplies each weight by the part of what the job's partition has. Raises ExportError where partitions have
+    not all the same, or have nothing of it.
+    """
+    there, words = amounts(config), {name: word for word, name in TRES.items()}
+    bound = [queue.name for queue in config.queues if queue.nodes is not None]
+    if order.tres and (bound or config.mode != "shared" or config.keeps_cores):
+        raise ExportError(
+            f"order {config.order!r}: PriorityWeightTRES counts {', '.join(name for name, *_ in order.tres)} as a part "
+            "of what the partition has, and partitions have different nodes: take that out of the order, or let all "
+            "queues use all nodes"
+        )
+    if missing := [name for name, *_ in order.tres if not there[name]]:
+        raise ExportError(f"order {config.order!r}: nodes have nothing of {missing[0]} that counts: take it out")
+    exact = [(words[name], points * there[name] / total) for name, points, total in order.tres]
+    return ",".join(f"{word}={int(weight) if weight.is_integer() else weight!r}" for word, weight in exact)
+
+
+def tres_of(listed: str, config: SiteConfig, unit: float) -> tuple[tuple[str, int, int], ...] | None:
+    """Read PriorityWeightTRES, of which a point counts as so many seconds; None where no order holds it."""
+    there = amounts(config)
+    found = []
+    for word, text in (each.partition("=")[::2] for each in filter(None, listed.replace(" ", "").split(","))):
+        name = TRES.get(word.lower(), "")
+        if not there.get(name) or not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text):
+            return None
+        if float(text):
+            found.append((name, max(1, round(float(text) * unit)), there[name]))
+    return tuple(found)
 
 
 def with_order(
@@ -23,11 +68,12 @@ def with_order(
     *,
     alike: bool,
     tiers: bool,
+    whole: bool,
 ) -> SiteConfig:
     """Return `config` with the order of a priority of age, fairshare and an export's points alone, and its shares.
 
     `alike`, the factors of all partitions are the same, so that their weight makes no difference; `tiers`, partitions
-    of a higher one go before the others.
+    of a higher one go before the others; `whole`, all are on all nodes, so that what jobs ask for is a part of one sum.
     """
     config = config.replace(shares=shares)
     weights = {
@@ -38,7 +84,8 @@ def with_order(
     fair = weights.get("fairshare", 0)
     greatest = max((qos.priority for qos in config.qos), default=0.0)
     unit = weights.pop("qos") / greatest if greatest and "qos" in weights else 0.0  # of the priority of a QOS
-    if settings.get("prioritytype", "").lower() != "priority/multifactor" or not (fair or points or unit):
+    listed = settings.get("priorityweighttres", "")  # like CPU=1000,Mem=250
+    if settings.get("prioritytype", "").lower() != "priority/multifactor" or not (fair or points or unit or listed):
         return config
     tree = "NO_FAIR_TREE" not in settings.get("priorityflags", "").upper().split(",")
     if fair:
@@ -50,15 +97,17 @@ def with_order(
             unknown_shares=1,
         )
         config = config.replace(fairshare=use)
-    listed = settings.get("priorityweighttres", "")  # like CPU=1000,Mem=250
     age = weights.get("age", 0)
     others = set(weights) - {"age", "fairshare"} - ({"partition"} if alike else set())
-    if listed or others or ((points or unit) and not age):
+    if others or ((points or unit or listed) and not age) or (listed and not whole):
         return config
     if not age:
         factor = f"{TIER} * queue_priority + fair_share" if tiers else "fair_share"
         return config.replace(order=FAIRSHARE if tree else factor)
     longest = _seconds("PriorityMaxAge", settings, MAX_AGE, warnings)
+    tres = tres_of(listed, config, longest / age)
+    if tres is None:
+        return config
     if points.weight:
         config = _with_priorities(config, points, warnings, tiers=tiers)
     order = Multifactor(
@@ -69,6 +118,7 @@ def with_order(
         points.weight,
         max(1, round(fair * longest / age)) if fair else 0,
         max(1, round(unit * longest / age)) if unit else 0,
+        tres,
     )
     period = _seconds("PriorityCalcPeriod", settings, CALC_PERIOD, warnings)
     return config.replace(order=order.formula, priority_calc_period=period)

@@ -17,6 +17,7 @@ from qconf.export.rendering import checked_queue, comment_name, render
 from qconf.export.slurm import fairshare, kept, preemption, qos, shortpools, throttles
 from qconf.export.slurm.conf import LIMITS
 from qconf.export.slurm.differences import LONGEST_AGE, LONGEST_WINDOW, calc_minutes, differences, placed
+from qconf.export.slurm.order import weights_of_tres
 from qconf.export.types import hosts as hosts_of_types
 from qconf.export.types import is_bound
 from qconf.text import grouped
@@ -46,6 +47,7 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
     keeps = [each.name for each in shortpools.reservations(config, POOL)]
     nice = {} if order is None else {"order": order, "places": places, "most": most}
     queues = [(queue, whole_minutes(queue)) for queue in config.queues]
+    counts_gpus = order is not None and any(name == "ngpus" for name, *_ in order.tres)
     rooms = kept.rooms(config)
     of_parts = [name for names, _ in rooms.values() for name in names.split(",")]
     enforced = ["limits"] if limited or throttles.statements(config) or config.qos else []
@@ -80,6 +82,7 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
             added={
                 "JobSubmitPlugins": ["lua"],
                 **({"AccountingStorageEnforce": enforced} if enforced else {}),
+                **({"AccountingStorageTRES": ["gres/gpu"]} if counts_gpus else {}),
                 **({"PriorityFlags": ["NO_FAIR_TREE"]} if fair and config.tree.fair_share == "classic" else {}),
             },
             parameters=backfilling(config),
@@ -166,6 +169,7 @@ def _priority(config: SiteConfig, order: Multifactor | None, most: int) -> dict[
         "PriorityWeightAge": str(order.max_age),
         "PriorityWeightJobSize": "0",
         **({} if (points := qos.weight(config)) is None else {"PriorityWeightQOS": str(points)}),
+        **({"PriorityWeightTRES": weights} if (weights := weights_of_tres(config, order)) else {}),
         # The same for every job, so that what job_submit.lua takes away leaves something.
         "PriorityWeightPartition": str(most + 1),
     }

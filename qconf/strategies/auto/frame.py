@@ -101,7 +101,9 @@ class Frame:
         if self.sums:
             if (found := Multifactor.of(order)) is not None:
                 shares, qos = self._points(base, found), self._qos_points(base)
-                return replace(found, tiers=self._prioritised(base), fair_share=shares, qos=qos).formula
+                own = Multifactor.of(base.order)
+                tres = found.tres if own is None else own.tres  # the site's own
+                return replace(found, tiers=self._prioritised(base), fair_share=shares, qos=qos, tres=tres).formula
             before = f"{TIER} * queue_priority + " if self._prioritised(base) else ""
             text = before + order + (f" + {DAY // 60} * fair_share" if self._shares(base) else "")
             return text + (f" + {points} * qos_priority" if (points := self._qos_points(base)) else "")

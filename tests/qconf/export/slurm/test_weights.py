@@ -1,0 +1,106 @@
+"""Points for what jobs ask for, as PriorityWeightTRES, and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from qconf.config import parse
+from qconf.config.multifactor import Multifactor
+from qconf.errors import ExportError
+from qconf.export import exporter
+from qconf.export.slurm.init import derive
+
+ORDER = "min(eligible_time, 86400) + 5000 * ngpus / 8 + 300 * ncpus / 128 + 20 * mem / 786432000"
+SITE = f"""machine: {{name: m, cores: 256, cores_per_node: 32}}
+order: {ORDER}
+nodes:
+  - {{name: cpu, count: 6, cores: 32, memory: 96000}}
+  - {{name: gpu, count: 2, cores: 32, memory: 96000, gpus: 4}}
+queues:
+  - {{name: work, cores: [1, 256], walltime: [0, 48h]}}
+"""
+CONF = """ClusterName=m
+NodeName=cpu[1-6] CPUs=32 RealMemory=96000
+NodeName=gpu[1-2] CPUs=32 RealMemory=96000 Gres=gpu:4
+PriorityType=priority/multifactor
+PriorityWeightAge=1000
+PriorityMaxAge=1-0
+PriorityCalcPeriod=1
+PriorityWeightTRES=CPU=10,GRES/gpu=200.5,Mem=0
+PartitionName=work Nodes=ALL
+"""
+
+
+def test_a_sum_with_them_is_one_that_slurm_has():
+    order = Multifactor.of(ORDER)
+    assert order is not None
+    assert order.tres == (("ngpus", 5000, 8), ("ncpus", 300, 128), ("mem", 20, 786432000))
+    assert order.formula == ORDER
+    assert Multifactor.of(ORDER.replace("ngpus / 8", "ngpus")) is None
+    assert Multifactor.of(ORDER.replace("5000", "5000000000")) is None
+
+
+def test_weights_are_of_all_that_a_partition_has():
+    files = exporter("slurm")().export(parse(SITE)).files
+    # The 256 cores of the machine are twice as many as those of which a job has 300 points.
+    assert '"PriorityWeightTRES": "gres/gpu=5000,cpu=600,mem=20"' in files["new-conf"]
+    assert '"AccountingStorageTRES": ["gres/gpu"]' in files["new-conf"]
+    plain = exporter("slurm")().export(parse(SITE.replace(ORDER, ORDER.partition(" + 5000")[0]))).files
+    assert "TRES" not in plain["new-conf"]
+
+
+def read(tmp_path: Path, old: str = "", new: str = "") -> tuple[str, list[str]]:
+    (tmp_path / "slurm.conf").write_text(CONF.replace(old, new) if old else CONF)
+    found = derive(tmp_path / "slurm.conf")
+    return found.config.order, [each for each in found.warnings if each.startswith("PriorityType=")]
+
+
+def test_weights_are_read(tmp_path: Path):
+    # A point of age is 86.4 seconds of waiting.
+    order, warnings = read(tmp_path)
+    assert order == "min(eligible_time, 86400) + 864 * ncpus / 256 + 17323 * ngpus / 8"
+    assert warnings == []
+    assert Multifactor.of(order) is not None
+
+
+def test_nodes_that_are_alike_have_a_type_where_their_gpus_count(tmp_path: Path):
+    text = CONF.replace("NodeName=cpu[1-6] CPUs=32 RealMemory=96000\n", "")
+    (tmp_path / "slurm.conf").write_text(text)
+    assert [each.gpus for each in derive(tmp_path / "slurm.conf").config.nodes] == [4]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("CPU=10", "Node=10"),
+        ("CPU=10", "GRES/gpu:a100=10"),
+        ("CPU=10", "CPU=1e3"),
+        ("Nodes=ALL", "Nodes=cpu[1-6]\nPartitionName=gpu Nodes=gpu[1-2]"),
+        ("PriorityWeightAge=1000", "PriorityWeightAge=0"),
+        (" Gres=gpu:4", ""),
+    ],
+)
+def test_weights_that_no_order_holds_are_named(tmp_path: Path, old: str, new: str):
+    order, warnings = read(tmp_path, old, new)
+    assert order == "fcfs"
+    assert len(warnings) == 1
+    assert "the order of the jobs of one priority is not taken over" in warnings[0]
+    assert "priorityweighttres" in warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[0, 48h]}", "[0, 48h], nodes: [gpu]}", "partitions have different nodes: take that out of the order"),
+        (", gpus: 4", "", "nodes have nothing of ngpus that counts"),
+    ],
+)
+def test_what_is_no_part_of_the_same_is_refused(old: str, new: str, message: str):
+    text = SITE.replace(old, new)
+    hosts = text.replace("memory: 96000}", "memory: 96000, hosts: 'cpu[1-6]'}").replace(
+        "gpus: 4}", "gpus: 4, hosts: 'g[1-2]'}"
+    )
+    with pytest.raises(ExportError, match=message):
+        exporter("slurm")().export(parse(hosts if "nodes: [gpu]" in new else text))
