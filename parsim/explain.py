@@ -363,10 +363,12 @@ class _ExplainedTypedReplay(_ExplainedListReplay, TypedReplay):
         if self.held or not lacking:
             return super()._why_it_waits()
         text = f"waits for {lacking}"
-        return f"heads the list, {text}" if self.head_job == self.explained else text
+        heads = any(head.job == self.explained for head in self.heads.values())
+        return f"heads the list, {text}" if heads else text
 
-    def _passed(self, _: list[Partition]) -> list[int]:
-        return [self.head_job] if self.head is not None and self.head_job != self.explained else []
+    def _passed(self, placed_on: list[Partition]) -> list[int]:
+        heads = (self.heads.get(self.partitions.index(partition)) for partition in placed_on)
+        return [head.job for head in heads if head is not None and head.job != self.explained]
 
 
 class _ExplainedPlacedReplay(_ExplainedTypedReplay, PlacedReplay):

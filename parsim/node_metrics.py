@@ -180,6 +180,10 @@ def unusable(schedule: Schedule, window: tuple[int, int]) -> Floats:
     there = demands.there
     if window[0] >= window[1]:
         return np.zeros(there.shape)
+    amounts, owned = demands.amounts, there[np.newaxis] if demands.owned is None else demands.owned
+    if demands.partition is not None:  # what is idle on the nodes of one partition is of no use to jobs of another
+        amounts = np.zeros((len(amounts), *owned.shape), dtype=np.int64)
+        amounts[np.arange(len(amounts)), demands.partition] = demands.amounts
     waits = np.flatnonzero(schedule.start > schedule.submit)
     found: Floats = _unusable(
         schedule.start,
@@ -190,12 +194,13 @@ def unusable(schedule: Schedule, window: tuple[int, int]) -> Floats:
         waits[np.argsort(schedule.submit[waits], kind="stable")],
         demands.of,
         demands.first,
-        demands.amounts.reshape(len(demands.amounts), -1),
+        amounts.reshape(len(amounts), -1),
         demands.taken,
-        there.reshape(-1).copy(),
+        owned.reshape(-1).copy(),
         window,
     )
-    return found.reshape(there.shape)
+    by_type: Floats = found.reshape(owned.shape).sum(axis=0)
+    return by_type
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]

@@ -25,8 +25,8 @@ MOST_OF_JOB = 2**54  #: more that a job asks for counts as that, above all limit
 Amounts = tuple[tuple[str, int], ...]
 
 
-def _amounts(values: Mapping[str, int] | Amounts) -> Amounts:
-    """Return what there is of each resource, by name, without those of which there is none."""
+def by_name(values: Mapping[str, int] | Amounts) -> Amounts:
+    """Return what there is of each thing, by name, without those of which there is none."""
     return tuple(sorted((name, amount) for name, amount in dict(values).items() if amount))
 
 
@@ -39,7 +39,7 @@ class _OfANode:
     features: frozenset[str]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "resources", _amounts(self.resources))
+        object.__setattr__(self, "resources", by_name(self.resources))
         object.__setattr__(self, "features", frozenset(self.features))
 
     def amount(self, resource: str) -> int:
@@ -103,8 +103,8 @@ class Chunk(_OfANode):
 
     def __post_init__(self) -> None:
         _OfANode.__post_init__(self)
-        amounts = (self.cores, *dict(self.resources).values())
-        if self.count < 1 or min(amounts) < 0 or not any(amounts) or max(self.count, *amounts) > MOST:
+        takes = (self.cores, *dict(self.resources).values())
+        if self.count < 1 or min(takes) < 0 or not any(takes) or max(self.count, *takes) > MOST:
             raise ValueError(f"{self} is no part of a node: a count from 1 up of something, up to 2**40 each")
 
 
@@ -162,6 +162,10 @@ class Demands(NamedTuple):
         Their names, cores first.
     there : ndarray(int64), shape (types, resources)
         What all nodes of each type have.
+    partition : ndarray(int64), shape (places,), or None
+        The partition that each place is on, None on a shared machine.
+    owned : ndarray(int64), shape (partitions, types, resources), or None
+        What the nodes of each partition have, None on a shared machine.
     """
 
     of: NDArray[np.int32]
@@ -170,6 +174,8 @@ class Demands(NamedTuple):
     amounts: NDArray[np.int64]
     resources: tuple[str, ...]
     there: NDArray[np.int64]
+    partition: NDArray[np.int64] | None = None
+    owned: NDArray[np.int64] | None = None
 
 
 def problems(types: Sequence[NodeType], cores: int) -> Iterator[tuple[str, str]]:

@@ -28,7 +28,7 @@ from parsim.kernels.profile import Profile
 from parsim.kernels.throttles import Throttles
 from parsim.kernels.windows import WINDOW, Outages
 from parsim.needed import again
-from parsim.places import untaken
+from parsim.places import has_places, home_of, untaken
 from parsim.placing import unplaced
 from parsim.prepared import Prepared, Table
 from parsim.resuming import layout
@@ -121,10 +121,16 @@ def pack(
     jobs = prepared.queued_jobs.view(np.uint8).copy().view(kernel.QUEUED_JOB)  # field by field is ten times as slow
     entries = np.zeros(cores.size + 1, dtype=np.int64)
     find_homes(jobs, cores, system.mode == "shared", entries)
-    eligible_at, may_enter = _eligible(jobs, system)
+    throttles, needs, node_types, placing = _pack_counts(prepared, system)
+    places = None if system.is_whole or node_types is None else has_places(node_types)
+    most = np.minimum(cores, n) + 1
+    if places is not None:  # rules 77 and 79
+        jobs["home"] = home_of(places, jobs["queue"], cores.size)
+        entries[:] = np.bincount(jobs["home"], minlength=entries.size)
+        most[:] = min(system.cores, n) + 1
+    eligible_at, may_enter = _eligible(jobs, system, places)
     entries[-2] += may_enter  # these may stand in the pool's list as well
     listed = int(entries.sum()) + kernel.BLOCK
-    most = np.minimum(cores, n) + 1
     running = prepared.first
     spanning = 1 + running + int(entries[-1]) + (int(may_enter + entries[-2]) if settings["combined"] else 0)
     users = prepared.users[0] if settings["user_limits"] else 0
@@ -136,7 +142,6 @@ def pack(
         shares[:running] = prepared.begun.shares
         spans = (prepared.begun.shares > 0).sum(axis=1) > 1
         placement[:running] = np.where(spans, -1 - np.arange(running), prepared.begun.shares.argmax(axis=1))
-    throttles, needs, node_types, placing = _pack_counts(prepared, system)
     progress = np.zeros(1, dtype=kernel.PROGRESS)[0]
     progress["spanning"] = running
     progress["now"] = -1
@@ -158,7 +163,7 @@ def pack(
         waiting=kernel.Waiting(*np.zeros((4, listed), dtype=np.int32), *np.zeros((3, listed))),
         candidates=np.empty(int(entries.max()), dtype=np.int32),
         running=kernel.Running(np.empty(int(most.sum()), np.int64), np.empty(int(most.sum()), np.int64)),
-        ends=np.empty(min(n, system.cores) + 1, dtype=np.int64),
+        ends=np.empty(min(n, system.cores + prepared.first) + 1, dtype=np.int64),  # more run than fit by rule 79
         wake_ups=np.empty(may_enter + 1, dtype=np.int64),
         formula=formula,
         usable=np.zeros(cores.size, dtype=np.bool_),
@@ -231,8 +236,11 @@ def _pack_partitions(cores: Column, entries: Column, most: Column) -> Table:
     return table
 
 
-def _eligible(jobs: Table, system: System) -> tuple[Column, int]:
-    """Instant from which each job may enter the pool, counted from the first submit; how many ever may (rule 15)."""
+def _eligible(jobs: Table, system: System, places: NDArray[np.bool_] | None) -> tuple[Column, int]:
+    """Instant from which each job may enter the pool, counted from the first submit; how many ever may (rule 15).
+
+    With `places`, whether it has any on its partition and in the pool, the second says which may (rule 77).
+    """
     pool = system.pool
     if pool is None or not system.pool_cores:
         return np.empty(0, dtype=np.int64), 0
@@ -247,6 +255,9 @@ def _eligible(jobs: Table, system: System) -> tuple[Column, int]:
         for job in np.flatnonzero((eligible_at < NEVER) & (jobs["queue"] == q)).tolist():
             seconds = min(int(jobs["walltime"][job]), int(bounds[q]))
             eligible_at[job] = int(jobs["submit"][job]) + min(math.ceil(ratios[q] * seconds), LATEST)
+    if places is not None:
+        eligible_at[~places[1]] = NEVER
+        may_enter = np.count_nonzero(eligible_at < NEVER)
     return eligible_at, int(may_enter)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from parsim.kernels.node_types import NodeTypes
 from parsim.node_types import CORES, Chunk, Demands, NodeType, Request, exclusively, is_cores_alone, is_exclusive
 from parsim.system import System
-from parsim.workload import Workload
+from parsim.workload import Column, Workload
 
 
 def resources_of(types: Sequence[NodeType]) -> tuple[str, ...]:
@@ -91,7 +92,7 @@ def _spread(
         for t in usable:
             part = min(left, int(there[t, 0]))
             taken[t, 0] = part
-            if alone or types[t].exclusive:
+            if part and (alone or types[t].exclusive):
                 taken[t] = there[t] // types[t].nodes * -(-part // types[t].cores)
             left -= part
         return None if left else taken
@@ -181,25 +182,52 @@ def demands(system: System, types: NodeTypes, place: NDArray[np.int64]) -> Deman
     names = resources_of(system.node_types)
     there = np.array([[each.nodes * each.amount(name) for name in names] for each in system.node_types], dtype=np.int64)
     taken = types.first[types.of] + place
-    return Demands(types.of, taken, types.first, types.amounts.reshape(-1, *there.shape), names, there)
+    amounts = types.amounts.reshape(-1, *there.shape)
+    found = Demands(types.of, taken, types.first, amounts, names, there)
+    if system.is_whole:
+        return found
+    return found._replace(partition=types.partition, owned=types.idle.reshape(-1, *there.shape))
 
 
-def distinct_requests(
-    system: System, workload: Workload
-) -> tuple[NDArray[np.int32], list[tuple[Sequence[bool], Request | None, int]]]:
+class Wanted(NamedTuple):
+    """What some jobs ask for alike, of the same nodes.
+
+    Attributes
+    ----------
+    partition : int
+        That of their queue; the last is the pool, or the whole machine.
+    may_use : tuple of bool
+        Whether their queue may use nodes of each type.
+    request : Request or None
+        None for cores alone.
+    cores : int
+        Of such a job; no matter where there is a request.
+    """
+
+    partition: int
+    may_use: tuple[bool, ...]
+    request: Request | None
+    cores: int
+
+
+def distinct_requests(system: System, workload: Workload) -> tuple[NDArray[np.int32], list[Wanted]]:
     """Give numbers to what jobs ask for, one to all that ask for the same of the same nodes.
 
     Returns
     -------
     of : ndarray(int32), shape (n,)
         Number of each job.
-    distinct : list of tuple
-        By number: which types of nodes the queue may use, the request, None for cores alone, and the cores of the job.
+    distinct : list of Wanted
+        By number.
     """
     types = system.node_types
     allowed = [
-        (tuple(queue.node_types is None or each.name in queue.node_types for each in types), queue.exclusive)
-        for queue in system.queues
+        (
+            0 if system.is_whole else q,
+            tuple(queue.node_types is None or each.name in queue.node_types for each in types),
+            queue.exclusive,
+        )
+        for q, queue in enumerate(system.queues)
     ]
     kinds = sorted(set(allowed))
     kind = np.array([kinds.index(each) for each in allowed])[np.minimum(workload.queue, len(allowed) - 1)]
@@ -207,29 +235,58 @@ def distinct_requests(
     distinct, of = np.unique(np.stack((kind, number), axis=1), axis=0, return_inverse=True)
     found = []
     for k, which in distinct.tolist():
-        may_use, alone = kinds[k]
+        partition, may_use, alone = kinds[k]
         request = None if which < 0 else workload.requests[which]
-        found.append((may_use, exclusively(request, -which) if alone else request, -which))
+        found.append(Wanted(partition, may_use, exclusively(request, -which) if alone else request, -which))
     return of.reshape(-1).astype(np.int32), found
 
 
 def lay_out(system: System, workload: Workload) -> NodeTypes:
     """Lay out what each job may take: computed once for those that ask for the same in queues of the same nodes."""
-    types = system.node_types
+    owned, names = system.owned_types, resources_of(system.node_types)
     of, distinct = distinct_requests(system, workload)
-    tables = [places(types, *each) for each in distinct]
-    names = resources_of(types)
-    there = np.array([each.nodes * each.amount(name) for each in types for name in names], dtype=np.int64)
-    amounts = np.concatenate(tables) if tables else np.empty((0, len(types), len(names)), dtype=np.int64)
+    pool = len(owned) - 1
+    own = [
+        np.empty((0, len(system.node_types), len(names)), dtype=np.int64)
+        if each.partition == pool
+        else places(owned[each.partition], *each[1:])
+        for each in distinct
+    ]
+    in_pool = [places(owned[pool], *each[1:]) for each in distinct]
+    there = np.array(
+        [[each.nodes * each.amount(name) for each in types for name in names] for types in owned], dtype=np.int64
+    )
+    tables = [table for both in zip(own, in_pool, strict=True) for table in both]
+    first = np.cumsum([0, *map(len, tables)])
     return NodeTypes(
         of=of,
-        first=np.cumsum([0, *map(len, tables)]),
-        amounts=amounts.reshape(-1, there.size),
+        first=first[::2],
+        in_pool=first[1::2],
+        amounts=np.concatenate([np.empty((0, len(system.node_types), len(names)), dtype=np.int64), *tables]).reshape(
+            -1, there.shape[1]
+        ),
         taken=np.zeros(len(workload), dtype=np.int64),
+        partition=np.repeat([p for each in distinct for p in (each.partition, pool)], [*map(len, tables)]),
         idle=there,
         then=np.empty_like(there),
         left=np.empty_like(there),
     )
+
+
+def has_places(laid_out: NodeTypes) -> NDArray[np.bool_]:
+    """Whether each job has a place on its partition, and in the pool or on the whole machine; shape (2, n)."""
+    first, in_pool = laid_out.first, laid_out.in_pool
+    found: NDArray[np.bool_] = np.stack((first[:-1] < in_pool, in_pool < first[1:]))[:, laid_out.of]
+    return found
+
+
+def home_of(has: NDArray[np.bool_], queue: Column, partitions: int) -> Column:
+    """Return the home of jobs that have places there, of so many partitions of which the pool is the last (rule 77).
+
+    That of a job without any place is one more than these.
+    """
+    found: Column = np.where(has[0], queue, np.where(has[1], partitions - 1, partitions))
+    return found
 
 
 def untaken(types: NodeTypes) -> NodeTypes:

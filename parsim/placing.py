@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from parsim.kernels.placing import NO_SHARE, ROW, SHARE, STRETCH, UNSHARED, Placing
 from parsim.node_types import Demands, NodeType, Request, is_exclusive
-from parsim.places import chunks_of, copies_on, distinct_requests, idle_nodes_for, places, resources_of
+from parsim.places import Wanted, chunks_of, copies_on, distinct_requests, idle_nodes_for, places, resources_of
 from parsim.system import System
 from parsim.workload import Workload
 
@@ -19,11 +19,17 @@ def can_be_placed(types: Sequence[NodeType], may_use: Sequence[bool], request: R
     return idle_nodes_for(types, may_use, request, cores) is not None
 
 
-def has_place(system: System, workload: Workload) -> NDArray[np.bool_]:
-    """Return whether the nodes of its queue can hold each job; shape (n,)."""
-    of, distinct = distinct_requests(system, workload)
+def holds(system: System, wanted: Wanted) -> bool:
+    """Whether the nodes of its queue's partition, or those of the pool, can hold a job that asks for this (rule 76)."""
     fits = can_be_placed if system.places_chunks else lambda *each: len(places(*each)) > 0
-    found: NDArray[np.bool_] = np.array([fits(system.node_types, *each) for each in distinct], dtype=np.bool_)[of]
+    owned = system.owned_types
+    return any(fits(owned[p], *wanted[1:]) for p in {wanted.partition, len(owned) - 1})
+
+
+def has_place(system: System, workload: Workload) -> NDArray[np.bool_]:
+    """Return whether the nodes of its queue, in its partition or in the pool, can hold each job; shape (n,)."""
+    of, distinct = distinct_requests(system, workload)
+    found: NDArray[np.bool_] = np.array([holds(system, each) for each in distinct], dtype=np.bool_)[of]
     return found
 
 
@@ -32,9 +38,11 @@ def lay_out(system: System, workload: Workload) -> Placing:
     types, names = system.node_types, resources_of(system.node_types)
     nodes = sum(each.nodes for each in types)
     of, distinct = distinct_requests(system, workload)
-    chunks = [chunks_of(*each[1:]) if can_be_placed(types, *each) else () for each in distinct]
+    chunks = [chunks_of(*each[2:]) if can_be_placed(types, *each[1:]) else () for each in distinct]
     kinds = [
-        (may, chunk, is_exclusive(each)) for (may, *_), each in zip(distinct, chunks, strict=True) for chunk in each
+        (wanted.may_use, chunk, is_exclusive(each))
+        for wanted, each in zip(distinct, chunks, strict=True)
+        for chunk in each
     ]
     may_have = [
         [may and copies_on(each, chunk) > 0 for each, may in zip(types, its, strict=True)] for its, chunk, _ in kinds

@@ -33,6 +33,8 @@ from parsim.workload import MAX_DURATION, Column, Workload
 
 Table = NDArray[np.void]  #: a structured array: one record of named fields per row
 
+MOST_LAID_OUT = 64  #: machines of nodes of several types for which it is kept what jobs may take
+
 MOST_JOBS = 2**28  #: of a simulation: so the keys of their instants have 34 bits, 544 years, for the seconds
 
 
@@ -195,8 +197,12 @@ class Prepared:
         return self._laid_out(system, lay_out_placing) if system.places_chunks else None
 
     def _laid_out(self, system: System, lay_out: Callable[[System, Workload], Any]) -> Any:  # noqa: ANN401 - what that returns
-        key = (lay_out, tuple(system.node_types), tuple((q.node_types, q.exclusive) for q in system.queues))
+        owned = tuple(tuple(its.items()) for its in system.owned_nodes)
+        bound = tuple((queue.node_types, queue.exclusive) for queue in system.queues)
+        key = (lay_out, tuple(system.node_types), bound, owned)
         if key not in self._on_types:
+            if len(self._on_types) >= MOST_LAID_OUT:
+                self._on_types.clear()
             self._on_types[key] = lay_out(system, self.workload)
         return self._on_types[key]
 

@@ -116,7 +116,9 @@ def _demands(
     for whole, part in zip(every, (of, taken), strict=True):
         whole[rows] = part
     amounts = np.concatenate((found.amounts, np.zeros((1, *found.there.shape), dtype=np.int64)))
-    return found._replace(of=every[0], taken=every[1], first=np.append(found.first, nothing + 1), amounts=amounts)
+    partition = None if found.partition is None else np.append(found.partition, 0)
+    first = np.append(found.first, nothing + 1)
+    return found._replace(of=every[0], taken=every[1], first=first, amounts=amounts, partition=partition)
 
 
 def _of_rows(interruptions: Interruptions, rows: NDArray[np.int64] | None) -> Interruptions:

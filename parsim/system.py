@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Literal
 
 from parsim.fairshare import EQUAL_SHARES, FAIRSHARE, Fairshare
 from parsim.formula import Formula
 from parsim.formula import parse as parse_formula
-from parsim.node_types import NodeType
+from parsim.node_types import Amounts, NodeType, by_name
 from parsim.node_types import problems as node_type_problems
 from parsim.qos import QOS
 from parsim.qos import problems as qos_problems
@@ -95,6 +95,8 @@ class Queue:
     preempted : {"off", "suspend", "checkpoint", "requeue"}
         What becomes of a running job when one of a higher tier needs its cores: nothing, it goes on later from where it
         was (or from its checkpoint), or it begins anew.
+    partition_nodes : mapping of str to int
+        How many nodes of each type, by name, its partition is, where nodes are of several types.
     """
 
     name: str = "all"
@@ -112,8 +114,10 @@ class Queue:
     exclusive: bool = False
     tier: int = 0
     preempted: Preempted = "off"
+    partition_nodes: Mapping[str, int] | Amounts = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "partition_nodes", by_name(self.partition_nodes))
         if self.node_types is not None:
             object.__setattr__(self, "node_types", tuple(self.node_types))
 
@@ -158,6 +162,8 @@ class Pool:
         An eligible job starts wherever it can first, or leaves its partition's list for good.
     starving_first : bool
         Starving jobs go before larger priority factors.
+    nodes : mapping of str to int
+        How many nodes of each type, by name, its cores are, where nodes are of several types.
     """
 
     cores: int = 0
@@ -165,6 +171,10 @@ class Pool:
     placement: Placement = "pool"
     entry: Entry = "either"
     starving_first: bool = False
+    nodes: Mapping[str, int] | Amounts = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "nodes", by_name(self.nodes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +227,8 @@ class System:
         Cores that are kept for some jobs, or out of service, beside those of a `parsim.State`: a shortpool is a row of
         them, one for each time.
     node_types : sequence of NodeType
-        Of which the machine consists, where its nodes are not all alike: a shared machine, whose jobs take cores and
-        all else of the totals of each type, or with `reserve` ``nodes`` of particular nodes.
+        Of which the machine consists, where its nodes are not all alike: jobs take cores and all else of the totals of
+        each type, or with `reserve` ``nodes`` of particular nodes.
 
     Raises
     ------
@@ -340,10 +350,52 @@ class System:
                     yield f"queues[{i}].node_types", f"{name!r} is none of {', '.join(names)}"
             if queue.exclusive and not self.node_types:
                 yield f"queues[{i}].exclusive", "goes with types of nodes only"
-        plain = self.mode == "shared" and self.reserve in ("cores", "nodes") and self.reservation_depth == 1
+        plain = self.mode != "multiqueue" and self.reserve in ("cores", "nodes") and self.reservation_depth == 1
         if self.node_types and (not plain or self.held_jobs != "pass" or self.windows):
-            wanted = "mode shared, reserve cores or nodes, held_jobs pass, one head job and no windows"
+            wanted = "waiting lists, reserve cores or nodes, held_jobs pass, one head job and no windows"
             yield "node_types", f"go with {wanted} only"
+        if self.node_types and self.mode in ("partitioned", "hybrid"):
+            yield from self._owned_node_problems()
+
+    def _owned_node_problems(self) -> Iterator[tuple[str, str]]:
+        """Rules 76 to 78."""
+        if self.reserve == "nodes":
+            yield "reserve", "nodes of several types on partitions go with reserve cores only"
+        for i, queue in enumerate(self.queues):
+            if queue.reservation:
+                yield f"queues[{i}].reservation", "no job spans partitions where nodes are of several types"
+        if self.pool_cores and self.pool is not None and self.pool.placement != "pool":
+            yield "pool.placement", f"{self.pool.placement} spans partitions, of nodes of several types it is pool only"
+        owned = [(f"queues[{i}].partition_nodes", queue.partition) for i, queue in enumerate(self.queues)]
+        nodes = self.owned_nodes
+        for (path, cores), its in zip([*owned, ("pool.nodes", self.pool_cores)], nodes, strict=True):
+            for name, count in its.items():
+                if name not in [each.name for each in self.node_types]:
+                    yield path, f"{name!r} is none of {', '.join(each.name for each in self.node_types)}"
+                if not _is_whole(count) or count < 0:
+                    yield path, f"{count!r} nodes of {name} are no whole number from 0 up"
+            total = sum(its.get(each.name, 0) * each.cores for each in self.node_types)
+            if total != cores:
+                yield path, f"nodes of {total} cores, for {cores}"
+        for each in self.node_types:
+            given = sum(its.get(each.name, 0) for its in nodes)
+            if given != each.nodes:
+                yield "queues", f"own {given} nodes of {each.name} with the pool, of {each.nodes}"
+
+    @property
+    def owned_nodes(self) -> tuple[dict[str, int], ...]:
+        """Nodes of each partition by the name of their type, in the order of `partition_names`."""
+        if self.is_whole:
+            return ({each.name: each.nodes for each in self.node_types},)
+        pool = {} if self.pool is None or self.mode != "hybrid" else dict(self.pool.nodes)
+        return (*(dict(queue.partition_nodes) for queue in self.queues), pool)
+
+    @property
+    def owned_types(self) -> tuple[tuple[NodeType, ...], ...]:
+        """All types of nodes with what each partition has of them, in the order of `partition_names`."""
+        return tuple(
+            tuple(replace(each, nodes=its.get(each.name, 0)) for each in self.node_types) for its in self.owned_nodes
+        )
 
     def _tier_problems(self) -> Iterator[tuple[str, str]]:
         """Rule 57."""

@@ -25,7 +25,7 @@ from parsim.state import UNSTARTED, State, Window
 from parsim.system import UNLIMITED, Pool, Queue, System
 from parsim.throttles import Throttle
 from parsim.workload import MAX_DURATION, Workload
-from tests.naive_node_types import first_nodes, idle, places
+from tests.naive_node_types import first_nodes, idle, places, places_on
 
 Case = tuple[Workload, System]
 
@@ -486,6 +486,43 @@ def typed(rng: Random, jobs: Workload, machine: System, *, alone: bool = False) 
     return replace(jobs, request=request, requests=requests), replace(divided, queues=queues)
 
 
+def owned(rng: Random, jobs: Workload, machine: System, *, alone: bool = False) -> Case:
+    """Return a case with nodes of several types on a divided machine, and chunks of them that have a place."""
+    jobs, of_types = typed(rng, jobs, replace(machine, mode="shared"), alone=alone)
+    queues, hybrid = list(of_types.queues), machine.mode == "hybrid"
+    whose = rng.sample(range(len(queues) + hybrid), rng.randint(1, len(queues) + hybrid))
+    nodes = [{} for _ in range(len(queues) + 1)]
+    for each in of_types.node_types:
+        for _ in range(each.nodes):
+            owner = nodes[rng.choice(whose)]
+            owner[each.name] = owner.get(each.name, 0) + 1
+    size = {each.name: each.cores for each in of_types.node_types}
+    sizes = [sum(count * size[name] for name, count in its.items()) for its in nodes]
+    queues = [
+        replace(queue, partition=cores, partition_nodes=its, reservation=False)
+        for queue, cores, its in zip(queues, sizes, nodes, strict=False)
+    ]
+    pool = replace(machine.pool, cores=sizes[-1], nodes=nodes[-1], placement="pool") if hybrid else None
+    divided = replace(of_types, mode=machine.mode, queues=queues, pool=pool)
+    cores, request, queue_of = jobs.cores.copy(), jobs.request.copy(), jobs.queue.copy()
+    for job, (queue, number) in enumerate(zip(jobs.queue.tolist(), jobs.request.tolist(), strict=True)):
+        wanted = jobs.requests[number] if number >= 0 else None
+        if not places_on(divided, queue, wanted, int(cores[job])):
+            request[job] = -1
+            cores[job] = next(
+                (c for c in range(int(cores[job]), 0, -1) if places_on(divided, queue, None, c)), int(cores[job])
+            )
+        if not places_on(divided, queue, wanted if request[job] >= 0 else None, int(cores[job])):
+            cores[job] = 1
+            at = next((q for q in range(len(queues)) if nodes[q] and places_on(divided, q, None, 1)), queue)
+            queue_of[job] = at
+            queues[at] = replace(queues[at], node_types=queues[at].node_types if at != queue else None)
+            divided = replace(divided, queues=queues)
+            if not places_on(divided, at, None, 1):  # the pool has nothing either
+                return owned(rng, jobs, machine, alone=alone)
+    return replace(jobs, cores=cores, request=request, queue=queue_of), divided
+
+
 def _narrow(generator: Callable[[Random], Case]) -> Callable[[Random], Case]:
     """Return a generator of the cases of another, most of whose jobs have few cores."""
 
@@ -681,7 +718,18 @@ SELDOM = (
         "qos-top-jobs",
         "qos-period",
     ),
-    *("typed", "typed-formula", "typed-limits", "placed", "placed-formula", "placed-narrow", "placed-throttled"),
+    *("owned", "owned-all", "owned-hybrid", "owned-hybrid-all", "owned-hybrid-limits", "owned-alike"),
+    *(
+        "owned-throttled",
+        "owned-alone",
+        "typed",
+        "typed-formula",
+        "typed-limits",
+        "placed",
+        "placed-formula",
+        "placed-narrow",
+        "placed-throttled",
+    ),
     *("preempt-formula-limits", "preempt-fairshare", "preempt-alike", "preempt-period", "throttled-top-jobs"),
     *("resources", "resources-alike", "resources-hybrid", "resources-top-jobs", "resources-queues"),
     *("resources-depth", "resources-preempt", "resources-qos", "resources-placed"),
@@ -857,6 +905,14 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "typed-alike": _typed(_random("shared", reserve_after=_soon, **everything), alike=True),
         "typed-throttled": _typed(_throttled(_random("shared", reserve_after=_soon, **everything), entering=True)),
         "typed-alone": _typed(_random("shared", reserve_after=_soon, **everything), by=partial(typed, alone=True)),
+        "owned": _typed(_random("partitioned"), by=owned),
+        "owned-all": _typed(_random("partitioned", **everything), by=owned),
+        "owned-hybrid": _typed(_random("hybrid"), by=owned),
+        "owned-hybrid-all": _typed(_random("hybrid", **everything), by=owned),
+        "owned-hybrid-limits": _typed(_random("hybrid", limits=True, order=_any_order), by=owned),
+        "owned-alone": _typed(_random("hybrid", **everything), by=partial(owned, alone=True)),
+        "owned-alike": _typed(_random("hybrid", **everything), alike=True, by=owned),
+        "owned-throttled": _typed(_throttled(_random("hybrid", **everything), entering=True), by=owned),
         "placed": _typed(_random("shared"), by=placed),
         "placed-formula": _typed(_random("shared", order=_formula, limits=_coin, reserve_after=_soon), by=placed),
         "placed-all": _typed(_random("shared", reserve_after=_soon, **everything), by=placed),

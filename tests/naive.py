@@ -22,7 +22,7 @@ from parsim.system import System
 from parsim.workload import Workload
 from tests.naive_fairshare import NAMES, Charge, Decayed, Values
 from tests.naive_formula import formula_value
-from tests.naive_node_types import Node, Taken, both, first_nodes, idle, less, places, there_is
+from tests.naive_node_types import Node, Taken, both, first_nodes, idle, less, places_on, there_is, types_on
 from tests.naive_node_types import fits as fits_on
 from tests.naive_throttles import NaiveThrottles
 
@@ -252,9 +252,6 @@ class _Simulation:
         self.values: Values | None = None  # of the users in this pass
         self.cores_on: list[dict[int, int]] = [{} for _ in range(self.n)]
         self.nodes_of: dict[int, list[int]] = {}  # running job -> its cores of each node
-        apart = all(self.home(j) != RESERVED for j in range(self.n))
-        self.by_queues = apart and (system.reserves_for_queues or system.reserves_for_many)
-        self.many = system.reserves_for_many
 
         requests = self.requests = [workload.requests[k] if k >= 0 else None for k in workload.request.tolist()]
         for j, q in enumerate(self.queue_index):
@@ -264,12 +261,19 @@ class _Simulation:
         self.placed = bool(system.node_types) and system.reserve == "nodes"
         self.typed = bool(system.node_types) and not self.placed
         self.on_nodes: list[list[int | None]] = [[] for _ in range(self.n)]  # of each copy
-        self.types_there = there_is(system.node_types)
+        self.types_there: list[Taken] = []  # of each partition
+        for partition in range(len(self.capacity)) if self.typed else ():
+            self.types_there.append(there_is(types_on(system, partition)))
         self.places_of = [
-            places(system, queue, request, cores) if self.typed else []
+            places_on(system, queue, request, cores) if self.typed else []
             for queue, request, cores in zip(self.queue_index, requests, self.cores, strict=True)
         ]
         self.place_on_types = [0] * self.n
+        self.typed_heads: dict[int, tuple[int, int, Taken]] = {}  # partition -> what its head job is planned to have
+
+        apart = all(self.home(j) != RESERVED for j in range(self.n))
+        self.by_queues = apart and (system.reserves_for_queues or system.reserves_for_many)
+        self.many = system.reserves_for_many
 
         # What one pass finds, forgotten before the next.
         self.head_jobs: set[int] = set()
@@ -303,9 +307,13 @@ class _Simulation:
                     if partition == p:
                         cores_of[node] = max(0, min(idle[node], most, self.cores[j] - sum(cores_of)))
                         most -= cores_of[node]
-        if self.typed:  # rule 61
-            free = [k for k, place in enumerate(self.places_of[j]) if self.idle_on_types(place, self.now, None)]
-            self.place_on_types[j] = min(free, default=0)
+        if self.typed:  # rules 61 and 79
+            named = [p for p in state.placement.get(j, {}) if len(state.placement[j]) == 1 and self.has_place(j, p)]
+            on = named[0] if named else self.home(j)
+            here = [k for k, (p, _) in enumerate(self.places_of[j]) if p == on]
+            free = [k for k in here if self.idle_on_types(*self.places_of[j][k], self.now, None)]
+            self.place_on_types[j] = min(free, default=here[0])
+            cores_of = [self.cores[j] if p == on else 0 for p, _ in self.nodes]
         if self.placed:  # rule 66
             self.put_on_nodes(j, self.where(j, self.left_on_nodes(self.now, None)))
         self.nodes_of[j] = cores_of
@@ -356,6 +364,8 @@ class _Simulation:
             return 0
         if j in self.moved:
             return self.pool
+        if self.typed:  # rule 77
+            return self.queue_index[j] if self.has_place(j, self.queue_index[j]) else self.pool
         if self.cores[j] <= self.queue(j).partition:
             return self.queue_index[j]
         if self.cores[j] <= self.pool_cores:
@@ -376,6 +386,8 @@ class _Simulation:
     def eligible_from(self, j: int) -> int | None:
         """Rule 15: e of a job whose home is a partition and that the pool may take, else None."""
         if self.shared or self.pool_cores == 0 or self.cores[j] > self.queue(j).partition:
+            return None
+        if self.typed and not (self.has_place(j, self.queue_index[j]) and self.has_place(j, self.pool)):
             return None
         if self.cores[j] > self.pool_cores and not self.combined:
             return None
@@ -622,7 +634,7 @@ class _Simulation:
                 c, w = self.cores[j], self.walltime[j]
                 instant = earliest(self.capacity[partition], self.promised(partition, j), c, self.now, w)  # rule 12
                 if self.typed:
-                    instant = self.plan_on_types(j)
+                    instant = self.plan_on_types(partition, j)
                 if self.placed:
                     instant = self.plan_on_nodes(j, instant)
                 if instant == math.inf:
@@ -898,7 +910,7 @@ class _Simulation:
         """Return the partitions on which j may start now, at its turn in the list of ``partition``."""
         c = self.cores[j]
         if self.typed:
-            return {partition: c} if self.find_on_types(j) else None
+            return {partition: c} if self.find_on_types(partition, j) else None
         if self.placed:
             return {partition: c} if self.may_start(partition, j, c) and self.find_on_nodes(j) else None
         if self.may_start(partition, j, c):
@@ -913,33 +925,38 @@ class _Simulation:
 
     # --- nodes of several types
 
-    def idle_on_types(self, place: Taken, moment: int, head: tuple[int, int, Taken] | None) -> bool:
-        """Whether a place is idle then, by the expected ends and what the head job holds."""
+    def idle_on_types(self, partition: int, place: Taken, moment: int, head: tuple[int, int, Taken] | None) -> bool:
+        """Whether a place on a partition is idle then, by the expected ends and what its head job holds."""
         taken = place
         for k in self.running_after(moment):
-            taken = both(taken, self.places_of[k][self.place_on_types[k]])
+            taken = both(taken, self.places_of[k][self.place_on_types[k]][1])
         if head is not None and head[0] <= moment < head[1]:
             taken = both(taken, head[2])
-        return fits_on(taken, self.types_there)
+        here = {name for name, _ in self.types_there[partition]}
+        return fits_on({what: n for what, n in taken.items() if what[0] in here}, self.types_there[partition])
 
-    def find_on_types(self, j: int) -> bool:
+    def has_place(self, j: int, partition: int) -> bool:
+        return any(p == partition for p, _ in self.places_of[j])
+
+    def find_on_types(self, partition: int, j: int) -> bool:
         """Rule 59: choose the first place where j may start now."""
-        head = self.typed_head if self.head_job_of and self.head_job_of[0][0] in self.waiting else None
+        head_job = self.head_job_of.get(partition, (-1,))[0]
+        head = self.typed_heads[partition] if head_job in self.waiting else None
         moments = [self.now]
         if head is not None and self.now < head[0] < self.now + self.walltime[j]:
             moments.append(head[0])
-        for k, place in enumerate(self.places_of[j]):
-            if all(self.idle_on_types(place, moment, head) for moment in moments):
+        for k, (p, place) in enumerate(self.places_of[j]):
+            if p == partition and all(self.idle_on_types(p, place, moment, head) for moment in moments):
                 self.place_on_types[j] = k
                 return True
         return False
 
-    def plan_on_types(self, j: int) -> int:
+    def plan_on_types(self, partition: int, j: int) -> int:
         """Rule 60: find when the head job has one of its places, and let it hold that."""
         for instant in sorted({self.now, *(self.expected_end(r) for r in self.running)}):
-            for place in self.places_of[j]:
-                if self.idle_on_types(place, instant, None):
-                    self.typed_head = (instant, instant + self.walltime[j], place)
+            for p, place in self.places_of[j]:
+                if p == partition and self.idle_on_types(p, place, instant, None):
+                    self.typed_heads[partition] = (instant, instant + self.walltime[j], place)
                     return instant
         raise RuntimeError(f"job {j} waits for ever")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from parsim.node_types import Chunk, NodeType, Request
 from parsim.system import System
 
@@ -21,10 +23,43 @@ def fits(taken: Taken, there: Taken) -> bool:
     return all(amount <= there.get(what, 0) for what, amount in taken.items())
 
 
-def places(system: System, queue: int, request: Request | None, cores: int) -> list[Taken]:
-    """Rule 58: what a job may take, in the order in which it is tried."""
+def types_on(system: System, partition: int) -> list[NodeType]:
+    """Rule 76: the nodes of a partition, the last of which is the pool, by names of their own on a divided machine."""
+    if system.mode == "shared":
+        return list(system.node_types)
+    own = system.queues[partition].partition_nodes if partition < len(system.queues) else ()
+    if partition == len(system.queues) and system.mode == "hybrid":
+        own = system.pool.nodes
+    count = dict(own)
+    return [
+        replace(each, name=f"{each.name} of {partition}", nodes=count[each.name])
+        for each in system.node_types
+        if each.name in count
+    ]
+
+
+def all_types(system: System) -> list[NodeType]:
+    """Return the types of the nodes of all partitions."""
+    if system.mode == "shared":
+        return list(system.node_types)
+    return [each for partition in range(len(system.queues) + 1) for each in types_on(system, partition)]
+
+
+def may_use(system: System, queue: int, each: NodeType) -> bool:
+    """Whether jobs of a queue may use nodes of a type, by the name that it has on a partition."""
     allowed = system.queues[queue].node_types
-    types = [each for each in system.node_types if allowed is None or each.name in allowed]
+    return allowed is None or each.name.partition(" of ")[0] in allowed
+
+
+def places_on(system: System, queue: int, request: Request | None, cores: int) -> list[tuple[int, Taken]]:
+    """Rules 58 and 76: what a job may take, with the partition, in the order in which it is tried."""
+    own = [0] if system.mode == "shared" else [queue, len(system.queues)]
+    return [(p, taken) for p in own for taken in places(system, queue, request, cores, p)]
+
+
+def places(system: System, queue: int, request: Request | None, cores: int, partition: int = 0) -> list[Taken]:
+    """Rule 58: what a job may take of one partition, in the order in which it is tried."""
+    types = [each for each in types_on(system, partition) if may_use(system, queue, each)]
     there = there_is(types)
     whole = request is not None and request[0].exclusive
     if request is None or request == (Chunk(cores, 1, exclusive=whole),):
@@ -43,7 +78,7 @@ def places(system: System, queue: int, request: Request | None, cores: int) -> l
             taken = both(taken, of_chunk(chunk, each))
         whole, apart = has_alone(each, request), any(chunk.scattered for chunk in request)
         if whole or apart:  # rules 69 and 70
-            of_type = [number for number, (other, _) in enumerate(nodes_of(system.node_types)) if other == each]
+            of_type = [number for number, (other, _) in enumerate(nodes_of(all_types(system))) if other == each]
             left = [node if number in of_type else {} for number, node in enumerate(idle(system))]
             on = first_nodes(system, queue, request, cores, left)
             if None in on:
@@ -120,7 +155,7 @@ def nodes_of(types: list[NodeType]) -> list[tuple[NodeType, Node]]:
 
 def idle(system: System) -> list[Node]:
     """Return what is left of the nodes where nothing runs."""
-    return [{**there, "no job": 1, "not alone": 1} for _, there in nodes_of(system.node_types)]
+    return [{**there, "no job": 1, "not alone": 1} for _, there in nodes_of(all_types(system))]
 
 
 def copies(request: Request | None, cores: int) -> list[tuple[Node, frozenset[str], bool]]:
@@ -136,13 +171,12 @@ def copies(request: Request | None, cores: int) -> list[tuple[Node, frozenset[st
 
 def first_nodes(system: System, queue: int, request: Request | None, cores: int, left: list[Node]) -> list[int | None]:
     """Rule 62: the node that each copy goes to, of what is left of the nodes; None if it finds none."""
-    allowed = system.queues[queue].node_types
     left = [dict(node) for node in left]
     found: list[int | None] = []
     for takes, features, scattered in copies(request, cores):
         there = None
-        for number, (each, _) in enumerate(nodes_of(system.node_types)):
-            usable = (allowed is None or each.name in allowed) and features <= each.features
+        for number, (each, _) in enumerate(nodes_of(all_types(system))):
+            usable = may_use(system, queue, each) and features <= each.features
             usable = usable and not (scattered and number in found)
             if number not in found:  # rule 69: whose is it?
                 usable = usable and left[number].get("no job" if has_alone(each, request) else "not alone", 0) == 1
@@ -159,7 +193,7 @@ def first_nodes(system: System, queue: int, request: Request | None, cores: int,
 def less(system: System, left: list[Node], request: Request | None, cores: int, on: list[int | None]) -> list[Node]:
     """Return what is left of the nodes beside a job whose copies are on these."""
     found = [dict(node) for node in left]
-    types = [each for each, _ in nodes_of(system.node_types)]
+    types = [each for each, _ in nodes_of(all_types(system))]
     for (takes, *_), number in zip(copies(request, cores), on, strict=True):
         if number is not None:
             for what, amount in takes.items():

@@ -16,21 +16,37 @@ from parsim.kernels.running import available
 
 
 class NodeTypes(NamedTuple):
-    """A machine with nodes of several types, of D totals: of each resource of each type."""
+    """P partitions with nodes of several types, of D totals each: of each resource of each type.
+
+    A job has places on the nodes of its queue's partition, then on those of the pool (rule 76). A shared machine is a
+    pool of all nodes.
+    """
 
     of: NDArray[np.int32]  # (n,): what each job asks for
     first: NDArray[np.int64]  # where the places of each thing asked for begin in `amounts`
+    in_pool: NDArray[np.int64]  # where those in the pool do
     amounts: NDArray[np.int64]  # (A, D)
+    partition: NDArray[np.int64]  # (A,): of each place
     taken: NDArray[np.int64]  # (n,): the place of each running job
-    idle: NDArray[np.int64]  # (D,)
-    then: NDArray[np.int64]  # (D,): idle when the head job is to start
-    left: NDArray[np.int64]  # (D,): of that, what the head job and those started behind it leave
+    idle: NDArray[np.int64]  # (P, D)
+    then: NDArray[np.int64]  # (P, D): idle when the head job is to start
+    left: NDArray[np.int64]  # (P, D): of that, what the head job and those started behind it leave
 
 
 @step
-def first_fitting(types, j, idle, left):
-    """Return the first place of job j that both have, or -1."""
-    for row in range(types.first[types.of[j]], types.first[types.of[j] + 1]):
+def places_on(types, j, p):
+    """Return the first place of job j on partition p, and the one behind its last."""
+    of = types.of[j]
+    if p == types.idle.shape[0] - 1:
+        return types.in_pool[of], types.first[of + 1]
+    return types.first[of], types.in_pool[of]
+
+
+@step
+def first_fitting(types, j, p, idle, left):
+    """Return the first place of job j on partition p that both have, or -1."""
+    first, end = places_on(types, j, p)
+    for row in range(first, end):
         fits = True
         for d in range(idle.size):
             fits &= types.amounts[row, d] <= min(idle[d], left[d])
@@ -40,44 +56,51 @@ def first_fitting(types, j, idle, left):
 
 
 @step
-def take_nodes(types, j, past):
-    """Let job j take what it needs of the nodes, if it may; with `past` it runs past the head job's start (rule 59)."""
+def take_nodes(types, j, p, past):
+    """Let job j take what it needs of the nodes of partition p, if it may (rule 59).
+
+    With `past` it runs past the start of the list's head job.
+    """
     if types is None:
         return True
-    row = first_fitting(types, j, types.idle, types.left if past else types.idle)
+    left = types.left[p]
+    row = first_fitting(types, j, p, types.idle[p], left if past else types.idle[p])
     if row < 0:
         return False
-    hold_nodes(types, j, row)
+    hold_nodes(types, j, p, row)
     if past:
-        for d in range(types.left.size):
-            types.left[d] -= types.amounts[row, d]
+        for d in range(left.size):
+            left[d] -= types.amounts[row, d]
     return True
 
 
 @step
-def hold_nodes(types, j, row):
-    """Let job j have one of its places."""
+def hold_nodes(types, j, p, row):
+    """Let job j have one of its places on partition p."""
     types.taken[j] = row
-    for d in range(types.idle.size):
-        types.idle[d] -= types.amounts[row, d]
+    idle = types.idle[p]
+    for d in range(idle.size):
+        idle[d] -= types.amounts[row, d]
 
 
 @step
-def resume_nodes(types, j):
+def resume_nodes(types, j, p):
     """Let job j have what it runs on when the simulation begins (rule 61)."""
     if types is None:
         return
-    row = first_fitting(types, j, types.idle, types.idle)
-    hold_nodes(types, j, row if row >= 0 else types.first[types.of[j]])
+    row = first_fitting(types, j, p, types.idle[p], types.idle[p])
+    first, _ = places_on(types, j, p)
+    hold_nodes(types, j, p, row if row >= 0 else first)
 
 
 @step
-def leave_nodes(types, j):
-    """Job j has ended."""
+def leave_nodes(types, j, p):
+    """Job j, which ran on partition p, has ended."""
     if types is None:
         return
-    for d in range(types.idle.size):
-        types.idle[d] += types.amounts[types.taken[j], d]
+    idle = types.idle[p]
+    for d in range(idle.size):
+        idle[d] += types.amounts[types.taken[j], d]
 
 
 @routine
@@ -88,21 +111,22 @@ def plan_nodes(s, types, p, now):
     partition, running, bits = s.partitions[p], s.running, s.settings.bits
     low = (np.int64(1) << bits) - 1
     j = partition.head_job
-    for d in range(types.then.size):
-        types.then[d] = types.idle[d]
+    then, left = types.then[p], types.left[p]
+    for d in range(then.size):
+        then[d] = types.idle[p, d]
     i, last = partition.first_running, partition.first_running + partition.running
     instant = now
-    row = first_fitting(types, j, types.then, types.then)
+    row = first_fitting(types, j, p, then, then)
     while row < 0 and i < last:
         instant = running.keys[i] >> bits
         while i < last and running.keys[i] >> bits == instant:
             of = types.taken[running.keys[i] & low]
-            for d in range(types.then.size):
-                types.then[d] += types.amounts[of, d]
+            for d in range(then.size):
+                then[d] += types.amounts[of, d]
             i += 1
-        row = first_fitting(types, j, types.then, types.then)
-    for d in range(types.left.size):
-        types.left[d] = types.then[d] - types.amounts[row, d]
+        row = first_fitting(types, j, p, then, then)
+    for d in range(left.size):
+        left[d] = then[d] - types.amounts[row, d]
     partition.shadow = instant
     idle = available(running, partition.first_running, partition.running, partition.free, instant, bits)
     partition.extra = idle - s.jobs[j].cores

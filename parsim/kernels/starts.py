@@ -115,7 +115,7 @@ def resume_running(s):
         for p in range(s.partitions.size - 1):
             if s.shares[j, p] > 0:
                 occupy(s, j, p, s.shares[j, p], begin)
-        resume_nodes(s.node_types, j)
+        resume_nodes(s.node_types, j, np.int64(s.placement[j]))
         resume_chunks(s.placing, j)
         s.progress.waiting += 1
         count_entered(s.throttles, j)
@@ -134,7 +134,7 @@ def end_job(s, j):
         cores = job.cores if s.placement[j] >= 0 else s.shares[-1 - s.placement[j], p]
         if cores > 0:
             vacate(s, p, j, cores)
-    leave_nodes(s.node_types, j)
+    leave_nodes(s.node_types, j, np.int64(s.placement[j]))
     leave_chunks(s.placing, j)
     count_use(s, j, -1)
     charge(s.fair, j, -np.int64(job.cores), s.start[j] + job.runtime)

@@ -313,7 +313,7 @@ class ListReplay(Replay):
                 yield at, job
                 continue
             self._pass_over(job, (index,))
-            if self.tracked:
+            if self.tracked and self.at_home[job] == index:
                 self.held_before.append(job)
 
     def _must_start_on(self, job: int, placement: Placement, later: Iterable[int]) -> None:

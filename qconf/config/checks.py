@@ -53,6 +53,7 @@ def mistakes(config: SiteFields) -> Iterator[Finding]:
     yield from _throttles(config)
     yield from _qos(config)
     yield from _nodes(config)
+    yield from _owned(config)
 
 
 def _nodes(config: SiteFields) -> Iterator[Finding]:
@@ -81,7 +82,6 @@ def _nodes(config: SiteFields) -> Iterator[Finding]:
             message = "is of queues whose jobs use types of nodes; machine.whole_nodes gives whole nodes to all"
             yield Finding(f"queues[{i}].exclusive", message, ("nodes",))
     for path, plain, what in (
-        ("mode", config.mode == "shared", "with mode: shared only"),
         ("reserve", config.reserve in ("cores", "nodes"), "with reserve: cores or nodes only"),
         ("held_jobs", config.held_jobs == "pass", "with held_jobs: pass only"),
         ("reservation_depth", config.reservation_depth == 1, "with reservation_depth: 1 only"),
@@ -95,6 +95,62 @@ def _nodes(config: SiteFields) -> Iterator[Finding]:
     ):
         if config.nodes and not plain:
             yield Finding(path, f"nodes of several types go {what}", ("nodes",))
+
+
+def _owned(config: SiteFields) -> Iterator[Finding]:
+    """Yield what partitions must not be where nodes are of several types, and what does not go with them."""
+    names = [each.name for each in config.nodes]
+    needs = ("nodes", "mode", "pool", *_each_queue(config, ".partition"))
+    if not config.nodes:
+        for path, nodes in config.owned:
+            if nodes:
+                yield Finding(path, "the site has no types of nodes: write a number of cores", ("nodes",))
+        return
+    if config.mode == "shared":
+        return
+    for path, nodes in config.owned:
+        for name in nodes:
+            if name not in names:
+                yield Finding(path, f"{name}: no nodes have this name{did_you_mean(name, names)}", ("nodes",))
+    for i, queue in enumerate(config.queues):
+        at = f"queues[{i}]"
+        if queue.reservation:
+            message = "no job spans partitions where nodes are of several types: give it a partition or leave it out"
+            yield Finding(f"{at}.reservation", message, ("nodes",))
+        if queue.partition and not queue.partition_nodes:
+            message = "nodes are of several types: write how many of each, like {" + f"{names[0]}: 1" + "}"
+            yield Finding(f"{at}.partition", message, ("nodes",))
+        unused = [name for name in queue.partition_nodes if name in names and name not in (queue.nodes or names)]
+        if unused:
+            message = f"has {unused[0]}, which its jobs may not use: they are bound to {', '.join(queue.nodes or ())}"
+            yield Finding(f"{at}.partition", message, ("nodes", f"{at}.nodes"))
+    if config.pool is not None and config.pool_cores:
+        if not config.pool.nodes:
+            yield Finding("pool.cores", "nodes are of several types: write pool.nodes, how many of each", ("nodes",))
+        if config.pool.placement != "pool":
+            yield Finding("pool.placement", "is pool where nodes are of several types", ("nodes",))
+    if config.reserve == "nodes":
+        yield Finding("reserve", "with nodes of several types a divided machine has reserve: cores", ("nodes", "mode"))
+    for i, each in enumerate(config.nodes):
+        if each.kept_per_gpu:
+            yield Finding(f"nodes[{i}].kept_per_gpu", "goes with mode: shared", ("mode",))
+        path, most = max(config.owned, key=lambda of: of[1].get(each.name, 0))
+        difference = each.count - sum(nodes.get(each.name, 0) for _, nodes in config.owned)
+        if most.get(each.name, 0) > each.count:
+            message = f"{most[each.name]} nodes of {each.name}, of which there are {each.count}"
+            yield Finding(path, message, ("nodes",))
+        elif difference:
+            message = (
+                f"partitions{' and pool' * (config.mode == 'hybrid')} have {each.count - difference} nodes of "
+                f"{each.name}, of {each.count}: {abs(difference)} {'missing' if difference > 0 else 'too many'}"
+            )
+            yield Finding("queues", message, needs)
+    cores = {each.name: each.cores for each in config.nodes}
+    of_parts = [queue.partition for queue in config.queues] + [config.pool_cores]
+    for (path, nodes), there in zip(config.owned, of_parts, strict=False):
+        total = sum(count * cores.get(name, 0) for name, count in nodes.items())
+        if nodes and total != there:  # not so in a file, where cores follow
+            yield Finding(path, f"nodes of {total} cores, for {there}", ("nodes",))
 
 
 def _shares(config: SiteFields) -> Iterator[Finding]:
@@ -253,7 +309,7 @@ def _each_queue(config: SiteFields, *fields: str) -> tuple[str, ...]:
 def _sum(config: SiteFields) -> Iterator[Finding]:
     partitions = sum(queue.partition for queue in config.queues)
     difference = config.machine.cores - partitions - config.pool_cores
-    if config.mode == "shared" or not difference:
+    if config.mode == "shared" or not difference or config.nodes:
         return
     total = f"partitions of {partitions}"
     if config.mode == "hybrid":
@@ -403,7 +459,8 @@ def warnings(config: SiteFields) -> Iterator[Finding]:
             if limit is not None and limit < widest:
                 yield Finding(f"{at}.{field}", f"{limit} {below}: a job wider than the limit never starts")
         if config.mode != "shared" and not queue.reservation and queue.partition < widest:
-            message = f"{queue.partition} {below}: wider jobs wait for the pool or a reservation"
+            others = "run in the pool, or have no place" if config.nodes else "wait for the pool or a reservation"
+            message = f"{queue.partition} {below}: wider jobs {others}"
             yield Finding(f"{at}.partition", message)
         if queue.walltime[1] < MINUTE:
             yield Finding(f"{at}.walltime", f"up to {queue.walltime[1]} seconds; for hours write {queue.walltime[1]}h")

@@ -15,7 +15,12 @@ def fixable_paths(names: Iterable[str]) -> list[str]:
         "shortpools",
         "nodes",
         *(f"machine.{field}" for field in MachineConfig.model_fields),
-        *(f"queues.{name}.{field}" for name in names for field in QueueConfig.model_fields),
+        *(
+            f"queues.{name}.{field}"
+            for name in names
+            for field in QueueConfig.model_fields
+            if field != "partition_nodes"
+        ),
         *(f"pool.{field}" for field in PoolConfig.model_fields),
     ]
 

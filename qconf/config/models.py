@@ -149,6 +149,10 @@ class AccessConfig(Model):
     qos: Entries | None = None
 
 
+#: How many nodes of each type a partition has.
+Owned = Annotated[dict[Name, Annotated[int, Field(ge=0, le=MOST_NODES)]], AfterValidator(Settings)]
+
+
 class QueueConfig(Model):
     """A queue: which jobs it admits (cores inclusive; walltime above the first, up to the second), which it starts."""
 
@@ -168,6 +172,7 @@ class QueueConfig(Model):
     access: AccessConfig | None = None
     nodes: Annotated[tuple[Name, ...], BeforeValidator(_as_tuple), Field(min_length=1)] | None = None
     exclusive: bool = False
+    partition_nodes: Owned = Settings()  #: of each type, by name: what `partition` is in cores
 
     _check_name = field_validator("name")(_name)
 
@@ -215,6 +220,10 @@ class QueueConfig(Model):
         return fits if walltime is None else fits & ((walltime <= 0) | (walltime > above) & (walltime <= longest))
 
 
+#: What a queue without a partition has of one.
+UNDIVIDED: dict[str, object] = {"partition": 0, "partition_nodes": Settings()}
+
+
 def _pair(value: object) -> tuple[Any, Any]:
     if not isinstance(value, list | tuple) or len(value) != 2:
         raise ValueError("expected two values, the least and the most")
@@ -230,6 +239,7 @@ class PoolConfig(Model):
     placement: Literal["pool", "combined"] = "pool"
     entry: Literal["either", "move"] = "either"
     starving_first: bool = False
+    nodes: Owned = Settings()  #: of each type, by name: what `cores` is in cores
 
 
 class Target(Model):
@@ -474,6 +484,14 @@ class SiteFields(Model):
     def names(self) -> tuple[str, ...]:
         """The queues' names, in configuration order."""
         return tuple(queue.name for queue in self.queues)
+
+    @property
+    def owned(self) -> tuple[tuple[str, Mapping[str, int]], ...]:
+        """Path and nodes of each type, by name, of every partition and of the pool, where they count."""
+        found = [(f"queues[{i}].partition", queue.partition_nodes) for i, queue in enumerate(self.queues)]
+        if self.pool is not None and self.mode == "hybrid":
+            found.append(("pool.nodes", self.pool.nodes))
+        return () if self.mode == "shared" else tuple(found)
 
     @property
     def pool_cores(self) -> int:

@@ -44,7 +44,9 @@ from qconf.errors import InputError
 _ALLOWED = {
     **dict.fromkeys(("whole_nodes", "exclusive", "backfill", "reservation", "starving_first"), "true or false"),
     **dict.fromkeys(("machine.cores", "cores_per_node"), f"a whole number from 1 to {MAX_CORES}"),
-    **dict.fromkeys(("partition", "pool.cores"), "a whole number of cores from 0 up"),
+    "pool.cores": "a whole number of cores from 0 up",
+    "partition": "a whole number of cores from 0 up, or of nodes of each of several types, like {cpu: 40, gpu: 4}",
+    "pool.nodes": "a number of nodes of each type, like {cpu: 40, gpu: 4}",
     **dict.fromkeys(("reserve_after", "priority_calc_period", "starvation", "p95_wait", "decay_time"), FORMS),
     "fairshare": "like {decay_time: 24h, decay_factor: 0.5}",
     "decay_factor": "a number from 0 to 1",
@@ -265,6 +267,7 @@ class _Document:
     def check(self, data: dict[str, Any], check_setting: CheckSetting | None) -> SiteConfig:
         """Check the fields first; then, with stand-ins for wrong ones, what they must be to each other."""
         fields = None
+        self._count_cores(data)
         while fields is None:
             try:
                 fields = SiteFields.model_validate(data)
@@ -288,6 +291,31 @@ class _Document:
             raise ConfigError(self.source, sorted(self.problems, key=lambda problem: problem.line or 0))
         return SiteConfig.model_construct(fields.model_fields_set, **dict(fields))
 
+    def _count_cores(self, data: dict[str, Any]) -> None:
+        """Read partitions that are nodes of several types: their cores follow."""
+        each_has = {
+            each["name"]: each["cores"]
+            for each in _dicts(data.get("nodes"))
+            if isinstance(each.get("cores"), int) and isinstance(each.get("name"), str)
+        }
+
+        def cores_of(nodes: dict[str, Any]) -> int:
+            return sum(each_has.get(name, 0) * count for name, count in nodes.items() if _is_count(count))
+
+        for i, queue in enumerate(data["queues"] if isinstance(data.get("queues"), list) else ()):
+            if not isinstance(queue, dict):
+                continue
+            if "partition_nodes" in queue:
+                del queue["partition_nodes"]
+                self._note(("queues", i, "partition_nodes"), "no such key: partition takes them, like {cpu: 40}")
+            if isinstance(nodes := queue.get("partition"), dict):
+                queue |= {"partition_nodes": nodes, "partition": cores_of(nodes)}
+        pool = data.get("pool")
+        if isinstance(pool, dict) and isinstance(nodes := pool.get("nodes"), dict):
+            if "cores" in pool:
+                self._note(("pool", "cores"), "the cores of its nodes: leave one of the two out")
+            pool["cores"] = cores_of(nodes)
+
     def _note(self, path: Steps, message: str) -> None:
         """Note a mistake, at the line of its path or of the nearest thing around it."""
         name = dotted(path)
@@ -298,6 +326,14 @@ class _Document:
         while path and path not in self.written:
             path = path[:-1]
         self.problems.append(Problem(self.written[path][0], name, value or None, message))
+
+
+def _dicts(data: object) -> list[dict[str, Any]]:
+    return [each for each in data if isinstance(each, dict)] if isinstance(data, list) else []
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_NODES
 
 
 def _within(path: str, wrong: str) -> bool:
@@ -313,6 +349,7 @@ def _field_problems(error: ValidationError) -> Iterator[tuple[Steps, str]]:
     for detail in error.errors(include_url=False, include_context=False):
         path = detail["loc"]
         path = path[: 3 if path[0] in _ITEMS else 2]
+        path = (*path[:-1], "partition") if path[-1] == "partition_nodes" else path
         if path in seen:
             continue
         seen.add(path)
@@ -366,6 +403,8 @@ def _stand_in(data: dict[str, Any], path: Steps) -> None:
     for step in path[:-1]:
         parent = parent[step]
     last = path[-1]
+    if last == "partition":
+        parent.pop("partition_nodes", None)
     if (name := ".".join(map(str, path))) in _STAND_INS:
         parent[last] = _STAND_INS[name]
     elif path[0] == "downtime" and last in ("begin", "end"):

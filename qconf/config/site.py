@@ -170,9 +170,11 @@ class SiteConfig(SiteFields):
 
     def with_all_alike(self) -> SiteConfig:
         """Return a checked copy without types of nodes, and so without limits of what nodes have."""
-        queues = tuple(queue.model_copy(update={"nodes": None}) for queue in self.queues)
+        queues = tuple(queue.model_copy(update={"nodes": None, "partition_nodes": Settings()}) for queue in self.queues)
+        pool = self.pool and self.pool.model_copy(update={"nodes": Settings()})
         others = (each.model_copy(update={RESOURCES: Settings()}) for each in self.throttles)
-        return self.replace(nodes=(), queues=queues, throttles=tuple(each for each in others if each.limits))
+        throttles = tuple(each for each in others if each.limits)
+        return self.replace(nodes=(), queues=queues, pool=pool, throttles=throttles)
 
     def with_one_tier(self) -> SiteConfig:
         """Return a checked copy in which no job preempts another; priorities go by the tiers first.
@@ -190,7 +192,8 @@ class SiteConfig(SiteFields):
     def with_partitions(self, sizes: Sequence[int], **changes: object) -> SiteConfig:
         """Return the site partitioned by these sizes, in queue order, with other changes."""
         queues = tuple(
-            queue.model_copy(update={"partition": int(size)}) for queue, size in zip(self.queues, sizes, strict=True)
+            queue.model_copy(update={"partition": int(size), "partition_nodes": Settings()})
+            for queue, size in zip(self.queues, sizes, strict=True)
         )
         partitioned = {"queues": queues, "mode": "partitioned", "reserve_after": self.unless_fixed(0), "pool": None}
         return self.replace(**{**partitioned, **changes})

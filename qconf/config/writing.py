@@ -28,9 +28,11 @@ def dump(config: SiteConfig, comment: str = "") -> str:
     lines += [*_shown(config, SCALARS, ("mode", "order")), "queues:"]
     for queue in config.queues:
         hidden = queue.partition == 0 and (config.mode == "shared" or queue.reservation)
-        lines.append(f"  - {flow(queue, leave_out=('partition',) if hidden else ())}")
+        of_types = bool(queue.partition_nodes)  # its cores follow
+        written = queue.model_copy(update={"partition": dict(queue.partition_nodes)}) if of_types else queue
+        lines.append(f"  - {flow(written, leave_out=('partition_nodes', *['partition'] * hidden))}")
     if config.pool is not None:
-        lines.append(f"pool: {flow(config.pool)}")
+        lines.append(f"pool: {flow(config.pool, leave_out=('cores',) if config.pool.nodes else ())}")
     if config.fairshare is not None:
         lines.append(f"fairshare: {flow(config.fairshare)}")
     if config.shares:

@@ -83,6 +83,6 @@ class CachedEvaluator:
 
 def _apart(jobs: Workload, system: System) -> bool:
     """Return whether every job runs on its queue's own partition, so that queues do not interact."""
-    if system.mode != "partitioned" or jobs.has_needs or system.windows:
+    if system.mode != "partitioned" or jobs.has_needs or system.windows or system.node_types:
         return False
     return bool((jobs.cores <= np.asarray([queue.partition for queue in system.queues])[jobs.queue]).all())

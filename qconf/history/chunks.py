@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.node_types import Chunk, Request, amounts
-from parsim.places import places
-from parsim.placing import can_be_placed
+from parsim.places import Wanted
+from parsim.placing import holds
 from qconf.config import KEPT, SiteConfig
 
 Column = NDArray[np.int64]
@@ -292,13 +292,12 @@ def without_place(
 ) -> NDArray[np.bool_]:
     """Mark the jobs that the nodes of their queue can never hold, shape (n,)."""
     system = config.system()
-    types, places_chunks = system.node_types, system.places_chunks
     kept = np.where(number < 0, -cores, number)
     pairs, of = np.unique(np.stack((queue, kept), axis=1), axis=0, return_inverse=True)
     never = np.zeros(len(pairs), dtype=np.bool_)
     for k, (q, which) in enumerate(pairs.tolist()):
         names = config.queues[q].nodes
-        may_use = [names is None or each.name in names for each in types]
-        job = (types, may_use, None if which < 0 else of_jobs[which], -which)
-        never[k] = not (can_be_placed(*job) if places_chunks else len(places(*job)))
+        may_use = tuple(names is None or each.name in names for each in system.node_types)
+        request = None if which < 0 else of_jobs[which]
+        never[k] = not holds(system, Wanted(0 if system.is_whole else q, may_use, request, -which))
     return never[of.reshape(-1)]

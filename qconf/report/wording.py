@@ -135,7 +135,9 @@ def queue_facts(queue: QueueConfig, config: SiteConfig) -> dict[str, str]:
     if queue.reservation:
         size = "by reservation"
     else:
-        size = str(queue.partition) if config.mode != "shared" else "whole machine"
+        of_types = ", ".join(f"{count} {name}" for name, count in queue.partition_nodes.items() if count)
+        size = f"{queue.partition} ({of_types})" if of_types else str(queue.partition)
+        size = size if config.mode != "shared" else "whole machine"
     limits = [
         f"{limit} {what}{'s' * (limit != 1)}{whose}"
         for limit, what, whose in (

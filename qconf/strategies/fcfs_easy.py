@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qconf.config import SiteConfig
+from qconf.config import UNDIVIDED, SiteConfig
 from qconf.evaluation.period import TrainingSet
 from qconf.strategies.base import Options, Proposal, Strategy
 
@@ -28,7 +28,7 @@ def undistinguished(base: SiteConfig, order: str) -> SiteConfig:
     jobs only where that is fixed.
     """
     alike: dict[str, object] = {"priority": 1.0, "starvation": None, "max_run": None, "max_run_cores": None}
-    alike |= {"partition": 0, "tier": 0, "preempted": "off"}
+    alike |= {**UNDIVIDED, "tier": 0, "preempted": "off"}
     queues = tuple(queue.model_copy(update=alike) for queue in base.queues)
     shortpools = base.shortpools if base.is_fixed("shortpools") else ()
     plain = {"mode": "shared", "order": order, "backfill": True, "reserve_after": 0, "pool": None}

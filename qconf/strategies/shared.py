@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from qconf.config import UNDIVIDED
 from qconf.evaluation.period import TrainingSet
 from qconf.strategies.base import Options, Proposal, Strategy
 
@@ -18,7 +19,7 @@ class Shared(Strategy):
         """Remove the partitions, keep everything else."""
         del options
         base = training.base
-        queues = tuple(queue.model_copy(update={"partition": 0}) for queue in base.queues)
+        queues = tuple(queue.model_copy(update=UNDIVIDED) for queue in base.queues)
         delay = base.unless_fixed(base.reservation_delay)  # without effect in partitions, in effect here
         return Proposal(base.replace(queues=queues, mode="shared", reserve_after=delay, pool=None))
 

@@ -153,14 +153,14 @@ def test_one_type_without_chunks_is_a_plain_machine():
     ("changed", "words"),
     [
         ({"cores": 95}, "nodes of 96 cores, on a machine of 95"),
-        ({"mode": "partitioned"}, "go with mode shared"),
-        ({"reserve": "queues"}, "go with mode shared"),
-        ({"reserve": "nodes", "held_jobs": "reserve"}, "go with mode shared"),
+        ({"mode": "partitioned"}, "own 0 nodes of cpu with the pool, of 4"),
+        ({"reserve": "queues"}, "go with waiting lists"),
+        ({"reserve": "nodes", "held_jobs": "reserve"}, "go with waiting lists"),
         (
             {"reserve": "nodes", "cores": 2**25, "node_types": [NodeType("a", 2**15, 2**10)]},
             "told apart up to 16777216",
         ),
-        ({"reservation_depth": 2}, "go with mode shared"),
+        ({"reservation_depth": 2}, "go with waiting lists"),
         ({"node_types": [CPU, CPU]}, "also that of another type"),
         ({"queues": [Queue(node_types=["big"])]}, "'big' is none of cpu, gpu"),
         ({"node_types": [NodeType("a", 0, 96)]}, "0 is no whole number from 1"),

@@ -254,7 +254,7 @@ def _refuse(config: SiteConfig, nodes: Sequence[Node] | None) -> None:
     hours.refuse(config)
     shortpools.refuse(config)
     refuse_access(config, "Slurm", [*ACCESS])
-    if config.mode != "shared" and nodes is None:
+    if config.mode != "shared" and nodes is None and not config.nodes:
         raise ExportError("partitions are made of nodes: name them with --nodes")
     refuse_idle(placed(config), "Slurm")
     kept.refuse(config)
