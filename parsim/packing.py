@@ -29,7 +29,7 @@ from parsim.kernels.throttles import Throttles
 from parsim.kernels.windows import WINDOW, Outages
 from parsim.needed import again
 from parsim.places import has_places, home_of, untaken
-from parsim.placing import unplaced
+from parsim.placing import placeable, unplaced
 from parsim.prepared import Prepared, Table
 from parsim.resuming import layout
 from parsim.rising import never_falls
@@ -122,7 +122,11 @@ def pack(
     entries = np.zeros(cores.size + 1, dtype=np.int64)
     find_homes(jobs, cores, system.mode == "shared", entries)
     throttles, needs, node_types, placing = _pack_counts(prepared, system)
-    places = None if system.is_whole or node_types is None else has_places(node_types)
+    places = None
+    if not system.is_whole and node_types is not None:
+        places = has_places(node_types)
+    if not system.is_whole and placing is not None:
+        places = placeable(placing)
     most = np.minimum(cores, n) + 1
     if places is not None:  # rules 77 and 79
         jobs["home"] = home_of(places, jobs["queue"], cores.size)

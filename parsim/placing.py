@@ -33,15 +33,23 @@ def has_place(system: System, workload: Workload) -> NDArray[np.bool_]:
     return found
 
 
+def placeable(laid_out: Placing) -> NDArray[np.bool_]:
+    """Whether its partition can hold each job, and whether the pool or the whole machine can; shape (2, n)."""
+    found: NDArray[np.bool_] = (np.diff(laid_out.first).reshape(-1, 2) > 0)[laid_out.of // 2].T
+    return found
+
+
 def lay_out(system: System, workload: Workload) -> Placing:
     """Lay out the nodes, and the chunks that each job asks for: none where it could never be placed."""
-    types, names = system.node_types, resources_of(system.node_types)
+    owned, names = system.owned_types, resources_of(system.node_types)
+    pool, types = len(owned) - 1, [each for its in owned for each in its]
     nodes = sum(each.nodes for each in types)
     of, distinct = distinct_requests(system, workload)
-    chunks = [chunks_of(*each[2:]) if can_be_placed(types, *each[1:]) else () for each in distinct]
+    on = [(p, wanted) for wanted in distinct for p in (-1 if wanted.partition == pool else wanted.partition, pool)]
+    chunks = [chunks_of(*wanted[2:]) if p >= 0 and can_be_placed(owned[p], *wanted[1:]) else () for p, wanted in on]
     kinds = [
-        (wanted.may_use, chunk, is_exclusive(each))
-        for wanted, each in zip(distinct, chunks, strict=True)
+        ([may and q == p for q in range(pool + 1) for may in wanted.may_use], chunk, is_exclusive(each))
+        for (p, wanted), each in zip(on, chunks, strict=True)
         for chunk in each
     ]
     may_have = [
@@ -51,14 +59,15 @@ def lay_out(system: System, workload: Workload) -> Placing:
     some_alone = np.any(alone) or any(chunk.scattered for _, chunk, _ in kinds)
     type_of = np.repeat(np.arange(len(types)), [each.nodes for each in types]).astype(np.int32)
     in_all = np.array([[each.nodes * each.amount(name) for each in types] for name in names], dtype=np.int64)
-    idle: NDArray[np.int64] = in_all // np.array([each.nodes for each in types])
+    idle = np.array([[each.amount(name) for each in types] for name in names], dtype=np.int64)
     if some_alone:
         idle = np.vstack((idle, np.full(len(types), UNSHARED, dtype=np.int64)))
     rows = _rows(types)
     first = np.cumsum([0, *map(len, chunks)])
-    begin = np.cumsum([0, *(first[of + 1] - first[of]).tolist()])
+    lengths = np.diff(first).reshape(-1, 2)
+    begin = np.cumsum([0, *lengths.max(axis=1)[of].tolist()])
     return Placing(
-        of=of,
+        of=(2 * of + (lengths[:, 0] == 0)[of]).astype(np.int32),
         first=first,
         count=np.array([chunk.count for _, chunk, _ in kinds], dtype=np.int64),
         amounts=np.array([chunk.amount(name) for _, chunk, _ in kinds for name in names], dtype=np.int64).reshape(
@@ -67,6 +76,7 @@ def lay_out(system: System, workload: Workload) -> Placing:
         may_use=np.array(may_have, dtype=np.bool_).reshape(-1, len(types)),
         alone=np.array(alone if some_alone else [], dtype=np.bool_).reshape(-1, len(types)),
         scattered=np.array([chunk.scattered for _, chunk, _ in kinds], dtype=np.bool_),
+        nodes_from=np.cumsum([0, *(sum(each.nodes for each in its) for its in owned)]),
         rows=rows,
         type=type_of,
         row=np.repeat(np.arange(rows.size), rows["end"] - rows["begin"]).astype(np.int32),
@@ -84,11 +94,11 @@ def lay_out(system: System, workload: Workload) -> Placing:
         nodes_alone=np.zeros((len(workload) if some_alone else 0, len(types)), dtype=np.int64),
         turn=np.zeros(1, dtype=np.int64),
         turn_of=np.full(nodes, -1, dtype=np.int64),
-        shares=np.zeros(_most_shares(chunks, of, nodes, system.cores), dtype=SHARE),
+        shares=np.zeros(_most_shares(chunks, 2 * of, nodes, system.cores), dtype=SHARE),
         of_job=np.full(len(workload), NO_SHARE, dtype=np.int32),
         unused=np.zeros(1, dtype=np.int64),
         changes=np.zeros(1, dtype=np.int64),
-        failed=np.full((2, len(distinct)), -1, dtype=np.int64),
+        failed=np.full((2, len(chunks)), -1, dtype=np.int64),
     )
 
 
@@ -106,7 +116,8 @@ def _most_shares(chunks: Sequence[Request], of: NDArray[np.int32], nodes: int, c
     """Return how many shares there are at most, with one that is not in use: those of cores take one at least."""
     at_most = np.array([sum(min(chunk.count, nodes) for chunk in each) for each in chunks], dtype=np.int64)
     without = max((sum(min(chunk.count, nodes) for chunk in each if not chunk.cores) for each in chunks), default=0)
-    return 1 + int(min(at_most[of].sum(), cores + (min(of.size, cores) + 1) * without))
+    at_most = np.maximum(at_most[of], at_most[of + 1])
+    return 1 + int(min(at_most.sum(), cores + (min(of.size, cores) + 1) * without))
 
 
 def unplaced(placing: Placing) -> Placing:
@@ -114,13 +125,13 @@ def unplaced(placing: Placing) -> Placing:
     shares = np.zeros_like(placing.shares)
     shares["next"] = np.arange(1, shares.size + 1)
     kept = (
-        "of",
         "first",
         "count",
         "amounts",
         "may_use",
         "alone",
         "scattered",
+        "nodes_from",
         "rows",
         "type",
         "row",
@@ -131,17 +142,20 @@ def unplaced(placing: Placing) -> Placing:
     return placing._replace(shares=shares, **{name: getattr(placing, name).copy() for name in changed})
 
 
-def demands(system: System, placing: Placing) -> Demands:
-    """Return what jobs took by type and resource: of those that want the same as far as it differs."""
+def demands(system: System, placing: Placing, partition: NDArray[np.int32]) -> Demands:
+    """Return what jobs took by type and resource, on their partitions: of those that want the same if it differs."""
+    by_type = (-1, placing.nodes_from.size - 1, len(system.node_types))
     of = placing.of.astype(np.int64)
     kind = np.arange(len(placing.on_types)) + np.repeat(placing.first[of] - placing.begin, np.diff(placing.first)[of])
     shared = ~placing.alone[kind] if placing.alone.size else np.ones_like(placing.on_types, dtype=np.bool_)
-    of_kinds = (placing.on_types * shared)[:, :, np.newaxis] * placing.amounts[kind, np.newaxis, :]
+    of_kinds = (placing.on_types * shared).reshape(by_type).sum(axis=1)[:, :, np.newaxis] * placing.amounts[
+        kind, np.newaxis, :
+    ]
     taken = np.add.reduceat(of_kinds, placing.begin)  # every job has a kind
     names = resources_of(system.node_types)
     node = np.array([[each.amount(name) for name in names] for each in system.node_types], dtype=np.int64)
     if placing.alone.size:
-        taken += placing.nodes_alone[:, :, np.newaxis] * node
+        taken += placing.nodes_alone.reshape(by_type).sum(axis=1)[:, :, np.newaxis] * node
     weights = np.random.default_rng(0).integers(1, 2**62, taken.shape[1:], dtype=np.uint64)
     digest = (taken.astype(np.uint64) * weights).sum(axis=(1, 2))
     order = np.lexsort((digest, of))
@@ -151,4 +165,8 @@ def demands(system: System, placing: Placing) -> Demands:
     which[order] = np.cumsum(differs) - 1
     job, there = order[differs], node * np.array([[each.nodes] for each in system.node_types], dtype=np.int64)
     first = np.searchsorted(of[job], np.arange(placing.first.size))
-    return Demands(placing.of, which, first, taken[job], names, there)
+    found = Demands(placing.of, which, first, taken[job], names, there)
+    if system.is_whole:
+        return found
+    counts = np.array([[[each.nodes] for each in types] for types in system.owned_types], dtype=np.int64)
+    return found._replace(partition=partition[job].astype(np.int64), owned=node * counts)

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from parsim.kernels.windows import UNKNOWN_END, WINDOW
 from parsim.places import has_places, home_of, lay_out
+from parsim.placing import lay_out as lay_out_placing
+from parsim.placing import placeable
 from parsim.state import Cores, State, Window
 from parsim.system import System
 from parsim.workload import Column, Workload
@@ -188,7 +190,7 @@ def _on_home(workload: Workload, system: System, state: State, rows: NDArray[np.
     if jobs.cores.sum() > system.cores:
         raise ValueError(f"start: {jobs.cores.sum()} cores run at {state.begin}, of {system.cores}")
     partitions = len(system.partition_cores)
-    has = has_places(lay_out(system, jobs))
+    has = placeable(lay_out_placing(system, jobs)) if system.places_chunks else has_places(lay_out(system, jobs))
     on = home_of(has, jobs.queue, partitions)
     for job, row in enumerate(rows.tolist()):
         for p in state.placement.get(row, {}) if len(state.placement.get(row, {})) == 1 else ():

@@ -501,7 +501,7 @@ def _outcome(prepared: Prepared, system: System, state: KernelState) -> Outcome:
         types = state.node_types
         return Outcome(start, placement, {}, types.taken - types.first[types.of])
     if state.placing is not None:
-        took = placed_demands(system, state.placing)
+        took = placed_demands(system, state.placing, placement)
         return Outcome(start, placement, {}, node=state.placing.node, demands=took)
     if not state.progress["spanning"]:
         return Outcome(start, placement, {})

@@ -359,8 +359,6 @@ class System:
 
     def _owned_node_problems(self) -> Iterator[tuple[str, str]]:
         """Rules 76 to 78."""
-        if self.reserve == "nodes":
-            yield "reserve", "nodes of several types on partitions go with reserve cores only"
         for i, queue in enumerate(self.queues):
             if queue.reservation:
                 yield f"queues[{i}].reservation", "no job spans partitions where nodes are of several types"

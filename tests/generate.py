@@ -25,7 +25,7 @@ from parsim.state import UNSTARTED, State, Window
 from parsim.system import UNLIMITED, Pool, Queue, System
 from parsim.throttles import Throttle
 from parsim.workload import MAX_DURATION, Workload
-from tests.naive_node_types import first_nodes, idle, places, places_on
+from tests.naive_node_types import first_nodes, idle, partitions_for, places
 
 Case = tuple[Workload, System]
 
@@ -486,7 +486,7 @@ def typed(rng: Random, jobs: Workload, machine: System, *, alone: bool = False) 
     return replace(jobs, request=request, requests=requests), replace(divided, queues=queues)
 
 
-def owned(rng: Random, jobs: Workload, machine: System, *, alone: bool = False) -> Case:
+def owned(rng: Random, jobs: Workload, machine: System, *, alone: bool = False, by_node: bool = False) -> Case:
     """Return a case with nodes of several types on a divided machine, and chunks of them that have a place."""
     jobs, of_types = typed(rng, jobs, replace(machine, mode="shared"), alone=alone)
     queues, hybrid = list(of_types.queues), machine.mode == "hybrid"
@@ -503,23 +503,24 @@ def owned(rng: Random, jobs: Workload, machine: System, *, alone: bool = False) 
         for queue, cores, its in zip(queues, sizes, nodes, strict=False)
     ]
     pool = replace(machine.pool, cores=sizes[-1], nodes=nodes[-1], placement="pool") if hybrid else None
-    divided = replace(of_types, mode=machine.mode, queues=queues, pool=pool)
+    reserve = "nodes" if by_node else "cores"
+    divided = replace(of_types, mode=machine.mode, queues=queues, pool=pool, reserve=reserve)
     cores, request, queue_of = jobs.cores.copy(), jobs.request.copy(), jobs.queue.copy()
     for job, (queue, number) in enumerate(zip(jobs.queue.tolist(), jobs.request.tolist(), strict=True)):
         wanted = jobs.requests[number] if number >= 0 else None
-        if not places_on(divided, queue, wanted, int(cores[job])):
+        if not partitions_for(divided, queue, wanted, int(cores[job])):
             request[job] = -1
             cores[job] = next(
-                (c for c in range(int(cores[job]), 0, -1) if places_on(divided, queue, None, c)), int(cores[job])
+                (c for c in range(int(cores[job]), 0, -1) if partitions_for(divided, queue, None, c)), int(cores[job])
             )
-        if not places_on(divided, queue, wanted if request[job] >= 0 else None, int(cores[job])):
+        if not partitions_for(divided, queue, wanted if request[job] >= 0 else None, int(cores[job])):
             cores[job] = 1
-            at = next((q for q in range(len(queues)) if nodes[q] and places_on(divided, q, None, 1)), queue)
+            at = next((q for q in range(len(queues)) if nodes[q] and partitions_for(divided, q, None, 1)), queue)
             queue_of[job] = at
             queues[at] = replace(queues[at], node_types=queues[at].node_types if at != queue else None)
             divided = replace(divided, queues=queues)
-            if not places_on(divided, at, None, 1):  # the pool has nothing either
-                return owned(rng, jobs, machine, alone=alone)
+            if not partitions_for(divided, at, None, 1):  # the pool has nothing either
+                return owned(rng, jobs, machine, alone=alone, by_node=by_node)
     return replace(jobs, cores=cores, request=request, queue=queue_of), divided
 
 
@@ -722,6 +723,11 @@ SELDOM = (
     *(
         "owned-throttled",
         "owned-alone",
+        "owned-nodes",
+        "owned-nodes-hybrid",
+        "owned-nodes-limits",
+        "owned-nodes-all",
+        "owned-nodes-alike",
         "typed",
         "typed-formula",
         "typed-limits",
@@ -911,6 +917,11 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "owned-hybrid-all": _typed(_random("hybrid", **everything), by=owned),
         "owned-hybrid-limits": _typed(_random("hybrid", limits=True, order=_any_order), by=owned),
         "owned-alone": _typed(_random("hybrid", **everything), by=partial(owned, alone=True)),
+        "owned-nodes": _typed(_random("partitioned", **everything), by=partial(owned, by_node=True)),
+        "owned-nodes-hybrid": _typed(_random("hybrid"), by=partial(owned, by_node=True)),
+        "owned-nodes-limits": _typed(_random("hybrid", limits=True, order=_any_order), by=partial(owned, by_node=True)),
+        "owned-nodes-all": _typed(_random("hybrid", **everything), by=partial(owned, alone=True, by_node=True)),
+        "owned-nodes-alike": _typed(_random("hybrid", **everything), alike=True, by=partial(owned, by_node=True)),
         "owned-alike": _typed(_random("hybrid", **everything), alike=True, by=owned),
         "owned-throttled": _typed(_throttled(_random("hybrid", **everything), entering=True), by=owned),
         "placed": _typed(_random("shared"), by=placed),

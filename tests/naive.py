@@ -22,7 +22,18 @@ from parsim.system import System
 from parsim.workload import Workload
 from tests.naive_fairshare import NAMES, Charge, Decayed, Values
 from tests.naive_formula import formula_value
-from tests.naive_node_types import Node, Taken, both, first_nodes, idle, less, places_on, there_is, types_on
+from tests.naive_node_types import (
+    Node,
+    Taken,
+    both,
+    first_nodes,
+    idle,
+    less,
+    partitions_for,
+    places_on,
+    there_is,
+    types_on,
+)
 from tests.naive_node_types import fits as fits_on
 from tests.naive_throttles import NaiveThrottles
 
@@ -269,6 +280,14 @@ class _Simulation:
             for queue, request, cores in zip(self.queue_index, requests, self.cores, strict=True)
         ]
         self.place_on_types = [0] * self.n
+        self.nodes_in = [
+            p for p in range(len(self.capacity)) for each in types_on(system, p) for _ in range(each.nodes)
+        ]
+        self.partitions = [
+            partitions_for(system, queue, request, cores) if system.node_types else []
+            for queue, request, cores in zip(self.queue_index, requests, self.cores, strict=True)
+        ]
+        self.nodes_heads: dict[int, tuple[int, int, int, list[int | None]]] = {}
         self.typed_heads: dict[int, tuple[int, int, Taken]] = {}  # partition -> what its head job is planned to have
 
         apart = all(self.home(j) != RESERVED for j in range(self.n))
@@ -307,15 +326,16 @@ class _Simulation:
                     if partition == p:
                         cores_of[node] = max(0, min(idle[node], most, self.cores[j] - sum(cores_of)))
                         most -= cores_of[node]
-        if self.typed:  # rules 61 and 79
+        if self.system.node_types:  # rule 79
             named = [p for p in state.placement.get(j, {}) if len(state.placement[j]) == 1 and self.has_place(j, p)]
             on = named[0] if named else self.home(j)
+            cores_of = [self.cores[j] if p == on else 0 for p, _ in self.nodes]
+        if self.typed:  # rule 61
             here = [k for k, (p, _) in enumerate(self.places_of[j]) if p == on]
             free = [k for k in here if self.idle_on_types(*self.places_of[j][k], self.now, None)]
             self.place_on_types[j] = min(free, default=here[0])
-            cores_of = [self.cores[j] if p == on else 0 for p, _ in self.nodes]
         if self.placed:  # rule 66
-            self.put_on_nodes(j, self.where(j, self.left_on_nodes(self.now, None)))
+            self.put_on_nodes(j, self.where(on, j, self.left_on_nodes(self.now, None)))
         self.nodes_of[j] = cores_of
         for (partition, _), cores in zip(self.nodes, cores_of, strict=True):
             if cores:
@@ -364,7 +384,7 @@ class _Simulation:
             return 0
         if j in self.moved:
             return self.pool
-        if self.typed:  # rule 77
+        if self.system.node_types:  # rule 77
             return self.queue_index[j] if self.has_place(j, self.queue_index[j]) else self.pool
         if self.cores[j] <= self.queue(j).partition:
             return self.queue_index[j]
@@ -387,7 +407,7 @@ class _Simulation:
         """Rule 15: e of a job whose home is a partition and that the pool may take, else None."""
         if self.shared or self.pool_cores == 0 or self.cores[j] > self.queue(j).partition:
             return None
-        if self.typed and not (self.has_place(j, self.queue_index[j]) and self.has_place(j, self.pool)):
+        if self.system.node_types and not (self.has_place(j, self.queue_index[j]) and self.has_place(j, self.pool)):
             return None
         if self.cores[j] > self.pool_cores and not self.combined:
             return None
@@ -636,7 +656,7 @@ class _Simulation:
                 if self.typed:
                     instant = self.plan_on_types(partition, j)
                 if self.placed:
-                    instant = self.plan_on_nodes(j, instant)
+                    instant = self.plan_on_nodes(partition, j, instant)
                 if instant == math.inf:
                     continue  # rule 31
                 found = True
@@ -912,7 +932,7 @@ class _Simulation:
         if self.typed:
             return {partition: c} if self.find_on_types(partition, j) else None
         if self.placed:
-            return {partition: c} if self.may_start(partition, j, c) and self.find_on_nodes(j) else None
+            return {partition: c} if self.may_start(partition, j, c) and self.find_on_nodes(partition, j) else None
         if self.may_start(partition, j, c):
             return {partition: c}
         if self.shared or partition != self.pool or not self.combined:
@@ -936,7 +956,7 @@ class _Simulation:
         return fits_on({what: n for what, n in taken.items() if what[0] in here}, self.types_there[partition])
 
     def has_place(self, j: int, partition: int) -> bool:
-        return any(p == partition for p, _ in self.places_of[j])
+        return partition in self.partitions[j]
 
     def find_on_types(self, partition: int, j: int) -> bool:
         """Rule 59: choose the first place where j may start now."""
@@ -962,7 +982,8 @@ class _Simulation:
 
     # --- nodes of several types, each by itself
 
-    def where(self, j: int, left: list[Node]) -> list[int | None]:
+    def where(self, partition: int, j: int, left: list[Node]) -> list[int | None]:
+        left = [node if p == partition else {} for p, node in zip(self.nodes_in, left, strict=True)]
         return first_nodes(self.system, self.queue_index[j], self.requests[j], self.cores[j], left)
 
     def put_on_nodes(self, j: int, on: list[int | None]) -> None:
@@ -978,25 +999,26 @@ class _Simulation:
             left = less(self.system, left, self.requests[head[2]], self.cores[head[2]], head[3])
         return left
 
-    def find_on_nodes(self, j: int) -> bool:
+    def find_on_nodes(self, partition: int, j: int) -> bool:
         """Rule 64: place a job where it may start now."""
-        head = self.nodes_head if self.head_job_of and self.head_job_of[0][0] in self.waiting else None
+        head_job = self.head_job_of.get(partition, (-1,))[0]
+        head = self.nodes_heads[partition] if head_job in self.waiting else None
         left = self.left_on_nodes(self.now, head)
         if head is not None and self.now < head[0] < self.now + self.walltime[j]:
             then = self.left_on_nodes(head[0], head)
             left = [{what: min(one[what], other[what]) for what in one} for one, other in zip(left, then, strict=True)]
-        on = self.where(j, left)
+        on = self.where(partition, j, left)
         if None in on:
             return False
         self.put_on_nodes(j, on)
         return True
 
-    def plan_on_nodes(self, j: int, by_cores: float) -> int:
+    def plan_on_nodes(self, partition: int, j: int, by_cores: float) -> int:
         """Rule 65: find when the head job can be placed, not before its cores are idle, and let it hold its nodes."""
         for instant in sorted({self.now, *(self.expected_end(r) for r in self.running)}):
-            on = self.where(j, self.left_on_nodes(instant, None))
+            on = self.where(partition, j, self.left_on_nodes(instant, None))
             if instant >= by_cores and None not in on:
-                self.nodes_head = (instant, instant + self.walltime[j], j, on)
+                self.nodes_heads[partition] = (instant, instant + self.walltime[j], j, on)
                 return instant
         raise RuntimeError(f"job {j} waits for ever")
 

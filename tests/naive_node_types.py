@@ -202,3 +202,20 @@ def less(system: System, left: list[Node], request: Request | None, cores: int, 
             if has_alone(types[number], request):
                 found[number]["not alone"] = 0
     return found
+
+
+def partitions_for(system: System, queue: int, request: Request | None, cores: int) -> list[int]:
+    """Rule 77: the partitions that can hold a job when nothing runs, its queue's and the pool."""
+    if system.reserve != "nodes":
+        return [p for p, _ in places_on(system, queue, request, cores)]
+    own = [0] if system.mode == "shared" else [queue, len(system.queues)]
+    found = []
+    for p in own:
+        here = [each.name for each in types_on(system, p)]
+        left = [
+            node if each.name in here else {}
+            for (each, _), node in zip(nodes_of(all_types(system)), idle(system), strict=True)
+        ]
+        if None not in first_nodes(system, queue, request, cores, left):
+            found.append(p)
+    return found

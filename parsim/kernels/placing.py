@@ -29,16 +29,19 @@ ROW = np.dtype([("begin", np.int64), ("end", np.int64), ("type", np.int64)], ali
 class Placing(NamedTuple):
     """V nodes of T types with R resources, in L rows, and K kinds of chunks that jobs ask for.
 
+    The nodes and types of each partition stand together, those of the pool, or of a shared machine, last. What a job
+    asks for has two numbers: an even one for the nodes of its queue's partition, the next for those of the pool.
     Where rules 69 and 70 do anything what is idle has one row more, the last: what is left of `UNSHARED`.
     """
 
-    of: NDArray[np.int32]  # (n,): what each job asks for
+    of: NDArray[np.int32]  # (n,): what each job asks for, of the partition of whose list it was its turn last
     first: NDArray[np.int64]  # where the kinds of each thing asked for begin
     count: NDArray[np.int64]  # (K,): copies of each kind
     amounts: NDArray[np.int64]  # (K, R): of each copy
     may_use: NDArray[np.bool_]  # (K, T): whether nodes of each type may have a copy
     alone: NDArray[np.bool_]  # (K, T): whether no other job may be beside a copy; (0, T) where nodes are shared by all
     scattered: NDArray[np.bool_]  # (K,): whether no other copy of the job may be beside a copy
+    nodes_from: NDArray[np.int64]  # (P + 1,): where the nodes of each partition begin
     rows: NDArray[np.void]  # (L,) ROW
     type: NDArray[np.int32]  # (V,): of each node
     row: NDArray[np.int32]  # (V,): that each node is in
@@ -67,6 +70,13 @@ class Placing(NamedTuple):
 def kinds_of(placing, j):
     """Return the kinds of chunks that job j asks for."""
     return range(placing.first[placing.of[j]], placing.first[placing.of[j] + 1])
+
+
+@step
+def turn_to(placing, j, p):
+    """Let job j ask for nodes of partition p (rule 76)."""
+    in_pool = p == placing.nodes_from.size - 2
+    placing.of[j] = placing.of[j] // np.int32(2) * np.int32(2) + np.int32(in_pool)
 
 
 @step
@@ -130,10 +140,11 @@ def has_all(placing, j, in_all):
 
 
 @step
-def place_chunks(placing, j, past):
-    """Place job j, if it may start; with `past` it runs past the head job's start (rule 64)."""
+def place_chunks(placing, j, p, past):
+    """Place job j on partition p, if it may start; with `past` it runs past the head job's start (rule 64)."""
     if placing is None:
         return True
+    turn_to(placing, j, p)
     wanted, changes = placing.of[j], placing.changes[0]
     if placing.failed[0, wanted] == changes or (past and placing.failed[1, wanted] == changes):
         return False
@@ -268,9 +279,10 @@ def leave_chunks(placing, j):
 
 
 @step
-def resume_chunks(placing, j):
+def resume_chunks(placing, j, p):
     """Let job j have what it runs on when the simulation begins (rule 66)."""
     if placing is not None:
+        turn_to(placing, j, p)
         take_first_nodes(placing, j, False, True)
 
 
@@ -283,10 +295,11 @@ def plan_chunks(s, placing, p, now):
     low = (np.int64(1) << bits) - 1
     j = partition.head_job
     i, last = partition.first_running, partition.first_running + partition.running
+    turn_to(placing, j, p)
     placing.changes[0] += 1
     instant = max(now, partition.shadow)  # before that there are too few cores
-    copy(placing.then, placing.idle)
-    copy(placing.then_in_all, placing.idle_in_all)
+    copy(placing, p, placing.then, placing.idle)
+    copy_in_all(placing, p, placing.then_in_all, placing.idle_in_all)
     while i < last and (running.keys[i] >> bits <= instant or not has_all(placing, j, placing.then_in_all)):
         instant = max(instant, running.keys[i] >> bits)
         end_by_then(placing, running.keys[i] & low)
@@ -294,7 +307,7 @@ def plan_chunks(s, placing, p, now):
     next_turn(placing)
     for kind in kinds_of(placing, j):
         placing.found[kind] = room_for(placing, kind)
-    while not hold_chunks(placing, j) and i < last:
+    while not hold_chunks(placing, j, p) and i < last:
         instant = running.keys[i] >> bits
         while i < last and running.keys[i] >> bits == instant:
             find_more(placing, j, running.keys[i] & low)
@@ -305,11 +318,20 @@ def plan_chunks(s, placing, p, now):
 
 
 @step
-def copy(to, room):
-    """Overwrite one room by another."""
+def copy(placing, p, to, room):
+    """Overwrite one room of the nodes of partition p by another."""
     for r in range(room.shape[0]):
-        for node in range(room.shape[1]):
+        for node in range(placing.nodes_from[p], placing.nodes_from[p + 1]):
             to[r, node] = room[r, node]
+
+
+@step
+def copy_in_all(placing, p, to, in_all):
+    """Overwrite the room of all nodes of each type of partition p by another."""
+    types = in_all.shape[1] // (placing.nodes_from.size - 1)
+    for r in range(in_all.shape[0]):
+        for t in range(p * types, (p + 1) * types):
+            to[r, t] = in_all[r, t]
 
 
 @step
@@ -356,14 +378,14 @@ def count_copies(placing, j, node, sign):
 
 
 @routine
-def hold_chunks(placing, j):
-    """Let the head job have its nodes of what is idle then, if it can be placed there; what it leaves is left."""
+def hold_chunks(placing, j, p):
+    """Let the head job of list p have its nodes of what is idle then, if it can be placed; what it leaves is left."""
     for kind in kinds_of(placing, j):
         if placing.found[kind] < placing.count[kind]:
             return False
     next_turn(placing)
-    copy(placing.left, placing.then)
-    copy(placing.left_in_all, placing.then_in_all)
+    copy(placing, p, placing.left, placing.then)
+    copy_in_all(placing, p, placing.left_in_all, placing.then_in_all)
     for kind in kinds_of(placing, j):
         need = placing.count[kind]
         for k in range(placing.rows.size):

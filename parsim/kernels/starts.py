@@ -116,7 +116,7 @@ def resume_running(s):
             if s.shares[j, p] > 0:
                 occupy(s, j, p, s.shares[j, p], begin)
         resume_nodes(s.node_types, j, np.int64(s.placement[j]))
-        resume_chunks(s.placing, j)
+        resume_chunks(s.placing, j, np.int64(s.placement[j]))
         s.progress.waiting += 1
         count_entered(s.throttles, j)
         start_job(s, j, begin)

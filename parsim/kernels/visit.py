@@ -262,7 +262,9 @@ def start_here(s, v, i, now):
     until = now + waiting.walltime[i]
     past = until > partition.shadow
     if (
-        c <= startable_cores(s, p, until) and take_nodes(s.node_types, j, p, past) and place_chunks(s.placing, j, past)
+        c <= startable_cores(s, p, until)
+        and take_nodes(s.node_types, j, p, past)
+        and place_chunks(s.placing, j, p, past)
     ) or make_room(s, s.preempting, p, j, now):
         s.placement[j] = p
         occupy(s, j, p, c, now)

@@ -40,6 +40,25 @@ class Machine:
                 found[self.of[each.name, name]] += count * amount
         return found
 
+    def can_place(self, queue: int, request: Request) -> bool:
+        """Whether each copy of the chunks has a node, each going to the first with room, when nothing runs."""
+        types = [each for each, may in zip(self.types, self.allowed[queue], strict=True) if may]
+        left = [(each, _node(each), set[int]()) for each in types for _ in range(each.nodes)]
+        for k, chunk in enumerate(request):
+            need = chunk.count
+            for each, node, has in left:
+                if chunk.features - each.features or (chunk.scattered and has):
+                    continue
+                copies = min(need, _on_node(node, chunk))
+                if copies:
+                    has.add(k)
+                for name, amount in takes_of(chunk).items() if copies else ():
+                    node[name] -= copies * amount
+                need -= copies
+            if need:
+                return False
+        return True
+
     def places(self, queue: int, request: Request | None, cores: int) -> list[Sums]:
         """Return what a job may take, in the order in which it is tried."""
         types = [each for each, may in zip(self.types, self.allowed[queue], strict=True) if may]
@@ -177,5 +196,23 @@ def places_of(workload: Workload, system: System) -> list[list[tuple[int, Sums]]
                 chunks = request or (Chunk(cores, 1),)
                 request = tuple(replace(chunk, exclusive=True) for chunk in chunks)
             known[key] = machines.places(queue, request, cores)
+        found.append(known[key])
+    return found
+
+
+def partitions_of(workload: Workload, system: System) -> list[set[int]]:
+    """Return the partitions that can hold each job when nothing runs, by row (rules 63 and 76)."""
+    if not system.places_chunks:
+        return [{p for p, _ in places} for places in places_of(workload, system)]
+    machines, known = Machines(system), dict[tuple[int, int], set[int]]()
+    found = []
+    for queue, number, cores in zip(
+        workload.queue.tolist(), workload.request.tolist(), workload.cores.tolist(), strict=True
+    ):
+        key = queue, number if number >= 0 else -cores
+        if key not in known:
+            request = workload.requests[number] if number >= 0 else (Chunk(cores, 1),)
+            own = {len(machines.of) - 1} if machines.whole else {queue, len(machines.of) - 1}
+            known[key] = {p for p in own if machines.of[p].can_place(queue, request)}
         found.append(known[key])
     return found

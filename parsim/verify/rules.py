@@ -8,7 +8,7 @@ from math import ceil, lcm
 
 from parsim.schedule import SPANNING, Schedule
 from parsim.system import System
-from parsim.verify.places import Sums, places_of
+from parsim.verify.places import partitions_of
 from parsim.verify.replay import Columns
 from parsim.verify.throttles import Limited
 from parsim.verify.violation import Violation
@@ -70,9 +70,9 @@ class Jobs(Columns):
             NEVER if (period := periods[q]) is None else s + period
             for s, q in zip(self.submit, self.queue, strict=True)
         ]
-        self.places: list[list[tuple[int, Sums]]] = []  #: of each row, where nodes are of several types
+        self.may_run_on: list[set[int]] = []  #: of each row, where nodes are of several types
         if system.node_types and self.pool >= 0:
-            self.places = places_of(workload, system)
+            self.may_run_on = partitions_of(workload, system)
         self.home = [self._home(job) for job in range(len(self.row))]
         self.eligible = [self._eligible(job) for job in range(len(self.row))]
         self.placement = [_placement(schedule, row) for row in self.row]
@@ -91,14 +91,14 @@ class Jobs(Columns):
     def _home(self, job: int) -> int:
         if self.pool < 0:
             return 0
-        if self.places:  # rule 77
+        if self.may_run_on:  # rule 77
             return self.queue[job] if self._has_place(job, self.queue[job]) else self.pool
         if self.cores[job] <= self.system.partition_cores[self.queue[job]]:
             return self.queue[job]
         return self.pool if self.cores[job] <= self.system.pool_cores else RESERVED
 
     def _has_place(self, job: int, partition: int) -> bool:
-        return any(p == partition for p, _ in self.places[self.row[job]])
+        return partition in self.may_run_on[self.row[job]]
 
     def _eligible(self, job: int) -> int:
         """Rule 15: the instant e of a job whose home is a partition."""
@@ -107,7 +107,7 @@ class Jobs(Columns):
             return NEVER
         if pool.placement == "pool" and self.cores[job] > pool.cores:
             return NEVER
-        if self.places and not self._has_place(job, self.pool):
+        if self.may_run_on and not self._has_place(job, self.pool):
             return NEVER
         share = decimal(pool.threshold) / decimal(self.system.queues[self.queue[job]].priority)
         wait = share * self.short_walltime[job]

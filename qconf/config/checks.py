@@ -129,8 +129,6 @@ def _owned(config: SiteFields) -> Iterator[Finding]:
             yield Finding("pool.cores", "nodes are of several types: write pool.nodes, how many of each", ("nodes",))
         if config.pool.placement != "pool":
             yield Finding("pool.placement", "is pool where nodes are of several types", ("nodes",))
-    if config.reserve == "nodes":
-        yield Finding("reserve", "with nodes of several types a divided machine has reserve: cores", ("nodes", "mode"))
     for i, each in enumerate(config.nodes):
         if each.kept_per_gpu:
             yield Finding(f"nodes[{i}].kept_per_gpu", "goes with mode: shared", ("mode",))

@@ -18,6 +18,7 @@ LEARN = Queue("learn", partition=2, partition_nodes={"gpu": 1}, node_types=["gpu
 POOL = Pool(6, 0, nodes={"cpu": 2, "gpu": 1})
 MACHINE = System(14, [WORK, LEARN], "hybrid", pool=POOL, node_types=[CPU, GPU])
 ON_GPU = ((Chunk(1, 1, {"gpus": 1}),),)
+ON_NODE = ((Chunk(1, 2),),)
 ON_TWO = ((Chunk(2, 1, {"gpus": 1}),),)
 
 
@@ -82,6 +83,19 @@ def test_idle_nodes_of_another_partition_are_of_no_use():
     assert node_use(jobs, found, system)["gpu"].resources["gpus"]["fragmentation"] == 0
 
 
+def test_each_node_counts_by_itself_on_its_part():
+    # Two GPU nodes of one free core each hold no chunk of two cores; the pool has one that does.
+    jobs = Workload([0, 0, 1, 1], [1, 3, 2, 2], [9] * 4, [9] * 4, request=[0, -1, 1, 1], requests=[*ON_GPU, *ON_NODE])
+    work = replace(WORK, partition=4, partition_nodes={"gpu": 2})
+    pool = replace(POOL, nodes={"cpu": 4}, cores=8)
+    system = replace(MACHINE, queues=[work, LEARN], pool=pool, reserve="nodes")
+    assert placed(jobs, system) == [(0, "work"), (0, "work"), (1, "pool"), (1, "pool")]
+    assert simulate(jobs, system).node.tolist() == [0, 0, 3, 4]
+    assert node_use(jobs, simulate(jobs, system), system)["cpu"].resources["cores"]["used"] == 0  # to the last submit
+    running = State(5, [0, 0, 99, 99], placement={1: {2: 3}})
+    assert placed(jobs, system, running) == [(0, "work"), (0, "pool"), (5, "work"), (5, "pool")]
+
+
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
@@ -90,7 +104,6 @@ def test_idle_nodes_of_another_partition_are_of_no_use():
         ({"queues": [replace(WORK, partition_nodes={"cpu": 3}), LEARN]}, "own 2 nodes of gpu with the pool, of 3"),
         ({"queues": [replace(WORK, partition=5), LEARN]}, "partition_nodes: nodes of 6 cores, for 5"),
         ({"pool": replace(POOL, nodes={"cpus": 2})}, "pool.nodes: 'cpus' is none of cpu, gpu"),
-        ({"reserve": "nodes"}, "on partitions go with reserve cores only"),
         ({"mode": "multiqueue"}, "go with waiting lists"),
     ],
 )

@@ -50,7 +50,6 @@ def test_partitions_of_nodes_are_read_and_written():
         ("threshold: 1", "placement: combined", "placement = combined: is pool where nodes are of several types"),
         ("partition: {gpu: 1}", "reservation: true", "no job spans partitions where nodes are of several types"),
         ("gpus: 4}", "gpus: 4, kept_per_gpu: 1}", "kept_per_gpu = 1: goes with mode: shared"),
-        ("mode: hybrid", "mode: hybrid\nreserve: nodes", "a divided machine has reserve: cores"),
         ("partition: {gpu: 1}", "partition_nodes: {gpu: 1}", "no such key: partition takes them"),
     ],
 )
