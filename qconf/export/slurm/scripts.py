@@ -47,7 +47,6 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
     keeps = [each.name for each in shortpools.reservations(config, POOL)]
     nice = {} if order is None else {"order": order, "places": places, "most": most}
     queues = [(queue, whole_minutes(queue)) for queue in config.queues]
-    counts_gpus = order is not None and any(name == "ngpus" for name, *_ in order.tres)
     rooms = kept.rooms(config)
     of_parts = [name for names, _ in rooms.values() for name in names.split(",")]
     enforced = ["limits"] if limited or throttles.statements(config) or config.qos else []
@@ -82,7 +81,6 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
             added={
                 "JobSubmitPlugins": ["lua"],
                 **({"AccountingStorageEnforce": enforced} if enforced else {}),
-                **({"AccountingStorageTRES": ["gres/gpu"]} if counts_gpus else {}),
                 **({"PriorityFlags": ["NO_FAIR_TREE"]} if fair and config.tree.fair_share == "classic" else {}),
             },
             parameters=backfilling(config),
@@ -113,6 +111,10 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
         files[shortpools.FILE] = shortpools.script(config, POOL)
     for name in scripts_of(config):
         files[name] = render("slurm", "promote.py", config=config, pool_name=POOL)
+    limited_tres = [throttles.tres(name) for name in throttles.limited(config)]
+    weighed = (
+        [] if order is None else [each.partition("=")[0] for each in weights_of_tres(config, order).split(",") if each]
+    )
     notes = tuple(differences(config))
     files["PLAN.md"] = render(
         "slurm",
@@ -126,7 +128,8 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
         shares=fair and bool(config.shares),
         throttled=throttles.FILE in files,
         suspended=preemption.suspended(config),
-        limited_tres=[throttles.tres(name) for name in throttles.limited(config)],
+        limited_tres=limited_tres,
+        counted_tres=sorted({*limited_tres, *weighed}),
         lifted="".join(f",{throttles.tres(name)}=-1" for name in throttles.limited(config)),
         classes=[each.name for each in config.qos],
         class_accounts=qos.names(config, "accounts", "groups"),

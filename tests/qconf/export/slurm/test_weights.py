@@ -46,7 +46,7 @@ def test_weights_are_of_all_that_a_partition_has():
     files = exporter("slurm")().export(parse(SITE)).files
     # The 256 cores of the machine are twice as many as those of which a job has 300 points.
     assert '"PriorityWeightTRES": "gres/gpu=5000,cpu=600,mem=20"' in files["new-conf"]
-    assert '"AccountingStorageTRES": ["gres/gpu"]' in files["new-conf"]
+    assert "printf '%s\\n' cpu gres/gpu mem | grep -Fxv -f tres.known" in files["PLAN.md"]
     plain = exporter("slurm")().export(parse(SITE.replace(ORDER, ORDER.partition(" + 5000")[0]))).files
     assert "TRES" not in plain["new-conf"]
 
