@@ -60,7 +60,8 @@ class Schedule:
     demands : Demands or None
         The places of jobs, for metrics; None where all nodes are alike.
     node : ndarray(int64), shape (n,), or None
-        Where chunks are placed, the node of each job's first one, counted through the types of nodes; -1 for none.
+        Where chunks are placed, the node of each job's first one, counted through the types of nodes, partition by
+        partition; -1 for none.
     """
 
     submit: Column

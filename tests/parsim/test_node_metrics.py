@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from parsim import Queue, State, System, Workload, metrics, simulate
 from parsim.node_metrics import ALL_NODES, first_types, node_use, unusable
-from parsim.node_types import Chunk, NodeType
+from parsim.node_types import Chunk, NodeType, exclusively
 from parsim.places import resources_of
 from tests import generate
 from tests.naive_node_types import places
@@ -86,10 +86,10 @@ def test_one_job_has_no_time_and_none_no_waits() -> None:
 
 def by_the_second(workload: Workload, system: System, found, window: tuple[int, int]) -> dict:
     """Measure use and fragmentation second by second, of names of types and resources."""
-    at = [
-        places(system, q, workload.requests[r] if r >= 0 else None, c)
-        for q, r, c in zip(workload.queue.tolist(), workload.request.tolist(), workload.cores.tolist(), strict=True)
-    ]
+    at = []
+    for q, r, c in zip(workload.queue.tolist(), workload.request.tolist(), workload.cores.tolist(), strict=True):
+        request = workload.requests[r] if r >= 0 else None
+        at.append(places(system, q, exclusively(request, c) if system.queues[q].exclusive else request, c))
     there = {}
     for each in system.node_types:
         for resource in resources_of(system.node_types):
