@@ -216,7 +216,9 @@ def _pack_counts(
         return None, None, None, None
     throttles = uncounted(throttles or nothing_throttled(len(prepared.workload)))
     needs = again(needs or prepared.laid_needs)
-    return throttles, needs, None if types is None else untaken(types), None if placing is None else unplaced(placing)
+    if placing is not None:
+        placing = unplaced(placing, _NO_NODES if prepared.begun is None else prepared.begun.on_nodes)
+    return throttles, needs, None if types is None else untaken(types), placing
 
 
 _NONE = np.empty(0, dtype=np.int32)

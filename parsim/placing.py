@@ -99,6 +99,7 @@ def lay_out(system: System, workload: Workload) -> Placing:
         unused=np.zeros(1, dtype=np.int64),
         changes=np.zeros(1, dtype=np.int64),
         failed=np.full((2, len(chunks)), -1, dtype=np.int64),
+        named=np.empty((0, 3), dtype=np.int64),
     )
 
 
@@ -120,11 +121,19 @@ def _most_shares(chunks: Sequence[Request], of: NDArray[np.int32], nodes: int, c
     return 1 + int(min(at_most.sum(), cores + (min(of.size, cores) + 1) * without))
 
 
-def unplaced(placing: Placing) -> Placing:
-    """Return a copy that a simulation may change."""
+def unplaced(placing: Placing, named: NDArray[np.int64]) -> Placing:
+    """Return a copy that a simulation may change.
+
+    Parameters
+    ----------
+    placing : Placing
+    named : ndarray(int64), shape (k, 3)
+        Nodes of the jobs that run when it begins, as far as they are known: job, node, cores; ascending.
+    """
     shares = np.zeros_like(placing.shares)
     shares["next"] = np.arange(1, shares.size + 1)
     kept = (
+        "named",
         "first",
         "count",
         "amounts",
@@ -139,7 +148,9 @@ def unplaced(placing: Placing) -> Placing:
         "shares",
     )
     changed = [name for name in Placing._fields if name not in kept]
-    return placing._replace(shares=shares, **{name: getattr(placing, name).copy() for name in changed})
+    return placing._replace(
+        shares=shares, named=named.copy(), **{name: getattr(placing, name).copy() for name in changed}
+    )
 
 
 def demands(system: System, placing: Placing, partition: NDArray[np.int32]) -> Demands:

@@ -46,7 +46,7 @@ class Begun(NamedTuple):
     begin: int
     start: Column  # (R,): of the jobs that run, which are the first of the workload
     shares: NDArray[np.int64]  # (R, P): their cores on each partition
-    on_nodes: NDArray[np.int64]  # (k, 3): job, node, cores
+    on_nodes: NDArray[np.int64]  # (k, 3): job, node, cores; of nodes of several types those that the state names
     windows: Table  # (W,) WINDOW, ascending by begin
     taken: NDArray[np.int64]  # (W, V): cores of each node that a window takes
     instants: Column  # at which windows become known or end, ascending
@@ -82,6 +82,8 @@ def resume(workload: Workload, system: System, state: State, rows: NDArray[np.in
     base = int(workload.submit.min())
     nodes = layout(system, by_node=system.reserves_nodes)
     shares, on_nodes = _place(workload, system, state, rows, nodes)
+    if system.places_chunks:
+        on_nodes = _named(system, state, rows)
     windows = sorted((window for window in state.windows if window.end > state.begin), key=lambda window: window.begin)
     groups = list(dict.fromkeys(_members(window) for window in windows if window.is_for_some))
     table = np.zeros(len(windows), dtype=WINDOW)
@@ -197,6 +199,17 @@ def _on_home(workload: Workload, system: System, state: State, rows: NDArray[np.
             if (p == jobs.queue[job] and has[0, job]) or (p == partitions - 1 and has[1, job]):
                 on[job] = p
     return np.eye(partitions + 1, partitions, dtype=np.int64)[on] * jobs.cores[:, np.newaxis]
+
+
+def _named(system: System, state: State, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Return the nodes of several types that the state names for running jobs, by job and node (rule 72)."""
+    count, found = sum(each.nodes for its in system.owned_types for each in its), []
+    for job, row in enumerate(rows.tolist()):
+        for node, cores in sorted(state.nodes.get(row, {}).items()):
+            if not 0 <= node < count:
+                raise ValueError(f"nodes[{row}]: node {node}, of {count}")
+            found.append((job, node, cores))
+    return np.array(found, dtype=np.int64).reshape(-1, 3)
 
 
 def _first_idle(

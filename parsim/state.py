@@ -112,7 +112,8 @@ class State:
         Cores on each partition, by its index, of running jobs by row. A job that is not named has those of its queue's
         partition, the pool's and the others' that are idle, in that order, as jobs come by start.
     nodes : mapping of int to mapping of int to int
-        The same by node, where `System.reserve` tells nodes apart; else a job has the first idle ones.
+        The same by node, where `System.reserve` tells nodes apart; else a job has the first idle ones. Nodes of several
+        types are numbered type by type (rule 72).
     windows : sequence of Window
     """
 

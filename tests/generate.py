@@ -1034,7 +1034,21 @@ def state(rng: Random, jobs: Workload, machine: System, *, windows: bool = True)
                 start[j] = instant
                 left -= int(jobs.cores[j]) if runs else 0
     windows = windows and not machine.node_types and not machine.has_tiers
-    return State(begin, start, windows=[window(rng, begin, machine) for _ in range(rng.randint(0, 3) * windows)])
+    nodes = named_nodes(rng, jobs, machine, start, begin) if machine.places_chunks else {}
+    return State(
+        begin, start, nodes=nodes, windows=[window(rng, begin, machine) for _ in range(rng.randint(0, 3) * windows)]
+    )
+
+
+def named_nodes(
+    rng: Random, jobs: Workload, machine: System, start: list[int], begin: int
+) -> dict[int, dict[int, int]]:
+    """Return nodes for some of the jobs that run when a state begins, which need not have room for them."""
+    count, found = sum(each.nodes for each in machine.node_types), {}
+    for j, instant in enumerate(start):
+        if instant < begin and rng.random() < 0.4:
+            found[j] = {node: rng.randint(0, 8) for node in rng.sample(range(count), rng.randint(1, min(count, 3)))}
+    return found
 
 
 def window(rng: Random, begin: int, machine: System) -> Window:

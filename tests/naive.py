@@ -335,7 +335,7 @@ class _Simulation:
             free = [k for k in here if self.idle_on_types(*self.places_of[j][k], self.now, None)]
             self.place_on_types[j] = min(free, default=here[0])
         if self.placed:  # rule 66
-            self.put_on_nodes(j, self.where(on, j, self.left_on_nodes(self.now, None)))
+            self.put_on_nodes(j, self.where(on, j, self.left_on_nodes(self.now, None), state.nodes.get(j)))
         self.nodes_of[j] = cores_of
         for (partition, _), cores in zip(self.nodes, cores_of, strict=True):
             if cores:
@@ -982,9 +982,9 @@ class _Simulation:
 
     # --- nodes of several types, each by itself
 
-    def where(self, partition: int, j: int, left: list[Node]) -> list[int | None]:
+    def where(self, partition: int, j: int, left: list[Node], named: dict[int, int] | None = None) -> list[int | None]:
         left = [node if p == partition else {} for p, node in zip(self.nodes_in, left, strict=True)]
-        return first_nodes(self.system, self.queue_index[j], self.requests[j], self.cores[j], left)
+        return first_nodes(self.system, self.queue_index[j], self.requests[j], self.cores[j], left, named)
 
     def put_on_nodes(self, j: int, on: list[int | None]) -> None:
         self.on_nodes[j] = on

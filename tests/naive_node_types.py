@@ -169,8 +169,20 @@ def copies(request: Request | None, cores: int) -> list[tuple[Node, frozenset[st
     return found
 
 
-def first_nodes(system: System, queue: int, request: Request | None, cores: int, left: list[Node]) -> list[int | None]:
-    """Rule 62: the node that each copy goes to, of what is left of the nodes; None if it finds none."""
+def first_nodes(
+    system: System,
+    queue: int,
+    request: Request | None,
+    cores: int,
+    left: list[Node],
+    named: dict[int, int] | None = None,
+) -> list[int | None]:
+    """Rule 62: the node that each copy goes to, of what is left of the nodes; None if it finds none.
+
+    By rule 72 of the `named` ones alone, while the job has fewer cores there.
+    """
+    named = dict(named or {})
+    given = bool(named)
     left = [dict(node) for node in left]
     found: list[int | None] = []
     for takes, features, scattered in copies(request, cores):
@@ -180,12 +192,15 @@ def first_nodes(system: System, queue: int, request: Request | None, cores: int,
             usable = usable and not (scattered and number in found)
             if number not in found:  # rule 69: whose is it?
                 usable = usable and left[number].get("no job" if has_alone(each, request) else "not alone", 0) == 1
+            usable = usable and (not given or named.get(number, -1) >= takes.get("cores", 0))
             if usable and all(left[number].get(what, 0) >= amount for what, amount in takes.items()):
                 there = number
                 break
         if there is not None:
             for what, amount in takes.items():
                 left[there][what] -= amount
+            if given:
+                named[there] -= takes.get("cores", 0)
         found.append(there)
     return found
 

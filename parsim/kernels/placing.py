@@ -64,6 +64,7 @@ class Placing(NamedTuple):
     unused: NDArray[np.int64]  # (1,): the first share not in use
     changes: NDArray[np.int64]  # (1,): how often nodes may have got more room
     failed: NDArray[np.int64]  # (2, things asked for): after which of these each had no room, and none past the plan
+    named: NDArray[np.int64]  # (k, 3): job, node and cores of those that run when the simulation begins, ascending
 
 
 @step
@@ -280,10 +281,35 @@ def leave_chunks(placing, j):
 
 @step
 def resume_chunks(placing, j, p):
-    """Let job j have what it runs on when the simulation begins (rule 66)."""
-    if placing is not None:
-        turn_to(placing, j, p)
+    """Let job j have what it runs on when the simulation begins (rules 66 and 72)."""
+    if placing is None:
+        return
+    turn_to(placing, j, p)
+    first = np.searchsorted(placing.named[:, 0], j)
+    if first < len(placing.named) and placing.named[first, 0] == j:
+        take_named_nodes(placing, j, first)
+    else:
         take_first_nodes(placing, j, False, True)
+
+
+@routine
+def take_named_nodes(placing, j, first):
+    """Let job j have its copies on the nodes that are named for it from `first` on, as far as there is room."""
+    next_turn(placing)
+    for kind in kinds_of(placing, j):
+        need, cores = placing.count[kind], placing.amounts[kind, 0]
+        for i in range(first, len(placing.named)):
+            named = placing.named[i]
+            if named[0] != j or need == 0:
+                break
+            if placing.may_use[kind, placing.type[named[1]]]:
+                copies = copies_on(placing, kind, placing.idle, named[1], need)
+                if cores > 0:
+                    copies = min(copies, named[2] // cores)
+                if copies > 0:
+                    put(placing, j, kind, named[1], copies, False)
+                    named[2] -= copies * cores
+                    need -= copies
 
 
 @routine

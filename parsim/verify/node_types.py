@@ -5,6 +5,7 @@ The numbered rules are those of ``docs/reference/simulator.md``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -272,11 +273,20 @@ class PlacedReplay(TypedReplay):
     def _amounts(self, chunk: Chunk) -> Sums:
         return np.array([*(chunk.amount(name) for name in self.resources), 0], dtype=np.int64)
 
-    def _put(self, job: int, partition: int, left: Sums) -> tuple[int, Sums, bool]:
-        """Rule 62: the first node of a job, what it takes of each, and whether every copy finds one."""
+    def _put(
+        self, job: int, partition: int, left: Sums, named: Mapping[int, int] | None = None
+    ) -> tuple[int, Sums, bool]:
+        """Rule 62: the first node of a job, what it takes of each, and whether every copy finds one.
+
+        `named`, rule 72: these nodes alone, each up to so many cores.
+        """
+        most = np.array([named.get(node, 0) for node in range(len(left))], dtype=np.int64) if named else None
         takes, first, complete = np.zeros_like(left), -1, True
         for chunk in self._chunks(job):
             nodes, fit = self._room(job, partition, chunk, left, takes)
+            if most is not None:
+                fit = np.minimum(fit, (most - takes[:, 0])[nodes] // chunk.cores) if chunk.cores else fit
+                fit = np.where(np.isin(nodes, list(named or {})), fit, 0)
             fit = np.minimum(fit, np.maximum(chunk.count - (np.cumsum(fit) - fit), 0))
             takes[nodes] += fit[:, None] * self._amounts(chunk)
             if first < 0 and fit.any():
@@ -292,8 +302,12 @@ class PlacedReplay(TypedReplay):
         return (first, takes) if complete else None
 
     def _resumed(self, job: int, partition: int) -> Place:
-        """Rule 66: what a job takes that runs when the simulation begins."""
-        return self._put(job, partition, self.idle)[:2]
+        """Rules 66 and 72: what a job takes that runs when the simulation begins."""
+        return self._put(job, partition, self.idle, self._named(job))[:2]
+
+    def _named(self, job: int) -> dict[int, int]:
+        """Return the cores on each node that the state names for a job."""
+        return {} if self.beginning is None else dict(self.beginning.state.nodes.get(int(self.jobs.row[job]), {}))
 
     def _takes(self, job: int) -> Sums:
         """Return what a job takes that begins: at its turn, else like one that runs already."""

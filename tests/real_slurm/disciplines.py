@@ -56,6 +56,15 @@ nodes:
 queues:
   - {name: work, cores: [1, 24], walltime: [0, 4h]}
 """
+#: Nodes of four cores that jobs have alone.
+_EXCLUSIVE = """\
+machine: {name: tiny, cores: 256, cores_per_node: 4}
+nodes:
+  - {name: plain, count: 40, cores: 4, features: [free], hosts: "n[01-40]"}
+  - {name: gpu, count: 24, cores: 4, gpus: 4, hosts: "n[41-64]"}
+queues:
+  - {name: work, cores: [1, 96], walltime: [0, 4h], exclusive: true}
+"""
 _WIDE = _SHARED.replace("cores: 64, cores_per_node: 1", "cores: 256, cores_per_node: 4").replace("[1, 64]", "[1, 256]")
 DISCIPLINES = {
     "fcfs": _SHARED,
@@ -68,9 +77,10 @@ DISCIPLINES = {
     "whole_nodes": _WIDE.replace("_node: 4", "_node: 4, whole_nodes: true"),
     "shared_nodes": _WIDE,
     "types": _TYPES,
+    "exclusive": _EXCLUSIVE,
 }
 #: Mean seconds between submissions, where not 4.5.
-BETWEEN = {"partitioned": 3.6, "multifactor": 6.5, "hybrid": 5.4, "limits": 4.0, "types": 3.0}
+BETWEEN = {"partitioned": 3.6, "multifactor": 6.5, "hybrid": 5.4, "limits": 4.0, "types": 3.0, "exclusive": 3.0}
 #: Steps of a cycle, in one of which jobs end, in the next are submitted; 2 unless given.
 PHASES = {"hybrid": 3, "multifactor": 3}
 #: First walltime and the minutes from each to the next, 1 unless given. So a job may enter the pool in the third step.
@@ -101,9 +111,9 @@ class Site:
 
     @property
     def wants(self) -> dict[str, Chunk]:
-        """What each task of a job may want of a node, in words of sbatch."""
+        """What each task of a job may want of a node, in words of sbatch: a GPU, of all that a node has."""
         return {
-            "--gres=gpu:1": Chunk(1, 1, {"gpus": 1}),
+            f"--gres=gpu:{max(each.gpus for each in self.config.nodes)}": Chunk(1, 1, {"gpus": 1}),
             "--constraint=free": Chunk(1, 1, features=frozenset({"free"})),
         }
 
