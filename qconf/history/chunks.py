@@ -20,9 +20,10 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.node_types import Chunk, Request, amounts
+from parsim.node_types import Chunk, Request, amounts, exclusively
 from parsim.places import Wanted
 from parsim.placing import holds
+from parsim.system import System
 from qconf.config import KEPT, SiteConfig
 
 Column = NDArray[np.int64]
@@ -288,16 +289,16 @@ def _kept(request: Request, *, keeps: bool) -> Request:
 
 
 def without_place(
-    number: Column, of_jobs: list[Request], cores: Column, queue: Column, config: SiteConfig
+    number: Column, of_jobs: list[Request], cores: Column, queue: Column, system: System
 ) -> NDArray[np.bool_]:
     """Mark the jobs that the nodes of their queue can never hold, shape (n,)."""
-    system = config.system()
     kept = np.where(number < 0, -cores, number)
     pairs, of = np.unique(np.stack((queue, kept), axis=1), axis=0, return_inverse=True)
     never = np.zeros(len(pairs), dtype=np.bool_)
     for k, (q, which) in enumerate(pairs.tolist()):
-        names = config.queues[q].nodes
+        names = system.queues[q].node_types
         may_use = tuple(names is None or each.name in names for each in system.node_types)
         request = None if which < 0 else of_jobs[which]
+        request = exclusively(request, -which) if system.queues[q].exclusive else request
         never[k] = not holds(system, Wanted(0 if system.is_whole else q, may_use, request, -which))
     return never[of.reshape(-1)]

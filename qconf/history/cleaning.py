@@ -194,7 +194,7 @@ class _Cleaning:
         self.count(self.alive & (number == -1), chunks.CORES_ALONE)
         number, of_jobs = chunks.with_kept_cores(np.maximum(number, -1), self.cores, of_jobs, self.config)
         queue = np.maximum(self.queue, 0)
-        never = chunks.without_place(number, of_jobs, self.cores, queue, self.config)
+        never = chunks.without_place(number, of_jobs, self.cores, queue, self.config.system())
         self.drop(never, "fits no nodes of its queue", "cores", self.cores)
 
     def _check_span(self, order: Column) -> None:

@@ -22,6 +22,7 @@ from qconf.evaluation.shortpools import dedicated
 from qconf.history.chunks import requests, taken, without_place
 from qconf.history.needs import followed, needed, wanted
 from qconf.history.times import zone
+from qconf.prediction.nodes import in_service
 from qconf.prediction.starts import Present
 from qconf.snapshot import Closure, Job, Snapshot
 
@@ -72,14 +73,23 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
         warnings["no job is of a QOS by its group: a snapshot does not tell the groups of jobs"] += 1
     if config.is_fair:
         warnings["all have used nothing of their shares so far: a snapshot does not tell the use of before"] += 1
-    closed = snapshot.cores not in (None, cores) or any(_lasts(each, now) for each in snapshot.closures)
-    if config.nodes and closed:
-        warnings["types of nodes are left out: they are not simulated where cores are out of service"] += 1
+    lasting = [closure for closure in snapshot.closures if _lasts(closure, now)]
+    closed = snapshot.cores not in (None, cores) or bool(lasting)
+    nodes = in_service(snapshot, config, lasting) if config.nodes else None
+    if nodes is not None:
+        lasting = []
+        for name, count in nodes.down.items():
+            warnings[f"{count} of the nodes {name} {'are' if count > 1 else 'is'} down: simulated without"] += 1
+    elif config.nodes and closed:
+        warnings[
+            "types of nodes are left out: they are not simulated where cores are reserved, come back at a known time, "
+            "or are on nodes that no hosts of the configuration name"
+        ] += 1
         config = config.with_all_alike()
     if config.has_tiers and closed:
         warnings["no job preempts another: tiers are not simulated where cores are out of service"] += 1
         config = config.with_one_tier()
-    if snapshot.cores is not None and snapshot.cores != cores:
+    if snapshot.cores is not None and snapshot.cores != cores and nodes is None:
         if snapshot.cores > cores or config.mode != "shared":
             raise InputError(
                 f"the nodes of the snapshot have {snapshot.cores} cores, the machine of the configuration {cores}",
@@ -89,23 +99,22 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
         warnings[
             f"the snapshot has nodes of {snapshot.cores} cores, of the machine's {cores}: the others are down"
         ] += 1
-    there = cores if snapshot.cores is None else snapshot.cores
+    there = cores if snapshot.cores is None or nodes is not None else snapshot.cores
     windows = [Window(now, now + FAR, cores - there, known_end=False)] if there < cores else []
     queues = {closure.queue for closure in snapshot.closures if closure.queue}
     names = [*config.names, *sorted(queues & {job.queue for job in snapshot.jobs} - set(config.names))]
-    system = config.system()
+    system = config.system() if nodes is None else nodes.system
     if len(names) > len(config.names):
         more = [Queue(name) for name in names[len(config.names) :]]
         if config.mode != "shared":
             raise InputError("jobs in reservations are predicted on a machine in mode shared only", field="mode")
         system = replace(system, queues=(*system.queues, *more))
-    for closure in snapshot.closures:
-        if _lasts(closure, now):
-            end = now + FAR if closure.end is None else closure.end
-            queue = names.index(closure.queue) if closure.queue in names else None
-            lost = min(closure.cores, cores)
-            windows.append(Window(closure.begin, end, lost, None, (), None, closure.end is not None, queue))
-    kept, left_out = _sorted_out([*snapshot.jobs, *extra], config, names, now, warnings)
+    for closure in lasting:
+        end = now + FAR if closure.end is None else closure.end
+        queue = names.index(closure.queue) if closure.queue in names else None
+        lost = min(closure.cores, cores)
+        windows.append(Window(closure.begin, end, lost, None, (), None, closure.end is not None, queue))
+    kept, left_out = _sorted_out([*snapshot.jobs, *extra], config, system, names, now, warnings)
     if not kept:
         raise InputError("the snapshot has no job that can be predicted", fix="take it from the server that runs jobs")
     users = {user: i for i, user in enumerate(sorted({job.user for job, _ in kept if job.user}))}
@@ -123,11 +132,13 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
         qos_names=[qos.name for qos in config.qos],
     )
     workload = needing(workload, kept, config)
+    if nodes is not None and (astray := sum(any(name in nodes.lost for name, _ in job.on) for job, _ in kept)):
+        warnings["a job runs on a node that is out of service: it is taken to be on others"] += astray
     start = [UNSTARTED if job.start is None else job.start for job, _ in kept]
     system = dedicated(system, config.shortpools, (now, now), 0, snapshot.timezone)
     present = Present(
         workload,
-        State(now, start, windows=windows),
+        State(now, start, nodes=nodes.of([job for job, _ in kept]) if nodes is not None else None, windows=windows),
         [job.user for job, _ in kept],
         [job.name for job, _ in kept],
         (lambda jobs: hourly(jobs, config, 0, zone(snapshot.timezone))) if config.hours else None,
@@ -154,12 +165,12 @@ def needing(jobs: Workload, kept: Sequence[tuple[Job, int]], config: SiteConfig)
 
 
 def _sorted_out(
-    jobs: Sequence[Job], config: SiteConfig, names: list[str], now: int, warnings: Counter[str]
+    jobs: Sequence[Job], config: SiteConfig, system: System, names: list[str], now: int, warnings: Counter[str]
 ) -> tuple[list[tuple[Job, int]], list[tuple[Job, str]]]:
     """Return the jobs that are simulated with their queues, and those that are not with the reasons."""
     kept: list[tuple[Job, int]] = []
     left_out: list[tuple[Job, str]] = []
-    idle = config.machine.cores
+    idle = system.cores
     for job in sorted(jobs, key=lambda job: (job.start is None, job.start or 0)):
         queue = _queue(job, config, names)
         if job.queue and job.queue.removesuffix(POOL_SUFFIX) not in names:
@@ -187,7 +198,7 @@ def _sorted_out(
             if job.cores > idle:
                 warnings["a job runs that the machine has no cores for: it is left out"] += 1
                 continue
-            runs = _on_nodes(config, queue, job, warnings)
+            runs = _on_nodes(config, system, queue, job, warnings)
             if runs is None:
                 continue
             idle -= job.cores
@@ -205,8 +216,10 @@ def _sorted_out(
             left_out.append((job, f"asks for more licences {short} than the {config.licences[short]} of the site"))
         elif job.cores > widest:
             left_out.append((job, f"asks for {job.cores} cores, and may have {widest} at most"))
-        elif limit is not None and _has_no_place(config, queue, job):
+        elif limit is not None and _has_no_place(config, config.system(), queue, job):
             left_out.append((job, "fits no nodes of its queue"))
+        elif limit is not None and _has_no_place(config, system, queue, job):
+            left_out.append((job, "needs nodes that are down"))
         elif limit is not None and _never_starts(config, queue, job, walltime):
             left_out.append((job, "asks for more than throttles let one job have"))
         elif job.start is None and _kept_off(config, queue, job, walltime):
@@ -222,24 +235,24 @@ def _sorted_out(
         kept = [(job, queue) for job, queue, others in late if not others]
 
 
-def _on_nodes(config: SiteConfig, queue: int, job: Job, warnings: Counter[str]) -> Job | None:
+def _on_nodes(config: SiteConfig, system: System, queue: int, job: Job, warnings: Counter[str]) -> Job | None:
     """Return a job that runs as one that its nodes can hold: of cores alone where its chunks do not fit, else None."""
-    if queue >= len(config.queues) or not _has_no_place(config, queue, job):
+    if queue >= len(config.queues) or not _has_no_place(config, system, queue, job):
         return job
     plain = replace(job, needs=" ".join(each for each in job.needs.split() if not each.startswith("chunk:")))
-    fits = not _has_no_place(config, queue, plain)
+    fits = not _has_no_place(config, system, queue, plain)
     warnings[
         f"a job runs that the nodes of its queue cannot hold: {'its cores alone count' if fits else 'it is left out'}"
     ] += 1
     return plain if fits else None
 
 
-def _has_no_place(config: SiteConfig, queue: int, job: Job) -> bool:
+def _has_no_place(config: SiteConfig, system: System, queue: int, job: Job) -> bool:
     if not config.nodes:
         return False
     cores = np.array([job.cores])
     number, found = requests(np.array([job.needs], dtype=object), cores, config)
-    return bool(without_place(np.maximum(number, -1), found, cores, np.array([queue]), config)[0])
+    return bool(without_place(np.maximum(number, -1), found, cores, np.array([queue]), system)[0])
 
 
 def _kept_off(config: SiteConfig, queue: int, job: Job, walltime: int) -> bool:

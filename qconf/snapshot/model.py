@@ -23,6 +23,7 @@ class Job:
     needs: str = ""  #: what it needs beside cores, as `qconf.history.needs` reads it
     qos: str = ""
     account: str = ""
+    on: tuple[tuple[str, int], ...] = ()  #: nodes of a job that runs, and its cores there, 0 where they are not known
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Closure:
     end: int | None  #: None: unknown
     cores: int
     queue: str = ""  #: whose jobs run there, if any do
+    node: str = ""  #: that is closed
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class Snapshot:
     cores: int | None = None  #: of all nodes, in service or not
     closures: tuple[Closure, ...] = ()
     warnings: Counter[str] = field(default_factory=Counter)  #: what was odd, and how often
+    nodes: tuple[str, ...] = ()  #: names of all nodes, in service or not
     timezone: str = "UTC"  #: of times without an offset, in the configuration too
 
     @property

@@ -16,6 +16,7 @@ from qconf.snapshot.model import Closure, Job, Snapshot, indices
 
 OVER = {"X", "F", "E", "M"}  #: finished, exiting, moved
 CLOSED = re.compile(r"down|offline|unknown|stale|maintenance|sleep")
+VNODE = re.compile(r"([\w.-]+(?:\[\d+\])?)((?::\w+=[^:+()]+)+)")  #: with what a job has there
 WHEN = ("%a %b %d %H:%M:%S %Y", "%a %d %b %Y %H:%M:%S")
 
 
@@ -47,6 +48,7 @@ def read_pbs(documents: list[dict[str, Any]], reservations: str, where: tzinfo) 
     now = _time(held, documents, where)
     jobs = _jobs(held["Jobs"], now, where, warnings)
     cores, closures = None, _reservations(reservations, where, warnings)
+    nodes: tuple[str, ...] = ()
     for doc in documents:
         total = sum(_ncpus(node.get("resources_available")) for node in doc.get("nodes", {}).values())
         if total and (cores is None or total > cores):
@@ -58,9 +60,10 @@ def read_pbs(documents: list[dict[str, Any]], reservations: str, where: tzinfo) 
                 for name, node in doc["nodes"].items()
                 if CLOSED.search(str(node.get("state", "")))
             }
-            closures = [each for each in closures if not each.name.startswith("node ")]
-            closures += [Closure(f"node {name}", now, None, here) for name, here in lost.items() if here]
-    return Snapshot(now, tuple(jobs), cores, tuple(closures), warnings)
+            nodes = tuple(doc["nodes"])
+            closures = [each for each in closures if not each.node]
+            closures += [Closure(f"node {name}", now, None, here, node=name) for name, here in lost.items() if here]
+    return Snapshot(now, tuple(jobs), cores, tuple(closures), warnings, nodes)
 
 
 def _time(held: dict[str, Any], documents: list[dict[str, Any]], where: tzinfo) -> int:
@@ -117,9 +120,19 @@ def _jobs(found: dict[str, Any], now: int, where: tzinfo, warnings: Counter[str]
                     not_before=clock(job.get("Execution_Time"), where) if state == "W" else None,
                     qos=str(wanted.get("qos", "")),
                     account=str(job.get("Account_Name", "") or project(str(job.get("project", "")))),
+                    on=_on(str(job.get("exec_vnode", ""))) if start is not None else (),
                 )
             )
     return jobs
+
+
+def _on(vnodes: str) -> tuple[tuple[str, int], ...]:
+    """Return the nodes of an ``exec_vnode``, and the cores on each."""
+    found: dict[str, int] = {}
+    for name, rest in VNODE.findall(vnodes):
+        cores = re.search(r":ncpus=(\d+)", rest)
+        found[name] = found.get(name, 0) + (int(cores[1]) if cores else 0)
+    return tuple(found.items())
 
 
 def _held(state: str, job: dict[str, Any]) -> str:
@@ -140,7 +153,8 @@ def _needs(name: str, job: dict[str, Any], found: dict[str, Any]) -> str:
     after = [other.split(".")[0] for other in waits_for(str(both.get("depend", "")))]
     most = str(both.get("max_run_subjobs", ""))
     array = parent.split(".")[0] if "[" in name else ""
-    chunks, _ = written(of_select, str(both.get("Resource_List", {}).get("select") or ""))
+    asked_for = both.get("Resource_List", {})
+    chunks, _ = written(of_select, str(asked_for.get("select") or ""), str(asked_for.get("place") or ""))
     return words(after, licences, array, int(most) if most.isdigit() else 0, chunks)
 
 

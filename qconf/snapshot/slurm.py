@@ -45,11 +45,11 @@ def read_slurm(documents: list[dict[str, Any]], reservations: str, where: tzinfo
     reserved = {closure.queue for closure in closures}
     jobs = [made for job in listed for made in _jobs(job, now, reserved, warnings)]
     closures += [
-        Closure(f"node {name}", now, None, size)
+        Closure(f"node {name}", now, None, size, node=name)
         for name, (size, state) in nodes.items()
         if size and CLOSED.search(state)
     ]
-    return Snapshot(now, tuple(jobs), cores or None, tuple(closures), warnings)
+    return Snapshot(now, tuple(jobs), cores or None, tuple(closures), warnings, tuple(nodes))
 
 
 def _nodes(documents: list[dict[str, Any]]) -> dict[str, tuple[int, str]]:
@@ -110,6 +110,7 @@ def _jobs(job: dict[str, Any], now: int, reserved: set[str], warnings: Counter[s
         not_before=eligible if pending and eligible and eligible > now else None,
         qos=str(job.get("qos") or ""),
         account=str(job.get("account") or ""),
+        on=() if pending else tuple((name, 0) for name in NodeSet(str(job.get("nodes") or ""))),
     )
     tasks = indices(str(job.get("array_task_string") or "")) if pending else []
     task = job.get("array_task_id")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from qconf.config import ConfigError, MachineConfig, QueueConfig, SiteConfig, dump, parse
 from qconf.history.times import zone
+from qconf.prediction.present import ahead
 from qconf.prediction.results import predict
 from qconf.snapshot import Closure, Job, Snapshot
 from qconf.snapshot.pbs import read_pbs
@@ -198,6 +200,70 @@ def test_types_of_nodes_are_left_out_where_a_node_is_down():
     found = predict(Snapshot(NOW, jobs, closures=(Closure("node", NOW - 5, None, 2),)), MIXED)
     assert [each.planned - NOW for each in found.starts] == [0]
     assert any(text.startswith("types of nodes are left out") for text in found.ahead.warnings)
+
+
+NAMED = parse(
+    "machine: {name: m, cores: 12}\n"
+    "nodes: [{name: cpu, count: 2, cores: 4, hosts: 'c[1-2]'}, {name: gpu, count: 1, cores: 4, gpus: 2, hosts: g1}]\n"
+    "queues: [{name: all, cores: [1, 12]}]\n"
+)
+
+
+def closed(name: str, end: int | None = None) -> Closure:
+    return Closure(f"node {name}", NOW - 5, end, 4, node=name)
+
+
+def test_nodes_that_are_down_are_simulated_without():
+    jobs = (
+        job("1", "chunk:1:cores=1,gpus=2", start=NOW - 10),
+        job("2", "chunk:1:cores=1,gpus=1"),
+        job("3", cores=8),
+        job("4", "chunk:2:cores=4", cores=8),
+    )
+    found = predict(Snapshot(NOW, jobs, closures=(closed("c2"),), nodes=("c1", "c2", "g1")), NAMED)
+    assert found.ahead.warnings == ("1 of the nodes cpu is down: simulated without",)
+    assert {each.job.job_id: each.planned - NOW for each in found.starts} == {"2": 90, "3": 190}
+    assert [(each.job_id, why) for each, why in found.ahead.left_out] == [("4", "needs nodes that are down")]
+    missing = predict(Snapshot(NOW, jobs, cores=8, nodes=("c1", "g1")), NAMED)
+    assert missing.starts == found.starts
+    down = predict(Snapshot(NOW, jobs, closures=(closed("g1"),)), NAMED)
+    assert [(each.job_id, why) for each, why in down.ahead.left_out] == [("2", "needs nodes that are down")]
+
+
+@pytest.mark.parametrize("closure", [closed("x9"), closed("c2", NOW + 50), Closure("reservation r", NOW, NOW + 9, 4)])
+def test_closed_cores_that_are_not_simulated_by_type(closure):
+    found = predict(Snapshot(NOW, (job("2", "chunk:1:cores=1,gpus=1"),), closures=(closure,)), NAMED)
+    assert any(text.startswith("types of nodes are left out") for text in found.ahead.warnings)
+
+
+def test_running_jobs_have_the_nodes_that_the_snapshot_names():
+    site = NAMED.replace(reserve="nodes")
+    running = replace(job("1", "chunk:2:cores=1", start=NOW - 10, cores=2), on=(("c2", 1), ("g1", 1)))
+    found = ahead(Snapshot(NOW, (running, job("2", cores=1))), site)
+    assert found.present.state.nodes == {0: {1: 1, 2: 1}}
+    found = ahead(Snapshot(NOW, (running,), closures=(closed("g1"),)), site)
+    assert found.present.state.nodes == {}
+    assert "a job runs on a node that is out of service: it is taken to be on others" in found.warnings
+
+
+def test_nodes_of_jobs_in_snapshots():
+    vnodes = "(c1[0]:ncpus=2:mem=1048576kb+c1[1]:ncpus=1)+(g1:ncpus=1:ngpus=1)+(c1[0]:mem=1kb)"
+    running = {"job_state": "R", "queue": "all", "ctime": "Mon Mar  2 08:00:00 2026", "exec_vnode": vnodes,
+        "stime": "Mon Mar  2 08:30:00 2026",
+        "Resource_List": {"ncpus": 4, "select": "2:ncpus=2", "place": "scatter:excl"}}  # fmt: skip
+    nodes = {
+        "c1[0]": {"resources_available": {"ncpus": 4}},
+        "c2": {"resources_available": {"ncpus": 4}, "state": "down"},
+    }
+    found = read_pbs(
+        [{"timestamp": NOW, "Jobs": {"1.s": running}}, {"timestamp": NOW, "nodes": nodes}], "", zone("UTC")
+    )
+    assert found.jobs[0].on == (("c1[0]", 2), ("c1[1]", 1), ("g1", 1))
+    assert found.jobs[0].needs == "chunk:2:cores=2 place:scatter,excl"
+    assert (found.nodes, [each.node for each in found.closures]) == (("c1[0]", "c2"), ["c2"])
+    one = {"job_id": 1, "job_state": "RUNNING", "cpus": 4, "submit_time": NOW - 9, "start_time": NOW - 5,
+        "partition": "all", "nodes": "n[1-2]"}  # fmt: skip
+    assert read_slurm([{"jobs": [one]}], "", zone("UTC"), NOW).jobs[0].on == (("n1", 0), ("n2", 0))
 
 
 def test_chunks_of_snapshots():

@@ -1,0 +1,74 @@
+"""Nodes of several types as a snapshot has them: which are in service, and which of them running jobs have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+
+from parsim import System
+from qconf.config import SiteConfig
+from qconf.export.nodes import expand
+from qconf.snapshot import Closure, Job, Snapshot
+
+ANY_CORES = 2**31  #: of a job on a node, where a snapshot names its nodes alone
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """A machine with the nodes that are in service alone."""
+
+    system: System
+    number: Mapping[
+        str, int
+    ]  #: of each node, by its name, as `parsim.State.nodes` has them; empty where names are unknown
+    down: Mapping[str, int]  #: how many are not in service, by type
+    lost: Set[str]  #: their names
+
+    def of(self, jobs: Sequence[Job]) -> dict[int, dict[int, int]]:
+        """Return the cores on each node of the jobs, by row, that run on nodes in service and no others."""
+        return {
+            row: {self.number[name]: cores or ANY_CORES for name, cores in job.on}
+            for row, job in enumerate(jobs)
+            if job.on and all(name in self.number for name, _ in job.on)
+        }
+
+
+def in_service(snapshot: Snapshot, config: SiteConfig, closures: Sequence[Closure]) -> Nodes | None:
+    """Return the machine without the nodes that are down; `closures`, those that last.
+
+    None where the type of such a node is not known, the machine is divided, or other cores are closed or reserved: that
+    is not simulated.
+    """
+    hosts = [(each.name, tuple(expand(each.hosts or ""))) for each in config.nodes]
+    shared = config.mode == "shared"
+    known = shared and all(len(names) == each.count for (_, names), each in zip(hosts, config.nodes, strict=True))
+    type_of = {name: of for of, names in hosts for name in names} if known else {}
+    lost = {each.node for each in closures if each.end is None and each.node}
+    if snapshot.nodes and known:
+        lost |= {*type_of} - {*snapshot.nodes}
+    others = [each for each in closures if each.node not in lost]
+    smaller = snapshot.cores is not None and snapshot.cores != config.machine.cores and not (snapshot.nodes and known)
+    if others or smaller or not lost <= {*type_of}:
+        return None
+    system = config.system()
+    if not shared:
+        return Nodes(system, {}, {}, frozenset())
+    down = {of: len(lost.intersection(names)) for of, names in hosts}
+    types = [replace(each, nodes=each.nodes - down[each.name]) for each in system.node_types]
+    types = [each for each in types if each.nodes]
+    there = {each.name for each in types}
+    if not types:
+        return None
+    up = replace(
+        system,
+        cores=sum(each.nodes * each.cores for each in types),
+        node_types=types,
+        queues=[
+            replace(queue, node_types=queue.node_types and [name for name in queue.node_types if name in there])
+            for queue in system.queues
+        ],
+    )
+    names = [name for _, names in hosts for name in names if name not in lost] if known else []
+    return Nodes(
+        up, {name: k for k, name in enumerate(names)}, {of: count for of, count in down.items() if count}, lost
+    )
