@@ -26,6 +26,7 @@ from parsim.verify.preemption import TierReplay, by_run
 from parsim.verify.queue_head_jobs import ManyHeadJobsReplay, QueueHeadJobsReplay
 from parsim.verify.rules import RESERVED, Jobs
 from parsim.verify.top_job import TopJobReplay
+from parsim.verify.typed_head_jobs import TypedHeadJobsReplay
 from parsim.verify.violation import Violation
 from parsim.workload import Workload
 
@@ -161,6 +162,7 @@ def _replay_of(
         ManyHeadJobsReplay: _ExplainedManyHeadJobsReplay,
         TypedReplay: _ExplainedTypedReplay,
         PlacedReplay: _ExplainedPlacedReplay,
+        TypedHeadJobsReplay: _ExplainedTypedHeadJobsReplay,
         TierReplay: _ExplainedTierReplay,
     }
     return explained.get(replay_of(workload, system, beginning), _ExplainedListReplay)
@@ -369,6 +371,22 @@ class _ExplainedTypedReplay(_ExplainedListReplay, TypedReplay):
     def _passed(self, placed_on: list[Partition]) -> list[int]:
         heads = (self.heads.get(self.partitions.index(partition)) for partition in placed_on)
         return [head.job for head in heads if head is not None and head.job != self.explained]
+
+
+class _ExplainedTypedHeadJobsReplay(_ExplainedTypedReplay, TypedHeadJobsReplay):
+    """A replay of such a machine whose queues have a head job each, and that follows one job."""
+
+    def _why_it_waits(self) -> str:
+        if self.held or not self.plans:
+            return super()._why_it_waits()
+        lacking = self._lacking(self.explained)
+        if self.explained in self.plans:
+            queue = self.system.queues[self.jobs.queue[self.explained]].name
+            return f"the first of queue {queue} that waits for nodes" + (f", for {lacking}" if lacking else "")
+        return f"waits for {lacking}" if lacking else f"behind {self._listed([*self.plans])}, head jobs of queues"
+
+    def _passed(self, _: list[Partition]) -> list[int]:
+        return [job for job in self.plans if job != self.explained]
 
 
 class _ExplainedPlacedReplay(_ExplainedTypedReplay, PlacedReplay):

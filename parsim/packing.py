@@ -26,9 +26,10 @@ from parsim.kernels.plans import PROMISE, ROWS, Plans
 from parsim.kernels.preempting import INTERRUPTION, KEEPS, LOSES, PREEMPTIONS, STAYS, Preempting
 from parsim.kernels.profile import Profile
 from parsim.kernels.throttles import Throttles
+from parsim.kernels.typed_head_jobs import TypedHeadJobs
 from parsim.kernels.windows import WINDOW, Outages
 from parsim.needed import again
-from parsim.places import has_places, home_of, untaken
+from parsim.places import has_places, home_of, resources_of, untaken
 from parsim.placing import placeable, unplaced
 from parsim.prepared import Prepared, Table
 from parsim.resuming import layout
@@ -179,6 +180,23 @@ def pack(
         node_types=node_types,
         placing=placing,
         preempting=_pack_preempting(prepared, system, interruptions) if system.has_tiers else None,
+    )
+
+
+def pack_typed_head_jobs(system: System, state: kernel.State) -> TypedHeadJobs:
+    """Lay out the head jobs of the queues of a shared machine with nodes of several types (rule 80)."""
+    queues, types, names = len(system.queues), system.node_types, resources_of(system.node_types)
+    instants = int(state.running.keys.size) + 4 * queues + 4
+    node = np.zeros((len(types), len(types) * len(names)), dtype=np.int64)
+    for t, each in enumerate(types):
+        node[t, t * len(names) : (t + 1) * len(names)] = [each.amount(name) for name in names]
+    return TypedHeadJobs(
+        begin=np.empty(queues, dtype=np.int64),
+        end=np.empty(queues, dtype=np.int64),
+        keeps=np.empty((queues, node.shape[1]), dtype=np.int64),
+        node=node,
+        times=np.empty(instants, dtype=np.int64),
+        free=np.empty((instants, node.shape[1]), dtype=np.int64),
     )
 
 

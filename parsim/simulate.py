@@ -30,6 +30,7 @@ from parsim.packing import (
     pack_order,
     pack_plans,
     pack_profile,
+    pack_typed_head_jobs,
     pack_windows,
     rank,
     wake_ups,
@@ -434,11 +435,15 @@ def _run_queue_head_jobs(prepared: Prepared, system: System) -> Outcome:
     depth = depth if system.reserves_for_many else 0
     heads = HeadJobs(begin, end, keeps, np.int64(system.cores_per_node), np.int64(depth))
     beside = (system.mode == "shared", pack_profile(prepared, system, depth), heads, pack_windows(prepared))
+    if system.node_types:
+        state = pack(prepared, system)
+        queue_head_jobs(state, *beside, pack_typed_head_jobs(system, state))
+        return _outcome(prepared, system, state)
     state = pack(prepared, system, gives_up=not depth)
-    queue_head_jobs(state, *beside)
+    queue_head_jobs(state, *beside, None)
     if state.progress["looks"] < 0:
         state = pack(prepared, system, lines=True)
-        queue_head_jobs(state, *beside)
+        queue_head_jobs(state, *beside, None)
     return _outcome(prepared, system, state)
 
 

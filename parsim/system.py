@@ -350,9 +350,10 @@ class System:
                     yield f"queues[{i}].node_types", f"{name!r} is none of {', '.join(names)}"
             if queue.exclusive and not self.node_types:
                 yield f"queues[{i}].exclusive", "goes with types of nodes only"
-        plain = self.mode != "multiqueue" and self.reserve in ("cores", "nodes") and self.reservation_depth == 1
+        reserves = ("cores", "nodes", "queues") if self.mode == "shared" else ("cores", "nodes")
+        plain = self.mode != "multiqueue" and self.reserve in reserves and self.reservation_depth == 1
         if self.node_types and (not plain or self.held_jobs != "pass" or self.windows):
-            wanted = "waiting lists, reserve cores or nodes, held_jobs pass, one head job and no windows"
+            wanted = f"waiting lists, reserve {' or '.join(reserves)}, held_jobs pass, one head job and no windows"
             yield "node_types", f"go with {wanted} only"
         if self.node_types and self.mode in ("partitioned", "hybrid"):
             yield from self._owned_node_problems()

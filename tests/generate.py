@@ -731,6 +731,7 @@ SELDOM = (
         "typed",
         "typed-formula",
         "typed-limits",
+        "typed-queues",
         "placed",
         "placed-formula",
         "placed-narrow",
@@ -924,6 +925,9 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "owned-nodes-alike": _typed(_random("hybrid", **everything), alike=True, by=partial(owned, by_node=True)),
         "owned-alike": _typed(_random("hybrid", **everything), alike=True, by=owned),
         "owned-throttled": _typed(_throttled(_random("hybrid", **everything), entering=True), by=owned),
+        "typed-queues": _typed(
+            _random("shared", reserve="queues", reserve_after=_soon, **everything), by=partial(typed, alone=True)
+        ),
         "placed": _typed(_random("shared"), by=placed),
         "placed-formula": _typed(_random("shared", order=_formula, limits=_coin, reserve_after=_soon), by=placed),
         "placed-all": _typed(_random("shared", reserve_after=_soon, **everything), by=placed),

@@ -29,6 +29,8 @@ from tests.naive_node_types import (
     first_nodes,
     idle,
     less,
+    of_types,
+    one_node_each,
     partitions_for,
     places_on,
     there_is,
@@ -716,6 +718,9 @@ class _Simulation:
         if self.many:
             self.visit_many(p, jobs)
             return
+        if self.typed:
+            self.visit_typed_by_queues(jobs)
+            return
         plans: dict[int, Block] = {}  # queue, or list -> what its head job is to hold
         keeps: dict[int, int] = {}  # idle cores that stay idle for it
         for j in jobs:
@@ -736,6 +741,60 @@ class _Simulation:
                 if instant == math.inf:
                     continue  # rule 31
                 plans[whose], keeps[whose] = Block(p, instant, instant + w, c), self.system.cores_per_node
+
+    def visit_typed_by_queues(self, jobs: list[int]) -> None:
+        """Rule 80: the same on nodes of several types, of which a place takes totals."""
+        plans: dict[int, tuple[int, int, Taken]] = {}  # queue -> from when to when its head job is to hold a place
+        keeps: dict[int, Taken] = {}  # what stays idle for it
+
+        def in_use(place: Taken, moment: int) -> Taken:
+            taken = place
+            for k in self.running_after(moment):
+                taken = both(taken, self.places_of[k][self.place_on_types[k]][1])
+            return taken
+
+        def left(place: Taken, begin: int, last: int) -> bool:
+            for moment in [begin, *(first for first, _, _ in plans.values() if begin < first <= last)]:
+                taken = in_use(place, moment)
+                for first, until, held in plans.values():
+                    taken = both(taken, held) if first <= moment < until else taken
+                if not fits_on(taken, self.types_there[0]):
+                    return False
+            return True
+
+        def leaves_kept(place: Taken, end: int) -> bool:
+            for at in [first for first, _, _ in plans.values() if first <= end]:
+                beside = in_use(place, self.now)
+                for k, (first, until, _) in plans.items():
+                    beside = both(beside, keeps[k]) if first <= at < until else beside
+                if not fits_on(of_types(beside, place), self.types_there[0]):
+                    return False
+            return True
+
+        for j in jobs:
+            if self.held_beside(j, []):
+                self.held_in_last_pass.add(j)
+                continue
+            w, queue, its = self.walltime[j], self.queue_index[j], [place for _, place in self.places_of[j]]
+            end = self.now + w
+            may = [k for k, place in enumerate(its) if left(place, self.now, end) and leaves_kept(place, end)]
+            if may:
+                self.place_on_types[j] = may[0]
+                self.begin(j, {0: self.cores[j]})
+                for k, (first, _, _) in plans.items():
+                    if first > end:
+                        keeps[k] = {what: n for what, n in keeps[k].items() if not of_types({what: 1}, its[may[0]])}
+            elif queue not in plans and self.may_be_head_job(j):
+                ends = {self.expected_end(r) for r in self.running} | {until for _, until, _ in plans.values()}
+                found = (
+                    (instant, place)
+                    for instant in sorted({self.now, *(end for end in ends if end > self.now)})
+                    for place in its
+                    if left(place, instant, instant + w - 1)
+                )
+                instant, place = next(found)
+                plans[queue] = (instant, instant + w, place)
+                keeps[queue] = one_node_each(self.system.node_types, place)
 
     def visit_many(self, p: int, jobs: list[int]) -> None:
         """Rule 49: the first jobs of a list that may not start are its head jobs; limits count running jobs."""

@@ -118,6 +118,20 @@ def nodes_whole(each: NodeType, nodes: int) -> Taken:
     return {(each.name, what): nodes * amount for what, amount in [("cores", each.cores), *each.resources]}
 
 
+def of_types(taken: Taken, place: Taken) -> Taken:
+    """Return what is taken of the types that a place takes something of."""
+    types = {name for (name, _), amount in place.items() if amount}
+    return {what: amount for what, amount in taken.items() if what[0] in types}
+
+
+def one_node_each(types: list[NodeType], place: Taken) -> Taken:
+    """Return what a node has of each type that a place takes something of."""
+    found: Taken = {}
+    for each in types:
+        found = both(found, of_types(nodes_whole(each, 1), place))
+    return found
+
+
 def of_chunk(chunk, each: NodeType) -> Taken:
     wanted = [("cores", chunk.cores), *chunk.resources]
     return {(each.name, resource): chunk.count * amount for resource, amount in wanted if amount}

@@ -21,6 +21,7 @@ from parsim.kernels.starts import end_job, is_held, occupy, resume_running, star
 from parsim.kernels.state import GROUP, NEVER, PASSED, kernel, routine, step
 from parsim.kernels.throttles import is_out
 from parsim.kernels.top_job import any_fits, enter_pool, make_heap
+from parsim.kernels.typed_head_jobs import visit_types
 from parsim.kernels.waiting import STARTED, drop_started, has_lines, kind_of, note_held, row_of, succeed
 from parsim.kernels.windows import UNKNOWN_END, next_instant
 
@@ -38,11 +39,12 @@ class HeadJobs(NamedTuple):
 
 
 @kernel
-def queue_head_jobs(s, by_queue, idle, heads, outages):
+def queue_head_jobs(s, by_queue, idle, heads, outages, typed):
     """Simulate the jobs of a `parsim.kernels.state.State`; fills its `start` and `placement`.
 
     `idle` is a `Profile`, `outages` are `parsim.kernels.windows.Outages` of partitions. `heads` has room for the head
-    job of each queue, or, unless `by_queue`, for that of a list.
+    job of each queue, or, unless `by_queue`, for that of a list. `typed` is a
+    `parsim.kernels.typed_head_jobs.TypedHeadJobs` where nodes are of several types, else None.
     """
     settings, progress = s.settings, s.progress
     n = s.jobs.size
@@ -83,7 +85,16 @@ def queue_head_jobs(s, by_queue, idle, heads, outages):
             advance_starving(s, now)
         for p in range(s.partitions.size - 1):
             if s.partitions[p].waiting > 0 and s.partitions[p].cores > 0:
-                visit(s, by_queue, idle, heads, outages, p, now)
+                go_over(s, s.node_types, by_queue, idle, heads, outages, typed, p, now)
+
+
+@step
+def go_over(s, types, by_queue, idle, heads, outages, typed, p, now):
+    """Go once over list p."""
+    if types is None:
+        visit(s, by_queue, idle, heads, outages, p, now)
+    else:
+        visit_types(s, types, typed, p, now)
 
 
 @routine

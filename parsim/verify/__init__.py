@@ -18,6 +18,7 @@ from parsim.verify.preemption import TierReplay, by_run, check_interruptions
 from parsim.verify.queue_head_jobs import ManyHeadJobsReplay, QueueHeadJobsReplay
 from parsim.verify.rules import Jobs, reserves_for_queues
 from parsim.verify.top_job import TopJobReplay
+from parsim.verify.typed_head_jobs import TypedHeadJobsReplay
 from parsim.verify.violation import RULES, VerificationError, Violation
 from parsim.workload import Workload
 
@@ -103,6 +104,8 @@ def _check(workload: Workload, system: System, schedule: Schedule, beginning: Be
 
 def replay_of(workload: Workload, system: System, beginning: Beginning | None) -> type[ListReplay]:
     """Return what replays the waiting lists of a system; with windows all that is planned counts together."""
+    if system.node_types and system.reserves_for_queues:
+        return TypedHeadJobsReplay
     if reserves_for_queues(workload, system):
         return ManyHeadJobsReplay if system.reserves_for_many else QueueHeadJobsReplay
     if system.node_types:

@@ -82,7 +82,11 @@ def _nodes(config: SiteFields) -> Iterator[Finding]:
             message = "is of queues whose jobs use types of nodes; machine.whole_nodes gives whole nodes to all"
             yield Finding(f"queues[{i}].exclusive", message, ("nodes",))
     for path, plain, what in (
-        ("reserve", config.reserve in ("cores", "nodes"), "with reserve: cores or nodes only"),
+        (
+            "reserve",
+            config.reserve in ("cores", "nodes") or (config.reserve == "queues" and config.mode == "shared"),
+            "with reserve: cores or nodes, on a shared machine queues, only",
+        ),
         ("held_jobs", config.held_jobs == "pass", "with held_jobs: pass only"),
         ("reservation_depth", config.reservation_depth == 1, "with reservation_depth: 1 only"),
         (

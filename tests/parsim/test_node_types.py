@@ -401,6 +401,23 @@ def test_nodes_that_jobs_have_alone_are_as_cores(seed: int):
     assert simulate(wider, in_order).start.tolist() == simulate(wider, totals).start.tolist()
 
 
+def test_head_jobs_of_queues_keep_nodes_of_their_types_idle():
+    types = [NodeType("cpu", 6, 1), NodeType("gpu", 4, 1, {"gpus": 1})]
+    queues = [Queue(node_types=["cpu"]), Queue("b", node_types=["gpu"])]
+    system = System(10, queues, node_types=types, reserve="queues")
+    rows = [(0, 4, 50, None), (1, 4, 50, None), (2, 1, 90, None), (3, 1, 90, None), (4, 1, 20, None)]
+    workload = jobs(*rows, (5, 1, 90, None))
+    found = simulate(workload, system)
+    assert check_schedule(workload, system, found) == []
+    # Two nodes are idle. A job that lasts longer takes one, the next would take that which stays idle; a short one may.
+    assert found.start.tolist() == [0, 50, 2, 50, 4, 92]
+    other = replace(workload, queue=[0, 0, 0, 1, 0, 1])
+    assert simulate(other, system).start.tolist()[3::2] == [3, 5]
+    assert check_schedule(other, system, simulate(other, system)) == []
+    reasons = [reason.text for reason in explain(workload, system, found, 1)]
+    assert reasons[0] == "the first of queue all that waits for nodes, for 4 cores of cpu"
+
+
 ALONE = (Chunk(1, 2, exclusive=True),)
 
 

@@ -53,6 +53,7 @@ machine: {name: tiny, cores: 64, cores_per_node: 1}
 nodes:
   - {name: plain, count: 40, cores: 1, features: [free], hosts: "n[01-40]"}
   - {name: gpu, count: 24, cores: 1, gpus: 1, hosts: "n[41-64]"}
+reserve: queues
 queues:
   - {name: work, cores: [1, 24], walltime: [0, 4h]}
 """
@@ -62,6 +63,7 @@ machine: {name: tiny, cores: 256, cores_per_node: 4}
 nodes:
   - {name: plain, count: 40, cores: 4, features: [free], hosts: "n[01-40]"}
   - {name: gpu, count: 24, cores: 4, gpus: 4, hosts: "n[41-64]"}
+reserve: queues
 queues:
   - {name: work, cores: [1, 96], walltime: [0, 4h], exclusive: true}
 """

@@ -102,7 +102,8 @@ def derive(
             **shape,
         }
         tiered = len({queue.tier for queue in shape["queues"]}) > 1
-        if tiered or "nodes" in shape:
+        by_queue = shape["mode"] == "shared" and (parts["reserve"], parts["reservation_depth"]) == ("queues", 1)
+        if tiered or ("nodes" in shape and not by_queue):
             reader.without_reservations(parts, "tiers" if tiered else "types of nodes")
         config = SiteConfig.build(machine=machine, **parts)
         tree = () if shares is None else read_shares(shares, reader.warnings)

@@ -130,6 +130,10 @@ def test_what_is_refused_with_its_line(tmp_path, words, message):
 def test_what_types_of_nodes_go_without_is_said(tmp_path):
     words = "SchedulerParameters=bf_busy_nodes,bf_job_part_count_reserve=1\n"
     found = from_text(tmp_path, MIXED.replace("PartitionName=DEFAULT", f"{words}PartitionName=DEFAULT"))
+    assert found.config.reserve == "queues"
+    assert not [each for each in found.warnings if "reservations of each partition" in each]
+    several = words.replace("reserve=1", "reserve=2")
+    found = from_text(tmp_path, MIXED.replace("PartitionName=DEFAULT", f"{several}PartitionName=DEFAULT"))
     assert found.config.reserve == "cores"
     assert "reservations of each partition: with types of nodes one for all is simulated" in found.warnings
     whole = MIXED.replace("State=UP", "State=UP OverSubscribe=EXCLUSIVE").replace("Weight=50", "")
