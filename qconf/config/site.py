@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Self
 
@@ -194,6 +194,17 @@ class SiteConfig(SiteFields):
         queues = tuple(
             queue.model_copy(update={"partition": int(size), "partition_nodes": Settings()})
             for queue, size in zip(self.queues, sizes, strict=True)
+        )
+        partitioned = {"queues": queues, "mode": "partitioned", "reserve_after": self.unless_fixed(0), "pool": None}
+        return self.replace(**{**partitioned, **changes})
+
+    def with_owned(self, owned: Sequence[Mapping[str, int]], **changes: object) -> SiteConfig:
+        """Return the site on partitions of so many nodes of each type, in queue order, with other changes."""
+        cores = {each.name: each.cores for each in self.nodes}
+        sizes = [sum(cores[name] * count for name, count in nodes.items()) for nodes in owned]
+        queues = tuple(
+            queue.model_copy(update={"partition": size, "partition_nodes": Settings(nodes)})
+            for queue, size, nodes in zip(self.queues, sizes, owned, strict=True)
         )
         partitioned = {"queues": queues, "mode": "partitioned", "reserve_after": self.unless_fixed(0), "pool": None}
         return self.replace(**{**partitioned, **changes})

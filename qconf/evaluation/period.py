@@ -369,8 +369,9 @@ def _names(w: Workload) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
 
 
 def _admission_keys(config: SiteConfig) -> tuple[object, ...]:
-    return *map(_admission_key, config.queues), *(each.kept_per_gpu for each in config.nodes)
+    return *map(_admission_key, config.queues), *(each.kept_per_gpu for each in config.nodes), *config.owned
 
 
 def _admission_key(queue: QueueConfig) -> tuple[object, ...]:
-    return queue.name, queue.cores, queue.walltime, queue.max_run_cores, queue.max_user_cores, queue.nodes
+    limits = queue.max_run_cores, queue.max_user_cores
+    return queue.name, queue.cores, queue.walltime, *limits, queue.nodes, queue.partition_nodes

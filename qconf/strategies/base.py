@@ -158,7 +158,7 @@ class Strategy(ABC):
     baseline: ClassVar[bool] = False  # tunes nothing, and is always among those compared
     default: ClassVar[bool] = True  # compared by `compare` and `backtest` unless strategies are named
     tune_default: ClassVar[bool] = True  # compared by `tune` unless strategies are named
-    any_nodes: ClassVar[bool] = False  # proposes shared machines only, so that nodes may be of several types
+    any_nodes: ClassVar[bool] = False  # whether it goes with nodes of several types
     cost: ClassVar[float] = 1.0  # of its evaluation in time, relative to the others': what a progress bar expects
     Options: ClassVar[type[Options]] = Options
 

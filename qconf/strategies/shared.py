@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qconf.config import UNDIVIDED
+from qconf.config import UNDIVIDED, SiteConfig
 from qconf.evaluation.period import TrainingSet
 from qconf.strategies.base import Options, Proposal, Strategy
 
@@ -18,10 +18,14 @@ class Shared(Strategy):
     def propose(self, training: TrainingSet, options: Options) -> Proposal:
         """Remove the partitions, keep everything else."""
         del options
-        base = training.base
-        queues = tuple(queue.model_copy(update=UNDIVIDED) for queue in base.queues)
-        delay = base.unless_fixed(base.reservation_delay)  # without effect in partitions, in effect here
-        return Proposal(base.replace(queues=queues, mode="shared", reserve_after=delay, pool=None))
+        return Proposal(whole(training.base))
+
+
+def whole(base: SiteConfig) -> SiteConfig:
+    """Return a site without its partitions."""
+    queues = tuple(queue.model_copy(update=UNDIVIDED) for queue in base.queues)
+    delay = base.unless_fixed(base.reservation_delay)  # without effect in partitions, in effect here
+    return base.replace(queues=queues, mode="shared", reserve_after=delay, pool=None)
 
 
 STRATEGIES = (Shared(),)

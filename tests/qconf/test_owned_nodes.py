@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from qconf.config import ConfigError, parse
 from qconf.config.writing import dump
 from qconf.errors import ExportError
+from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
 from qconf.export import exporter
+from qconf.history import clean, read
 from qconf.report.wording import queue_facts
+from qconf.strategies import propose
 
 SITE = """
 machine: {name: m, cores: 192}
@@ -62,6 +67,45 @@ def test_mistakes(old: str, new: str, words: str):
 def test_they_are_not_exported(system: str):
     with pytest.raises(ExportError, match="partitions of several types of nodes are simulated, and not exported"):
         exporter(system)().export(parse(SITE))
+
+
+HEADER = "job_id,submit,runtime,walltime,cores,queue,chunks\n"
+JOBS = """1,0,3600,3600,32,a,1:ncpus=32
+2,0,3600,3600,64,a,2:ncpus=32
+3,0,7200,7200,8,b,1:ncpus=8:ngpus=4
+4,0,3600,3600,8,b,1:ncpus=8:ngpus=2
+5,100,3600,3600,16,b,1:ncpus=16
+"""
+
+
+def training(tmp_path: Path, text: str, jobs: str = JOBS) -> TrainingSet:
+    config = parse(text)
+    (tmp_path / "log.csv").write_text(HEADER + jobs)
+    return TrainingSet(Period.of(clean(read([tmp_path / "log.csv"]), config), config))
+
+
+SHARED = SITE.replace("mode: hybrid\n", "").replace("pool: {nodes: {cpu: 2}, threshold: 1}\n", "")
+UNBOUND = SHARED.replace("partition: {cpu: 2, gpu: 1}", "").replace("partition: {gpu: 1}, nodes: [gpu]", "")
+
+
+def test_each_type_is_divided_by_itself(tmp_path: Path):
+    found = propose("pp", training(tmp_path, UNBOUND))
+    # Of cpu nodes a has 3 node-hours, and b one half; of gpu nodes b alone has some: 2.5 node-hours.
+    assert found.config.system().owned_nodes == ({"cpu": 3}, {"cpu": 1, "gpu": 2}, {})
+    assert [step.record()["nodes"] for step in found.steps] == [[3, 1], [0, 2]]
+    assert [step.record()["node_hours"] for step in found.steps] == [[3.0, 0.5], [0.0, 2.5]]
+    assert found.steps[0].record()["widest"] == [2, 1]
+    assert found.config.mode == "partitioned"
+
+
+def test_each_type_holds_the_widest_jobs(tmp_path: Path):
+    wide = JOBS + "6,0,60,60,96,b,3:ncpus=32\n"
+    with pytest.raises(NotApplicableError, match="the widest jobs need 5 of 4 nodes of cpu together"):
+        propose("pp", training(tmp_path, UNBOUND, wide))
+    with pytest.raises(NotApplicableError, match="no queue whose partition is not fixed may use nodes of cpu"):
+        propose("static", training(tmp_path, SHARED.replace("{name: a,", "{name: a, nodes: [gpu],"), JOBS[25:]))
+    with pytest.raises(NotApplicableError, match="hold the widest job submitted"):
+        propose("pp", training(tmp_path, UNBOUND), {"least_size": "queue"})
 
 
 def test_types_are_needed():
