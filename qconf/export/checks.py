@@ -10,10 +10,10 @@ from qconf.errors import ExportError
 
 def refuse_idle(config: SiteConfig, system: str) -> None:
     """Raise ExportError where a batch system would never start any job of a queue, or would start others."""
-    if config.nodes and config.mode != "shared":
+    if config.nodes and config.mode == "hybrid":
         raise ExportError(
-            f"partitions of several types of nodes are simulated, and not exported to {system} so far: with mode: "
-            "shared queues are bound to types by their nodes"
+            f"a pool of several types of nodes is simulated, and not exported to {system} so far: with mode: "
+            "partitioned queues are bound to the nodes of their partitions"
         )
     for queue in config.queues:
         narrowest = -(-queue.cores[0] // config.grid) * config.grid

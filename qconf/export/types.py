@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from qconf.config import NodesConfig, SiteConfig
+from qconf.config.models import Settings
 from qconf.errors import ExportError, InputError
 from qconf.export.nodes import Node, expand, fold
 from qconf.text import grouped
@@ -173,6 +174,30 @@ def hosts(config: SiteConfig, nodes: Sequence[Node] | None = None) -> dict[str, 
     if nodes is not None:
         _check(config, owner, nodes)
     return found
+
+
+def with_own_types(config: SiteConfig, nodes: Sequence[Node] | None = None) -> SiteConfig:
+    """Return a partitioned site on which the nodes of each partition are types to which its queue is bound.
+
+    Queues have the first nodes of each type in their order; `nodes`, those that there are. Any other site stays as it
+    is. Raises ExportError where the nodes have no names.
+    """
+    if not config.nodes or config.mode != "partitioned":
+        return config
+    left = hosts(config, nodes)
+    types, queues = [], []
+    for queue in config.queues:
+        own = {}
+        for each in config.nodes:
+            if count := queue.partition_nodes.get(each.name, 0):
+                names, left[each.name] = left[each.name][:count], left[each.name][count:]
+                name = f"{each.name}-{queue.name}"
+                types.append(each.model_copy(update={"name": name, "count": count, "hosts": fold(names)}))
+                own[name] = count
+        if not own:
+            raise ExportError(f"queue {queue.name}: its partition has no nodes, so none of its jobs would start")
+        queues.append(queue.model_copy(update={"nodes": tuple(own), "partition_nodes": Settings(own)}))
+    return config.replace(nodes=tuple(types), queues=tuple(queues))
 
 
 def _check(config: SiteConfig, owner: Mapping[str, str], nodes: Sequence[Node]) -> None:

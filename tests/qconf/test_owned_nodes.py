@@ -64,8 +64,8 @@ def test_mistakes(old: str, new: str, words: str):
 
 
 @pytest.mark.parametrize("system", ["pbs", "slurm"])
-def test_they_are_not_exported(system: str):
-    with pytest.raises(ExportError, match="partitions of several types of nodes are simulated, and not exported"):
+def test_a_pool_is_not_exported(system: str):
+    with pytest.raises(ExportError, match="a pool of several types of nodes is simulated, and not exported"):
         exporter(system)().export(parse(SITE))
 
 

@@ -85,7 +85,7 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired
             if before.resources.get(name, BOOLEAN).get("type") != "boolean":
                 raise ExportError(f"the server has a resource {name} already that is no boolean")
             result.server.resources.setdefault(name, dict(BOOLEAN))
-    if config.mode != "shared" and binding == "qlist":
+    if config.mode != "shared" and binding == "qlist" and not config.nodes:
         wanted = {"type": "string_array", "flag": "h"}
         if before.resources.get("Qlist", wanted) != wanted:
             raise ExportError("the server has a resource Qlist already that is no string_array with flag h")
@@ -130,6 +130,8 @@ def _refuse(config: SiteConfig, binding: Binding) -> None:
     pool = config.pool_cores
     if pool and binding == "limits":
         raise ExportError("--binding limits cannot make a common pool: it reserves no cores")
+    if config.mode != "shared" and config.nodes and binding == "limits":
+        raise ExportError("--binding limits counts cores: partitions of several types of nodes are made of nodes")
     if config.mode != "shared" and not config.backfill:
         raise ExportError(
             "backfill: false on a partitioned machine: PBS's strict order would let the head job of one "
@@ -168,9 +170,9 @@ def _execution(config: SiteConfig, queue: QueueConfig, result: Desired, binding:
     attributes = {"queue_type": "Execution", "Priority": priority, **_ranges([queue])}
     parted = config.mode != "shared"
     cores = queue.max_run_cores
-    if parted and binding == "qlist":
+    if parted and binding == "qlist" and not config.nodes:
         attributes["default_chunk.Qlist"] = queue.name
-    elif parted and not queue.reservation:
+    elif parted and not queue.reservation and not config.nodes:
         cores = min(queue.partition, cores or MAX_CORES)
     attributes |= qos.defaults(config, queue.name)
     limits = throttles.limits(config, result.limits, queue, cores)

@@ -22,6 +22,7 @@ from qconf.export.pbs.server import Server
 from qconf.export.pbs.statements import transition
 from qconf.export.priorities import are_several
 from qconf.export.rendering import comment_name, render
+from qconf.export.types import with_own_types
 
 if TYPE_CHECKING:
     from qconf.export.pbs import PbsExporter
@@ -78,10 +79,11 @@ def script_of(config: SiteConfig) -> Script | None:
 
 def export(config: SiteConfig, options: PbsExporter) -> Export:
     """Write a configuration as PBS scripts. Raises ExportError."""
+    config = with_own_types(config, options.nodes)
     before = options.current or Server()
     known = options.current is not None
     goal = desired(config, before, options)
-    parted = config.mode != "shared" and options.binding == "qlist"
+    parted = config.mode != "shared" and options.binding == "qlist" and not config.nodes
     by_nodes = parted or bool(goal.bound)
     node_lines, node_back, counts = _nodes(config, options, goal) if by_nodes else ([], [], Counter())
     scheduled = [*(["Qlist"] if parted else []), *types.scheduled(config, _resources(config, goal), options)]

@@ -19,7 +19,7 @@ from qconf.export.slurm.conf import LIMITS
 from qconf.export.slurm.differences import LONGEST_AGE, LONGEST_WINDOW, calc_minutes, differences, placed
 from qconf.export.slurm.order import weights_of_tres
 from qconf.export.types import hosts as hosts_of_types
-from qconf.export.types import is_bound
+from qconf.export.types import is_bound, with_own_types
 from qconf.text import grouped
 
 #: Who may use a partition: kind of `access`, the list of those let in, the list of those kept out.
@@ -35,6 +35,7 @@ STEPS = 200  #: at most so many starts of a job are tried; Slurm gives up after 
 
 def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
     """Write a configuration for Slurm. Raises ExportError."""
+    config = with_own_types(config, nodes)
     _refuse(config, nodes)
     pool, machine = config.pool_cores, config.machine
     limited = [queue for queue in config.queues if is_limited(config, queue)]

@@ -426,3 +426,52 @@ def test_nodes_that_are_alike_have_a_type_where_what_they_have_is_limited(tmp_pa
         ("each group", {"max_run_resources.gpus": 8})
     ]
     assert "server: max_run_res.boards = [o:PBS_ALL=1] is not simulated" in found.warnings
+
+
+DIVIDED = """\
+machine: {name: pbs, cores: 224, cores_per_node: 32}
+nodes:
+  - {name: c, count: 4, cores: 32, memory: 192gb, hosts: "c[1-4]"}
+  - {name: g, count: 2, cores: 32, memory: 192gb, gpus: 4, hosts: "g[1-2]"}
+  - {name: m, count: 1, cores: 32, memory: 2tb, hosts: m1}
+mode: partitioned
+queues:
+  - {name: cpu, cores: [1, 96], walltime: [0, 48h], partition: {c: 3}}
+  - {name: gpu, cores: [1, 64], walltime: [0, 48h], partition: {c: 1, g: 2, m: 1}}
+"""
+
+
+def test_partitions_of_types_bind_queues_to_their_nodes():
+    groups = {"c": (4, PLAIN), "g": (2, GPU), "m": (1, {**PLAIN, "mem": "2tb"})}
+    server = PbsServer(FRESH)
+    server.load("create resource ngpus type = long, flag = nh")
+    before, config = server.printed(), parse(DIVIDED)
+    files = pbs_files(config, current=before, nodes=held_by(server, groups))
+    assert commands(files["nodes.qmgr"]) == [
+        "set node c1,c2,c3 resources_available.q_cpu = True",
+        "set node c4,g1,g2,m1 resources_available.q_gpu = True",
+    ]
+    for name in ("queues.qmgr", "nodes.qmgr"):
+        server.load(files[name])
+    assert [server.queues[name]["default_chunk.q_" + name] for name in config.names] == ["True", "True"]
+    assert [server.queues[name]["backfill_depth"] for name in config.names] == ["1", "1"]
+    assert "Qlist" not in files["queues.qmgr"] + files["sched_config.changes"]
+    nodes = held_by(server, groups)
+    again = derive(Server.parse(server.printed()), nodes=nodes).config
+    of = {each.name: each.hosts for each in again.nodes}
+    assert [[of[name] for name in queue.nodes] for queue in again.queues] == [["c[1-3]"], ["c4", "g[1-2]", "m1"]]
+    second = pbs_files(config, current=server.printed(), nodes=nodes)
+    assert (commands(second["queues.qmgr"]), "nodes.qmgr" in second) == ([], False)
+    server.load(files["rollback.qmgr"])
+    assert server.printed() == before
+    assert not any(server.nodes.values())
+
+
+def test_partitions_of_types_that_cannot_be_exported():
+    with pytest.raises(ExportError, match="binding limits counts cores"):
+        exporter("pbs")(binding="limits").export(parse(DIVIDED))
+    with pytest.raises(ExportError, match="nodes m: queues are bound to nodes, and these have no names"):
+        exporter("pbs")().export(parse(DIVIDED.replace(", hosts: m1", "")))
+    empty = DIVIDED.replace("partition: {c: 3}", "partition: 0").replace("{c: 1,", "{c: 4,")
+    with pytest.raises(ExportError, match="queue cpu: its partition has no nodes"):
+        exporter("pbs")().export(parse(empty))

@@ -355,3 +355,27 @@ def test_a_qos_that_another_takes_the_place_of_is_named(tmp_path):
         command = [sys.executable, "new-conf", "slurm.conf.before", "site"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
         assert ("gpu: QOS=gpu takes the place of QOS=gpuq: give it the limits of that" in done.stdout) is said
+
+
+def test_partitions_of_types_are_partitions_of_their_nodes(tmp_path):
+    text = (
+        SITE[: SITE.index("queues:")]
+        + """mode: partitioned
+queues:
+  - {name: cpu, cores: [1, 160], walltime: [0, 48h], partition: {plain: 5}}
+  - {name: gpu, cores: [1, 64], walltime: [0, 48h], partition: {plain: 1, large: 1, gpu: 2}}
+"""
+    )
+    found = exported(text)
+    lines = found.files["partitions.conf"].splitlines()
+    assert [line.split()[1] for line in lines if line.startswith("Part")] == [
+        *("Nodes=cpu[01-05]", "Nodes=big1,cpu06,gpu[1-2]"),
+    ]
+    for name, text in found.files.items():
+        (tmp_path / name).write_text(text)
+    again = from_text(tmp_path, NODES).config
+    of = {each.name: each.hosts for each in again.nodes}
+    assert [sorted(of[name] for name in queue.nodes) for queue in again.queues] == [
+        ["cpu[01-05]"],
+        ["big1", "cpu06", "gpu[1-2]"],
+    ]
