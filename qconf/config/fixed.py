@@ -21,6 +21,7 @@ def fixable_paths(names: Iterable[str]) -> list[str]:
             for field in QueueConfig.model_fields
             if field != "partition_nodes"
         ),
+        *(f"queues.{name}.max_run_resources" for name in names),
         *(f"pool.{field}" for field in PoolConfig.model_fields),
     ]
 

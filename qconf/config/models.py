@@ -349,6 +349,10 @@ class ThrottleConfig(Model):
         found = {name: limit for name in THROTTLES if (limit := getattr(self, name)) is not None}
         return found | {f"{RESOURCES}.{name}": limit for name, limit in self.max_run_resources.items()}
 
+    def is_of_queue(self, queue: str) -> bool:
+        """Whether it limits all jobs of a queue together."""
+        return self.queue == queue and not self.kind and not self.of_qos
+
     @property
     def what(self) -> str:
         """Whose jobs, for a sentence."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from parsim.system import LIMITS
+from parsim.throttles import RESOURCES
 from parsim.workload import MAX_DURATION
-from qconf.config import SCALARS, PoolConfig, QueueConfig, SiteConfig, access_changes
+from qconf.config import SCALARS, PoolConfig, QueueConfig, SiteConfig, ThrottleConfig, access_changes
 from qconf.config.checks import kept_waiting
+from qconf.config.models import Settings
 
 
 def never_start(base: SiteConfig, other: SiteConfig) -> list[str]:
@@ -45,7 +47,8 @@ def fixed_violations(base: SiteConfig, other: SiteConfig, binding: Collection[st
     A field of a removed queue is unchanged if every queue that takes its jobs has the same value. A limit is changed by
     a second queue that takes its jobs, since each queue counts its own. A field that loses its effect is changed too: a
     partition where the machine becomes shared, a priority that a formula does not use. Who may use the queues
-    that a job can go to is always fixed, and so are throttles and QOS.
+    that a job can go to is always fixed, and so are QOS, and throttles but for lower limits of what nodes have of a
+    queue's jobs together, which a search may try.
     """
     without_effect = ("reserve_after",) if base.reservation_delay and not other.reservation_delay else ()
     found = [name for name in SCALARS if getattr(base, name) != getattr(other, name) or name in without_effect]
@@ -72,8 +75,32 @@ def fixed_violations(base: SiteConfig, other: SiteConfig, binding: Collection[st
     always = [f"queues.{name}.access" for name in access_changes(base.queues, other.queues)]
     always += [f"queues.{name}.{field}" for name, field in _tier_changes(base, other)]
     found += [name for name in ("shortpools", "nodes") if getattr(base, name) != getattr(other, name)]
-    always += [name for name in ("throttles", "qos") if getattr(base, name) != getattr(other, name)]
+    always += ["qos"] if base.qos != other.qos else []
+    always += ["throttles"] if _unlimited(base, other) != _unlimited(base, base) else []
+    found += [f"queues.{name}.{RESOURCES}" for name in other.names if _of_nodes(base, name) != _of_nodes(other, name)]
+    always += [
+        "throttles"
+        for name in other.names
+        if any(_of_nodes(other, name).get(each, most + 1) > most for each, most in _of_nodes(base, name).items())
+    ]
     return list(dict.fromkeys([*always, *(path for path in found if path in binding or base.is_fixed(path))]))
+
+
+def _of_nodes(config: SiteConfig, queue: str) -> Mapping[str, int]:
+    """Return the limits of what all jobs of a queue together take of nodes, by resource."""
+    return next((each.max_run_resources for each in config.throttles if each.is_of_queue(queue)), {})
+
+
+def _unlimited(base: SiteConfig, other: SiteConfig) -> dict[str, ThrottleConfig]:
+    """Return the throttles by whose jobs they are for, without those limits of the queues of both."""
+    names = {*base.names} & {*other.names}
+    found = {}
+    for each in other.throttles:
+        is_of_queue = any(each.is_of_queue(name) for name in names)
+        rest = each.model_copy(update={RESOURCES: Settings()}) if is_of_queue else each
+        if rest.limits:
+            found[each.what] = rest
+    return found
 
 
 def _tier_changes(base: SiteConfig, other: SiteConfig) -> list[tuple[str, str]]:

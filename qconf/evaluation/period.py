@@ -126,9 +126,8 @@ class Period:
         where jobs have whole nodes. With `runtimes` queues also select jobs by their actual run times, which no
         scheduler knows: for studies only. Raises `UnroutableError` where a job fits no queue.
         """
-        if runtimes is None and (
-            config.queues is self.base.queues or _admission_keys(config) == _admission_keys(self.base)
-        ):
+        same = config.queues is self.base.queues and config.throttles is self.base.throttles
+        if runtimes is None and (same or _admission_keys(config) == _admission_keys(self.base)):
             return self.limited(self.workload, config)
         key = (_admission_keys(config), runtimes)
         if key not in self._routed:
@@ -369,7 +368,9 @@ def _names(w: Workload) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
 
 
 def _admission_keys(config: SiteConfig) -> tuple[object, ...]:
-    return *map(_admission_key, config.queues), *(each.kept_per_gpu for each in config.nodes), *config.owned
+    keeps = tuple(each.kept_per_gpu for each in config.nodes)
+    throttles = (each for each in config.throttles if each.queue is not None)
+    return *map(_admission_key, config.queues), *keeps, *throttles, *config.owned
 
 
 def _admission_key(queue: QueueConfig) -> tuple[object, ...]:

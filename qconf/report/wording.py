@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 ABSENT = "-"
 UNUSED = "not used"
+OF_NODES = {"gpus": "GPUs", "memory": "MiB"}  #: units of limits of what nodes have
 
 
 def queue_label(name: str) -> str:
@@ -148,6 +149,8 @@ def queue_facts(queue: QueueConfig, config: SiteConfig) -> dict[str, str]:
         )
         if limit is not None
     ]
+    of_queue = (each.max_run_resources for each in config.throttles if each.is_of_queue(queue.name))
+    limits += [f"{most} {OF_NODES.get(name, name)}" for each in of_queue for name, most in each.items()]
     low, high = queue.cores
     starving = ABSENT if queue.starvation is None else format_duration(queue.starvation)
     nodes = {"nodes": "all" if queue.nodes is None else ", ".join(queue.nodes)} if config.nodes else {}

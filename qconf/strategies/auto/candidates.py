@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.formula import of_requests
-from qconf.config import PoolConfig, QueueConfig, ShortpoolConfig, SiteConfig, format_duration
-from qconf.config.models import DAYS
+from qconf.config import PoolConfig, QueueConfig, ShortpoolConfig, SiteConfig, ThrottleConfig, format_duration
+from qconf.config.models import DAYS, Settings
 from qconf.evaluation.period import NotApplicableError, TrainingSet, UnroutableError
 from qconf.strategies.nodes import both_ways, without_gpus
 from qconf.strategies.partitioning.sizes import partition_space, proportional
@@ -107,6 +107,9 @@ def limited(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[str, Si
     for q in _demanding(training, chosen):
         for cap in CAPS:
             yield from _capped(training, chosen, q, cap)
+    for q in _taking_gpus(training, chosen):
+        for cap in CAPS:
+            yield from _with_fewer_gpus(training, chosen, q, cap)
 
 
 def kept_for_short(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
@@ -156,6 +159,30 @@ def _capped(training: TrainingSet, chosen: SiteConfig, q: int, cap: float) -> It
             f"{queue.name} on at most {100 * cap:.0f} % of the cores",
             _with(chosen, q, queue.model_copy(update={"max_run_cores": cores})),
         )
+
+
+def _taking_gpus(training: TrainingSet, chosen: SiteConfig) -> list[int]:
+    """Return the queues of a shared machine that are worth a limit of GPUs: of two or more that take them."""
+    workload = training.workload
+    work = np.bincount(
+        workload.queue, workload.amount("gpus") * workload.effective_runtime, minlength=len(chosen.queues)
+    )
+    several = chosen.mode == "shared" and np.count_nonzero(work) > 1
+    return np.flatnonzero(work > DEMANDING * work.sum()).tolist() if several else []
+
+
+def _with_fewer_gpus(training: TrainingSet, chosen: SiteConfig, q: int, cap: float) -> Iterator[tuple[str, SiteConfig]]:
+    """Limit the GPUs that the running jobs of one queue may have."""
+    queue, workload = chosen.queues[q], training.workload
+    gpus = sum(each.count * each.gpus for each in chosen.nodes)
+    most = int(cap * gpus)
+    own = next((each for each in chosen.throttles if each.is_of_queue(queue.name)), ThrottleConfig(queue=queue.name))
+    present = own.max_run_resources.get("gpus", gpus)
+    if workload.amount("gpus")[workload.queue == q].max() <= most < present:
+        limits = Settings({**own.max_run_resources, "gpus": most})
+        others = tuple(each for each in chosen.throttles if each != own)
+        limited = own.model_copy(update={"max_run_resources": limits})
+        yield f"{queue.name} on at most {100 * cap:.0f} % of the GPUs", chosen.replace(throttles=(*others, limited))
 
 
 def _split(training: TrainingSet, chosen: SiteConfig, q: int) -> Iterator[tuple[str, SiteConfig]]:

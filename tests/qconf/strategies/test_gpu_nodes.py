@@ -21,7 +21,7 @@ from qconf.recommend.ladder import RUNGS, rung_of
 from qconf.report.nodes import tables_of
 from qconf.report.wording import queue_facts
 from qconf.strategies import Proposal, baselines, propose
-from qconf.strategies.auto.candidates import keeping_cores, on_gpu_nodes
+from qconf.strategies.auto.candidates import keeping_cores, limited, on_gpu_nodes
 from qconf.strategies.auto.families import AutoOptions
 from qconf.strategies.auto.search import climb
 from qconf.strategies.nodes import without_gpus
@@ -180,3 +180,23 @@ def test_wide_jobs_that_the_queue_admits_keep_them_open() -> None:
     assert "nodes" not in found
     why = {each["with"]: each["why"] for each in found[""].decisions if each["step"] == "not tried"}
     assert why["work on no GPU nodes"] == "jobs of work wider than 64 cores would never start"
+
+
+def test_gpus_of_a_queue_are_limited_where_several_take_them() -> None:
+    here = training()
+    assert [what for what, _ in limited(here, TWO) if "GPUs" in what] == []  # the jobs of one queue alone take them
+    several = TrainingSet(Period(replace(jobs(), queue=np.arange(400) % 2), TWO))
+    tried = {what: config for what, config in limited(several, TWO) if "GPUs" in what}
+    gpus = sum(each.count * each.gpus for each in TWO.nodes)
+    assert tried
+    for what, config in tried.items():
+        (throttle,) = config.throttles
+        share = 0.6 if "60 %" in what else 0.8
+        assert throttle.max_run_resources == {"gpus": int(share * gpus)}
+        assert what.startswith(f"{throttle.queue} on at most")
+        assert fixed_violations(TWO, config) == []
+        fixed = TWO.replace(fixed=(f"queues.{throttle.queue}.max_run_resources",))
+        assert fixed_violations(fixed, config) == [f"queues.{throttle.queue}.max_run_resources"]
+        assert fixed_violations(config, TWO) == ["throttles"]  # none is taken away
+        assert f"{int(share * gpus)} GPUs" in queue_facts(config.queue(throttle.queue or ""), config)["running at most"]
+        assert (several.period.simulate(config).start >= several.workload.submit).all()
