@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -165,11 +165,21 @@ class Workload:
             The jobs at `rows`, in that order. A job that is not among them is waited for no more; of one that is
             among them twice only the last needs anything, and is waited for.
         """
-        columns = {name: getattr(self, name)[rows] for name in BOUNDS}
-        if not self.has_needs:
-            return replace(self, **columns)
-        to = places(len(self), rows)
-        return replace(self, **columns, after=taken(self.after, to), quotas=[quota.take(to) for quota in self.quotas])
+        columns = {name: np.ascontiguousarray(getattr(self, name)[rows]) for name in BOUNDS}
+        if self.has_needs:
+            to = places(len(self), rows)
+            quotas = [quota.take(to) for quota in self.quotas]
+            return replace(self, **columns, after=taken(self.after, to), quotas=quotas)
+        for column in columns.values():
+            column.flags.writeable = False
+        return self._having(columns)
+
+    def _having(self, values: Mapping[str, object]) -> Workload:
+        """Return the jobs with other values of these fields, known to be valid: checks take longer than to choose."""
+        made = object.__new__(Workload)
+        for each in fields(self):
+            object.__setattr__(made, each.name, values.get(each.name, getattr(self, each.name)))
+        return made
 
     @property
     def has_needs(self) -> bool:
@@ -183,7 +193,7 @@ class Workload:
         -------
         Workload
         """
-        return replace(self, after=NO_PAIRS, quotas=())
+        return self._having({"after": NO_PAIRS, "quotas": ()})
 
     def user_name(self, user: int) -> str:
         """Return the name of a user; empty for -1."""

@@ -47,7 +47,8 @@ class Outcome:
     @cached_property
     def queue_waits(self) -> list[NDArray[np.int64]]:
         """Waits of the counted jobs of each base queue."""
-        return [self.wait[self.jobs.queue == q] for q in range(len(self.period.base.queues))]
+        queue = self.period.workload.queue[self._rows]
+        return [self.wait[queue == q] for q in range(len(self.period.base.queues))]
 
     def queue_wait(self, name: str) -> NDArray[np.int64]:
         """Return the waits of the counted jobs of a base queue."""

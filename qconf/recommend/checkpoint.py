@@ -23,7 +23,7 @@ from qconf.evaluation.period import NotApplicableError, UnroutableError
 from qconf.history.records import SourceInfo
 from qconf.strategies import Proposal
 from qconf.strategies.base import Recorded
-from qconf.text import SCRATCH, write_whole
+from qconf.text import SCRATCH, replace_file, write_whole
 
 FOLDER = ".unfinished"
 FINGERPRINT = "fingerprint"
@@ -120,7 +120,7 @@ class Checkpoint:
         """
         path = self._path(key)
         if not path.exists() and self._is_here() and (kept := _written(finished)) is not None:
-            write_whole(path, json.dumps({"fingerprint": self.key, **kept}))
+            replace_file(path, json.dumps({"fingerprint": self.key, **kept}))
 
     def _is_here(self) -> bool:
         """Tell whether the folder is this run's: it may be out of reach, or another's by now."""

@@ -49,7 +49,10 @@ def exclusive(directory: Path) -> Iterator[None]:
         raise QconfError(f"{inert(str(directory))}: cannot be written: {error.strerror or error}") from error
     _held.add(handle)
     for left in (*directory.glob(f"{SCRATCH}*"), *folder.glob(f"{SCRATCH}*")):
-        shutil.rmtree(left, ignore_errors=True)  # of a run that was killed
+        if left.is_dir():  # of a run that was killed
+            shutil.rmtree(left, ignore_errors=True)
+        else:
+            left.unlink(missing_ok=True)
     try:
         yield
     finally:
