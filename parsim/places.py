@@ -260,8 +260,8 @@ def lay_out(system: System, workload: Workload) -> NodeTypes:
     first = np.cumsum([0, *map(len, tables)])
     return NodeTypes(
         of=of,
-        first=first[::2],
-        in_pool=first[1::2],
+        first=first[::2].copy(),  # contiguous, or a kernel would have two versions more
+        in_pool=first[1::2].copy(),
         amounts=np.concatenate([np.empty((0, len(system.node_types), len(names)), dtype=np.int64), *tables]).reshape(
             -1, there.shape[1]
         ),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from qconf.cli import one_blas_thread
 
 one_blas_thread()
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes would compile every module again
 
 from tests.warm import warm  # noqa: E402 - numpy comes later
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 
+import numba
 import pytest
 
 from parsim import Queue, System
 from parsim.compiling import GROUPS, Compiling, missing, needed
+from tests import fuzz
 from tests.benchmarks.compiling import measured
+from tests.warm import VERSIONS
 
 
 def test_a_group_is_missing_until_it_is_compiled(tmp_path):
@@ -58,6 +63,34 @@ def test_what_is_stopped_ends():
     running = Compiling(["general", "lists"], 1)
     running.stop()
     assert running.failed == ["general"]
+
+
+class CalledError(Exception):
+    """A kernel has been called, and does not run."""
+
+
+def test_no_discipline_takes_a_version_that_is_not_compiled_before_the_tests(monkeypatch):
+    """A version takes half a minute, in each worker that comes to it at the same time."""
+    module, found = importlib.import_module("parsim.simulate"), set()
+
+    def recording(name):
+        def called(*arguments):
+            found.add((name, tuple(map(numba.typeof, arguments))))
+            raise CalledError
+
+        return called
+
+    for name in ("general", "top_job", "queue_head_jobs", "time_dependent"):
+        monkeypatch.setattr(module, name, recording(name))
+    groups = [GROUPS[name].call for name in ("general", "top jobs", "head jobs of queues", "formulas")]
+    for run in (*groups, *(fuzz.case(name, 0).simulate for name in VERSIONS)):
+        with pytest.raises(CalledError):
+            run()
+    ahead = set(found)
+    for name in (name for name in fuzz.TESTED if "planned" not in name):
+        with suppress(CalledError):
+            fuzz.case(name, 0).simulate()
+        assert found == ahead, name
 
 
 @pytest.mark.parametrize("name", GROUPS)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from parsim import Pool, Queue, Schedule, System, Workload, simulate
 from parsim.verify import check_schedule
+from parsim.workload import BOUNDS
 from tests import generate, naive
 from tests.beside import REFERENCE
 
@@ -124,6 +125,21 @@ def with_unused_queue(workload: Workload, system: System) -> tuple[Workload, Sys
 
 
 Change = Callable[[Workload, System], tuple[Workload, System]]
+
+
+@pytest.mark.parametrize("discipline", ["easy", "qos-all", "typed-all"])
+def test_jobs_that_are_chosen_are_as_if_they_were_checked_again(discipline: str) -> None:
+    for seed in range(30):
+        workload, _ = DISCIPLINES[discipline](Random(seed))
+        numbers = np.random.default_rng(seed)
+        for rows in (slice(None, None, -1), slice(2), numbers.integers(0, len(workload), 5), workload.cores > 3):
+            columns = {name: getattr(workload, name)[rows] for name in BOUNDS}
+            chosen, checked = workload.take(rows), dataclasses.replace(workload, **columns)
+            for field in dataclasses.fields(Workload):
+                one, other = getattr(chosen, field.name), getattr(checked, field.name)
+                assert np.array_equal(one, other) if field.name in BOUNDS else one is other or one == other
+            assert not any(getattr(chosen, name).flags.writeable for name in BOUNDS)
+            assert all(getattr(chosen, name).flags.c_contiguous for name in BOUNDS)
 
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)
