@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -165,7 +166,7 @@ class Workload:
             The jobs at `rows`, in that order. A job that is not among them is waited for no more; of one that is
             among them twice only the last needs anything, and is waited for.
         """
-        columns = {name: np.ascontiguousarray(getattr(self, name)[rows]) for name in BOUNDS}
+        columns: dict[str, Any] = {name: np.ascontiguousarray(getattr(self, name)[rows]) for name in BOUNDS}
         if self.has_needs:
             to = places(len(self), rows)
             quotas = [quota.take(to) for quota in self.quotas]
