@@ -98,6 +98,18 @@ def test_each_type_is_divided_by_itself(tmp_path: Path):
     assert found.config.mode == "partitioned"
 
 
+def test_nodes_of_a_type_move_while_the_wait_gets_shorter(tmp_path: Path):
+    # Of cpu nodes b would like two, for its many short jobs; a has three by its hours, and needs two.
+    many = "".join(f"{k},{k},600,600,32,b,1:ncpus=32\n" for k in range(10, 16))
+    jobs = JOBS.replace("1,0,3600,3600", "1,0,90000,90000").replace("64,a,2:ncpus=32", "32,a,1:ncpus=32") + many
+    before, after = (propose("pp", training(tmp_path, UNBOUND, jobs), {"type_moves": most}) for most in (0, 60))
+    assert before.config.system().owned_nodes[:2] == ({"cpu": 3}, {"cpu": 1, "gpu": 2})
+    assert after.config.system().owned_nodes[:2] == ({"cpu": 2}, {"cpu": 2, "gpu": 2})
+    moves = after.steps[-1].record()
+    assert moves["nodes"] == {"a": {"cpu": 2}, "b": {"cpu": 2, "gpu": 2}}
+    assert moves["hours"] < moves["hours_before"]
+
+
 def test_each_type_holds_the_widest_jobs(tmp_path: Path):
     wide = JOBS + "6,0,60,60,96,b,3:ncpus=32\n"
     with pytest.raises(NotApplicableError, match="the widest jobs need 5 of 4 nodes of cpu together"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +15,8 @@ from parsim.system import System
 from qconf.config import ConfigError, SiteConfig
 from qconf.evaluation.period import NotApplicableError, TrainingSet
 from qconf.strategies.base import Proposal, Step, step
-from qconf.strategies.partitioning.readings import PartitionOptions
+from qconf.strategies.partitioning.descent import descend
+from qconf.strategies.partitioning.readings import ProportionalOptions
 from qconf.strategies.partitioning.sizes import apportion, fixed_partition
 from qconf.strategies.shared import whole
 
@@ -32,6 +33,16 @@ class ProportionalOfAType(Step):
     node_hours: list[float]
     widest: list[int]
     nodes: list[int]
+
+
+@step
+class MovesOfNodes(Step):
+    """Nodes moved between partitions, of one type after the other, as the simulated wait got shorter."""
+
+    simulated: int
+    hours_before: float
+    hours: float
+    nodes: dict[str, dict[str, int]]
 
 
 def demand(training: TrainingSet) -> tuple[Floats, Counts]:
@@ -88,7 +99,7 @@ def _holds(system: System, types: Sequence[NodeType], nodes: list[int], wanted: 
     return len(places(there, *wanted[1:])) > 0
 
 
-def divided(training: TrainingSet, options: PartitionOptions) -> Proposal:
+def divided(training: TrainingSet, options: ProportionalOptions) -> Proposal:
     """Divide the nodes of each type in proportion to the node-seconds of the queues that may use it.
 
     Raises NotApplicableError if there is no job or no partition to size, or a type cannot hold the widest jobs of all.
@@ -103,7 +114,8 @@ def divided(training: TrainingSet, options: PartitionOptions) -> Proposal:
     seconds, widest = demand(training)
     kept = [i for i in range(len(base.queues)) if fixed_partition(base, i)]
     owned = [dict(queue.partition_nodes) if i in kept else {} for i, queue in enumerate(base.queues)]
-    steps = []
+    steps: list[Step] = []
+    movable = {}
     for t, each in enumerate(base.nodes):
         may = [i for i, queue in enumerate(base.queues) if i not in kept and each.name in (queue.nodes or (each.name,))]
         free = each.count - sum(owned[i].get(each.name, 0) for i in kept)
@@ -115,6 +127,7 @@ def divided(training: TrainingSet, options: PartitionOptions) -> Proposal:
         nodes = [0] * len(may)
         if may:
             nodes = apportion(seconds[may, t], free, widest[may, t], options.rounding).tolist()
+        movable[each.name] = may, widest[may, t]
         for i, count in zip(may, nodes, strict=True):
             owned[i] |= {each.name: count} if count else {}
         steps.append(
@@ -126,7 +139,44 @@ def divided(training: TrainingSet, options: PartitionOptions) -> Proposal:
                 nodes=nodes,
             )
         )
-    return Proposal(_configured(training, owned), tuple(steps))
+    config = _configured(training, owned)
+    if options.type_moves:
+        steps.append(_refine(training, owned, movable, options.type_moves))
+        config = _configured(training, owned)
+    return Proposal(config, tuple(steps))
+
+
+def _refine(
+    training: TrainingSet, owned: list[dict[str, int]], movable: dict[str, tuple[list[int], Counts]], most: int
+) -> Step:
+    """Move nodes of each type in turn between these queues, none below what they need, while the wait gets shorter."""
+    before = wait = training.weighted_wait(training.base.with_owned(owned))
+    simulated = 0
+    for name, (may, least) in movable.items():
+        nodes = np.array([owned[i].get(name, 0) for i in may], dtype=np.int64)
+
+        def divide(division: Counts, name: str = name, may: list[int] = may) -> None:
+            for i, count in zip(may, division.tolist(), strict=True):
+                owned[i].pop(name, None)
+                owned[i] |= {name: count} if count else {}
+
+        def waits(division: Counts, divide: Callable[[Counts], None] = divide) -> float:
+            divide(division)
+            return training.weighted_wait(training.base.with_owned(owned))
+
+        def allowed(division: Counts, least: Counts = least) -> bool:
+            return bool((division >= least).all())
+
+        step = max(1, int(nodes.sum()) // 8)
+        best, wait, count = descend(waits, nodes, allowed, step=step, most=most // len(movable))
+        divide(best)
+        simulated += count
+    return MovesOfNodes(
+        simulated=simulated,
+        hours_before=round(before / 3600, 3),
+        hours=round(wait / 3600, 3),
+        nodes={training.base.queues[i].name: dict(its) for i, its in enumerate(owned)},
+    )
 
 
 def _configured(training: TrainingSet, owned: list[dict[str, int]]) -> SiteConfig:
