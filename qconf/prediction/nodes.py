@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+
 from parsim import System
 from qconf.config import SiteConfig
-from qconf.export.nodes import expand
 from qconf.snapshot import Closure, Job, Snapshot
 
 ANY_CORES = 2**31  #: of a job on a node, where a snapshot names its nodes alone
@@ -39,7 +40,7 @@ def in_service(snapshot: Snapshot, config: SiteConfig, closures: Sequence[Closur
     None where the type of such a node is not known, the machine is divided, or other cores are closed or reserved: that
     is not simulated.
     """
-    hosts = [(each.name, tuple(expand(each.hosts or ""))) for each in config.nodes]
+    hosts = [(each.name, _expanded(each.hosts or "")) for each in config.nodes]
     shared = config.mode == "shared"
     known = shared and all(len(names) == each.count for (_, names), each in zip(hosts, config.nodes, strict=True))
     type_of = {name: of for of, names in hosts for name in names} if known else {}
@@ -72,3 +73,11 @@ def in_service(snapshot: Snapshot, config: SiteConfig, closures: Sequence[Closur
     return Nodes(
         up, {name: k for k, name in enumerate(names)}, {of: count for of, count in down.items() if count}, lost
     )
+
+
+def _expanded(hosts: str) -> tuple[str, ...]:
+    """Return the names of nodes, none where they cannot be read."""
+    try:
+        return tuple(NodeSet(hosts, resolver=RESOLVER_NOGROUP))
+    except NodeSetException:
+        return ()

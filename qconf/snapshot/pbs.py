@@ -153,8 +153,8 @@ def _needs(name: str, job: dict[str, Any], found: dict[str, Any]) -> str:
     after = [other.split(".")[0] for other in waits_for(str(both.get("depend", "")))]
     most = str(both.get("max_run_subjobs", ""))
     array = parent.split(".")[0] if "[" in name else ""
-    asked_for = both.get("Resource_List", {})
-    chunks, _ = written(of_select, str(asked_for.get("select") or ""), str(asked_for.get("place") or ""))
+    select, place = (str(both.get("Resource_List", {}).get(name) or "") for name in ("select", "place"))
+    chunks, _ = written(of_select, select, place)
     return words(after, licences, array, int(most) if most.isdigit() else 0, chunks)
 
 
