@@ -459,14 +459,16 @@ def _with_top_job(
     """
     holders = [server.attributes] if config.mode == "shared" else [server.queues[name] for name in config.names]
     depth, *others = {each.get("backfill_depth", "1") for each in holders}
+    reserves = config.mode == "shared" and scheduler.on("strict_ordering", default=True)  # else PBS reserves nothing
     if config.nodes:
         if config.backfill and depth != "1":
             warnings.append(f"backfill_depth = {depth}: with types of nodes one reservation is simulated")
-        return config
+        by_node = reserves and config.backfill and config.machine.cores <= MOST_NODE_CORES
+        return config.replace(reserve="nodes" if by_node else "cores")
     if config.backfill and not others and re.fullmatch("[0-9]{1,9}", depth) and int(depth) > 1:
         return config.replace(reservation_depth=int(depth) if int(depth) < ALL_TOP_JOBS else None)
-    if config.mode != "shared" or not scheduler.on("strict_ordering", default=True):
-        return config  # PBS reserves nothing then
+    if not reserves:
+        return config
     limited = any(queue.limited for queue in config.queues) or bool(config.throttles)
     alike = len(nodes) * config.machine.cores_per_node == config.machine.cores <= MOST_NODE_CORES
     return config.replace(

@@ -43,7 +43,7 @@ def differences(config: SiteConfig) -> Iterator[str]:
         elif config.reserve != "queues":
             yield (
                 "Slurm reserves for the first job of each queue of a shared machine, and keeps a node more idle for it"
-                + ("." if config.nodes else "; `reserve: queues` simulates Slurm's way.")
+                + ("." if config.nodes and config.mode != "shared" else "; `reserve: queues` simulates Slurm's way.")
             )
         if config.machine.cores_per_node > 1 and not config.machine.whole_nodes:
             yield "Where jobs share nodes, Slurm reserves whole nodes for the first job, the simulator cores."

@@ -205,9 +205,9 @@ def test_what_pbs_does_for_its_top_job(tmp_path, limit, nodes, lines, expected):
     assert (config.machine.cores_per_node, config.mode) == (8 if nodes else 1, "shared")
 
 
-def test_no_nodes_are_reserved_where_their_sizes_differ():
+def test_nodes_are_reserved_where_their_sizes_differ_too():
     config = derive(Server.parse(FRESH), nodes=[Node("n1", 8), Node("n2", 16)]).config
-    assert (config.machine.cores, config.reserve) == (24, "cores")
+    assert (config.machine.cores, len(config.nodes), config.reserve) == (24, 2, "nodes")
 
 
 ODD = """\

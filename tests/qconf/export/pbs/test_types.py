@@ -89,7 +89,7 @@ def test_three_types_and_the_queues_bound_to_them(tmp_path, as_json):
     ]
     assert bound(found) == {"cpu": None, "gpu": ("g",), "large": ("m",)}
     assert (config.mode, config.reserve, config.machine.cores, config.machine.cores_per_node) == (
-        *("shared", "cores"),
+        *("shared", "nodes"),
         *(7 * 32, 32),
     )
     assert parse(dump(config)) == config
@@ -244,6 +244,7 @@ def test_nodes_that_qmgr_cannot_make_exclusive_are_named():
 
 SITE = """\
 machine: {name: pbs, cores: 224, cores_per_node: 32}
+reserve: nodes
 nodes:
   - {name: c, count: 4, cores: 32, memory: 192gb, hosts: "c[1-4]"}
   - {name: g, count: 2, cores: 32, memory: 192gb, gpus: 4, features: [gpunode], hosts: "g[1-2]"}
@@ -430,6 +431,7 @@ def test_nodes_that_are_alike_have_a_type_where_what_they_have_is_limited(tmp_pa
 
 DIVIDED = """\
 machine: {name: pbs, cores: 224, cores_per_node: 32}
+reserve: nodes
 nodes:
   - {name: c, count: 4, cores: 32, memory: 192gb, hosts: "c[1-4]"}
   - {name: g, count: 2, cores: 32, memory: 192gb, gpus: 4, hosts: "g[1-2]"}
