@@ -95,7 +95,7 @@ nodes:
   - {name: bigmem, count: 2, cores: 8, memory: 256gb, hosts: "n[11-12]"}
 queues:
   - {name: work, cores: [1, 56], walltime: [0, 24h], nodes: [cpu]}
-  - {name: gpu, cores: [1, 24], walltime: [0, 24h], nodes: [gpu]}
+  - {name: gpu, cores: [1, 24], walltime: [0, 24h], nodes: [gpu], exclusive: true}
   - {name: every, cores: [1, 96], walltime: [0, 2h]}
 """
 KINDS = {
@@ -156,7 +156,7 @@ def test_it_is_loaded_compared_and_rolled_back(kind, fresh, tmp_path, record_pro
 
 
 def test_jobs_run_on_the_nodes_of_their_queue_and_go_back_with_the_undo(fresh, tmp_path):
-    """GPUs and memory are counted; jobs that wait when the plan is followed, or undone, ask for other nodes then."""
+    """GPUs and memory are counted, those of one queue have nodes alone; jobs that wait ask for other nodes then."""
     config = parse(BOUND)
     there = "create resource ngpus type = long, flag = nh\ncreate queue gpu queue_type = e, enabled = t, started = t\n"
     assert resemble(fresh, Server.parse(f"{fresh.run(PRINTED).stdout}{there}")) == []
@@ -181,19 +181,20 @@ def test_jobs_run_on_the_nodes_of_their_queue_and_go_back_with_the_undo(fresh, t
     run_blocks(plan.steps, fresh, result)
     assert result.problems == []
     fresh.run("qmgr -c 'set server scheduling = True'")
-    wanted = [(2, "gpu"), (2, "gpu"), (2, "gpu"), (1, "gpu")]
     jobs = [
-        fresh.run(f"qsub -q {queue} -l select=1:ncpus=1:ngpus={gpus} -- /bin/sleep 60", user="alice").stdout.strip()
-        for gpus, queue in wanted
+        fresh.run("qsub -q gpu -l select=1:ncpus=1:ngpus=1 -- /bin/sleep 60", user="alice").stdout.strip()
+        for _ in range(4)
     ]
     plain = [loaded.submit(queue="work", cores=8, walltime=60) for _ in range(8)]
-    assert loaded.until(lambda: loaded.states(*jobs) == ["R", "R", "R", "Q"]), (jobs, loaded.states(*jobs))
+    assert loaded.until(lambda: loaded.states(*jobs) == ["R", "R", "Q", "Q"]), (jobs, loaded.states(*jobs))
     assert loaded.until(lambda: loaded.states(*plain) == ["R"] * 7 + ["Q"]), loaded.states(*plain)
-    assert set().union(*(loaded.nodes(job) for job in jobs[:3])) == {"n08", "n09", "n10"}
+    assert [loaded.nodes(job) for job in (early, *jobs[:2])] == [{"n08"}, {"n09"}, {"n10"}]
     assert set().union(*(loaded.nodes(job) for job in plain[:7])) == {f"n{number:02}" for number in range(1, 8)}
     again = derive(Server.parse(fresh.run(PRINTED).stdout), nodes=read_nodes_of(fresh, tmp_path))
     assert again.config.nodes == config.nodes
-    assert [queue.nodes for queue in again.config.queues] == [queue.nodes for queue in config.queues]
+    of_queues = [[(queue.nodes, queue.exclusive) for queue in each.queues] for each in (again.config, config)]
+    assert of_queues[0] == of_queues[1]
+    assert loaded.attribute(jobs[3], "Resource_List.place") == "excl"
     assert "q_gpu=True" in loaded.attribute(jobs[3], "schedselect")
     assert loaded.attribute(early, "queue") == "gpu"
     fresh.run(f"qhold {jobs[3]}; qdel {' '.join([early, *jobs[:3], *plain])}")
@@ -203,6 +204,7 @@ def test_jobs_run_on_the_nodes_of_their_queue_and_go_back_with_the_undo(fresh, t
     assert result.problems == []
     assert loaded.attribute(jobs[3], "queue") == "gpu"
     assert "q_gpu" not in loaded.attribute(jobs[3], "schedselect")
+    assert "excl" not in loaded.attribute(jobs[3], "Resource_List.place")
     after = fresh.run(f"{PRINTED}; qmgr -c 'print node @default'").stdout
     fresh.run("qselect -x | xargs -r qdel -x -W force")
     for name in NODES:
