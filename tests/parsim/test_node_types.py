@@ -154,7 +154,7 @@ def test_one_type_without_chunks_is_a_plain_machine():
     [
         ({"cores": 95}, "nodes of 96 cores, on a machine of 95"),
         ({"mode": "partitioned"}, "own 0 nodes of cpu with the pool, of 4"),
-        ({"reserve": "queues"}, "go with waiting lists"),
+        ({"reserve": "nothing"}, "go with waiting lists"),
         ({"reserve": "nodes", "held_jobs": "reserve"}, "go with waiting lists"),
         (
             {"reserve": "nodes", "cores": 2**25, "node_types": [NodeType("a", 2**15, 2**10)]},

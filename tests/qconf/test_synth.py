@@ -202,7 +202,7 @@ def test_the_mixed_sample_is_what_the_preset_makes_and_its_site_holds_every_job(
         assert 0.5 < hours / (64 * 24 * 31) < 1  # of the GPUs
 
 
-@pytest.mark.parametrize(("path", "month"), zip(SAMPLES, (6, 7, 8), strict=True))
+@pytest.mark.parametrize(("path", "month"), list(zip(SAMPLES, (6, 7, 8), strict=True)))
 def test_the_sample_is_what_the_generator_makes(path: Path, month: int) -> None:
     assert path.stat().st_size < 1_000_000
     pd.testing.assert_frame_equal(pd.read_csv(path), synth.generate_month("cray-xc40", month), check_dtype=False)

@@ -200,7 +200,7 @@ def test_a_configuration_is_written_and_read_back():
         ("name: gpu", "name: cpu", "has this name already"),
         ("boards: 1", "gpus: 1", "gpus has a key of its own"),
         ("walltime: [0, 48h]", "nodes: [gpus]", "gpus: no nodes have this name, did you mean gpu"),
-        ("queues:", "reserve: queues\nqueues:", "nodes of several types go with reserve: cores or nodes only"),
+        ("queues:", "reserve: nothing\nqueues:", "nodes of several types go with reserve: cores or nodes, on a shared"),
         ("cores: 192}", "cores: 192, cores_per_node: 32, whole_nodes: true}", "go with whole_nodes: false only"),
         ("memory: 192gb", "memory: 192 pounds", "memory"),
     ],
