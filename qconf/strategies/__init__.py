@@ -50,7 +50,8 @@ def baselines(base: SiteConfig | None = None) -> tuple[str, ...]:
     return tuple(name for name, each in found if (each.baseline if base is None else each.is_baseline_of(base)))
 
 
-def option_fields() -> dict[str, Field[Any]]:
+@cache
+def option_fields() -> Mapping[str, Field[Any]]:
     """Return the options of all strategies by name: what a command line may set."""
     return {each.name: each for strategy in registry().values() for each in fields(strategy.Options)}
 
@@ -96,8 +97,9 @@ def _prepared(name: str, training: TrainingSet, given: Mapping[str, Any] | None)
 def check(wanted: Sequence[str], given: Mapping[str, Any], base: SiteConfig) -> None:
     """Raise InputError if there is no such strategy, or an option makes no sense at this site: before any work."""
     check_names(wanted)
+    chosen = settings(given)
     for strategy in registry().values():
-        strategy.Options.of(settings(given)).check(base)
+        strategy.Options.of(chosen).check(base)
 
 
 def check_names(wanted: Sequence[str]) -> None:

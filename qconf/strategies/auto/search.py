@@ -195,7 +195,8 @@ def orders_wanted(training: TrainingSet, options: AutoOptions) -> list[Question]
     plain = search.plain()
     if search.stuck(plain):
         return []
-    return [(of_orders, period, search.question(plain)) for period in search.periods]
+    question = search.question(plain)
+    return [(of_orders, period, question) for period in search.periods]
 
 
 class _Search:
