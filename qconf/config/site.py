@@ -170,7 +170,8 @@ class SiteConfig(SiteFields):
 
     def with_all_alike(self) -> SiteConfig:
         """Return a checked copy without types of nodes, and so without limits of what nodes have."""
-        queues = tuple(queue.model_copy(update={"nodes": None, "partition_nodes": Settings()}) for queue in self.queues)
+        alike = {"nodes": None, "exclusive": False, "partition_nodes": Settings()}
+        queues = tuple(queue.model_copy(update=alike) for queue in self.queues)
         pool = self.pool and self.pool.model_copy(update={"nodes": Settings()})
         others = (each.model_copy(update={RESOURCES: Settings()}) for each in self.throttles)
         throttles = tuple(each for each in others if each.limits)

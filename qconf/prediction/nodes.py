@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
-
 from parsim import System
 from qconf.config import SiteConfig
 from qconf.snapshot import Closure, Job, Snapshot
+from qconf.snapshot.model import host_names
 
 ANY_CORES = 2**31  #: of a job on a node, where a snapshot names its nodes alone
 
@@ -19,11 +18,14 @@ class Nodes:
     """A machine with the nodes that are in service alone."""
 
     system: System
-    number: Mapping[
-        str, int
-    ]  #: of each node, by its name, as `parsim.State.nodes` has them; empty where names are unknown
+    #: Of each node, by its name, as `parsim.State.nodes` has them; empty where names are unknown.
+    number: Mapping[str, int]
     down: Mapping[str, int]  #: how many are not in service, by type
     lost: Set[str]  #: their names
+
+    def unnamed(self, names: Sequence[str]) -> list[str]:
+        """Return those of these nodes that the configuration does not name, where it names its own."""
+        return [name for name in names if self.number and name not in self.number and name not in self.lost]
 
     def of(self, jobs: Sequence[Job]) -> dict[int, dict[int, int]]:
         """Return the cores on each node of the jobs, by row, that run on nodes in service and no others."""
@@ -40,7 +42,7 @@ def in_service(snapshot: Snapshot, config: SiteConfig, closures: Sequence[Closur
     None where the type of such a node is not known, the machine is divided, or other cores are closed or reserved: that
     is not simulated.
     """
-    hosts = [(each.name, _expanded(each.hosts or "")) for each in config.nodes]
+    hosts = [(each.name, host_names(each.hosts or "")) for each in config.nodes]
     shared = config.mode == "shared"
     known = shared and all(len(names) == each.count for (_, names), each in zip(hosts, config.nodes, strict=True))
     type_of = {name: of for of, names in hosts for name in names} if known else {}
@@ -73,11 +75,3 @@ def in_service(snapshot: Snapshot, config: SiteConfig, closures: Sequence[Closur
     return Nodes(
         up, {name: k for k, name in enumerate(names)}, {of: count for of, count in down.items() if count}, lost
     )
-
-
-def _expanded(hosts: str) -> tuple[str, ...]:
-    """Return the names of nodes, none where they cannot be read."""
-    try:
-        return tuple(NodeSet(hosts, resolver=RESOLVER_NOGROUP))
-    except NodeSetException:
-        return ()

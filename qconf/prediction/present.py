@@ -80,6 +80,9 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
         lasting = []
         for name, count in nodes.down.items():
             warnings[f"{count} of the nodes {name} {'are' if count > 1 else 'is'} down: simulated without"] += 1
+        if unnamed := nodes.unnamed(snapshot.nodes):
+            few = ", ".join(unnamed[:3]) + ", ..." * (len(unnamed) > 3)
+            warnings[f"nodes that no hosts of the configuration name are left out: {few}"] += 1
     elif config.nodes and closed:
         warnings[
             "types of nodes are left out: they are not simulated where cores are reserved, come back at a known time, "

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+
 
 @dataclass(frozen=True)
 class Job:
@@ -54,6 +56,14 @@ class Snapshot:
     def running(self) -> list[Job]:
         """The jobs that run."""
         return [job for job in self.jobs if job.start is not None]
+
+
+def host_names(text: str) -> tuple[str, ...]:
+    """Return the names of nodes in a host list, like ``n[1-3],login``; none where it cannot be read."""
+    try:
+        return tuple(NodeSet(text, resolver=RESOLVER_NOGROUP))
+    except NodeSetException:
+        return ()
 
 
 def indices(text: str) -> list[int]:

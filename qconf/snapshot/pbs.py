@@ -60,7 +60,7 @@ def read_pbs(documents: list[dict[str, Any]], reservations: str, where: tzinfo) 
                 for name, node in doc["nodes"].items()
                 if CLOSED.search(str(node.get("state", "")))
             }
-            nodes = tuple(doc["nodes"])
+            nodes = tuple(name for name, node in doc["nodes"].items() if _ncpus(node.get("resources_available")))
             closures = [each for each in closures if not each.node]
             closures += [Closure(f"node {name}", now, None, here, node=name) for name, here in lost.items() if here]
     return Snapshot(now, tuple(jobs), cores, tuple(closures), warnings, nodes)

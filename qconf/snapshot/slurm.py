@@ -9,12 +9,10 @@ from dataclasses import replace
 from datetime import datetime, tzinfo
 from typing import Any
 
-from ClusterShell.NodeSet import NodeSet
-
 from qconf.history.chunks import of_tres, written
 from qconf.history.needs import ENDED_SLURM, waits_for, words
 from qconf.history.standing import is_shortpool
-from qconf.snapshot.model import Closure, Job, Snapshot, indices
+from qconf.snapshot.model import Closure, Job, Snapshot, host_names, indices
 
 CLOSED = re.compile(r"DOWN|DRAIN|FAIL|MAINT|POWERED_DOWN|UNKNOWN|FUTURE")
 
@@ -39,7 +37,7 @@ def read_slurm(documents: list[dict[str, Any]], reservations: str, where: tzinfo
     if now is None:
         now = max((number(job.get(key)) or 0 for job in listed for key in ("submit_time", "start_time")), default=0)
         warnings["no time of the snapshot: the last time of a job stands for it"] += 1
-    nodes = _nodes(documents)
+    nodes = _nodes(documents, warnings)
     cores = sum(size for size, _ in nodes.values())
     closures = _reservations(reservations, where, sorted((size for size, _ in nodes.values()), reverse=True), warnings)
     reserved = {closure.queue for closure in closures}
@@ -49,10 +47,19 @@ def read_slurm(documents: list[dict[str, Any]], reservations: str, where: tzinfo
         for name, (size, state) in nodes.items()
         if size and CLOSED.search(state)
     ]
-    return Snapshot(now, tuple(jobs), cores or None, tuple(closures), warnings, tuple(nodes))
+    named = tuple(name for name, (size, _) in nodes.items() if size)
+    return Snapshot(now, tuple(jobs), cores or None, tuple(closures), warnings, named)
 
 
-def _nodes(documents: list[dict[str, Any]]) -> dict[str, tuple[int, str]]:
+def _hosts(text: str, warnings: Counter[str]) -> tuple[str, ...]:
+    """Return the names of nodes in a host list; a warning where it cannot be read."""
+    found = host_names(text)
+    if text and not found:
+        warnings["names of nodes that cannot be read are left out"] += 1
+    return found
+
+
+def _nodes(documents: list[dict[str, Any]], warnings: Counter[str]) -> dict[str, tuple[int, str]]:
     """Return cores and state of each node, as scontrol and older sinfo list them, or as newer sinfo groups them."""
     found = {}
     for doc in documents:
@@ -61,7 +68,7 @@ def _nodes(documents: list[dict[str, Any]]) -> dict[str, tuple[int, str]]:
                 found[node["name"]] = number(node.get("cpus")) or 0, _state([node, node.get("state_flags", [])])
         for group in doc.get("sinfo", []):
             names, cpus = group.get("nodes", {}).get("nodes", []), group.get("cpus", {})
-            for name in NodeSet(",".join(names)):
+            for name in _hosts(",".join(names), warnings):
                 found[name] = number(cpus.get("maximum")) or 0, _state([group.get("node", {})])
     return found
 
@@ -110,7 +117,7 @@ def _jobs(job: dict[str, Any], now: int, reserved: set[str], warnings: Counter[s
         not_before=eligible if pending and eligible and eligible > now else None,
         qos=str(job.get("qos") or ""),
         account=str(job.get("account") or ""),
-        on=() if pending else tuple((name, 0) for name in NodeSet(str(job.get("nodes") or ""))),
+        on=() if pending else tuple((name, 0) for name in _hosts(str(job.get("nodes") or ""), warnings)),
     )
     tasks = indices(str(job.get("array_task_string") or "")) if pending else []
     task = job.get("array_task_id")

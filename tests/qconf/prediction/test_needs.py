@@ -236,6 +236,19 @@ def test_closed_cores_that_are_not_simulated_by_type(closure):
     assert any(text.startswith("types of nodes are left out") for text in found.ahead.warnings)
 
 
+def test_nodes_of_the_snapshot_that_the_configuration_does_not_name():
+    nodes = ("c1", "c2", "g1", "x1", "x2", "x3", "x4")
+    found = ahead(Snapshot(NOW, (job("1"),), cores=28, nodes=nodes), NAMED)
+    assert found.warnings == ("nodes that no hosts of the configuration name are left out: x1, x2, x3, ...",)
+
+
+def test_nodes_of_a_queue_that_has_them_alone_are_left_out_too():
+    queue = NAMED.queues[0].model_copy(update={"exclusive": True})
+    jobs = (job("1", start=NOW - 10), job("2"))
+    found = ahead(Snapshot(NOW, jobs, closures=(closed("x9"),)), NAMED.replace(queues=(queue,)))
+    assert not found.system.queues[0].exclusive
+
+
 def test_running_jobs_have_the_nodes_that_the_snapshot_names():
     site = NAMED.replace(reserve="nodes")
     running = replace(job("1", "chunk:2:cores=1", start=NOW - 10, cores=2), on=(("c2", 1), ("g1", 1)))
@@ -254,6 +267,8 @@ def test_nodes_of_jobs_in_snapshots():
     nodes = {
         "c1[0]": {"resources_available": {"ncpus": 4}},
         "c2": {"resources_available": {"ncpus": 4}, "state": "down"},
+        "host": {"resources_available": {"ncpus": 0}},
+        "c3": {"resources_available": {}, "state": "down"},
     }
     found = read_pbs(
         [{"timestamp": NOW, "Jobs": {"1.s": running}}, {"timestamp": NOW, "nodes": nodes}], "", zone("UTC")
@@ -264,6 +279,8 @@ def test_nodes_of_jobs_in_snapshots():
     one = {"job_id": 1, "job_state": "RUNNING", "cpus": 4, "submit_time": NOW - 9, "start_time": NOW - 5,
         "partition": "all", "nodes": "n[1-2]"}  # fmt: skip
     assert read_slurm([{"jobs": [one]}], "", zone("UTC"), NOW).jobs[0].on == (("n1", 0), ("n2", 0))
+    odd = read_slurm([{"jobs": [one | {"nodes": "n[1-"}]}], "", zone("UTC"), NOW)
+    assert (odd.jobs[0].on, odd.warnings["names of nodes that cannot be read are left out"]) == ((), 1)
 
 
 def test_chunks_of_snapshots():
