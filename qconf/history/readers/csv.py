@@ -269,7 +269,7 @@ class _File:
         texts = dict(zip(CHUNKS, cells, strict=True))
         name = "place"
         try:
-            alone = placed((Chunk(1, 1),), texts[name])[0] != Chunk(1, 1)
+            is_free = placed((Chunk(2, 1),), texts[name]) == (Chunk(2, 1),)
             name = "chunks"
             if texts[name]:
                 return chunk_words(of_select(texts[name], texts["place"]))
@@ -277,7 +277,7 @@ class _File:
             gpus = _count(texts[name] or "0")
             name = "memory"
             memory = mebibytes(texts[name] or "0")
-            if cores < 1 or not (gpus or memory or texts["node_type"] or alone):
+            if cores < 1 or (is_free and not (gpus or memory or texts["node_type"])):
                 return ""
             chunks = spread(cores, gpus, memory, filter(None, [texts["node_type"]]))
             return chunk_words(placed(chunks, texts["place"]))

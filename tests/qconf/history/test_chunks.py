@@ -104,9 +104,19 @@ def test_cells_that_cannot_be_read(cells: str, words: str, write):
 
 
 def test_how_chunks_of_a_csv_are_placed(write):
-    rows = ["a,0,9,9,32,work,2:ncpus=16,,scatter:excl", "b,1,9,9,8,work,,2,free", "c,2,9,9,4,work,,,exclhost"]
+    rows = [
+        "a,0,9,9,32,work,2:ncpus=16,,scatter:excl",
+        "b,1,9,9,8,work,,2,free",
+        "c,2,9,9,4,work,,,exclhost",
+        "d,3,9,9,32,work,,,pack",
+    ]
     records = read(write("\n".join((f"{HEADER},chunks,gpus,place", *rows, ""))))
-    needs = ["chunk:2:cores=16 place:scatter,excl", "chunk:2:cores=4,gpus=1", "chunk:4:cores=1 place:excl"]
+    needs = [
+        "chunk:2:cores=16 place:scatter,excl",
+        "chunk:2:cores=4,gpus=1",
+        "chunk:4:cores=1 place:excl",
+        "chunk:1:cores=32",
+    ]
     assert [" ".join(text.replace(",memory=0", "").split()) for text in records.table["needs"]] == needs
     assert chunks.read(needs[0]) == (Chunk(2, 16, exclusive=True, scattered=True),)
 
