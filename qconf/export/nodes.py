@@ -25,7 +25,8 @@ class Node:
     """A node as ``pbsnodes`` shows it; cores and Qlist are None where only names were given.
 
     `exclusive`, its own setting gives it to one job at a time, whatever the job asks for or unless it asks otherwise.
-    `queue`, only jobs of this queue run there, and these nowhere else. `resources`, all that it has, as PBS writes it.
+    `queue`, only jobs of this queue run there, and these nowhere else. `resources`, all that it has, as PBS writes it,
+    and so is `sharing`.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Node:
     resources: Mapping[str, str] = field(default_factory=dict, compare=False)
     file: Path | None = field(default=None, compare=False)
     line: int | None = field(default=None, compare=False)
+    sharing: str = field(default="", compare=False)
 
 
 def read_nodes(given: str) -> list[Node]:
@@ -131,17 +133,18 @@ def _json(text: str, path: Path) -> Iterator[Node]:
 
 def _node(name: str, values: Mapping[str, str], path: Path, line: int | None = None) -> Node:
     there = "resources_available."
-    cores, priority = values.get(f"{there}ncpus", ""), values.get("Priority", "")
+    cores, priority, sharing = values.get(f"{there}ncpus", ""), values.get("Priority", ""), values.get("sharing", "")
     return Node(
         checked_host(name),
         int(cores) if re.fullmatch(r"[0-9]{1,9}", cores) else None,
         values.get(f"{there}Qlist", ""),
-        bool(re.fullmatch(r"(default|force)_excl(host)?", values.get("sharing", ""))),
+        bool(re.fullmatch(r"(default|force)_excl(host)?", sharing)),
         values.get("queue", ""),
         int(priority) if re.fullmatch(r"-?[0-9]{1,5}", priority) else 0,
         {key.removeprefix(there): value for key, value in values.items() if key.startswith(there)},
         path,
         line,
+        sharing,
     )
 
 

@@ -37,7 +37,7 @@ from qconf.export.pbs.server import Attributes, Server, access, destinations, is
 from qconf.export.pbs.throttles import is_queues, of_resources
 from qconf.export.pbs.throttles import read as read_throttles
 from qconf.export.pbs.throttles import resources as limited_resources
-from qconf.export.pbs.types import bindings, has_alone, kinds, usable
+from qconf.export.pbs.types import bindings, has_alone, kinds, of_sharing, usable
 from qconf.export.types import Types, alike, alone, differ, types
 
 _ENTITY = re.compile(r"\[([a-z]:[A-Za-z0-9_.-]+)=([0-9]+)\]")
@@ -371,6 +371,7 @@ class _Division:
         nodes, server, names = self.nodes, self.server, [queue.name for queue in self.queues]
         holders = [server.attributes, *(server.queues[name] for name in names)]
         by = {resource for attributes in holders for resource in bindings(attributes)}
+        whole = [name for name in names if has_alone({**server.attributes, **server.queues[name]})]
         others = by - {"Qlist"} or {node.queue for node in nodes if node.queue}
         if not nodes or not all(node.cores for node in nodes):
             if by - {"Qlist"}:
@@ -378,14 +379,19 @@ class _Division:
                     f"queues are bound to nodes by {', '.join(sorted(by))}, which print server does not show: give "
                     "--nodes with `pbsnodes -av` output"
                 )
+            if whole:
+                self.warnings.append(
+                    f"{', '.join(whole)}: jobs have nodes alone by resources_default.place, which is simulated with "
+                    "the nodes: give --nodes with `pbsnodes -av` output"
+                )
             return None
+        self.warnings += of_sharing(nodes)
         found = alike(kinds(nodes, server, self.scheduler, by, self.warnings))
         divided = bool(self.bound) and not others and len(self.bound) == len(names) and not self._overlap()
         held = usable(server, names, nodes, self.scheduler, self.warnings) if others or not divided else {}
         partly = any(len(each) < len(nodes) for each in held.values())
-        whole = [has_alone({**server.attributes, **server.queues[name]}) for name in names]
         limited = {name for attributes in holders for name in limited_resources(attributes).values()}
-        counts = any(whole) or any(name in limited for kind in found.values() for name in kind.names)
+        counts = bool(whole) or any(name in limited for kind in found.values() for name in kind.names)
         if not (differ(found.values()) or partly or counts or (len({*found.values()}) > 1 and not divided)):
             if any(kind.gpus or kind.resources for kind in found.values()):
                 self.warnings.append(alone(found))

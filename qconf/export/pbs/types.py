@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from parsim.node_types import MOST
 from qconf.config import QueueConfig, SiteConfig
 from qconf.errors import ExportError, InputError
-from qconf.export.nodes import Node
+from qconf.export.nodes import Node, fold
 from qconf.export.pbs.nodes import per_node
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Attributes, Server
 from qconf.export.types import FEATURE, NAME, Kind, hosts, is_bound
 from qconf.history.chunks import MIB, NAMES, NOT_TAKEN, SIZE
+from qconf.text import grouped
 
 if TYPE_CHECKING:
     from qconf.export.pbs import PbsExporter
@@ -183,6 +184,20 @@ def place(config: SiteConfig, queue: QueueConfig, server: Server) -> str:
 def has_alone(attributes: Attributes) -> bool:
     """Whether the jobs of a server or a queue have their nodes alone, by the default `place`."""
     return bool({*EXCLUSIVE} & {*attributes.get(PLACE, "").split(":")})
+
+
+def of_sharing(nodes: Sequence[Node]) -> list[str]:
+    """Name the nodes whose `sharing` is simulated otherwise than PBS has it, or is none that PBS has."""
+    found = []
+    for value, names in grouped((node.sharing, node.name) for node in nodes).items():
+        if value == "ignore_excl":
+            why = "PBS lets jobs that ask for excl share them; such jobs have nodes alone in the simulation"
+        elif value and value != "default_shared" and not re.fullmatch("(default|force)_excl(host)?", value):
+            why = "PBS has no such value: taken as default_shared"
+        else:
+            continue
+        found.append(f"nodes {fold(names)}: sharing = {value}: {why}")
+    return found
 
 
 def resource_of(queue: str) -> str:

@@ -209,6 +209,19 @@ def test_nodes_that_are_given_whole_and_others(tmp_path):
     assert [each.exclusive for each in config.nodes] == [True, True]
 
 
+def test_sharing_that_is_not_simulated_as_it_is(tmp_path):
+    odd = {"c1": {"sharing": "ignore_excl"}, "c2": {"sharing": "ignore_excl"}, "g1": {"sharing": "exclusive"}}
+    found = found_of(tmp_path, {"c": (3, PLAIN), "g": (2, GPU)}, attributes=odd)
+    first, second = (each for each in found.warnings if "sharing" in each)
+    assert first.startswith("nodes c[1-2]: sharing = ignore_excl: PBS lets jobs that ask for excl share them")
+    assert second == "nodes g1: sharing = exclusive: PBS has no such value: taken as default_shared"
+
+
+def test_queues_whose_jobs_have_nodes_alone_need_the_nodes():
+    found = derive(Server.parse(f"{FRESH}set queue workq resources_default.place = scatter:excl\n"), cores=8)
+    assert any(each.startswith("workq: jobs have nodes alone by resources_default.place") for each in found.warnings)
+
+
 @pytest.mark.parametrize(
     ("now", "of_server", "exclusive", "wanted"),
     [
