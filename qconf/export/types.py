@@ -185,19 +185,26 @@ def with_own_types(config: SiteConfig, nodes: Sequence[Node] | None = None) -> S
     if not config.nodes or config.mode != "partitioned":
         return config
     left = hosts(config, nodes)
-    types, queues = [], []
+    types: list[NodesConfig] = []
+    queues = []
     for queue in config.queues:
         own = {}
         for each in config.nodes:
             if count := queue.partition_nodes.get(each.name, 0):
                 names, left[each.name] = left[each.name][:count], left[each.name][count:]
-                name = f"{each.name}-{queue.name}"
+                name = _own_name(f"{each.name}-{queue.name}", {of.name for of in types})
                 types.append(each.model_copy(update={"name": name, "count": count, "hosts": fold(names)}))
                 own[name] = count
         if not own:
             raise ExportError(f"queue {queue.name}: its partition has no nodes, so none of its jobs would start")
         queues.append(queue.model_copy(update={"nodes": tuple(own), "partition_nodes": Settings(own)}))
     return config.replace(nodes=tuple(types), queues=tuple(queues))
+
+
+def _own_name(wanted: str, taken: Collection[str]) -> str:
+    """Return a name that a type of nodes may have, and that none of `taken` is."""
+    names = (wanted[:60], *(f"{wanted[:60]}-{k}" for k in range(2, len(taken) + 3)))
+    return next(name for name in names if name not in taken)
 
 
 def _check(config: SiteConfig, owner: Mapping[str, str], nodes: Sequence[Node]) -> None:
