@@ -66,7 +66,7 @@ def fixed_violations(base: SiteConfig, other: SiteConfig, binding: Collection[st
         successors = [later[queue.name]] if kept else [new for new in other.queues if _meet(queue, new)]
         second = kept and any(_adds_a_limit(base, new, queue) for new in other.queues)
         found += [
-            f"queues.{queue.name}.{name}"
+            f"queues.{queue.name}.{name.removesuffix('_nodes')}"  # a partition is cores, or nodes of each type
             for name, value in queue
             if not successors
             or (second and name in LIMITS and value is not None)

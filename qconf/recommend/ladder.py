@@ -29,9 +29,7 @@ def rung_of(base: SiteConfig, config: SiteConfig) -> int:
     """Return the place among `RUNGS` of the largest change; what may change of the policy counts as order."""
     if (base.mode, base.pool_cores) != (config.mode, config.pool_cores) or (
         base.mode != "shared"
-        and (
-            base.pool != config.pool or [(q.name, q.partition) for q in base.queues] != _partitions(config, base.names)
-        )
+        and (base.pool != config.pool or _partitions(base, base.names) != _partitions(config, base.names))
     ):
         return 5
     bounds, after = ([(q.name, q.cores, q.walltime, q.nodes) for q in each.queues] for each in (base, config))
@@ -49,9 +47,9 @@ def given_up(base: SiteConfig, config: SiteConfig) -> list[str]:
     return [part for part in POLICY if part not in base.policy and _changes(part, base, config)]
 
 
-def _partitions(config: SiteConfig, names: Sequence[str]) -> list[tuple[str, int]]:
+def _partitions(config: SiteConfig, names: Sequence[str]) -> list[tuple[object, ...]]:
     """Partitions of the queues of these names; of others where the queues are not the same."""
-    return [(queue.name, queue.partition) for queue in config.queues if queue.name in names]
+    return [(queue.name, queue.partition, queue.partition_nodes) for queue in config.queues if queue.name in names]
 
 
 def _changes(part: str, base: SiteConfig, config: SiteConfig) -> bool:

@@ -9,9 +9,11 @@ import pytest
 from qconf.config import ConfigError, parse
 from qconf.config.writing import dump
 from qconf.errors import ExportError
+from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
 from qconf.export import exporter
 from qconf.history import clean, read
+from qconf.recommend.ladder import RUNGS, rung_of
 from qconf.report.wording import queue_facts
 from qconf.strategies import propose
 
@@ -55,6 +57,7 @@ def test_partitions_of_nodes_are_read_and_written():
         ("threshold: 1", "placement: combined", "placement = combined: is pool where nodes are of several types"),
         ("partition: {gpu: 1}", "reservation: true", "no job spans partitions where nodes are of several types"),
         ("gpus: 4}", "gpus: 4, kept_per_gpu: 1}", "kept_per_gpu = 1: goes with mode: shared"),
+        ("mode: hybrid", "mode: hybrid\nreserve: queues", "cores or nodes, on a shared machine queues, only"),
         ("partition: {gpu: 1}", "partition_nodes: {gpu: 1}", "no such key: partition takes them"),
     ],
 )
@@ -124,3 +127,24 @@ def test_types_are_needed():
     alike = SITE.replace(SITE[SITE.index("nodes:\n") : SITE.index("mode:")], "")
     with pytest.raises(ConfigError, match=r"pool\.nodes = {cpu: 2}: the site has no types of nodes"):
         parse(alike)
+
+
+@pytest.mark.parametrize(("first", "queue"), [("x", "a-b"), ("x" * 62, "a")])
+def test_partitions_are_exported_whatever_their_names_are(first: str, queue: str):
+    text = (
+        "machine: {name: m, cores: 96, cores_per_node: 32}\n"
+        f"nodes: [{{name: {first}, count: 2, cores: 32, hosts: 'c[1-2]'}}, "
+        "{name: x-a, count: 1, cores: 32, hosts: g1}]\n"
+        f"mode: partitioned\nqueues: [{{name: {queue}, partition: {{{first}: 1}}}}, "
+        f"{{name: b, partition: {{{first}: 1, x-a: 1}}}}]\n"
+    )
+    lines = dict(exporter("slurm")().export(parse(text)).files)["partitions.conf"].splitlines()
+    assert [line.split()[1] for line in lines if line.startswith("Part")] == ["Nodes=c1", "Nodes=c2,g1"]
+
+
+def test_nodes_that_change_hands_make_other_partitions():
+    base = parse(UNBOUND).with_owned([{"cpu": 3, "gpu": 1}, {"cpu": 1, "gpu": 1}], fixed=("queues.a.partition",))
+    other = base.with_owned([{"cpu": 2, "gpu": 2}, {"cpu": 2}])
+    assert [queue.partition for queue in base.queues] == [queue.partition for queue in other.queues]
+    assert RUNGS[rung_of(base, other)] == "partitions and pool"
+    assert fixed_violations(base, other) == ["queues.a.partition"]
