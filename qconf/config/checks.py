@@ -66,6 +66,9 @@ def _nodes(config: SiteFields) -> Iterator[Finding]:
         if each.kept_per_gpu * each.gpus > each.cores or (each.kept_per_gpu and not each.gpus):
             message = f"{each.kept_per_gpu} cores for each of {each.gpus} GPUs, on nodes of {each.cores} cores"
             yield Finding(f"nodes[{i}].kept_per_gpu", message, (f"nodes[{i}].gpus", f"nodes[{i}].cores"))
+        if each.kept_per_gpu and each.exclusive:
+            message = "keeps cores for other jobs on nodes that a job has alone: leave it out, or exclusive"
+            yield Finding(f"nodes[{i}].kept_per_gpu", message, (f"nodes[{i}].exclusive",))
         if KEPT in each.resources:
             yield Finding(f"nodes[{i}].resources", f"{KEPT} is what kept_per_gpu makes: use that, or another name")
         for reserved in {"cores", "memory", "gpus"} & {*each.resources}:
@@ -192,7 +195,7 @@ def _throttles(config: SiteFields) -> Iterator[Finding]:
                 yield Finding(f"{at}.{RESOURCES}", "cores have a limit of their own, max_run_cores")
             elif name not in there:
                 meant = did_you_mean(name, there) or f"; nodes have {', '.join(there) or 'cores alone'}"
-                yield Finding(f"{at}.{RESOURCES}", f"no node has {name}{meant}: write it into nodes", ("nodes",))
+                yield Finding(f"{at}.{RESOURCES}", f"no node has {name}{meant}; write it into nodes", ("nodes",))
         if first.setdefault(throttle.what, i) != i:
             yield Finding(at, f"throttles[{first[throttle.what]}] is for {throttle.what} too: put both into one")
         narrowest = min((queue.cores[0] for queue in config.queues if throttle.queue in (None, queue.name)), default=1)

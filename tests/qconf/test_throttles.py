@@ -99,7 +99,7 @@ def test_limits_of_what_nodes_have(tmp_path: Path):
     ("limits", "words"),
     [
         ("{gpu: 4}", "throttles[4].max_run_resources = {gpu: 4}: no node has gpu, did you mean gpus?"),
-        ("{boards: 4}", "no node has boards; nodes have gpus, memory: write it into nodes"),
+        ("{boards: 4}", "no node has boards; nodes have gpus, memory; write it into nodes"),
         ("{gpus: 0}", "throttles[4].max_run_resources = {gpus: 0}: not allowed here: limits of what nodes have"),
         ("{cores: 4}", "cores have a limit of their own, max_run_cores"),
     ],

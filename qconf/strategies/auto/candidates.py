@@ -80,7 +80,7 @@ def keeping_cores(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[s
         each is not None and queue.nodes == each[1].nodes for queue, each in zip(chosen.queues, both, strict=True)
     ]
     for part in KEPT_PARTS if chosen.mode == "shared" and (without_gpus(training) & are_open).any() else ():
-        kept = [int(part * each.cores / each.gpus) if each.gpus else 0 for each in chosen.nodes]
+        kept = [int(part * each.cores / each.gpus) if each.gpus and not each.exclusive else 0 for each in chosen.nodes]
         nodes = tuple(
             each.model_copy(update={"kept_per_gpu": cores}) for each, cores in zip(chosen.nodes, kept, strict=True)
         )

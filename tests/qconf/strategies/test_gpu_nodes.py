@@ -135,6 +135,10 @@ def test_what_a_job_leaves_is_taken_back() -> None:
         (SITE.replace("gpus: 4}", "gpus: 4, kept_per_gpu: 5}"), "5 cores for each of 4 GPUs, on nodes of 16 cores"),
         (SITE.replace("gpus: 4}", "kept_per_gpu: 1}"), "1 cores for each of 0 GPUs"),
         (SITE.replace("gpus: 4}", f"gpus: 4, resources: {{{KEPT}: 1}}}}"), "is what kept_per_gpu makes"),
+        (
+            SITE.replace("gpus: 4}", "gpus: 4, kept_per_gpu: 1, exclusive: true}"),
+            "keeps cores for other jobs on nodes that a job has alone",
+        ),
         (SITE.replace("gpus: 4}", "gpus: 4, kept_per_gpu: some}"), "the cores that jobs without GPUs leave for each"),
     ],
 )
