@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from parsim import System
+from parsim.throttles import Throttle
 from qconf.config import SiteConfig
 from qconf.snapshot import Closure, Job, Snapshot
 from qconf.snapshot.model import host_names
@@ -62,16 +63,33 @@ def in_service(snapshot: Snapshot, config: SiteConfig, closures: Sequence[Closur
     there = {each.name for each in types}
     if not types:
         return None
+    cores = sum(each.nodes * each.cores for each in types)
     up = replace(
         system,
-        cores=sum(each.nodes * each.cores for each in types),
+        cores=cores,
         node_types=types,
         queues=[
-            replace(queue, node_types=queue.node_types and [name for name in queue.node_types if name in there])
+            replace(
+                queue,
+                cores=(min(queue.cores[0], cores), queue.cores[1]),
+                node_types=queue.node_types and [name for name in queue.node_types if name in there],
+            )
             for queue in system.queues
         ],
+        throttles=_of_resources(system.throttles, {name for each in types for name in dict(each.resources)}),
     )
     names = [name for _, names in hosts for name in names if name not in lost] if known else []
     return Nodes(
         up, {name: k for k, name in enumerate(names)}, {of: count for of, count in down.items() if count}, lost
     )
+
+
+def _of_resources(throttles: Sequence[Throttle], there: Set[str]) -> list[Throttle]:
+    """Return throttles without limits of what no node in service has."""
+    found = [
+        replace(
+            each, max_run_resources={name: most for name, most in dict(each.max_run_resources).items() if name in there}
+        )
+        for each in throttles
+    ]
+    return [each for each in found if each.limits]

@@ -236,6 +236,22 @@ def test_closed_cores_that_are_not_simulated_by_type(closure):
     assert any(text.startswith("types of nodes are left out") for text in found.ahead.warnings)
 
 
+LIMITS = "throttles: [{each: user, max_run_cores: 9, max_run_resources: {gpus: 1}}, {max_run_resources: {gpus: 1}}]\n"
+
+
+@pytest.mark.parametrize(("more", "down", "name"), [(LIMITS, "g1", "2"), ("", "c1", "3")])
+def test_limits_and_queues_that_only_nodes_that_are_down_meet(more, down, name):
+    text = (
+        dump(NAMED)
+        .replace("cores: [1, 12]", "cores: [1, 8]")
+        .replace("queues:", "queues:\n  - {name: wide, cores: [9, 12]}")
+    )
+    jobs = (job("1"), job("2", "chunk:1:cores=1,gpus=1"), replace(job("3", cores=12), queue="wide"))
+    found = ahead(Snapshot(NOW, jobs, closures=(closed(down),)), parse(text + more))
+    assert name in [each.job_id for each, why in found.left_out if why == "needs nodes that are down"]
+    assert [throttle.limits for throttle in found.system.throttles] == ([{"max_run_cores": 9}] if more else [])
+
+
 def test_nodes_of_the_snapshot_that_the_configuration_does_not_name():
     nodes = ("c1", "c2", "g1", "x1", "x2", "x3", "x4")
     found = ahead(Snapshot(NOW, (job("1"),), cores=28, nodes=nodes), NAMED)
