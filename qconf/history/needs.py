@@ -1,26 +1,30 @@
 """What a log says that jobs needed beside cores: jobs that ended before, licences, a place among an array's members.
 
 It is one text of a job, words with blanks between them: ``after:46`` or ``after:27[]`` (all members of an array),
-``licence:matlab:2``, ``array:27:4`` (of the jobs with this word four may run at a time), and the chunks of nodes of
-`qconf.history.chunks`.
+``licence:matlab:2``, ``array:27:4`` (of the jobs with this word four may run at a time), and the chunks of nodes and
+their place of `qconf.history.chunks`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from parsim.needs import Quota
-from qconf.history.chunks import CHUNK
+from qconf.history.chunks import CHUNK, PLACES, read
 
 AFTER = re.compile(r"after:(\S+)")
 LICENCE = re.compile(r"licence:([^\s:]+):(\d{1,9})(?=\s|$)")
 ARRAY = re.compile(r"array:(\S+):(\d{1,9})(?=\s|$)")
-WORD = re.compile(rf"after:\S+|licence:[^\s:]+:\d{{1,9}}|array:\S+:\d{{1,9}}|{CHUNK.pattern}")
+_PLACE = "|".join(PLACES)
+WORD = re.compile(
+    rf"after:\S+|licence:[^\s:]+:\d{{1,9}}|array:\S+:\d{{1,9}}|{CHUNK.pattern}|place:(?:{_PLACE})(?:,(?:{_PLACE}))*"
+)
 #: PBS's conditions that are met when a job has ended; it keeps those of a start, and counts, to itself.
 ENDED = ("afterok", "afternotok", "afterany")
 #: Of Slurm; a job of the same name and user, `singleton`, is none of a number.
@@ -30,8 +34,23 @@ _NOTHING = np.empty((0, 2), dtype=np.int64)
 
 
 def wrong(text: str) -> str:
-    """Return the first word of a text that is none of these, or nothing."""
-    return next((word for word in text.split() if not WORD.fullmatch(word)), "")
+    """Return the first word of a text that is none of these, or says how chunks are placed of which it has none."""
+    found = text.split()
+    has_chunks = any(word.startswith("chunk:") for word in found)
+    right = (
+        WORD.fullmatch(word) and _is_read(word) and (has_chunks or not word.startswith("place:")) for word in found
+    )
+    return next((word for word, is_right in zip(found, right, strict=True) if not is_right), "")
+
+
+@lru_cache(maxsize=4096)
+def _is_read(word: str) -> bool:
+    """Whether a chunk is a part of a node; any other word is none."""
+    try:
+        read(word)
+    except ValueError:
+        return False
+    return True
 
 
 def waits_for(depend: str, kinds: Iterable[str] = ENDED) -> list[str]:

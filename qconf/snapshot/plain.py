@@ -106,7 +106,8 @@ def _job(row: Mapping[str, Any], where: tzinfo) -> Job:
         raise ValueError(f"{cores} cores for {walltime} s")
     needs = str(row.get("needs") or "")
     if bad := wrong(needs):
-        raise ValueError(f"needs: {bad} is none of after:JOB, licence:NAME:COUNT, array:NAME:COUNT, chunk:COUNT:PARTS")
+        forms = "after:JOB, licence:NAME:COUNT, array:NAME:COUNT, chunk:COUNT:PARTS with place:scatter,excl"
+        raise ValueError(f"needs: {bad} is none of {forms}")
     return Job(
         job_id=str(row["job_id"]),
         user=str(row.get("user") or ""),

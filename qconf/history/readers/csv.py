@@ -42,7 +42,8 @@ FORMS = {
     "node_type": "write the name of the type",
     "chunks": "write them as PBS's select, like 2:ncpus=16:ngpus=2:mem=64gb+1:ncpus=4",
     "place": "write it as PBS does, like scatter:excl: of pack, scatter, free, excl, exclhost, shared",
-    "needs": "write after:JOB, licence:NAME:COUNT and array:NAME:COUNT with blanks between them",
+    "needs": "write after:JOB, licence:NAME:COUNT, array:NAME:COUNT, chunk:COUNT:cores=N with place:scatter,excl, with "
+    "blanks between them",
     "cells": "complete or remove the line",
 }
 #: What other tools call our columns; only used where our own name is absent.

@@ -119,6 +119,8 @@ def test_how_chunks_of_a_csv_are_placed(write):
     ]
     assert [" ".join(text.replace(",memory=0", "").split()) for text in records.table["needs"]] == needs
     assert chunks.read(needs[0]) == (Chunk(2, 16, exclusive=True, scattered=True),)
+    again = read(write("\n".join((f"{HEADER},needs", f"a,0,9,9,32,work,{chr(34)}{needs[0]}{chr(34)}", ""))))
+    assert again.table["needs"].tolist() == needs[:1]
 
 
 def test_pbs(write):

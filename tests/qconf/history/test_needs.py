@@ -75,9 +75,12 @@ def test_a_job_does_not_wait_for_later_ones(tmp_path):
     assert jobs.workload(SITE).after.tolist() == [[1, 0]]
 
 
-def test_a_word_that_is_none(tmp_path):
+@pytest.mark.parametrize(
+    "word", ["afterok:b", "chunk:0:cores=1", "chunk:1:cores=0", "chunk:1:cores=1 place:pack", "place:excl"]
+)
+def test_a_word_that_is_none(tmp_path, word):
     with pytest.raises(InputError, match=r"line 2.*needs.*is not what a job can need.*after:JOB"):
-        history(tmp_path, "a,0,5,9,1,all,u,afterok:b\n")
+        history(tmp_path, f"a,0,5,9,1,all,u,{word}\n")
 
 
 def test_pbs_accounting(tmp_path):
