@@ -371,7 +371,8 @@ def _access(queue: QueueConfig) -> Iterator[tuple[str, str]]:
 def _sizes(config: SiteConfig, cores: tuple[int, int]) -> list[str]:
     """Write sizes in nodes, where a job of so many cores has so many nodes and no more."""
     node = config.machine.cores_per_node
-    if not (config.machine.whole_nodes or node == 1):
+    of_one_core = node == 1 and all(each.cores == 1 for each in config.nodes)
+    if not (config.machine.whole_nodes or of_one_core):
         return []
     least, most = (-(-bound // node) for bound in cores)
     return [f"MinNodes={least}", *([f"MaxNodes={most}"] if cores[1] < MAX_CORES else [])]

@@ -379,3 +379,17 @@ queues:
         ["cpu[01-05]"],
         ["big1", "cpu06", "gpu[1-2]"],
     ]
+
+
+def test_queues_are_limited_to_nodes_only_where_each_is_a_core():
+    text = (
+        "machine: {name: m, cores: 160}\n"
+        "nodes: [{name: thin, count: 3, cores: 32, hosts: 'a[1-3]'}, {name: fat, count: 1, cores: 64, hosts: b1}]\n"
+        "queues: [{name: wide, cores: [33, 96]}]\n"
+    )
+    assert "MinNodes" not in exported(text).files["partitions.conf"]
+    of_one = text.replace("cores: 160", "cores: 96").replace(
+        "count: 3, cores: 32, hosts: 'a[1-3]'", "count: 48, cores: 1"
+    )
+    of_one = of_one.replace("count: 1, cores: 64, hosts: b1", "count: 48, cores: 1, gpus: 1")
+    assert "MinNodes=33 MaxNodes=96" in exported(of_one).files["partitions.conf"]
