@@ -141,6 +141,8 @@ def idle(found: Prediction) -> str:
     if not found.gaps:
         return "no core is idle for a new job now"
     fits = [f"up to {gap.cores} cores for {_span(gap.seconds)}" for gap in found.gaps]
+    if found.ahead.system.node_types:
+        return f"idle now, on nodes of whatever type: {', '.join(fits)}; --what-if says when a job starts on its nodes"
     return f"a new job would start now with {', '.join(fits)}"
 
 

@@ -11,6 +11,7 @@ from qconf.config import ConfigError, MachineConfig, QueueConfig, SiteConfig, du
 from qconf.history.times import zone
 from qconf.prediction.present import ahead
 from qconf.prediction.results import predict
+from qconf.report.prediction import idle
 from qconf.snapshot import Closure, Job, Snapshot
 from qconf.snapshot.pbs import read_pbs
 from qconf.snapshot.slurm import read_slurm
@@ -164,6 +165,8 @@ def test_gpus_are_waited_for_though_cores_are_idle():
         site=MIXED,
     )
     assert {name: begin for name, (begin, _) in planned.items()} == {"2": 90, "3": 0}
+    idle_now = idle(predict(Snapshot(NOW, (job("1", start=NOW - 10), job("2"))), MIXED))
+    assert idle_now.startswith("idle now, on nodes of whatever type: up to 6 cores for as long as it likes")
     assert planned["2"][1] == "needs nodes that have what it asks for, or would delay a job before it"
     assert left_out == [("4", "fits no nodes of its queue")]
 
