@@ -8,7 +8,7 @@ from datetime import datetime, tzinfo
 from typing import Any
 
 from qconf.errors import InputError
-from qconf.history.chunks import of_select, written
+from qconf.history.chunks import UNREADABLE, of_select, written
 from qconf.history.needs import waits_for, words
 from qconf.history.readers.pbs import OWN, project
 from qconf.history.standing import is_shortpool
@@ -116,7 +116,7 @@ def _jobs(found: dict[str, Any], now: int, where: tzinfo, warnings: Counter[str]
                     submit=min(submit, now),
                     start=start,
                     held=_held(state, job),
-                    needs=_needs(name, job, found),
+                    needs=_needs(name, job, found, warnings),
                     not_before=clock(job.get("Execution_Time"), where) if state == "W" else None,
                     qos=str(wanted.get("qos", "")),
                     account=str(job.get("Account_Name", "") or project(str(job.get("project", "")))),
@@ -144,7 +144,7 @@ def _held(state: str, job: dict[str, Any]) -> str:
     return f"waits for {depends}" if depends else f"on hold ({holds})"
 
 
-def _needs(name: str, job: dict[str, Any], found: dict[str, Any]) -> str:
+def _needs(name: str, job: dict[str, Any], found: dict[str, Any], warnings: Counter[str]) -> str:
     """Return what a job needs beside cores; of a subjob some stands with its array only."""
     parent = re.sub(r"\[\d+\]", "[]", name)
     both = {**(found.get(parent) or {}), **job}
@@ -154,7 +154,9 @@ def _needs(name: str, job: dict[str, Any], found: dict[str, Any]) -> str:
     most = str(both.get("max_run_subjobs", ""))
     array = parent.split(".")[0] if "[" in name else ""
     select, place = (str(both.get("Resource_List", {}).get(name) or "") for name in ("select", "place"))
-    chunks, _ = written(of_select, select, place)
+    chunks, readable = written(of_select, select, place)
+    if not readable:
+        warnings[UNREADABLE] += 1
     return words(after, licences, array, int(most) if most.isdigit() else 0, chunks)
 
 

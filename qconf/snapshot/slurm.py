@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime, tzinfo
 from typing import Any
 
-from qconf.history.chunks import of_tres, written
+from qconf.history.chunks import UNREADABLE, of_tres, written
 from qconf.history.needs import ENDED_SLURM, waits_for, words
 from qconf.history.standing import is_shortpool
 from qconf.snapshot.model import Closure, Job, Snapshot, host_names, indices
@@ -101,7 +101,9 @@ def _jobs(job: dict[str, Any], now: int, reserved: set[str], warnings: Counter[s
     after = waits_for(str(job.get("dependency") or ""), ENDED_SLURM) if pending else []
     licences = {name: int(count or 1) for name, count in LICENCE.findall(str(job.get("licenses") or ""))}
     tres = str(job.get("tres_req_str" if pending else "tres_alloc_str") or "")
-    chunks, _ = written(of_tres, tres, str(job.get("features") or ""))
+    chunks, readable = written(of_tres, tres, str(job.get("features") or ""))
+    if not readable:
+        warnings[UNREADABLE] += 1
     reservation = f"{RESERVATION}{job.get('resv_name') or ''}"
     made = Job(
         job_id=str(job.get("job_id")),

@@ -235,8 +235,9 @@ def _words(row: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def of_resources(words: Mapping[str, str]) -> list[str]:
-    """Name the limits of a QOS that no configuration has: of TRES that are not counted of nodes."""
-    return [f"{word}={value}" for word, value in words.items() if "=" in word and not limit_of(word)]
+    """Name the limits of a QOS that no configuration has: of TRES that are not counted of nodes, or of no number."""
+    of_tres = [(word, value) for word, value in words.items() if "=" in word]
+    return [f"{word}={value}" for word, value in of_tres if not limit_of(word) or number(word, value) is None]
 
 
 def of_queue(words: Mapping[str, str]) -> dict[str, int]:

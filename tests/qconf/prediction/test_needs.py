@@ -302,6 +302,16 @@ def test_nodes_of_jobs_in_snapshots():
     assert (odd.jobs[0].on, odd.warnings["names of nodes that cannot be read are left out"]) == ((), 1)
 
 
+def test_chunks_of_snapshots_that_cannot_be_read():
+    waiting = {"job_state": "Q", "queue": "all", "ctime": "Mon Mar  2 08:00:00 2026",
+        "Resource_List": {"ncpus": 1, "select": "1:ncpus=1", "place": "pack:aside"}}  # fmt: skip
+    found = read_pbs([{"timestamp": NOW, "Jobs": {"1.s": waiting}}], "", zone("UTC"))
+    assert found.warnings == {"chunks that cannot be read: cores alone are simulated": 1}
+    waiting = {"job_id": 1, "job_state": "PENDING", "cpus": 1, "submit_time": NOW - 9, "tres_req_str": "mem=much"}
+    found = read_slurm([{"jobs": [waiting]}], "", zone("UTC"), NOW)
+    assert found.warnings == {"chunks that cannot be read: cores alone are simulated": 1}
+
+
 def test_chunks_of_snapshots():
     resources = {"ncpus": 2, "walltime": "01:00:00", "select": "2:ncpus=1:ngpus=1"}
     running = {"job_state": "R", "queue": "all", "euser": "a", "ctime": "Mon Mar  2 08:00:00 2026",

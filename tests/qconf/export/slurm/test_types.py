@@ -262,7 +262,7 @@ QOS = """\
 Name|Priority|Flags|GrpTRES|MaxTRESPU|GrpJobs
 normal|0||||
 gpuq|0|DenyOnLimit|cpu=64,gres/gpu=8|gres/gpu=2|5
-deep|0||gres/gpu=6,gres/gpu:a100=4,gres/boards=1,mem=1.50G,node=3||
+deep|0||gres/gpu=6,gres/gpu:a100=4,gres/boards=1,mem=1.50G,node=3|mem=much|
 """
 
 
@@ -278,6 +278,7 @@ def test_limits_of_what_nodes_have_are_read_and_others_are_named(tmp_path):
     }
     assert {
         "QOS deep: GrpTRES=node=3 is not simulated",
+        "QOS deep: MaxTRESPerUser=mem=much is not simulated",
         "QOS deep: GrpTRES=gres/gpu:a100=4 is not simulated",
         "throttles: the limit of gres/boards of qos deep is not simulated: it is not counted of nodes",
     } <= {*found.warnings}
