@@ -346,8 +346,9 @@ def plan_chunks(s, placing, p, now):
 @step
 def copy(placing, p, to, room):
     """Overwrite one room of the nodes of partition p by another."""
+    first, last = np.uint64(placing.nodes_from[p]), np.uint64(placing.nodes_from[p + 1])
     for r in range(room.shape[0]):
-        for node in range(placing.nodes_from[p], placing.nodes_from[p + 1]):
+        for node in range(first, last):  # without a sign, so that several are copied at once
             to[r, node] = room[r, node]
 
 
