@@ -64,6 +64,11 @@ def refuse(config: SiteConfig) -> None:
             "queues of jobs without GPUs to other nodes"
         )
     for queue, of in parts(config).items():
+        if config.queue(queue).exclusive:
+            raise ExportError(
+                f"queue {queue}: its jobs have nodes alone, so that no other job could use the cores that kept_per_gpu "
+                "keeps: let it share nodes, or bind it to nodes that keep none"
+            )
         if twice := {part.name for part in of} & {*config.names}:
             raise ExportError(f"queue {twice.pop()} has the name of a partition of {queue}: rename one of them")
 

@@ -112,6 +112,7 @@ def test_points_of_a_queue_are_those_of_its_partitions(tmp_path: Path, monkeypat
     [
         ("kept_per_gpu: 2", "kept_per_gpu: 8", "nodes gpu: kept_per_gpu keeps all cores"),
         ("name: plain", "name: work-24", "queue work-24 has the name of a partition of work"),
+        ("nodes: [gpu]", "nodes: [gpu], exclusive: true", "queue deep: its jobs have nodes alone"),
         (', hosts: "gpu[1-2]"', "", "nodes gpu: queues are bound to nodes, and these have no names"),
     ],
 )
