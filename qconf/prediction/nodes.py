@@ -46,7 +46,9 @@ def in_service(snapshot: Snapshot, config: SiteConfig, closures: Sequence[Closur
     hosts = [(each.name, host_names(each.hosts or "")) for each in config.nodes]
     shared = config.mode == "shared"
     known = shared and all(len(names) == each.count for (_, names), each in zip(hosts, config.nodes, strict=True))
-    type_of = {name: of for of, names in hosts for name in names} if known else {}
+    type_of = {name: of for of, names in hosts for name in names}
+    known = known and len(type_of) == sum(each.count for each in config.nodes)  # no node is of two types
+    type_of = type_of if known else {}
     lost = {each.node for each in closures if each.end is None and each.node}
     if snapshot.nodes and known:
         lost |= {*type_of} - {*snapshot.nodes}

@@ -9,6 +9,7 @@ import pytest
 
 from qconf.config import ConfigError, MachineConfig, QueueConfig, SiteConfig, dump, parse
 from qconf.history.times import zone
+from qconf.prediction.nodes import in_service
 from qconf.prediction.present import ahead
 from qconf.prediction.results import predict
 from qconf.report.prediction import idle
@@ -266,6 +267,12 @@ def test_nodes_of_a_queue_that_has_them_alone_are_left_out_too():
     jobs = (job("1", start=NOW - 10), job("2"))
     found = ahead(Snapshot(NOW, jobs, closures=(closed("x9"),)), NAMED.replace(queues=(queue,)))
     assert not found.system.queues[0].exclusive
+
+
+def test_nodes_that_two_types_name_are_not_known():
+    twice = parse(dump(NAMED).replace("c[1-2]", "c1,g1"))
+    assert twice.nodes[0].hosts == "c1,g1"
+    assert in_service(Snapshot(NOW, (), cores=12, nodes=("c1", "g1", "x")), twice, ()).number == {}
 
 
 def test_running_jobs_have_the_nodes_that_the_snapshot_names():
