@@ -98,8 +98,17 @@ def _differences(config: SiteConfig, binding: Binding) -> Iterator[str]:
 def _nodes_alone(config: SiteConfig, nodes: Sequence[Node]) -> Iterator[str]:
     """Name the types of nodes that are to be given whole or shared, and are not or not known to be."""
     sharing = {node.name: node.exclusive for node in nodes if node.resources}
+    known_of = {
+        each.name: {sharing[name] for name in expand(each.hosts or "") if name in sharing} for each in config.nodes
+    }
+    if shared := [each.name for each in config.nodes if not (each.exclusive or known_of[each.name])]:
+        yield (
+            f"Jobs share the nodes {', '.join(shared)} in the simulation. Those that PBS gives whole (`sharing = "
+            "default_excl` or `force_excl` in pbsnodes -av) stay so: qmgr cannot set that, the vnode definition files "
+            "of their MoMs do."
+        )
     for each in config.nodes:
-        known = {sharing[name] for name in expand(each.hosts or "") if name in sharing}
+        known = known_of[each.name]
         if known != {each.exclusive} and (known or each.exclusive):
             how = "default_excl" if each.exclusive else "default_shared"
             yield (
