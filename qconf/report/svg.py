@@ -222,14 +222,19 @@ def cross_at(x: float, y: float) -> str:
 
 
 def nice(low: float, high: float, most: int = 6) -> list[float]:
-    """Return at most so many round values within ``[low, high]``, evenly spaced."""
+    """Return at most so many round values within ``[low, high]``, evenly spaced; one at least."""
     span = high - low
     if not span > 0 or not math.isfinite(span):
         return [low]
     power = 10.0 ** math.floor(math.log10(span / most))
-    step = next(power * each for each in (1, 2, 5, 10, 20, 50, 100) if span / (power * each) <= most - 0.999)
-    first = math.ceil(low / step - 1e-9)
-    return [step * i for i in range(first, first + most + 1) if step * i <= high + 1e-9 * span]
+    steps = [power * each for each in (1, 2, 5, 10, 20, 50, 100)]
+    at = next(k for k, step in enumerate(steps) if span / step <= most - 0.999)  # never the first
+    for step in (steps[at], steps[at - 1]):  # of a step beyond the span there may be no value inside
+        first = math.ceil(low / step - 1e-9)
+        found = [step * i for i in range(first, first + most + 1) if step * i <= high + 1e-9 * span]
+        if found:
+            break
+    return found
 
 
 def plain(value: float) -> str:

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from qconf.report import svg
@@ -26,6 +26,7 @@ def test_a_scale_goes_from_edge_to_edge_and_holds_what_is_beyond(low, span, log,
 
 
 @given(st.floats(-100, 100), st.floats(1e-6, 1e9), st.integers(3, 12))
+@example(40.5, 432098766.0, 3)
 def test_ticks_are_few_round_and_inside(start, span, most):
     low = start * span
     found = svg.nice(low, low + span, most)
