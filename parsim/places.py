@@ -135,13 +135,8 @@ def idle_nodes_for(
 
     Parameters
     ----------
-    types : sequence of NodeType
-    may_use : sequence of bool
-        Whether the job's queue may use nodes of each type.
-    request : Request or None
-        None where the job asks for cores alone.
-    cores : int
-        Of the job.
+    types, may_use, request, cores
+        As `places` has them.
 
     Returns
     -------
