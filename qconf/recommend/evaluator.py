@@ -19,7 +19,7 @@ from qconf.evaluation.score import reduction
 from qconf.recommend.checkpoint import Checkpoint, Proposals
 from qconf.recommend.ladder import LOW, best_of, rung_of
 from qconf.recommend.recommendation import Row, kind_of
-from qconf.recommend.training import Measured, Parts, Trainer, bare
+from qconf.recommend.training import WHOLE, Measured, Parts, Trainer, bare
 from qconf.strategies import Options, Proposal, registry
 
 AHEAD = 2  #: workers from which on all are trained on the earlier parts too, before it is known whether they gain
@@ -55,7 +55,7 @@ class Evaluator:
         self.test = self.splits["last"].test
         self.current = self.test.evaluate(self.base)
         self.evaluated: dict[tuple[str, str], Proposal] = {}  # the proposal behind each row, trained for the test
-        training = {"whole": self.training} | {name: split.training for name, split in self.splits.items()}
+        training = {WHOLE: self.training} | {name: split.training for name, split in self.splits.items()}
         parts = Parts(training, self.whole, self.test, self.settings)
         self.trainer = Trainer(parts, self.options.workers, self.checkpoint)
 
@@ -95,12 +95,12 @@ class Evaluator:
         """
         early = [part for part in self.splits if part != "last"]
         ahead = names if self.options.workers >= AHEAD else [name for name in names if registry()[name].has_variants]
-        wanted = [(name, part) for name in names for part in ("whole", "last")]
+        wanted = [(name, part) for name in names for part in (WHOLE, "last")]
         wanted += [(name, part) for name in ahead for part in early]
         self.trainer.train(wanted, lambda share: progress("training", 0.6 * share), meanwhile)
         failed, finals, trained = {}, {}, {}
         for name in names:
-            whole, last = (self.trainer.found[name, part] for part in ("whole", "last"))
+            whole, last = (self.trainer.found[name, part] for part in (WHOLE, "last"))
             if isinstance(whole, Failed) or isinstance(last, Failed):
                 failed[name] = str(whole if isinstance(whole, Failed) else last)
             else:

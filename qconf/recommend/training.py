@@ -17,6 +17,7 @@ from qconf.recommend.checkpoint import Checkpoint, Failure, Proposals
 from qconf.strategies import Proposal, gathered, registry, variants
 from qconf.strategies.ahead import Computed, compute_ahead, learn
 
+WHOLE = "whole"  # the part of a history, all of it, whose proposals are shown
 Result = Proposals | Failure  #: the proposals of a strategy by variant, or why it has none
 
 
@@ -24,7 +25,7 @@ Result = Proposals | Failure  #: the proposals of a strategy by variant, or why 
 class Parts:
     """What strategies are trained and evaluated on."""
 
-    training: Mapping[str, TrainingSet]  #: by part: ``whole``, and the splits' names
+    training: Mapping[str, TrainingSet]  #: by part: `WHOLE`, and the splits' names
     whole: Holdout
     test: Holdout  #: of the last split
     settings: Mapping[str, Any]
@@ -120,7 +121,7 @@ def _propose(
 
     def trained(name: str) -> Result:
         try:
-            return variants(name, shared.value.training[part], shared.value.settings)
+            return variants(name, shared.value.training[part], shared.value.settings, appraise=part == WHOLE)
         except (NotApplicableError, UnroutableError) as error:
             return error
 

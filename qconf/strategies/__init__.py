@@ -70,13 +70,21 @@ def propose(name: str, training: TrainingSet, given: Mapping[str, Any] | None = 
     Raises InputError as `check` does, and NotApplicableError if it has no proposal for this training set.
     """
     prepared = _prepared(name, training, given)  # which raises for an unknown name
-    return registry()[name].propose(*prepared)
+    strategy = registry()[name]
+    return strategy.appraised(*prepared, strategy.propose(*prepared))
 
 
-def variants(name: str, training: TrainingSet, given: Mapping[str, Any] | None = None) -> Mapping[str, Proposal]:
-    """Run the strategy called `name` as `propose` does, and return all of its proposals by variant."""
+def variants(
+    name: str, training: TrainingSet, given: Mapping[str, Any] | None = None, *, appraise: bool = True
+) -> Mapping[str, Proposal]:
+    """Run the strategy called `name` as `propose` does, and return all of its proposals by variant.
+
+    Where they are not shown they need no appraisal (`Strategy.appraised`).
+    """
     prepared = _prepared(name, training, given)  # which raises for an unknown name
-    return registry()[name].variants(*prepared)
+    strategy = registry()[name]
+    found = strategy.variants(*prepared)
+    return {key: strategy.appraised(*prepared, each) for key, each in found.items()} if appraise else found
 
 
 def wanted_ahead(names: Sequence[str], training: TrainingSet, given: Mapping[str, Any] | None = None) -> list[Question]:

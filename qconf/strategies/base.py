@@ -184,3 +184,8 @@ class Strategy(ABC):
     def variants(self, training: TrainingSet, options: Any) -> Mapping[str, Proposal]:  # noqa: ANN401 - as above
         """Return all proposals among which an evaluation chooses, by name; of most strategies the one."""
         return {"": self.propose(training, options)}
+
+    def appraised(self, training: TrainingSet, options: Any, proposal: Proposal) -> Proposal:  # noqa: ANN401 - as above
+        """Return one of its proposals with what the log says of it, and no choice needs, once it is to be shown."""
+        del training, options
+        return proposal

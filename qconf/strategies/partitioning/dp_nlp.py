@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -174,6 +174,15 @@ class DpNlp(Strategy):
         """Find partition sizes; queues stay the same."""
         return solved(as_read(training, options), options)
 
+    def appraised(self, training: TrainingSet, options: DpNlpOptions, proposal: Proposal) -> Proposal:
+        """Add how far its division is from the best ones, unless the present partitions stay."""
+        if isinstance(proposal.steps[-1], Keep):
+            return proposal
+        training = as_read(training, options)
+        space, bounds = constraints(training, options)
+        distance = regret(training, space, bounds, space.nodes(proposal.config), options.workers)
+        return replace(proposal, steps=(*proposal.steps, distance.step()))
+
 
 def solved(training: TrainingSet, options: DpNlpOptions) -> Proposal:
     """Return dp-nlp's proposal: other strategies begin with it."""
@@ -202,7 +211,7 @@ class _Program:
         self.space, self.bounds = constraints(training, options)
         self.weights = np.array([weight for weight, _ in training.epochs])
         self.known: dict[str, Sizes] = {}  # the result is no worse than these divisions
-        present = np.array([training.base.queues[i].partition for i in self.space.queues]) // self.space.node
+        present = self.space.nodes(training.base)
         if training.base.mode == "partitioned" and (present >= self.space.widest).all():
             self.known["present"] = present
         self.known["pp"] = proportional(training, self.space)
@@ -336,7 +345,6 @@ class _Program:
         if simulated and base.mode == "partitioned" and current_wait(self.training) < wait * (1 - 1e-9):
             self.log.append(Keep())
             return Proposal(base, tuple(self.log))
-        self.log.append(regret(self.training, self.space, self.bounds, nodes, self.options.workers).step())
         return Proposal(self.space.configured(base, nodes), tuple(self.log))
 
     def weighted(self, waits: NDArray[np.float64]) -> NDArray[np.float64]:

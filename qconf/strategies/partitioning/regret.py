@@ -33,7 +33,7 @@ LONGEST_SEARCH = 60  # simulations of a local search at most
 MOST_SIZES = 2048  # of each queue that are tabulated at once
 MOST_WORK = 1e7  # jobs times sizes that are tabulated at once, as long as the sizes are not fewer than those around
 GEOMETRIC = 256  # sizes of each queue, if so many, by which a first division within bounds is found
-WINDOW = 4  # steps around a division between which the next grid has sizes
+WINDOW = 2  # steps around a division between which the next grid has sizes
 FINER = 8  # times as many
 
 

@@ -36,6 +36,10 @@ class PartitionSpace:
         """Return the base on partitions of these sizes."""
         return base.with_partitions(self.cores(nodes, len(base.queues)))
 
+    def nodes(self, config: SiteConfig) -> Sizes:
+        """Return the partition sizes of a configuration with the queues of the base, shape (k,)."""
+        return np.array([config.queues[i].partition for i in self.queues], dtype=np.int64) // self.node
+
 
 @cached
 def partition_space(training: TrainingSet, least_size: str = "job", rounding: str = "remainders") -> PartitionSpace:

@@ -125,11 +125,11 @@ def test_resume_uses_what_was_finished(small: Path, tmp_path: Path, monkeypatch:
 
     calls: list[str] = []
 
-    def interrupted(name: str, *rest: object) -> object:
+    def interrupted(name: str, *rest: object, **more: object) -> object:
         calls.append(name)
         if name == "exact" and calls.count("exact") == 1:
             raise KeyboardInterrupt
-        return variants(name, *rest)  # type: ignore[arg-type]
+        return variants(name, *rest, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr("qconf.recommend.training.variants", interrupted)
     arguments = ["--history", small, "--config", ROOT / "configs/cray-xc40.yaml", "--out", tmp_path / "out", *QUICK]

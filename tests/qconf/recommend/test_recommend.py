@@ -50,7 +50,7 @@ def proposing(monkeypatch, function):
     """Let strategies of one proposal make it by `function(name, training, settings)`."""
     several = {"auto", "auto-fitted", "auto-guarded"}
 
-    def found(name, training, settings):
+    def found(name, training, settings, **_):
         return variants(name, training, settings) if name in several else {"": function(name, training, settings)}
 
     monkeypatch.setattr("qconf.recommend.training.variants", found)
