@@ -162,6 +162,7 @@ def command(
     from qconf.recommend.fidelity import Fidelity, fidelity
     from qconf.recommend.last import realised
     from qconf.report.exported import Exported
+    from qconf.report.html import load_templates
     from qconf.report.layout import console, print_lines
     from qconf.report.recorded import promised
     from qconf.report.run_directory import RECORD, check_target, names_of, write_run
@@ -189,6 +190,8 @@ def command(
     @cache
     def grade() -> Fidelity | None:
         load(needed(base.system()))  # which workers that start later then have
+        load_templates("tune")
+        exporter.load_templates()
         return fidelity(log, base, jobs.span)
 
     with progress("tuning", quiet=quiet) as step, working(settings, backend, cluster) as settings:

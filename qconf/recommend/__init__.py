@@ -21,9 +21,10 @@ from qconf.fidelity.grade import carried
 from qconf.history import History, binding_limits
 from qconf.recommend.checkpoint import Checkpoint
 from qconf.recommend.decide import decide
-from qconf.recommend.evaluator import Check, Evaluator
+from qconf.recommend.evaluator import Evaluator
 from qconf.recommend.ladder import choose, ladder, shown_rows
 from qconf.recommend.recommendation import Curve, Evaluated, Recommendation, Row
+from qconf.recommend.training import Check
 from qconf.strategies import baselines, registry
 from qconf.strategies import check as check_strategies
 from qconf.strategies import settings as all_settings

@@ -8,9 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from parsim.metrics import Summary
-from qconf.config import SiteConfig
 from qconf.evaluation.bootstrap import Bootstrap, BootstrapResult, Failed, NoDaysError
-from qconf.evaluation.feasibility import fixed_text, fixed_violations, never_start
 from qconf.evaluation.guard_rails import GuardRails, GuardValues
 from qconf.evaluation.holdout import Holdout, Split
 from qconf.evaluation.outcome import Outcome
@@ -19,13 +17,12 @@ from qconf.evaluation.score import reduction
 from qconf.recommend.checkpoint import Checkpoint, Proposals
 from qconf.recommend.ladder import LOW, best_of, rung_of
 from qconf.recommend.recommendation import Row, kind_of
-from qconf.recommend.training import WHOLE, Measured, Parts, Trainer, bare
+from qconf.recommend.training import WHOLE, Check, Measured, Parts, Trainer, bare, why_ineligible
 from qconf.strategies import Options, Proposal, registry
 
 AHEAD = 2  #: workers from which on all are trained on the earlier parts too, before it is known whether they gain
 
 Progress = Callable[[str, float], None]
-Check = Callable[[SiteConfig], list[str]]  #: why a configuration is not exportable; empty if it is
 
 
 @dataclass
@@ -48,16 +45,22 @@ class Evaluator:
         first, last = (int(self.training.workload.submit[i]) for i in (0, -1))
         self.whole = Holdout.of(self.training.period, first, last + 1)
         self.base = Proposal(self.training.base)
-        if self.check is not None and self.check(self.training.base):
-            self.check = None  # the current configuration is not exportable either: this makes no strategy ineligible
-        #: What the present needs is there already.
-        self.there = () if self.needs is None or self.check is None else tuple(self.needs(self.training.base))
         self.test = self.splits["last"].test
         self.current = self.test.evaluate(self.base)
         self.evaluated: dict[tuple[str, str], Proposal] = {}  # the proposal behind each row, trained for the test
         training = {WHOLE: self.training} | {name: split.training for name, split in self.splits.items()}
         parts = Parts(training, self.whole, self.test, self.settings)
         self.trainer = Trainer(parts, self.options.workers, self.checkpoint)
+
+    @cached_property
+    def checked(self) -> Check | None:
+        """The check, None where the current configuration is not exportable either: none is ineligible for it then."""
+        return None if self.check is None or self.check(self.training.base) else self.check
+
+    @cached_property
+    def there(self) -> tuple[str, ...]:
+        """What the present needs, which is installed already."""
+        return () if self.needs is None or self.checked is None else tuple(self.needs(self.training.base))
 
     @cached_property
     def bootstrap(self) -> Bootstrap | NoDaysError:
@@ -145,7 +148,9 @@ class Evaluator:
                     new.append((len(rows), final, proposal))
                     rows.append(row)
         promising = []
-        for (place, final, proposal), found in zip(new, self.trainer.measure([each[1:] for each in new]), strict=True):
+        for (place, final, proposal), found in zip(
+            new, self.trainer.measure([each[1:] for each in new], self.checked), strict=True
+        ):
             if isinstance(found, str):
                 rows[place] = replace(rows[place], ineligible=found)
             else:
@@ -160,7 +165,7 @@ class Evaluator:
         row = replace(self._of(row, final, found.in_sample), unmet=found.unmet)
         self.evaluated[row.name, row.variant] = proposal
         gained = reduction(found.test, self.current, self.options.objective)
-        reasons = self.reasons(final) if row.name != "current" else []
+        reasons = list(found.reasons) if row.name != "current" else []
         if gained > 0 and not reasons and row.name != "current" and final.config == self.training.base:
             reasons.append("trained on the whole history, it proposes what you have")
         worse = self.guards.broken(GuardValues.of(self.current), GuardValues.of(found.test), self.test.days)
@@ -233,19 +238,11 @@ class Evaluator:
                 found.append(proposals[row.variant])
         return found
 
-    def reasons(self, proposal: Proposal) -> list[str]:
-        """Return why a proposal is ineligible at this site, whatever it gains."""
-        if proposal.not_exportable:
-            return [proposal.not_exportable]
-        base, config = self.training.base, proposal.config
-        changed = fixed_violations(base, config, self.training.period.binding)
-        found = [*([fixed_text(changed, base.names)] if changed else []), *never_start(base, config)]
-        found += [proposal.not_yet] if proposal.not_yet else []
-        return found if self.check is None else found + [f"not exportable: {why}" for why in self.check(config)]
-
     def fallback(self, row: Row, proposal: Proposal, final: Proposal) -> Row:
         """Recommend the evaluated proposal where that of the whole history breaks a guard rail that this one keeps."""
-        if final.config == proposal.config or self.reasons(proposal) or row.test is None:
+        if final.config == proposal.config or row.test is None:
+            return row
+        if why_ineligible(self.trainer.shared.value, self.checked, proposal):
             return row
         before, days = GuardValues.of(self.current), self.test.days
         kept = self.guards.broken(before, GuardValues.of(row.test), days)

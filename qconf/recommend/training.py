@@ -9,6 +9,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from parsim.metrics import Summary
+from qconf.config import SiteConfig
+from qconf.evaluation.feasibility import fixed_text, fixed_violations, never_start
 from qconf.evaluation.holdout import Holdout
 from qconf.evaluation.period import NotApplicableError, TrainingSet, UnroutableError
 from qconf.evaluation.targets import target_results
@@ -18,6 +20,7 @@ from qconf.strategies import Proposal, gathered, registry, variants
 from qconf.strategies.ahead import Computed, compute_ahead, learn
 
 WHOLE = "whole"  # the part of a history, all of it, whose proposals are shown
+Check = Callable[[SiteConfig], list[str]]  #: why a configuration is not exportable; empty if it is
 Result = Proposals | Failure  #: the proposals of a strategy by variant, or why it has none
 
 
@@ -37,6 +40,7 @@ class Measured(NamedTuple):
     in_sample: Summary
     test: Summary
     unmet: tuple[str, ...]  #: targets of the site that are not met on the test period
+    reasons: tuple[str, ...]  #: why the proposal for the whole history is ineligible, whatever it gains
 
 
 class Trainer:
@@ -84,10 +88,25 @@ class Trainer:
             self.found[name, part] = kept
         return (name, part) in self.found
 
-    def measure(self, pairs: Sequence[tuple[Proposal, Proposal]]) -> list[Measured | str]:
+    def measure(self, pairs: Sequence[tuple[Proposal, Proposal]], check: Check | None) -> list[Measured | str]:
         """Evaluate proposals: trained on the whole history, and for the test period."""
-        tasks = [(self.shared, bare(final), bare(proposal)) for final, proposal in pairs]
+        tasks = [(self.shared, check, bare(final), bare(proposal)) for final, proposal in pairs]
         return parallel_map(self.workers, _measure, tasks, processes=True)
+
+
+def why_ineligible(parts: Parts, check: Check | None, proposal: Proposal) -> tuple[str, ...]:
+    """Return why a proposal is ineligible at this site, whatever it gains."""
+    if proposal.not_exportable:
+        return (proposal.not_exportable,)
+    training, config = parts.training[WHOLE], proposal.config
+    changed = fixed_violations(training.base, config, training.period.binding)
+    unexportable = [] if check is None else check(config)
+    return (
+        *([fixed_text(changed, training.base.names)] if changed else []),
+        *never_start(training.base, config),
+        *([proposal.not_yet] if proposal.not_yet else []),
+        *(f"not exportable: {why}" for why in unexportable),
+    )
 
 
 def bare(proposal: Proposal) -> Proposal:
@@ -134,11 +153,11 @@ def _propose(
     return found
 
 
-def _measure(shared: Shared[Parts], final: Proposal, proposal: Proposal) -> Measured | str:
+def _measure(shared: Shared[Parts], check: Check | None, final: Proposal, proposal: Proposal) -> Measured | str:
     try:
         in_sample = shared.value.whole.evaluate(final)
         outcome = shared.value.test.outcome(proposal)
         unmet = tuple(each.what for each in target_results(outcome) if not each.met)
-        return Measured(in_sample, outcome.summary, unmet)
+        return Measured(in_sample, outcome.summary, unmet, why_ineligible(shared.value, check, final))
     except UnroutableError as error:
         return str(error)

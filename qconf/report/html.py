@@ -57,6 +57,14 @@ def page(
     return f"{lines}\n<script>{rest.rstrip()}\n"  # the script stays as its digest has it
 
 
+def load_templates(folder: str) -> None:
+    """Compile what `page` needs for a folder, while there is time for it."""
+    environment = _environment()
+    for name in environment.list_templates(extensions=["j2"]):
+        if "/" not in name or name.startswith(f"{folder}/"):
+            environment.get_template(name)
+
+
 def _asset(name: str) -> str:
     return (files("qconf.report") / "templates" / name).read_text(encoding="utf-8")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 from qconf.evaluation.period import TrainingSet
@@ -14,13 +15,13 @@ from qconf.strategies.partitioning.sizes import data_warnings
 
 @step
 class Table(Step):
-    """Best division by the table of waits, free and under dp-nlp's constraints."""
+    """Best division by the table of waits, free and, once appraised, under dp-nlp's constraints."""
 
     queues: list[str]
     nodes: list[int]
     weighted_wait: float
-    constrained_nodes: list[int]
-    constrained_weighted_wait: float
+    constrained_nodes: list[int] | None = None
+    constrained_weighted_wait: float | None = None
     proven: bool
     doubts: str
 
@@ -32,8 +33,8 @@ class LocalSearch(Step):
     nodes: list[int]
     weighted_wait: float
     simulations: int
-    constrained_nodes: list[int]
-    constrained_weighted_wait: float
+    constrained_nodes: list[int] | None = None
+    constrained_weighted_wait: float | None = None
 
 
 @step
@@ -54,21 +55,17 @@ class Exact(Strategy):
     Options = dp_nlp.DpNlpOptions
 
     def propose(self, training: TrainingSet, options: dp_nlp.DpNlpOptions) -> Proposal:
-        """Find the sizes of least weighted mean wait without dp-nlp's constraints; log the least wait with them."""
+        """Find the sizes of least weighted mean wait without dp-nlp's constraints."""
         training = as_read(training, options)
-        space, bounds = dp_nlp.constraints(training, options)
+        space, _ = dp_nlp.constraints(training, options)
         free = optimum(training, space, None, options.workers)
-        tight = optimum(training, space, bounds, options.workers)
-        doubts = tight.doubts or free.doubts
         steps: list[Step] = [
             Table(
                 queues=[training.base.queues[i].name for i in space.queues],
                 nodes=free.tabulated_nodes.tolist(),
                 weighted_wait=round(free.tabulated, 1),
-                constrained_nodes=tight.tabulated_nodes.tolist(),
-                constrained_weighted_wait=round(tight.tabulated, 1),
-                proven=not doubts,
-                doubts=doubts,
+                proven=not free.doubts,
+                doubts=free.doubts,
                 notes=tuple(data_warnings(training, space)),
             )
         ]
@@ -79,8 +76,6 @@ class Exact(Strategy):
                     nodes=free.nodes.tolist(),
                     weighted_wait=round(free.wait, 1),
                     simulations=free.simulations,
-                    constrained_nodes=tight.nodes.tolist(),
-                    constrained_weighted_wait=round(tight.wait, 1),
                 )
             )
         if free.doubts:
@@ -91,6 +86,24 @@ class Exact(Strategy):
             steps.append(BesideDpNlp(dp_nlp_weighted_wait=round(wait, 1), taken=better, why=why))
             config = other if better else config
         return Proposal(config, tuple(steps))
+
+    def appraised(self, training: TrainingSet, options: dp_nlp.DpNlpOptions, proposal: Proposal) -> Proposal:
+        """Add the least wait with dp-nlp's constraints to the log."""
+        training = as_read(training, options)
+        tight = optimum(training, *dp_nlp.constraints(training, options), options.workers)
+
+        def beside(step: Step) -> Step:
+            if isinstance(step, Table):
+                doubts = tight.doubts or step.doubts
+                nodes, wait = tight.tabulated_nodes.tolist(), round(tight.tabulated, 1)
+                step = replace(step, proven=not doubts, doubts=doubts)
+            elif isinstance(step, LocalSearch):
+                nodes, wait = tight.nodes.tolist(), round(tight.wait, 1)
+            else:
+                return step
+            return replace(step, constrained_nodes=nodes, constrained_weighted_wait=wait)
+
+        return replace(proposal, steps=tuple(map(beside, proposal.steps)))
 
 
 STRATEGIES = (Exact(),)
