@@ -21,9 +21,13 @@ def can_be_placed(types: Sequence[NodeType], may_use: Sequence[bool], request: R
 
 def holds(system: System, wanted: Wanted) -> bool:
     """Whether the nodes of its queue's partition, or those of the pool, can hold a job that asks for this (rule 76)."""
-    fits = can_be_placed if system.places_chunks else lambda *each: len(places(*each)) > 0
     owned = system.owned_types
-    return any(fits(owned[p], *wanted[1:]) for p in {wanted.partition, len(owned) - 1})
+    return any(fits(system, owned[p], wanted) for p in {wanted.partition, len(owned) - 1})
+
+
+def fits(system: System, types: Sequence[NodeType], wanted: Wanted) -> bool:
+    """Whether so many nodes of each type can hold a job that asks for this, by totals or node by node."""
+    return can_be_placed(types, *wanted[1:]) if system.places_chunks else len(places(types, *wanted[1:])) > 0
 
 
 def has_place(system: System, workload: Workload) -> NDArray[np.bool_]:

@@ -14,12 +14,24 @@ import numpy as np
 
 from parsim.system import Pool as CommonPool
 from qconf.config import PoolConfig, SiteConfig
+from qconf.config.models import Settings
 from qconf.errors import InputError
 from qconf.evaluation.evaluator import CachedEvaluator
-from qconf.evaluation.period import TrainingSet
+from qconf.evaluation.period import NotApplicableError, TrainingSet
 from qconf.strategies.base import Proposal, Step, Strategy, option, step
 from qconf.strategies.partitioning import dp_nlp, dqr
-from qconf.strategies.partitioning.carving import AHEAD, Carving, CarvingSequence, carve, measurement
+from qconf.strategies.partitioning.carving import (
+    AHEAD,
+    Carving,
+    CarvingSequence,
+    TypedSequence,
+    by_queue,
+    carve,
+    measurement,
+    nodes_of,
+    rest,
+)
+from qconf.strategies.partitioning.owned import divided
 from qconf.strategies.partitioning.pool_search import DIVISIONS, Best, divisions, search
 from qconf.strategies.partitioning.readings import as_read
 from qconf.strategies.partitioning.sizes import Sizes, fixed_partition
@@ -117,9 +129,10 @@ class PoolSearch(Step):
 
 @step
 class Pool(Step):
-    """The pool, weighted mean waits in seconds."""
+    """The pool, and how many nodes of each type it has where there are several; weighted mean waits in seconds."""
 
     cores: int
+    nodes: dict[str, int] | None = None
     partitions: list[str]
     weighted_wait: float
     dqr_weighted_wait: float
@@ -138,6 +151,7 @@ class Hybrid(Strategy):
 
     name = "hybrid"
     position = 14
+    any_nodes = True
     Options = HybridOptions
 
     def propose(self, training: TrainingSet, options: HybridOptions) -> Proposal:
@@ -146,19 +160,20 @@ class Hybrid(Strategy):
         Where jobs wait longer with the pool than now, and with dqr's partitions they do not, the proposal is dqr's.
         """
         training = as_read(training, options)
-        first = dqr.reconfigured(training, options)
+        first = divided(training, options) if training.base.nodes else dqr.reconfigured(training, options)
         training = dqr.measured_set(training, options)
         tau, reference = threshold(training, options.reference)
         start = _Start(training, options, first, _rules(training, options, tau))
         found = _searched(start) if options.carve == "search" else _carved(start)
         config, current = first.config, dp_nlp.current_wait(training)
-        cores = config.machine.cores - int(found.sizes.sum())
+        cores, nodes = start.in_pool(found.sizes)
         steps: list[Step] = [
             *first.steps,
             Threshold(tau=tau, reference=reference),
             *found.steps,
             Pool(
                 cores=cores,
+                nodes=nodes or None,
                 partitions=_named(config, found.sizes),
                 weighted_wait=round(found.weighted_wait, 1),
                 dqr_weighted_wait=round(start.original.overall, 1),
@@ -185,24 +200,51 @@ class _Start:
     """dqr's partitions on the training set, before any core is taken from them."""
 
     def __init__(self, training: TrainingSet, options: HybridOptions, first: Proposal, rules: PoolConfig) -> None:
-        config, base, grid = first.config, training.base, training.base.grid
+        config, base = first.config, training.base
         self.training, self.options, self.config, self.rules = training, options, config, rules
         self.evaluator = CachedEvaluator(training, options.workers)
         self.workloads = self.evaluator.workloads(config, first.runtimes)
         self.system = config.system()
         self.original = self.evaluator.simulate(self.workloads, self.system)
-        self.sizes = np.array([queue.partition for queue in config.queues], dtype=np.int64)
-        self.widest = np.zeros_like(self.sizes)
-        for jobs in self.workloads:
-            np.maximum.at(self.widest, jobs.queue, jobs.cores)
+        self.sizes = nodes_of(self.system) if base.nodes else np.array([each.partition for each in config.queues])
         fixed = [name for i, name in enumerate(base.names) if fixed_partition(base, i)]
         self.movable = np.array([name not in fixed for name in config.names])
-        self.chunk = -(-(options.chunk or default_chunk(training)) // grid) * grid
+        self.chunk = options.chunk or default_chunk(training)
         self.pool = CommonPool(**rules.model_dump(exclude={"reference"}))  # without cores: each division sets its own
 
-    def sequence(self, chunk: int, *, pooled: bool) -> CarvingSequence:
-        """Return the paper's sequence of chunks."""
-        return CarvingSequence(self.sizes, self.widest, chunk, self.movable, pooled=pooled)
+    def sequence(self, divisions: int | None = None, *, pooled: bool) -> CarvingSequence:
+        """Return the paper's sequence of chunks, or one of larger chunks, about so many of them."""
+        config, chunk = self.config, self.chunk
+        if config.nodes:
+            chunks = np.array([-(-chunk // each.cores) for each in config.nodes])
+            if divisions is not None:  # of all types together
+                nodes = np.array([each.count for each in config.nodes])
+                chunks *= np.maximum(1, -(-nodes * nodes.size // (divisions * chunks)))
+            movable = np.repeat(self.movable, chunks.size)
+            return TypedSequence(self.system, self.workloads, chunks, movable, pooled=pooled)
+        chunk = -(-chunk // config.grid) * config.grid
+        if divisions is not None:
+            chunk *= max(1, -(-config.machine.cores // (divisions * chunk)))
+        widest = np.zeros_like(self.sizes)
+        for jobs in self.workloads:
+            np.maximum.at(widest, jobs.queue, jobs.cores)
+        return CarvingSequence(self.sizes, widest, chunk, self.movable, pooled=pooled)
+
+    def candidates(self) -> list[Sizes]:
+        """Return the divisions that are searched: the paper's, and of several types those with a pool of one type."""
+        found = divisions(self.sequence(DIVISIONS, pooled=True))
+        for kind in range(len(self.config.nodes) if len(self.config.nodes) > 1 else 0):
+            of_type = self.sequence(DIVISIONS, pooled=True)
+            of_type.active &= np.arange(of_type.active.size) % len(self.config.nodes) == kind
+            found += divisions(of_type)
+        return found
+
+    def in_pool(self, sizes: Sizes) -> tuple[int, dict[str, int]]:
+        """Return the cores that are left for a pool beside these partitions, and the nodes of each of several types."""
+        if not self.config.nodes:
+            return self.config.machine.cores - int(sizes.sum()), {}
+        left = rest({each.name: each.count for each in self.config.nodes}, _owned(self.config, sizes))
+        return sum(each.cores * left.get(each.name, 0) for each in self.config.nodes), left
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,20 +260,19 @@ class _Found:
 def _searched(start: _Start) -> _Found:
     """Find the pool with the best score, for jobs that enter it by the paper's threshold, and at once."""
     options, tau = start.options, start.pool.threshold
-    coarse = max(start.chunk, -(-start.config.machine.cores // (DIVISIONS * start.chunk)) * start.chunk)
     thresholds = (tau,) if start.training.base.is_fixed("pool.threshold") else dict.fromkeys((tau, 0.0))
     tried = search(
         start.training,
         start.workloads,
         start.system,
         [replace(start.pool, threshold=each) for each in thresholds],
-        divisions(start.sequence(coarse, pooled=True)),
+        start.candidates(),
         degradation=options.degradation,
         objective=options.objective,
         workers=options.workers,
     )
     best = min(tried, key=lambda each: each.score)
-    steps: list[Step] = [_step(each, start.config, kept=each is best and each.score < 0) for each in tried]
+    steps: list[Step] = [_step(each, start, kept=each is best and each.score < 0) for each in tried]
     if best.found is None or best.score >= 0:
         return _Found(start.sizes, start.rules, start.original.overall, steps)
     rules = start.rules.model_copy(update={"threshold": best.tau})
@@ -243,20 +284,20 @@ def _carved(start: _Start) -> _Found:
     options, pooled = start.options, start.options.carve == "live"
     in_use = measurement(start.evaluator, start.workloads, start.system, start.pool)
     measured = in_use if pooled else measurement(start.evaluator, start.workloads, start.system, None)
-    sequence = start.sequence(start.chunk, pooled=pooled)
+    sequence = start.sequence(pooled=pooled)
     done = carve(sequence, start.original, options.degradation, measured, AHEAD * options.workers)
     waits = in_use([done.sizes])[0]
     return _Found(done.sizes, start.rules, waits.overall, _carving_steps(done, start.config, options))
 
 
-def _step(best: Best, config: SiteConfig, *, kept: bool) -> PoolSearch:
+def _step(best: Best, start: _Start, *, kept: bool) -> PoolSearch:
     """Return what the search found with one threshold."""
     step = PoolSearch(tau=best.tau, divisions=best.divisions, left_out=best.left_out, kept=kept)
     if best.found is None:
         return step
     return replace(
         step,
-        pool=config.machine.cores - int(best.found.sizes.sum()),
+        pool=start.in_pool(best.found.sizes)[0],
         weighted_wait=round(best.found.waits.overall, 1),
         longest_wait=int(best.found.scored[2]),
         score=round(best.score, 3),
@@ -276,20 +317,35 @@ def threshold(training: TrainingSet, reference: str | None = None) -> tuple[floa
 
 
 def _rules(training: TrainingSet, options: HybridOptions, tau: float) -> PoolConfig:
-    """Return how jobs enter the pool and where they start; what no option sets is as in the present pool."""
+    """Return how jobs enter the pool and where they start; what no option sets is as in the present pool.
+
+    Where nodes are of several types, no job spans partition and pool (rule 78).
+    """
+    if training.base.nodes and options.pool_placement == "combined":
+        raise NotApplicableError("nodes are of several types: jobs start wholly in the pool (pool_placement = pool)")
     present = training.base.pool or PoolConfig(placement="combined")
     return PoolConfig(
         threshold=tau,
         entry=options.pool_entry,  # type: ignore[arg-type]
-        placement=options.pool_placement or present.placement,  # type: ignore[arg-type]
+        placement="pool" if training.base.nodes else options.pool_placement or present.placement,  # type: ignore[arg-type]
         starving_first=present.starving_first,
     )
 
 
 def pooled_config(config: SiteConfig, sizes: Sizes, rules: PoolConfig) -> SiteConfig:
-    """Return `config` with these partitions, and the remaining cores as a pool."""
+    """Return `config` with these partitions, in cores or as `nodes_of` has them, and the rest as a pool."""
+    if config.nodes:
+        owned = _owned(config, sizes)
+        left = rest({each.name: each.count for each in config.nodes}, owned)
+        cores = sum(each.cores * left.get(each.name, 0) for each in config.nodes)
+        pool = rules.model_copy(update={"cores": cores, "nodes": Settings(left)})
+        return config.with_owned(owned, mode="hybrid", reserve_after=config.reserve_after, pool=pool)
     pool = rules.model_copy(update={"cores": config.machine.cores - int(sizes.sum())})
     return config.with_partitions(sizes.tolist(), mode="hybrid", reserve_after=config.reserve_after, pool=pool)
+
+
+def _owned(config: SiteConfig, sizes: Sizes) -> list[dict[str, int]]:
+    return by_queue([each.name for each in config.nodes], sizes)
 
 
 def _carving_steps(done: Carving, config: SiteConfig, options: HybridOptions) -> list[Step]:
@@ -299,10 +355,10 @@ def _carving_steps(done: Carving, config: SiteConfig, options: HybridOptions) ->
     ]
     percent = f"{100 * options.degradation:g} %"
     for stop in done.stops:
-        which = "all" if stop.queue is None else "its"
+        which = "all" if stop.part is None else "its"
         entry = Stopped(
             chunks=stop.step - 1,
-            queue="all" if stop.queue is None else config.queues[stop.queue].name,
+            queue="all" if stop.part is None else _part(config, stop.part),
             weighted_wait=round(stop.wait, 1),
             original=round(stop.original, 1),
             why=f"the next chunk would make {which} jobs wait more than {percent} longer",
@@ -311,8 +367,19 @@ def _carving_steps(done: Carving, config: SiteConfig, options: HybridOptions) ->
     return [entry for _, entry in sorted(entries, key=lambda each: each[0])]
 
 
+def _part(config: SiteConfig, part: int) -> str:
+    """Name what gives chunks: a queue, or its nodes of a type."""
+    if not config.nodes:
+        return config.queues[part].name
+    queue, kind = divmod(part, len(config.nodes))
+    return f"{config.queues[queue].name} ({config.nodes[kind].name})"
+
+
 def _named(config: SiteConfig, sizes: Sizes) -> list[str]:
-    return [f"{queue.name} {size}" for queue, size in zip(config.queues, sizes, strict=True)]
+    held = sizes.tolist()
+    if config.nodes:
+        held = [", ".join(f"{count} {name}" for name, count in its.items()) or "0" for its in _owned(config, sizes)]
+    return [f"{queue.name} {size}" for queue, size in zip(config.queues, held, strict=True)]
 
 
 STRATEGIES = (Hybrid(),)

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from parsim.node_types import NodeType
 from parsim.places import Wanted, distinct_requests, places, resources_of
-from parsim.placing import can_be_placed, has_place
+from parsim.placing import fits, has_place
 from parsim.system import System
 from qconf.config import ConfigError, SiteConfig
 from qconf.evaluation.period import NotApplicableError, TrainingSet
 from qconf.strategies.base import Proposal, Step, step
 from qconf.strategies.partitioning.descent import descend
-from qconf.strategies.partitioning.readings import ProportionalOptions
+from qconf.strategies.partitioning.readings import PartitionOptions, ProportionalOptions
 from qconf.strategies.partitioning.sizes import apportion, fixed_partition
 from qconf.strategies.shared import whole
 
@@ -93,13 +93,10 @@ def _least(system: System, wanted: Wanted, shares: Floats) -> list[int]:
 
 
 def _holds(system: System, types: Sequence[NodeType], nodes: list[int], wanted: Wanted) -> bool:
-    there = [replace(each, nodes=count) for each, count in zip(types, nodes, strict=True)]
-    if system.places_chunks:
-        return can_be_placed(there, *wanted[1:])
-    return len(places(there, *wanted[1:])) > 0
+    return fits(system, [replace(each, nodes=count) for each, count in zip(types, nodes, strict=True)], wanted)
 
 
-def divided(training: TrainingSet, options: ProportionalOptions) -> Proposal:
+def divided(training: TrainingSet, options: PartitionOptions) -> Proposal:
     """Divide the nodes of each type in proportion to the node-seconds of the queues that may use it.
 
     Raises NotApplicableError if there is no job or no partition to size, or a type cannot hold the widest jobs of all.
@@ -140,7 +137,7 @@ def divided(training: TrainingSet, options: ProportionalOptions) -> Proposal:
             )
         )
     config = _configured(training, owned)
-    if options.type_moves:
+    if isinstance(options, ProportionalOptions) and options.type_moves:
         steps.append(_refine(training, owned, movable, options.type_moves))
         config = _configured(training, owned)
     return Proposal(config, tuple(steps))

@@ -70,7 +70,7 @@ def test_a_queue_stops_and_the_others_go_on(ahead):
         ahead,
     )
     assert done.sizes.tolist() == [10, 0]
-    assert [(stop.queue, stop.step, stop.wait) for stop in done.stops] == [(0, 1, 14.0)]
+    assert [(stop.part, stop.step, stop.wait) for stop in done.stops] == [(0, 1, 14.0)]
     assert done.steps == 4
 
 
@@ -84,7 +84,7 @@ def test_all_queues_stop_where_the_overall_wait_grows_too_much(ahead):
         measured,
         ahead,
     )
-    assert done.stops[-1].queue is None
+    assert done.stops[-1].part is None
     assert done.stops[-1].wait == 13.1
     assert done.waits.overall == 10.0
 
