@@ -57,7 +57,11 @@ class SiteConfig(SiteFields):
             cores = sum(each.count * each.cores for each in self.nodes if each.name in queue.nodes)
         if self.mode != "shared" and not queue.reservation:
             combined = self.pool is not None and self.pool.placement == "combined"
-            cores = queue.partition + self.pool_cores if combined else max(queue.partition, self.pool_cores)
+            pool = self.pool_cores
+            if self.pool is not None and queue.nodes is not None:
+                held = {each.name: each.cores for each in self.nodes if each.name in queue.nodes}
+                pool = min(pool, sum(held.get(name, 0) * count for name, count in self.pool.nodes.items()))
+            cores = queue.partition + pool if combined else max(queue.partition, pool)
         return min(cores, *(getattr(queue, limit) or cores for limit in CORE_LIMITS))
 
     def queue(self, name: str) -> QueueConfig:

@@ -10,18 +10,13 @@ from qconf.errors import ExportError
 
 def refuse_idle(config: SiteConfig, system: str) -> None:
     """Raise ExportError where a batch system would never start any job of a queue, or would start others."""
-    if config.nodes and config.mode == "hybrid":
-        raise ExportError(
-            f"a pool of several types of nodes is simulated, and not exported to {system} so far: with mode: "
-            "partitioned queues are bound to the nodes of their partitions"
-        )
     for queue in config.queues:
         narrowest = -(-queue.cores[0] // config.grid) * config.grid
         if narrowest > config.reach(queue):
             parts = f"its partition of {queue.partition} cores" + (
                 f" and the pool of {config.pool_cores} are each" if config.pool_cores else " is"
             )
-            if queue.nodes is not None:
+            if queue.nodes is not None and not config.pool_cores:
                 parts = f"its nodes ({', '.join(queue.nodes)}) of {config.reach(queue)} cores together are"
             raise ExportError(
                 f"queue {queue.name}: {parts} narrower than its narrowest job ({narrowest}), and in {system} such a "

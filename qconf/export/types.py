@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from qconf.config import NodesConfig, SiteConfig
+from qconf.config import NodesConfig, QueueConfig, SiteConfig
 from qconf.config.models import Settings
 from qconf.errors import ExportError, InputError
 from qconf.export.nodes import Node, expand, fold
@@ -177,28 +177,78 @@ def hosts(config: SiteConfig, nodes: Sequence[Node] | None = None) -> dict[str, 
 
 
 def with_own_types(config: SiteConfig, nodes: Sequence[Node] | None = None) -> SiteConfig:
-    """Return a partitioned site on which the nodes of each partition are types to which its queue is bound.
+    """Return a divided site on which the nodes of each partition, and of the pool, are types to which queues are bound.
 
-    Queues have the first nodes of each type in their order; `nodes`, those that there are. Any other site stays as it
-    is. Raises ExportError where the nodes have no names.
+    Queues, then the pool, have the first nodes of each type in their order; `nodes`, those that there are. A queue is
+    bound to its partition and to what it may use of the pool. Any other site stays as it is. Raises ExportError where
+    the nodes have no names.
     """
-    if not config.nodes or config.mode != "partitioned":
+    if not config.nodes or config.mode == "shared":
         return config
     left = hosts(config, nodes)
     types: list[NodesConfig] = []
-    queues = []
-    for queue in config.queues:
-        own = {}
+
+    def own(part: str, counts: Mapping[str, int]) -> dict[str, NodesConfig]:
+        """Take nodes of each type, by its name, for a part."""
+        found = {}
         for each in config.nodes:
-            if count := queue.partition_nodes.get(each.name, 0):
+            if count := counts.get(each.name, 0):
                 names, left[each.name] = left[each.name][:count], left[each.name][count:]
-                name = _own_name(f"{each.name}-{queue.name}", {of.name for of in types})
-                types.append(each.model_copy(update={"name": name, "count": count, "hosts": fold(names)}))
-                own[name] = count
-        if not own:
+                name = _own_name(f"{each.name}-{part}", {of.name for of in types})
+                found[each.name] = each.model_copy(update={"name": name, "count": count, "hosts": fold(names)})
+                types.append(found[each.name])
+        return found
+
+    partitions = [own(queue.name, queue.partition_nodes) for queue in config.queues]
+    pool = own("pool", config.pool.nodes) if config.pool is not None and config.pool_cores else {}
+    queues = []
+    for queue, partition in zip(config.queues, partitions, strict=True):
+        usable = [each.name for name, each in pool.items() if queue.nodes is None or name in queue.nodes]
+        if not partition and not usable:
             raise ExportError(f"queue {queue.name}: its partition has no nodes, so none of its jobs would start")
-        queues.append(queue.model_copy(update={"nodes": tuple(own), "partition_nodes": Settings(own)}))
-    return config.replace(nodes=tuple(types), queues=tuple(queues))
+        counts = {each.name: each.count for each in partition.values()}
+        update = {"nodes": (*counts, *usable), "partition_nodes": Settings(counts)}
+        queues.append(queue.model_copy(update=update))
+    mode = "hybrid" if pool else "partitioned"
+    of_pool = Settings({each.name: each.count for each in pool.values()})
+    common = None if config.pool is None or not pool else config.pool.model_copy(update={"nodes": of_pool})
+    return config.replace(mode=mode, nodes=tuple(types), queues=tuple(queues), pool=common)
+
+
+def types_of(config: SiteConfig, queue: QueueConfig) -> tuple[str, ...] | None:
+    """Return the types of nodes on which the jobs of a queue run before they are in the pool; None for all."""
+    return tuple(queue.partition_nodes) if config.nodes and config.pool_cores else queue.nodes
+
+
+def types_of_pool(config: SiteConfig, queue: QueueConfig) -> tuple[str, ...]:
+    """Return the types of nodes of the pool that the jobs of a queue may use."""
+    pool = config.pool.nodes if config.pool is not None and config.pool_cores else {}
+    return tuple(name for name, count in pool.items() if count and (queue.nodes is None or name in queue.nodes))
+
+
+def owned(
+    nodes: Sequence[NodesConfig], parts: Sequence[Collection[str]]
+) -> tuple[tuple[NodesConfig, ...], list[Settings]]:
+    """Return types of nodes whose hosts stand part by part, and how many of each every part has.
+
+    Parameters
+    ----------
+    nodes : sequence of NodesConfig
+        With their hosts.
+    parts : sequence of collection of str
+        Names of the nodes of each part; each node is of one.
+    """
+    of = {each.name: [*expand(each.hosts or "")] for each in nodes}
+    ordered = {name: [[host for host in names if host in part] for part in parts] for name, names in of.items()}
+    types = []
+    for each in nodes:
+        own = [names for names in ordered[each.name] if names]
+        every = fold(of[each.name])
+        if [*expand(every)] != [name for names in own for name in names]:
+            every = ",".join(fold(names) for names in own)
+        types.append(each.model_copy(update={"hosts": every}))
+    counts = [Settings({name: len(names[i]) for name, names in ordered.items() if names[i]}) for i in range(len(parts))]
+    return tuple(types), counts
 
 
 def _own_name(wanted: str, taken: Collection[str]) -> str:

@@ -8,7 +8,6 @@ import pytest
 
 from qconf.config import ConfigError, parse
 from qconf.config.writing import dump
-from qconf.errors import ExportError
 from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
 from qconf.export import exporter
@@ -64,12 +63,6 @@ def test_partitions_of_nodes_are_read_and_written():
 def test_mistakes(old: str, new: str, words: str):
     with pytest.raises(ConfigError, match=words):
         parse(SITE.replace(old, new))
-
-
-@pytest.mark.parametrize("system", ["pbs", "slurm"])
-def test_a_pool_is_not_exported(system: str):
-    with pytest.raises(ExportError, match="a pool of several types of nodes is simulated, and not exported"):
-        exporter(system)().export(parse(SITE))
 
 
 HEADER = "job_id,submit,runtime,walltime,cores,queue,chunks\n"

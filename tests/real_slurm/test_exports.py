@@ -410,3 +410,66 @@ def test_jobs_without_gpus_leave_cores_to_those_with_gpus(exported, tmp_path):
         assert result.problems == []
         assert saved(server) == before
         assert lost(server, jobs) == []
+
+
+POOLED = """machine: {name: m, cores: 16, cores_per_node: 2}
+nodes:
+  - {name: plain, count: 4, cores: 2, hosts: "n[1-4]"}
+  - {name: gpu, count: 4, cores: 2, gpus: 1, hosts: "n[5-8]"}
+mode: hybrid
+queues:
+  - {name: work, cores: [1, 16], walltime: [0, 5m], priority: 10, partition: {plain: 2}}
+  - {name: long, cores: [1, 16], walltime: [5m, 9m], priority: 20, partition: {plain: 1, gpu: 1}}
+  - {name: late, cores: [1, 16], walltime: [9m, 19m], priority: 20, partition: 0}
+pool: {nodes: {plain: 1, gpu: 3}, threshold: 3, entry: move}
+"""
+
+
+def test_jobs_that_their_partition_cannot_hold_run_in_a_pool_of_several_types(exported, tmp_path):
+    """Slurm would refuse those with GPUs, and hold those that wait already."""
+    plan = exported(POOLED)
+    submit = "sbatch --parsable --output=/dev/null"
+    until = "--wrap 'until [ -e /srv/end ]; do sleep 0.2; done; touch ~/ended-$SLURM_JOB_ID'"
+    with PrivateSlurm(
+        NODES, SITE.replace("KEPT", "work"), accounting=False, gpus={f"n{number}": 1 for number in (5, 6, 7, 8)}
+    ) as server:
+        result, before = Rehearsal(""), saved(server)
+        for name, content in plan.files.items():
+            server.write(name, content)
+        server.run("rm -f /srv/end; chmod 755 /srv")
+
+        def submitted(*words):
+            return [server.run(f"{submit} {each} {until}", user="alice").stdout.strip() for each in words]
+
+        later = "--partition=work --time=1 --begin=now+1day"
+        early = submitted(f"{later} --gres=gpu:1", f"{later} --ntasks=5")
+        run_blocks(plan.steps[:-1], server, result)
+        assert result.problems == []
+        assert [tasks(server)[job]["Partition"] for job in early] == ["pool", "pool"]
+        server.run(f"scancel {' '.join(early)}")
+        of_gpus = ("--time=1 --gres=gpu:1", "--time=1 --gpus=1", "--time=6 --ntasks=1 --gpus-per-task=1")
+        jobs = submitted("--time=1", *of_gpus, "--time=10", "--time=1 --ntasks=5")
+        held = tasks(server)
+        assert [held[job]["Partition"] for job in jobs] == ["work", "pool", "pool", "long", "pool", "work"]
+        server.run("python3 qconf-promote")
+        assert tasks(server)[jobs[-1]]["Partition"] == "pool"
+        server.run(f"scancel {jobs.pop()}")  # others would wait for it
+        server.wait("[ $(squeue --noheader --states=R | wc -l) = 5 ]", "they do not start")
+        on = {job: tasks(server)[job]["NodeList"] for job in jobs}
+        assert on[jobs[0]] in ("n1", "n2")
+        assert on[jobs[3]] == "n5"
+        assert {on[jobs[1]], on[jobs[2]]} < {"n6", "n7", "n8"}
+        assert on[jobs[4]] in ("n4", "n6", "n7", "n8")
+        refused = server.run(f"{submit} --time=1 --gres=gpu:2 --wrap true", user="alice").stdout
+        assert "Requested node configuration is not available" in refused
+        server.run("cp qconf-promote /etc/slurm")
+        for name in ("slurm.conf", "partitions.conf", "job_submit.lua", "qconf-promote"):
+            (tmp_path / name).write_text(server.run(f"cat /etc/slurm/{name}").stdout)
+        server.run("rm /etc/slurm/qconf-promote")
+        found = derive(tmp_path / "slurm.conf").config
+        wanted = parse(POOLED)
+        assert (found.nodes, found.queues, found.pool) == (wanted.nodes, wanted.queues, wanted.pool)
+        run_blocks([*plan.steps[-1:], *plan.undo], server, result)
+        assert result.problems == []
+        assert saved(server) == before
+        assert lost(server, jobs) == []

@@ -20,7 +20,17 @@ from qconf.export.pbs.preemption import Preemption, preemption
 from qconf.export.pbs.preemption import refuse as refuse_preemption
 from qconf.export.pbs.server import ACCESS, Attributes, Server, access, destinations, is_true, is_type, seconds
 from qconf.export.pbs.statements import TARGETS
-from qconf.export.pbs.types import BOOLEAN, PLACE, bindings, gpus_of, place, resource_of, to_bind
+from qconf.export.pbs.types import (
+    BOOLEAN,
+    PLACE,
+    bindings,
+    gpus_of,
+    of_queues,
+    own_resources,
+    place,
+    resource_of,
+    to_bind,
+)
 from qconf.export.priorities import Priorities
 from qconf.export.rendering import checked_queue
 from qconf.export.types import is_bound
@@ -67,6 +77,8 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired
     binding = options.binding
     _refuse(config, binding)
     pool_queues = {q.name: q.name + POOL_SUFFIX for q in config.queues if config.pool_cores and not q.reservation}
+    if config.nodes:
+        pool_queues = {name: pool for name, pool in pool_queues.items() if pool in of_queues(config)}
     names = [checked_queue(queue.name, pooled=queue.name in pool_queues) for queue in config.queues]
     for name, pool_queue in pool_queues.items():
         if pool_queue in names:
@@ -79,12 +91,10 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired
     result.notes += preempting.notes
     for key in (key for key in limits.values() if key not in (*throttles.KEYS.values(), *BUILT_IN)):
         result.server.resources.setdefault(key.partition(".")[2], {"type": "long", "flag": "nh"})
-    for queue in config.queues:
-        if queue.nodes is not None and queue.name in bound:
-            name = resource_of(queue.name)
-            if before.resources.get(name, BOOLEAN).get("type") != "boolean":
-                raise ExportError(f"the server has a resource {name} already that is no boolean")
-            result.server.resources.setdefault(name, dict(BOOLEAN))
+    for name in own_resources(config, bound):
+        if before.resources.get(name, BOOLEAN).get("type") != "boolean":
+            raise ExportError(f"the server has a resource {name} already that is no boolean")
+        result.server.resources.setdefault(name, dict(BOOLEAN))
     if config.mode != "shared" and binding == "qlist" and not config.nodes:
         wanted = {"type": "string_array", "flag": "h"}
         if before.resources.get("Qlist", wanted) != wanted:
@@ -98,15 +108,15 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired
         attributes = _execution(config, queue, result, binding) | _routed_only(before, route, queue.name)
         if queue.name in preempting.targets:
             attributes[TARGETS] = preempting.targets[queue.name]
-        attributes |= _binding(config, queue, before, bound)
         if default := place(config, queue, before):
             attributes[PLACE] = default
-        _put(result, before, queue.name, attributes, config)
+        _put(result, before, queue.name, attributes | _binding(config, queue.name, before, bound), config)
         if queue.name in pool_queues:
             pooled = {key: value for key, value in attributes.items() if key != "backfill_depth"}  # the server's goes
             pooled["Priority"] = str(-int(pooled["Priority"]))
-            pooled |= {"default_chunk.Qlist": pool_queues[queue.name], "from_route_only": "True"}
-            _put(result, before, pool_queues[queue.name], pooled, config)
+            name = pool_queues[queue.name]
+            of_nodes = _binding(config, name, before, bound) if config.nodes else {"default_chunk.Qlist": name}
+            _put(result, before, name, pooled | of_nodes | {"from_route_only": "True"}, config)
     _check_access(config, before, route)
     _close(result, before, [*names, *pool_queues.values()], options.remove)
     _put_route(result, before, config)
@@ -116,13 +126,13 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired
     return result
 
 
-def _binding(config: SiteConfig, queue: QueueConfig, before: Server, bound: Collection[str]) -> Attributes:
-    """Write what binds a queue to its nodes: what does so now, if it has them already."""
+def _binding(config: SiteConfig, name: str, before: Server, bound: Collection[str]) -> Attributes:
+    """Write what binds a queue of the server to its nodes: what does so now, if it has them already."""
     if not is_bound(config):
         return {}
-    wanted = {} if queue.nodes is None else {resource_of(queue.name): "True"}
-    if queue.name not in bound:
-        wanted = bindings(before.queues.get(queue.name, {}))
+    wanted = {} if of_queues(config)[name] is None else {resource_of(name): "True"}
+    if name not in bound:
+        wanted = bindings(before.queues.get(name, {}))
     return {f"default_chunk.{name}": value for name, value in wanted.items()}
 
 

@@ -60,6 +60,12 @@ def _differences(config: SiteConfig, binding: Binding) -> Iterator[str]:
                 "pool placement `combined`: a moved job may run on its partition's nodes, the pool's, or both at once; "
                 "PBS does not insist on one core of the pool."
             )
+        if config.nodes:
+            yield (
+                "qconf-promote goes by what a job's select asks for: each kind of its chunks by itself has to fit on "
+                "the nodes of the partition, or of the pool, however the job wants them placed. One that the partition "
+                "cannot hold waits in its queue for up to a minute before it enters the pool."
+            )
         limited = [queue.name for queue in config.queues if queue.limited and not queue.reservation]
         if limited:
             yield (

@@ -25,7 +25,7 @@ from qconf.config import (
 )
 from qconf.errors import InputError
 from qconf.export.base import Derived
-from qconf.export.nodes import Node
+from qconf.export.nodes import Node, expand
 from qconf.export.pbs.desired import ALL_TOP_JOBS
 from qconf.export.pbs.differences import prime_time, unroutable
 from qconf.export.pbs.fairshare import with_shares
@@ -38,7 +38,7 @@ from qconf.export.pbs.throttles import is_queues, of_resources
 from qconf.export.pbs.throttles import read as read_throttles
 from qconf.export.pbs.throttles import resources as limited_resources
 from qconf.export.pbs.types import bindings, has_alone, kinds, of_sharing, usable
-from qconf.export.types import Types, alike, alone, differ, types
+from qconf.export.types import Types, alike, alone, differ, owned, types
 
 _ENTITY = re.compile(r"\[([a-z]:[A-Za-z0-9_.-]+)=([0-9]+)\]")
 _UNDERSTOOD = re.compile(
@@ -289,6 +289,7 @@ class _Division:
         self.bound = [q.name for q in queues if "default_chunk.Qlist" in server.queues[q.name]]
         self.pooled = [q.name for q in queues if server.is_pool_queue(q.name + POOL_SUFFIX)]
         self.qlists = [(node.qlist or "").split(",") for node in nodes]
+        self.parts: dict[str, frozenset[str]] = {}  #: with types and a pool, the nodes of each queue of the server
         self.types = self._types()
 
     def machine(self, cores: int | None, name: str) -> MachineConfig:
@@ -339,6 +340,8 @@ class _Division:
                 for q in queues
                 if bound[q.name] != ()
             ]
+            if self.parts:
+                return self._hybrid(self.types, held)
             self.warnings += [f"{q.name}: left out, it may use no node" for q in queues if bound[q.name] == ()]
             return {"mode": "shared", "queues": held, "nodes": self.types.nodes}
         if not self.bound:
@@ -396,11 +399,40 @@ class _Division:
             if any(kind.gpus or kind.resources for kind in found.values()):
                 self.warnings.append(alone(found))
             return None
-        if self.pooled or (self.bound and not any(map(any, self.qlists))):
+        self.parts = self._parts(names) if self.pooled else {}
+        if (self.pooled and not self.parts) or (self.bound and not any(map(any, self.qlists))):
             why = "with a pool" if self.pooled else "on a divided machine whose nodes are not known"
             self.warnings.append(f"types of nodes are not simulated {why}: left out")
             return None
+        if self.parts:
+            held = dict.fromkeys(names, frozenset(found))
         return types(found, held or usable(server, names, nodes, self.scheduler, self.warnings), self.warnings)
+
+    def _parts(self, names: Sequence[str]) -> dict[str, frozenset[str]]:
+        """Return the nodes of queues and of pool queues by name; nothing where a node is of several parts, or none."""
+        pools = [name + POOL_SUFFIX for name in self.pooled]
+        held = usable(self.server, [*names, *pools], self.nodes, self.scheduler, self.warnings)
+        parts = [*(held[name] for name in names), frozenset().union(*(held[name] for name in pools))]
+        every = {node.name for node in self.nodes}
+        return held if sum(map(len, parts)) == len(every) and frozenset().union(*parts) == every else {}
+
+    def _hybrid(self, types: Types, queues: Sequence[QueueConfig]) -> dict[str, Any]:
+        """Return partitions and a pool of nodes of several types."""
+        entered = {queue.name: self.parts.get(queue.name + POOL_SUFFIX, frozenset()) for queue in queues}
+        pool = frozenset().union(*entered.values())
+        nodes, (*own, of_pool) = owned(types.nodes, [*(self.parts[queue.name] for queue in queues), pool])
+        cores = {each.name: each.cores for each in nodes}
+        parted = []
+        for queue, counts in zip(queues, own, strict=True):
+            reached = entered[queue.name] | self.parts[queue.name]
+            held = tuple(each.name for each in nodes if reached & {*expand(each.hosts or "")})
+            size = sum(cores[name] * count for name, count in counts.items())
+            limited = None if entered[queue.name] == pool else held
+            update = {"partition": size, "partition_nodes": counts, "nodes": limited}
+            parted.append(queue.model_copy(update=update))
+        size = sum(cores[name] * count for name, count in of_pool.items())
+        found = PoolConfig(cores=size, nodes=of_pool, entry="move")
+        return {"mode": "hybrid", "queues": parted, "nodes": nodes, "pool": found}
 
     def _overlap(self) -> bool:
         """Whether a node is in the partition of several queues."""
@@ -465,7 +497,8 @@ def _with_top_job(
     """
     holders = [server.attributes] if config.mode == "shared" else [server.queues[name] for name in config.names]
     depth, *others = {each.get("backfill_depth", "1") for each in holders}
-    reserves = config.mode == "shared" and scheduler.on("strict_ordering", default=True)  # else PBS reserves nothing
+    strict = scheduler.on("strict_ordering", default=True)  # else PBS reserves nothing
+    reserves = strict and (config.mode == "shared" or bool(config.nodes))
     if config.nodes:
         if config.backfill and depth != "1":
             warnings.append(f"backfill_depth = {depth}: with types of nodes one reservation is simulated")

@@ -22,7 +22,7 @@ from qconf.export.pbs.server import Server
 from qconf.export.pbs.statements import transition
 from qconf.export.priorities import are_several
 from qconf.export.rendering import comment_name, render
-from qconf.export.types import with_own_types
+from qconf.export.types import types_of_pool, with_own_types
 
 if TYPE_CHECKING:
     from qconf.export.pbs import PbsExporter
@@ -86,7 +86,10 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
     parted = config.mode != "shared" and options.binding == "qlist" and not config.nodes
     by_nodes = parted or bool(goal.bound)
     node_lines, node_back, counts = _nodes(config, options, goal) if by_nodes else ([], [], Counter())
-    scheduled = [*(["Qlist"] if parted else []), *types.scheduled(config, _resources(config, goal), options)]
+    scheduled = [
+        *(["Qlist"] if parted else []),
+        *types.scheduled(config, types.own_resources(config, goal.bound), options),
+    ]
     forward, back = transition(before, goal.server), transition(goal.server, before)
     files = {"queues.qmgr": _script(f"Queues of {comment_name(config)}. Load with: qmgr -a < queues.qmgr", forward)}
     if by_nodes:
@@ -119,7 +122,7 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
         files["resource_group"] = fairshare.resource_group(config)
     script = script_of(config)
     if script is not None:
-        files |= script.files(config=config, goal=goal)
+        files |= script.files(config=config, goal=goal, **_parts(config, goal, options))
     if config.qos:
         files[qos.FILE] = render("pbs", "qos_hook.py", classes=qos.classes(config))
     hours.refuse(config)
@@ -183,14 +186,34 @@ def _nodes(config: SiteConfig, options: PbsExporter, goal: Desired) -> tuple[lis
     return *statements(wanted, nodes), Counter(wanted.values())
 
 
-def _resources(config: SiteConfig, goal: Desired) -> list[str]:
-    """Name the resources of queues that nodes are to have."""
-    return [types.resource_of(queue.name) for queue in config.queues if queue.nodes and queue.name in goal.bound]
+def _parts(config: SiteConfig, goal: Desired, options: PbsExporter) -> dict[str, object]:
+    """Return what the nodes of partitions and of the pool have, by queue, in words of PBS; nothing of nodes alike."""
+    if not config.nodes:
+        return {"parts": {}}
+    gpus = types.gpus_of(options.scheduler)
+    counted = {name: types.name_of(name, gpus) for each in config.nodes for name in each.amounts if each.amounts[name]}
+    of = {
+        each.name: (
+            each.count,
+            {"ncpus": each.cores} | {word: each.amounts.get(name, 0) for name, word in counted.items()},
+            sorted(each.features),
+        )
+        for each in config.nodes
+    }
+    parts = {
+        queue.name: tuple(
+            [of[name] for name in names] for names in (queue.partition_nodes, types_of_pool(config, queue))
+        )
+        for queue in config.queues
+        if queue.name in goal.pool_queues
+    }
+    features = sorted({feature for each in config.nodes for feature in each.features})
+    return {"parts": parts, "counted": ["ncpus", *counted.values()], "features": features}
 
 
 def _bound(config: SiteConfig, options: PbsExporter, goal: Desired) -> tuple[list[str], list[str], Counter[str]]:
     """Write the statements that give the nodes the resources of their queues; count the nodes of each."""
-    resources = _resources(config, goal)
+    resources = types.own_resources(config, goal.bound)
     every = {types.resource_of(name): names for name, names in goal.bound.items()}
     wanted = {resource: every[resource] for resource in resources}
     nodes = options.nodes or [Node(name) for name in dict.fromkeys(name for each in wanted.values() for name in each)]

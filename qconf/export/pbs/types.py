@@ -7,13 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from parsim.node_types import MOST
-from qconf.config import QueueConfig, SiteConfig
+from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig
 from qconf.errors import ExportError, InputError
 from qconf.export.nodes import Node, fold
 from qconf.export.pbs.nodes import per_node
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Attributes, Server
-from qconf.export.types import FEATURE, NAME, Kind, hosts, is_bound
+from qconf.export.types import FEATURE, NAME, Kind, hosts, is_bound, types_of, types_of_pool
 from qconf.history.chunks import MIB, NAMES, NOT_TAKEN, SIZE
 from qconf.text import grouped
 
@@ -133,6 +133,13 @@ def usable(
     return found
 
 
+def of_queues(config: SiteConfig) -> dict[str, tuple[str, ...] | None]:
+    """Return the types of nodes that the jobs of each queue of a server may use, pool queues too; None for all."""
+    found = {queue.name: types_of(config, queue) for queue in config.queues}
+    pools = {queue.name + POOL_SUFFIX: types_of_pool(config, queue) for queue in config.queues}
+    return found | {name: types for name, types in pools.items() if types}
+
+
 def to_bind(config: SiteConfig, before: Server, options: PbsExporter) -> dict[str, list[str]]:
     """Return the nodes of each queue whose binding has to change, those of all for one that is to lose its own.
 
@@ -143,11 +150,11 @@ def to_bind(config: SiteConfig, before: Server, options: PbsExporter) -> dict[st
     of_types = hosts(config, options.nodes)
     every = [name for names in of_types.values() for name in names]
     wanted = {
-        queue.name: every if queue.nodes is None else [name for each in queue.nodes for name in of_types[each]]
-        for queue in config.queues
+        queue: every if types is None else [name for each in types for name in of_types[each]]
+        for queue, types in of_queues(config).items()
     }
     nodes = [node for node in options.nodes or () if node.resources]
-    there = [name for name in config.names if name in before.queues]
+    there = [name for name in wanted if name in before.queues]
     present = usable(before, there, nodes, options.scheduler or Scheduler(), [])
     changed = {
         name: names
@@ -205,6 +212,11 @@ def resource_of(queue: str) -> str:
     return f"{RESOURCE}{queue}"
 
 
+def own_resources(config: SiteConfig, bound: Collection[str]) -> list[str]:
+    """Name the resources that the nodes of queues are to have, of those whose binding changes."""
+    return [resource_of(queue) for queue, types in of_queues(config).items() if types is not None and queue in bound]
+
+
 def statements(wanted: Mapping[str, Collection[str]], nodes: Sequence[Node]) -> tuple[list[str], list[str]]:
     """Write the statements that give nodes their resources, by its name, and those that restore what there is."""
     forward: list[tuple[str, str]] = []
@@ -230,10 +242,15 @@ def gpus_of(scheduler: Scheduler | None) -> str:
     return "naccelerators" if "naccelerators" in line and "ngpus" not in line else "ngpus"
 
 
+def name_of(resource: str, gpus: str) -> str:
+    """Name in PBS what nodes have; `gpus` is its name of these."""
+    return {"memory": "mem", "gpus": gpus}.get(resource, resource)
+
+
 def scheduled(config: SiteConfig, wanted: Collection[str], options: PbsExporter) -> list[str]:
     """Name what has to stand on the scheduler's line ``resources:``: what counts, and the resources of queues."""
     counted = {name for each in config.nodes for name, amount in each.amounts.items() if amount}
-    names = sorted({"memory": "mem", "gpus": gpus_of(options.scheduler)}.get(name, name) for name in counted)
+    names = sorted(name_of(name, gpus_of(options.scheduler)) for name in counted)
     there = {"mem", *(names if options.current is None else options.current.resources)}
     return [*wanted, *(name for name in names if name in there)]
 

@@ -56,6 +56,13 @@ def differences(config: SiteConfig) -> Iterator[str]:
         )
     if config.pool is not None and config.pool_cores:
         yield "The pool goes by priority factor as of the last minute: qconf-promote gives its jobs their priorities."
+        if config.nodes:
+            yield (
+                "Slurm refuses a job that no node of its partition can hold: job_submit.lua sends one whose memory or "
+                "generic resources only nodes of the pool have to the pool at once. qconf-promote goes by cores, "
+                "nodes, and the memory and generic resources of each; a number for the whole job (--gpus) it does not "
+                "see."
+            )
         if config.pool.entry == "either":
             yield "pool entry `either` is exported as `move`."
         if config.pool.placement == "combined":

@@ -12,7 +12,15 @@ from pydantic import ValidationError
 
 from parsim.throttles import RESOURCES
 from parsim.workload import MAX_CORES, MAX_DURATION
-from qconf.config import AccessConfig, ConfigError, MachineConfig, QueueConfig, SiteConfig, ThrottleConfig
+from qconf.config import (
+    AccessConfig,
+    ConfigError,
+    MachineConfig,
+    PoolConfig,
+    QueueConfig,
+    SiteConfig,
+    ThrottleConfig,
+)
 from qconf.errors import InputError
 from qconf.export.base import Derived
 from qconf.export.hours import FILE as HOURS
@@ -29,7 +37,7 @@ from qconf.export.slurm.shortpools import read as read_shortpools
 from qconf.export.slurm.throttles import counted_only, limit_of, number, with_parameters
 from qconf.export.slurm.throttles import read as read_throttles
 from qconf.export.slurm.types import kinds
-from qconf.export.types import Types, alike, alone, differ, types
+from qconf.export.types import Types, alike, alone, differ, owned, types
 from qconf.history.times import slurm_limit
 
 UNLIMITED = ("UNLIMITED", "INFINITE", "-1")
@@ -103,6 +111,8 @@ def derive(
         }
         tiered = len({queue.tier for queue in shape["queues"]}) > 1
         by_queue = shape["mode"] == "shared" and (parts["reserve"], parts["reservation_depth"]) == ("queues", 1)
+        if "nodes" in shape and shape["mode"] == "hybrid" and parts["reserve"] == "queues":
+            parts["reserve"] = "cores"  # a reservation of each part
         if tiered or ("nodes" in shape and not by_queue):
             reader.without_reservations(parts, "tiers" if tiered else "types of nodes")
         config = SiteConfig.build(machine=machine, **parts)
@@ -363,8 +373,11 @@ class _Reader:
         several = self.preempts and len({each.tier for each in partitions}) > 1
         everywhere = several and any(each.hosts == every for each in partitions)
         shared = not parted or below or everywhere or sum(nodes.values()) != self.total
-        left = "with a pool" if pools else "with tiers" if several else ""
-        if found := self._types(partitions, shared=bool(shared), left=left):
+        left = "with a pool that shares nodes" if pools and shared else "with tiers" if several else ""
+        found = self._types(partitions, shared=bool(shared), left=left, pooled=bool(pools))
+        if found and pools:
+            return self._hybrid(found, partitions, pools)
+        if found:
             queues = [self._queue(each, sum(map(nodes.__getitem__, each.hosts))) for each in self._tiered(partitions)]
             alone = {each.name for each in partitions if self.gives_whole(each)}
             bound = [
@@ -389,14 +402,33 @@ class _Reader:
         pool = {"cores": sum(nodes[host] for each in pools for host in each.hosts), "entry": "move"}
         return {"mode": "hybrid", "queues": queues, "pool": pool}
 
-    def _types(self, partitions: Sequence[_Partition], *, shared: bool, left: str) -> Types | None:
+    def _hybrid(self, found: Types, partitions: Sequence[_Partition], pools: Sequence[_Partition]) -> dict[str, Any]:
+        """Return partitions and a pool of nodes of several types."""
+        cores = self.conf.nodes
+        pool = frozenset[str]().union(*(each.hosts for each in pools))
+        nodes, (*own, of_pool) = owned(found.nodes, [*(each.hosts for each in partitions), pool])
+        queues = []
+        for each, counts in zip(partitions, own, strict=True):
+            share = sum(map(cores.__getitem__, each.hosts))
+            update = {"partition": share, "partition_nodes": counts, "exclusive": self.gives_whole(each)}
+            queues.append(self._queue(each, share).model_copy(update=update))
+        found_pool = PoolConfig(cores=sum(map(cores.__getitem__, pool)), nodes=of_pool, entry="move")
+        return {"mode": "hybrid", "queues": queues, "nodes": nodes, "pool": found_pool}
+
+    def _types(
+        self, partitions: Sequence[_Partition], *, shared: bool, left: str, pooled: bool = False
+    ) -> Types | None:
         """Find the types of the nodes; None where all are alike, or are told apart by partitions alone."""
         conf = self.conf
         if not conf.nodes or sum(conf.nodes.values()) != self.total or not all(conf.nodes.values()):
             return None
         found = alike(kinds(conf))
         partly = any(len(each.hosts) < len(found) for each in partitions)
-        counts = differ(found.values()) or any(name in self.counted for kind in found.values() for name in kind.names)
+        counts = (
+            (pooled and bool(conf.called))
+            or differ(found.values())
+            or any(name in self.counted for kind in found.values() for name in kind.names)
+        )
         some_whole = len({self.gives_whole(each) for each in partitions}) > 1
         if not counts and not (shared and (partly or some_whole or len({*found.values()}) > 1)):
             if any(kind.gpus or kind.resources for kind in found.values()):
@@ -410,7 +442,7 @@ class _Reader:
             if "maxcpuspernode" in each.fields:
                 self.warnings.append(f"{each.name}: MaxCPUsPerNode: a limit of what runs on all of its nodes together")
         called = {frozenset(names): name for names, name in conf.called.items()}
-        usable = {each.name: each.hosts or frozenset(found) for each in partitions}
+        usable = {each.name: frozenset(found) if pooled else each.hosts or frozenset(found) for each in partitions}
         return self._keeping(types(found, usable, self.warnings, called))
 
     def _keeping(self, found: Types) -> Types:

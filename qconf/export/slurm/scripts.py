@@ -19,7 +19,7 @@ from qconf.export.slurm.conf import LIMITS
 from qconf.export.slurm.differences import LONGEST_AGE, LONGEST_WINDOW, calc_minutes, differences, placed
 from qconf.export.slurm.order import weights_of_tres
 from qconf.export.types import hosts as hosts_of_types
-from qconf.export.types import is_bound, with_own_types
+from qconf.export.types import is_bound, types_of, types_of_pool, with_own_types
 from qconf.text import grouped
 
 #: Who may use a partition: kind of `access`, the list of those let in, the list of those kept out.
@@ -35,6 +35,7 @@ STEPS = 200  #: at most so many starts of a job are tried; Slurm gives up after 
 
 def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
     """Write a configuration for Slurm. Raises ExportError."""
+    given = config
     config = with_own_types(config, nodes)
     _refuse(config, nodes)
     pool, machine = config.pool_cores, config.machine
@@ -48,13 +49,13 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
     keeps = [each.name for each in shortpools.reservations(config, POOL)]
     nice = {} if order is None else {"order": order, "places": places, "most": most}
     queues = [(queue, whole_minutes(queue)) for queue in config.queues]
-    rooms = kept.rooms(config)
+    rooms, parts = kept.rooms(config), _parts(config)
     of_parts = [name for names, _ in rooms.values() for name in names.split(",")]
     enforced = ["limits"] if limited or throttles.statements(config) or config.qos else []
     enforced += ["qos"] if config.qos else []
     files = {
         "partitions.conf": render(
-            "slurm", "partitions.conf", machine=comment_name(config), lines=lines, types=_types(config)
+            "slurm", "partitions.conf", machine=comment_name(config), lines=lines, types=_types(config, given)
         ),
         "job_submit.lua": render(
             "slurm",
@@ -65,6 +66,7 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
             short=max((each.walltime for each in config.shortpools), default=0),
             kept=shortpools.kept(config, POOL) if keeps else {},
             rooms=rooms,
+            parts=parts,
             **nice,
         ),
         "job_submit.back.lua": render(
@@ -95,6 +97,7 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
             lists={queue.name: dict(_access(queue)) for queue in config.queues},
             pool=POOL if pool else None,
             held=_held(config),
+            parts=parts,
             rooms=rooms,
         ),
     }
@@ -111,7 +114,7 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
     if keeps:
         files[shortpools.FILE] = shortpools.script(config, POOL)
     for name in scripts_of(config):
-        files[name] = render("slurm", "promote.py", config=config, pool_name=POOL)
+        files[name] = render("slurm", "promote.py", config=config, pool_name=POOL, parts=parts)
     limited_tres = [throttles.tres(name) for name in throttles.limited(config)]
     weighed = (
         [] if order is None else [each.partition("=")[0] for each in weights_of_tres(config, order).split(",") if each]
@@ -261,8 +264,20 @@ def _refuse(config: SiteConfig, nodes: Sequence[Node] | None) -> None:
     if config.mode != "shared" and nodes is None and not config.nodes:
         raise ExportError("partitions are made of nodes: name them with --nodes")
     refuse_idle(placed(config), "Slurm")
+    _refuse_pool(config)
     kept.refuse(config)
     preemption.refuse(config)
+
+
+def _refuse_pool(config: SiteConfig) -> None:
+    """Raise ExportError where a queue may use some nodes of the pool, and not others."""
+    for queue in config.queues if config.nodes else ():
+        types = types_of_pool(config, queue)
+        if config.pool is not None and 0 < len(types) < len(config.pool.nodes):
+            raise ExportError(
+                f"queue {queue.name}: its jobs may use some nodes of the pool and not others, and in Slurm the pool is "
+                "one partition: bind the queue to all types of the pool, or to none of them"
+            )
 
 
 def _hosts(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, str]:
@@ -270,9 +285,12 @@ def _hosts(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, str]:
     every = "ALL" if nodes is None else fold([node.name for node in nodes])
     if _names_nodes(config):
         found = hosts_of_types(config, nodes)
-        bound = {queue.name: queue.nodes for queue in config.queues if queue.nodes is not None}
+        of_queues = {queue.name: types_of(config, queue) for queue in config.queues}
+        bound = {name: types for name, types in of_queues.items() if types is not None}
         bound |= {part.name: part.nodes for of in kept.parts(config).values() for part in of}
-        own = {name: fold([host for each in types for host in found[each]]) for name, types in bound.items()}
+        if config.pool is not None and config.pool_cores:
+            bound[POOL] = tuple(config.pool.nodes)
+        own = {name: fold([host for each in types for host in found[each]]) or '""' for name, types in bound.items()}
         return dict.fromkeys(config.names, every) | own
     if nodes is None or config.nodes:
         return dict.fromkeys(config.names, every)
@@ -285,9 +303,13 @@ def _hosts(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, str]:
     return hosts | {name: fold(names) for name, names in owned.items()}
 
 
-def _types(config: SiteConfig) -> dict[str, str]:
-    """Return the names of types of nodes with their hosts, where queues are bound to some."""
-    return {each.name: each.hosts for each in config.nodes if each.hosts is not None} if _names_nodes(config) else {}
+def _types(config: SiteConfig, given: SiteConfig) -> dict[str, str]:
+    """Return the names of types of nodes with their hosts, where queues are bound to some; with a pool those `given`.
+
+    Of partitions alone each queue has types of its own.
+    """
+    named = given.nodes if config.pool_cores else config.nodes
+    return {each.name: each.hosts for each in named if each.hosts is not None} if _names_nodes(config) else {}
 
 
 def _names_nodes(config: SiteConfig) -> bool:
@@ -297,13 +319,27 @@ def _names_nodes(config: SiteConfig) -> bool:
 
 def _gives_whole(config: SiteConfig, queue: QueueConfig) -> bool:
     """Whether the jobs of a queue have their nodes alone. Raises ExportError where they have some of them."""
-    alone = [each.exclusive for each in config.nodes if queue.nodes is None or each.name in queue.nodes]
+    types = types_of(config, queue)
+    alone = [each.exclusive for each in config.nodes if types is None or each.name in types]
     if any(alone) and not (all(alone) or queue.exclusive):
         raise ExportError(
             f"queue {queue.name}: jobs have some of its nodes alone and others not, and Slurm gives the jobs of a "
             "partition whole nodes or none: bind it to nodes of one kind, or give it exclusive: true"
         )
     return config.machine.whole_nodes or queue.exclusive or any(alone)
+
+
+def _pool_gives_whole(config: SiteConfig) -> bool:
+    """Whether jobs have nodes of the pool alone. Raises ExportError where some have and others not, or some nodes."""
+    of_pool = {} if config.pool is None else config.pool.nodes
+    users = [queue for queue in config.queues if types_of_pool(config, queue)]
+    alone = {queue.exclusive or each.exclusive for queue in users for each in config.nodes if each.name in of_pool}
+    if len(alone) > 1:
+        raise ExportError(
+            "pool: some jobs have nodes of it alone and others not, and Slurm gives the jobs of a partition whole "
+            "nodes or none: make its nodes of one kind, and exclusive: true of all queues or of none"
+        )
+    return config.machine.whole_nodes or True in alone
 
 
 def _held(config: SiteConfig) -> dict[str, list[tuple[float, dict[str, int]]]]:
@@ -313,9 +349,22 @@ def _held(config: SiteConfig) -> dict[str, list[tuple[float, dict[str, int]]]]:
         queue.name: [
             (each.memory if counted else 1e18, {**each.resources, "gpu": each.gpus})
             for each in config.nodes
-            if queue.nodes is None or each.name in queue.nodes
+            if (types := types_of(config, queue)) is None or each.name in types
         ]
         for queue in (config.queues if _names_nodes(config) else ())
+    }
+
+
+def _parts(config: SiteConfig) -> dict[str, tuple[list[tuple[int, int, float, dict[str, int]]], ...]]:
+    """Return number, cores, memory and generic resources of the nodes of partitions and of the pool, as `_held` has."""
+    counted = any(each.memory for each in config.nodes)
+    of = {
+        each.name: (each.count, each.cores, each.memory if counted else 1e18, {**each.resources, "gpu": each.gpus})
+        for each in config.nodes
+    }
+    return {
+        queue.name: ([of[name] for name in queue.partition_nodes], [of[name] for name in types_of_pool(config, queue)])
+        for queue in (config.queues if config.nodes and config.pool_cores else ())
     }
 
 
@@ -350,7 +399,7 @@ def _partitions(config: SiteConfig, hosts: dict[str, str]) -> Iterator[str]:
     if config.pool_cores:
         longest = max(whole_minutes(queue)[1] for queue in config.queues)
         pool = f"PartitionName={POOL} Nodes={hosts[POOL]} MaxTime={clock(longest)} PriorityTier=1 PriorityJobFactor=1"
-        yield " ".join([pool, *(whole if config.machine.whole_nodes else []), "State=UP"])
+        yield " ".join([pool, *(whole if _pool_gives_whole(config) else []), "State=UP"])
 
 
 def _access(queue: QueueConfig) -> Iterator[tuple[str, str]]:

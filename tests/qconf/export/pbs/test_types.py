@@ -14,6 +14,7 @@ from qconf.export.pbs.init import derive
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Server
 from tests.qconf.export.pbs.model import PbsServer, commands
+from tests.qconf.export.pbs.running import job, run_script
 from tests.qconf.export.sites import FRESH, pbs_files
 
 SERVER = """\
@@ -492,3 +493,89 @@ def test_partitions_of_types_that_cannot_be_exported():
     empty = DIVIDED.replace("partition: {c: 3}", "partition: 0").replace("{c: 1,", "{c: 4,")
     with pytest.raises(ExportError, match="queue cpu: its partition has no nodes"):
         exporter("pbs")().export(parse(empty))
+
+
+POOLED = """\
+machine: {name: pbs, cores: 224, cores_per_node: 32}
+reserve: nodes
+nodes:
+  - {name: c, count: 4, cores: 32, memory: 192gb, hosts: "c[1-4]"}
+  - {name: g, count: 2, cores: 32, memory: 192gb, gpus: 4, features: [gpunode], hosts: "g[1-2]"}
+  - {name: m, count: 1, cores: 32, memory: 2tb, hosts: m1}
+mode: hybrid
+queues:
+  - {name: cpu, cores: [1, 96], walltime: [0, 48h], priority: 40, partition: {c: 2}}
+  - {name: gpu, cores: [1, 64], walltime: [0, 48h], priority: 80, partition: {g: 1}, nodes: [g]}
+  - {name: wide, cores: [1, 96], walltime: [0, 48h], priority: 20, partition: 0}
+pool: {nodes: {c: 2, g: 1, m: 1}, entry: move, threshold: 40}
+"""
+
+
+def test_a_pool_of_types_is_exported_comes_back_and_is_undone():
+    groups = {"c": (4, PLAIN), "g": (2, GPU), "m": (1, {**PLAIN, "mem": "2tb"})}
+    server = PbsServer(FRESH)
+    server.load("create resource gpunode type = boolean, flag = h; create resource ngpus type = long, flag = nh")
+    before, config = server.printed(), parse(POOLED)
+    files = pbs_files(config, current=before, nodes=held_by(server, groups))
+    assert commands(files["nodes.qmgr"]) == [
+        "set node c1,c2 resources_available.q_cpu = True",
+        "set node g1 resources_available.q_gpu = True",
+        "set node c3,c4,g2,m1 resources_available.q_cpu_p = True",
+        "set node g2 resources_available.q_gpu_p = True",
+        "set node c3,c4,g2,m1 resources_available.q_wide_p = True",
+    ]
+    for name in ("queues.qmgr", "nodes.qmgr"):
+        server.load(files[name])
+    names = [name for queue in config.names for name in (queue, f"{queue}_p")]
+    assert all(server.queues[name][f"default_chunk.q_{name}"] == "True" for name in names)
+    assert all("Qlist" not in key for name in names for key in server.queues[name])
+    nodes = held_by(server, groups)
+    again = derive(Server.parse(server.printed()), nodes=nodes)
+    assert again.config.replace(pool=config.pool) == config  # the script has the threshold
+    assert (again.config.pool.nodes, again.config.pool.entry) == (config.pool.nodes, "move")
+    second = pbs_files(config, current=server.printed(), nodes=nodes)
+    assert (commands(second["queues.qmgr"]), "nodes.qmgr" in second) == ([], False)
+    server.load(files["rollback.qmgr"])
+    assert server.printed() == before
+    assert not any(server.nodes.values())
+
+
+def test_jobs_move_where_the_pool_has_what_they_ask_for_and_at_once_where_their_partition_has_not(tmp_path):
+    script = pbs_files(parse(POOLED))["qconf-promote"]
+
+    def asking(queue, select, waited=0):
+        return job(queue, 1, "01:00:00", waited) | {
+            "Resource_List": {"ncpus": 1, "walltime": "01:00:00", "select": select}
+        }
+
+    listing = {
+        "1.h": asking("cpu", "2:ncpus=32"),  # has room in the partition, and is not due yet
+        "2.h": asking("cpu", "3:ncpus=32"),
+        "3.h": asking("cpu", "1:ncpus=4:mem=1tb"),
+        "4.h": asking("cpu", "1:ncpus=4:ngpus=2"),
+        "5.h": asking("cpu", "1:ncpus=4:gpunode=True:mpiprocs=4+2:ncpus=1"),
+        "6.h": asking("cpu", "1:ncpus=4:ngpus=5", 99999),  # no node has so many
+        "7.h": asking("gpu", "2:ngpus=4", 99999),  # the pool has one of them
+        "8.h": asking("gpu", "1:ngpus=4", 3700),  # due
+        "9.h": asking("wide", "1"),
+    }
+    done, moved = run_script(tmp_path, script, listing, tool="qmove")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(moved) == [*(f"cpu_p {n}.h" for n in "2345"), "gpu_p 8.h", "wide_p 9.h"]
+
+
+def test_nodes_of_a_partition_that_are_not_the_first_stay_with_it(tmp_path):
+    groups = {"c": (4, PLAIN), "g": (2, GPU)}
+    server = PbsServer(FRESH)
+    server.load("create resource gpunode type = boolean, flag = h; create resource ngpus type = long, flag = nh")
+    text = POOLED.replace("cores: 224", "cores: 192").replace(
+        "  - {name: m, count: 1, cores: 32, memory: 2tb, hosts: m1}\n", ""
+    )
+    config = parse(text.replace(", m: 1", "").replace("c[1-4]", "c[4,2],c[1,3]"))
+    files = pbs_files(config, current=server.printed(), nodes=held_by(server, groups))
+    for name in ("queues.qmgr", "nodes.qmgr"):
+        server.load(files[name])
+    again = derive(Server.parse(server.printed()), nodes=held_by(server, groups)).config
+    assert again.nodes[0].hosts == "c[2,4],c[1,3]"
+    second = pbs_files(again, current=server.printed(), nodes=held_by(server, groups))
+    assert "nodes.qmgr" not in second

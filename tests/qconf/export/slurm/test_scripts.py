@@ -269,13 +269,25 @@ def test_lua_rounds_up_to_whole_nodes_as_the_simulator_does(tmp_path):
 
 
 def run_script(
-    folder, name, listings, *arguments, scontrol="", priority="basic", came=(), credentials=(), nice=(), **environment
+    folder,
+    name,
+    listings,
+    *arguments,
+    scontrol="",
+    priority="basic",
+    came=(),
+    credentials=(),
+    nice=(),
+    wanted=(),
+    **environment,
 ):
     """Run a script beside a squeue that prints the listings, the last one again and again; return what was changed.
 
     `came` are pairs of ids of jobs in the pool and the AdminComment of each;
-    `credentials` are lines of id, user, account and QOS, `nice` those of id and nice value.
+    `credentials` are lines of id, user, account and QOS, `nice` those of id and nice value, `wanted` of id, memory and
+    generic resources.
     """
+    (folder / "wanted").write_text("".join(f"{line}\n" for line in wanted))
     (folder / "nice").write_text("".join(f"{line}\n" for line in nice))
     (folder / "credentials").write_text("".join(f"{line}\n" for line in credentials))
     (folder / "came").write_text("".join(f"{job}|{comment}|\n" for job, comment in came))
@@ -284,7 +296,7 @@ def run_script(
         (folder / f"listing{number}").write_text("".join(f"{line}\n" for line in listing))
     squeue = f"""\
 case "$*" in *admin_comment*) exec cat "$HERE/came" ;; *%u*) exec cat "$HERE/credentials" ;;
-  *%y*) exec cat "$HERE/nice" ;; esac
+  *%y*) exec cat "$HERE/nice" ;; *%m*) exec cat "$HERE/wanted" ;; esac
 env | grep -E '^(SQUEUE|SLURM)_' >> "$HERE/environment"
 number=$(cat "$HERE/calls" 2> /dev/null || echo 0)
 echo $((number < {len(listings) - 1} ? number + 1 : number)) > "$HERE/calls"

@@ -11,6 +11,7 @@ from qconf.errors import ExportError, InputError
 from qconf.export import exporter
 from qconf.export.nodes import Node, read_nodes
 from qconf.export.slurm.init import derive
+from tests.qconf.export.slurm.test_scripts import run_script, waiting
 
 MIXED = """\
 ClusterName=mixed
@@ -394,3 +395,62 @@ def test_queues_are_limited_to_nodes_only_where_each_is_a_core():
     )
     of_one = of_one.replace("count: 1, cores: 64, hosts: b1", "count: 48, cores: 1, gpus: 1")
     assert "MinNodes=33 MaxNodes=96" in exported(of_one).files["partitions.conf"]
+
+
+POOLED = (
+    SITE[: SITE.index("queues:")]
+    + """mode: hybrid
+queues:
+  - {name: cpu, cores: [1, 160], walltime: [0, 48h], priority: 40, partition: {plain: 3}}
+  - {name: gpu, cores: [1, 64], walltime: [0, 48h], priority: 80, partition: {gpu: 1}, max_run: 20}
+  - {name: wide, cores: [1, 96], walltime: [0, 48h], priority: 20, partition: 0}
+pool: {nodes: {plain: 3, large: 1, gpu: 1}, entry: move, threshold: 40}
+"""
+)
+
+
+def test_a_pool_of_types_is_exported_and_comes_back(tmp_path):
+    found = exported(POOLED)
+    lines = [line.split() for line in found.files["partitions.conf"].splitlines() if line.startswith("Part")]
+    assert {line[0]: line[1] for line in lines} == {
+        "PartitionName=cpu": "Nodes=cpu[01-03]",
+        "PartitionName=gpu": "Nodes=gpu1",
+        "PartitionName=wide": 'Nodes=""',
+        "PartitionName=pool": "Nodes=big1,cpu[04-06],gpu2",
+    }
+    for name, text in found.files.items():
+        (tmp_path / name).write_text(text)
+    again = from_text(tmp_path, NODES)
+    assert again.config == parse(POOLED)
+    assert exported(dump(again.config)).files == found.files
+
+
+def test_jobs_move_where_the_pool_has_what_they_ask_for_of_nodes(tmp_path):
+    (tmp_path / "qconf-promote").write_text(exported(POOLED).files["qconf-promote"])
+    listing = [
+        waiting("1", "cpu", 96, "1:00:00", 0),  # has room in its partition
+        waiting("2", "cpu", 97, "1:00:00", 0),
+        waiting("3", "cpu", 4, "1:00:00", 0),
+        waiting("4", "cpu", 4, "1:00:00", 0),
+        waiting("5", "cpu", 4, "1:00:00", 99999),
+        waiting("6", "gpu", 4, "1:00:00", 3700),
+        waiting("7", "wide", 1, "1:00:00", 0),
+    ]
+    wanted = ["1|1G|N/A", "2|1G|N/A", "3|400G|N/A", "4|1G|gres:gpu:2", "5|1G|gres:gpu:5", "6|1G|gres:gpu:4", "7|0|N/A"]
+    done, changed = run_script(tmp_path, "qconf-promote", [listing], wanted=wanted)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(line.split()[1] for line in changed) == [f"JobId={n}" for n in "23467"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("{gpu: 1}, max_run: 20", "{gpu: 1}, nodes: [gpu]", "queue gpu: its jobs may use some nodes of the pool"),
+        ("gpus: 4,", "gpus: 4, exclusive: true,", "pool: some jobs have nodes of it alone and others not"),
+        ("max_run: 20", "exclusive: true", "pool: some jobs have nodes of it alone and others not"),
+        (", hosts: big1", "", "nodes large: queues are bound to nodes, and these have no names"),
+    ],
+)
+def test_pools_of_types_without_a_form_are_refused(old, new, message):
+    with pytest.raises(ExportError, match=message):
+        exported(POOLED.replace(old, new))
