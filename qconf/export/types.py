@@ -251,6 +251,20 @@ def owned(
     return tuple(types), counts
 
 
+def kept(nodes: tuple[NodesConfig, ...], caps: Mapping[int, Collection[str]]) -> tuple[NodesConfig, ...]:
+    """Return types of nodes, which have hosts, with what they keep for each GPU.
+
+    `caps` are the names of the nodes on which so many cores are left to jobs without GPUs.
+    """
+    found = []
+    for each in nodes:
+        own = {*expand(each.hosts or "")}
+        cores = next((cores for cores, names in caps.items() if own <= {*names}), each.cores)
+        per_gpu = (each.cores - cores) // each.gpus if each.gpus else 0
+        found.append(each.model_copy(update={"kept_per_gpu": per_gpu}))
+    return tuple(found)
+
+
 def _own_name(wanted: str, taken: Collection[str]) -> str:
     """Return a name that a type of nodes may have, and that none of `taken` is."""
     names = (wanted[:60], *(f"{wanted[:60]}-{k}" for k in range(2, len(taken) + 3)))

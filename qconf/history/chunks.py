@@ -33,8 +33,8 @@ CHUNK = re.compile(r"chunk:(\d{1,9}):(\S+)")
 PLACE = re.compile(r"place:(\S+)")
 #: Names of PBS and Slurm for what has a name of its own here.
 NAMES = {"ncpus": "cores", "cpu": "cores", "ngpus": "gpus", "naccelerators": "gpus", "mem": "memory"}
-#: Words of a chunk of PBS that say how the job uses it, or on which host it is.
-NOT_TAKEN = ("mpiprocs", "ompthreads", "nchunk", "vmem", "host", "vnode", "arch", "nice", "walltime")
+#: Words of a chunk of PBS that say how the job uses it, or on which host it is; and what an export has it ask for.
+NOT_TAKEN = ("mpiprocs", "ompthreads", "nchunk", "vmem", "host", "vnode", "arch", "nice", "walltime", KEPT)
 SIZE = re.compile(r"(\d{1,15})([kmgtp]?)([bw]?)", re.IGNORECASE)
 TRES_SIZE = re.compile(r"(\d{1,12})(?:\.(\d{1,6}))?([KMGTP]?)")
 MIB = 2**20

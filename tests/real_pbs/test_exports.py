@@ -261,6 +261,56 @@ def test_jobs_with_gpus_run_in_the_pool_of_types_up_to_a_limit_of_gpus(fresh, lo
             fresh.run(f"qmgr -c 'unset node {name} resources_available.mem, resources_available.ngpus'")
 
 
+KEEPS = """\
+machine: {name: tiny, cores: 96, cores_per_node: 8}
+nodes:
+  - {name: cpu, count: 10, cores: 8, memory: 16gb, hosts: "n[01-10]"}
+  - {name: gpu, count: 2, cores: 8, memory: 16gb, gpus: 2, kept_per_gpu: 2, hosts: "n[11-12]"}
+queues:
+  - {name: work, cores: [1, 96], walltime: [0, 24h]}
+"""
+
+
+def test_jobs_without_gpus_leave_cores_to_those_with_gpus(fresh, loading, tmp_path):
+    """Also those that waited before; after the undo they ask for what they asked for."""
+    fresh.run("qmgr -c 'create resource ngpus type = long, flag = nh'")
+    for name in NODES:
+        more = ", resources_available.ngpus = 2" if name > "n10" else ""
+        fresh.run(f"qmgr -c 'set node {name} resources_available.mem = 16gb{more}'")
+    submit = "qsub -q {} -l {} -l walltime=1:0:0 -- /bin/sleep 60"
+    held = [
+        fresh.run(submit.format("workq", words).replace("qsub", "qsub -h"), user="alice").stdout.strip()
+        for words in ("select=2:ncpus=4", "ncpus=3")
+    ]
+    try:
+        with loading(KEEPS) as loaded:
+            waited = ["2:ncpus=4:cores_without_gpus=4", "1:ncpus=3:cores_without_gpus=3"]
+            assert [loaded.attribute(job, "Resource_List.select") for job in held] == waited
+            own = ["ncpus=8", *["select=1:ncpus=8"] * 9, *["select=1:ncpus=4:cores_without_gpus=0"] * 3]
+            jobs = [fresh.run(submit.format("work", words), user="alice").stdout.strip() for words in own]
+            of_gpus = [
+                fresh.run(submit.format("work", "select=1:ncpus=4:ngpus=2"), user="bob").stdout.strip()
+                for _ in range(2)
+            ]
+            assert loaded.until(lambda: loaded.states(*jobs, *of_gpus) == ["R"] * 12 + ["Q", "R", "R"])
+            assert {*loaded.nodes(jobs[10]), *loaded.nodes(jobs[11])} == {"n11", "n12"}
+            assert "cores_without_gpus" in loaded.attribute(jobs[12], "comment")
+            again = derive(Server.parse(fresh.run(PRINTED).stdout), nodes=read_nodes_of(fresh, tmp_path)).config
+            assert again.nodes == parse(KEEPS).nodes
+            fresh.run(f"qdel -W force {' '.join([*jobs, *of_gpus])}; qselect -x -s F | xargs -r qdel -x -W force")
+            loaded.undo()
+            assert [
+                problem.count("obj=cores_without_gpus svr=default: Resource busy on job") for problem in loaded.problems
+            ] == [1]
+            assert [loaded.attribute(job, "Resource_List.select") for job in held] == ["2:ncpus=4", "1:ncpus=3"]
+            fresh.run("qselect -x | xargs -r qdel -x -W force; sleep 0.5")
+            done = fresh.run("grep '^delete resource' rollback.qmgr | qmgr -a").stdout  # as the plan says
+            loaded.problems[:] = [line for line in done.splitlines() if "Error" in line]
+    finally:
+        for name in NODES:
+            fresh.run(f"qmgr -c 'unset node {name} resources_available.mem, resources_available.ngpus'")
+
+
 def read_nodes_of(server, folder):
     (folder / "again").write_text(server.run("pbsnodes -av").stdout)
     return read_nodes(str(folder / "again"))

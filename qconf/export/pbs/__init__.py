@@ -62,7 +62,11 @@ class PbsExporter(Exporter):
 
         script = script_of(config)
         found = () if script is None else (f"a systemd timer or cron job of root every minute: {script.name}",)
-        return (*found, *(["a hook of the server, for qualities of service: qconf_qos"] if config.qos else []))
+        hooks = ["a hook of the server, for qualities of service: qconf_qos"] if config.qos else []
+        hooks += (
+            ["a hook of the server, for cores that jobs without GPUs leave: qconf_kept"] if config.keeps_cores else []
+        )
+        return (*found, *hooks)
 
     def notes(self, config: SiteConfig) -> tuple[str, ...]:
         """Name what PBS does otherwise than the simulator."""

@@ -12,7 +12,7 @@ from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, access_changes, format_clock, format_duration
 from qconf.errors import ExportError
 from qconf.export.checks import refuse_access, refuse_idle
-from qconf.export.pbs import fairshare, qos, shortpools, throttles
+from qconf.export.pbs import fairshare, kept, qos, shortpools, throttles
 from qconf.export.pbs.differences import envelope, notes, unroutable
 from qconf.export.pbs.lint import OLD_LIMITS
 from qconf.export.pbs.order import formula, present_formula
@@ -95,6 +95,9 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired
         if before.resources.get(name, BOOLEAN).get("type") != "boolean":
             raise ExportError(f"the server has a resource {name} already that is no boolean")
         result.server.resources.setdefault(name, dict(BOOLEAN))
+    kept.refuse(config, before)
+    if config.keeps_cores:
+        result.server.resources.setdefault(kept.RESOURCE, dict(kept.OF_NODES))
     if config.mode != "shared" and binding == "qlist" and not config.nodes:
         wanted = {"type": "string_array", "flag": "h"}
         if before.resources.get("Qlist", wanted) != wanted:
@@ -146,11 +149,6 @@ def _refuse(config: SiteConfig, binding: Binding) -> None:
         raise ExportError(
             "backfill: false on a partitioned machine: PBS's strict order would let the head job of one "
             "partition hold up all the others"
-        )
-    if config.keeps_cores:
-        raise ExportError(
-            "nodes: kept_per_gpu is simulated, and not exported to PBS: leave it out, and keep cores for jobs with "
-            "GPUs by hand"
         )
     fairshare.refuse(config)
     qos.refuse(config)

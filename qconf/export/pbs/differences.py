@@ -9,7 +9,7 @@ from parsim.system import ORDERS
 from qconf.config import QueueConfig, SiteConfig, format_clock, format_duration, lost_job
 from qconf.export.checks import common_notes
 from qconf.export.nodes import Node, expand
-from qconf.export.pbs import fairshare, qos, throttles
+from qconf.export.pbs import fairshare, kept, qos, throttles
 from qconf.export.pbs.order import formula, present_formula
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Server
@@ -38,7 +38,8 @@ def notes(
     server, scheduler = server or Server(), scheduler or Scheduler()
     text, found = formula(config, priorities)
     own = (*sorting(text, server, scheduler), *prime_time(config, scheduler))
-    return (*found, *own, *_nodes_alone(config, nodes), *_differences(config, binding))
+    of_nodes = (*_nodes_alone(config, nodes), *kept.notes(config, server))
+    return (*found, *own, *of_nodes, *_differences(config, binding))
 
 
 def _differences(config: SiteConfig, binding: Binding) -> Iterator[str]:

@@ -26,6 +26,7 @@ from qconf.config import (
 from qconf.errors import InputError
 from qconf.export.base import Derived
 from qconf.export.nodes import Node, expand
+from qconf.export.pbs import kept
 from qconf.export.pbs.desired import ALL_TOP_JOBS
 from qconf.export.pbs.differences import prime_time, unroutable
 from qconf.export.pbs.fairshare import with_shares
@@ -406,7 +407,9 @@ class _Division:
             return None
         if self.parts:
             held = dict.fromkeys(names, frozenset(found))
-        return types(found, held or usable(server, names, nodes, self.scheduler, self.warnings), self.warnings)
+        of_queues = held or usable(server, names, nodes, self.scheduler, self.warnings)
+        result = types(found, of_queues, self.warnings)
+        return result._replace(nodes=kept.read(result.nodes, nodes, self.scheduler))
 
     def _parts(self, names: Sequence[str]) -> dict[str, frozenset[str]]:
         """Return the nodes of queues and of pool queues by name; nothing where a node is of several parts, or none."""

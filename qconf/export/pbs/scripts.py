@@ -13,7 +13,7 @@ from qconf.errors import ExportError
 from qconf.export import hours
 from qconf.export.base import Export
 from qconf.export.nodes import Node
-from qconf.export.pbs import fairshare, qos, shortpools, types
+from qconf.export.pbs import fairshare, kept, qos, shortpools, types
 from qconf.export.pbs.desired import Desired, desired
 from qconf.export.pbs.hours import HEAD, SetLimits
 from qconf.export.pbs.lint import Linter
@@ -86,8 +86,16 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
     parted = config.mode != "shared" and options.binding == "qlist" and not config.nodes
     by_nodes = parted or bool(goal.bound)
     node_lines, node_back, counts = _nodes(config, options, goal) if by_nodes else ([], [], Counter())
+    left = kept.amounts(config, options.nodes)
+    if left:
+        by_nodes = True
+        more, back_again = kept.statements(left, options.nodes or ())
+        node_lines, node_back = [*node_lines, *more], [*node_back, *back_again]
+        counts += Counter(f"{kept.RESOURCE} = {amount}" for amount in left.values())
+    of_kept = [kept.RESOURCE] if left else []
     scheduled = [
         *(["Qlist"] if parted else []),
+        *of_kept,
         *types.scheduled(config, types.own_resources(config, goal.bound), options),
     ]
     forward, back = transition(before, goal.server), transition(goal.server, before)
@@ -125,6 +133,10 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
         files |= script.files(config=config, goal=goal, **_parts(config, goal, options))
     if config.qos:
         files[qos.FILE] = render("pbs", "qos_hook.py", classes=qos.classes(config))
+    if left:
+        gpus = types.gpus_of(options.scheduler)
+        values = {"resource": kept.RESOURCE, "gpus": gpus, "widest": kept.widest(config)}
+        files[kept.FILE] = render("pbs", "kept_hook.py", **values)
     hours.refuse(config)
     if config.hours:
         files[hours.FILE] = hours.cron(config, SetLimits(goal.server), HEAD)
@@ -149,6 +161,7 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
         settings=settings,
         shares=config.is_fair,
         keeps=shortpools.commands(config),
+        left=kept.RESOURCE if left else None,
         hourly=hours.taken_back(config, SetLimits(goal.server)),
     )
     loaded = tuple(name for name in ("queues.qmgr", "nodes.qmgr", "sched_config.changes") if name in files)

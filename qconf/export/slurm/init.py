@@ -25,7 +25,7 @@ from qconf.errors import InputError
 from qconf.export.base import Derived
 from qconf.export.hours import FILE as HOURS
 from qconf.export.hours import read_hours
-from qconf.export.nodes import expand, read_text
+from qconf.export.nodes import read_text
 from qconf.export.slurm import kept, preemption
 from qconf.export.slurm import qos as service
 from qconf.export.slurm.conf import MARK, Conf, Fields, Points, limits, points, promotion, routes
@@ -38,6 +38,7 @@ from qconf.export.slurm.throttles import counted_only, limit_of, number, with_pa
 from qconf.export.slurm.throttles import read as read_throttles
 from qconf.export.slurm.types import kinds
 from qconf.export.types import Types, alike, alone, differ, owned, types
+from qconf.export.types import kept as kept_of
 from qconf.history.times import slurm_limit
 
 UNLIMITED = ("UNLIMITED", "INFINITE", "-1")
@@ -451,8 +452,7 @@ class _Reader:
         for fields in self.conf.partitions:
             if fields["partitionname"] in self.parts and "maxcpuspernode" in fields:
                 caps.setdefault(int(fields["maxcpuspernode"]), set()).update(self.conf.hosts(fields))
-        hosts = {each.name: [*expand(each.hosts or "")] for each in found.nodes}
-        return found._replace(nodes=kept.kept(found.nodes, caps, hosts)) if caps else found
+        return found._replace(nodes=kept_of(found.nodes, caps)) if caps else found
 
     def _queue(self, partition: _Partition, share: int) -> QueueConfig:
         """Return the queue with its priority, and with a limit where less than its share may run."""

@@ -11,7 +11,7 @@ Slurm, slurm.conf, "MaxCPUsPerNode".
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -106,26 +106,3 @@ def read(folder: Path, marked: str) -> dict[str, str]:
     text = read_text(path) if path.is_file() else ""
     found = re.findall(r'name = "([^"]+)",.* parts = "([^"]+)"', text) if marked in text.lower() else []
     return {part: queue for queue, names in found for part in names.split(",")}
-
-
-def kept(
-    nodes: tuple[NodesConfig, ...],
-    caps: Mapping[int, Collection[str]],
-    hosts: Mapping[str, Collection[str]],
-) -> tuple[NodesConfig, ...]:
-    """Return types of nodes with what they keep for each GPU.
-
-    Parameters
-    ----------
-    nodes : tuple of NodesConfig
-    caps : mapping of int to collection of str
-        Nodes on which so many cores are left to jobs without GPUs.
-    hosts : mapping of str to collection of str
-        Nodes of each type, by its name.
-    """
-    found = []
-    for each in nodes:
-        cores = next((cores for cores, names in caps.items() if {*hosts[each.name]} <= {*names}), each.cores)
-        per_gpu = (each.cores - cores) // each.gpus if each.gpus else 0
-        found.append(each.model_copy(update={"kept_per_gpu": per_gpu}))
-    return tuple(found)

@@ -36,6 +36,7 @@ def site(text: str = SITE) -> SiteConfig:
         ("2:ncpus=16:ngpus=2:mem=64gb", (Chunk(2, 16, {"gpus": 2, "memory": 65536}),)),
         ("2:ncpus=16+1:ncpus=4", (Chunk(2, 16), Chunk(1, 4))),
         ("ncpus=4:mpiprocs=4:ompthreads=1", (Chunk(1, 4),)),
+        ("ncpus=4:cores_without_gpus=4", (Chunk(1, 4),)),
         ("3", (Chunk(3, 1),)),
         ("1:ncpus=1:mem=1500kb", (Chunk(1, 1, {"memory": 2}),)),
         ("1:mem=1048577", (Chunk(1, 1, {"memory": 2}),)),  # bytes

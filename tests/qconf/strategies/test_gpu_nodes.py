@@ -10,7 +10,6 @@ import pytest
 from parsim import Workload
 from parsim.node_types import Chunk
 from qconf.config import KEPT, ConfigError, SiteConfig, dump, parse
-from qconf.errors import ExportError
 from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet, UnroutableError
@@ -147,7 +146,7 @@ def test_cores_that_cannot_be_kept(text: str, message: str) -> None:
         parse(text)
 
 
-def test_kept_cores_are_tried_and_not_exported() -> None:
+def test_kept_cores_are_tried_and_exported() -> None:
     found = dict(keeping_cores(training(), TWO))
     assert list(found) == [f"jobs without GPUs leave {n} cores for each GPU" for n in (1, 2, 3)]
     assert list(keeping_cores(training(BOUND), BOUND)) == []
@@ -160,8 +159,9 @@ def test_kept_cores_are_tried_and_not_exported() -> None:
     for before, after in (outcomes, outcomes[::-1]):
         assert len(next(tables_of(before.summary.nodes, after.summary.nodes)).rows) == 10
     assert timeline(outcomes[1]).by_type.keys() == timeline(outcomes[0]).by_type.keys()
-    with pytest.raises(ExportError, match="kept_per_gpu is simulated, and not exported to PBS"):
-        exporter("pbs")().export(leaves)
+    names = {"cpu": "c[1-9]", "gpu": "g[1-9]"}
+    named = [each.model_copy(update={"hosts": names[each.name].replace("9", str(each.count))}) for each in leaves.nodes]
+    assert "qconf_kept.py" in exporter("pbs")().export(leaves.replace(nodes=tuple(named))).files
 
 
 def test_bindings_are_boundaries_and_may_be_fixed() -> None:

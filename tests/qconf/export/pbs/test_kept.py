@@ -1,0 +1,113 @@
+"""Cores that jobs without GPUs leave to others, as a resource of nodes that a hook has them ask for, and back."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from qconf.config import parse
+from qconf.errors import ExportError
+from qconf.export import exporter
+from qconf.export.pbs.init import derive
+from qconf.export.pbs.scheduler import Scheduler
+from qconf.export.pbs.server import Server
+from tests.qconf.export.pbs.model import PbsServer, commands
+from tests.qconf.export.pbs.test_types import PLAIN, held_by
+from tests.qconf.export.sites import FRESH, pbs_files
+
+SITE = """machine: {name: pbs, cores: 192, cores_per_node: 32}
+reserve: nodes
+nodes:
+  - {name: c, count: 4, cores: 32, memory: 192gb, hosts: "c[1-4]"}
+  - {name: g, count: 2, cores: 32, memory: 192gb, gpus: 4, kept_per_gpu: 2, hosts: "g[1-2]"}
+queues:
+  - {name: work, cores: [1, 192], walltime: [0, 48h]}
+"""
+GROUPS = {"c": (4, PLAIN), "g": (2, {**PLAIN, "ngpus": "4"})}
+
+
+def test_nodes_have_what_is_left_and_it_comes_back_and_goes_with_the_undo():
+    server = PbsServer(FRESH)
+    server.load("create resource ngpus type = long, flag = nh")
+    before, config = server.printed(), parse(SITE)
+    files = pbs_files(config, current=before, nodes=held_by(server, GROUPS))
+    assert commands(files["nodes.qmgr"]) == [
+        "set node c1,c2,c3,c4 resources_available.cores_without_gpus = 32",
+        "set node g1,g2 resources_available.cores_without_gpus = 24",
+    ]
+    assert "create resource cores_without_gpus type=long, flag=nh" in commands(files["queues.qmgr"])
+    assert 'vnode, aoe, eoe, cores_without_gpus, ngpus"' in files["sched_config.changes"]
+    assert files["PLAN.md"].count("qmgr -a -c 'delete hook qconf_kept'") == 2
+    assert "pbsnodes -av | grep 'cores_without_gpus'" in files["PLAN.md"]
+    for name in ("queues.qmgr", "nodes.qmgr"):
+        server.load(files[name])
+    nodes = held_by(server, GROUPS)
+    found = derive(Server.parse(server.printed()), nodes=nodes)
+    assert found.config == config
+    assert not any("cores_without_gpus" in warning for warning in found.warnings)
+    unread = Scheduler({"resources": {"non_prime": "ncpus, mem, ngpus"}})
+    of_line = derive(Server.parse(server.printed()), nodes=nodes, scheduler=unread)
+    assert not of_line.config.keeps_cores
+    second = pbs_files(config, current=server.printed(), nodes=nodes)
+    assert (commands(second["queues.qmgr"]), commands(second["nodes.qmgr"])) == ([], [])
+    none = SITE.replace(", kept_per_gpu: 2", "")
+    notes = exporter("pbs")(current=Server.parse(server.printed())).export(parse(none)).notes
+    assert any(note.startswith("An earlier export keeps cores") for note in notes)
+    server.load(files["rollback.qmgr"])
+    assert server.printed() == before
+    assert not any(server.nodes.values())
+
+
+def test_what_has_no_form_is_refused():
+    with pytest.raises(ExportError, match="nodes g: queues are bound to nodes, and these have no names"):
+        pbs_files(parse(SITE.replace(', hosts: "g[1-2]"', "")))
+    with pytest.raises(ExportError, match="has a resource cores_without_gpus already that is no whole number"):
+        pbs_files(parse(SITE), current=FRESH + "create resource cores_without_gpus type = string\n")
+
+
+def after_hook(monkeypatch: pytest.MonkeyPatch, wanted: dict[str, Any], before: dict[str, Any] | None = None):
+    names = ("select", "nodes", "ncpus", "ngpus", "cores_without_gpus")
+    job = SimpleNamespace(Resource_List=dict.fromkeys(names) | wanted)
+    event = SimpleNamespace(job=job, type=1 if before is None else 2, accept=lambda: None)
+    event.job_o = SimpleNamespace(Resource_List=dict.fromkeys(names) | (before or {}))
+    pbs = SimpleNamespace(event=lambda: event, QUEUEJOB=1, MODIFYJOB=2, select=str)
+    monkeypatch.setitem(sys.modules, "pbs", pbs)
+    exec(pbs_files(parse(SITE))["qconf_kept.py"], {})
+    return {name: value for name, value in job.Resource_List.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    ("select", "changed"),
+    [
+        ("2:ncpus=16:mem=4gb+ncpus=2", "2:ncpus=16:mem=4gb:cores_without_gpus=16+1:ncpus=2:cores_without_gpus=2"),
+        ("3", "3:cores_without_gpus=1"),
+        ("1:ncpus=4:cores_without_gpus=0", "1:ncpus=4:cores_without_gpus=4"),  # of the user's own
+        ("1:ncpus=4:ngpus=1:cores_without_gpus=4+2:ncpus=8", "1:ncpus=4:ngpus=1+2:ncpus=8"),
+        ("1:ncpus=4:ngpus=0", "1:ncpus=4:ngpus=0:cores_without_gpus=4"),
+        ("128:ncpus=1", "128:ncpus=1:cores_without_gpus=1"),
+        ("129:ncpus=1", "129:ncpus=1"),  # wider than each type: as wide jobs of the simulator take no account
+    ],
+)
+def test_the_hook_has_chunks_ask_for_what_is_left(monkeypatch: pytest.MonkeyPatch, select: str, changed: str):
+    assert after_hook(monkeypatch, {"select": select}) == {"select": changed}
+    assert after_hook(monkeypatch, {"select": select}, {}) == {"select": changed}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "before", "left"),
+    [
+        ({}, None, 1),
+        ({"ncpus": 4}, None, 4),
+        ({"ncpus": 4, "ngpus": 2}, None, 0),
+        ({"nodes": "2:ppn=4"}, None, None),
+        ({"ncpus": 8}, {"ncpus": 4}, 8),
+        ({"ncpus": 8}, {"ncpus": 4, "ngpus": 1}, 0),
+        ({"cores_without_gpus": 0}, {"ncpus": 4}, 4),
+        ({}, {"ncpus": 4}, None),  # it changes something else
+    ],
+)
+def test_the_hook_on_jobs_without_a_select(monkeypatch: pytest.MonkeyPatch, wanted: dict, before: dict, left: int):
+    assert after_hook(monkeypatch, wanted, before).get("cores_without_gpus") == left
