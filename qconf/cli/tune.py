@@ -189,9 +189,10 @@ def command(
 
     @cache
     def grade() -> Fidelity | None:
-        load(needed(base.system()))  # which workers that start later then have
+        # What workers that start later, and the report, then have: kernels, imports, templates.
+        load(needed(base.system()))
+        exporter.check(base)
         load_templates("tune")
-        exporter.load_templates()
         return fidelity(log, base, jobs.span)
 
     with progress("tuning", quiet=quiet) as step, working(settings, backend, cluster) as settings:

@@ -101,12 +101,6 @@ class Exporter(ABC):
             return [str(error)]
         return []
 
-    def load_templates(self) -> None:
-        """Compile what `export` needs, while there is time for it."""
-        from qconf.export.rendering import load_templates
-
-        load_templates(self.target)
-
     @abstractmethod
     def export(self, config: SiteConfig) -> Export:
         """Write a configuration as files. Raises `ExportError`; no command is run."""

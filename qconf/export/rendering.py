@@ -33,14 +33,6 @@ def render(target: str, name: str, /, **values: object) -> str:
     return _environment().get_template(f"{target}/templates/{name}.j2").render(**values)
 
 
-def load_templates(target: str) -> None:
-    """Compile the templates of a target, while there is time for it."""
-    environment = _environment()
-    for name in environment.list_templates(extensions=["j2"]):
-        if name.startswith(f"{target}/"):
-            environment.get_template(name)
-
-
 def checked_queue(name: str, *, pooled: bool = False) -> str:
     """Return a queue name that may enter a script, or raise `ExportError`; no name is escaped or shortened.
 

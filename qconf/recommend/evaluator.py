@@ -17,7 +17,7 @@ from qconf.evaluation.score import reduction
 from qconf.recommend.checkpoint import Checkpoint, Proposals
 from qconf.recommend.ladder import LOW, best_of, rung_of
 from qconf.recommend.recommendation import Row, kind_of
-from qconf.recommend.training import WHOLE, Check, Measured, Parts, Trainer, bare, why_ineligible
+from qconf.recommend.training import WHOLE, Check, Measured, Parts, Trainer, bare
 from qconf.strategies import Options, Proposal, registry
 
 AHEAD = 2  #: workers from which on all are trained on the earlier parts too, before it is known whether they gain
@@ -48,6 +48,7 @@ class Evaluator:
         self.test = self.splits["last"].test
         self.current = self.test.evaluate(self.base)
         self.evaluated: dict[tuple[str, str], Proposal] = {}  # the proposal behind each row, trained for the test
+        self.measured: dict[tuple[str, str], Measured] = {}
         training = {WHOLE: self.training} | {name: split.training for name, split in self.splits.items()}
         parts = Parts(training, self.whole, self.test, self.settings)
         self.trainer = Trainer(parts, self.options.workers, self.checkpoint)
@@ -163,7 +164,7 @@ class Evaluator:
     def _on_test(self, row: Row, final: Proposal, proposal: Proposal, found: Measured) -> tuple[Row, list[str]]:
         """Compare with the current configuration on the test period; return why it may not be recommended, too."""
         row = replace(self._of(row, final, found.in_sample), unmet=found.unmet)
-        self.evaluated[row.name, row.variant] = proposal
+        self.evaluated[row.name, row.variant], self.measured[row.name, row.variant] = proposal, found
         gained = reduction(found.test, self.current, self.options.objective)
         reasons = list(found.reasons) if row.name != "current" else []
         if gained > 0 and not reasons and row.name != "current" and final.config == self.training.base:
@@ -240,9 +241,7 @@ class Evaluator:
 
     def fallback(self, row: Row, proposal: Proposal, final: Proposal) -> Row:
         """Recommend the evaluated proposal where that of the whole history breaks a guard rail that this one keeps."""
-        if final.config == proposal.config or row.test is None:
-            return row
-        if why_ineligible(self.trainer.shared.value, self.checked, proposal):
+        if final.config == proposal.config or self.measured[row.name, row.variant].test_reasons or row.test is None:
             return row
         before, days = GuardValues.of(self.current), self.test.days
         kept = self.guards.broken(before, GuardValues.of(row.test), days)

@@ -41,6 +41,7 @@ class Measured(NamedTuple):
     test: Summary
     unmet: tuple[str, ...]  #: targets of the site that are not met on the test period
     reasons: tuple[str, ...]  #: why the proposal for the whole history is ineligible, whatever it gains
+    test_reasons: tuple[str, ...]  #: why the one for the test period is
 
 
 class Trainer:
@@ -158,6 +159,8 @@ def _measure(shared: Shared[Parts], check: Check | None, final: Proposal, propos
         in_sample = shared.value.whole.evaluate(final)
         outcome = shared.value.test.outcome(proposal)
         unmet = tuple(each.what for each in target_results(outcome) if not each.met)
-        return Measured(in_sample, outcome.summary, unmet, why_ineligible(shared.value, check, final))
+        found = why_ineligible(shared.value, check, final)
+        on_test = found if proposal.config == final.config else why_ineligible(shared.value, check, proposal)
+        return Measured(in_sample, outcome.summary, unmet, found, on_test)
     except UnroutableError as error:
         return str(error)
