@@ -6,13 +6,14 @@ before, so that only the queues that a candidate changes are simulated.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parsim import System, Workload, simulate
+from parsim.placing import has_place
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import SiteConfig
 from qconf.evaluation.period import Runtimes, TrainingSet
@@ -49,6 +50,16 @@ class CachedEvaluator:
         """Simulate configurations in parallel."""
         return parallel_map(self.workers, self.measure, candidates)
 
+    def by_epoch(self, config: SiteConfig) -> NDArray[np.float64]:
+        """Simulate one configuration on every epoch; return the mean wait of each, seconds."""
+        system = config.system()
+        means = []
+        for e, (_, epoch) in enumerate(self.training.epochs):
+            jobs = epoch.routed(config)
+            counts = np.bincount(jobs.queue, epoch.weight, len(system.queues))
+            means.append(float(self._sums(e, jobs, epoch.dedicated(system)).sum() / counts.sum()))
+        return np.array(means)
+
     def simulate(self, workloads: Sequence[Workload], system: System) -> MeanWaits:
         """Simulate one system on every epoch, with jobs that are routed already."""
         overall, queues = 0.0, np.zeros(len(system.queues))
@@ -67,22 +78,34 @@ class CachedEvaluator:
             weighted = waits.astype(np.float64) if weight is None else weight * waits
             return np.asarray(np.bincount(jobs.queue, weighted, len(system.queues)), dtype=np.float64)
         out = np.zeros(len(system.queues))
-        for q, queue in enumerate(system.queues):
+        for q in range(len(system.queues)):
             members = np.flatnonzero(jobs.queue == q)
             if members.size:
-                alone = replace(queue, name="all", cores=(1, MAX_CORES), walltime=(0, MAX_DURATION))
-                key = (e, alone, system.order, system.backfill, members.tobytes())
+                one = alone(system, q)
+                key = (e, one.queues[0], system.order, system.backfill, members.tobytes())
                 if key not in self._known:
                     own = replace(jobs.take(members), queue=np.zeros(members.size, dtype=np.int64))
-                    one = replace(system, cores=queue.partition, queues=(alone,))
                     waits = simulate(own, one).wait
                     self._known[key] = float((waits if weight is None else weight[members] * waits).sum())
                 out[q] = self._known[key]
         return out
 
 
+def alone(system: System, q: int, owned: Mapping[str, int] | None = None) -> System:
+    """Return the partition of a queue, or so many nodes of each type, as a machine of its own for all of its jobs."""
+    queue = replace(system.queues[q], name="all", cores=(1, MAX_CORES), walltime=(0, MAX_DURATION))
+    owned = dict(queue.partition_nodes if owned is None else owned)
+    types = [replace(each, nodes=owned[each.name]) for each in system.node_types if owned.get(each.name)]
+    cores = sum(each.nodes * each.cores for each in types) if system.node_types else queue.partition
+    queue = replace(queue, partition=cores, partition_nodes={each.name: each.nodes for each in types})
+    if queue.node_types is not None:
+        queue = replace(queue, node_types=[name for name in queue.node_types if owned.get(name)])
+    return replace(system, cores=cores, mode="partitioned", queues=(queue,), node_types=types)
+
+
 def _apart(jobs: Workload, system: System) -> bool:
     """Return whether every job runs on its queue's own partition, so that queues do not interact."""
-    if system.mode != "partitioned" or jobs.has_needs or system.windows or system.node_types:
+    if system.mode != "partitioned" or jobs.has_needs or system.windows or system.throttles or system.is_fair:
         return False
-    return bool((jobs.cores <= np.asarray([queue.partition for queue in system.queues])[jobs.queue]).all())
+    held = np.asarray([queue.partition for queue in system.queues])[jobs.queue]
+    return bool((jobs.cores <= held).all()) and bool(has_place(system, jobs).all() if system.node_types else True)

@@ -6,7 +6,7 @@ from qconf.config import Target
 from qconf.evaluation.evaluator import CachedEvaluator
 from qconf.strategies.partitioning.sizes import partition_space
 from qconf.strategies.partitioning.wait_table import tabulate
-from tests.qconf.small import three, training, two
+from tests.qconf.small import DAY, three, training, two
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -47,6 +47,13 @@ def test_the_evaluator_agrees_with_the_simulator(make, name):
                 for q in range(len(candidate.queues)):
                     expected[q] += weight * schedule.wait[epoch.workload.queue == q].mean()
             assert waits.queues == pytest.approx(expected)
+
+
+def test_queues_that_share_a_limit_are_simulated_together():
+    here = training(
+        two(throttles=({"each": "user", "max_run": 1}, {"queue": "long", "each": "user", "max_run": 1})), span=DAY
+    )
+    assert CachedEvaluator(here).measure(here.base).overall == pytest.approx(here.weighted_wait(here.base))
 
 
 WEIGHTS = (Target(queue="short", weight=5.0), Target(group="g", users=("u0", "u3"), weight=0.25))
