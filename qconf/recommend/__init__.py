@@ -156,7 +156,8 @@ def curves(training: TrainingSet) -> list[Curve]:
     base, period = training.base, training.period
     node = base.grid
     queues = np.array([i for i, q in enumerate(base.queues) if not q.reservation and period.widest[i]], dtype=np.int64)
-    space = PartitionSpace(queues, base.machine.cores // node, -(-period.widest[queues] // node), node)
+    widest = -(-period.widest[queues] // node)
+    space = PartitionSpace(queues, base.machine.cores // node, widest, node, period.core_seconds[queues])
     found = [utilization(training, space, k) for k in range(queues.size)]
     return [
         Curve(base.queues[i].name, (each.sizes * node).tolist(), each.waits.tolist(), each.shares.tolist())

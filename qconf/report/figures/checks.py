@@ -33,6 +33,8 @@ def surrogate_figure(steps: Sequence[Mapping[str, Any]]) -> Figure | None:
     fitted = [step for step in steps if step.get("step") == "surrogate" and step.get("simulated")]
     if not fitted:
         return None
+    epochs = len({step["epoch"] for step in fitted})
+    fitted = fitted[:epochs]  # of several types of nodes the first
     values = [max(float(v), 60.0) for step in fitted for v in (*step["simulated"], *step["expected"])]
     low, high = min(values) / 1.1, max(*values, 2 * min(values)) * 1.1
     drawing = Drawing(SIDE + 76)

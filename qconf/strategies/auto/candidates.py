@@ -215,7 +215,7 @@ def divided(training: TrainingSet) -> Iterator[tuple[str, SiteConfig]]:
         space = partition_space(training)
     except NotApplicableError:
         return
-    base, shares = training.base, proportional(training, space)
+    base, shares = training.base, proportional(space)
     for share in POOLS:
         sizes = space.cores(np.floor(shares * (1 - share)).astype(np.int64), len(base.queues))
         if not share:

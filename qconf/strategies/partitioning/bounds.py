@@ -8,7 +8,6 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from parsim.tabulate import waits_by_size
 from qconf.evaluation.period import TrainingSet, cached
 from qconf.strategies.partitioning.sizes import PartitionSpace, Sizes, apportion
 
@@ -50,14 +49,13 @@ class Utilization:
 
 def utilization(training: TrainingSet, space: PartitionSpace, k: int) -> Utilization:
     """Simulate the k-th queue of `space` alone over a grid of sizes, from its widest job to the whole machine."""
-    own = training.workload.take(training.workload.queue == space.queues[k])
     first, last = int(space.widest[k]), space.total
+    if not space.work[k]:
+        return Utilization(np.array([first]), np.zeros(1), np.zeros(1))
     sizes = np.unique(np.round(np.geomspace(first, last, POINTS)).astype(np.int64))
-    if not len(own):
-        return Utilization(sizes, np.zeros(sizes.size), np.zeros(sizes.size))
-    waits, spans = waits_by_size(own, sizes * space.node, backfill=training.base.backfill)
-    work = float((own.cores * own.effective_runtime).sum())
-    return Utilization(sizes, waits / len(own), work / (sizes * space.node * np.maximum(spans, 1)))
+    waits, spans = space.alone(training, k, sizes)
+    jobs = int(np.count_nonzero(training.workload.queue == space.queues[k]))
+    return Utilization(sizes, waits / jobs, space.work[k] / (sizes * space.node * np.maximum(spans, 1)))
 
 
 @cached
@@ -103,7 +101,7 @@ def lower_bounds(
             "dropped": (space.widest, "dropped, all but the widest jobs"),
         }[excess]
         notes.append(f"the lower bounds need {int(wanted.sum())} of {space.total} nodes: {what}")
-    share = training.period.core_seconds[space.queues]
+    share = space.work
     share = share / share.sum() if share.sum() > 0 else share
     needed = least_slack(low, share, space.total, one_sided=one_sided)
     if needed > slack:

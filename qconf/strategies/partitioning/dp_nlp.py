@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 from parsim import System, simulate
 from qconf.config import SiteConfig
 from qconf.errors import InputError
+from qconf.evaluation.evaluator import CachedEvaluator
 from qconf.evaluation.period import WEIGHTS, Period, TrainingSet, cached
 from qconf.parallel import parallel_map
 from qconf.strategies.base import Proposal, Step, Strategy, option, step
 from qconf.strategies.partitioning.bounds import Bounds, lower_bounds
 from qconf.strategies.partitioning.descent import descend
 from qconf.strategies.partitioning.nlp import minimise
+from qconf.strategies.partitioning.owned import by_type, configured
 from qconf.strategies.partitioning.readings import PartitionOptions, as_read
 from qconf.strategies.partitioning.regret import allowed, regret
 from qconf.strategies.partitioning.samples import feasible_samples
@@ -83,6 +85,17 @@ class DpNlpOptions(PartitionOptions):
         if not self.weights or not all(math.isfinite(weight) and weight > 0 for weight in self.weights):
             fix = "give a positive number for each epoch, the oldest first"
             raise InputError("no weights of epochs", field="weights", value=list(self.weights), fix=fix)
+
+
+@step
+class OneType(Step):
+    """The type of nodes that the next steps divide; those of the other types stay as they are."""
+
+    title: ClassVar[str] = "one type"
+    type_: str
+    queues: list[str]
+    nodes: list[int]
+    note: str = ""
 
 
 @step
@@ -168,6 +181,7 @@ class DpNlp(Strategy):
     name = "dp-nlp"
     cost = 2.0
     position = 12
+    any_nodes = True
     Options = DpNlpOptions
 
     def propose(self, training: TrainingSet, options: DpNlpOptions) -> Proposal:
@@ -175,8 +189,8 @@ class DpNlp(Strategy):
         return solved(as_read(training, options), options)
 
     def appraised(self, training: TrainingSet, options: DpNlpOptions, proposal: Proposal) -> Proposal:
-        """Add how far its division is from the best ones, unless the present partitions stay."""
-        if isinstance(proposal.steps[-1], Keep):
+        """Add how far its division is from the best ones, where nodes are alike and the present partitions do not stay."""
+        if training.base.nodes or isinstance(proposal.steps[-1], Keep):
             return proposal
         training = as_read(training, options)
         space, bounds = constraints(training, options)
@@ -191,30 +205,72 @@ def solved(training: TrainingSet, options: DpNlpOptions) -> Proposal:
 
 @cached
 def _solved(training: TrainingSet, options: DpNlpOptions) -> Proposal:
-    return _Program(training, options).run()
+    if training.base.nodes:
+        return _solved_by_type(training, options)
+    space = partition_space(training, options.least_size, options.rounding)
+    program = _Program(training, options, space)
+    return program.kept(*program.run())
+
+
+def _solved_by_type(training: TrainingSet, options: DpNlpOptions) -> Proposal:
+    """Divide one type of nodes after the other, beginning with pp's division."""
+    spaces, log = by_type(training, options)
+    owned, base = spaces[0].owned, training.base
+    configured(training, owned)
+    evaluator = CachedEvaluator(training)
+    for each in spaces:
+        space = replace(each, owned=owned)
+        step = OneType(
+            type_=space.type_,
+            queues=[base.queues[i].name for i in space.queues],
+            nodes=space.present(base).tolist(),
+            note="one queue has all" if space.queues.size == 1 else "",
+        )
+        log.append(step)
+        if space.queues.size > 1 and space.total:
+            program = _Program(training, options, space, evaluator)
+            nodes, _ = program.run()
+            owned = space.divided(nodes)
+            log += program.log
+    config = configured(training, owned)
+    if options.decide_by == "simulation" and base.mode == "partitioned" and _is_worse(training, config):
+        return Proposal(base, (*log, Keep()))
+    return Proposal(config, tuple(log))
+
+
+def _is_worse(training: TrainingSet, config: SiteConfig) -> bool:
+    return current_wait(training) < training.weighted_wait(config) * (1 - 1e-9)
+
+
+def bounds_of(training: TrainingSet, options: DpNlpOptions, space: PartitionSpace) -> Bounds:
+    """Return within which bounds dp-nlp divides."""
+    one_sided = options.proportions == "one-sided"
+    return lower_bounds(training, space, options.slack, options.tau_util, one_sided=one_sided, excess=options.excess)
 
 
 def constraints(training: TrainingSet, options: DpNlpOptions) -> tuple[PartitionSpace, Bounds]:
-    """Return what dp-nlp divides, and within which bounds."""
+    """Return what dp-nlp divides where all nodes are alike, and within which bounds."""
     space = partition_space(training, options.least_size, options.rounding)
-    one_sided = options.proportions == "one-sided"
-    return space, lower_bounds(
-        training, space, options.slack, options.tau_util, one_sided=one_sided, excess=options.excess
-    )
+    return space, bounds_of(training, options, space)
 
 
 class _Program:
     """The weighted program on one training set; `log` records the result of each step."""
 
-    def __init__(self, training: TrainingSet, options: DpNlpOptions) -> None:
-        self.training, self.options = training, options
-        self.space, self.bounds = constraints(training, options)
+    def __init__(
+        self,
+        training: TrainingSet,
+        options: DpNlpOptions,
+        space: PartitionSpace,
+        evaluator: CachedEvaluator | None = None,
+    ) -> None:
+        self.training, self.options, self.space, self.evaluator = training, options, space, evaluator
+        self.bounds = bounds_of(training, options, space)
         self.weights = np.array([weight for weight, _ in training.epochs])
         self.known: dict[str, Sizes] = {}  # the result is no worse than these divisions
-        present = self.space.nodes(training.base)
-        if training.base.mode == "partitioned" and (present >= self.space.widest).all():
+        if (present := space.present(training.base)) is not None:
             self.known["present"] = present
-        self.known["pp"] = proportional(training, self.space)
+        self.known["pp"] = proportional(self.space)
         self.log: list[Step] = [
             BoundsStep(
                 queues=[training.base.queues[i].name for i in self.space.queues],
@@ -225,17 +281,17 @@ class _Program:
             )
         ]
 
-    def run(self) -> Proposal:
-        """Go through the steps."""
+    def run(self) -> tuple[Sizes, float]:
+        """Go through the steps; return the division and its weighted mean wait, seconds."""
         samples = self.samples()
         waits = self.waits(samples)
         ranked = [samples[i] for i in np.argsort(self.weighted(waits), kind="stable")]
         found = self.minimised(self.surrogates(samples, waits), ranked, len(samples))
         if self.options.decide_by == "program":
-            return self.kept(*self.optimum(found, ranked))
+            return self.optimum(found, ranked)
         proposed = [each for each in found if self.allowed(each)][:CANDIDATES]
         within = [each for each in ranked if self.allowed(each)][:CANDIDATES]
-        return self.kept(*self.improved(*self.decided(_distinct([*self.known.values(), *proposed, *within]))))
+        return self.improved(*self.decided(_distinct([*self.known.values(), *proposed, *within])))
 
     def samples(self) -> list[Sizes]:
         """Sample divisions; the known ones are among them."""
@@ -358,6 +414,9 @@ class _Program:
     def waits(self, divisions: list[Sizes]) -> NDArray[np.float64]:
         """Return the mean wait of each division on each epoch, shape (divisions, epochs), seconds."""
         base, epochs = self.training.base, [epoch for _, epoch in self.training.epochs]
+        if self.evaluator is not None:
+            configs = [(self.space.configured(base, nodes),) for nodes in divisions]
+            return np.array(parallel_map(self.options.workers, self.evaluator.by_epoch, configs))
         systems = [self.space.configured(base, nodes).system() for nodes in divisions]
         tasks = [(epoch, system) for system in systems for epoch in epochs]
         return np.array(parallel_map(self.options.workers, _mean_wait, tasks)).reshape(len(divisions), len(epochs))

@@ -31,7 +31,6 @@ from qconf.strategies.partitioning.carving import (
     nodes_of,
     rest,
 )
-from qconf.strategies.partitioning.owned import divided
 from qconf.strategies.partitioning.pool_search import DIVISIONS, Best, divisions, search
 from qconf.strategies.partitioning.readings import as_read
 from qconf.strategies.partitioning.sizes import Sizes, fixed_partition
@@ -160,7 +159,7 @@ class Hybrid(Strategy):
         Where jobs wait longer with the pool than now, and with dqr's partitions they do not, the proposal is dqr's.
         """
         training = as_read(training, options)
-        first = divided(training, options) if training.base.nodes else dqr.reconfigured(training, options)
+        first = dqr.reconfigured(training, options)
         training = dqr.measured_set(training, options)
         tau, reference = threshold(training, options.reference)
         start = _Start(training, options, first, _rules(training, options, tau))

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim import System, Workload, simulate
 from parsim.node_types import NodeType
 from parsim.places import Wanted, distinct_requests, places, resources_of
 from parsim.placing import fits, has_place
-from parsim.system import System
 from qconf.config import ConfigError, SiteConfig
+from qconf.evaluation.evaluator import alone
 from qconf.evaluation.period import NotApplicableError, TrainingSet
 from qconf.strategies.base import Proposal, Step, step
 from qconf.strategies.partitioning.descent import descend
 from qconf.strategies.partitioning.readings import PartitionOptions, ProportionalOptions
-from qconf.strategies.partitioning.sizes import apportion, fixed_partition
+from qconf.strategies.partitioning.sizes import PartitionSpace, fixed_partition, proportional
 from qconf.strategies.shared import whole
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
+Owned = tuple[dict[str, int], ...]  # nodes of each type of the partition of each queue
 
 
 @step
@@ -45,48 +48,68 @@ class MovesOfNodes(Step):
     nodes: dict[str, dict[str, int]]
 
 
-def demand(training: TrainingSet) -> tuple[Floats, Counts]:
-    """Return what the jobs of each queue have of each type of nodes, at the first place of each (rule 58).
+class Demand(NamedTuple):
+    """What the jobs of each queue have of each type of nodes.
 
-    Returns
-    -------
+    Attributes
+    ----------
     node_seconds : ndarray(float64), shape (Q, T)
-        The largest share of a resource that a job takes, in nodes, times its run time.
+        At the first place of each job (rule 58): the largest share of a resource that it takes, in nodes, times its run
+        time.
     widest : ndarray(int64), shape (Q, T)
         Nodes of the type that hold the widest job; without jobs, those of the narrowest that the queue admits.
+    usable : ndarray(bool), shape (Q, T)
+        Whether a job has a place on nodes of the type at all; without jobs, where `widest` is not 0.
     """
-    base, workload = training.base, training.workload
+
+    node_seconds: Floats
+    widest: Counts
+    usable: NDArray[np.bool_]
+
+
+def demand(base: SiteConfig, workload: Workload, counts: Mapping[str, int] | None = None) -> Demand:
+    """Return what jobs have of each type of nodes, of the whole machine or of so many nodes of each type."""
     system = whole(base).system()
+    if counts is None:
+        types = system.node_types
+    else:
+        types = tuple(replace(each, nodes=counts.get(each.name, 0)) for each in system.node_types)
     of, distinct = distinct_requests(system, workload)
-    shares = np.array([_shares(system, each) for each in distinct]).reshape(len(distinct), -1)
-    least = np.array([_least(system, each, its) for each, its in zip(distinct, shares, strict=True)])
+    taken = [_taken(types, each) for each in distinct]
+    shares = np.array([each[0] for each in taken]).reshape(len(distinct), -1)
+    anywhere = np.array([each[1] for each in taken]).reshape(shares.shape)
+    least = np.array([_least(system, types, each, its) for each, its in zip(distinct, shares, strict=True)])
     seconds = np.zeros((len(base.queues), len(base.nodes)))
     widest = np.zeros(seconds.shape, dtype=np.int64)
+    usable = np.zeros(seconds.shape, dtype=np.bool_)
     np.add.at(seconds, workload.queue, shares[of] * workload.effective_runtime[:, np.newaxis])
     np.maximum.at(widest, workload.queue, least.reshape(shares.shape)[of])
+    np.logical_or.at(usable, workload.queue, anywhere[of])
     for q, queue in enumerate(base.queues):
         if not (workload.queue == q).any():
             t = next((t for t, each in enumerate(base.nodes) if each.name in (queue.nodes or (each.name,))), 0)
             widest[q, t] = -(-queue.cores[0] // base.nodes[t].cores)
-    return seconds, widest
+            usable[q, t] = True
+    return Demand(seconds, widest, usable)
 
 
-def _shares(system: System, wanted: Wanted) -> Floats:
-    """Return how many nodes of each type such a job takes at its first place, by what it takes most of."""
-    types = system.node_types
+def _taken(types: Sequence[NodeType], wanted: Wanted) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return the nodes of each type that such a job takes at its first place, by what it takes most of, and its types.
+
+    The types are those of any of its places.
+    """
     found = places(types, *wanted[1:])
     node = np.array([[each.amount(name) for name in resources_of(types)] for each in types], dtype=np.float64)
     taken = found[0] if len(found) else np.zeros(node.shape)
     shares: Floats = np.divide(taken, node, out=np.zeros(node.shape), where=node > 0).max(axis=1)
-    return shares
+    return shares, np.asarray(found.any(axis=(0, 2)))
 
 
-def _least(system: System, wanted: Wanted, shares: Floats) -> list[int]:
+def _least(system: System, types: Sequence[NodeType], wanted: Wanted, shares: Floats) -> list[int]:
     """Return the fewest nodes of each type that hold such a job; of one on several types, what it takes of each."""
     least = [int(count) for count in np.ceil(shares - 1e-9)]
     on = [t for t, count in enumerate(least) if count]
     if len(on) == 1:
-        types = system.node_types
         while least[on[0]] < types[on[0]].nodes and not _holds(system, types, least, wanted):
             least[on[0]] += 1
     return least
@@ -96,10 +119,60 @@ def _holds(system: System, types: Sequence[NodeType], nodes: list[int], wanted: 
     return fits(system, [replace(each, nodes=count) for each, count in zip(types, nodes, strict=True)], wanted)
 
 
+@dataclass(frozen=True, eq=False)
+class TypeSpace(PartitionSpace):
+    """The nodes of one type, to be divided among the queues whose jobs have places on them; those of others stay.
+
+    Sizes are nodes of the type; `work` is in node-seconds, at the first places of jobs.
+    """
+
+    type_: str = ""
+    owned: Owned = ()  #: nodes of each type of all partitions, in the order of the base's queues
+
+    def divided(self, nodes: Counts) -> Owned:
+        """Return the nodes of each type of all partitions, with these of the type."""
+        mine = dict(zip(self.queues.tolist(), nodes.tolist(), strict=True))
+        found = [dict(its) | ({self.type_: mine[i]} if i in mine else {}) for i, its in enumerate(self.owned)]
+        return tuple({name: count for name, count in its.items() if count} for its in found)
+
+    def configured(self, base: SiteConfig, nodes: Counts) -> SiteConfig:
+        """Return the base on partitions with so many nodes of the type."""
+        return base.with_owned(self.divided(nodes))
+
+    def present(self, base: SiteConfig) -> Counts:
+        """Return the division of the type that there is beside those of the others."""
+        del base
+        return np.array([self.owned[i].get(self.type_, 0) for i in self.queues], dtype=np.int64)
+
+    def alone(self, training: TrainingSet, k: int, sizes: Counts) -> tuple[Counts, Counts]:
+        """Simulate the k-th queue alone with so many nodes of the type and what it has of the others."""
+        q, base = int(self.queues[k]), whole(training.base)
+        own = training.workload.take(training.workload.queue == q).without_needs()
+        own, system = replace(own, queue=np.zeros_like(own.queue)), replace(base.system(), throttles=())
+        found = [simulate(own, alone(system, q, self.owned[q] | {self.type_: size})) for size in sizes.tolist()]
+        return np.array([each.wait.sum() for each in found]), np.array(
+            [each.end.max() - own.submit.min() for each in found]
+        )
+
+
 def divided(training: TrainingSet, options: PartitionOptions) -> Proposal:
     """Divide the nodes of each type in proportion to the node-seconds of the queues that may use it.
 
     Raises NotApplicableError if there is no job or no partition to size, or a type cannot hold the widest jobs of all.
+    """
+    spaces, steps = by_type(training, options)
+    owned = spaces[0].owned
+    if isinstance(options, ProportionalOptions) and options.type_moves:
+        configured(training, owned)
+        owned, step = _refined(training, spaces, options.type_moves)
+        steps.append(step)
+    return Proposal(configured(training, owned), tuple(steps))
+
+
+def by_type(training: TrainingSet, options: PartitionOptions) -> tuple[list[TypeSpace], list[Step]]:
+    """Return the types of nodes to be divided, by now in proportion to the node-seconds of queues, and how that came.
+
+    Raises NotApplicableError as `divided` does.
     """
     base = training.base
     if not len(training):
@@ -108,75 +181,65 @@ def divided(training: TrainingSet, options: PartitionOptions) -> Proposal:
         raise NotApplicableError("nodes are of several types: partitions hold the widest job submitted, not admitted")
     if any(queue.reservation for queue in base.queues):
         raise NotApplicableError("nodes are of several types, and jobs by advance reservation go with all alike")
-    seconds, widest = demand(training)
+    of_jobs = demand(base, training.workload)
     kept = [i for i in range(len(base.queues)) if fixed_partition(base, i)]
     owned = [dict(queue.partition_nodes) if i in kept else {} for i, queue in enumerate(base.queues)]
     steps: list[Step] = []
-    movable = {}
+    spaces = []
     for t, each in enumerate(base.nodes):
         may = [i for i, queue in enumerate(base.queues) if i not in kept and each.name in (queue.nodes or (each.name,))]
+        may = [i for i in may if of_jobs.usable[i, t]] or may
+        seconds, widest = of_jobs.node_seconds[may, t], of_jobs.widest[may, t]
         free = each.count - sum(owned[i].get(each.name, 0) for i in kept)
         if free and not may:
             raise NotApplicableError(f"no queue whose partition is not fixed may use nodes of {each.name}")
-        if widest[may, t].sum() > free:
-            need = int(widest[may, t].sum())
+        if widest.sum() > free:
+            need = int(widest.sum())
             raise NotApplicableError(f"the widest jobs need {need} of {free} nodes of {each.name} together")
-        nodes = [0] * len(may)
-        if may:
-            nodes = apportion(seconds[may, t], free, widest[may, t], options.rounding).tolist()
-        movable[each.name] = may, widest[may, t]
+        space = TypeSpace(np.array(may), free, widest, 1, seconds, rounding=options.rounding, type_=each.name)
+        nodes = proportional(space).tolist() if may else []
+        spaces.append(space)
         for i, count in zip(may, nodes, strict=True):
             owned[i] |= {each.name: count} if count else {}
         steps.append(
             ProportionalOfAType(
                 type_=each.name,
                 queues=[base.queues[i].name for i in may],
-                node_hours=[round(float(work) / 3600, 1) for work in seconds[may, t]],
-                widest=widest[may, t].tolist(),
+                node_hours=[round(float(work) / 3600, 1) for work in seconds],
+                widest=widest.tolist(),
                 nodes=nodes,
             )
         )
-    config = _configured(training, owned)
-    if isinstance(options, ProportionalOptions) and options.type_moves:
-        steps.append(_refine(training, owned, movable, options.type_moves))
-        config = _configured(training, owned)
-    return Proposal(config, tuple(steps))
+    return [replace(space, owned=tuple(owned)) for space in spaces], steps
 
 
-def _refine(
-    training: TrainingSet, owned: list[dict[str, int]], movable: dict[str, tuple[list[int], Counts]], most: int
-) -> Step:
-    """Move nodes of each type in turn between these queues, none below what they need, while the wait gets shorter."""
-    before = wait = training.weighted_wait(training.base.with_owned(owned))
+def _refined(training: TrainingSet, spaces: list[TypeSpace], most: int) -> tuple[Owned, Step]:
+    """Move nodes of each type in turn between its queues, none below what they need, while the wait gets shorter."""
+    owned, base = spaces[0].owned, training.base
+    before = wait = training.weighted_wait(base.with_owned(owned))
     simulated = 0
-    for name, (may, least) in movable.items():
-        nodes = np.array([owned[i].get(name, 0) for i in may], dtype=np.int64)
+    for each in spaces:
+        space = replace(each, owned=owned)
 
-        def divide(division: Counts, name: str = name, may: list[int] = may) -> None:
-            for i, count in zip(may, division.tolist(), strict=True):
-                owned[i].pop(name, None)
-                owned[i] |= {name: count} if count else {}
+        def waits(nodes: Counts, space: TypeSpace = space) -> float:
+            return training.weighted_wait(space.configured(base, nodes))
 
-        def waits(division: Counts, divide: Callable[[Counts], None] = divide) -> float:
-            divide(division)
-            return training.weighted_wait(training.base.with_owned(owned))
+        def allowed(nodes: Counts, space: TypeSpace = space) -> bool:
+            return bool((nodes >= space.widest).all())
 
-        def allowed(division: Counts, least: Counts = least) -> bool:
-            return bool((division >= least).all())
-
-        step = max(1, int(nodes.sum()) // 8)
-        best, wait, count = descend(waits, nodes, allowed, step=step, most=most // len(movable))
-        divide(best)
+        step = max(1, space.total // 8)
+        best, wait, count = descend(waits, space.present(base), allowed, step=step, most=most // len(spaces))
+        owned = space.divided(best)
         simulated += count
-    return MovesOfNodes(
+    return owned, MovesOfNodes(
         simulated=simulated,
         hours_before=round(before / 3600, 3),
         hours=round(wait / 3600, 3),
-        nodes={training.base.queues[i].name: dict(its) for i, its in enumerate(owned)},
+        nodes={queue.name: dict(its) for queue, its in zip(base.queues, owned, strict=True)},
     )
 
 
-def _configured(training: TrainingSet, owned: list[dict[str, int]]) -> SiteConfig:
+def configured(training: TrainingSet, owned: Owned) -> SiteConfig:
     """Return the base on partitions of these nodes. Raises NotApplicableError where jobs have no place on them."""
     try:
         config = training.base.with_owned(owned)

@@ -33,7 +33,7 @@ class Pp(Strategy):
         if training.base.nodes:
             return divided(training, options)
         space = partition_space(training, options.least_size, options.rounding)
-        nodes = proportional(training, space)
+        nodes = proportional(space)
         step = Proportional(
             queues=[training.base.queues[i].name for i in space.queues],
             core_hours=[round(float(work) / 3600, 1) for work in training.period.core_seconds[space.queues]],

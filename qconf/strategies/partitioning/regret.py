@@ -142,7 +142,7 @@ def optimum(training: TrainingSet, space: PartitionSpace, bounds: Bounds | None,
     def within(division: Sizes) -> bool:
         return bool((division >= space.widest).all()) and allowed(division, bounds)
 
-    pp = proportional(training, space)
+    pp = proportional(space)
     start = min([tabulated, pp] if allowed(pp, bounds) else [tabulated], key=wait)
     nodes, found, tried = descend(wait, start, within, step=max(1, space.total // 16), most=LONGEST_SEARCH)
     return Optimum(nodes, found, tabulated, least, ", ".join(filter(None, (estimate, coarse))), tried)
@@ -153,7 +153,7 @@ def _nearby(training: TrainingSet, space: PartitionSpace, bounds: Bounds, worker
     evaluator = CachedEvaluator(training, workers)
     within = feasible_division(space.total, bounds)
     rounded = None if within is None else apportion(within, space.total, bounds.low)
-    start = rounded if rounded is not None and allowed(rounded, bounds) else proportional(training, space)
+    start = rounded if rounded is not None and allowed(rounded, bounds) else proportional(space)
     nodes, wait, tried = descend(
         lambda each: evaluator.measure(space.configured(training.base, each)).overall,
         start,
@@ -177,7 +177,7 @@ def solve(
     sizes = int(np.clip(MOST_WORK // len(training), 2 * WINDOW * FINER, MOST_SIZES))
     unit = -(-(reach + 1) // sizes)
     doubts = "" if unit == 1 else f"one size in {unit} is tabulated, and each only around the best of them"
-    nodes = proportional(training, space)
+    nodes = proportional(space)
     if unit > 1 and bounds is not None:
         nodes = _start(table, space, bounds, most, nodes, min(sizes, GEOMETRIC))
     while True:

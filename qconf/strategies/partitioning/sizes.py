@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.tabulate import waits_by_size
 from qconf.config import SiteConfig
 from qconf.evaluation.period import NotApplicableError, TrainingSet, cached
 
@@ -21,6 +22,7 @@ class PartitionSpace:
     total: int
     widest: NDArray[np.int64]  # of each queue's widest job, without jobs of the narrowest that it admits
     node: int  # cores of a node
+    work: NDArray[np.float64]  # core-seconds of each queue, shape (k,)
     kept: tuple[tuple[int, int], ...] = ()  # queues with a fixed partition, and its cores, which are not divided
     rounding: str = "remainders"  # how shares become whole: see `apportion`
 
@@ -39,6 +41,16 @@ class PartitionSpace:
     def nodes(self, config: SiteConfig) -> Sizes:
         """Return the partition sizes of a configuration with the queues of the base, shape (k,)."""
         return np.array([config.queues[i].partition for i in self.queues], dtype=np.int64) // self.node
+
+    def present(self, base: SiteConfig) -> Sizes | None:
+        """Return the division that the base has; None where it has none that holds the widest jobs."""
+        nodes = self.nodes(base)
+        return nodes if base.mode == "partitioned" and (nodes >= self.widest).all() else None
+
+    def alone(self, training: TrainingSet, k: int, sizes: Sizes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Simulate the k-th queue alone on partitions of these sizes; return sums of its waits, and spans (seconds)."""
+        own = training.workload.take(training.workload.queue == self.queues[k])
+        return waits_by_size(own, sizes * self.node, backfill=training.base.backfill)
 
 
 @cached
@@ -74,7 +86,7 @@ def partition_space(training: TrainingSet, least_size: str = "job", rounding: st
             f"the widest jobs {whose} need {int(widest.sum() * node)} of {free} cores together: "
             "no partitions can hold them"
         )
-    return PartitionSpace(queues, total, widest, node, kept, rounding)
+    return PartitionSpace(queues, total, widest, node, training.period.core_seconds[queues], kept, rounding)
 
 
 def data_warnings(training: TrainingSet, space: PartitionSpace) -> list[str]:
@@ -126,6 +138,6 @@ def apportion(shares: NDArray[np.float64], total: int, least: Sizes, rounding: s
     return sizes
 
 
-def proportional(training: TrainingSet, space: PartitionSpace) -> Sizes:
+def proportional(space: PartitionSpace) -> Sizes:
     """Return nodes in proportion to each queue's core-seconds, none below its widest job (equation 7, section IV.A)."""
-    return apportion(training.period.core_seconds[space.queues], space.total, space.widest, space.rounding)
+    return apportion(space.work, space.total, space.widest, space.rounding)

@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim import Workload
 from parsim.system import LIMITS
 from parsim.workload import MAX_DURATION
 from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, format_duration, lost_job
+from qconf.config.models import Settings
 from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.period import Runtimes, TrainingSet, UnroutableError
 from qconf.history.names import LONGEST_NAME
+from qconf.strategies.partitioning.owned import demand
 from qconf.strategies.partitioning.sizes import apportion
+from qconf.strategies.shared import whole
 
 ANY_RUNTIME = (0, MAX_DURATION)
 Part = tuple[QueueConfig, tuple[int, int]]  # a queue, and the actual run times that it takes
@@ -164,7 +168,9 @@ def _placed(
     what: str,
     rounding: str = "remainders",
 ) -> Candidate:
-    """Replace queues by new ones, and divide their cores among the new ones by core-seconds."""
+    """Replace queues by new ones, and divide their cores or nodes among the new ones by core- or node-seconds."""
+    if layout.config.nodes:
+        return _placed_on_types(training, layout, gone, parts, origin, what, rounding)
     at, grid = min(gone), layout.config.grid
     held = sum(layout.config.queues[i].partition for i in gone)
     nodes = held // grid
@@ -191,6 +197,77 @@ def _with_sizes(parts: list[Part], sizes: list[int]) -> list[Part]:
     return [
         (queue.model_copy(update={"partition": size}), spans) for (queue, spans), size in zip(parts, sizes, strict=True)
     ]
+
+
+def _placed_on_types(
+    training: TrainingSet,
+    layout: Layout,
+    gone: tuple[int, ...],
+    parts: list[Part],
+    origin: int,
+    what: str,
+    rounding: str,
+) -> Candidate:
+    """Do so where nodes are of several types: each type by itself, by what the jobs of these queues have of it.
+
+    Where none has its first place on a type, its nodes are divided by what jobs have of all types.
+    """
+    config, at = layout.config, min(gone)
+    jobs = training.period.routed(config, layout.runtimes)
+    own = jobs.take(np.isin(jobs.queue, gone))
+    ran = own.effective_runtime
+    admitted = [
+        queue.admits(own.cores, own.walltime, config.grid) & (ran > above) & (ran <= most)
+        for queue, (above, most) in parts
+    ]
+    held = {each.name: sum(config.queues[i].partition_nodes.get(each.name, 0) for i in gone) for each in config.nodes}
+    undivided = whole(config).with_queues([queue for queue, _ in parts])
+    of_jobs = demand(undivided, replace(own, queue=np.argmax(admitted, axis=0)), held)
+    owned: list[dict[str, int]] = [{} for _ in parts]
+    for t, (name, count) in enumerate(held.items()):
+        work, widest = of_jobs.node_seconds[:, t], of_jobs.widest[:, t]
+        if widest.sum() > count:
+            return Candidate(what, None, f"the widest jobs need {widest.sum()} of its {count} nodes of {name} at once")
+        shares = work if work.any() else of_jobs.node_seconds.sum(axis=1)
+        for p, size in enumerate(apportion(shares, count, widest, rounding).tolist()):
+            owned[p] |= {name: size} if size else {}
+    cores = {each.name: each.cores for each in config.nodes}
+    sized = [
+        (
+            queue.model_copy(
+                update={
+                    "partition": sum(cores[name] * size for name, size in its.items()),
+                    "partition_nodes": Settings(its),
+                }
+            ),
+            spans,
+        )
+        for (queue, spans), its in zip(parts, owned, strict=True)
+    ]
+    done = layout.replaced(gone, sized, origin, at)
+    try:
+        after = training.period.routed(done.config, done.runtimes)
+    except UnroutableError as error:
+        return Candidate(what, None, str(error))
+    for i, (queue, _) in enumerate(parts):
+        if not (after.queue == at + i).any():
+            return Candidate(what, None, f"no job would be in {queue.name}")
+    if why := _driven_out(layout, done, jobs, after) or _objection(training, layout, done):
+        return Candidate(what, None, why)
+    return Candidate(what, done, rule([queue for queue, _ in parts], done.runtimes))
+
+
+def _driven_out(layout: Layout, done: Layout, before: Workload, after: Workload) -> str:
+    """Return a job that its queue would still admit, and whose nodes are no longer there; empty if there is none."""
+    names = done.config.names
+    for i, queue in enumerate(layout.config.queues):
+        if queue.name in names:
+            k = names.index(queue.name)
+            kept = done.config.queues[k].admits(before.cores, before.walltime, done.config.grid)
+            out = np.flatnonzero((before.queue == i) & kept & (after.queue != k))
+            if out.size and done.runtimes is None:
+                return f"a job of {before.cores[out[0]]} cores would have no place in {queue.name}"
+    return ""
 
 
 def _work(cores: NDArray[np.int64], runtime: NDArray[np.int64], mask: NDArray[np.bool_]) -> float:
@@ -221,6 +298,8 @@ def mergeable(layout: Layout, apart: int = 1) -> Iterator[tuple[int, int]]:
             continue
         if a.access != b.access:
             continue  # one of both would let others in
+        if (a.nodes, a.exclusive) != (b.nodes, b.exclusive):
+            continue  # jobs of one of both would have other nodes
         near = max(a.cores[0], b.cores[0]) <= min(a.cores[1], b.cores[1]) + apart
         if near and max(a.walltime[0], b.walltime[0]) <= min(a.walltime[1], b.walltime[1]):
             yield i, j

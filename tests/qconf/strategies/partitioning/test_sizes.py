@@ -75,7 +75,7 @@ def test_sizes_are_in_whole_nodes():
 def test_proportional_sizes_follow_core_seconds():
     here = training(two())
     space = partition_space(here)
-    nodes = proportional(here, space)
+    nodes = proportional(space)
     assert nodes.sum() == 64
     assert (nodes >= space.widest).all()
 

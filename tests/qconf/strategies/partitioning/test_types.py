@@ -11,9 +11,13 @@ from parsim import Workload
 from parsim.node_types import Chunk
 from parsim.placing import has_place
 from qconf.config import parse
+from qconf.evaluation.evaluator import CachedEvaluator
+from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
+from qconf.report.story import _chapters
 from qconf.strategies import propose
 from qconf.strategies.partitioning.carving import TypedSequence, by_queue
+from qconf.strategies.partitioning.split_merge import Layout, _driven_out
 
 SITE = """
 machine: {name: m, cores: 384}
@@ -25,6 +29,7 @@ queues:
   - {name: short, walltime: [0, 2h]}
   - {name: gpu, walltime: [0, 24h]}
 """
+BOUND = SITE.replace("name: gpu, wall", "name: gpu, nodes: [gpu], wall")
 
 
 @cache
@@ -87,9 +92,94 @@ def test_parts_give_nodes_of_their_type_by_their_cores():
     assert list(given(pooled=False))[-1][1] == [{"cpu": 3}, {"cpu": 3}, {"gpu": 1}]
 
 
+@pytest.mark.parametrize(
+    "owned",
+    [
+        [{"cpu": 5}, {"cpu": 3, "gpu": 1}, {"gpu": 3}],
+        [{"cpu": 4, "gpu": 1}, {"cpu": 4, "gpu": 1}, {"gpu": 2}],
+        [{"gpu": 3}, {"cpu": 8}, {"gpu": 1}],
+    ],
+)
+def test_partitions_of_types_do_not_interact(owned):
+    here = training()
+    config = here.base.with_owned(owned)
+    evaluator = CachedEvaluator(here)
+    assert evaluator.measure(config).overall == pytest.approx(here.weighted_wait(config))
+    means = [epoch.simulate(config).wait.mean() for _, epoch in here.epochs]
+    assert evaluator.by_epoch(config) == pytest.approx(means)
+
+
+@pytest.mark.parametrize("name", ["dp-nlp", "dqr", "hybrid"])
+@pytest.mark.parametrize("text", [SITE, BOUND])
+def test_proposals_are_valid_and_the_same_with_more_workers(name, text):
+    here = training(text=text)
+    found, same = (propose(name, here, {"workers": workers}) for workers in (1, 2))
+    assert found == same
+    assert_valid(found, here)
+    waits = [here.weighted_wait(propose(each, here).config) for each in ("pp", "dp-nlp", "dqr")]
+    assert sorted(waits, reverse=True) == waits
+
+
+def test_a_type_is_divided_among_the_queues_whose_jobs_have_places_on_it():
+    here = training()
+    found = propose("dp-nlp", here, {"slack": 0.95, "tau_util": 1.0})
+    assert [(each["type"], each["queues"]) for each in steps(found, "one type")] == [
+        ("cpu", ["long", "short"]),
+        ("gpu", ["long", "short", "gpu"]),
+    ]
+    # Of gpu nodes only jobs with GPUs have their first place there: the others have no least size.
+    assert [each["low"][:2] for each in steps(found, "bounds")][1] == [0, 0]
+    owned = found.config.system().owned_nodes
+    assert owned[0].get("gpu", 0) + owned[1].get("gpu", 0) > 0
+    tried = steps(found, "decide")
+    assert tried[1]["weighted_wait"] <= tried[0]["weighted_wait"] <= tried[0]["pp_weighted_wait"]
+    assert here.weighted_wait(found.config) <= tried[1]["weighted_wait"] + 0.1
+
+
+def test_surrogates_are_fitted_where_a_type_has_many_nodes():
+    here = training(text=SITE.replace("384", "1408").replace("count: 8", "count: 40"))
+    found = propose("dp-nlp", here, {"slack": 0.95, "tau_util": 1.0, "samples": 60, "decide_by": "program"})
+    assert [each["epoch"] for each in steps(found, "surrogate") if "epoch" in each] == [1, 2, 3]
+    assert_valid(found, here)
+
+
+def test_present_partitions_of_types_are_kept_where_they_are_better():
+    here = training()
+    base = here.base.with_owned([{"cpu": 5, "gpu": 1}, {"cpu": 3}, {"gpu": 3}])
+    again = propose("dp-nlp", here.under(base), {"tau_util": 0.01})  # bounds that hold the nodes of gpu together
+    assert again.config == base
+    assert again.decisions[-1]["step"] == "keep"
+    fixed = here.under(base.replace(fixed=("queues.gpu.partition",)))
+    for name in ("dp-nlp", "dqr", "hybrid"):
+        config = propose(name, fixed).config
+        assert config.queue("gpu").partition_nodes == base.queue("gpu").partition_nodes
+        assert not fixed_violations(fixed.base, config)
+
+
+def test_splits_divide_each_type_and_merges_keep_to_queues_of_the_same_nodes():
+    text = BOUND.replace("name: long,", "name: long, nodes: [cpu],").replace(
+        "name: short,", "name: short, nodes: [cpu],"
+    )
+    found = propose("dqr", training(text=text))
+    into = [each["into"] for each in steps(found, "split") if each["queue"] == "gpu" and "into" in each]
+    assert into == [["gpu 1 gpu", "gpu-2 3 gpu"]]
+    assert {each["queues"] for each in steps(found, "merge")} == {"long + short"}
+
+
+def test_a_job_whose_queue_loses_its_nodes_is_named():
+    here = training()
+    layouts = [
+        Layout.of(here.base.with_owned(owned))
+        for owned in ([{"cpu": 5}, {"cpu": 3}, {"gpu": 4}], [{"cpu": 7}, {"cpu": 1}, {"gpu": 4}])
+    ]
+    jobs = [here.period.routed(each.config) for each in layouts]
+    assert "would have no place in short" in _driven_out(*layouts, *jobs)
+    assert _driven_out(layouts[0], layouts[0], jobs[0], jobs[0]) == ""
+
+
 @pytest.mark.parametrize(("carve", "degradation"), [("search", 1e6), ("live", 1.0), ("partitions", 1.0)])
 def test_hybrid_has_a_pool_of_nodes(carve, degradation):
-    here, options = training(), {"carve": carve, "degradation": degradation}
+    here, options = training(text=BOUND), {"carve": carve, "degradation": degradation}
     found, same = (propose("hybrid", here, {**options, "workers": workers}) for workers in (1, 2))
     assert found == same
     assert_valid(found, here)
@@ -98,6 +188,17 @@ def test_hybrid_has_a_pool_of_nodes(carve, degradation):
     assert end["cores"] == found.config.pool.cores == 32 * sum(end["nodes"].values()) > 0
     assert found.config.pool.placement == "pool"
     assert here.weighted_wait(found.config) == pytest.approx(end["weighted_wait"], abs=0.1)
+
+
+def test_the_stages_name_each_type():
+    texts = [each.text for each in _chapters(propose("hybrid", training(text=BOUND)).decisions, 2.0)]
+    assert sum("in proportion" in text for text in texts) == 1
+    assert [text.split(",")[0] for text in texts if "program" in text] == [
+        "The weighted program for nodes of cpu",
+        "The weighted program for nodes of gpu",
+    ]
+    assert any(", into long 8 cpu, 1 gpu: " in text for text in texts)
+    assert texts[-1].startswith("A pool of 384 cores (8 cpu, 4 gpu) beside long 0, gpu 0: ")
 
 
 def test_the_pool_of_several_types_holds_jobs_wholly():
