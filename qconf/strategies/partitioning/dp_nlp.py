@@ -189,7 +189,7 @@ class DpNlp(Strategy):
         return solved(as_read(training, options), options)
 
     def appraised(self, training: TrainingSet, options: DpNlpOptions, proposal: Proposal) -> Proposal:
-        """Add how far its division is from the best ones, where nodes are alike and the present partitions do not stay."""
+        """Add how far its division is from the best ones, where nodes are alike and it is not the present one."""
         if training.base.nodes or isinstance(proposal.steps[-1], Keep):
             return proposal
         training = as_read(training, options)

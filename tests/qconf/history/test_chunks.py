@@ -225,7 +225,7 @@ def test_mistakes(old: str, new: str, words: str):
 
 def test_strategies_that_divide_the_machine_do_not_apply(tmp_path: Path):
     training = TrainingSet(Period.of(history("", "2:ncpus=8:ngpus=1", path=tmp_path / "log.csv"), site()))
-    for name in ("dp-nlp", "mqb"):
+    for name in ("exact", "mqb"):
         with pytest.raises(NotApplicableError, match="nodes are of several types"):
             propose(name, training)
     assert propose("lxf-easy", training).config.order == "lxf"
