@@ -27,6 +27,7 @@ from parsim.verify.queue_head_jobs import ManyHeadJobsReplay, QueueHeadJobsRepla
 from parsim.verify.rules import RESERVED, Jobs
 from parsim.verify.top_job import TopJobReplay
 from parsim.verify.typed_head_jobs import TypedHeadJobsReplay
+from parsim.verify.typed_windows import TypedWindowsReplay
 from parsim.verify.violation import Violation
 from parsim.workload import Workload
 
@@ -161,6 +162,7 @@ def _replay_of(
         QueueHeadJobsReplay: _ExplainedQueueHeadJobsReplay,
         ManyHeadJobsReplay: _ExplainedManyHeadJobsReplay,
         TypedReplay: _ExplainedTypedReplay,
+        TypedWindowsReplay: _ExplainedTypedWindowsReplay,
         PlacedReplay: _ExplainedPlacedReplay,
         TypedHeadJobsReplay: _ExplainedTypedHeadJobsReplay,
         TierReplay: _ExplainedTierReplay,
@@ -362,24 +364,38 @@ class _ExplainedTypedReplay(_ExplainedListReplay, TypedReplay):
 
     def _why_it_waits(self) -> str:
         lacking = self._lacking(self.explained)
-        if self.held or not lacking:
+        if self.held or not (lacking or self._why_not_beside_windows()):
             return super()._why_it_waits()
-        text = f"waits for {lacking}"
+        text = f"waits for {lacking}" if lacking else self._why_not_beside_windows()
         heads = any(head.job == self.explained for head in self.heads.values())
         return f"heads the list, {text}" if heads else text
+
+    def _why_not_beside_windows(self) -> str:
+        """Say how windows keep a job off its home; empty where they do not."""
+        job, end = self.explained, self.now + self.jobs.walltime[self.explained]
+        closed = [outage for outage in self._closed(job) if outage.begin < end]
+        if not closed or self._fits_beside_windows(job, self.at_home[job], self.now):
+            return ""
+        kept = "kept for other jobs" if any(outage.is_for_some for outage in closed) else "out of service"
+        begin = min(outage.begin for outage in closed)
+        return f"nodes that it could take are {kept}" + (f" from {begin} on" if begin > self.now else "")
 
     def _passed(self, placed_on: list[Partition]) -> list[int]:
         heads = (self.heads.get(self.partitions.index(partition)) for partition in placed_on)
         return [head.job for head in heads if head is not None and head.job != self.explained]
 
 
+class _ExplainedTypedWindowsReplay(_ExplainedTypedReplay, TypedWindowsReplay):
+    """A replay of such a machine while nodes are out of service, and that follows one job."""
+
+
 class _ExplainedTypedHeadJobsReplay(_ExplainedTypedReplay, TypedHeadJobsReplay):
     """A replay of such a machine whose queues have a head job each, and that follows one job."""
 
     def _why_it_waits(self) -> str:
-        if self.held or not self.plans:
-            return super()._why_it_waits()
         lacking = self._lacking(self.explained)
+        if self.held or not self.plans or (not lacking and self._why_not_beside_windows()):
+            return super()._why_it_waits()
         if self.explained in self.plans:
             queue = self.system.queues[self.jobs.queue[self.explained]].name
             return f"the first of queue {queue} that waits for nodes" + (f", for {lacking}" if lacking else "")

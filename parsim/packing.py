@@ -27,6 +27,7 @@ from parsim.kernels.preempting import INTERRUPTION, KEEPS, LOSES, PREEMPTIONS, S
 from parsim.kernels.profile import Profile
 from parsim.kernels.throttles import Throttles
 from parsim.kernels.typed_head_jobs import TypedHeadJobs
+from parsim.kernels.typed_windows import TypedWindows
 from parsim.kernels.windows import WINDOW, Outages
 from parsim.needed import again
 from parsim.places import has_places, home_of, resources_of, untaken
@@ -150,6 +151,7 @@ def pack(
     progress = np.zeros(1, dtype=kernel.PROGRESS)[0]
     progress["spanning"] = running
     progress["now"] = -1
+    windows = _pack_typed_windows(prepared, system, int(most.sum()))
     gives_up = gives_up and not settings["track_held"] and _keeps_turns(prepared, system, formula.columns)
     progress["looks"] = most_looks()[0] if gives_up else NEVER
     return kernel.State(
@@ -180,13 +182,34 @@ def pack(
         node_types=node_types,
         placing=placing,
         preempting=_pack_preempting(prepared, system, interruptions) if system.has_tiers else None,
+        windows=windows,
+        undisturbed=_NONE if windows is None else None,
     )
 
 
-def pack_typed_head_jobs(system: System, state: kernel.State) -> TypedHeadJobs:
+def _pack_typed_windows(prepared: Prepared, system: System, running: int) -> TypedWindows | None:
+    """Lay out the windows of nodes of several types, where so many jobs run at most and EASY goes round them."""
+    if not (system.node_types and prepared.has_windows) or system.reserves_for_queues:
+        return None
+    outages, begun = pack_windows(prepared), prepared.begun
+    windows, totals = outages.windows.size, len(system.node_types) * len(resources_of(system.node_types))
+    shape = (0, 0) if system.places_chunks else (running + 2 * windows + 8, totals)
+    exempt = None if begun is None else begun.exempt
+    return TypedWindows(
+        outages=outages,
+        exempt=np.empty((0, len(prepared.workload)), dtype=np.bool_) if exempt is None else exempt,
+        passed=np.zeros(1, dtype=np.int64),
+        takes=np.zeros((windows, shape[1]), dtype=np.int64),
+        times=np.empty(shape[0], dtype=np.int64),
+        free=np.empty(shape, dtype=np.int64),
+    )
+
+
+def pack_typed_head_jobs(prepared: Prepared, system: System, state: kernel.State) -> TypedHeadJobs:
     """Lay out the head jobs of the queues of a shared machine with nodes of several types (rule 80)."""
     queues, types, names = len(system.queues), system.node_types, resources_of(system.node_types)
-    instants = int(state.running.keys.size) + 4 * queues + 4
+    windows = pack_windows(prepared).windows.size
+    instants = int(state.running.keys.size) + 4 * queues + 2 * windows + 4
     node = np.zeros((len(types), len(types) * len(names)), dtype=np.int64)
     for t, each in enumerate(types):
         node[t, t * len(names) : (t + 1) * len(names)] = [each.amount(name) for name in names]
@@ -195,6 +218,7 @@ def pack_typed_head_jobs(system: System, state: kernel.State) -> TypedHeadJobs:
         end=np.empty(queues, dtype=np.int64),
         keeps=np.empty((queues, node.shape[1]), dtype=np.int64),
         node=node,
+        out=np.empty(node.shape[1], dtype=np.int64),
         times=np.empty(instants, dtype=np.int64),
         free=np.empty((instants, node.shape[1]), dtype=np.int64),
     )
@@ -235,7 +259,8 @@ def _pack_counts(
     throttles = uncounted(throttles or nothing_throttled(len(prepared.workload)))
     needs = again(needs or prepared.laid_needs)
     if placing is not None:
-        placing = unplaced(placing, _NO_NODES if prepared.begun is None else prepared.begun.on_nodes)
+        named = _NO_NODES if prepared.begun is None else prepared.begun.on_nodes
+        placing = unplaced(placing, named, windows=prepared.has_windows)
     return throttles, needs, None if types is None else untaken(types), placing
 
 

@@ -103,6 +103,7 @@ def lay_out(system: System, workload: Workload) -> Placing:
         unused=np.zeros(1, dtype=np.int64),
         changes=np.zeros(1, dtype=np.int64),
         failed=np.full((2, len(chunks)), -1, dtype=np.int64),
+        in_service=None,
         named=np.empty((0, 3), dtype=np.int64),
     )
 
@@ -125,7 +126,7 @@ def _most_shares(chunks: Sequence[Request], of: NDArray[np.int32], nodes: int, c
     return 1 + int(min(at_most.sum(), cores + (min(of.size, cores) + 1) * without))
 
 
-def unplaced(placing: Placing, named: NDArray[np.int64]) -> Placing:
+def unplaced(placing: Placing, named: NDArray[np.int64], *, windows: bool = False) -> Placing:
     """Return a copy that a simulation may change.
 
     Parameters
@@ -133,11 +134,14 @@ def unplaced(placing: Placing, named: NDArray[np.int64]) -> Placing:
     placing : Placing
     named : ndarray(int64), shape (k, 3)
         Nodes of the jobs that run when it begins, as far as they are known: job, node, cores; ascending.
+    windows : bool
+        Whether nodes are out of service for a while.
     """
     shares = np.zeros_like(placing.shares)
     shares["next"] = np.arange(1, shares.size + 1)
     kept = (
         "named",
+        "in_service",
         "first",
         "count",
         "amounts",
@@ -152,8 +156,12 @@ def unplaced(placing: Placing, named: NDArray[np.int64]) -> Placing:
         "shares",
     )
     changed = [name for name in Placing._fields if name not in kept]
+    in_service = np.ones(placing.type.size, dtype=np.bool_) if windows else None
     return placing._replace(
-        shares=shares, named=named.copy(), **{name: getattr(placing, name).copy() for name in changed}
+        shares=shares,
+        named=named.copy(),
+        in_service=in_service,
+        **{name: getattr(placing, name).copy() for name in changed},
     )
 
 

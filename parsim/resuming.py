@@ -5,7 +5,7 @@ Numbers ("rule 29") refer to docs/reference/simulator.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.kernels.windows import UNKNOWN_END, WINDOW
-from parsim.places import has_places, home_of, lay_out
+from parsim.places import has_places, home_of, lay_out, resources_of
 from parsim.placing import lay_out as lay_out_placing
 from parsim.placing import placeable
 from parsim.state import Cores, State, Window
@@ -48,7 +48,7 @@ class Begun(NamedTuple):
     shares: NDArray[np.int64]  # (R, P): their cores on each partition
     on_nodes: NDArray[np.int64]  # (k, 3): job, node, cores; of nodes of several types those that the state names
     windows: Table  # (W,) WINDOW, ascending by begin
-    taken: NDArray[np.int64]  # (W, V): cores of each node that a window takes
+    taken: NDArray[np.int64]  # as `parsim.kernels.windows.Outages` has it
     instants: Column  # at which windows become known or end, ascending
     exempt: NDArray[np.bool_] | None  # (G, n): jobs that may use what some windows take; None where none may
 
@@ -88,6 +88,8 @@ def resume(workload: Workload, system: System, state: State, rows: NDArray[np.in
     groups = list(dict.fromkeys(_members(window) for window in windows if window.is_for_some))
     table = np.zeros(len(windows), dtype=WINDOW)
     taken = np.zeros((len(windows), len(nodes.sizes)), dtype=np.int64)
+    if system.node_types:
+        taken = _taken_of_types(windows, system)
     for k, window in enumerate(windows):
         known = state.begin if window.known_from is None else max(state.begin, window.known_from)
         table[k] = (
@@ -97,7 +99,7 @@ def resume(workload: Workload, system: System, state: State, rows: NDArray[np.in
             window.end - base if window.known_end else UNKNOWN_END,
             groups.index(_members(window)) if window.is_for_some else -1,
         )
-        for node, cores in taken_by(window, system).items():
+        for node, cores in () if system.node_types else taken_by(window, system).items():
             taken[k, node] = cores
     instants = np.unique(np.concatenate((table["known_from"], table["end"])))
     return Begun(
@@ -131,7 +133,7 @@ def taken_by(window: Window, system: System) -> dict[int, int]:
         for node, cores in lost.items():
             found[int(of_node[node])] = found.get(int(of_node[node]), 0) + cores
         return found
-    parts = dict(_of_partitions(window, system.partition_cores))
+    parts = dict(_of_partitions(window.cores, window.partition, system.partition_cores))
     if not system.reserves_nodes:
         return parts
     found = {}
@@ -143,19 +145,49 @@ def taken_by(window: Window, system: System) -> dict[int, int]:
     return {node: cores for node, cores in found.items() if cores}
 
 
-def _of_partitions(window: Window, sizes: tuple[int, ...]) -> Iterator[tuple[int, int]]:
-    """Yield the cores of each partition that a window takes."""
-    if window.partition is not None:
-        size = sizes[window.partition]
-        yield window.partition, size if window.cores is None else min(window.cores, size)
+def _of_partitions(count: int | None, partition: int | None, sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield how many of so many cores, or nodes, of one partition or of all a window takes of each; None for all."""
+    if partition is not None:
+        yield partition, sizes[partition] if count is None else min(count, sizes[partition])
         return
     total = sum(sizes)
-    cores = total if window.cores is None else min(window.cores, total)
-    shares = [cores * size // total for size in sizes]
-    by_size = sorted(range(len(sizes)), key=lambda partition: (-sizes[partition], partition))
-    for partition in by_size[: cores - sum(shares)]:
-        shares[partition] += 1
+    count = total if count is None else min(count, total)
+    shares = [count * size // max(total, 1) for size in sizes]
+    by_size = sorted(range(len(sizes)), key=lambda p: (-sizes[p], p))
+    for p in by_size[: count - sum(shares)]:
+        shares[p] += 1
     yield from enumerate(shares)
+
+
+def _taken_of_types(windows: Sequence[Window], system: System) -> NDArray[np.int64]:
+    """Return what windows take of nodes of several types, as `parsim.kernels.windows.Outages` has it (rule 81)."""
+    counts = np.array([[each.nodes for each in its] for its in system.owned_types], dtype=np.int64)
+    names = resources_of(system.node_types)
+    of_node = np.array([[each.amount(name) for name in names] for each in system.node_types], dtype=np.int64)
+    closed = np.zeros((len(windows), counts.sum()), dtype=np.int64)
+    for row, window in zip(closed, windows, strict=True):
+        row[closed_nodes(window, system)] = 1
+    if system.places_chunks:
+        return closed
+    first = np.cumsum([0, *counts.reshape(-1)])
+    before = np.concatenate((np.zeros((len(windows), 1), dtype=np.int64), closed.cumsum(axis=1)), axis=1)
+    nodes = np.diff(before[:, first], axis=1).reshape(len(windows), *counts.shape)
+    return (nodes[:, :, :, np.newaxis] * of_node).reshape(len(windows), counts.size * len(names))
+
+
+def closed_nodes(window: Window, system: System) -> list[int]:
+    """Return the nodes of several types that a window takes, numbered part by part, type by type (rule 81)."""
+    if window.nodes:
+        return sorted(set(window.nodes))
+    owned = system.owned_types
+    first = np.cumsum([0, *(each.nodes for its in owned for each in its)])
+    found: list[int] = []
+    for t, each in enumerate(system.node_types):
+        count = dict(window.node_types).get(each.name, 0) if window.node_types else None
+        for p, nodes in _of_partitions(count, window.partition, [its[t].nodes for its in owned]):
+            end = int(first[p * len(system.node_types) + t + 1])
+            found += range(end - nodes, end)
+    return sorted(found)
 
 
 def _place(

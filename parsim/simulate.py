@@ -437,7 +437,7 @@ def _run_queue_head_jobs(prepared: Prepared, system: System) -> Outcome:
     beside = (system.mode == "shared", pack_profile(prepared, system, depth), heads, pack_windows(prepared))
     if system.node_types:
         state = pack(prepared, system)
-        queue_head_jobs(state, *beside, pack_typed_head_jobs(system, state))
+        queue_head_jobs(state, *beside, pack_typed_head_jobs(prepared, system, state))
         return _outcome(prepared, system, state)
     state = pack(prepared, system, gives_up=not depth)
     queue_head_jobs(state, *beside, None)
@@ -485,7 +485,7 @@ def _run_with_tiers(prepared: Prepared, system: System) -> Outcome:
 
 
 def _run_general(prepared: Prepared, system: System) -> Outcome:
-    state = pack(prepared, system, gives_up=True)
+    state = pack(prepared, system, gives_up=not prepared.has_windows)
     general(state)
     if state.progress["looks"] < 0:
         if _is_one_list(system) and system.order in CONSTANT:
@@ -519,7 +519,7 @@ def _outcome(prepared: Prepared, system: System, state: KernelState) -> Outcome:
 DISCIPLINES = (
     Discipline("multiple queues", lambda _, system: system.mode == "multiqueue", _run_multiqueue),
     Discipline("head jobs of queues", _reserves_for_queues, _run_queue_head_jobs),
-    Discipline("windows", lambda prepared, _: prepared.has_windows, _run_top_job),
+    Discipline("windows", lambda prepared, system: prepared.has_windows and not system.node_types, _run_top_job),
     Discipline("top jobs", _plans_top_job, _run_top_job),
     Discipline("tiers", lambda _, system: system.has_tiers, _run_with_tiers),
     Discipline("constant order", _is_constant_order, _run_constant_order),

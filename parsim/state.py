@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from parsim.node_types import Amounts, by_name
 from parsim.schedule import SPANNING, Schedule
 from parsim.system import LARGEST, System
 from parsim.workload import Column, Workload
@@ -30,11 +31,12 @@ class Window:
         Seconds; the cores are in service again from `end` on.
     cores : int or None
         How many; None is all of the partition, or of the machine. Of a divided machine each partition gives its share.
+        Nodes of several types are taken whole, so it is None there.
     partition : int or None
         Index into ``System.partition_names``; None is the whole machine.
     nodes : sequence of int
         In place of `cores` and `partition`: whole nodes of ``System.cores_per_node`` cores, counted from 0 through the
-        partitions in their order.
+        partitions in their order. Nodes of several types are numbered type by type in each.
     known_from : int or None
         Instant from which the scheduler knows of it; None is from the first.
     known_end : bool
@@ -47,6 +49,8 @@ class Window:
     walltime : int or None
         In place of `queue` and `users`, a shortpool: jobs that ask for no more seconds than these may use these cores
         too, no other jobs do.
+    node_types : mapping of str to int
+        In place of `cores` where nodes are of several types: how many of each, by name; of each partition the last.
     """
 
     begin: int
@@ -59,6 +63,10 @@ class Window:
     queue: int | None = None
     users: Sequence[int] = ()
     walltime: int | None = None
+    node_types: Mapping[str, int] | Amounts = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "node_types", by_name(self.node_types))
 
     @property
     def is_for_some(self) -> bool:
@@ -73,7 +81,10 @@ class Window:
             yield "cores", f"{self.cores} is not a number from 1 up, or None"
         if self.partition is not None and not 0 <= self.partition < len(system.partition_cores):
             yield "partition", f"{self.partition}, of {len(system.partition_cores)}"
+        yield from self._node_type_problems(system)
         count = sum(-(-cores // system.cores_per_node) for cores in system.partition_cores)
+        if system.node_types:
+            count = sum(each.nodes for each in system.node_types)
         wrong = [node for node in self.nodes if not 0 <= node < count]
         if wrong:
             yield "nodes", f"{wrong[0]}, of {count}"
@@ -93,6 +104,19 @@ class Window:
             of = "users" if self.users else "walltime"
             named = "users" if self.users else "short jobs"
             yield of, f"a reservation for {named} is not simulated with {why}; one for a queue is"
+
+    def _node_type_problems(self, system: System) -> Iterator[tuple[str, str]]:
+        """Rules 81 and 84."""
+        there = [each.name for each in system.node_types]
+        for name, count in dict(self.node_types).items():
+            if name not in there:
+                yield "node_types", f"{name!r} is none of {', '.join(there) or 'the types of nodes, all are alike'}"
+            elif not isinstance(count, int) or count < 1:
+                yield "node_types", f"{count!r} nodes of {name} are no whole number from 1 up"
+        if there and self.cores is not None:
+            yield "cores", "nodes of several types are taken whole: name them, or how many of each type"
+        if there and self.queue is not None:
+            yield "queue", "on nodes of several types a reservation for a queue is not simulated; one for users is"
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,8 +252,6 @@ class State:
                 f"start[{row}]",
                 f"{self.start[row]} is before its submit {workload.submit[row]} ({early.size} such jobs)",
             )
-        if self.windows and system.node_types:
-            yield "windows", "are not simulated where nodes are of several types"
         for i, window in enumerate(self.windows):
             for path, message in window.problems(system):
                 yield f"windows[{i}].{path}", message

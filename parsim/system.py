@@ -352,8 +352,8 @@ class System:
                 yield f"queues[{i}].exclusive", "goes with types of nodes only"
         reserves = ("cores", "nodes", "queues") if self.mode == "shared" else ("cores", "nodes")
         plain = self.mode != "multiqueue" and self.reserve in reserves and self.reservation_depth == 1
-        if self.node_types and (not plain or self.held_jobs != "pass" or self.windows):
-            wanted = f"waiting lists, reserve {' or '.join(reserves)}, held_jobs pass, one head job and no windows"
+        if self.node_types and (not plain or self.held_jobs != "pass"):
+            wanted = f"waiting lists, reserve {' or '.join(reserves)}, held_jobs pass and one head job"
             yield "node_types", f"go with {wanted} only"
         if self.node_types and self.mode in ("partitioned", "hybrid"):
             yield from self._owned_node_problems()

@@ -524,6 +524,34 @@ def owned(rng: Random, jobs: Workload, machine: System, *, alone: bool = False, 
     return replace(jobs, cores=cores, request=request, queue=queue_of), divided
 
 
+def closed(rng: Random, jobs: Workload, machine: System) -> Case:
+    """Return a case of another with nodes of several types out of service, or kept for some, now and then."""
+    begin = int(jobs.submit.min())
+    return jobs, replace(machine, windows=[closure(rng, jobs, machine, begin) for _ in range(rng.choice((1, 1, 2, 4)))])
+
+
+def closure(rng: Random, jobs: Workload, machine: System, begin: int) -> Window:
+    """Return nodes of several types that are out of service, or kept for some jobs, for a while."""
+    count = sum(each.nodes for each in machine.node_types)
+    some = {each.name: rng.randint(1, each.nodes) for each in machine.node_types if _coin(rng)}
+    nodes = rng.sample(range(count), rng.randint(1, count)) if rng.random() < 0.4 else ()
+    short = int(rng.choice(jobs.walltime.tolist()))
+    users = tuple(rng.sample(range(3), rng.choice((1, 2))))
+    of = rng.choices([((), None), (users, None), ((), short)], (0.7, 0.2, 0.1))[0]
+    plain = window(rng, begin, machine)
+    of = ((), None) if machine.reserves_for_queues else of
+    return replace(plain, cores=None, queue=None, nodes=nodes, users=of[0], walltime=of[1], node_types=some)
+
+
+def _closed(generator: Callable[[Random], Case]) -> Callable[[Random], Case]:
+    """Return a generator of the cases of another, with nodes of several types that are out of service."""
+
+    def of_closed(rng: Random) -> Case:
+        return closed(rng, *generator(rng))
+
+    return of_closed
+
+
 def _narrow(generator: Callable[[Random], Case]) -> Callable[[Random], Case]:
     """Return a generator of the cases of another, most of whose jobs have few cores."""
 
@@ -737,6 +765,8 @@ SELDOM = (
         "placed-narrow",
         "placed-throttled",
     ),
+    *("closed", "closed-all", "closed-limits", "closed-throttled", "closed-owned", "closed-queues"),
+    *("closed-nodes", "closed-nodes-all", "closed-nodes-limits", "closed-nodes-owned"),
     *("preempt-formula-limits", "preempt-fairshare", "preempt-alike", "preempt-period", "throttled-top-jobs"),
     *("resources", "resources-alike", "resources-hybrid", "resources-top-jobs", "resources-queues"),
     *("resources-depth", "resources-preempt", "resources-qos", "resources-placed"),
@@ -928,6 +958,26 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "typed-queues": _typed(
             _random("shared", reserve="queues", reserve_after=_soon, **everything), by=partial(typed, alone=True)
         ),
+        "closed": _closed(_typed(_random("shared"))),
+        "closed-all": _closed(
+            _typed(_random("shared", reserve_after=_soon, **everything), by=partial(typed, alone=True))
+        ),
+        "closed-limits": _closed(_typed(_random("shared", limits=True, order=_any_order))),
+        "closed-throttled": _closed(_typed(_throttled(_random("shared", **everything), entering=True))),
+        "closed-owned": _closed(_typed(_random("hybrid", **everything), by=partial(owned, alone=True))),
+        "closed-queues": _closed(
+            _typed(
+                _random("shared", reserve="queues", reserve_after=_soon, **everything), by=partial(typed, alone=True)
+            )
+        ),
+        "closed-nodes": _closed(_typed(_random("shared"), by=placed)),
+        "closed-nodes-all": _closed(
+            _typed(_random("shared", reserve_after=_soon, **everything), by=partial(placed, alone=True))
+        ),
+        "closed-nodes-limits": _closed(_typed(_random("shared", limits=True, order=_any_order), by=placed)),
+        "closed-nodes-owned": _closed(
+            _typed(_random("hybrid", **everything), by=partial(owned, alone=True, by_node=True))
+        ),
         "placed": _typed(_random("shared"), by=placed),
         "placed-formula": _typed(_random("shared", order=_formula, limits=_coin, reserve_after=_soon), by=placed),
         "placed-all": _typed(_random("shared", reserve_after=_soon, **everything), by=placed),
@@ -1037,11 +1087,13 @@ def state(rng: Random, jobs: Workload, machine: System, *, windows: bool = True)
             if not runs or jobs.cores[j] <= left:
                 start[j] = instant
                 left -= int(jobs.cores[j]) if runs else 0
-    windows = windows and not machine.node_types and not machine.has_tiers
+    windows = windows and not machine.has_tiers and (not machine.node_types or bool(machine.windows))
     nodes = named_nodes(rng, jobs, machine, start, begin) if machine.places_chunks else {}
-    return State(
-        begin, start, nodes=nodes, windows=[window(rng, begin, machine) for _ in range(rng.randint(0, 3) * windows)]
-    )
+    found = [
+        closure(rng, jobs, machine, begin) if machine.node_types else window(rng, begin, machine)
+        for _ in range(rng.randint(0, 3) * windows)
+    ]
+    return State(begin, start, nodes=nodes, windows=found)
 
 
 def named_nodes(

@@ -26,9 +26,12 @@ from tests.naive_node_types import (
     Node,
     Taken,
     both,
+    closed_nodes,
     first_nodes,
+    fits_beside,
     idle,
     less,
+    of_nodes,
     of_types,
     one_node_each,
     partitions_for,
@@ -183,7 +186,7 @@ def downtimes(system: System, state: State | None) -> list[Downtime]:
             window.end,
             state.begin if window.known_from is None else max(state.begin, window.known_from),
             window.end if window.known_end else math.inf,
-            lost_by(window, system),
+            dict.fromkeys(closed_nodes(window, system), 1) if system.node_types else lost_by(window, system),
             frozenset(window.users),
             window.walltime or 0,
         )
@@ -271,6 +274,7 @@ class _Simulation:
             if system.queues[q].exclusive:  # rule 69
                 chunks = requests[j] or [Chunk(self.cores[j], 1)]
                 requests[j] = tuple(replace(chunk, exclusive=True) for chunk in chunks)
+        self.goes_round = not ended  # windows
         self.placed = bool(system.node_types) and system.reserve == "nodes"
         self.typed = bool(system.node_types) and not self.placed
         self.on_nodes: list[list[int | None]] = [[] for _ in range(self.n)]  # of each copy
@@ -356,6 +360,8 @@ class _Simulation:
 
     def out_of_service(self, partition: int, j: int) -> list[Block]:
         """Return what the windows take of a partition that j may not use."""
+        if self.system.node_types:  # rules 82 and 83 have them
+            return []
         found = []
         for d in self.known():
             if not self.may_use(j, d):
@@ -368,6 +374,39 @@ class _Simulation:
         past = max(self.now, d.begin)
         own = [r.job for r in self.ran_before if self.may_use(r.job, d) and self.expected_end(r) > past]
         return {node: max(0, n - sum(self.cores_at(j, node) for j in own)) for node, n in d.cores_of.items()}
+
+    def begins(self, first: int, last: int) -> list[int]:
+        """Return when windows begin that are known now, behind the first instant and up to the last."""
+        return [d.begin for d in self.known() if first < d.begin <= last]
+
+    def lost_on_types(self, j: int, moment: int) -> Taken:
+        """Rule 82: what the windows take, at a moment, that j may not use."""
+        lost: Taken = {}
+        for d in self.known():
+            if d.begin <= moment < d.known_end and not self.may_use(j, d):
+                past = max(self.now, d.begin)
+                all_of_it = of_nodes(self.system, [*d.cores_of])
+                for r in self.ran_before:
+                    if self.may_use(r.job, d) and self.expected_end(r) > past:
+                        has = self.places_of[r.job][self.place_on_types[r.job]][1]
+                        all_of_it = {what: max(0, n - has.get(what, 0)) for what, n in all_of_it.items()}
+                lost = both(lost, all_of_it)
+        return lost
+
+    def in_service(self, j: int, left: list[Node], begin: int) -> list[Node]:
+        """Rule 83: nothing is left of the nodes that windows take while j would run."""
+        closed = {
+            node
+            for d in self.known()
+            if d.begin < begin + self.walltime[j] and begin < d.known_end and not self.may_use(j, d)
+            for node in d.cores_of
+        }
+        return [{} if number in closed else node for number, node in enumerate(left)]
+
+    def ends(self) -> set[int]:
+        """Return the instants at which a head job may be planned, on nodes of several types."""
+        ends = {self.expected_end(r) for r in self.running} | {d.known_end for d in self.known()}
+        return {self.now} | {end for end in ends if self.now < end < math.inf}
 
     def cores_at(self, j: int, node: int) -> int:
         """Return the cores of a node that a running job has; where nodes are not told apart one is a partition."""
@@ -747,27 +786,28 @@ class _Simulation:
         plans: dict[int, tuple[int, int, Taken]] = {}  # queue -> from when to when its head job is to hold a place
         keeps: dict[int, Taken] = {}  # what stays idle for it
 
-        def in_use(place: Taken, moment: int) -> Taken:
-            taken = place
+        def in_use(j: int, moment: int) -> Taken:
+            taken = self.lost_on_types(j, moment)
             for k in self.running_after(moment):
                 taken = both(taken, self.places_of[k][self.place_on_types[k]][1])
             return taken
 
-        def left(place: Taken, begin: int, last: int) -> bool:
-            for moment in [begin, *(first for first, _, _ in plans.values() if begin < first <= last)]:
-                taken = in_use(place, moment)
+        def left(j: int, place: Taken, begin: int, last: int) -> bool:
+            moments = [begin, *(first for first, _, _ in plans.values() if begin < first <= last)]
+            for moment in moments + self.begins(begin, last):
+                taken = in_use(j, moment)
                 for first, until, held in plans.values():
                     taken = both(taken, held) if first <= moment < until else taken
-                if not fits_on(taken, self.types_there[0]):
+                if not fits_beside(place, taken, self.types_there[0]):
                     return False
             return True
 
-        def leaves_kept(place: Taken, end: int) -> bool:
+        def leaves_kept(j: int, place: Taken, end: int) -> bool:
             for at in [first for first, _, _ in plans.values() if first <= end]:
-                beside = in_use(place, self.now)
+                kept = place
                 for k, (first, until, _) in plans.items():
-                    beside = both(beside, keeps[k]) if first <= at < until else beside
-                if not fits_on(of_types(beside, place), self.types_there[0]):
+                    kept = both(kept, keeps[k]) if first <= at < until else kept
+                if not fits_beside(of_types(kept, place), in_use(j, self.now), self.types_there[0]):
                     return False
             return True
 
@@ -777,7 +817,7 @@ class _Simulation:
                 continue
             w, queue, its = self.walltime[j], self.queue_index[j], [place for _, place in self.places_of[j]]
             end = self.now + w
-            may = [k for k, place in enumerate(its) if left(place, self.now, end) and leaves_kept(place, end)]
+            may = [k for k, place in enumerate(its) if left(j, place, self.now, end) and leaves_kept(j, place, end)]
             if may:
                 self.place_on_types[j] = may[0]
                 self.begin(j, {0: self.cores[j]})
@@ -785,14 +825,16 @@ class _Simulation:
                     if first > end:
                         keeps[k] = {what: n for what, n in keeps[k].items() if not of_types({what: 1}, its[may[0]])}
             elif queue not in plans and self.may_be_head_job(j):
-                ends = {self.expected_end(r) for r in self.running} | {until for _, until, _ in plans.values()}
+                ends = self.ends() | {until for _, until, _ in plans.values()}
                 found = (
                     (instant, place)
-                    for instant in sorted({self.now, *(end for end in ends if end > self.now)})
+                    for instant in sorted(end for end in ends if end >= self.now)
                     for place in its
-                    if left(place, instant, instant + w - 1)
+                    if left(j, place, instant, instant + w - 1)
                 )
-                instant, place = next(found)
+                instant, place = next(found, (math.inf, {}))
+                if instant == math.inf:
+                    continue  # rule 31
                 plans[queue] = (instant, instant + w, place)
                 keeps[queue] = one_node_each(self.system.node_types, place)
 
@@ -1004,13 +1046,20 @@ class _Simulation:
 
     # --- nodes of several types
 
-    def idle_on_types(self, partition: int, place: Taken, moment: int, head: tuple[int, int, Taken] | None) -> bool:
-        """Whether a place on a partition is idle then, by the expected ends and what its head job holds."""
-        taken = place
+    def idle_on_types(
+        self, partition: int, place: Taken, moment: int, head: tuple[int, int, Taken] | None, j: int = -1
+    ) -> bool:
+        """Whether a place on a partition is idle then, by the expected ends and what its head job holds.
+
+        With windows, of those that job j may not use.
+        """
+        taken = self.lost_on_types(j, moment) if self.goes_round and j >= 0 else place
         for k in self.running_after(moment):
             taken = both(taken, self.places_of[k][self.place_on_types[k]][1])
         if head is not None and head[0] <= moment < head[1]:
             taken = both(taken, head[2])
+        if self.goes_round and j >= 0:
+            return fits_beside(place, taken, self.types_there[partition])
         here = {name for name, _ in self.types_there[partition]}
         return fits_on({what: n for what, n in taken.items() if what[0] in here}, self.types_there[partition])
 
@@ -1024,20 +1073,22 @@ class _Simulation:
         moments = [self.now]
         if head is not None and self.now < head[0] < self.now + self.walltime[j]:
             moments.append(head[0])
+        moments += self.begins(self.now, self.now + self.walltime[j] - 1)
         for k, (p, place) in enumerate(self.places_of[j]):
-            if p == partition and all(self.idle_on_types(p, place, moment, head) for moment in moments):
+            if p == partition and all(self.idle_on_types(p, place, moment, head, j) for moment in moments):
                 self.place_on_types[j] = k
                 return True
         return False
 
-    def plan_on_types(self, partition: int, j: int) -> int:
+    def plan_on_types(self, partition: int, j: int) -> float:
         """Rule 60: find when the head job has one of its places, and let it hold that."""
-        for instant in sorted({self.now, *(self.expected_end(r) for r in self.running)}):
+        for instant in sorted(self.ends()):
+            moments = [instant, *self.begins(instant, instant + self.walltime[j] - 1)]
             for p, place in self.places_of[j]:
-                if p == partition and self.idle_on_types(p, place, instant, None):
+                if p == partition and all(self.idle_on_types(p, place, moment, None, j) for moment in moments):
                     self.typed_heads[partition] = (instant, instant + self.walltime[j], place)
                     return instant
-        raise RuntimeError(f"job {j} waits for ever")
+        return math.inf
 
     # --- nodes of several types, each by itself
 
@@ -1066,20 +1117,20 @@ class _Simulation:
         if head is not None and self.now < head[0] < self.now + self.walltime[j]:
             then = self.left_on_nodes(head[0], head)
             left = [{what: min(one[what], other[what]) for what in one} for one, other in zip(left, then, strict=True)]
-        on = self.where(partition, j, left)
+        on = self.where(partition, j, self.in_service(j, left, self.now))
         if None in on:
             return False
         self.put_on_nodes(j, on)
         return True
 
-    def plan_on_nodes(self, partition: int, j: int, by_cores: float) -> int:
+    def plan_on_nodes(self, partition: int, j: int, by_cores: float) -> float:
         """Rule 65: find when the head job can be placed, not before its cores are idle, and let it hold its nodes."""
-        for instant in sorted({self.now, *(self.expected_end(r) for r in self.running)}):
-            on = self.where(partition, j, self.left_on_nodes(instant, None))
+        for instant in sorted(self.ends()):
+            on = self.where(partition, j, self.in_service(j, self.left_on_nodes(instant, None), instant))
             if instant >= by_cores and None not in on:
                 self.nodes_heads[partition] = (instant, instant + self.walltime[j], j, on)
                 return instant
-        raise RuntimeError(f"job {j} waits for ever")
+        return math.inf
 
     # --- reservations
 

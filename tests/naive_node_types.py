@@ -1,10 +1,11 @@
-"""Nodes of several types in the reference simulator: rules 58 to 66, 69 and 70 of ``docs/reference/simulator.md``."""
+"""Nodes of several types in the reference simulator: rules 58 to 66, 69, 70, 81 of ``docs/reference/simulator.md``."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from parsim.node_types import Chunk, NodeType, Request
+from parsim.state import Window
 from parsim.system import System
 
 Taken = dict[tuple[str, str], int]  #: how much of a resource of nodes of a type
@@ -21,6 +22,11 @@ def there_is(types: list[NodeType]) -> Taken:
 
 def fits(taken: Taken, there: Taken) -> bool:
     return all(amount <= there.get(what, 0) for what, amount in taken.items())
+
+
+def fits_beside(wanted: Taken, others: Taken, there: Taken) -> bool:
+    """Rule 82: whether there is enough of all that is wanted of."""
+    return fits({what: amount + others.get(what, 0) for what, amount in wanted.items() if amount}, there)
 
 
 def types_on(system: System, partition: int) -> list[NodeType]:
@@ -157,6 +163,37 @@ def holds(each: NodeType, chunk, nodes: int | None = None) -> bool:
         if chunk.scattered:
             return False
     return False
+
+
+def closed_nodes(window: Window, system: System) -> list[int]:
+    """Rule 81: the nodes that a window takes, numbered as rule 72 has it."""
+    if window.nodes:
+        return sorted(set(window.nodes))
+    parts = range(1 if system.mode == "shared" else len(system.queues) + 1)
+    node = 0
+    of: dict[str, dict[int, list[int]]] = {each.name: {p: [] for p in parts} for each in system.node_types}
+    for p in parts:
+        for each in types_on(system, p):
+            of[each.name.partition(" of ")[0]][p] += range(node, node + each.nodes)
+            node += each.nodes
+    found = []
+    for name, nodes in of.items():
+        size = {p: len(its) for p, its in nodes.items() if window.partition in (None, p)}
+        whole = sum(size.values())
+        most = whole if not window.node_types else min(whole, dict(window.node_types).get(name, 0))
+        share = {p: most * its // whole for p, its in size.items()} if whole else {}
+        for p in sorted(share, key=lambda p: (-size[p], p))[: most - sum(share.values())]:
+            share[p] += 1
+        found += [node for p, count in share.items() for node in nodes[p][size[p] - count :]]
+    return sorted(found)
+
+
+def of_nodes(system: System, nodes: list[int]) -> Taken:
+    """Return all that these nodes have together."""
+    found: Taken = {}
+    for number, (each, _) in enumerate(nodes_of(all_types(system))):
+        found = both(found, nodes_whole(each, int(number in nodes)))
+    return found
 
 
 Node = dict[str, int]  #: how much of each resource, and whether no job is on it, and no job that has it alone

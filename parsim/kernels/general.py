@@ -30,6 +30,7 @@ from parsim.kernels.running import last_instant, pop_key, push_key
 from parsim.kernels.starts import drop_head_job, end_job, resume_running
 from parsim.kernels.state import NEVER, UNKNOWN, kernel, routine, step
 from parsim.kernels.throttles import is_out
+from parsim.kernels.typed_windows import next_window, visit_beside_windows
 from parsim.kernels.victims import come_back
 from parsim.kernels.visit import visit_list
 from parsim.kernels.waiting import add_waiting, begin_starving, leave_list
@@ -87,7 +88,7 @@ def next_event(s, submit, now):
     progress, wake_ups = s.progress, s.wake_ups
     bits = s.settings.bits
     low = (np.int64(1) << bits) - 1
-    t = submit
+    t = min(submit, next_window(s.windows, now))
     if progress.running > 0:
         t = min(t, s.ends[0] >> bits)
     if progress.waiting > 0:
@@ -181,6 +182,14 @@ def enter_pool(s, j, now):
 
 
 @step
+def visit_undisturbed(s, undisturbed, p, now):
+    """Go once over list p where no nodes of several types are out of service."""
+    if undisturbed is None:
+        return
+    visit_list(s, p, now)
+
+
+@step
 def one_pass(s, now):
     """Visit every list in which a job waits (rule 2). Within `general` itself this is an eighth slower on hybrids."""
     partitions = s.partitions
@@ -191,7 +200,8 @@ def one_pass(s, now):
         visit_reserved(s, now)
     for p in range(count):
         if partitions[p].waiting > 0 and partitions[p].cores > 0:
-            visit_list(s, p, now)
+            visit_undisturbed(s, s.undisturbed, p, now)
+            visit_beside_windows(s, s.windows, s.node_types, s.placing, p, now)
     for p in range(count + 1):
         partitions[p].head_planned = False
         if partitions[p].head_job >= 0:

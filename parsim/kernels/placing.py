@@ -6,7 +6,7 @@ refer to docs/reference/simulator.md.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +64,7 @@ class Placing(NamedTuple):
     unused: NDArray[np.int64]  # (1,): the first share not in use
     changes: NDArray[np.int64]  # (1,): how often nodes may have got more room
     failed: NDArray[np.int64]  # (2, things asked for): after which of these each had no room, and none past the plan
+    in_service: Any  # (V,): nodes that no window takes while the job looked at runs; None without windows (rule 83)
     named: NDArray[np.int64]  # (k, 3): job, node and cores of those that run when the simulation begins, ascending
 
 
@@ -87,8 +88,18 @@ def next_turn(placing):
 
 
 @step
+def is_closed(in_service, node):
+    """Whether a window takes a node while the job looked at runs."""
+    if in_service is None:
+        return False
+    return not in_service[node]
+
+
+@step
 def copies_on(placing, kind, room, node, most):
     """Return how many copies a node has room for, no more than `most`."""
+    if is_closed(placing.in_service, node):
+        return np.int64(0)
     amounts = placing.amounts[kind]
     if placing.alone.size > 0:  # rules 69 and 70
         unshared, given = room[amounts.size, node], placing.turn_of[node] == placing.turn[0]

@@ -42,8 +42,8 @@ class HeadJobs(NamedTuple):
 def queue_head_jobs(s, by_queue, idle, heads, outages, typed):
     """Simulate the jobs of a `parsim.kernels.state.State`; fills its `start` and `placement`.
 
-    `idle` is a `Profile`, `outages` are `parsim.kernels.windows.Outages` of partitions. `heads` has room for the head
-    job of each queue, or, unless `by_queue`, for that of a list. `typed` is a
+    `idle` is a `Profile`, `outages` are `parsim.kernels.windows.Outages` of partitions, or of totals. `heads` has room
+    for the head job of each queue, or, unless `by_queue`, for that of a list. `typed` is a
     `parsim.kernels.typed_head_jobs.TypedHeadJobs` where nodes are of several types, else None.
     """
     settings, progress = s.settings, s.progress
@@ -94,7 +94,7 @@ def go_over(s, types, by_queue, idle, heads, outages, typed, p, now):
     if types is None:
         visit(s, by_queue, idle, heads, outages, p, now)
     else:
-        visit_types(s, types, typed, p, now)
+        visit_types(s, types, typed, outages, p, now)
 
 
 @routine

@@ -217,3 +217,5 @@ class State(NamedTuple):
     node_types: Any  # `parsim.kernels.node_types.NodeTypes`, or None
     placing: Any  # `parsim.kernels.placing.Placing`, or None
     preempting: Any  # `parsim.kernels.preempting.Preempting`, or None
+    windows: Any  # `parsim.kernels.typed_windows.TypedWindows`, or None
+    undisturbed: Any  # an empty array, or None where there are such windows: numba leaves out what goes without

@@ -1,7 +1,6 @@
 """A visit in which each queue has a head job, and nodes stay idle for it, where nodes are of several types.
 
-What is idle over time is a step function for each total: each resource of each type. Numbers ("rule 80") refer to
-docs/reference/simulator.md.
+Numbers ("rule 80") refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -18,7 +17,9 @@ from parsim.kernels.running import sift
 from parsim.kernels.starts import is_held, occupy, start_job
 from parsim.kernels.state import GROUP, NEVER, PASSED
 from parsim.kernels.top_job import make_heap
+from parsim.kernels.typed_profile import add_between, fits, idle_over_time
 from parsim.kernels.waiting import STARTED, drop_started, kind_of, note_held
+from parsim.kernels.windows import UNKNOWN_END, is_known
 
 
 class TypedHeadJobs(NamedTuple):
@@ -28,13 +29,14 @@ class TypedHeadJobs(NamedTuple):
     end: NDArray[np.int64]  # (Q,)
     keeps: NDArray[np.int64]  # (Q, D): what stays idle for it now
     node: NDArray[np.int64]  # (T, D): what a node of each type has
-    times: NDArray[np.int64]  # (S,)
-    free: NDArray[np.int64]  # (S, D): idle from each of these on
+    out: NDArray[np.int64]  # (D,): what windows take now
+    times: NDArray[np.int64]  # (S,), and
+    free: NDArray[np.int64]  # (S, D): see `parsim.kernels.typed_profile`
 
 
 @routine
-def visit_types(s, types, heads, p, now):
-    """Go once over list p and start the jobs that may start beside its head jobs (rules 3 and 80)."""
+def visit_types(s, types, heads, outages, p, now):
+    """Go once over list p and start the jobs that may start beside its head jobs and the windows (rules 3 and 80)."""
     settings, waiting, partition = s.settings, s.waiting, s.partitions[p]
     first, last = partition.first, partition.first + partition.waiting
     if not settings.track_held and partition.free <= 0:
@@ -43,7 +45,15 @@ def visit_types(s, types, heads, p, now):
     is_sorted = kind <= LJF
     refresh_values(s, kind, first, last, now)
     order = (s, kind, now)
-    size = idle_over_time(s, types, heads, p, now)
+    size = np.int64(idle_over_time(s, types, heads, p, now))
+    for d in range(heads.out.size):
+        heads.out[d] = 0
+    for k in range(outages.windows.size):
+        window, takes = outages.windows[k], outages.taken[k]
+        if is_known(window, now):
+            size = add_between(heads, size, takes, max(now, window.begin), window.known_end, -1)
+            for d in range(takes.size):
+                heads.out[d] += takes[d] if window.begin <= now else 0
     for k in range(heads.begin.size):
         heads.begin[k] = NEVER
     m = np.int64(0)
@@ -65,7 +75,7 @@ def visit_types(s, types, heads, p, now):
         if not held and c <= partition.free:
             row = place_now(types, heads, size, j, p, now + w)
         if row >= 0:
-            size = hold(types, heads, size, row, now, now + w)
+            size = add_between(heads, size, types.amounts[row], now, now + w, -1)
             hold_nodes(types, j, p, row)
             occupy(s, j, p, c, now)
             s.placement[j] = p
@@ -85,43 +95,6 @@ def visit_types(s, types, heads, p, now):
             sift(s.candidates, 0, m, before, order)
     if gone < last:
         drop_started(s, p, gone)
-
-
-@step
-def idle_over_time(s, types, heads, p, now):
-    """Write when everything is idle by the expected ends; return the number of instants."""
-    partition, running, bits = s.partitions[p], s.running, s.settings.bits
-    low = (np.int64(1) << bits) - 1
-    heads.times[0] = now
-    for d in range(types.amounts.shape[1]):
-        heads.free[0, d] = types.idle[p, d]
-    size = 1
-    for k in range(partition.first_running, partition.first_running + partition.running):
-        end, of = running.keys[k] >> bits, types.taken[running.keys[k] & low]
-        if heads.times[size - 1] < end:
-            size = cut(heads, size, end)
-        for d in range(types.amounts.shape[1]):
-            heads.free[size - 1, d] += types.amounts[of, d]
-    return size
-
-
-@step
-def is_left(types, heads, row, k):
-    """Whether all that a place takes is idle from instant k on."""
-    left = True
-    for d in range(types.amounts.shape[1]):
-        left &= types.amounts[row, d] <= heads.free[k, d]
-    return left
-
-
-@step
-def fits(types, heads, size, row, k, end):
-    """Whether a place is left from instant k until `end`."""
-    while k < size and heads.times[k] < end:
-        if not is_left(types, heads, row, k):
-            return False
-        k += 1
-    return True
 
 
 @step
@@ -159,7 +132,7 @@ def leaves_kept(types, heads, row, p, end):
                 for k in range(heads.begin.size):
                     if heads.begin[k] <= heads.begin[i] < heads.end[k]:
                         kept += heads.keeps[k, d]
-                if kept > types.idle[p, d]:
+                if 0 < kept > types.idle[p, d] - heads.out[d]:
                     return False
     return True
 
@@ -182,6 +155,8 @@ def plan(types, heads, size, j, p, queue, walltime):
     first, last = places_on(types, j, p)
     for k in range(size):
         begin = heads.times[k]
+        if begin >= UNKNOWN_END:  # rule 31
+            break
         for row in range(first, last):
             if fits(types, heads, size, row, k, begin + walltime):
                 heads.begin[queue] = begin
@@ -191,37 +166,5 @@ def plan(types, heads, size, j, p, queue, walltime):
                     for t in range(heads.node.shape[0]):
                         if takes_of(types, heads, row, t):
                             heads.keeps[queue, d] += heads.node[t, d]
-                return hold(types, heads, size, row, begin, begin + walltime)
+                return add_between(heads, size, types.amounts[row], begin, begin + walltime, -1)
     return size
-
-
-@step
-def hold(types, heads, size, row, begin, end):
-    """Take what a place takes throughout [begin, end); return the number of instants."""
-    size = cut(heads, size, begin)
-    size = cut(heads, size, end)
-    k = np.int64(0)
-    while k < size and heads.times[k] < end:
-        if heads.times[k] >= begin:
-            for d in range(types.amounts.shape[1]):
-                heads.free[k, d] -= types.amounts[row, d]
-        k += 1
-    return size
-
-
-@step
-def cut(heads, size, instant):
-    """Let something be able to change at an instant, not before the first; return the number of instants."""
-    at = size
-    while at > 0 and heads.times[at - 1] >= instant:
-        at -= 1
-    if at < size and heads.times[at] == instant:
-        return size
-    for k in range(size, at, -1):
-        heads.times[k] = heads.times[k - 1]
-        for d in range(heads.free.shape[1]):
-            heads.free[k, d] = heads.free[k - 1, d]
-    heads.times[at] = instant
-    for d in range(heads.free.shape[1]):
-        heads.free[at, d] = heads.free[at - 1, d]
-    return size + 1

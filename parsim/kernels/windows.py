@@ -32,8 +32,16 @@ class Outages(NamedTuple):
     """All windows of a simulation."""
 
     windows: NDArray[np.void]  # (W,) WINDOW, ascending by begin
-    taken: NDArray[np.int64]  # (W, V): cores that each takes of each node; nodes not told apart are one of a partition
+    #: (W, V): cores that each takes of each node; nodes not told apart are one of a partition. Where totals of several
+    #: types count, (W, P * D): all that each takes of each partition.
+    taken: NDArray[np.int64]
     instants: NDArray[np.int64]  # at which windows become known or end
+
+
+@step
+def is_known(window, now):
+    """Whether a window counts now (rule 30)."""
+    return window.known_from <= now < window.end
 
 
 @step

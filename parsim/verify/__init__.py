@@ -19,6 +19,7 @@ from parsim.verify.queue_head_jobs import ManyHeadJobsReplay, QueueHeadJobsRepla
 from parsim.verify.rules import Jobs, reserves_for_queues
 from parsim.verify.top_job import TopJobReplay
 from parsim.verify.typed_head_jobs import TypedHeadJobsReplay
+from parsim.verify.typed_windows import TypedWindowsReplay
 from parsim.verify.violation import RULES, VerificationError, Violation
 from parsim.workload import Workload
 
@@ -108,11 +109,13 @@ def replay_of(workload: Workload, system: System, beginning: Beginning | None) -
         return TypedHeadJobsReplay
     if reserves_for_queues(workload, system):
         return ManyHeadJobsReplay if system.reserves_for_many else QueueHeadJobsReplay
+    windows = beginning is not None and any(window.end > beginning.state.begin for window in beginning.outages)
+    if system.places_chunks:
+        return PlacedReplay
     if system.node_types:
-        return PlacedReplay if system.places_chunks else TypedReplay
+        return TypedWindowsReplay if windows else TypedReplay
     if system.has_tiers:
         return TierReplay
-    windows = beginning is not None and any(window.end > beginning.state.begin for window in beginning.outages)
     plans = system.plans_top_job or plans_limits(workload.quotas, system)
     return TopJobReplay if plans or windows else ListReplay
 

@@ -96,7 +96,9 @@ def nodes_of(system: System, *, by_node: bool) -> list[tuple[int, int]]:
 
 
 def lost(window: Window, system: System) -> dict[int, int]:
-    """Rule 32: the cores of each node that a window takes."""
+    """Rule 32: the cores of each node that a window takes; of several types all of each (rule 81)."""
+    if system.node_types:
+        return {node: cores for node, (kept, cores) in enumerate(_kept_of_types(window, system)) if not kept}
     real = nodes_of(system, by_node=True)
     found: dict[int, int] = {}
     if window.nodes:
@@ -116,12 +118,36 @@ def lost(window: Window, system: System) -> dict[int, int]:
     return parts
 
 
+def _kept_of_types(window: Window, system: System) -> Iterator[tuple[bool, int]]:
+    """Yield whether each node of several types stays in service, and its cores (rule 81)."""
+    owned, node = system.owned_nodes, 0
+    wanted = dict(window.node_types)
+    lost = {
+        each.name: _shares_of(
+            {p: its.get(each.name, 0) for p, its in enumerate(owned) if window.partition in (None, p)},
+            wanted.get(each.name, 0) if wanted else None,
+        )
+        for each in system.node_types
+    }
+    for p, its in enumerate(owned):
+        for each in system.node_types:
+            count = its.get(each.name, 0)
+            for k in range(count):
+                yield (node not in window.nodes if window.nodes else k < count - lost[each.name].get(p, 0)), each.cores
+                node += 1
+
+
 def _shares(window: Window, system: System) -> dict[int, int]:
     sizes = dict(enumerate(system.partition_cores))
     if window.partition is not None:
         sizes = {window.partition: sizes[window.partition]}
+    return _shares_of(sizes, window.cores)
+
+
+def _shares_of(sizes: dict[int, int], count: int | None) -> dict[int, int]:
+    """Return how many of so many cores, or nodes, each part loses; None is all."""
     whole = sum(sizes.values())
-    cores = whole if window.cores is None else min(window.cores, whole)
+    cores = whole if count is None else min(count, whole)
     if not whole:
         return {}
     shares = {index: cores * size // whole for index, size in sizes.items()}

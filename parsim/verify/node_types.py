@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from parsim.node_types import Chunk, Request
 from parsim.schedule import Schedule
 from parsim.system import System
-from parsim.verify.beginning import Beginning
+from parsim.verify.beginning import FOR_EVER, Beginning
 from parsim.verify.columns import first_excess
 from parsim.verify.lists import ListReplay
 from parsim.verify.places import Machines, Sums, is_exclusive, places_of, takes_of
@@ -170,8 +170,11 @@ class TypedReplay(ListReplay):
             elif job in self.due and jobs.placement[job] == on:
                 raise Discrepancy("head job" if index in self.heads else "capacity", job, "may not start now")
             elif index not in self.heads and self.now - jobs.submit[job] >= self.system.reservation_delay:
+                head = self._plan(job, index)
+                if head is None:
+                    continue  # rule 31
                 self.head_jobs.add(job)
-                self.heads[index] = self._plan(job, index)
+                self.heads[index] = head
                 if not self.system.backfill:
                     break
 
@@ -197,19 +200,39 @@ class TypedReplay(ListReplay):
         left, head = self.idle, self.heads.get(partition)
         if head is not None and self.now + self.jobs.walltime[job] > head.time:
             left = np.minimum(left, head.left)
-        return self._in(job, partition, left)
+        return self._in(job, partition, self._in_service(job, left, self.now))
 
-    def _plan(self, job: int, partition: int) -> Head:
+    def _plan(self, job: int, partition: int) -> Head | None:
         """Rule 60: when the head job is expected to have one of its places, and what is left of all then."""
-        left, by_end = self.idle.copy(), sorted((end, other) for other, (end, _) in self.on.items())
-        for at, (end, other) in enumerate(by_end):
-            left += self.on[other][1]
-            if at + 1 < len(by_end) and by_end[at + 1][0] == end:
-                continue
-            place = self._in(job, partition, left)
+        for instant in self._ends():
+            left = self._idle_at(instant)
+            place = self._in(job, partition, self._in_service(job, left, instant))
             if place is not None:
-                return Head(job, end, left - place[1])
+                return Head(job, instant, left - place[1])
+        if self._known():
+            return None  # rule 31
         raise Discrepancy("head job", job, "has no place though nothing runs")
+
+    def _ends(self) -> list[int]:
+        """Return the expected ends of jobs and windows."""
+        ends = {end for end, _ in self.on.values()} | {outage.known_end for outage in self._known()}
+        return sorted(end for end in ends if self.now < end < FOR_EVER)
+
+    def _idle_at(self, moment: int) -> Sums:
+        """Return what is idle then by the expected ends, whatever windows take."""
+        left = self.idle.copy()
+        for end, takes in self.on.values():
+            if end <= moment:
+                left += takes
+        return left
+
+    def _fits_beside_windows(self, job: int, partition: int, begin: int) -> bool:
+        """Whether a job might begin then but for other jobs' plans, by what is idle now."""
+        return self._in(job, partition, self._in_service(job, self.idle, begin)) is not None
+
+    def _in_service(self, job: int, left: Sums, begin: int) -> Sums:  # noqa: ARG002 - nodes tell
+        """Return what windows leave to a job that begins then."""
+        return left
 
 
 class PlacedReplay(TypedReplay):
@@ -269,6 +292,16 @@ class PlacedReplay(TypedReplay):
             fit = np.where(takes[nodes].any(axis=1), 0, np.minimum(fit, 1))
         unshared = left[nodes, -1]
         return nodes, np.where(self._alone(job)[nodes], unshared == UNSHARED, unshared > 0) * fit
+
+    def _in_service(self, job: int, left: Sums, begin: int) -> Sums:
+        """Rule 83: nothing is left of nodes that windows take while the job would run."""
+        jobs, end = self.jobs, begin + self.jobs.walltime[job]
+        for outage in self._known():
+            overlaps = outage.begin < end and begin < outage.known_end
+            if overlaps and not outage.is_for(jobs.user[job], jobs.walltime[job]):
+                left = left.copy()
+                left[list(outage.cores)] = 0
+        return left
 
     def _amounts(self, chunk: Chunk) -> Sums:
         return np.array([*(chunk.amount(name) for name in self.resources), 0], dtype=np.int64)

@@ -40,6 +40,10 @@ class Machine:
                 found[self.of[each.name, name]] += count * amount
         return found
 
+    def node(self, name: str) -> Sums:
+        """Return all that one node of a type has."""
+        return self._sums((each, 1, _node(each)) for each in self.types if each.name == name)
+
     def can_place(self, queue: int, request: Request) -> bool:
         """Whether each copy of the chunks has a node, each going to the first with room, when nothing runs."""
         types = [each for each, may in zip(self.types, self.allowed[queue], strict=True) if may]

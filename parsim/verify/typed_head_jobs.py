@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 
 from parsim.system import System
 from parsim.verify.beginning import Beginning
-from parsim.verify.node_types import Place, TypedReplay
+from parsim.verify.node_types import Place
 from parsim.verify.rules import Jobs
+from parsim.verify.typed_windows import TypedWindowsReplay
 from parsim.verify.violation import Discrepancy
 
 Sums = NDArray[np.int64]  #: of each resource of each type, of the one partition
 
 
-class TypedHeadJobsReplay(TypedReplay):
+class TypedHeadJobsReplay(TypedWindowsReplay):
     """A replay in which the plans of all head jobs count together, and nodes of their types stay idle (rule 80)."""
 
     def __init__(self, jobs: Jobs, system: System, beginning: Beginning | None = None) -> None:
@@ -34,29 +35,27 @@ class TypedHeadJobsReplay(TypedReplay):
         types = {self.type[k] for k in np.flatnonzero(takes[0])}
         return np.array([name in types for name in self.type], dtype=np.bool_)
 
-    def _left(self, moment: int) -> Sums:
-        """Return what the expected ends and the plans leave at a moment."""
-        left = self.idle.copy()
-        for end, takes in self.on.values():
-            if end <= moment:
-                left += takes
+    def _left(self, job: int, moment: int) -> Sums:
+        """Return what the expected ends, the windows and the plans leave at a moment."""
+        left = self._left_at(job, moment)
         for begin, end, takes in self.plans.values():
             if begin <= moment < end:
-                left -= takes
-        return left
+                left = left - takes
+        return np.maximum(left, 0)
 
-    def _fits(self, takes: Sums, begin: int, last: int) -> bool:
-        """Whether it is left from `begin` to `last`, both included; there is less where a plan begins."""
+    def _fits(self, job: int, takes: Sums, begin: int, last: int) -> bool:
+        """Whether it is left from `begin` to `last`, both included; there is less where a plan or a window begins."""
         moments = [begin, *(other for other, _, _ in self.plans.values() if begin < other <= last)]
-        return all(bool((takes <= self._left(moment)).all()) for moment in moments)
+        moments += self._begins(begin, last)
+        return all(bool((takes <= self._left(job, moment)).all()) for moment in moments)
 
-    def _leaves_kept(self, takes: Sums, end: int) -> bool:
+    def _leaves_kept(self, job: int, takes: Sums, end: int) -> bool:
         """Whether a job that ends then leaves, of the types that it takes of, what stays idle for head jobs."""
-        own = self._of_types(takes)
+        own, idle = self._of_types(takes), np.maximum(self._left_at(job, self.now), 0)
         for begin, _, _ in self.plans.values():
             if begin <= end:
                 beside = [self.keeps[k] for k, plan in self.plans.items() if plan[0] <= begin < plan[1]]
-                if ((takes + sum(beside)) > self.idle)[0][own].any():
+                if ((takes + sum(beside)) > idle)[0][own].any():
                     return False
         return True
 
@@ -65,7 +64,7 @@ class TypedHeadJobsReplay(TypedReplay):
         fitting = (
             place
             for on, place in zip(self.partition_of[job], self.places[job], strict=True)
-            if on == partition and self._fits(place[1], self.now, end) and self._leaves_kept(place[1], end)
+            if on == partition and self._fits(job, place[1], self.now, end) and self._leaves_kept(job, place[1], end)
         )
         return next(fitting, None)
 
@@ -85,18 +84,23 @@ class TypedHeadJobsReplay(TypedReplay):
                         self.keeps[k][0][own] = 0
             elif job in self.due:
                 raise Discrepancy("head job" if self.plans else "capacity", job, "may not start now")
-            elif queue not in has_head_job and self.now - jobs.submit[job] >= self.system.reservation_delay:
-                self._plan_for(job)
+            elif (
+                queue not in has_head_job
+                and self.now - jobs.submit[job] >= self.system.reservation_delay
+                and self._plan_for(job)
+            ):
                 has_head_job.add(queue)
 
-    def _plan_for(self, job: int) -> None:
-        """Plan a head job at the earliest instant at which it has a place."""
+    def _plan_for(self, job: int) -> bool:
+        """Plan a head job at the earliest instant at which it has a place; whether there is one (rule 31)."""
         length = self.jobs.walltime[job]
-        ends = {end for end, _ in self.on.values()} | {end for _, end, _ in self.plans.values()}
+        ends = {*self._ends()} | {end for _, end, _ in self.plans.values()}
         for begin in sorted({self.now, *(end for end in ends if end > self.now)}):
             for _, takes in self.places[job]:
-                if self._fits(takes, begin, begin + length - 1):
+                if self._fits(job, takes, begin, begin + length - 1):
                     self.plans[job] = (begin, begin + length, takes)
                     self.keeps[job] = self.node * self._of_types(takes)
-                    return
+                    return True
+        if self._known():
+            return False
         raise Discrepancy("head job", job, "has no place though nothing runs")

@@ -181,14 +181,6 @@ def test_a_job_without_a_place_is_refused():
         Chunk(1, 0)
 
 
-def test_windows_are_refused():
-    workload = jobs((0, 1, 1, None))
-    state = generate.state(Random(1), workload, MACHINE)
-    state = State(state.begin, state.start, windows=[generate.window(Random(1), 0, MACHINE)])
-    with pytest.raises(ValueError, match="not simulated where nodes are of several types"):
-        simulate(workload, MACHINE, state)
-
-
 def test_what_runs_already_has_its_first_idle_place():
     workload = Workload([0, 0, 5], [64, 16, 16], [50, 50, 9], [50, 50, 9])
     found = simulate(workload, MACHINE, State(5, [0, 1, 9]))
