@@ -17,7 +17,7 @@ from parsim.throttles import RESOURCES, THROTTLES
 from parsim.workload import MAX_CORES
 from qconf.config.durations import format_duration
 from qconf.config.fixed import fixable_paths, matches
-from qconf.config.models import KEPT, QueueConfig, SiteFields
+from qconf.config.models import KEPT, Downtime, QueueConfig, SiteFields
 from qconf.config.problems import did_you_mean, shorten
 from qconf.config.routing import CORE_LIMITS, beside_shortpools, lost_job, shortpool_gaps
 
@@ -97,7 +97,6 @@ def _nodes(config: SiteFields) -> Iterator[Finding]:
             not config.machine.whole_nodes,
             "with whole_nodes: false only: say exclusive: true of those that are given whole",
         ),
-        ("downtime", not config.downtime, "without downtime"),
         ("shortpools", not config.shortpools, "without shortpools"),
     ):
         if config.nodes and not plain:
@@ -397,6 +396,9 @@ def _downtime(config: SiteFields) -> Iterator[Finding]:
                 meant = did_you_mean(name, known) or f"; there are {', '.join(known)}"
                 yield Finding(f"{at}.{field}", f"no queue has this name{meant}", names)
         nodes = -(-config.machine.cores // config.machine.cores_per_node)
+        if config.nodes:
+            nodes = sum(each.count for each in config.nodes)
+        yield from _downtime_of_types(config, each, at)
         wrong = [node for node in each.nodes if node >= nodes]
         if wrong:
             yield Finding(f"{at}.nodes", f"there is no node {wrong[0]}: they are counted from 0 to {nodes - 1}")
@@ -408,6 +410,25 @@ def _downtime(config: SiteFields) -> Iterator[Finding]:
             yield Finding(f"{at}.users", "are simulated with reservation_depth: 1 only", ("reservation_depth",))
         if each.cores is not None and each.cores > config.machine.cores:
             yield Finding(f"{at}.cores", f"are more than the machine's {config.machine.cores}")
+
+
+def _downtime_of_types(config: SiteFields, each: Downtime, at: str) -> Iterator[Finding]:
+    """Yield what a downtime must not say where nodes are of several types, or are not."""
+    names = [of.name for of in config.nodes]
+    for name in each.types if names else ():
+        if name not in names:
+            yield Finding(f"{at}.types", f"{name}: no nodes have this name{did_you_mean(name, names)}", ("nodes",))
+    if each.types and not names:
+        yield Finding(f"{at}.types", "the site has no types of nodes: write cores, or nodes", ("nodes",))
+    if names and each.cores is not None:
+        message = f"nodes of several types are out of service whole: write nodes, or types like {{{names[0]}: 1}}"
+        yield Finding(f"{at}.cores", message, ("nodes",))
+    if names and each.queue is not None:
+        message = "a reservation for a queue is not simulated with nodes of several types: write its users"
+        yield Finding(f"{at}.queue", message, ("nodes",))
+    for one, other in (("types", "cores"), ("types", "nodes")):
+        if getattr(each, one) and getattr(each, other):
+            yield Finding(f"{at}.{one}", f"and {other} are given: leave one out")
 
 
 def _hours(config: SiteFields) -> Iterator[Finding]:

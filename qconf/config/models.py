@@ -395,6 +395,7 @@ class Downtime(Model):
     known_end: bool = True
     queue: Name | None = None  #: a reservation: the jobs of this queue run there, and no others
     users: Annotated[tuple[User, ...], BeforeValidator(_as_tuple)] = ()  #: one for these: they may run there, no others
+    types: Owned = Settings()  #: in place of cores, where nodes are of several types: how many of each, by name
 
 
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]

@@ -79,6 +79,7 @@ _ALLOWED = {
     "nodes.hosts": "the names of these nodes, like gpu[01-16]",
     "queues.nodes": "a list of names of nodes",
     "downtime.nodes": "a list of numbers of nodes, from 0",
+    "types": "how many nodes of each type by name, like {gpu: 2}",
     "tier": f"a whole number from 0 to {HIGHEST_TIER}",
     "preempted": "off, suspend, checkpoint or requeue",
     "held_jobs": "pass or reserve",

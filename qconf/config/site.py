@@ -179,7 +179,22 @@ class SiteConfig(SiteFields):
         pool = self.pool and self.pool.model_copy(update={"nodes": Settings()})
         others = (each.model_copy(update={RESOURCES: Settings()}) for each in self.throttles)
         throttles = tuple(each for each in others if each.limits)
-        return self.replace(nodes=(), queues=queues, pool=pool, throttles=throttles)
+        sizes = {each.name: each.cores for each in self.nodes}
+        of_node = [each.cores for each in self.nodes for _ in range(each.count)]
+        downtime = tuple(
+            each.model_copy(
+                update={
+                    "types": Settings(),
+                    "nodes": (),
+                    "cores": sum(of_node[node] for node in set(each.nodes))
+                    + sum(sizes[name] * count for name, count in each.types.items()),
+                }
+            )
+            if each.nodes or each.types
+            else each
+            for each in self.downtime
+        )
+        return self.replace(nodes=(), queues=queues, pool=pool, throttles=throttles, downtime=downtime)
 
     def with_one_tier(self) -> SiteConfig:
         """Return a checked copy in which no job preempts another; priorities go by the tiers first.

@@ -39,9 +39,12 @@ def windows(found: Sequence[Outage], config: SiteConfig, begin: int, users: Sequ
 
     `users` are the names of the users of jobs by number. Where users cannot be told apart, all are kept off.
     """
-    apart = not (config.system().reserves_for_queues or config.system().reserves_for_many)
-    names = config.system().partition_names
-    nodes = sum(-(-cores // config.machine.cores_per_node) for cores in config.system().partition_cores)
+    system = config.system()
+    apart = not (system.reserves_for_queues or system.reserves_for_many)
+    names = system.partition_names
+    nodes = sum(-(-cores // config.machine.cores_per_node) for cores in system.partition_cores)
+    if system.node_types:
+        nodes = sum(each.nodes for each in system.node_types)
     for each in found:
         if each.end > begin:
             of = each.of
@@ -55,4 +58,5 @@ def windows(found: Sequence[Outage], config: SiteConfig, begin: int, users: Sequ
                 of.known_end,
                 config.names.index(of.queue) if of.queue in config.names else None,
                 [number for number, name in enumerate(users) if name in of.users] if apart else [],
+                node_types=of.types,
             )

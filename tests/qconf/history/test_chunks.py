@@ -206,6 +206,10 @@ def test_a_configuration_is_written_and_read_back():
     assert dict(cpu.resources) == {"memory": 192 * 1024}
 
 
+def down(of: str) -> str:
+    return f"downtime: [{{begin: 2026-03-01, end: 2026-03-02, {of}}}]\nqueues:"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
@@ -216,11 +220,25 @@ def test_a_configuration_is_written_and_read_back():
         ("queues:", "reserve: nothing\nqueues:", "nodes of several types go with reserve: cores or nodes, on a shared"),
         ("cores: 192}", "cores: 192, cores_per_node: 32, whole_nodes: true}", "go with whole_nodes: false only"),
         ("memory: 192gb", "memory: 192 pounds", "memory"),
+        ("queues:", down("cores: 8"), "out of service whole: write nodes, or types like {cpu: 1}"),
+        ("queues:", down("types: {gpus: 1}"), "gpus: no nodes have this name, did you mean gpu"),
+        ("queues:", down("types: {gpu: many}"), "how many nodes of each type by name, like {gpu: 2}"),
+        ("queues:", down("types: {gpu: 1}, nodes: [0]"), "and nodes are given: leave one out"),
+        ("queues:", down("nodes: [9]"), "there is no node 9: they are counted from 0 to 5"),
+        ("queues:", down("queue: work"), "a reservation for a queue is not simulated with nodes of several types"),
     ],
 )
 def test_mistakes(old: str, new: str, words: str):
     with pytest.raises(ConfigError, match=words):
         site(SITE.replace(old, new))
+
+
+def test_downtimes_of_types_are_written_and_read_back():
+    config = site(SITE.replace("queues:", down("types: {gpu: 1}")))
+    assert parse(dump(config)) == config
+    assert "types: {gpu: 1}}" in dump(config)
+    with pytest.raises(ConfigError, match="the site has no types of nodes"):
+        site("machine: {name: m, cores: 192}\n" + down("types: {gpu: 1}") + "\n  - {name: work, cores: [1, 192]}\n")
 
 
 def test_strategies_that_divide_the_machine_do_not_apply(tmp_path: Path):
