@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
-from parsim import System
+from parsim import System, Window
 from parsim.throttles import Throttle
 from qconf.config import SiteConfig
 from qconf.snapshot import Closure, Job, Snapshot
@@ -23,10 +23,26 @@ class Nodes:
     number: Mapping[str, int]
     down: Mapping[str, int]  #: how many are not in service, by type
     lost: Set[str]  #: their names
+    renumbered: Mapping[int, int]  #: numbers of those in service, by their numbers in the configuration
 
     def unnamed(self, names: Sequence[str]) -> list[str]:
         """Return those of these nodes that the configuration does not name, where it names its own."""
         return [name for name in names if self.number and name not in self.number and name not in self.lost]
+
+    def window(self, closure: Closure, end: int) -> Iterator[Window]:
+        """Yield the nodes in service that a closure names, until `end`, if there are any."""
+        nodes = [self.number[name] for name in _nodes_of(closure) if name in self.number]
+        if nodes:
+            yield Window(closure.begin, end, nodes=nodes)
+
+    def moved(self, windows: Iterable[Window]) -> Iterator[Window]:
+        """Yield the windows of a configuration, of all its nodes, as those that are in service have them."""
+        there = {each.name for each in self.system.node_types}
+        for window in windows:
+            nodes = [k for k in map(self.renumbered.get, window.nodes) if k is not None]
+            types = {name: count for name, count in dict(window.node_types).items() if name in there}
+            if bool(nodes) == bool(window.nodes) and bool(types) == bool(window.node_types):
+                yield replace(window, nodes=nodes, node_types=types)
 
     def of(self, jobs: Sequence[Job]) -> dict[int, dict[int, int]]:
         """Return the cores on each node of the jobs, by row, that run on nodes in service and no others."""
@@ -37,11 +53,38 @@ class Nodes:
         }
 
 
+def _nodes_of(closure: Closure) -> Sequence[str]:
+    """Return the names of the nodes that are closed or reserved."""
+    return (closure.node,) if closure.node else closure.nodes
+
+
+def _takes_nodes_whole(closure: Closure, snapshot: Snapshot, cores_of: Mapping[str, int]) -> bool:
+    """Whether all cores of nodes whose cores are known are closed, to all jobs of a snapshot."""
+    names = _nodes_of(closure)
+    whole = bool(names) and all(name in cores_of for name in names)
+    for_some = closure.queue and any(job.queue == closure.queue for job in snapshot.jobs)
+    return whole and not for_some and closure.cores >= sum(cores_of[name] for name in names)
+
+
+def cores_of(window: Window, system: System) -> int:
+    """Return the cores that a window takes."""
+    if not system.node_types:
+        return system.cores if window.cores is None else window.cores
+    types = [each for its in system.owned_types for each in its]
+    if window.nodes:
+        sizes = [each.cores for each in types for _ in range(each.nodes)]
+        return sum(sizes[node] for node in set(window.nodes))
+    wanted = dict(window.node_types)
+    return sum(
+        each.cores * min(each.nodes, wanted.get(each.name, 0) if wanted else each.nodes) for each in system.node_types
+    )
+
+
 def in_service(snapshot: Snapshot, config: SiteConfig, closures: Sequence[Closure]) -> Nodes | None:
     """Return the machine without the nodes that are down; `closures`, those that last.
 
-    None where the type of such a node is not known, the machine is divided, or other cores are closed or reserved: that
-    is not simulated.
+    None where the type of such a node is not known, the machine is divided, or other cores are closed or reserved than
+    those of whole nodes with names: that is not simulated.
     """
     hosts = [(each.name, host_names(each.hosts or "")) for each in config.nodes]
     shared = config.mode == "shared"
@@ -52,13 +95,14 @@ def in_service(snapshot: Snapshot, config: SiteConfig, closures: Sequence[Closur
     lost = {each.node for each in closures if each.end is None and each.node}
     if snapshot.nodes and known:
         lost |= {*type_of} - {*snapshot.nodes}
-    others = [each for each in closures if each.node not in lost]
+    cores_of = {name: each.cores for each in config.nodes for name in host_names(each.hosts or "")} if known else {}
+    others = [each for each in closures if each.node not in lost and not _takes_nodes_whole(each, snapshot, cores_of)]
     smaller = snapshot.cores is not None and snapshot.cores != config.machine.cores and not (snapshot.nodes and known)
     if others or smaller or not lost <= {*type_of}:
         return None
     system = config.system()
     if not shared:
-        return Nodes(system, {}, {}, frozenset())
+        return Nodes(system, {}, {}, frozenset(), _same(system))
     down = {of: len(lost.intersection(names)) for of, names in hosts}
     types = [replace(each, nodes=each.nodes - down[each.name]) for each in system.node_types]
     types = [each for each in types if each.nodes]
@@ -80,10 +124,16 @@ def in_service(snapshot: Snapshot, config: SiteConfig, closures: Sequence[Closur
         ],
         throttles=_of_resources(system.throttles, {name for each in types for name in dict(each.resources)}),
     )
-    names = [name for _, names in hosts for name in names if name not in lost] if known else []
-    return Nodes(
-        up, {name: k for k, name in enumerate(names)}, {of: count for of, count in down.items() if count}, lost
-    )
+    every = [name for _, names in hosts for name in names] if known else []
+    names = [name for name in every if name not in lost]
+    number = {name: k for k, name in enumerate(names)}
+    renumbered = {k: number[name] for k, name in enumerate(every) if name in number} if known else _same(system)
+    return Nodes(up, number, {of: count for of, count in down.items() if count}, lost, renumbered)
+
+
+def _same(system: System) -> Mapping[int, int]:
+    """Return the numbers of nodes that are all in service, each as it was."""
+    return {k: k for k in range(sum(each.nodes for each in system.node_types))}
 
 
 def _of_resources(throttles: Sequence[Throttle], there: Set[str]) -> list[Throttle]:

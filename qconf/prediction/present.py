@@ -22,7 +22,7 @@ from qconf.evaluation.shortpools import dedicated
 from qconf.history.chunks import requests, taken, without_place
 from qconf.history.needs import followed, needed, wanted
 from qconf.history.times import zone
-from qconf.prediction.nodes import in_service
+from qconf.prediction.nodes import cores_of, in_service
 from qconf.prediction.starts import Present
 from qconf.snapshot import Closure, Job, Snapshot
 
@@ -47,7 +47,7 @@ class Ahead:
         w, state = self.present.workload, self.present.state
         runs = (state.start < self.now) & (state.start + w.walltime > instant)
         lost = sum(
-            self.system.cores if each.cores is None else each.cores
+            cores_of(each, self.system)
             for each in state.windows
             if each.begin <= instant < each.end and each.queue is None
         )
@@ -76,7 +76,14 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
     lasting = [closure for closure in snapshot.closures if _lasts(closure, now)]
     closed = snapshot.cores not in (None, cores) or bool(lasting)
     nodes = in_service(snapshot, config, lasting) if config.nodes else None
+    windows: list[Window] = []
     if nodes is not None:
+        windows += [
+            window
+            for each in lasting
+            if each.node not in nodes.lost
+            for window in nodes.window(each, now + FAR if each.end is None else each.end)
+        ]
         lasting = []
         for name, count in nodes.down.items():
             warnings[f"{count} of the nodes {name} {'are' if count > 1 else 'is'} down: simulated without"] += 1
@@ -85,8 +92,8 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
             warnings[f"nodes that no hosts of the configuration name are left out: {few}"] += 1
     elif config.nodes and closed:
         warnings[
-            "types of nodes are left out: they are not simulated where cores are reserved, come back at a known time, "
-            "or are on nodes that no hosts of the configuration name"
+            "types of nodes are left out: they are not simulated where parts of nodes are reserved, or nodes for jobs "
+            "that run or wait, or nodes that no hosts of the configuration name"
         ] += 1
         config = config.with_all_alike()
     if config.has_tiers and closed:
@@ -103,7 +110,7 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
             f"the snapshot has nodes of {snapshot.cores} cores, of the machine's {cores}: the others are down"
         ] += 1
     there = cores if snapshot.cores is None or nodes is not None else snapshot.cores
-    windows = [Window(now, now + FAR, cores - there, known_end=False)] if there < cores else []
+    windows += [Window(now, now + FAR, cores - there, known_end=False)] if there < cores else []
     queues = {closure.queue for closure in snapshot.closures if closure.queue}
     names = [*config.names, *sorted(queues & {job.queue for job in snapshot.jobs} - set(config.names))]
     system = config.system() if nodes is None else nodes.system
@@ -121,7 +128,8 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
     if not kept:
         raise InputError("the snapshot has no job that can be predicted", fix="take it from the server that runs jobs")
     users = {user: i for i, user in enumerate(sorted({job.user for job, _ in kept if job.user}))}
-    windows += downtimes(outages(config, 0, snapshot.timezone), config, now, tuple(users))
+    planned = downtimes(outages(config, 0, snapshot.timezone), config, now, tuple(users))
+    windows += planned if nodes is None else nodes.moved(planned)
     walltime = np.array([job.walltime for job, _ in kept])
     workload = Workload(
         submit=np.array([max(job.submit, job.not_before or job.submit) for job, _ in kept]),
@@ -310,7 +318,7 @@ def gaps(found: Ahead, starts: NDArray[np.int64]) -> list[Gap]:
         for instant, sign in ((max(begin, now), -1), (begin + walltime, 1)):
             changes[instant] = changes.get(instant, 0) + sign * cores
     for window in found.present.state.windows:
-        size = found.system.cores if window.cores is None else window.cores
+        size = cores_of(window, found.system)
         for instant, sign in ((max(window.begin, now), -1), (window.end, 1)):
             changes[instant] = changes.get(instant, 0) + sign * size
     idle = found.system.cores + changes.pop(now, 0)

@@ -38,6 +38,7 @@ class Closure:
     cores: int
     queue: str = ""  #: whose jobs run there, if any do
     node: str = ""  #: that is closed
+    nodes: tuple[str, ...] = ()  #: names of those that are reserved, where they are known
 
 
 @dataclass(frozen=True)

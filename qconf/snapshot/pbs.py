@@ -162,7 +162,7 @@ def _needs(name: str, job: dict[str, Any], found: dict[str, Any], warnings: Coun
 
 def _reservations(text: str, where: tzinfo, warnings: Counter[str]) -> list[Closure]:
     closures = []
-    for block in re.split(r"^Resv ID:\s*", text, flags=re.MULTILINE)[1:]:
+    for block in re.split(r"^Resv ID:\s*", text.replace("\n\t", ""), flags=re.MULTILINE)[1:]:
         name = block.split("\n", 1)[0].strip()
         fields = dict(re.findall(r"^(\S+)\s*=\s*(.*)$", block, flags=re.MULTILINE))
         if is_shortpool(fields.get("Reserve_Name", "").strip()):
@@ -172,5 +172,8 @@ def _reservations(text: str, where: tzinfo, warnings: Counter[str]) -> list[Clos
         if begin is None or end is None or not cores.isdigit() or begin >= end:
             warnings["a reservation without times or cores is left out"] += 1
         elif "DEGRADED" not in fields.get("reserve_state", "") and "UNCONFIRMED" not in fields.get("reserve_state", ""):
-            closures.append(Closure(f"reservation {name}", begin, end, int(cores), fields.get("queue", "")))
+            nodes = tuple(dict.fromkeys(node for node, _ in VNODE.findall(fields.get("resv_nodes", ""))))
+            closures.append(
+                Closure(f"reservation {name}", begin, end, int(cores), fields.get("queue", ""), nodes=nodes)
+            )
     return closures

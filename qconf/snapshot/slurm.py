@@ -148,5 +148,7 @@ def _reservations(text: str, where: tzinfo, sizes: list[int], warnings: Counter[
         cores = max(cores, sum(sizes[:of_nodes]))
         if cores and begin < end:
             name = RESERVATION + fields["ReservationName"]
-            closures.append(Closure(name, begin, end, cores, "" if "MAINT" in fields.get("Flags", "") else name))
+            queue = "" if "MAINT" in fields.get("Flags", "") else name
+            named = fields.get("Nodes", "").replace("(null)", "")
+            closures.append(Closure(name, begin, end, cores, queue, nodes=_hosts(named, warnings)))
     return closures

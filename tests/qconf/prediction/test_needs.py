@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from datetime import UTC, datetime
 
+import numpy as np
 import pytest
 
 from qconf.config import ConfigError, MachineConfig, QueueConfig, SiteConfig, dump, parse
 from qconf.history.times import zone
 from qconf.prediction.nodes import in_service
-from qconf.prediction.present import ahead
+from qconf.prediction.present import ahead, gaps
 from qconf.prediction.results import predict
 from qconf.report.prediction import idle
 from qconf.snapshot import Closure, Job, Snapshot
@@ -234,10 +236,42 @@ def test_nodes_that_are_down_are_simulated_without():
     assert [(each.job_id, why) for each, why in down.ahead.left_out] == [("2", "needs nodes that are down")]
 
 
-@pytest.mark.parametrize("closure", [closed("x9"), closed("c2", NOW + 50), Closure("reservation r", NOW, NOW + 9, 4)])
+@pytest.mark.parametrize(
+    "closure",
+    [
+        closed("x9"),
+        Closure("reservation r", NOW, NOW + 9, 4),
+        Closure("reservation r", NOW, NOW + 9, 3, nodes=("c1",)),  # a part of a node
+        Closure("reservation r", NOW, NOW + 9, 4, "all", nodes=("c1",)),  # for jobs that wait
+        Closure("reservation r", NOW, NOW + 9, 4, nodes=("x9",)),
+    ],
+)
 def test_closed_cores_that_are_not_simulated_by_type(closure):
-    found = predict(Snapshot(NOW, (job("2", "chunk:1:cores=1,gpus=1"),), closures=(closure,)), NAMED)
-    assert any(text.startswith("types of nodes are left out") for text in found.ahead.warnings)
+    found = ahead(Snapshot(NOW, (job("2", "chunk:1:cores=1,gpus=1"),), closures=(closure,)), NAMED)
+    assert any(text.startswith("types of nodes are left out") for text in found.warnings)
+
+
+def test_nodes_that_are_reserved_or_come_back_are_windows():
+    kept = Closure("reservation r", NOW + 30, NOW + 60, 8, "R1", nodes=("c1", "g1"))
+    jobs = (job("1", "chunk:1:cores=1,gpus=1"), job("2", cores=4))
+    closures = (kept, closed("c2", NOW + 50), closed("c1"))
+    found = predict(Snapshot(NOW, jobs, closures=closures), NAMED.replace(reserve="queues"))
+    assert found.ahead.warnings == ("1 of the nodes cpu is down: simulated without",)
+    windows = found.ahead.present.state.windows
+    assert [(each.begin - NOW, each.end - NOW, each.nodes) for each in windows] == [(30, 60, [1]), (-5, 50, [0])]
+    assert {each.job.job_id: each.planned - NOW for each in found.starts} == {"1": 60, "2": 50}
+    assert [found.ahead.idle(NOW + after) for after in (0, 40, 55)] == [4, 0, 4]
+    assert [(gap.cores, gap.seconds) for gap in gaps(found.ahead, np.array([NOW + 60, NOW + 50]))] == [(4, 30)]
+
+
+def test_downtimes_of_types_of_the_configuration():
+    begin, end = (datetime.fromtimestamp(NOW + after, UTC).isoformat() for after in (30, 60))
+    planned = [{"types": {"gpu": 1}}, {"nodes": [0, 2]}, {"nodes": [1]}]
+    site = NAMED.replace(downtime=[{"begin": begin, "end": end, **each} for each in planned])
+    found = ahead(Snapshot(NOW, (job("1"),), closures=(closed("c2"),)), site)
+    windows = found.present.state.windows
+    assert [(dict(each.node_types), list(each.nodes)) for each in windows] == [({"gpu": 1}, []), ({}, [0, 1])]
+    assert [each.cores for each in site.with_all_alike().downtime] == [4, 8, 4]
 
 
 LIMITS = "throttles: [{each: user, max_run_cores: 9, max_run_resources: {gpus: 1}}, {max_run_resources: {gpus: 1}}]\n"
