@@ -818,7 +818,7 @@ class _Simulation:
             w, queue, its = self.walltime[j], self.queue_index[j], [place for _, place in self.places_of[j]]
             end = self.now + w
             may = [k for k, place in enumerate(its) if left(j, place, self.now, end) and leaves_kept(j, place, end)]
-            if may:
+            if may and self.has_cores(0, j):
                 self.place_on_types[j] = may[0]
                 self.begin(j, {0: self.cores[j]})
                 for k, (first, _, _) in plans.items():
@@ -1063,6 +1063,11 @@ class _Simulation:
         here = {name for name, _ in self.types_there[partition]}
         return fits_on({what: n for what, n in taken.items() if what[0] in here}, self.types_there[partition])
 
+    def has_cores(self, partition: int, j: int) -> bool:
+        """Rule 82: whether a job brings a partition to no more cores in use than it has."""
+        running = sum(r.cores_on.get(partition, 0) for r in self.running)
+        return running + self.cores[j] <= self.capacity[partition]
+
     def has_place(self, j: int, partition: int) -> bool:
         return partition in self.partitions[j]
 
@@ -1074,6 +1079,8 @@ class _Simulation:
         if head is not None and self.now < head[0] < self.now + self.walltime[j]:
             moments.append(head[0])
         moments += self.begins(self.now, self.now + self.walltime[j] - 1)
+        if self.goes_round and not self.has_cores(partition, j):
+            return False
         for k, (p, place) in enumerate(self.places_of[j]):
             if p == partition and all(self.idle_on_types(p, place, moment, head, j) for moment in moments):
                 self.place_on_types[j] = k

@@ -171,6 +171,8 @@ def take_place(s, windows, types, size, j, p, now):
     """Let job j take a place, if it may start now; return whether it may, and the number of instants (rule 82)."""
     if types is None:
         return True, size
+    if s.jobs[j].cores > s.partitions[p].free:
+        return False, size
     until = now + s.jobs[j].walltime
     first, last = places_on(types, j, p)
     give_back(windows, size, j, now, 1)

@@ -60,6 +60,8 @@ class TypedHeadJobsReplay(TypedWindowsReplay):
         return True
 
     def _place(self, job: int, partition: int) -> Place | None:
+        if self.jobs.cores[job] > self.partitions[partition].idle:
+            return None
         end = self.now + self.jobs.walltime[job]
         fitting = (
             place

@@ -73,6 +73,8 @@ class TypedWindowsReplay(TypedReplay):
         return self._at(job, partition, begin, None) is not None
 
     def _place(self, job: int, partition: int) -> Place | None:
+        if self.jobs.cores[job] > self.partitions[partition].idle:
+            return None
         return self._at(job, partition, self.now, self.heads.get(partition))
 
     def _plan(self, job: int, partition: int) -> Head | None:
