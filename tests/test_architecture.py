@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 #: Rooms of qconf from left to right; each imports from itself and from those before it, and from parsim.
 LAYERS = (
-    ("qconf.errors", "qconf.forked", "qconf.inert", "qconf.parallel", "qconf.text"),
+    ("qconf.errors", "qconf.forked", "qconf.hosts", "qconf.inert", "qconf.parallel", "qconf.text"),
     ("qconf.config",),
     ("qconf.history",),
     ("qconf.snapshot",),

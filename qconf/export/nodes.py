@@ -8,16 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
-
 from qconf.config import POOL_SUFFIX, SiteConfig
 from qconf.errors import ExportError, InputError
 from qconf.export.rendering import checked_host
+from qconf.hosts import expand
 
 POOL = ""  #: owner of the nodes of the common pool
-_MOST_NODES = 1_000_000
-_RANGE = r"[0-9]{1,9}(?:-[0-9]{1,9})?"
-_RANGES = re.compile(rf"[\w.-]*(?:\[{_RANGE}(?:,{_RANGE})*\][\w.-]*)+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,29 +73,6 @@ def _names(text: str) -> Iterator[Node]:
     for line in text.splitlines():
         for word in line.partition("#")[0].split():
             yield from (Node(checked_host(name)) for name in expand(word))
-
-
-def parts(text: str) -> list[str]:
-    """Split a host list at its commas, those between brackets excepted."""
-    return re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text)
-
-
-def expand(text: str) -> Iterator[str]:
-    """Expand a host list like ``a[1-3,7],rack[0-1]n[0-7]``; numbers keep their zeros. Raises InputError."""
-    for part in parts(text):
-        yield from _ranges(part) if "[" in part else (part,)
-
-
-def _ranges(part: str) -> NodeSet:
-    pairs = re.findall(r"([0-9]+)-([0-9]+)", part)
-    if _RANGES.fullmatch(part) and all(int(last) - int(first) < _MOST_NODES for first, last in pairs):
-        try:
-            found = NodeSet(part, resolver=RESOLVER_NOGROUP)
-        except NodeSetException:
-            found = ()
-        if 0 < len(found) <= _MOST_NODES:
-            return found
-    raise InputError("is no range of nodes", field="--nodes", value=part)
 
 
 def _pbsnodes(text: str, path: Path) -> Iterator[Node]:
@@ -190,12 +163,3 @@ def assign(config: SiteConfig, nodes: Sequence[Node]) -> dict[str, str]:
             owner[node.name] = home = next(name for name, left in need.items() if left)
             need[home] -= 1
     return {node.name: owner[node.name] for node in nodes}
-
-
-def fold(names: Sequence[str]) -> str:
-    """Write node names as a host list.
-
-    >>> fold(["nid001", "nid002", "nid004", "login"])
-    'login,nid[001-002,004]'
-    """
-    return str(NodeSet.fromlist(names, resolver=RESOLVER_NOGROUP))

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from qconf.config import NodesConfig, QueueConfig, SiteConfig
 from qconf.config.models import Settings
 from qconf.errors import ExportError, InputError
-from qconf.export.nodes import Node, expand, fold
+from qconf.export.nodes import Node
+from qconf.hosts import expand, fold
 from qconf.text import grouped
 
 #: Memory that differs by less is one: what the system of a node takes differs from one to the next.

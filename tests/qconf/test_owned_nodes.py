@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from qconf.config import ConfigError, parse
+from qconf.config import ConfigError, load, parse
 from qconf.config.writing import dump
 from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
@@ -63,6 +63,20 @@ def test_partitions_of_nodes_are_read_and_written():
 def test_mistakes(old: str, new: str, words: str):
     with pytest.raises(ConfigError, match=words):
         parse(SITE.replace(old, new))
+
+
+@pytest.mark.parametrize("hosts", ["n[01-4]", "n[2-1]", "n[1-4", "n1-4]", "a,,b", "n[1-2]]", "n[a-b]", ","])
+def test_a_host_list_that_cannot_be_read_is_a_mistake(hosts: str, tmp_path: Path):
+    path = tmp_path / "site.yaml"
+    path.write_text(SITE.replace("count: 4, cores: 32", f"count: 4, cores: 32, hosts: '{hosts}'"))
+    with pytest.raises(ConfigError) as caught:
+        load(path)
+    assert f"line 4: nodes[0].hosts = {hosts!r}: is no list of hosts like cpu[01-04],login1" in str(caught.value)
+
+
+@pytest.mark.parametrize("hosts", ["n[01-04]", "a,b,c-1.x,d", "r[0-1]n[0-1]", "n[1,3],n[2,4]"])
+def test_host_lists(hosts: str):
+    assert parse(SITE.replace("count: 4, cores: 32", f"count: 4, cores: 32, hosts: '{hosts}'")).nodes[0].hosts == hosts
 
 
 HEADER = "job_id,submit,runtime,walltime,cores,queue,chunks\n"

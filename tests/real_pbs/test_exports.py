@@ -4,10 +4,11 @@ import pytest
 
 from qconf.config import parse
 from qconf.export import exporter
-from qconf.export.nodes import Node, expand, read_nodes
+from qconf.export.nodes import Node, read_nodes
 from qconf.export.pbs.init import derive
 from qconf.export.pbs.rehearsal import PRINTED, Plan, Rehearsal, follow, resemble, run_blocks
 from qconf.export.pbs.server import Server
+from qconf.hosts import expand
 from tests.qconf.export.pbs.test_reservation_delay import DELAYED
 from tests.qconf.export.sites import HYBRID
 from tests.real_pbs.conftest import NODES, Loaded

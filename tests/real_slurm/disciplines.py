@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from parsim.node_types import Chunk
 from qconf.config import NodesConfig, SiteConfig, parse
-from qconf.export.nodes import expand
+from qconf.hosts import expand
 
 NODES = 64
 _MACHINE = "machine: {name: tiny, cores: 64, cores_per_node: 1}\nreserve: queues\norder: ORDER\n"

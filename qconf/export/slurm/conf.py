@@ -11,7 +11,8 @@ from pathlib import Path
 
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.errors import InputError
-from qconf.export.nodes import expand, parts, read_text
+from qconf.export.nodes import read_text
+from qconf.hosts import expand, parts
 
 MARK = "written by qconf export"
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from qconf.errors import InputError
 from qconf.export import private
-from qconf.export.nodes import fold
 from qconf.export.private import PrivateMachine
+from qconf.hosts import fold
 
 DAEMONS = 16  #: at most so many nodes have a daemon of their own; jobs can start on these only
 LONGEST_START = 300  #: seconds, on a machine that does much else

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from qconf.errors import InputError
-from qconf.export.nodes import Node, expand, read_nodes, read_text
+from qconf.export.nodes import Node, read_nodes, read_text
 from qconf.export.plan import blocks
 from qconf.export.private import USERS
 from qconf.export.slurm.private_server import PrivateSlurm
 from qconf.export.slurm.scripts import ACCESS
+from qconf.hosts import expand
 
 #: What is there before: two partitions, the second of the name of a queue, and another order.
 SITE = """\
@@ -137,8 +138,8 @@ class Plan:
 
     @property
     def accounted(self) -> bool:
-        """Whether accounting is needed: for limits, and for accounts and QOS that are let in."""
-        return bool(
+        """Whether accounting is needed: for limits, for sums, and for accounts and QOS that are let in."""
+        return "priority/multifactor" in self.files["new-conf"] or bool(
             {"qos.sacctmgr", "throttles.sacctmgr", "classes.sacctmgr"} & {*self.files}
             or self.listed("Accounts")
             or self.listed("Qos")

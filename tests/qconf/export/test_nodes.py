@@ -4,7 +4,8 @@ import pytest
 
 from qconf.errors import InputError
 from qconf.export import ExportError
-from qconf.export.nodes import Node, fold, read_nodes
+from qconf.export.nodes import Node, read_nodes
+from qconf.hosts import fold
 
 PBSNODES = """\
 nid00001

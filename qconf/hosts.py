@@ -1,0 +1,58 @@
+"""Lists of hosts, as Slurm writes them: ``nid[00001-01468],login``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+
+from qconf.errors import InputError
+
+_MOST = 1_000_000
+_RANGE = r"[0-9]{1,9}(?:-[0-9]{1,9})?"
+_RANGES = re.compile(rf"[\w.-]*(?:\[{_RANGE}(?:,{_RANGE})*\][\w.-]*)+")
+
+
+def parts(text: str) -> list[str]:
+    """Split a host list at its commas, those between brackets excepted."""
+    return re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text)
+
+
+def expand(text: str) -> Iterator[str]:
+    """Expand a host list like ``a[1-3,7],rack[0-1]n[0-7]``; numbers keep their zeros. Raises InputError."""
+    for part in parts(text):
+        yield from _ranges(part) if "[" in part else (part,)
+
+
+@lru_cache(maxsize=1024)
+def is_readable(text: str) -> bool:
+    """Whether all of a host list can be expanded; it names a host then."""
+    read = parts(text)
+    try:
+        names = [name for part in read for name in expand(part)]
+    except InputError:
+        return False
+    return ",".join(read) == text and bool(names) and not any("[" in name or "]" in name for name in names)
+
+
+def _ranges(part: str) -> NodeSet:
+    pairs = re.findall(r"([0-9]+)-([0-9]+)", part)
+    if _RANGES.fullmatch(part) and all(int(last) - int(first) < _MOST for first, last in pairs):
+        try:
+            found = NodeSet(part, resolver=RESOLVER_NOGROUP)
+        except NodeSetException:
+            found = ()
+        if 0 < len(found) <= _MOST:
+            return found
+    raise InputError("is no range of nodes", field="--nodes", value=part)
+
+
+def fold(names: Sequence[str]) -> str:
+    """Write node names as a host list.
+
+    >>> fold(["nid001", "nid002", "nid004", "login"])
+    'login,nid[001-002,004]'
+    """
+    return str(NodeSet.fromlist(names, resolver=RESOLVER_NOGROUP))
