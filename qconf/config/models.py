@@ -149,6 +149,10 @@ class AccessConfig(Model):
     qos: Entries | None = None
 
 
+_WEIGHT = r"[A-Za-z0-9_/:.]{1,64}=[0-9.]{1,16}[KMGTP]?"
+BILLING = rf"{_WEIGHT}(,{_WEIGHT}){{0,31}}"
+Billing = Annotated[str, Field(pattern=f"^{BILLING}$")]
+
 #: How many nodes of each type a partition has.
 Owned = Annotated[dict[Name, Annotated[int, Field(ge=0, le=MOST_NODES)]], AfterValidator(Settings)]
 
@@ -173,6 +177,7 @@ class QueueConfig(Model):
     nodes: Annotated[tuple[Name, ...], BeforeValidator(_as_tuple), Field(min_length=1)] | None = None
     exclusive: bool = False
     partition_nodes: Owned = Settings()  #: of each type, by name: what `partition` is in cores
+    billing: Billing | None = None  #: TRESBillingWeights of Slurm, as written there; not simulated
 
     _check_name = field_validator("name")(_name)
 

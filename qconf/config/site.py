@@ -110,7 +110,8 @@ class SiteConfig(SiteFields):
         return System(
             cores=self.machine.cores,
             queues=[
-                Queue(**queue.model_dump(exclude={"access", "nodes"}), node_types=queue.nodes) for queue in self.queues
+                Queue(**queue.model_dump(exclude={"access", "billing", "nodes"}), node_types=queue.nodes)
+                for queue in self.queues
             ],
             node_types=[
                 NodeType(

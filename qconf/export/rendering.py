@@ -11,7 +11,7 @@ import jinja2
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import POOL_SUFFIX, SiteConfig, format_duration
 from qconf.errors import ExportError
-from qconf.history.names import LEGAL, LONGEST_NAME
+from qconf.history.names import LONGEST_NAME
 
 HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
@@ -33,16 +33,16 @@ def render(target: str, name: str, /, **values: object) -> str:
     return _environment().get_template(f"{target}/templates/{name}.j2").render(**values)
 
 
-def checked_queue(name: str, *, pooled: bool = False) -> str:
+def checked_queue(name: str, *, system: str = "PBS", most: int = LONGEST_NAME, pooled: bool = False) -> str:
     """Return a queue name that may enter a script, or raise `ExportError`; no name is escaped or shortened.
 
-    PBS's rule goes for every batch system: others take more characters, and none less.
+    `most`, how many characters the batch system takes; `pooled`, it has another queue for the pool.
     """
-    most = LONGEST_NAME - len(POOL_SUFFIX) if pooled else LONGEST_NAME
-    if not LEGAL.fullmatch(name) or len(name) > most:
+    most -= len(POOL_SUFFIX) if pooled else 0
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name) or len(name) > most:
         why = f", since {POOL_SUFFIX} is appended for the pool" if pooled else ""
         raise ExportError(
-            f"queue name {name!r}: PBS takes 1 to {most} letters, digits, _ and -, a letter first{why}. "
+            f"queue name {name!r}: {system} takes 1 to {most} letters, digits, _ and -, a letter first{why}. "
             "Rename it in the configuration."
         )
     return name

@@ -111,11 +111,14 @@ def placed(chunks: Sequence[Chunk], place: str) -> Request:
     chunks : sequence of Chunk
     place : str
         Of PBS, like ``scatter:excl``. The chunks of ``pack`` are one; ``exclhost`` is ``excl``, ``vscatter`` is
-        ``scatter``. That nodes are to be alike (``group=``) is not taken.
+        ``scatter``; one word of each kind. That nodes are to be alike (``group=``) is not taken.
     """
     wanted = {{"exclhost": "excl", "vscatter": "scatter"}.get(word, word) for word in place.split(":")}
     if strange := sorted(word for word in wanted - PLACE_WORDS if not word.startswith("group=")):
         raise ValueError(f"place={place[:40]} has {strange[0][:40]!r}")
+    for several in (wanted & {"free", "pack", "scatter"}, wanted & {"excl", "shared"}):
+        if len(several) > 1:  # PBS refuses it
+            raise ValueError(f"place={place[:40]} has {' and '.join(sorted(several))}, of which a job has one")
     if "pack" in wanted and chunks:
         chunks = [_packed(chunks)]
     return tuple(replace(chunk, exclusive="excl" in wanted, scattered="scatter" in wanted) for chunk in chunks)

@@ -277,3 +277,24 @@ def test_jobs_start_in_the_simulators_order(loading, order):
     )
     expected = np.argsort(parsim.simulate(workload, config.system()).start)
     assert started == expected.tolist()
+
+
+def test_the_default_place_is_that_of_the_queue_and_of_jobs_with_a_select(fresh):
+    """As a note of exports and a warning of `init` say; and a job has one word of each kind."""
+    for statement in (
+        "create queue own queue_type = e, enabled = t, started = f, resources_default.place = excl",
+        "create queue plain queue_type = e, enabled = t, started = f",
+        "create queue way queue_type = r, enabled = t, started = t, route_destinations = plain",
+        "set queue way resources_default.place = scatter",
+    ):
+        fresh.run(f"qmgr -c '{statement}'")
+
+    def place(words):
+        job = fresh.run(f"qsub {words} -- /bin/sleep 1", user="alice").stdout.strip()
+        found = re.search(r"Resource_List.place = (\S+)", fresh.run(f"qstat -f {job}").stdout)
+        return found[1] if found else job
+
+    assert [place(f"-q {queue} -l select=2:ncpus=4") for queue in ("own", "way")] == ["excl", "free"]
+    assert place("-q own -l ncpus=4") == "pack"
+    for words in ("pack:scatter", "free:scatter", "excl:shared"):
+        assert "Illegal attribute or resource value" in place(f"-q own -l select=2 -l place={words}")

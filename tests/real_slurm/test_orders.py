@@ -5,8 +5,10 @@ import pytest
 from qconf.config import parse
 from qconf.config.multifactor import Multifactor
 from qconf.export.private import WORK
-from qconf.export.slurm.rehearsal import Rehearsal, run_blocks, saved
+from qconf.export.slurm.private_server import PrivateSlurm
+from qconf.export.slurm.rehearsal import SITE, Rehearsal, run_blocks, saved
 from tests.naive_formula import formula_value
+from tests.real_slurm.conftest import NODES
 from tests.real_slurm.test_exports import MACHINE
 
 ORDER = (
@@ -83,3 +85,15 @@ def test_a_second_sum_takes_the_place_of_the_points_of_the_first(loading, export
         assert slurm.of("Nice", job, modest) == ["7200", "7270"]
         assert result.problems == []
         assert saved(slurm.server) == between
+
+
+def test_a_slurm_without_accounting_ignores_how_long_jobs_wait_and_stops_the_plan(exported):
+    plan, result = exported(SUMS), Rehearsal("")
+    lines = SITE.replace("KEPT", "work") + "PriorityType=priority/multifactor\nPriorityWeightAge=86400\n"
+    with PrivateSlurm(NODES, lines, accounting=False) as server:
+        said = server.run("grep -a PriorityWeightAge /srv/log/slurmctld").stdout
+        assert "PriorityWeightAge can only be used with SlurmDBD, ignoring" in said
+        run_blocks(plan.steps[:2], server, result)
+        assert [problem.partition(": exit 1: ")[0] for problem in result.problems] == [
+            "2. Look whether Slurm counts how long jobs wait"
+        ]

@@ -19,15 +19,14 @@ from qconf.export.pbs.order import formula, present_formula
 from qconf.export.pbs.preemption import Preemption, preemption
 from qconf.export.pbs.preemption import refuse as refuse_preemption
 from qconf.export.pbs.server import ACCESS, Attributes, Server, access, destinations, is_true, is_type, seconds
+from qconf.export.pbs.sharing import PLACE, place
 from qconf.export.pbs.statements import TARGETS
 from qconf.export.pbs.types import (
     BOOLEAN,
-    PLACE,
     bindings,
     gpus_of,
     of_queues,
     own_resources,
-    place,
     resource_of,
     to_bind,
 )

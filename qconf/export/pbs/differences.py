@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from parsim.system import ORDERS
 from qconf.config import QueueConfig, SiteConfig, format_clock, format_duration, lost_job
 from qconf.export.checks import common_notes
-from qconf.export.nodes import Node, expand
+from qconf.export.nodes import Node
 from qconf.export.pbs import fairshare, kept, qos, throttles
 from qconf.export.pbs.order import formula, present_formula
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Server
+from qconf.export.pbs.sharing import of_sharing
 from qconf.export.priorities import Priorities
+from qconf.hosts import expand
 
 if TYPE_CHECKING:
     from qconf.export.pbs import Binding
@@ -81,6 +83,8 @@ def _differences(config: SiteConfig, binding: Binding) -> Iterator[str]:
             "such a job may be without a reservation for up to a minute more. Where the script is stopped without its "
             "undo, jobs that have True never get a reservation."
         )
+    if any(queue.billing for queue in config.queues):
+        yield "`billing` of queues has no form in PBS."
     if config.priority_calc_period:
         yield "priority_calc_period has no form in PBS, which computes the formula in each cycle of the scheduler."
     yield from _top_job(config)
@@ -122,10 +126,12 @@ def _nodes_alone(config: SiteConfig, nodes: Sequence[Node]) -> Iterator[str]:
                 f"Nodes {each.name} are simulated with `sharing = {how}`, which qmgr cannot set: see that they have it "
                 "in the vnode definition files of their MoMs (pbs_mom -s insert)."
             )
+    if config.nodes:
+        yield from of_sharing(nodes)
     if alone := [queue.name for queue in config.queues if queue.exclusive]:
         yield (
             f"Jobs of {', '.join(alone)} have their nodes alone by resources_default.place: those that give -l place "
-            "have them as that says."
+            "have them as that says, and those that ask without a select, like -l ncpus=4, have place=pack and share."
         )
 
 

@@ -25,7 +25,7 @@ from qconf.config import (
 )
 from qconf.errors import InputError
 from qconf.export.base import Derived
-from qconf.export.nodes import Node, expand
+from qconf.export.nodes import Node
 from qconf.export.pbs import kept
 from qconf.export.pbs.desired import ALL_TOP_JOBS
 from qconf.export.pbs.differences import prime_time, unroutable
@@ -35,11 +35,13 @@ from qconf.export.pbs.preemption import read_tiers
 from qconf.export.pbs.qos import completed
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Attributes, Server, access, destinations, is_true, seconds
+from qconf.export.pbs.sharing import PLACE, has_alone, of_sharing
 from qconf.export.pbs.throttles import is_queues, of_resources
 from qconf.export.pbs.throttles import read as read_throttles
 from qconf.export.pbs.throttles import resources as limited_resources
-from qconf.export.pbs.types import bindings, has_alone, kinds, of_sharing, usable
+from qconf.export.pbs.types import bindings, kinds, usable
 from qconf.export.types import Types, alike, alone, differ, owned, types
+from qconf.hosts import expand
 
 _ENTITY = re.compile(r"\[([a-z]:[A-Za-z0-9_.-]+)=([0-9]+)\]")
 _UNDERSTOOD = re.compile(
@@ -261,6 +263,11 @@ class _Reader:
             yield from self._routing(config, self.route, queues[self.route])
 
     def _routing(self, config: SiteConfig, name: str, route: Attributes) -> Iterator[str]:
+        if PLACE in route:
+            yield (
+                f"{name}: {PLACE} = {route[PLACE]} plays no part: a job that leaves it has that of the queue that it "
+                "comes to"
+            )
         if route.get("route_lifetime") == "0":
             yield f"{name}: with route_lifetime = 0 jobs that fit no queue never leave it"
         widest = self.number(name, route, "resources_max.ncpus") or MAX_CORES

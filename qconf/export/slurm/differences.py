@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from parsim.workload import MAX_DURATION
 from qconf.config import SiteConfig, format_duration
+from qconf.config.multifactor import Multifactor
 from qconf.export.checks import common_notes
 from qconf.export.slurm import fairshare, kept, preemption, qos, shortpools, throttles
 
@@ -45,8 +46,16 @@ def differences(config: SiteConfig) -> Iterator[str]:
                 "Slurm reserves for the first job of each queue of a shared machine, and keeps a node more idle for it"
                 + ("." if config.nodes and config.mode != "shared" else "; `reserve: queues` simulates Slurm's way.")
             )
-        if config.machine.cores_per_node > 1 and not config.machine.whole_nodes:
+        shared = [each.cores for each in config.nodes if not each.exclusive]
+        if max(shared if config.nodes else [config.machine.cores_per_node], default=1) > 1 and not (
+            config.machine.whole_nodes
+        ):
             yield "Where jobs share nodes, Slurm reserves whole nodes for the first job, the simulator cores."
+    if Multifactor.of(config.order) is not None:
+        yield (
+            "Slurm counts how long jobs have waited (PriorityWeightAge) only where slurmdbd runs: elsewhere it says in "
+            "its log that it ignores the weight, and jobs that come after others never catch up."
+        )
     if "eligible_time" in config.order and config.priority_calc_period != 60 * calc_minutes(config):
         period = config.priority_calc_period
         when = f"each {format_duration(period)}, which is no whole number of minutes" if period else "at every look"
@@ -83,6 +92,14 @@ def differences(config: SiteConfig) -> Iterator[str]:
             f"job_submit.lua sends jobs by size alone, and Slurm refuses those that the access of "
             f"{', '.join(restricted)} keeps out: such a job names another queue with -p."
         )
+    if charged := {queue.billing for queue in config.queues} - {None}:
+        if config.is_fair:
+            yield (
+                "Slurm counts what users have used by TRESBillingWeights "
+                f"({'; '.join(sorted(map(str, charged)))}), the simulator by cores."
+            )
+        if config.pool_cores and len({queue.billing for queue in config.queues}) > 1:
+            yield "TRESBillingWeights of the queues differ: the pool's partition has none, give it what is to hold."
     yield from preemption.notes(config)
     yield from fairshare.notes(config)
     yield from throttles.notes(config)

@@ -21,6 +21,7 @@ from qconf.config import (
     SiteConfig,
     ThrottleConfig,
 )
+from qconf.config.models import BILLING
 from qconf.errors import InputError
 from qconf.export.base import Derived
 from qconf.export.hours import FILE as HOURS
@@ -47,7 +48,7 @@ UNLIMITED = ("UNLIMITED", "INFINITE", "-1")
 #: What is read of a partition.
 READ = {
     *("file", "line", "partitionname", "nodes", "state", "rootonly", "hidden", "default", "qos"),
-    *("minnodes", "maxnodes", "maxtime", "maxcpuspernode", "oversubscribe", "preemptmode"),
+    *("minnodes", "maxnodes", "maxtime", "maxcpuspernode", "oversubscribe", "preemptmode", "tresbillingweights"),
     *("prioritytier", "priorityjobfactor", *(key.lower() for pair in ACCESS.values() for key in pair if key)),
 }
 
@@ -218,7 +219,12 @@ class _Reader:
             fit: dict[str, Any] = {"cores": bounds, "walltime": (0, upto)} | self.routes.get(name, {})
             fit |= self.limits.get(fields.get("qos", ""), {})
             access = self._access(fields)
-            queue = QueueConfig(name=name, **fit, access=AccessConfig(**access) if access else None)
+            billing = fields.get("tresbillingweights", "").replace(" ", "") or None
+            if billing is not None and not re.fullmatch(BILLING, billing):
+                raise conf.wrong(
+                    "is no list like CPU=1.0,Mem=0.25G,GRES/gpu=2.0", fields, "TRESBillingWeights", billing
+                )
+            queue = QueueConfig(name=name, **fit, access=AccessConfig(**access) if access else None, billing=billing)
             self._remark(fields)
             return _Partition(queue, fields, hosts, room)
         except ValueError as error:

@@ -11,7 +11,7 @@ from qconf.errors import ExportError
 from qconf.export import hours
 from qconf.export.base import Export
 from qconf.export.checks import refuse_access, refuse_idle
-from qconf.export.nodes import Node, assign, check_machine, fold
+from qconf.export.nodes import Node, assign, check_machine
 from qconf.export.priorities import scale
 from qconf.export.rendering import checked_queue, comment_name, render
 from qconf.export.slurm import fairshare, kept, preemption, qos, shortpools, throttles
@@ -20,6 +20,7 @@ from qconf.export.slurm.differences import LONGEST_AGE, LONGEST_WINDOW, calc_min
 from qconf.export.slurm.order import weights_of_tres
 from qconf.export.types import hosts as hosts_of_types
 from qconf.export.types import is_bound, types_of, types_of_pool, with_own_types
+from qconf.hosts import fold
 from qconf.text import grouped
 
 #: Who may use a partition: kind of `access`, the list of those let in, the list of those kept out.
@@ -30,6 +31,7 @@ ACCESS = {
     "hosts": ("AllocNodes", None),
 }
 POOL = "pool"  #: name of the partition that is the common pool
+LONGEST_NAME = 64  #: characters of a queue's name, of which the tools of Slurm show all
 STEPS = 200  #: at most so many starts of a job are tried; Slurm gives up after two seconds
 
 
@@ -246,7 +248,7 @@ def scripts_of(config: SiteConfig) -> tuple[str, ...]:
 
 def _refuse(config: SiteConfig, nodes: Sequence[Node] | None) -> None:
     for name in config.names:
-        checked_queue(name)
+        checked_queue(name, system="Slurm", most=LONGEST_NAME)
         if name.lower() in ("default", "all") or (config.pool_cores and name == POOL):
             raise ExportError(f"queue name {name!r} means something else to Slurm, or to the pool: rename it")
     if len({qos_of(name).lower() for name in config.names}) < len(config.names):
@@ -392,6 +394,7 @@ def _partitions(config: SiteConfig, hosts: dict[str, str]) -> Iterator[str]:
                 *(whole if _gives_whole(config, queue) else []),
                 *([f"PreemptMode={modes[queue.name]}"] if modes else []),
                 *([f"QOS={qos_of(queue.name)}"] if is_limited(config, queue) else []),
+                *([f"TRESBillingWeights={queue.billing}"] if queue.billing else []),
                 *(f"{word}={names}" for word, names in _access(queue)),
                 "State=UP",
             ]
@@ -399,7 +402,9 @@ def _partitions(config: SiteConfig, hosts: dict[str, str]) -> Iterator[str]:
     if config.pool_cores:
         longest = max(whole_minutes(queue)[1] for queue in config.queues)
         pool = f"PartitionName={POOL} Nodes={hosts[POOL]} MaxTime={clock(longest)} PriorityTier=1 PriorityJobFactor=1"
-        yield " ".join([pool, *(whole if _pool_gives_whole(config) else []), "State=UP"])
+        charged = {queue.billing for queue in config.queues}
+        billing = [f"TRESBillingWeights={text}" for text in charged if text and len(charged) == 1]
+        yield " ".join([pool, *(whole if _pool_gives_whole(config) else []), *billing, "State=UP"])
 
 
 def _access(queue: QueueConfig) -> Iterator[tuple[str, str]]:

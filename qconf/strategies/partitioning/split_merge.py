@@ -296,8 +296,8 @@ def mergeable(layout: Layout, apart: int = 1) -> Iterator[tuple[int, int]]:
         a, b = layout.config.queues[i], layout.config.queues[j]
         if a.reservation or b.reservation or (layout.origin[i] and layout.origin[i] == layout.origin[j]):
             continue
-        if a.access != b.access:
-            continue  # one of both would let others in
+        if a.access != b.access or a.billing != b.billing:
+            continue  # one of both would let others in, or charge otherwise
         if (a.nodes, a.exclusive) != (b.nodes, b.exclusive):
             continue  # jobs of one of both would have other nodes
         near = max(a.cores[0], b.cores[0]) <= min(a.cores[1], b.cores[1]) + apart

@@ -73,6 +73,12 @@ def test_tres(tres: str, constraints: str, found: tuple[Chunk, ...]):
     assert chunks.of_tres(tres, constraints) == found
 
 
+@pytest.mark.parametrize("place", ["pack:scatter", "scatter:free", "excl:shared", "vscatter:pack:excl"])
+def test_places_that_pbs_refuses_cannot_be_read(place: str):
+    with pytest.raises(ValueError, match=f"place={place} has .* and .*, of which a job has one"):
+        chunks.of_select("2:ncpus=4", place)
+
+
 def test_sums_are_spread_over_small_chunks():
     assert chunks.spread(32, 4, 4096, ["a100"]) == (Chunk(4, 8, {"gpus": 1, "memory": 1024}, frozenset({"a100"})),)
     assert chunks.spread(6, 0, 7, []) == (Chunk(6, 1, {"memory": 2}),)

@@ -258,6 +258,24 @@ def test_nodes_that_qmgr_cannot_make_exclusive_are_named():
     assert any(note.startswith("Jobs share the nodes c, m in the simulation") for note in notes)
 
 
+def test_nodes_whose_exclusive_jobs_pbs_lets_share_are_named():
+    given = [
+        replace(node, sharing="ignore_excl") if node.name[0] == "c" else node
+        for node in held_by(PbsServer(FRESH), THREE)
+    ]
+    notes = exporter("pbs")(nodes=given, current=Server.parse(FRESH)).export(parse(SITE)).notes
+    assert any(note.startswith("nodes c[1-4]: sharing = ignore_excl: PBS lets jobs") for note in notes)
+
+
+def test_the_default_place_of_a_route_plays_no_part():
+    statements = (
+        "create queue route queue_type = Route, route_destinations = cpu, enabled = True, started = True\n"
+        "set queue route resources_default.place = excl\nset server default_queue = route\n"
+    )
+    found = derive(Server.parse(SERVER + statements), cores=32)
+    assert any(each.startswith("route: resources_default.place = excl plays no part") for each in found.warnings)
+
+
 SITE = """\
 machine: {name: pbs, cores: 224, cores_per_node: 32}
 reserve: nodes

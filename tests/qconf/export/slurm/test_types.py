@@ -218,7 +218,6 @@ def test_types_without_bound_queues_need_no_names():
         (", hosts: big1", "", None, r"nodes large: queues are bound to nodes, and these have no names: add hosts"),
         ("big1", '"big[1-2]"', None, "nodes large: hosts names 2 nodes, count says 1"),
         ("big1", "gpu1", None, "nodes gpu: hosts has gpu1 among those of large too"),
-        ("big1", '"big[2-1]"', None, "nodes large: hosts: .*is no range of nodes"),
         ("big1", "big1", [Node("big1"), Node("x")], "node x is in none of the hosts of the configuration's nodes"),
         ("big1", "big1", [Node("big1")], "nodes plain: hosts has cpu01, which --nodes has not"),
         ("[1, 64]", "[65, 96]", None, r"queue gpu: its nodes \(gpu\) of 64 cores together are narrower"),
@@ -454,3 +453,45 @@ def test_jobs_move_where_the_pool_has_what_they_ask_for_of_nodes(tmp_path):
 def test_pools_of_types_without_a_form_are_refused(old, new, message):
     with pytest.raises(ExportError, match=message):
         exported(POOLED.replace(old, new))
+
+
+def test_weights_of_billing_come_back(tmp_path):
+    weights = "CPU=1.0,Mem=0.25G,GRES/gpu=2.0"
+    conf = MIXED.replace("PartitionName=gpu ", f'PartitionName=gpu TRESBillingWeights="{weights}" ')
+    found = from_text(tmp_path, conf)
+    assert [queue.billing for queue in found.config.queues] == [None, weights, None]
+    assert not any("tresbilling" in warning.lower() for warning in found.warnings)
+    assert parse(dump(found.config)) == found.config
+    lines = exported(dump(found.config)).files["partitions.conf"].splitlines()
+    assert [line.split()[0] for line in lines if f" TRESBillingWeights={weights} " in line] == ["PartitionName=gpu"]
+    notes = exporter("pbs")().notes(found.config)
+    assert "`billing` of queues has no form in PBS." in notes
+    with pytest.raises(InputError, match=r"line 11: TRESBillingWeights = 'CPU': is no list like CPU=1.0"):
+        from_text(tmp_path, conf.replace(weights, "CPU"))
+
+
+def test_the_pool_has_the_weights_of_billing_of_all_queues():
+    def pool(text):
+        found = exported(text)
+        return found.files["partitions.conf"].splitlines()[-1], " ".join(found.notes)
+
+    every = re.sub("priority: [0-9]+", "billing: 'CPU=2'", POOLED)
+    assert "TRESBillingWeights=CPU=2 State" in pool(every)[0]
+    line, notes = pool(POOLED.replace("priority: 40", "billing: 'CPU=2'"))
+    assert "Billing" not in line
+    assert "TRESBillingWeights of the queues differ" in notes
+
+
+def test_whole_nodes_that_slurm_reserves_are_named_where_jobs_share_larger_ones():
+    said = "Where jobs share nodes, Slurm reserves whole nodes"
+    unequal = SITE.replace("cores: 288, cores_per_node: 32", "cores: 288")
+    assert any(note.startswith(said) for note in exported(unequal).notes)
+    alone = unequal.replace("memory:", "exclusive: true, memory:")
+    assert not any(note.startswith(said) for note in exported(alone).notes)
+
+
+def test_names_of_queues_are_as_long_as_slurm_takes_them():
+    name = "a" * 64
+    assert f"PartitionName={name} " in exported(SITE.replace("name: cpu,", f"name: {name},")).files["partitions.conf"]
+    with pytest.raises(ExportError, match=r"queue name '1a': Slurm takes 1 to 64 letters"):
+        exported(SITE.replace("name: cpu,", "name: 1a,"))
