@@ -53,9 +53,9 @@ def utilization(training: TrainingSet, space: PartitionSpace, k: int) -> Utiliza
     if not space.work[k]:
         return Utilization(np.array([first]), np.zeros(1), np.zeros(1))
     sizes = np.unique(np.round(np.geomspace(first, last, POINTS)).astype(np.int64))
-    waits, spans = space.alone(training, k, sizes)
-    jobs = int(np.count_nonzero(training.workload.queue == space.queues[k]))
-    return Utilization(sizes, waits / jobs, space.work[k] / (sizes * space.node * np.maximum(spans, 1)))
+    own = training.workload.take(training.workload.queue == space.queues[k])
+    waits, spans = space.alone(training.base, own, k, sizes)
+    return Utilization(sizes, waits / len(own), space.work[k] / (sizes * space.node * np.maximum(spans, 1)))
 
 
 @cached

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
+import numpy as np
+
+from qconf.config import SiteConfig
 from qconf.evaluation.period import TrainingSet
 from qconf.strategies.base import Proposal, Step, Strategy, step
 from qconf.strategies.partitioning import dp_nlp
+from qconf.strategies.partitioning.owned import by_type, configured
 from qconf.strategies.partitioning.readings import as_read
-from qconf.strategies.partitioning.regret import optimum
+from qconf.strategies.partitioning.regret import Optimum, optimum
 from qconf.strategies.partitioning.sizes import data_warnings
+
+ROUNDS = 4  # over the types of nodes, where a queue uses several of them
 
 
 @step
@@ -52,43 +59,30 @@ class Exact(Strategy):
 
     name = "exact"
     position = 21
+    any_nodes = True
     Options = dp_nlp.DpNlpOptions
 
     def propose(self, training: TrainingSet, options: dp_nlp.DpNlpOptions) -> Proposal:
         """Find the sizes of least weighted mean wait without dp-nlp's constraints."""
         training = as_read(training, options)
+        if training.base.nodes:
+            return _by_type(training, options)
         space, _ = dp_nlp.constraints(training, options)
         free = optimum(training, space, None, options.workers)
-        steps: list[Step] = [
-            Table(
-                queues=[training.base.queues[i].name for i in space.queues],
-                nodes=free.tabulated_nodes.tolist(),
-                weighted_wait=round(free.tabulated, 1),
-                proven=not free.doubts,
-                doubts=free.doubts,
-                notes=tuple(data_warnings(training, space)),
-            )
-        ]
+        names = [training.base.queues[i].name for i in space.queues]
+        steps: list[Step] = [_table(free, names, data_warnings(training, space))]
         config = space.configured(training.base, free.nodes)
         if free.simulations:
-            steps.append(
-                LocalSearch(
-                    nodes=free.nodes.tolist(),
-                    weighted_wait=round(free.wait, 1),
-                    simulations=free.simulations,
-                )
-            )
+            steps.append(_local_search(free))
         if free.doubts:
-            other = dp_nlp.solved(training, options).config
-            wait = training.weighted_wait(other)
-            better = wait < free.wait
-            why = "a search from another start ends lower" if better else "no less"
-            steps.append(BesideDpNlp(dp_nlp_weighted_wait=round(wait, 1), taken=better, why=why))
-            config = other if better else config
+            config, beside = _beside(training, options, config, free.wait)
+            steps.append(beside)
         return Proposal(config, tuple(steps))
 
     def appraised(self, training: TrainingSet, options: dp_nlp.DpNlpOptions, proposal: Proposal) -> Proposal:
-        """Add the least wait with dp-nlp's constraints to the log."""
+        """Add the least wait with dp-nlp's constraints to the log, where nodes are alike."""
+        if training.base.nodes:
+            return proposal
         training = as_read(training, options)
         tight = optimum(training, *dp_nlp.constraints(training, options), options.workers)
 
@@ -104,6 +98,62 @@ class Exact(Strategy):
             return replace(step, constrained_nodes=nodes, constrained_weighted_wait=wait)
 
         return replace(proposal, steps=tuple(map(beside, proposal.steps)))
+
+
+def _by_type(training: TrainingSet, options: dp_nlp.DpNlpOptions) -> Proposal:
+    """Find the best division of one type of nodes after the other, again as long as that helps."""
+    spaces, log = by_type(training, options)
+    base, config = training.base, configured(training, spaces[0].owned)
+    shared = [each for each in spaces if each.queues.size > 1 and each.total]
+    several = np.bincount([q for each in shared for q in each.queues], minlength=1).max() > 1
+    wait, doubts = training.weighted_wait(config), several
+    owned = spaces[0].owned
+    for _ in range(ROUNDS if several else 1):
+        for each in shared:
+            space = replace(each, owned=owned)
+            free = optimum(training, space, None, options.workers)
+            names = [base.queues[i].name for i in space.queues]
+            log.append(dp_nlp.OneType(type_=space.type_, queues=names, nodes=space.present(base).tolist()))
+            log.append(_table(free, names))
+            if free.simulations:
+                log.append(_local_search(free))
+            doubts = doubts or bool(free.doubts)
+            owned = space.divided(free.nodes)
+        found = configured(training, owned)
+        before, now = wait, training.weighted_wait(found)
+        if now >= before:
+            break
+        config, wait = found, now
+    if doubts:
+        config, beside = _beside(training, options, config, wait)
+        log.append(beside)
+    return Proposal(config, tuple(log))
+
+
+def _table(free: Optimum, queues: list[str], notes: Sequence[str] = ()) -> Table:
+    return Table(
+        queues=queues,
+        nodes=free.tabulated_nodes.tolist(),
+        weighted_wait=round(free.tabulated, 1),
+        proven=not free.doubts,
+        doubts=free.doubts,
+        notes=tuple(notes),
+    )
+
+
+def _local_search(free: Optimum) -> LocalSearch:
+    return LocalSearch(nodes=free.nodes.tolist(), weighted_wait=round(free.wait, 1), simulations=free.simulations)
+
+
+def _beside(
+    training: TrainingSet, options: dp_nlp.DpNlpOptions, config: SiteConfig, wait: float
+) -> tuple[SiteConfig, BesideDpNlp]:
+    """Return the better of a configuration and dp-nlp's, and which that is."""
+    other = dp_nlp.solved(training, options).config
+    its = training.weighted_wait(other)
+    better = its < wait
+    why = "a search from another start ends lower" if better else "no less"
+    return other if better else config, BesideDpNlp(dp_nlp_weighted_wait=round(its, 1), taken=better, why=why)
 
 
 STRATEGIES = (Exact(),)

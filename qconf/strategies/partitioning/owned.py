@@ -126,6 +126,7 @@ class TypeSpace(PartitionSpace):
     Sizes are nodes of the type; `work` is in node-seconds, at the first places of jobs.
     """
 
+    cost = 20
     type_: str = ""
     owned: Owned = ()  #: nodes of each type of all partitions, in the order of the base's queues
 
@@ -144,15 +145,18 @@ class TypeSpace(PartitionSpace):
         del base
         return np.array([self.owned[i].get(self.type_, 0) for i in self.queues], dtype=np.int64)
 
-    def alone(self, training: TrainingSet, k: int, sizes: Counts) -> tuple[Counts, Counts]:
-        """Simulate the k-th queue alone with so many nodes of the type and what it has of the others."""
-        q, base = int(self.queues[k]), whole(training.base)
-        own = training.workload.take(training.workload.queue == q).without_needs()
-        own, system = replace(own, queue=np.zeros_like(own.queue)), replace(base.system(), throttles=())
+    def counted(self, queue: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return all jobs: those of other queues wait as long with any division, and weigh down their epoch."""
+        return np.ones(queue.size, dtype=np.bool_)
+
+    def alone(self, base: SiteConfig, own: Workload, k: int, sizes: Counts) -> tuple[Counts, Counts]:
+        """Simulate jobs of the k-th queue alone with so many nodes of the type and what it has of the others."""
+        q, system = int(self.queues[k]), replace(whole(base).system(), throttles=())
+        own = replace(own.without_needs(), queue=np.zeros_like(own.queue))
         found = [simulate(own, alone(system, q, self.owned[q] | {self.type_: size})) for size in sizes.tolist()]
-        return np.array([each.wait.sum() for each in found]), np.array(
-            [each.end.max() - own.submit.min() for each in found]
-        )
+        waits = [int(each.wait.sum()) for each in found]
+        spans = [int(each.end.max() - own.submit.min()) for each in found]
+        return np.array(waits, dtype=np.int64), np.array(spans, dtype=np.int64)
 
 
 def divided(training: TrainingSet, options: PartitionOptions) -> Proposal:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim import Workload
 from parsim.tabulate import waits_by_size
 from qconf.config import SiteConfig
 from qconf.evaluation.period import NotApplicableError, TrainingSet, cached
@@ -25,6 +27,7 @@ class PartitionSpace:
     work: NDArray[np.float64]  # core-seconds of each queue, shape (k,)
     kept: tuple[tuple[int, int], ...] = ()  # queues with a fixed partition, and its cores, which are not divided
     rounding: str = "remainders"  # how shares become whole: see `apportion`
+    cost: ClassVar[int] = 1  # of `alone`, beside that of nodes that are all alike
 
     def cores(self, nodes: Sizes, count: int) -> list[int]:
         """Return partition sizes in cores for all `count` queues of the base configuration."""
@@ -47,10 +50,16 @@ class PartitionSpace:
         nodes = self.nodes(base)
         return nodes if base.mode == "partitioned" and (nodes >= self.widest).all() else None
 
-    def alone(self, training: TrainingSet, k: int, sizes: Sizes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Simulate the k-th queue alone on partitions of these sizes; return sums of its waits, and spans (seconds)."""
-        own = training.workload.take(training.workload.queue == self.queues[k])
-        return waits_by_size(own, sizes * self.node, backfill=training.base.backfill)
+    def counted(self, queue: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which jobs, of these queues, the mean waits of a table are over."""
+        return np.isin(queue, self.queues)
+
+    def alone(
+        self, base: SiteConfig, own: Workload, k: int, sizes: Sizes
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Simulate jobs of the k-th queue alone on partitions of these sizes: sums of waits, and spans, in seconds."""
+        del k
+        return waits_by_size(own, sizes * self.node, backfill=base.backfill)
 
 
 @cached

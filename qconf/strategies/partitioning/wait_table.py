@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.tabulate import waits_by_size
+from parsim import Workload
+from qconf.config import SiteConfig
 from qconf.evaluation.period import TrainingSet, cached
 from qconf.parallel import parallel_map
 from qconf.strategies.partitioning.sizes import PartitionSpace, Sizes
@@ -39,7 +40,7 @@ class WaitTable:
             known.update(dict.fromkeys(new[-1].tolist(), 0.0))
         for weight, epoch in self.training.epochs:
             w, weights = epoch.workload, np.ones(len(epoch)) if epoch.weight is None else epoch.weight
-            counted = float(weights[np.isin(w.queue, self.space.queues)].sum())
+            counted = float(weights[self.space.counted(w.queue)].sum())
             for k, q in enumerate(self.space.queues):
                 mine = w.queue == q
                 own = w.take(mine)
@@ -47,7 +48,7 @@ class WaitTable:
                     continue
                 scale = weight * float(weights[mine].mean()) / counted
                 for piece in range(PIECES):
-                    tasks.append((own, new[k][piece::PIECES] * self.space.node, self.training.base.backfill))
+                    tasks.append((self.space, self.training.base, own, k, new[k][piece::PIECES]))
                     where.append((k, new[k][piece::PIECES], scale))
         for (k, some, scale), waits in zip(where, parallel_map(self.workers, _waits, tasks), strict=True):
             for size, cost in zip(some.tolist(), (scale * waits).tolist(), strict=True):
@@ -64,5 +65,7 @@ def tabulate(training: TrainingSet, space: PartitionSpace, workers: int = 1) -> 
     return WaitTable(training, space, workers)
 
 
-def _waits(own: object, sizes: NDArray[np.int64], backfill: bool) -> NDArray[np.int64]:
-    return waits_by_size(own, sizes, backfill=backfill)[0]  # type: ignore[arg-type]
+def _waits(
+    space: PartitionSpace, base: SiteConfig, own: Workload, k: int, sizes: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    return space.alone(base, own, k, sizes)[0]

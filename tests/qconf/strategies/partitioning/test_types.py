@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -30,6 +31,7 @@ queues:
   - {name: gpu, walltime: [0, 24h]}
 """
 BOUND = SITE.replace("name: gpu, wall", "name: gpu, nodes: [gpu], wall")
+APART = BOUND.replace("name: long,", "name: long, nodes: [cpu],").replace("name: short,", "name: short, nodes: [cpu],")
 
 
 @cache
@@ -109,7 +111,7 @@ def test_partitions_of_types_do_not_interact(owned):
     assert evaluator.by_epoch(config) == pytest.approx(means)
 
 
-@pytest.mark.parametrize("name", ["dp-nlp", "dqr", "hybrid"])
+@pytest.mark.parametrize("name", ["dp-nlp", "dqr", "hybrid", "exact"])
 @pytest.mark.parametrize("text", [SITE, BOUND])
 def test_proposals_are_valid_and_the_same_with_more_workers(name, text):
     here = training(text=text)
@@ -136,6 +138,29 @@ def test_a_type_is_divided_among_the_queues_whose_jobs_have_places_on_it():
     assert here.weighted_wait(found.config) <= tried[1]["weighted_wait"] + 0.1
 
 
+def test_exact_finds_the_best_division():
+    here = training()
+    waits = {}
+    for short, gpus in product(range(3, 6), product(range(4), repeat=2)):
+        if sum(gpus) < 4:
+            owned = [{"cpu": 8 - short, "gpu": gpus[0]}, {"cpu": short, "gpu": gpus[1]}, {"gpu": 4 - sum(gpus)}]
+            waits[short, gpus] = CachedEvaluator(here).measure(here.base.with_owned(owned)).overall
+    found = propose("exact", here)
+    assert here.weighted_wait(found.config) == pytest.approx(min(waits.values()))
+    assert steps(found, "beside dp-nlp")  # the types are divided one after the other: nothing is proven
+
+
+def test_exact_is_proven_where_each_queue_uses_one_type():
+    here = training(text=APART)
+    found = propose("exact", here)
+    divisions = [[{"cpu": 8 - short}, {"cpu": short}, {"gpu": 4}] for short in range(3, 6)]
+    evaluator = CachedEvaluator(here)
+    least = min(evaluator.measure(here.base.with_owned(each)).overall for each in divisions)
+    assert evaluator.measure(found.config).overall == pytest.approx(least)
+    assert [each["proven"] for each in steps(found, "table")] == [True]
+    assert not steps(found, "beside dp-nlp")
+
+
 def test_surrogates_are_fitted_where_a_type_has_many_nodes():
     here = training(text=SITE.replace("384", "1408").replace("count: 8", "count: 40"))
     found = propose("dp-nlp", here, {"slack": 0.95, "tau_util": 1.0, "samples": 60, "decide_by": "program"})
@@ -157,10 +182,7 @@ def test_present_partitions_of_types_are_kept_where_they_are_better():
 
 
 def test_splits_divide_each_type_and_merges_keep_to_queues_of_the_same_nodes():
-    text = BOUND.replace("name: long,", "name: long, nodes: [cpu],").replace(
-        "name: short,", "name: short, nodes: [cpu],"
-    )
-    found = propose("dqr", training(text=text))
+    found = propose("dqr", training(text=APART))
     into = [each["into"] for each in steps(found, "split") if each["queue"] == "gpu" and "into" in each]
     assert into == [["gpu 1 gpu", "gpu-2 3 gpu"]]
     assert {each["queues"] for each in steps(found, "merge")} == {"long + short"}
