@@ -12,7 +12,7 @@ from qconf.config import SiteConfig
 from qconf.evaluation.period import TrainingSet
 from qconf.strategies.base import Proposal, Step, Strategy, step
 from qconf.strategies.partitioning import dp_nlp
-from qconf.strategies.partitioning.owned import by_type, configured
+from qconf.strategies.partitioning.owned import Owned, by_type, configured
 from qconf.strategies.partitioning.readings import as_read
 from qconf.strategies.partitioning.regret import Optimum, optimum
 from qconf.strategies.partitioning.sizes import data_warnings
@@ -108,8 +108,11 @@ def _by_type(training: TrainingSet, options: dp_nlp.DpNlpOptions) -> Proposal:
     several = np.bincount([q for each in shared for q in each.queues], minlength=1).max() > 1
     wait, doubts = training.weighted_wait(config), several
     owned = spaces[0].owned
+    solved: dict[str, Owned] = {}
     for _ in range(ROUNDS if several else 1):
         for each in shared:
+            if solved.get(each.type_) == owned:
+                continue  # nothing has changed beside it
             space = replace(each, owned=owned)
             free = optimum(training, space, None, options.workers)
             names = [base.queues[i].name for i in space.queues]
@@ -118,7 +121,7 @@ def _by_type(training: TrainingSet, options: dp_nlp.DpNlpOptions) -> Proposal:
             if free.simulations:
                 log.append(_local_search(free))
             doubts = doubts or bool(free.doubts)
-            owned = space.divided(free.nodes)
+            owned = solved[space.type_] = space.divided(free.nodes)
         found = configured(training, owned)
         before, now = wait, training.weighted_wait(found)
         if now >= before:

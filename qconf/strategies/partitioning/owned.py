@@ -1,4 +1,4 @@
-"""Partitions of nodes of several types: each type is divided by itself, in proportion to what jobs have of it."""
+"""Partitions of nodes of several types: each is divided by itself, at first in proportion to what jobs have of it."""
 
 from __future__ import annotations
 
@@ -200,7 +200,9 @@ def by_type(training: TrainingSet, options: PartitionOptions) -> tuple[list[Type
         if widest.sum() > free:
             need = int(widest.sum())
             raise NotApplicableError(f"the widest jobs need {need} of {free} nodes of {each.name} together")
-        space = TypeSpace(np.array(may), free, widest, 1, seconds, rounding=options.rounding, type_=each.name)
+        space = TypeSpace(
+            np.array(may, dtype=np.int64), free, widest, 1, seconds, rounding=options.rounding, type_=each.name
+        )
         nodes = proportional(space).tolist() if may else []
         spaces.append(space)
         for i, count in zip(may, nodes, strict=True):
