@@ -262,6 +262,20 @@ def test_jobs_with_gpus_run_in_the_pool_of_types_up_to_a_limit_of_gpus(fresh, lo
             fresh.run(f"qmgr -c 'unset node {name} resources_available.mem, resources_available.ngpus'")
 
 
+def test_what_an_earlier_export_keeps_for_short_jobs_ends(fresh, loading):
+    """A job that waits in its queue goes to the Route queue."""
+    fresh.run("qmgr -c 'set server managers += alice@*'")
+    reserve = "pbs_rsub -N shortpool_7200_1 -R $(date --date=tomorrow +%Y%m%d%H%M) -D 3600 -l select=2:ncpus=1"
+    fresh.run(reserve, user="alice")
+    assert fresh.run("for i in 1 2 3 4 5 6 7 8 9; do pbs_rstat | grep CO && break; sleep 1; done").stdout
+    (queue,) = fresh.run("pbs_rstat -F | sed -n 's/^queue = //p'").stdout.split()
+    job = fresh.run(f"qsub -q {queue} -l ncpus=1 -l walltime=9 -- /bin/sleep 1", user="alice").stdout.strip()
+    with loading(SHARED.replace("ORDER", "fcfs")) as loaded:
+        assert "shortpool_" not in fresh.run("pbs_rstat -F").stdout
+        assert loaded.until(lambda: loaded.states(job) == ["F"])
+        assert loaded.attribute(job, "queue") == "small"
+
+
 KEEPS = """\
 machine: {name: tiny, cores: 96, cores_per_node: 8}
 nodes:

@@ -412,6 +412,33 @@ def test_jobs_without_gpus_leave_cores_to_those_with_gpus(exported, tmp_path):
         assert lost(server, jobs) == []
 
 
+def test_what_an_earlier_export_keeps_for_short_jobs_ends(exported):
+    """Also where the new one keeps nothing; a job that waits for it waits on without."""
+    earlier, plan = exported(KINDS["shortpool"], "earlier"), exported(FCFS)
+    with PrivateSlurm(NODES, SITE.replace("KEPT", "work"), accounting=False) as server:
+        result, before = Rehearsal(""), saved(server)
+        for name, content in {**plan.files, "earlier": earlier.files["shortpool"]}.items():
+            server.write(name, content)
+        server.run("sh earlier; rm earlier")
+        (name,) = server.run("scontrol --oneliner show reservation | cut -d' ' -f1 | cut -d= -f2").stdout.split()
+        assert name.startswith("shortpool_")
+        submit = f"sbatch --parsable --output=/dev/null --partition=work --time=1 --reservation={name}"
+        jobs = [
+            server.run(f"{submit} {words}", user="alice").stdout.strip()
+            for words in ("--begin=now+1day --wrap true", "--wrap 'sleep 8'")
+        ]
+        server.wait("[ $(squeue --noheader --states=R | wc -l) = 1 ]", "it does not start")
+        run_blocks(plan.steps, server, result)
+        assert result.problems == []
+        assert name not in server.run("scontrol show reservation").stdout
+        held = tasks(server)
+        assert [held[job]["JobState"] for job in jobs] == ["PENDING", "COMPLETED"]
+        assert name not in held[jobs[0]].get("Reservation", "")
+        run_blocks(plan.undo, server, result)
+        assert result.problems == []
+        assert saved(server) == before
+
+
 POOLED = """machine: {name: m, cores: 16, cores_per_node: 2}
 nodes:
   - {name: plain, count: 4, cores: 2, hosts: "n[1-4]"}

@@ -43,7 +43,7 @@ def test_a_plan_for_slurm_is_read_with_its_queues_and_nodes(tmp_path):
     assert plan.accounted
     assert plan.nodes() == {node.name: 8 for node in NODES}
     assert [title for title, _ in plan.undo] == ["Undo"] * 5
-    assert plan.steps[-1][0] == "8. Install the script that moves jobs into the pool"
+    assert plan.steps[-1][0] == "9. Install the script that moves jobs into the pool"
 
 
 def test_queues_of_one_size_have_examples_of_their_walltimes(tmp_path):

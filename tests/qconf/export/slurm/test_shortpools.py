@@ -70,7 +70,10 @@ def test_short_jobs_ask_for_the_reservation_and_others_do_not():
     assert "scontrol delete ReservationName" in found["PLAN.md"].partition("## Undo")[2]
     assert "Slurm keeps particular nodes" in found["PLAN.md"]
     plain = files(re.sub("shortpools:.*", "", CASES["working days"], flags=re.DOTALL))
+    plan = plain.pop("PLAN.md")
     assert "shortpool" not in "".join([*plain, *plain.values()])
+    assert "sh shortpool\n" not in plan
+    assert plan.partition("## Undo")[0].count("scontrol delete ReservationName") == 1  # of an earlier export
     assert "KEPT" not in plain["job_submit.lua"]
 
 
