@@ -10,9 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.resuming import taken_by
+from parsim.placing import has_place
+from parsim.resuming import closed_nodes, taken_by
 from parsim.state import State, Window
 from parsim.system import System
+from parsim.throttles import of_resources
 from parsim.workload import MAX_CORES, MAX_DURATION, Workload
 
 
@@ -34,6 +36,9 @@ def reservations(workload: Workload, system: System, state: State) -> Iterator[R
         if not windows:
             continue
         end = max(window.end for window in windows)
+        if system.node_types:
+            yield from _of_types(workload, system, state, queue, windows, ended)
+            continue
         steps = list(_capacity(windows, system, min(state.begin, *(window.begin for window in windows)), end))
         cores = max(cores for _, _, cores in steps)
         if not cores:  # of a partition that has none
@@ -59,6 +64,47 @@ def reservations(workload: Workload, system: System, state: State) -> Iterator[R
             ),
             state=State(state.begin, state.start[rows], windows=closed),
         )
+
+
+def _of_types(
+    workload: Workload, system: System, state: State, queue: int, windows: list[Window], ended: NDArray[np.bool_]
+) -> Iterator[Reservation]:
+    """Yield the machine of a queue, of as many nodes of each type as its windows have at most (rule 84)."""
+    end = max(window.end for window in windows)
+    first = np.cumsum([0, *(each.nodes for each in system.node_types)])
+    sizes = np.array([np.histogram(closed_nodes(window, system), first)[0] for window in windows])
+    edges = sorted({state.begin, *(edge for window in windows for edge in (window.begin, window.end))})
+    there = np.array([sizes[[each.begin <= edge < each.end for each in windows]].sum(axis=0) for edge in edges])
+    types = [replace(each, nodes=n) for each, n in zip(system.node_types, there.max(axis=0).tolist(), strict=True) if n]
+    names = [each.name for each in types]
+    if not names:
+        return
+    alone = replace(
+        system,
+        cores=sum(each.nodes * each.cores for each in types),
+        node_types=types,
+        queues=[
+            replace(
+                each,
+                cores=(1, MAX_CORES),
+                node_types=None if each.node_types is None else [name for name in each.node_types if name in names],
+            )
+            for each in system.queues
+        ],
+        throttles=of_resources(system.throttles, {name for each in types for name in dict(each.resources)}),
+    )
+    jobs = np.flatnonzero((workload.queue == queue) & ~ended)
+    rows = jobs[has_place(alone, workload.take(jobs))]
+    running = rows[state.start[rows] < state.begin]
+    in_force = there[edges.index(state.begin)] @ [each.cores for each in system.node_types]
+    if workload.cores[running].sum() > in_force:  # they run elsewhere
+        rows = np.setdiff1d(rows, running)
+    closed = [Window(end, end + MAX_DURATION + 1)]
+    for (low, high), here in zip(pairwise(edges), there, strict=False):
+        lacking = zip(system.node_types, (there.max(axis=0) - here).tolist(), strict=True)
+        if gone := {each.name: n for each, n in lacking if n}:
+            closed.append(Window(low, high, node_types=gone))
+    yield Reservation(queue, rows, end, alone, State(state.begin, state.start[rows], windows=closed))
 
 
 def _capacity(windows: list[Window], system: System, begin: int, end: int) -> Iterator[tuple[int, int, int]]:

@@ -141,11 +141,17 @@ def simulate_from(workload: Workload, system: System, state: State) -> Schedule:
     workload = as_at(workload, state)
     submit = workload.submit.copy()
     rest = ~ended
+    at = np.zeros(len(workload), dtype=np.int64) if system.node_types and not system.places_chunks else None
+    node = np.full(len(workload), -1, dtype=np.int64) if system.places_chunks else None
     apart = np.zeros(len(workload), dtype=np.int64)  # on which machine each job was simulated
     for own in reservations(workload, system, state):
         prepared = prepare_from(workload.take(own.rows), own.system, own.state)
-        begun = prepared.restore(run(prepared, own.system).start)
+        outcome = run(prepared, own.system)
+        begun = prepared.restore(outcome.start)
         inside = own.rows[begun < own.end]
+        for column, found in ((at, outcome.place), (node, outcome.node)):
+            if column is not None and found.size:
+                column[inside] = prepared.restore(found)[begun < own.end]
         start[inside] = begun[begun < own.end]
         rest[inside] = False
         apart[inside] = 1 + own.queue
@@ -164,10 +170,8 @@ def simulate_from(workload: Workload, system: System, state: State) -> Schedule:
     of = rows if prepared.rows is None else rows[prepared.rows]
     shares |= {int(of[job]): row for job, row in outcome.shares.items()}
     end = start + workload.effective_runtime
-    at = np.zeros(len(workload), dtype=np.int64) if system.node_types and not system.places_chunks else None
     if at is not None:
         at[rows] = prepared.restore(outcome.place)
-    node = np.full(len(workload), -1, dtype=np.int64) if system.places_chunks else None
     if node is not None:
         node[rows] = prepared.restore(outcome.node)
     if outcome.end is not None:

@@ -115,8 +115,11 @@ class Window:
                 yield "node_types", f"{count!r} nodes of {name} are no whole number from 1 up"
         if there and self.cores is not None:
             yield "cores", "nodes of several types are taken whole: name them, or how many of each type"
-        if there and self.queue is not None:
-            yield "queue", "on nodes of several types a reservation for a queue is not simulated; one for users is"
+        if there and self.queue is not None and not system.is_whole:
+            yield (
+                "queue",
+                "partitions of several types of nodes have no reservations for queues; those for users they have",
+            )
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,8 @@ Maui Scheduler Administrator's Guide, section 6.2, "Throttling Policies".
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from parsim.node_types import CORES, Amounts
@@ -74,6 +74,17 @@ class Throttle:
     def is_of_qos(self) -> bool:
         """Whether it is one of a QOS, from which no job is exempt."""
         return self.each == "qos" or bool(self.qos)
+
+
+def of_resources(throttles: Iterable[Throttle], there: Collection[str]) -> list[Throttle]:
+    """Return throttles without limits of resources that are not there."""
+    found = (
+        replace(
+            each, max_run_resources={name: most for name, most in dict(each.max_run_resources).items() if name in there}
+        )
+        for each in throttles
+    )
+    return [each for each in found if each.limits]
 
 
 def problems(

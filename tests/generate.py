@@ -537,10 +537,12 @@ def closure(rng: Random, jobs: Workload, machine: System, begin: int) -> Window:
     nodes = rng.sample(range(count), rng.randint(1, count)) if rng.random() < 0.4 else ()
     short = int(rng.choice(jobs.walltime.tolist()))
     users = tuple(rng.sample(range(3), rng.choice((1, 2))))
-    of = rng.choices([((), None), (users, None), ((), short)], (0.7, 0.2, 0.1))[0]
+    for_queue = rng.randrange(len(machine.queues)) if machine.mode == "shared" else None
+    kinds = [((), None, None), (users, None, None), ((), short, None), ((), None, for_queue)]
+    of = rng.choices(kinds, (0.6, 0.2, 0.1, 0.1))[0]
     plain = window(rng, begin, machine)
-    of = ((), None) if machine.reserves_for_queues else of
-    return replace(plain, cores=None, queue=None, nodes=nodes, users=of[0], walltime=of[1], node_types=some)
+    of = ((), None, of[2]) if machine.reserves_for_queues else of
+    return replace(plain, cores=None, queue=of[2], nodes=nodes, users=of[0], walltime=of[1], node_types=some)
 
 
 def _closed(generator: Callable[[Random], Case]) -> Callable[[Random], Case]:
@@ -765,7 +767,7 @@ SELDOM = (
         "placed-narrow",
         "placed-throttled",
     ),
-    *("closed", "closed-all", "closed-limits", "closed-throttled", "closed-owned", "closed-queues"),
+    *("closed", "closed-all", "closed-limits", "closed-throttled", "closed-owned", "closed-queues", "closed-resources"),
     *("closed-nodes", "closed-nodes-all", "closed-nodes-limits", "closed-nodes-owned"),
     *("preempt-formula-limits", "preempt-fairshare", "preempt-alike", "preempt-period", "throttled-top-jobs"),
     *("resources", "resources-alike", "resources-hybrid", "resources-top-jobs", "resources-queues"),
@@ -965,6 +967,7 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "closed-limits": _closed(_typed(_random("shared", limits=True, order=_any_order))),
         "closed-throttled": _closed(_typed(_throttled(_random("shared", **everything), entering=True))),
         "closed-owned": _closed(_typed(_random("hybrid", **everything), by=partial(owned, alone=True))),
+        "closed-resources": _closed(_resource_limited(_typed(_random("shared", **everything)))),
         "closed-queues": _closed(
             _typed(
                 _random("shared", reserve="queues", reserve_after=_soon, **everything), by=partial(typed, alone=True)

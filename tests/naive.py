@@ -19,6 +19,7 @@ import numpy as np
 from parsim.node_types import Chunk
 from parsim.state import State, Window
 from parsim.system import System
+from parsim.throttles import of_resources
 from parsim.workload import Workload
 from tests.naive_fairshare import NAMES, Charge, Decayed, Values
 from tests.naive_formula import formula_value
@@ -1226,11 +1227,22 @@ def simulate_apart(
     waits = [pair for pair in workload.after.tolist() if start[pair[0]] >= state.begin and pair[1] in left]
     workload = replace(workload, submit=submit, after=waits)
     came, part = list(submit), [()] * n  # when each came, and in which reservation it ran
+    place = [-1 if system.reserve == "nodes" else 0] * n
     for queue in sorted({window.queue for window in state.windows if window.queue is not None}):
         own = [window for window in state.windows if window.queue == queue and window.end > state.begin]
         if not own:
             continue
         end = max(window.end for window in own)
+        if system.node_types:
+            before = list(left)
+            simulate_on_types(workload, system, state, own, left, start, place, simulated)
+            for j in set(before) - set(left):
+                part[j] = (queue,)
+                placement[j] = {names[0]: int(workload.cores[j])}
+            for j in left:
+                if workload.queue[j] == queue and start[j] >= state.begin and machine_of(system, own) is not None:
+                    submit[j] = max(submit[j], end)
+            continue
 
         def size(instant: int, own: list[Window] = own) -> int:
             return sum(sum(lost_by(w, system).values()) for w in own if w.begin <= instant < w.end)
@@ -1265,7 +1277,6 @@ def simulate_apart(
     rest = replace(workload, submit=submit).take(np.array(left, int))
     found = simulated(rest, system, state.take(np.array(left, int)).without_queues())
     end = [begin + seconds for begin, seconds in zip(start, length, strict=True)]
-    place = [-1 if system.reserve == "nodes" else 0] * n
     for k, j in enumerate(left):
         start[j], placement[j] = found.start[k], found.placement[k]
         end[j] = found.end[k] if found.end else start[j] + length[j]
@@ -1276,6 +1287,57 @@ def simulate_apart(
     interruptions = [[left[k], *when] for k, *when in found.interruptions or ()]
     places = place if system.node_types else None
     return NaiveSchedule(start, placement, came, places, end, interruptions)
+
+
+def machine_of(system: System, own: list[Window]) -> System | None:
+    """Rule 84: the machine that the windows of a queue make of nodes of several types."""
+    most = {each.name: max(nodes_at(system, own, w.begin)[each.name] for w in own) for each in system.node_types}
+    types = [replace(each, nodes=most[each.name]) for each in system.node_types if most[each.name]]
+    if not types:
+        return None
+    queues = []
+    for each in system.queues:
+        names = each.node_types and [name for name in each.node_types if most[name]]
+        queues.append(replace(each, cores=(1, 2**31 - 1), node_types=names))
+    throttles = of_resources(system.throttles, {name for each in types for name, _ in each.resources})
+    cores = sum(each.nodes * each.cores for each in types)
+    return replace(system, cores=cores, node_types=types, queues=queues, throttles=throttles)
+
+
+def nodes_at(system: System, own: list[Window], instant: int) -> dict[str, int]:
+    """Return how many nodes of each type these windows have then."""
+    names = [each.name for each in system.node_types for _ in range(each.nodes)]
+    nodes = [names[node] for w in own if w.begin <= instant < w.end for node in closed_nodes(w, system)]
+    return {each.name: nodes.count(each.name) for each in system.node_types}
+
+
+def simulate_on_types(workload, system, state, own, left, start, place, simulated) -> None:
+    """Rule 84: simulate the jobs of a reservation that have a place on its machine; they are `left` no more."""
+    alone = machine_of(system, own)
+    if alone is None:
+        return
+    queue, end, most = own[0].queue, max(window.end for window in own), {t.name: t.nodes for t in alone.node_types}
+    its = []
+    for j in left:
+        request = workload.requests[workload.request[j]] if workload.request[j] >= 0 else None
+        if alone.queues[queue].exclusive:
+            request = tuple(replace(each, exclusive=True) for each in request or [Chunk(int(workload.cores[j]), 1)])
+        if workload.queue[j] == queue and partitions_for(alone, queue, request, int(workload.cores[j])):
+            its.append(j)
+    size = {each.name: each.cores for each in system.node_types}
+    in_force = sum(size[name] * count for name, count in nodes_at(system, own, state.begin).items())
+    if sum(workload.cores[j] for j in its if start[j] < state.begin) > in_force:
+        its = [j for j in its if start[j] >= state.begin]
+    gaps = [Window(end, end + 2**31)]
+    for low, high in itertools.pairwise(sorted({state.begin} | {edge for w in own for edge in (w.begin, w.end)})):
+        there = nodes_at(system, own, low)
+        gone = {name: count - there[name] for name, count in most.items() if count > there[name]}
+        gaps += [Window(low, high, node_types=gone)] if gone else []
+    found = simulated(workload.take(np.array(its, int)), alone, State(state.begin, state.start[its], windows=gaps))
+    for k, j in enumerate(its):
+        if found.start[k] < end:
+            start[j], place[j] = found.start[k], found.place[k]
+            left.remove(j)
 
 
 def _reserved_place(cores: int, instant: int, own: list[Window], system: System) -> dict[str, int]:

@@ -5,14 +5,18 @@ The numbered rules are those of ``docs/reference/simulator.md``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from parsim.schedule import Interruptions, Schedule
 from parsim.state import State, Window
 from parsim.system import Mode, System
+from parsim.throttles import of_resources
+from parsim.verify.places import partitions_of
 from parsim.verify.violation import Violation
 from parsim.workload import MAX_DURATION, Column, Workload
 
@@ -171,8 +175,8 @@ class Part:
 def misplaced(part: Part, system: System, schedule: Schedule) -> Iterator[Violation]:
     """Yield the jobs of a part that a schedule of all jobs has on other cores than rules 29 and 33 say."""
     names = system.partition_names
-    if system.node_types and not system.is_whole:
-        return  # rule 79: a replay knows
+    if system.node_types and (part.reserved or not system.is_whole):
+        return  # rules 79 and 84: a replay knows
     for row, cores_of in _placed(part, system):
         there = {names[index]: cores for index, cores in cores_of.items() if cores}
         if schedule.placement(row) != there:
@@ -219,6 +223,17 @@ def parts(workload: Workload, system: System, schedule: Schedule, state: State) 
         own = [window for window in state.windows if window.queue == queue and window.end > state.begin]
         if not own:
             continue
+        if system.node_types:
+            part = _reserved_types(workload, system, schedule, state, own, present)
+            if part is not None:
+                yield part
+                last = part.beginning.until
+                may = np.zeros(len(workload), dtype=np.bool_)
+                may[part.rows] = True
+                present &= ~(may & (schedule.start < last))
+                late = (workload.queue == queue) & (state.start >= state.begin) & present
+                submit[late] = np.maximum(submit[late], last)
+            continue
         sizes = {id(window): sum(lost(window, system).values()) for window in own}
         last = max(window.end for window in own)
         edges = sorted({state.begin, *(edge for window in own for edge in (window.begin, window.end))})
@@ -255,6 +270,41 @@ def parts(workload: Workload, system: System, schedule: Schedule, state: State) 
         Beginning.of(system, rest, state.take(rows)),
         [],
     )
+
+
+def _reserved_types(
+    workload: Workload, system: System, schedule: Schedule, state: State, own: list[Window], present: NDArray[np.bool_]
+) -> Part | None:
+    """Return the machine of the windows of a queue where nodes are of several types (rule 84); None without nodes."""
+    name_of = [each.name for each in system.node_types for _ in range(each.nodes)]
+    edges = sorted({state.begin, *(edge for window in own for edge in (window.begin, window.end))})
+    there = [
+        Counter(name_of[node] for w in own if w.begin <= edge < w.end for node in lost(w, system)) for edge in edges
+    ]
+    most = {each.name: max(count[each.name] for count in there) for each in system.node_types}
+    types = [replace(each, nodes=most[each.name]) for each in system.node_types if most[each.name]]
+    if not types:
+        return None
+    named = [None if q.node_types is None else [n for n in q.node_types if most[n]] for q in system.queues]
+    queues = [replace(q, cores=(1, 2**31 - 1), node_types=n) for q, n in zip(system.queues, named, strict=True)]
+    throttles = of_resources(system.throttles, {name for each in types for name in dict(each.resources)})
+    size = {each.name: each.cores for each in types}
+    cores = sum(each.nodes * each.cores for each in types)
+    alone = replace(system, cores=cores, queues=queues, node_types=types, throttles=throttles)
+    has_place = np.array([bool(found) for found in partitions_of(workload, alone)], dtype=np.bool_)
+    may = present & (workload.queue == own[0].queue) & has_place
+    runs = may & (state.start < state.begin)
+    if workload.cores[runs].sum() > sum(size[name] * n for name, n in there[edges.index(state.begin)].items()):
+        may &= ~runs
+    last = max(window.end for window in own)
+    gaps = [Window(last, last + MAX_DURATION + 1)]
+    for k, edge in enumerate(edges[:-1]):
+        gone = {name: n - there[k][name] for name, n in most.items() if n > there[k][name]}
+        gaps += [Window(edge, edges[k + 1], node_types=gone)] if gone else []
+    rows = np.flatnonzero(may)
+    on_it = schedule_of(rows, schedule, alone)
+    inner = State(state.begin, state.start[rows], windows=gaps)
+    return Part(rows, workload.take(rows), alone, on_it, Beginning.of(alone, on_it, inner, last), own)
 
 
 def schedule_of(rows: Column, schedule: Schedule, alone: System | None = None) -> Schedule:

@@ -431,9 +431,6 @@ def _downtime_of_types(config: SiteFields, each: Downtime, at: str) -> Iterator[
     if names and each.cores is not None:
         message = f"nodes of several types are out of service whole: write nodes, or types like {{{names[0]}: 1}}"
         yield Finding(f"{at}.cores", message, ("nodes",))
-    if names and each.queue is not None:
-        message = "a reservation for a queue is not simulated with nodes of several types: write its users"
-        yield Finding(f"{at}.queue", message, ("nodes",))
     for one, other in (("types", "cores"), ("types", "nodes")):
         if getattr(each, one) and getattr(each, other):
             yield Finding(f"{at}.{one}", f"and {other} are given: leave one out")

@@ -37,12 +37,14 @@ def outages(config: SiteConfig, epoch: int, timezone: str) -> tuple[Outage, ...]
 def windows(found: Sequence[Outage], config: SiteConfig, begin: int, users: Sequence[str] = ()) -> Iterator[Window]:
     """Yield what has not ended by `begin`, under a configuration; a partition that it lacks is of the machine.
 
-    `users` are the names of the users of jobs by number. Where users cannot be told apart, all are kept off.
+    `users` are the names of the users of jobs by number. Where users cannot be told apart, all are kept off; and where
+    queues cannot, on partitions of several types of nodes.
     """
     system = config.system()
     apart = not (system.reserves_for_queues or system.reserves_for_many)
     names = system.partition_names
     nodes = sum(-(-cores // config.machine.cores_per_node) for cores in system.partition_cores)
+    for_queues = system.is_whole or not system.node_types
     if system.node_types:
         nodes = sum(each.nodes for each in system.node_types)
     for each in found:
@@ -56,7 +58,7 @@ def windows(found: Sequence[Outage], config: SiteConfig, begin: int, users: Sequ
                 [node for node in of.nodes if node < nodes],
                 each.known_from,
                 of.known_end,
-                config.names.index(of.queue) if of.queue in config.names else None,
+                config.names.index(of.queue) if of.queue in config.names and for_queues else None,
                 [number for number, name in enumerate(users) if name in of.users] if apart else [],
                 node_types=of.types,
             )

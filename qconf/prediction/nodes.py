@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from parsim import System, Window
-from parsim.throttles import Throttle
+from parsim.throttles import of_resources
 from qconf.config import SiteConfig
 from qconf.snapshot import Closure, Job, Snapshot
 from qconf.snapshot.model import host_names
@@ -29,11 +29,11 @@ class Nodes:
         """Return those of these nodes that the configuration does not name, where it names its own."""
         return [name for name in names if self.number and name not in self.number and name not in self.lost]
 
-    def window(self, closure: Closure, end: int) -> Iterator[Window]:
-        """Yield the nodes in service that a closure names, until `end`, if there are any."""
+    def window(self, closure: Closure, end: int, queue: int | None) -> Iterator[Window]:
+        """Yield the nodes in service that a closure names, until `end`, for the jobs of a queue, if there are any."""
         nodes = [self.number[name] for name in _nodes_of(closure) if name in self.number]
         if nodes:
-            yield Window(closure.begin, end, nodes=nodes)
+            yield Window(closure.begin, end, nodes=nodes, queue=queue)
 
     def moved(self, windows: Iterable[Window]) -> Iterator[Window]:
         """Yield the windows of a configuration, of all its nodes, as those that are in service have them."""
@@ -58,12 +58,11 @@ def _nodes_of(closure: Closure) -> Sequence[str]:
     return (closure.node,) if closure.node else closure.nodes
 
 
-def _takes_nodes_whole(closure: Closure, snapshot: Snapshot, cores_of: Mapping[str, int]) -> bool:
-    """Whether all cores of nodes whose cores are known are closed, to all jobs of a snapshot."""
+def _takes_nodes_whole(closure: Closure, cores_of: Mapping[str, int]) -> bool:
+    """Whether all cores of nodes whose cores are known are closed or reserved."""
     names = _nodes_of(closure)
     whole = bool(names) and all(name in cores_of for name in names)
-    for_some = closure.queue and any(job.queue == closure.queue for job in snapshot.jobs)
-    return whole and not for_some and closure.cores >= sum(cores_of[name] for name in names)
+    return whole and closure.cores >= sum(cores_of[name] for name in names)
 
 
 def cores_of(window: Window, system: System) -> int:
@@ -96,7 +95,7 @@ def in_service(snapshot: Snapshot, config: SiteConfig, closures: Sequence[Closur
     if snapshot.nodes and known:
         lost |= {*type_of} - {*snapshot.nodes}
     cores_of = {name: each.cores for each in config.nodes for name in host_names(each.hosts or "")} if known else {}
-    others = [each for each in closures if each.node not in lost and not _takes_nodes_whole(each, snapshot, cores_of)]
+    others = [each for each in closures if each.node not in lost and not _takes_nodes_whole(each, cores_of)]
     smaller = snapshot.cores is not None and snapshot.cores != config.machine.cores and not (snapshot.nodes and known)
     if others or smaller or not lost <= {*type_of}:
         return None
@@ -122,7 +121,7 @@ def in_service(snapshot: Snapshot, config: SiteConfig, closures: Sequence[Closur
             )
             for queue in system.queues
         ],
-        throttles=_of_resources(system.throttles, {name for each in types for name in dict(each.resources)}),
+        throttles=of_resources(system.throttles, {name for each in types for name in dict(each.resources)}),
     )
     every = [name for _, names in hosts for name in names] if known else []
     names = [name for name in every if name not in lost]
@@ -134,14 +133,3 @@ def in_service(snapshot: Snapshot, config: SiteConfig, closures: Sequence[Closur
 def _same(system: System) -> Mapping[int, int]:
     """Return the numbers of nodes that are all in service, each as it was."""
     return {k: k for k in range(sum(each.nodes for each in system.node_types))}
-
-
-def _of_resources(throttles: Sequence[Throttle], there: Set[str]) -> list[Throttle]:
-    """Return throttles without limits of what no node in service has."""
-    found = [
-        replace(
-            each, max_run_resources={name: most for name, most in dict(each.max_run_resources).items() if name in there}
-        )
-        for each in throttles
-    ]
-    return [each for each in found if each.limits]

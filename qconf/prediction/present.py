@@ -76,14 +76,9 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
     lasting = [closure for closure in snapshot.closures if _lasts(closure, now)]
     closed = snapshot.cores not in (None, cores) or bool(lasting)
     nodes = in_service(snapshot, config, lasting) if config.nodes else None
-    windows: list[Window] = []
+    reserved: list[Closure] = []  # of whole nodes
     if nodes is not None:
-        windows += [
-            window
-            for each in lasting
-            if each.node not in nodes.lost
-            for window in nodes.window(each, now + FAR if each.end is None else each.end)
-        ]
+        reserved = [each for each in lasting if each.node not in nodes.lost]
         lasting = []
         for name, count in nodes.down.items():
             warnings[f"{count} of the nodes {name} {'are' if count > 1 else 'is'} down: simulated without"] += 1
@@ -92,8 +87,8 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
             warnings[f"nodes that no hosts of the configuration name are left out: {few}"] += 1
     elif config.nodes and closed:
         warnings[
-            "types of nodes are left out: they are not simulated where parts of nodes are reserved, or nodes for jobs "
-            "that run or wait, or nodes that no hosts of the configuration name"
+            "types of nodes are left out: they are not simulated where parts of nodes are reserved, or nodes that no "
+            "hosts of the configuration name"
         ] += 1
         config = config.with_all_alike()
     if config.has_tiers and closed:
@@ -110,7 +105,7 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
             f"the snapshot has nodes of {snapshot.cores} cores, of the machine's {cores}: the others are down"
         ] += 1
     there = cores if snapshot.cores is None or nodes is not None else snapshot.cores
-    windows += [Window(now, now + FAR, cores - there, known_end=False)] if there < cores else []
+    windows = [Window(now, now + FAR, cores - there, known_end=False)] if there < cores else []
     queues = {closure.queue for closure in snapshot.closures if closure.queue}
     names = [*config.names, *sorted(queues & {job.queue for job in snapshot.jobs} - set(config.names))]
     system = config.system() if nodes is None else nodes.system
@@ -119,9 +114,12 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
         if config.mode != "shared":
             raise InputError("jobs in reservations are predicted on a machine in mode shared only", field="mode")
         system = replace(system, queues=(*system.queues, *more))
-    for closure in lasting:
+    for closure in (*reserved, *lasting):
         end = now + FAR if closure.end is None else closure.end
         queue = names.index(closure.queue) if closure.queue in names else None
+        if nodes is not None:
+            windows += nodes.window(closure, end, queue)
+            continue
         lost = min(closure.cores, cores)
         windows.append(Window(closure.begin, end, lost, None, (), None, closure.end is not None, queue))
     kept, left_out = _sorted_out([*snapshot.jobs, *extra], config, system, names, now, warnings)

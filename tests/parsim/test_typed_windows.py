@@ -115,7 +115,6 @@ def test_which_nodes_a_window_takes():
         (Window(0, 9, nodes=[5]), "nodes: 5, of 5"),
         (Window(0, 9, node_types={"big": 1}), "node_types: 'big' is none of cpu, gpu"),
         (Window(0, 9, node_types={"cpu": -1}), "node_types: -1 nodes of cpu are no whole number"),
-        (Window(0, 9, queue=0), "queue: on nodes of several types a reservation for a queue is not simulated"),
     ],
 )
 def test_windows_that_cannot_be_simulated(window: Window, words: str):
@@ -123,6 +122,23 @@ def test_windows_that_cannot_be_simulated(window: Window, words: str):
         replace(MACHINE, windows=[window])
     with pytest.raises(ValueError, match=words):
         simulate(jobs((1, 1, None)), MACHINE, State(0, [UNSTARTED], windows=[window]))
+
+
+def test_partitions_have_no_reservations_for_queues():
+    pool = Pool(20, nodes={"cpu": 3, "gpu": 2})
+    with pytest.raises(ValueError, match="queue: partitions of several types of nodes have no reservations"):
+        replace(MACHINE, mode="hybrid", pool=pool, windows=[Window(0, 9, queue=0)])
+
+
+@pytest.mark.parametrize("system", MACHINES)
+def test_a_reservation_of_a_queue_is_a_machine_of_its_own(system: System):
+    two = replace(system, queues=[Queue("all"), Queue("course", node_types=["gpu"])])
+    workload = replace(jobs((2, 20, ALL_GPUS), (2, 20, ALL_GPUS), (1, 90, ONE_GPU)), queue=np.array([1, 1, 0]))
+    kept = Window(10, 60, nodes=[3], queue=1), Window(10, 51, node_types={"gpu": 1}, queue=1)
+    # From 10 to 51 the course has both nodes, which each of its jobs needs. The other job waits for one of them.
+    assert starts(workload, *kept, system=two) == [10, 30, 51]
+    # On one node its jobs have no place: they come when it is the course's no more, and wait for the other node, too.
+    assert starts(workload, kept[0], system=two) == [90, 110, 0]
 
 
 def test_a_machine_of_one_type_has_no_types_to_close():

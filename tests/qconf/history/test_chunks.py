@@ -231,7 +231,6 @@ def down(of: str) -> str:
         ("queues:", down("types: {gpu: many}"), "how many nodes of each type by name, like {gpu: 2}"),
         ("queues:", down("types: {gpu: 1}, nodes: [0]"), "and nodes are given: leave one out"),
         ("queues:", down("nodes: [9]"), "there is no node 9: they are counted from 0 to 5"),
-        ("queues:", down("queue: work"), "a reservation for a queue is not simulated with nodes of several types"),
     ],
 )
 def test_mistakes(old: str, new: str, words: str):

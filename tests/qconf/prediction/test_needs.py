@@ -242,7 +242,6 @@ def test_nodes_that_are_down_are_simulated_without():
         closed("x9"),
         Closure("reservation r", NOW, NOW + 9, 4),
         Closure("reservation r", NOW, NOW + 9, 3, nodes=("c1",)),  # a part of a node
-        Closure("reservation r", NOW, NOW + 9, 4, "all", nodes=("c1",)),  # for jobs that wait
         Closure("reservation r", NOW, NOW + 9, 4, nodes=("x9",)),
     ],
 )
@@ -262,6 +261,14 @@ def test_nodes_that_are_reserved_or_come_back_are_windows():
     assert {each.job.job_id: each.planned - NOW for each in found.starts} == {"1": 60, "2": 50}
     assert [found.ahead.idle(NOW + after) for after in (0, 40, 55)] == [4, 0, 4]
     assert [(gap.cores, gap.seconds) for gap in gaps(found.ahead, np.array([NOW + 60, NOW + 50]))] == [(4, 30)]
+
+
+def test_jobs_of_a_reservation_have_its_nodes():
+    kept = Closure("reservation r", NOW + 30, NOW + 200, 4, "R1", nodes=("g1",))
+    jobs = (replace(job("1", "chunk:1:cores=1,gpus=1"), queue="R1"), job("2", "chunk:1:cores=1,gpus=2"))
+    found = predict(Snapshot(NOW, jobs, closures=(kept,)), NAMED.replace(reserve="queues"))
+    assert found.ahead.warnings == ()
+    assert {each.job.job_id: each.planned - NOW for each in found.starts} == {"1": 30, "2": 200}
 
 
 def test_downtimes_of_types_of_the_configuration():
