@@ -19,7 +19,6 @@ import numpy as np
 from parsim.node_types import Chunk
 from parsim.state import State, Window
 from parsim.system import System
-from parsim.throttles import of_resources
 from parsim.workload import Workload
 from tests.naive_fairshare import NAMES, Charge, Decayed, Values
 from tests.naive_formula import formula_value
@@ -1299,7 +1298,11 @@ def machine_of(system: System, own: list[Window]) -> System | None:
     for each in system.queues:
         names = each.node_types and [name for name in each.node_types if most[name]]
         queues.append(replace(each, cores=(1, 2**31 - 1), node_types=names))
-    throttles = of_resources(system.throttles, {name for each in types for name, _ in each.resources})
+    there = {name for each in types for name, _ in each.resources}
+    throttles = []
+    for each in system.throttles:
+        kept = replace(each, max_run_resources=[(name, n) for name, n in each.max_run_resources if name in there])
+        throttles += [kept] if kept.limits else []
     cores = sum(each.nodes * each.cores for each in types)
     return replace(system, cores=cores, node_types=types, queues=queues, throttles=throttles)
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from parsim.schedule import Interruptions, Schedule
 from parsim.state import State, Window
 from parsim.system import Mode, System
-from parsim.throttles import of_resources
 from parsim.verify.places import partitions_of
 from parsim.verify.violation import Violation
 from parsim.workload import MAX_DURATION, Column, Workload
@@ -287,7 +286,12 @@ def _reserved_types(
         return None
     named = [None if q.node_types is None else [n for n in q.node_types if most[n]] for q in system.queues]
     queues = [replace(q, cores=(1, 2**31 - 1), node_types=n) for q, n in zip(system.queues, named, strict=True)]
-    throttles = of_resources(system.throttles, {name for each in types for name in dict(each.resources)})
+    there_is = {name for each in types for name in dict(each.resources)}
+    limits = [
+        replace(each, max_run_resources={k: n for k, n in dict(each.max_run_resources).items() if k in there_is})
+        for each in system.throttles
+    ]
+    throttles = [each for each in limits if each.limits]
     size = {each.name: each.cores for each in types}
     cores = sum(each.nodes * each.cores for each in types)
     alone = replace(system, cores=cores, queues=queues, node_types=types, throttles=throttles)
