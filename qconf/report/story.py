@@ -53,15 +53,16 @@ def _chapters(steps: Sequence[Step], weights: float) -> Iterator[Chapter]:
     for kind, members in groupby(steps, key=lambda step: step.get("step")):
         same = list(members)
         if kind == "one type":
-            of_type = f" for nodes of {same[-1]['type']}"
+            of_type = str(same[-1]["type"])
         elif kind == "decide":
             step = same[0]
             pp = step["pp_weighted_wait"] / weights
             if not wait:
                 yield Chapter("in proportion", f"Sizes in proportion to core-hours: {hours(pp)} h.", pp)
             wait = step["weighted_wait"] / weights
-            text = f"The weighted program{of_type}, {step['tried']} divisions simulated: {hours(wait)} h."
-            yield Chapter("program", text, wait)
+            where, title = (f" for nodes of {of_type}", f"program, {of_type}") if of_type else ("", "program")
+            text = f"The weighted program{where}, {step['tried']} divisions simulated: {hours(wait)} h."
+            yield Chapter(title, text, wait)
         elif kind == "neighbours" and same[0].get("kept"):
             wait = same[0]["weighted_wait"] / weights
             yield Chapter("neighbours", f"Cores moved between queues around it: {hours(wait)} h.", wait)
