@@ -19,9 +19,12 @@ def can_be_placed(types: Sequence[NodeType], may_use: Sequence[bool], request: R
     return idle_nodes_for(types, may_use, request, cores) is not None
 
 
-def holds(system: System, wanted: Wanted) -> bool:
-    """Whether the nodes of its queue's partition, or those of the pool, can hold a job that asks for this (rule 76)."""
-    owned = system.owned_types
+def holds(system: System, wanted: Wanted, owned: Sequence[Sequence[NodeType]] | None = None) -> bool:
+    """Whether the nodes of its queue's partition, or those of the pool, can hold a job that asks for this (rule 76).
+
+    `owned` are the system's `owned_types`, where they are at hand.
+    """
+    owned = system.owned_types if owned is None else owned
     return any(fits(system, owned[p], wanted) for p in {wanted.partition, len(owned) - 1})
 
 
@@ -33,7 +36,8 @@ def fits(system: System, types: Sequence[NodeType], wanted: Wanted) -> bool:
 def has_place(system: System, workload: Workload) -> NDArray[np.bool_]:
     """Return whether the nodes of its queue, in its partition or in the pool, can hold each job; shape (n,)."""
     of, distinct = distinct_requests(system, workload)
-    found: NDArray[np.bool_] = np.array([holds(system, each) for each in distinct], dtype=np.bool_)[of]
+    owned = system.owned_types
+    found: NDArray[np.bool_] = np.array([holds(system, each, owned) for each in distinct], dtype=np.bool_)[of]
     return found
 
 
