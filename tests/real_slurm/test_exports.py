@@ -412,6 +412,7 @@ def test_jobs_without_gpus_leave_cores_to_those_with_gpus(exported, tmp_path):
         assert lost(server, jobs) == []
 
 
+@pytest.mark.slow
 def test_what_an_earlier_export_keeps_for_short_jobs_ends(exported):
     """Also where the new one keeps nothing; a job that waits for it waits on without."""
     earlier, plan = exported(KINDS["shortpool"], "earlier"), exported(FCFS)
@@ -474,8 +475,9 @@ def test_jobs_that_their_partition_cannot_hold_run_in_a_pool_of_several_types(ex
         assert result.problems == []
         assert [tasks(server)[job]["Partition"] for job in early] == ["pool", "pool"]
         server.run(f"scancel {' '.join(early)}")
-        of_gpus = ("--time=1 --gres=gpu:1", "--time=1 --gpus=1", "--time=6 --ntasks=1 --gpus-per-task=1")
-        jobs = submitted("--time=1", *of_gpus, "--time=10", "--time=1 --ntasks=5")
+        server.run("rm -f /srv/end")
+        of_gpus = ("--time=2 --gres=gpu:1", "--time=2 --gpus=1", "--time=6 --ntasks=1 --gpus-per-task=1")
+        jobs = submitted("--time=2", *of_gpus, "--time=10", "--time=2 --ntasks=5")
         held = tasks(server)
         assert [held[job]["Partition"] for job in jobs] == ["work", "pool", "pool", "long", "pool", "work"]
         server.run("python3 qconf-promote")

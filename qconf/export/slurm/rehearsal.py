@@ -300,7 +300,7 @@ def lost(server: PrivateSlurm, jobs: list[str]) -> list[str]:
 def run_blocks(steps: list[tuple[str, str]], server: PrivateSlurm, result: Rehearsal) -> None:
     """Run blocks of a plan, each in a shell of its own that takes no file's mode for granted; note what fails."""
     for title, block in steps:
-        if re.search("until jobs=|delete ReservationName", block):  # some run on until the plan waits for them
+        if re.search("until jobs=|for name in shortpool_", block):  # some run on until the plan waits for them
             server.run("(sleep 1; touch /srv/end) > /dev/null 2>&1 &")
         quick = re.sub(r"sleep \d", "sleep 0.2", block)  # between two looks
         try:
