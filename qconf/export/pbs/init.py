@@ -41,7 +41,7 @@ from qconf.export.pbs.throttles import read as read_throttles
 from qconf.export.pbs.throttles import resources as limited_resources
 from qconf.export.pbs.types import bindings, kinds, usable
 from qconf.export.types import Types, alike, alone, differ, owned, types
-from qconf.hosts import expand
+from qconf.hosts import expand, fold
 
 _ENTITY = re.compile(r"\[([a-z]:[A-Za-z0-9_.-]+)=([0-9]+)\]")
 _UNDERSTOOD = re.compile(
@@ -419,17 +419,18 @@ class _Division:
         return result._replace(nodes=kept.read(result.nodes, nodes, self.scheduler))
 
     def _parts(self, names: Sequence[str]) -> dict[str, frozenset[str]]:
-        """Return the nodes of queues and of pool queues by name; nothing where a node is of several parts, or none."""
+        """Return the nodes of queues and of pool queues; nothing where a node is of two parts, or none of the pool."""
         pools = [name + POOL_SUFFIX for name in self.pooled]
         held = usable(self.server, [*names, *pools], self.nodes, self.scheduler, self.warnings)
         parts = [*(held[name] for name in names), frozenset().union(*(held[name] for name in pools))]
-        every = {node.name for node in self.nodes}
-        return held if sum(map(len, parts)) == len(every) and frozenset().union(*parts) == every else {}
+        return held if parts[-1] and sum(map(len, parts)) == len(frozenset().union(*parts)) else {}
 
     def _hybrid(self, types: Types, queues: Sequence[QueueConfig]) -> dict[str, Any]:
         """Return partitions and a pool of nodes of several types."""
         entered = {queue.name: self.parts.get(queue.name + POOL_SUFFIX, frozenset()) for queue in queues}
-        pool = frozenset().union(*entered.values())
+        pool = {node.name for node in self.nodes}.difference(*(self.parts[queue.name] for queue in queues))
+        if idle := pool.difference(*entered.values()):
+            self.warnings.append(f"nodes {fold(sorted(idle))}: no queue may use them; counted for the pool")
         nodes, (*own, of_pool) = owned(types.nodes, [*(self.parts[queue.name] for queue in queues), pool])
         cores = {each.name: each.cores for each in nodes}
         parted = []

@@ -597,3 +597,20 @@ def test_nodes_of_a_partition_that_are_not_the_first_stay_with_it(tmp_path):
     assert again.nodes[0].hosts == "c[2,4],c[1,3]"
     second = pbs_files(again, current=server.printed(), nodes=held_by(server, groups))
     assert "nodes.qmgr" not in second
+
+
+def test_nodes_of_the_pool_that_no_queue_may_use_stay_its_own():
+    groups = {"c": (4, PLAIN), "g": (2, GPU), "m": (1, {**PLAIN, "mem": "2tb"})}
+    server = PbsServer(FRESH)
+    server.load("create resource gpunode type = boolean, flag = h; create resource ngpus type = long, flag = nh")
+    config = parse(
+        POOLED.replace("partition: {c: 2}", "partition: {c: 2}, nodes: [c]").replace(
+            "partition: 0", "partition: 0, nodes: [c, g]"
+        )
+    )
+    files = pbs_files(config, current=server.printed(), nodes=held_by(server, groups))
+    for name in ("queues.qmgr", "nodes.qmgr"):
+        server.load(files[name])
+    found = derive(Server.parse(server.printed()), nodes=held_by(server, groups))
+    assert found.config.replace(pool=config.pool) == config
+    assert "nodes m1: no queue may use them; counted for the pool" in found.warnings
