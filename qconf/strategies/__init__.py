@@ -97,7 +97,7 @@ def _prepared(name: str, training: TrainingSet, given: Mapping[str, Any] | None)
     check((name,), chosen, training.base)
     options = registry()[name].Options.of(chosen)
     if training.base.nodes and not registry()[name].any_nodes:
-        raise NotApplicableError(f"nodes are of several types, and {name} has all alike, or divides them")
+        raise NotApplicableError(f"nodes are of several types, and {name} has all alike")
     weights = getattr(options, "weights", training.weights)
     return (replace(training, weights=weights) if weights != training.weights else training), options
 

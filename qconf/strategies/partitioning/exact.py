@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-import numpy as np
-
 from qconf.config import SiteConfig
 from qconf.evaluation.period import TrainingSet
 from qconf.strategies.base import Proposal, Step, Strategy, step
@@ -105,7 +103,8 @@ def _by_type(training: TrainingSet, options: dp_nlp.DpNlpOptions) -> Proposal:
     spaces, log = by_type(training, options)
     base, config = training.base, configured(training, spaces[0].owned)
     shared = [each for each in spaces if each.queues.size > 1 and each.total]
-    several = np.bincount([q for each in shared for q in each.queues], minlength=1).max() > 1
+    users = [q for each in shared for q in each.queues.tolist()]
+    several = len(users) > len(set(users))
     wait, doubts = training.weighted_wait(config), several
     owned = spaces[0].owned
     solved: dict[str, Owned] = {}

@@ -215,6 +215,8 @@ def _placed_on_types(
     config, at = layout.config, min(gone)
     jobs = training.period.routed(config, layout.runtimes)
     own = jobs.take(np.isin(jobs.queue, gone))
+    if not len(own):
+        return Candidate(what, None, f"no job would be in {parts[0][0].name}")
     ran = own.effective_runtime
     admitted = [
         queue.admits(own.cores, own.walltime, config.grid) & (ran > above) & (ran <= most)

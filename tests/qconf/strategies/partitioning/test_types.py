@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from itertools import product
 
@@ -120,6 +121,20 @@ def test_proposals_are_valid_and_the_same_with_more_workers(name, text):
     assert_valid(found, here)
     waits = [here.weighted_wait(propose(each, here).config) for each in ("pp", "dp-nlp", "dqr")]
     assert sorted(waits, reverse=True) == waits
+
+
+@pytest.mark.parametrize("name", ["dp-nlp", "dqr", "hybrid", "exact"])
+def test_queues_without_jobs_and_types_of_one_queue(name):
+    text = APART.replace("name: short, nodes: [cpu]", "name: short, nodes: [gpu]")
+    spare = "".join(f"  - {{name: {each}, nodes: [cpu], cores: [1, 32], walltime: [0, 1h]}}\n" for each in ("x", "y"))
+    here = training(text=text.rstrip() + "\n" + spare)
+    assert_valid(propose(name, here), here)
+    jobs = here.period.take(here.workload.queue != 1).workload
+    base = parse(text.replace("  - {name: short, nodes: [gpu], walltime: [0, 2h]}\n", ""))
+    two = TrainingSet(Period(replace(jobs, queue=np.minimum(jobs.queue, 1)), base))
+    found = propose(name, two)
+    assert_valid(found, two)
+    assert name == "hybrid" or found.config.system().owned_nodes[:2] == ({"cpu": 8}, {"gpu": 4})
 
 
 def test_a_type_is_divided_among_the_queues_whose_jobs_have_places_on_it():
