@@ -126,14 +126,14 @@ def test_proposals_are_valid_and_the_same_with_more_workers(name, text):
 @pytest.mark.parametrize("name", ["dp-nlp", "dqr", "hybrid", "exact"])
 def test_queues_without_jobs_and_types_of_one_queue(name):
     text = APART.replace("name: short, nodes: [cpu]", "name: short, nodes: [gpu]")
-    spare = "".join(f"  - {{name: {each}, nodes: [cpu], cores: [1, 32], walltime: [0, 1h]}}\n" for each in ("x", "y"))
-    here = training(text=text.rstrip() + "\n" + spare)
+    idle = "".join(f"  - {{name: {each}, nodes: [cpu], cores: [1, 32], walltime: [0, 1h]}}\n" for each in ("x", "y"))
+    here = training(text=text.rstrip() + "\n" + idle)
     assert_valid(propose(name, here), here)
     jobs = here.period.take(here.workload.queue != 1).workload
     base = parse(text.replace("  - {name: short, nodes: [gpu], walltime: [0, 2h]}\n", ""))
-    two = TrainingSet(Period(replace(jobs, queue=np.minimum(jobs.queue, 1)), base))
-    found = propose(name, two)
-    assert_valid(found, two)
+    both = TrainingSet(Period(replace(jobs, queue=np.minimum(jobs.queue, 1)), base))
+    found = propose(name, both)
+    assert_valid(found, both)
     assert name == "hybrid" or found.config.system().owned_nodes[:2] == ({"cpu": 8}, {"gpu": 4})
 
 
