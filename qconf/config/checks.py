@@ -423,9 +423,12 @@ def _downtime(config: SiteFields) -> Iterator[Finding]:
 def _downtime_of_types(config: SiteFields, each: Downtime, at: str) -> Iterator[Finding]:
     """Yield what a downtime must not say where nodes are of several types, or are not."""
     names = [of.name for of in config.nodes]
-    for name in each.types if names else ():
+    there = {of.name: of.count for of in config.nodes}
+    for name, count in each.types.items() if names else ():
         if name not in names:
             yield Finding(f"{at}.types", f"{name}: no nodes have this name{did_you_mean(name, names)}", ("nodes",))
+        elif not 1 <= count <= there[name]:
+            yield Finding(f"{at}.types", f"{name}: from 1 to the {there[name]} that there are", ("nodes",))
     if each.types and not names:
         yield Finding(f"{at}.types", "the site has no types of nodes: write cores, or nodes", ("nodes",))
     if names and each.cores is not None:

@@ -228,6 +228,8 @@ def down(of: str) -> str:
         ("memory: 192gb", "memory: 192 pounds", "memory"),
         ("queues:", down("cores: 8"), "out of service whole: write nodes, or types like {cpu: 1}"),
         ("queues:", down("types: {gpus: 1}"), "gpus: no nodes have this name, did you mean gpu"),
+        ("queues:", down("types: {gpu: 0}"), "gpu: from 1 to the 2 that there are"),
+        ("queues:", down("types: {gpu: 3}"), "gpu: from 1 to the 2 that there are"),
         ("queues:", down("types: {gpu: many}"), "how many nodes of each type by name, like {gpu: 2}"),
         ("queues:", down("types: {gpu: 1}, nodes: [0]"), "and nodes are given: leave one out"),
         ("queues:", down("nodes: [9]"), "there is no node 9: they are counted from 0 to 5"),
