@@ -74,6 +74,12 @@ def test_a_host_list_that_cannot_be_read_is_a_mistake(hosts: str, tmp_path: Path
     assert f"line 4: nodes[0].hosts = {hosts!r}: is no list of hosts like cpu[01-04],login1" in str(caught.value)
 
 
+@pytest.mark.parametrize("billing", ["CPU", "CPU=", "CPU=1..2", "CPU=.", "CPU=-1", "CPU=1,"])
+def test_weights_of_billing_that_are_no_numbers_are_mistakes(billing: str):
+    with pytest.raises(ConfigError, match=r"queues\[0\].billing = .*: not allowed here: like 'CPU=1.0"):
+        parse(SITE.replace("{name: a,", f"{{name: a, billing: '{billing}',"))
+
+
 @pytest.mark.parametrize("hosts", ["n[01-04]", "a,b,c-1.x,d", "r[0-1]n[0-1]", "n[1,3],n[2,4]"])
 def test_host_lists(hosts: str):
     assert parse(SITE.replace("count: 4, cores: 32", f"count: 4, cores: 32, hosts: '{hosts}'")).nodes[0].hosts == hosts
