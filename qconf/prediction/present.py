@@ -225,9 +225,9 @@ def _sorted_out(
             left_out.append((job, f"asks for more licences {short} than the {config.licences[short]} of the site"))
         elif job.cores > widest:
             left_out.append((job, f"asks for {job.cores} cores, and may have {widest} at most"))
-        elif limit is not None and _has_no_place(config, config.system(), queue, job):
+        elif _has_no_place(config, system if limit is None else config.system(), queue, job):
             left_out.append((job, "fits no nodes of its queue"))
-        elif limit is not None and _has_no_place(config, system, queue, job):
+        elif _has_no_place(config, system, queue, job):
             left_out.append((job, "needs nodes that are down"))
         elif limit is not None and _never_starts(config, queue, job, walltime):
             left_out.append((job, "asks for more than throttles let one job have"))
@@ -246,7 +246,7 @@ def _sorted_out(
 
 def _on_nodes(config: SiteConfig, system: System, queue: int, job: Job, warnings: Counter[str]) -> Job | None:
     """Return a job that runs as one that its nodes can hold: of cores alone where its chunks do not fit, else None."""
-    if queue >= len(config.queues) or not _has_no_place(config, system, queue, job):
+    if not _has_no_place(config, system, queue, job):
         return job
     plain = replace(job, needs=" ".join(each for each in job.needs.split() if not each.startswith("chunk:")))
     fits = not _has_no_place(config, system, queue, plain)

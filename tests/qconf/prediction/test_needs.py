@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
+from parsim.placing import has_place
 from qconf.config import ConfigError, MachineConfig, QueueConfig, SiteConfig, dump, parse
 from qconf.history.times import zone
 from qconf.prediction.nodes import in_service
@@ -269,6 +270,15 @@ def test_jobs_of_a_reservation_have_its_nodes():
     found = predict(Snapshot(NOW, jobs, closures=(kept,)), NAMED.replace(reserve="queues"))
     assert found.ahead.warnings == ()
     assert {each.job.job_id: each.planned - NOW for each in found.starts} == {"1": 30, "2": 200}
+
+
+def test_jobs_of_a_reservation_that_no_nodes_hold_are_left_out():
+    kept = Closure("reservation r", NOW - 30, NOW + 200, 4, "R1", nodes=("g1",))
+    jobs = (job("1", "chunk:1:cores=1,gpus=3"), job("2", "chunk:1:cores=1,gpus=3", start=NOW - 10))
+    found = ahead(Snapshot(NOW, tuple(replace(each, queue="R1") for each in jobs), closures=(kept,)), NAMED)
+    assert [(each.job_id, why) for each, why in found.left_out] == [("1", "fits no nodes of its queue")]
+    assert [each.needs for each in found.jobs] == [""]
+    assert has_place(found.system, found.present.workload).all()
 
 
 def test_downtimes_of_types_of_the_configuration():
