@@ -576,6 +576,7 @@ def test_jobs_move_where_the_pool_has_what_they_ask_for_and_at_once_where_their_
         "7.h": asking("gpu", "2:ngpus=4", 99999),  # the pool has one of them
         "8.h": asking("gpu", "1:ngpus=4", 3700),  # due
         "9.h": asking("wide", "1"),
+        "10.h": asking("cpu", '1:ncpus=4:site="a:b"'),  # a colon between quotes
     }
     done, moved = run_script(tmp_path, script, listing, tool="qmove")
     assert (done.returncode, done.stderr) == (0, "")
