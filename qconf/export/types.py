@@ -261,7 +261,7 @@ def kept(nodes: tuple[NodesConfig, ...], caps: Mapping[int, Collection[str]]) ->
     for each in nodes:
         own = {*expand(each.hosts or "")}
         cores = next((cores for cores, names in caps.items() if own <= {*names}), each.cores)
-        per_gpu = (each.cores - cores) // each.gpus if each.gpus else 0
+        per_gpu = max(0, each.cores - cores) // each.gpus if each.gpus else 0
         found.append(each.model_copy(update={"kept_per_gpu": per_gpu}))
     return tuple(found)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -48,6 +49,8 @@ def test_nodes_have_what_is_left_and_it_comes_back_and_goes_with_the_undo():
     found = derive(Server.parse(server.printed()), nodes=nodes)
     assert found.config == config
     assert not any("cores_without_gpus" in warning for warning in found.warnings)
+    more = [replace(node, resources={**node.resources, "cores_without_gpus": "40"}) for node in nodes]
+    assert not derive(Server.parse(server.printed()), nodes=more).config.keeps_cores
     unread = Scheduler({"resources": {"non_prime": "ncpus, mem, ngpus"}})
     of_line = derive(Server.parse(server.printed()), nodes=nodes, scheduler=unread)
     assert not of_line.config.keeps_cores
