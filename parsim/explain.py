@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from parsim.verify.multiqueue import ClassReplay
 from parsim.verify.needs import waiting_at
 from parsim.verify.node_types import PlacedReplay, TypedReplay
 from parsim.verify.partition import Partition
+from parsim.verify.placed_head_jobs import PlacedHeadJobsReplay
 from parsim.verify.preemption import TierReplay, by_run
 from parsim.verify.queue_head_jobs import ManyHeadJobsReplay, QueueHeadJobsReplay
 from parsim.verify.rules import RESERVED, Jobs
@@ -165,6 +167,7 @@ def _replay_of(
         TypedWindowsReplay: _ExplainedTypedWindowsReplay,
         PlacedReplay: _ExplainedPlacedReplay,
         TypedHeadJobsReplay: _ExplainedTypedHeadJobsReplay,
+        PlacedHeadJobsReplay: _ExplainedPlacedHeadJobsReplay,
         TierReplay: _ExplainedTierReplay,
     }
     return explained.get(replay_of(workload, system, beginning), _ExplainedListReplay)
@@ -389,8 +392,10 @@ class _ExplainedTypedWindowsReplay(_ExplainedTypedReplay, TypedWindowsReplay):
     """A replay of such a machine while nodes are out of service, and that follows one job."""
 
 
-class _ExplainedTypedHeadJobsReplay(_ExplainedTypedReplay, TypedHeadJobsReplay):
+class _ExplainedPlans(_ExplainedTypedReplay):
     """A replay of such a machine whose queues have a head job each, and that follows one job."""
+
+    plans: Any  #: by head job
 
     def _why_it_waits(self) -> str:
         lacking = self._lacking(self.explained)
@@ -403,6 +408,14 @@ class _ExplainedTypedHeadJobsReplay(_ExplainedTypedReplay, TypedHeadJobsReplay):
 
     def _passed(self, _: list[Partition]) -> list[int]:
         return [job for job in self.plans if job != self.explained]
+
+
+class _ExplainedTypedHeadJobsReplay(_ExplainedPlans, TypedHeadJobsReplay):
+    """The same where totals are planned."""
+
+
+class _ExplainedPlacedHeadJobsReplay(_ExplainedPlans, PlacedHeadJobsReplay):
+    """The same where head jobs hold nodes."""
 
 
 class _ExplainedPlacedReplay(_ExplainedTypedReplay, PlacedReplay):

@@ -21,6 +21,7 @@ from parsim.kernels.homes import find_eligible, find_homes
 from parsim.kernels.needs import Needs
 from parsim.kernels.node_types import NodeTypes
 from parsim.kernels.nodes import NO_SHARE, SHARE, Nodes
+from parsim.kernels.placed_head_jobs import PlacedHeadJobs
 from parsim.kernels.placing import Placing
 from parsim.kernels.plans import PROMISE, ROWS, Plans
 from parsim.kernels.preempting import INTERRUPTION, KEEPS, LOSES, PREEMPTIONS, STAYS, Preempting
@@ -205,9 +206,13 @@ def _pack_typed_windows(prepared: Prepared, system: System, running: int) -> Typ
     )
 
 
-def pack_typed_head_jobs(prepared: Prepared, system: System, state: kernel.State) -> TypedHeadJobs:
-    """Lay out the head jobs of the queues of a shared machine with nodes of several types (rule 80)."""
+def pack_typed_head_jobs(prepared: Prepared, system: System, state: kernel.State) -> TypedHeadJobs | PlacedHeadJobs:
+    """Lay out the head jobs of the queues of a shared machine with nodes of several types (rules 80 and 86)."""
     queues, types, names = len(system.queues), system.node_types, resources_of(system.node_types)
+    if system.places_chunks:
+        begin, end = np.full((2, queues), NEVER, dtype=np.int64)
+        holds = np.zeros((queues, state.placing.type.size), dtype=np.bool_)
+        return PlacedHeadJobs(begin, end, holds, state.placing.idle.copy())
     windows = pack_windows(prepared).windows.size
     instants = int(state.running.keys.size) + 4 * queues + 2 * windows + 4
     node = np.zeros((len(types), len(types) * len(names)), dtype=np.int64)

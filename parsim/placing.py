@@ -1,8 +1,8 @@
-"""Chunks placed on particular nodes, as the kernels take them (rules 62 to 67)."""
+"""Chunks placed on particular nodes, as the kernels take them (rules 62 to 67, and 85 to 89)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,60 @@ from parsim.system import System
 from parsim.workload import Workload
 
 
-def can_be_placed(types: Sequence[NodeType], may_use: Sequence[bool], request: Request | None, cores: int) -> bool:
-    """Whether idle nodes hold a job, each copy on the first with room for it: see `parsim.places.idle_nodes_for`."""
+def can_be_placed(
+    types: Sequence[NodeType], may_use: Sequence[bool], request: Request | None, cores: int, *, best: bool = False
+) -> bool:
+    """Whether idle nodes hold a job, each copy on the first with room for it, or on the `best` nodes (rule 85).
+
+    For the other parameters see `parsim.places.idle_nodes_for`.
+    """
+    if best and len(request or ()) > 1:  # one kind has room if there is enough, on whatever nodes
+        return fits_best_on_idle(types, may_use, chunks_of(request, cores))
     return idle_nodes_for(types, may_use, request, cores) is not None
+
+
+def fits_best_on_idle(types: Sequence[NodeType], may_use: Sequence[bool], request: Request) -> bool:
+    """Whether idle nodes hold a job whose copies go to the nodes that they fill best (rule 85)."""
+    names = resources_of(types)
+    of = np.repeat(np.arange(len(types)), [each.nodes for each in types])
+    left = np.array([[each.amount(name) for name in names] for each in types], dtype=np.int64)[of]
+    unused = np.ones(of.size, dtype=np.bool_)
+    for chunk in request:
+        takes = np.array([chunk.amount(name) for name in names], dtype=np.int64)
+        usable = np.array([may and copies_on(each, chunk) > 0 for each, may in zip(types, may_use, strict=True)])[of]
+        room = np.where(usable, (left[:, takes > 0] // takes[takes > 0]).min(axis=1), 0)
+        room = np.where(unused, np.minimum(room, 1), 0) if chunk.scattered else room
+        size = room if chunk.cores == 1 and not chunk.scattered else left[:, 0]
+        missing = chunk.count
+        for node, copies in _best_first(room, size.copy(), chunk.count):
+            left[node] -= copies * takes
+            unused[node] = False
+            missing -= copies
+        if missing:
+            return False
+    return True
+
+
+def _best_first(room: NDArray[np.int64], size: NDArray[np.int64], need: int) -> Iterator[tuple[int, int]]:
+    """Yield the nodes that copies go to which fill rows of nodes with room best, and how many (rule 85)."""
+    having = np.flatnonzero(room)
+    rows = [row for row in np.split(having, 1 + np.flatnonzero(np.diff(having) > 1)) if row.size]
+    while need and rows:
+        best = 0
+        for k, row in enumerate(rows):
+            more = size[row].sum() - size[rows[best]].sum()
+            if room[row].sum() < need:
+                best = k if more > 0 else best
+            elif room[rows[best]].sum() < need or more < 0:
+                best = k
+        row = rows.pop(best)
+        alone = row[room[row] >= need]
+        row = alone[[int(np.argmin(size[alone]))]] if alone.size else row
+        for node in row.tolist():
+            copies = min(int(room[node]), need)
+            need -= copies
+            if copies:
+                yield node, copies
 
 
 def holds(system: System, wanted: Wanted, owned: Sequence[Sequence[NodeType]] | None = None) -> bool:
@@ -30,7 +81,9 @@ def holds(system: System, wanted: Wanted, owned: Sequence[Sequence[NodeType]] | 
 
 def fits(system: System, types: Sequence[NodeType], wanted: Wanted) -> bool:
     """Whether so many nodes of each type can hold a job that asks for this, by totals or node by node."""
-    return can_be_placed(types, *wanted[1:]) if system.places_chunks else len(places(types, *wanted[1:])) > 0
+    if system.places_chunks:
+        return can_be_placed(types, *wanted[1:], best=system.fits_best)
+    return len(places(types, *wanted[1:])) > 0
 
 
 def has_place(system: System, workload: Workload) -> NDArray[np.bool_]:
@@ -54,7 +107,7 @@ def lay_out(system: System, workload: Workload) -> Placing:
     nodes = sum(each.nodes for each in types)
     of, distinct = distinct_requests(system, workload)
     on = [(p, wanted) for wanted in distinct for p in (-1 if wanted.partition == pool else wanted.partition, pool)]
-    chunks = [chunks_of(*wanted[2:]) if p >= 0 and can_be_placed(owned[p], *wanted[1:]) else () for p, wanted in on]
+    chunks = [chunks_of(*wanted[2:]) if p >= 0 and fits(system, owned[p], wanted) else () for p, wanted in on]
     kinds = [
         ([may and q == p for q in range(pool + 1) for may in wanted.may_use], chunk, is_exclusive(each))
         for (p, wanted), each in zip(on, chunks, strict=True)
@@ -109,6 +162,9 @@ def lay_out(system: System, workload: Workload) -> Placing:
         failed=np.full((2, len(chunks)), -1, dtype=np.int64),
         in_service=None,
         named=np.empty((0, 3), dtype=np.int64),
+        room=np.zeros(nodes if system.fits_best else 0, dtype=np.int64),
+        size=np.zeros(nodes if system.fits_best else 0, dtype=np.int64),
+        may_take=np.ones(nodes if system.fits_best else 0, dtype=np.bool_),
     )
 
 

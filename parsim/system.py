@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from parsim.fairshare import EQUAL_SHARES, FAIRSHARE, Fairshare
 from parsim.formula import Formula
@@ -26,7 +26,7 @@ Mode = Literal["shared", "partitioned", "hybrid", "multiqueue"]
 Placement = Literal["pool", "combined"]
 Entry = Literal["either", "move"]
 HeldJobs = Literal["pass", "reserve"]
-Reserve = Literal["cores", "nodes", "queues", "nothing"]
+Reserve = Literal["cores", "nodes", "queues", "queue_nodes", "nothing"]
 Preempted = Literal["off", "suspend", "checkpoint", "requeue"]
 
 PREEMPTED = ("off", "suspend", "checkpoint", "requeue")  #: what may become of the jobs of a queue
@@ -202,11 +202,12 @@ class System:
     held_jobs : {"pass", "reserve"}
         A job that its limits hold is passed over, or may be the head job of its list, which limits are planned for as
         cores are. In ``multiqueue`` it has no effect.
-    reserve : {"cores", "nodes", "queues", "nothing"}
+    reserve : {"cores", "nodes", "queues", "queue_nodes", "nothing"}
         What a head job holds: a number of cores, or cores of particular nodes; or as Slurm has it, where each queue of
-        a shared machine has a head job and nodes stay idle for them. In ``multiqueue`` it has no effect. With
-        ``nothing`` jobs of a shared machine start wherever they fit, until one has been the first of the list for
-        `reserve_after`: none passes that one.
+        a shared machine has a head job and nodes stay idle for them; with ``queue_nodes`` it holds whole nodes, and
+        jobs are placed on nodes as Slurm places them. In ``multiqueue`` it has no effect. With ``nothing`` jobs of a
+        shared machine start wherever they fit, until one has been the first of the list for `reserve_after`: none
+        passes that one.
     reservation_depth : int or None
         How many jobs of a list are head jobs where `reserve` is ``cores``; None for all that wait. More than one go
         with `held_jobs` ``pass``, and count where Slurm can have the machine, as for ``queues``.
@@ -228,7 +229,7 @@ class System:
         them, one for each time.
     node_types : sequence of NodeType
         Of which the machine consists, where its nodes are not all alike: jobs take cores and all else of the totals of
-        each type, or with `reserve` ``nodes`` of particular nodes.
+        each type, or with `reserve` ``nodes`` or ``queue_nodes`` of particular nodes.
 
     Raises
     ------
@@ -325,10 +326,12 @@ class System:
     def _reserve_problems(self) -> Iterator[tuple[str, str]]:
         if self.held_jobs not in ("pass", "reserve"):
             yield "held_jobs", f"{self.held_jobs!r} is neither pass nor reserve"
-        if self.reserve not in ("cores", "nodes", "queues", "nothing"):
-            yield "reserve", f"{self.reserve!r} is none of cores, nodes, queues, nothing"
-        elif self.reserve in ("queues", "nothing") and self.held_jobs == "reserve":
+        if self.reserve not in get_args(Reserve):
+            yield "reserve", f"{self.reserve!r} is none of {', '.join(get_args(Reserve))}"
+        elif self.reserve in ("queues", "queue_nodes", "nothing") and self.held_jobs == "reserve":
             yield "reserve", f"{self.reserve} goes with held_jobs pass only"
+        elif self.reserve == "queue_nodes" and not self.node_types:
+            yield "reserve", "queue_nodes goes with types of nodes only"
         elif (self.reserves_nodes or self.places_chunks) and _is_whole(self.cores) and self.cores > MOST_NODE_CORES:
             yield "reserve", f"nodes are told apart up to {MOST_NODE_CORES} cores, not {self.cores}"
         if self.reservation_depth is not None and not (
@@ -350,7 +353,7 @@ class System:
                     yield f"queues[{i}].node_types", f"{name!r} is none of {', '.join(names)}"
             if queue.exclusive and not self.node_types:
                 yield f"queues[{i}].exclusive", "goes with types of nodes only"
-        reserves = ("cores", "nodes", "queues") if self.mode == "shared" else ("cores", "nodes")
+        reserves = ("cores", "nodes", "queues", "queue_nodes") if self.mode == "shared" else ("cores", "nodes")
         plain = self.mode != "multiqueue" and self.reserve in reserves and self.reservation_depth == 1
         if self.node_types and (not plain or self.held_jobs != "pass"):
             wanted = f"waiting lists, reserve {' or '.join(reserves)}, held_jobs pass and one head job"
@@ -453,7 +456,12 @@ class System:
     @property
     def places_chunks(self) -> bool:
         """Whether what jobs ask for is placed on particular nodes of several types, not taken of their totals."""
-        return self.reserve == "nodes" and bool(self.node_types)
+        return self.reserve in ("nodes", "queue_nodes") and bool(self.node_types)
+
+    @property
+    def fits_best(self) -> bool:
+        """Whether chunks are placed as Slurm does, on the nodes that they fill best; else each on the first."""
+        return self.reserve == "queue_nodes" and bool(self.node_types)
 
     @property
     def reserves_nothing(self) -> bool:
@@ -468,7 +476,7 @@ class System:
     @property
     def reserves_for_queues(self) -> bool:
         """Whether jobs are backfilled as Slurm does: `reserve` where it counts, on machines that Slurm can have."""
-        return self.reserve == "queues" and self._lists_are_apart
+        return (self.reserve == "queues" and self._lists_are_apart) or self.fits_best
 
     @property
     def reserves_for_many(self) -> bool:

@@ -25,7 +25,7 @@ from parsim.state import UNSTARTED, State, Window
 from parsim.system import UNLIMITED, Pool, Queue, System
 from parsim.throttles import Throttle
 from parsim.workload import MAX_DURATION, Workload
-from tests.naive_node_types import first_nodes, idle, partitions_for, places
+from tests.naive_node_types import best_nodes, first_nodes, idle, partitions_for, places
 
 Case = tuple[Workload, System]
 
@@ -578,6 +578,20 @@ def placed(rng: Random, jobs: Workload, machine: System, *, alone: bool = False)
     return replace(jobs, request=request), replace(machine, queues=queues, reserve="nodes")
 
 
+def best_placed(rng: Random, jobs: Workload, machine: System) -> Case:
+    """Return a case with chunks that are placed on the nodes that they fill best, some alone, some scattered."""
+    jobs, machine = typed(rng, jobs, replace(machine, reserve="cores"), alone=rng.random() < 0.5)
+    machine = replace(machine, reserve="queue_nodes")
+    queues, request = list(machine.queues), jobs.request.copy()
+    rows = zip(jobs.queue.tolist(), request.tolist(), jobs.cores.tolist(), strict=True)
+    for row, (queue, number, cores) in enumerate(rows):
+        if number >= 0 and None in best_nodes(machine, queue, jobs.requests[number], cores, idle(machine)):
+            request[row] = -1
+            if None in best_nodes(machine, queue, None, cores, idle(machine)):
+                queues[queue] = replace(queues[queue], node_types=None)
+    return replace(jobs, request=request), replace(machine, queues=queues)
+
+
 def _chunks(rng: Random, cores: int) -> tuple[Chunk, ...]:
     """Return chunks of so many cores, of one kind or two."""
     first = cores if cores == 1 or rng.random() < 0.6 else rng.randint(1, cores - 1)
@@ -762,12 +776,15 @@ SELDOM = (
         "typed-formula",
         "typed-limits",
         "typed-queues",
+        "queue-nodes",
+        "queue-nodes-throttled",
         "placed",
         "placed-formula",
         "placed-narrow",
         "placed-throttled",
     ),
     *("closed", "closed-all", "closed-limits", "closed-throttled", "closed-owned", "closed-queues", "closed-resources"),
+    "closed-queue-nodes",
     *("closed-nodes", "closed-nodes-all", "closed-nodes-limits", "closed-nodes-owned"),
     *("preempt-formula-limits", "preempt-fairshare", "preempt-alike", "preempt-period", "throttled-top-jobs"),
     *("resources", "resources-alike", "resources-hybrid", "resources-top-jobs", "resources-queues"),
@@ -980,6 +997,11 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "closed-nodes-limits": _closed(_typed(_random("shared", limits=True, order=_any_order), by=placed)),
         "closed-nodes-owned": _closed(
             _typed(_random("hybrid", **everything), by=partial(owned, alone=True, by_node=True))
+        ),
+        "closed-queue-nodes": _closed(_typed(_random("shared", reserve_after=_soon, **everything), by=best_placed)),
+        "queue-nodes": _typed(_random("shared", reserve_after=_soon, **everything), by=best_placed),
+        "queue-nodes-throttled": _typed(
+            _throttled(_random("shared", reserve_after=_soon, **everything), entering=True), by=best_placed
         ),
         "placed": _typed(_random("shared"), by=placed),
         "placed-formula": _typed(_random("shared", order=_formula, limits=_coin, reserve_after=_soon), by=placed),

@@ -25,8 +25,11 @@ from tests.naive_formula import formula_value
 from tests.naive_node_types import (
     Node,
     Taken,
+    best_nodes,
     both,
+    busy_first,
     closed_nodes,
+    find_nodes,
     first_nodes,
     fits_beside,
     idle,
@@ -275,7 +278,7 @@ class _Simulation:
                 chunks = requests[j] or [Chunk(self.cores[j], 1)]
                 requests[j] = tuple(replace(chunk, exclusive=True) for chunk in chunks)
         self.goes_round = not ended  # windows
-        self.placed = bool(system.node_types) and system.reserve == "nodes"
+        self.placed = bool(system.node_types) and system.reserve in ("nodes", "queue_nodes")
         self.typed = bool(system.node_types) and not self.placed
         self.on_nodes: list[list[int | None]] = [[] for _ in range(self.n)]  # of each copy
         self.types_there: list[Taken] = []  # of each partition
@@ -760,6 +763,9 @@ class _Simulation:
         if self.typed:
             self.visit_typed_by_queues(jobs)
             return
+        if self.placed:
+            self.visit_placed_by_queues(jobs)
+            return
         plans: dict[int, Block] = {}  # queue, or list -> what its head job is to hold
         keeps: dict[int, int] = {}  # idle cores that stay idle for it
         for j in jobs:
@@ -837,6 +843,38 @@ class _Simulation:
                     continue  # rule 31
                 plans[queue] = (instant, instant + w, place)
                 keeps[queue] = one_node_each(self.system.node_types, place)
+
+    def visit_placed_by_queues(self, jobs: list[int]) -> None:
+        """Rules 86 and 87: the same, each head job holding whole nodes."""
+        plans: dict[int, tuple[int, int, set[int]]] = {}  # queue -> from when to when its head job holds which nodes
+
+        def not_held(left: list[Node], begin: int, end: int) -> list[Node]:
+            held = [nodes for first, until, nodes in plans.values() if first < end and until > begin]
+            held += [d.cores_of for d in self.known() if d.begin < end and begin < d.known_end]
+            return [{} if any(number in nodes for nodes in held) else node for number, node in enumerate(left)]
+
+        for j in jobs:
+            if self.held_beside(j, []):
+                self.held_in_last_pass.add(j)
+                continue
+            w, queue, wanted = self.walltime[j], self.queue_index[j], (self.requests[j], self.cores[j])
+            now = self.left_on_nodes(self.now, None)
+            on = best_nodes(self.system, queue, *wanted, not_held(now, self.now, self.now + w + 1))
+            free = self.cores[j] <= self.capacity[0] - sum(self.cores[r.job] for r in self.running)
+            if None not in on and free:
+                self.put_on_nodes(j, on)
+                self.begin(j, {0: self.cores[j]})
+            elif not self.system.backfill:
+                break
+            elif queue not in plans and self.may_be_head_job(j):
+                ends = self.ends() | {until for _, until, _ in plans.values()}
+                busy = [node != whole for node, whole in zip(now, idle(self.system), strict=True)]
+                for instant in sorted(end for end in ends if end >= self.now):
+                    left = not_held(self.left_on_nodes(instant, None), instant, instant + w)
+                    on, holds = busy_first(self.system, queue, *wanted, left, busy)
+                    if None not in on:
+                        plans[queue] = (instant, instant + w, holds)
+                        break
 
     def visit_many(self, p: int, jobs: list[int]) -> None:
         """Rule 49: the first jobs of a list that may not start are its head jobs; limits count running jobs."""
@@ -1101,7 +1139,8 @@ class _Simulation:
 
     def where(self, partition: int, j: int, left: list[Node], named: dict[int, int] | None = None) -> list[int | None]:
         left = [node if p == partition else {} for p, node in zip(self.nodes_in, left, strict=True)]
-        return first_nodes(self.system, self.queue_index[j], self.requests[j], self.cores[j], left, named)
+        of = self.system, self.queue_index[j], self.requests[j], self.cores[j], left
+        return first_nodes(*of, named) if named else find_nodes(*of)
 
     def put_on_nodes(self, j: int, on: list[int | None]) -> None:
         self.on_nodes[j] = on
@@ -1226,7 +1265,7 @@ def simulate_apart(
     waits = [pair for pair in workload.after.tolist() if start[pair[0]] >= state.begin and pair[1] in left]
     workload = replace(workload, submit=submit, after=waits)
     came, part = list(submit), [()] * n  # when each came, and in which reservation it ran
-    place = [-1 if system.reserve == "nodes" else 0] * n
+    place = [-1 if system.places_chunks else 0] * n
     for queue in sorted({window.queue for window in state.windows if window.queue is not None}):
         own = [window for window in state.windows if window.queue == queue and window.end > state.begin]
         if not own:

@@ -1,4 +1,4 @@
-"""Nodes of several types in the reference simulator: rules 58 to 66, 69, 70, 81 of ``docs/reference/simulator.md``."""
+"""Nodes of several types in the reference simulator: rules 58 to 70, 81, 85 to 87 of docs/reference/simulator.md."""
 
 from __future__ import annotations
 
@@ -256,6 +256,100 @@ def first_nodes(
     return found
 
 
+def kinds(request: Request | None, cores: int) -> list[Chunk]:
+    return [Chunk(cores, 1)] if request is None else list(request)
+
+
+def room(
+    system: System, queue: int, request: Request | None, chunk: Chunk, node: Node, number: int, has: list[int | None]
+) -> int:
+    """Rule 85: for how many copies of a kind a node has room, of which so much is left; `has`: nodes of the job."""
+    each, node = nodes_of(all_types(system))[number][0], dict(node)
+    if not (may_use(system, queue, each) and chunk.features <= each.features):
+        return 0
+    if number not in has and node.get("no job" if has_alone(each, request) else "not alone", 0) != 1:
+        return 0
+    if chunk.scattered and number in has:
+        return 0
+    takes, found = of_one(chunk), 0
+    while all(node.get(what, 0) >= amount for what, amount in takes.items()):
+        node = {what: amount - takes.get(what, 0) for what, amount in node.items()}
+        found += 1
+        if chunk.scattered:
+            break
+    return found
+
+
+def of_one(chunk: Chunk) -> Node:
+    """Return what one copy of a chunk takes."""
+    return {what: amount for what, amount in [("cores", chunk.cores), *chunk.resources] if amount}
+
+
+def best_nodes(system: System, queue: int, request: Request | None, cores: int, left: list[Node]) -> list[int | None]:
+    """Rule 85: the node that each copy goes to, of what is left of the nodes; None if it finds none."""
+    left = [dict(node) for node in left]
+    found: list[int | None] = []
+    for chunk in kinds(request, cores):
+        rooms = [room(system, queue, request, chunk, node, number, found) for number, node in enumerate(left)]
+        need = chunk.count
+        while need and any(rooms):
+            rows: list[list[int]] = [[]]
+            for number, copies_here in enumerate(rooms):
+                if copies_here:
+                    rows[-1].append(number)
+                elif rows[-1]:
+                    rows.append([])
+            by_copies = chunk.cores == 1 and not chunk.scattered
+            size = [rooms[n] if by_copies else left[n].get("cores", 0) for n in range(len(left))]
+            row = best_row(rows, rooms, size, need)
+            alone = [size[number] for number in row if rooms[number] >= need]
+            row = [n for n in row if rooms[n] >= need and size[n] == min(alone)][:1] if alone else row
+            for number in row:
+                here = min(need, rooms[number])
+                found += [number] * here
+                for what, amount in of_one(chunk).items():
+                    left[number][what] -= here * amount
+                need -= here
+                rooms[number] = 0
+        found += [None] * need
+    return found
+
+
+def best_row(rows: list[list[int]], rooms: list[int], size: list[int], need: int) -> list[int]:
+    """Rule 85: the row that so many copies fill best."""
+    best, best_size, best_has_all = [], -1, False
+    for row in rows:
+        of_row, has_all = sum(size[number] for number in row), sum(rooms[number] for number in row) >= need
+        if of_row < best_size or not best_has_all if has_all else of_row > best_size:
+            best, best_size, best_has_all = row, of_row, has_all
+    return best
+
+
+def busy_first(
+    system: System, queue: int, request: Request | None, cores: int, left: list[Node], is_busy: list[bool]
+) -> tuple[list[int | None], set[int]]:
+    """Rule 87: the node that each copy of a head job is planned on, and all nodes that it holds."""
+    left = [dict(node) for node in left]
+    found: list[int | None] = []
+    more: set[int] = set()
+    for chunk in kinds(request, cores):
+        need, order = chunk.count, range(len(left))
+        for among in ([n for n in order if is_busy[n]], [n for n in order if not is_busy[n]]):
+            one_more = need == 0
+            for number in among:
+                here = room(system, queue, request, chunk, left[number], number, found)
+                if here and one_more:
+                    more.add(number)
+                    break
+                here = min(need, here)
+                found += [number] * here
+                for what, amount in of_one(chunk).items() if here else ():
+                    left[number][what] -= here * amount
+                need -= here
+        found += [None] * need
+    return found, more | {number for number in found if number is not None}
+
+
 def less(system: System, left: list[Node], request: Request | None, cores: int, on: list[int | None]) -> list[Node]:
     """Return what is left of the nodes beside a job whose copies are on these."""
     found = [dict(node) for node in left]
@@ -272,7 +366,7 @@ def less(system: System, left: list[Node], request: Request | None, cores: int, 
 
 def partitions_for(system: System, queue: int, request: Request | None, cores: int) -> list[int]:
     """Rule 77: the partitions that can hold a job when nothing runs, its queue's and the pool."""
-    if system.reserve != "nodes":
+    if not system.places_chunks:
         return [p for p, _ in places_on(system, queue, request, cores)]
     own = [0] if system.mode == "shared" else [queue, len(system.queues)]
     found = []
@@ -282,6 +376,11 @@ def partitions_for(system: System, queue: int, request: Request | None, cores: i
             node if each.name in here else {}
             for (each, _), node in zip(nodes_of(all_types(system)), idle(system), strict=True)
         ]
-        if None not in first_nodes(system, queue, request, cores, left):
+        if None not in find_nodes(system, queue, request, cores, left):
             found.append(p)
     return found
+
+
+def find_nodes(system: System, queue: int, request: Request | None, cores: int, left: list[Node]) -> list[int | None]:
+    """Rules 62 and 85."""
+    return (best_nodes if system.fits_best else first_nodes)(system, queue, request, cores, left)

@@ -12,7 +12,7 @@ from tests import fuzz
 #: Disciplines whose first case takes a version of a kernel that no group does; those that take longest first.
 VERSIONS = (
     *("throttled-held-reserve", "placed-alike", "preempt-throttled", "typed-alike", "throttled-divided"),
-    *("typed-queues", "depth-throttled"),
+    *("typed-queues", "queue-nodes", "depth-throttled"),
 )
 
 

@@ -1,4 +1,6 @@
-"""Chunks placed on the nodes of a machine that has several types of them: each copy on the first that has room for it.
+"""Chunks placed on the nodes of a machine that has several types of them.
+
+Each copy goes to the first node that has room for it (rule 62), or to the row of nodes that it fills best (rule 85).
 
 Where no chunks are placed the place of `Placing` is None, for which numba leaves all of this out. Numbers ("rule 62")
 refer to docs/reference/simulator.md.
@@ -66,6 +68,9 @@ class Placing(NamedTuple):
     failed: NDArray[np.int64]  # (2, things asked for): after which of these each had no room, and none past the plan
     in_service: Any  # (V,): nodes that no window takes while the job looked at runs; None without windows (rule 83)
     named: NDArray[np.int64]  # (k, 3): job, node and cores of those that run when the simulation begins, ascending
+    room: NDArray[np.int64]  # (V,): for how many copies of a kind nodes have room (rule 85); (0,) where 62 holds
+    size: NDArray[np.int64]  # (V,): by which nodes with room are compared; as long as `room`
+    may_take: NDArray[np.bool_]  # (V,): whether no plan keeps the job off a node (rule 86); as long as `room`
 
 
 @step
@@ -200,6 +205,77 @@ def take_first_nodes(placing, j, past, anyway):
     return True
 
 
+@routine
+def take_best_nodes(placing, j, anyway):
+    """Give job j the nodes that it fills best of those that it may take (rule 85); unless `anyway` all or none."""
+    next_turn(placing)
+    for kind in kinds_of(placing, j):
+        need = placing.count[kind]
+        count_room(placing, j, kind)
+        while need > 0:
+            first, last = best_row(placing.room, placing.size, need)
+            if first == last:
+                break
+            node = best_node(placing.room, placing.size, first, last, need)
+            if node >= 0:
+                first, last = node, node + 1
+            for k in range(first, last):
+                copies = min(placing.room[k], need)
+                if copies > 0:
+                    put(placing, j, kind, k, copies, False)
+                    need -= copies
+                placing.room[k] = 0
+        if need > 0 and not anyway:
+            give_back(placing, j, False)
+            forget(placing, j)
+            return False
+    return True
+
+
+@step
+def count_room(placing, j, kind):
+    """Count for how many copies of a kind each node has room that job j may take, and how large it is."""
+    by_copies = placing.amounts[kind, 0] == 1 and not placing.scattered[kind]
+    for k in range(placing.rows.size):
+        row = placing.rows[k]
+        may, fits = placing.may_use[kind, row.type] and may_have(placing, j, kind, k), False
+        for node in range(row.begin, row.end):
+            copies = copies_on(placing, kind, placing.idle, node, UNSHARED) if may else np.int64(0)
+            fits |= copies > 0
+            placing.room[node] = copies if placing.may_take[node] else 0
+            placing.size[node] = copies if by_copies else placing.idle[0, node]
+        if may and not fits:
+            note_most(placing, k)
+
+
+@step
+def best_row(room, size, need):
+    """Return the nodes in a row, each with room, that so many copies fill best, from the first to behind the last."""
+    begin, end, best, best_has_all = np.int64(0), np.int64(0), np.int64(0), False
+    node = np.int64(0)
+    while node < room.size:
+        first, copies, here = node, np.int64(0), np.int64(0)
+        while node < room.size and room[node] > 0:
+            copies += room[node]
+            here += size[node]
+            node += 1
+        has_all = copies >= need
+        if (has_all and (not best_has_all or here < best)) or (not has_all and here > best):
+            begin, end, best, best_has_all = first, node, here, has_all
+        node += 1
+    return begin, end
+
+
+@step
+def best_node(room, size, first, last, need):
+    """Return the smallest node in a row of those with room for all copies, or -1."""
+    found = np.int64(-1)
+    for node in range(first, last):
+        if room[node] >= need and (found < 0 or size[node] < size[found]):
+            found = node
+    return found
+
+
 @step
 def may_have(placing, j, kind, k):
     """Whether a node of a row may have room for a copy of job j, by what is known."""
@@ -299,6 +375,9 @@ def resume_chunks(placing, j, p):
     first = np.searchsorted(placing.named[:, 0], j)
     if first < len(placing.named) and placing.named[first, 0] == j:
         take_named_nodes(placing, j, first)
+    elif placing.room.size > 0:
+        placing.may_take[:] = True
+        take_best_nodes(placing, j, True)
     else:
         take_first_nodes(placing, j, False, True)
 

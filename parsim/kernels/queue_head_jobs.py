@@ -42,9 +42,10 @@ class HeadJobs(NamedTuple):
 def queue_head_jobs(s, by_queue, idle, heads, outages, typed):
     """Simulate the jobs of a `parsim.kernels.state.State`; fills its `start` and `placement`.
 
-    `idle` is a `Profile`, `outages` are `parsim.kernels.windows.Outages` of partitions, or of totals. `heads` has room
-    for the head job of each queue, or, unless `by_queue`, for that of a list. `typed` is a
-    `parsim.kernels.typed_head_jobs.TypedHeadJobs` where nodes are of several types, else None.
+    `idle` is a `Profile`, `outages` are `parsim.kernels.windows.Outages` of partitions, totals or nodes. `heads` has
+    room for the head job of each queue, or, unless `by_queue`, for that of a list. `typed` is a
+    `parsim.kernels.typed_head_jobs.TypedHeadJobs` where nodes are of several types, or where chunks are placed on them
+    a `parsim.kernels.placed_head_jobs.PlacedHeadJobs`; else None.
     """
     settings, progress = s.settings, s.progress
     n = s.jobs.size
@@ -85,16 +86,16 @@ def queue_head_jobs(s, by_queue, idle, heads, outages, typed):
             advance_starving(s, now)
         for p in range(s.partitions.size - 1):
             if s.partitions[p].waiting > 0 and s.partitions[p].cores > 0:
-                go_over(s, s.node_types, by_queue, idle, heads, outages, typed, p, now)
+                go_over(s, by_queue, idle, heads, outages, typed, p, now)
 
 
 @step
-def go_over(s, types, by_queue, idle, heads, outages, typed, p, now):
+def go_over(s, by_queue, idle, heads, outages, typed, p, now):
     """Go once over list p."""
-    if types is None:
+    if typed is None:
         visit(s, by_queue, idle, heads, outages, p, now)
     else:
-        visit_types(s, types, typed, outages, p, now)
+        visit_types(s, s.node_types, s.placing, typed, outages, p, now)
 
 
 @routine

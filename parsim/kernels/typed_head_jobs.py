@@ -1,6 +1,6 @@
 """A visit in which each queue has a head job, and nodes stay idle for it, where nodes are of several types.
 
-Numbers ("rule 80") refer to docs/reference/simulator.md.
+Or chunks are placed, and head jobs hold nodes. Numbers ("rule 80") refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from parsim.kernels.compiled import routine, step
 from parsim.kernels.node_types import hold_nodes, places_on
 from parsim.kernels.order import LJF, before, refresh_values
+from parsim.kernels.placed_head_jobs import place_best, plan_placed
 from parsim.kernels.running import sift
 from parsim.kernels.starts import is_held, occupy, start_job
 from parsim.kernels.state import GROUP, NEVER, PASSED
@@ -35,8 +36,8 @@ class TypedHeadJobs(NamedTuple):
 
 
 @routine
-def visit_types(s, types, heads, outages, p, now):
-    """Go once over list p and start the jobs that may start beside its head jobs and the windows (rules 3 and 80)."""
+def visit_types(s, types, placing, heads, outages, p, now):
+    """Go once over list p and start the jobs that may start beside head jobs and windows (rules 3, 80 and 86)."""
     settings, waiting, partition = s.settings, s.waiting, s.partitions[p]
     first, last = partition.first, partition.first + partition.waiting
     if not settings.track_held and partition.free <= 0:
@@ -45,15 +46,7 @@ def visit_types(s, types, heads, outages, p, now):
     is_sorted = kind <= LJF
     refresh_values(s, kind, first, last, now)
     order = (s, kind, now)
-    size = np.int64(idle_over_time(s, types, heads, p, now))
-    for d in range(heads.out.size):
-        heads.out[d] = 0
-    for k in range(outages.windows.size):
-        window, takes = outages.windows[k], outages.taken[k]
-        if is_known(window, now):
-            size = add_between(heads, size, takes, max(now, window.begin), window.known_end, -1)
-            for d in range(takes.size):
-                heads.out[d] += takes[d] if window.begin <= now else 0
+    size = begin_visit(s, types, heads, outages, p, now)
     for k in range(heads.begin.size):
         heads.begin[k] = NEVER
     m = np.int64(0)
@@ -71,30 +64,72 @@ def visit_types(s, types, heads, outages, p, now):
         if settings.track_held:
             note_held(s, j, now, held)
         c, w = np.int64(waiting.cores[i]), np.int64(waiting.walltime[i])
-        row = np.int64(-1)
+        starts = False
         if not held and c <= partition.free:
-            row = place_now(types, heads, size, j, p, now + w)
-        if row >= 0:
-            size = add_between(heads, size, types.amounts[row], now, now + w, -1)
-            hold_nodes(types, j, p, row)
+            starts, size = place(types, placing, heads, outages, size, j, p, now, now + w)
+        if starts:
             occupy(s, j, p, c, now)
             s.placement[j] = p
             start_job(s, j, now)
-            take_kept(types, heads, row, now + w)
             waiting.job[i] = STARTED
             gone = min(gone, i)
+        elif not held and not settings.backfill:
+            break
         elif (
             not held and heads.begin[s.jobs[j].queue] == NEVER and now - s.jobs[j].submit >= settings.reservation_delay
         ):
-            size = plan(types, heads, size, j, p, np.int64(s.jobs[j].queue), w)
+            size = plan_head(s, types, placing, heads, outages, size, j, p, now)
         if is_sorted:
             x += 1
         else:
             m -= 1
             s.candidates[0] = s.candidates[m]
             sift(s.candidates, 0, m, before, order)
+    if settings.track_held and not settings.backfill:
+        for i in range(first, last):
+            if waiting.group[i] >= 0:  # behind the end of the visit
+                note_held(s, waiting.job[i], now, False)
     if gone < last:
         drop_started(s, p, gone)
+
+
+@step
+def begin_visit(s, types, heads, outages, p, now):
+    """Write what is idle over time, of totals, beside the windows known now; return the number of instants."""
+    if types is None:
+        return np.int64(0)
+    size = np.int64(idle_over_time(s, types, heads, p, now))
+    for d in range(heads.out.size):
+        heads.out[d] = 0
+    for k in range(outages.windows.size):
+        window, takes = outages.windows[k], outages.taken[k]
+        if is_known(window, now):
+            size = add_between(heads, size, takes, max(now, window.begin), window.known_end, -1)
+            for d in range(takes.size):
+                heads.out[d] += takes[d] if window.begin <= now else 0
+    return size
+
+
+@step
+def place(types, placing, heads, outages, size, j, p, now, end):
+    """Let job j have what it takes, if it may start now; return whether it does, and the number of instants."""
+    if types is None:
+        return place_best(placing, heads, outages, j, p, now, end), size
+    row = place_now(types, heads, size, j, p, end)
+    if row >= 0:
+        size = add_between(heads, size, types.amounts[row], now, end, -1)
+        hold_nodes(types, j, p, row)
+        take_kept(types, heads, row, end)
+    return row >= 0, size
+
+
+@step
+def plan_head(s, types, placing, heads, outages, size, j, p, now):
+    """Plan job j as the head job of its queue; return the number of instants."""
+    if types is None:
+        plan_placed(s, placing, heads, outages, j, p, now)
+        return size
+    return plan(types, heads, size, j, p, np.int64(s.jobs[j].queue), np.int64(s.jobs[j].walltime))
 
 
 @step

@@ -14,6 +14,7 @@ from parsim.verify.lists import ListReplay
 from parsim.verify.multiqueue import ClassReplay
 from parsim.verify.needs import check_came, check_quotas, plans_limits, waiting_at
 from parsim.verify.node_types import PlacedReplay, TypedReplay, check_node_types
+from parsim.verify.placed_head_jobs import PlacedHeadJobsReplay
 from parsim.verify.preemption import TierReplay, by_run, check_interruptions
 from parsim.verify.queue_head_jobs import ManyHeadJobsReplay, QueueHeadJobsReplay
 from parsim.verify.rules import Jobs, reserves_for_queues
@@ -106,7 +107,7 @@ def _check(workload: Workload, system: System, schedule: Schedule, beginning: Be
 def replay_of(workload: Workload, system: System, beginning: Beginning | None) -> type[ListReplay]:
     """Return what replays the waiting lists of a system; with windows all that is planned counts together."""
     if system.node_types and system.reserves_for_queues:
-        return TypedHeadJobsReplay
+        return PlacedHeadJobsReplay if system.places_chunks else TypedHeadJobsReplay
     if reserves_for_queues(workload, system):
         return ManyHeadJobsReplay if system.reserves_for_many else QueueHeadJobsReplay
     windows = beginning is not None and any(window.end > beginning.state.begin for window in beginning.outages)

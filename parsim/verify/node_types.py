@@ -20,7 +20,7 @@ from parsim.verify.lists import ListReplay
 from parsim.verify.places import Machines, Sums, is_exclusive, places_of, takes_of
 from parsim.verify.rules import Jobs
 from parsim.verify.violation import Discrepancy, Violation
-from parsim.workload import Workload
+from parsim.workload import Column, Workload
 
 UNSHARED = 2**31  #: of a node without jobs
 
@@ -314,21 +314,36 @@ class PlacedReplay(TypedReplay):
         `named`, rule 72: these nodes alone, each up to so many cores.
         """
         most = np.array([named.get(node, 0) for node in range(len(left))], dtype=np.int64) if named else None
+        choose = self._first_with_room if named else self._choose
         takes, first, complete = np.zeros_like(left), -1, True
         for chunk in self._chunks(job):
             nodes, fit = self._room(job, partition, chunk, left, takes)
             if most is not None:
                 fit = np.minimum(fit, (most - takes[:, 0])[nodes] // chunk.cores) if chunk.cores else fit
                 fit = np.where(np.isin(nodes, list(named or {})), fit, 0)
-            fit = np.minimum(fit, np.maximum(chunk.count - (np.cumsum(fit) - fit), 0))
-            takes[nodes] += fit[:, None] * self._amounts(chunk)
-            if first < 0 and fit.any():
-                first = int(nodes[np.flatnonzero(fit)[0]])
-            complete &= int(fit.sum()) == chunk.count
+            by_copies = chunk.cores == 1 and not chunk.scattered
+            size = fit if by_copies else np.maximum(left - takes, 0)[nodes, 0]
+            chosen = choose(nodes, fit, size, chunk.count)
+            for at, copies in chosen:
+                takes[nodes[at]] += copies * self._amounts(chunk)
+            if first < 0 and chosen:
+                first = int(nodes[chosen[0][0]])
+            complete &= sum(copies for _, copies in chosen) == chunk.count
         count = len(self.nodes)
         takes[:count, -1] = takes[:count].any(axis=1) * np.where(self._alone(job), UNSHARED, 1)
         takes[count + partition, 0] = self.jobs.cores[job]
         return first, takes, complete and bool(takes[count + partition, 0] <= left[count + partition, 0])
+
+    def _choose(self, nodes: Column, room: Column, size: Column, count: int) -> list[tuple[int, int]]:
+        """Return which of the nodes have how many of the copies that they have room for, in turn."""
+        return self._first_with_room(nodes, room, size, count)
+
+    @staticmethod
+    def _first_with_room(nodes: Column, room: Column, size: Column, count: int) -> list[tuple[int, int]]:
+        """Rule 62: each copy goes to the first node with room."""
+        del nodes, size
+        copies = np.minimum(room, np.maximum(count - (np.cumsum(room) - room), 0))
+        return [(at, int(copies[at])) for at in np.flatnonzero(copies).tolist()]
 
     def _in(self, job: int, partition: int, left: Sums) -> Place | None:
         first, takes, complete = self._put(job, partition, left)

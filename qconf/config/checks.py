@@ -89,8 +89,8 @@ def _nodes(config: SiteFields) -> Iterator[Finding]:
     for path, plain, what in (
         (
             "reserve",
-            config.reserve in ("cores", "nodes") or (config.reserve == "queues" and config.mode == "shared"),
-            "with reserve: cores or nodes, on a shared machine queues, only",
+            config.reserve in ("cores", "nodes") or (config.reserves_for_queues and config.mode == "shared"),
+            "with reserve: cores or nodes, on a shared machine queues or queue_nodes, only",
         ),
         ("held_jobs", config.held_jobs == "pass", "with held_jobs: pass only"),
         ("reservation_depth", config.reservation_depth == 1, "with reservation_depth: 1 only"),
@@ -236,7 +236,10 @@ def _machine(config: SiteFields) -> Iterator[Finding]:
         yield Finding("machine.cores_per_node", message, ("machine.cores",))
     else:
         yield from _whole_nodes("machine.cores", machine.cores, config.grid, GRID[:1])
-    if config.reserve == "nodes" and machine.cores > MOST_NODE_CORES:
+    if config.reserve == "queue_nodes" and not config.nodes:
+        message = "queue_nodes places jobs on nodes: describe them under nodes, of one type where all are alike"
+        yield Finding("reserve", message, ("nodes",))
+    if config.reserve in ("nodes", "queue_nodes") and machine.cores > MOST_NODE_CORES:
         message = (
             f"nodes are told apart on machines of up to {MOST_NODE_CORES} cores; `cores` reserves a number of them"
         )
@@ -412,8 +415,8 @@ def _downtime(config: SiteFields) -> Iterator[Finding]:
             yield Finding(f"{at}.nodes", f"there is no node {wrong[0]}: they are counted from 0 to {nodes - 1}")
         if each.users and each.queue is not None:
             yield Finding(f"{at}.users", "a reservation is for a queue or for users: leave one out")
-        if each.users and config.reserve == "queues":
-            yield Finding(f"{at}.users", "are not simulated with reserve: queues", ("reserve",))
+        if each.users and config.reserves_for_queues:
+            yield Finding(f"{at}.users", f"are not simulated with reserve: {config.reserve}", ("reserve",))
         elif each.users and config.reservation_depth != 1:
             yield Finding(f"{at}.users", "are simulated with reservation_depth: 1 only", ("reservation_depth",))
         if each.cores is not None and each.cores > config.machine.cores:
@@ -465,8 +468,9 @@ def _shortpools(config: SiteFields) -> Iterator[Finding]:
             yield Finding(f"{at}.walltime", "no job is as short: give it the longest walltime of a short job, like 2h")
         if not each.days:
             yield Finding(f"{at}.days", "are none: leave it out for every day")
-        if config.reserve == "queues":
-            yield Finding(at, "is not simulated with reserve: queues; with reserve: cores it is", ("reserve",))
+        if config.reserves_for_queues:
+            message = f"is not simulated with reserve: {config.reserve}; with reserve: cores it is"
+            yield Finding(at, message, ("reserve",))
         elif config.reservation_depth != 1:
             yield Finding(at, "is simulated with reservation_depth: 1 only", ("reservation_depth",))
 

@@ -465,7 +465,7 @@ class SiteFields(Model):
     reserve_after: Duration = 0
     priority_calc_period: Duration = 0
     held_jobs: Literal["pass", "reserve"] = "pass"
-    reserve: Literal["cores", "nodes", "queues", "nothing"] = "cores"
+    reserve: Literal["cores", "nodes", "queues", "queue_nodes", "nothing"] = "cores"
     reservation_depth: Limit = 1  #: None: all
     queues: Annotated[tuple[QueueConfig, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
     pool: PoolConfig | None = None
@@ -512,6 +512,11 @@ class SiteFields(Model):
     def reservation_delay(self) -> int:
         """Seconds of waiting from which a job gets a reservation: `reserve_after` where it counts, else 0."""
         return self.reserve_after if self.mode == "shared" and self.backfill else 0
+
+    @property
+    def reserves_for_queues(self) -> bool:
+        """Whether each queue of a shared machine has a head job, as in Slurm."""
+        return self.reserve in ("queues", "queue_nodes")
 
     @property
     def has_tiers(self) -> bool:

@@ -180,6 +180,7 @@ class SiteConfig(SiteFields):
         pool = self.pool and self.pool.model_copy(update={"nodes": Settings()})
         others = (each.model_copy(update={RESOURCES: Settings()}) for each in self.throttles)
         throttles = tuple(each for each in others if each.limits)
+        reserve = "queues" if self.reserve == "queue_nodes" else self.reserve
         sizes = {each.name: each.cores for each in self.nodes}
         of_node = [each.cores for each in self.nodes for _ in range(each.count)]
         downtime = tuple(
@@ -195,7 +196,7 @@ class SiteConfig(SiteFields):
             else each
             for each in self.downtime
         )
-        return self.replace(nodes=(), queues=queues, pool=pool, throttles=throttles, downtime=downtime)
+        return self.replace(nodes=(), queues=queues, pool=pool, throttles=throttles, reserve=reserve, downtime=downtime)
 
     def with_one_tier(self) -> SiteConfig:
         """Return a checked copy in which no job preempts another; priorities go by the tiers first.
@@ -228,6 +229,7 @@ class SiteConfig(SiteFields):
             for queue, size, nodes in zip(self.queues, sizes, owned, strict=True)
         )
         partitioned = {"queues": queues, "mode": "partitioned", "reserve_after": self.unless_fixed(0), "pool": None}
+        partitioned["reserve"] = {"queues": "cores", "queue_nodes": "nodes"}.get(self.reserve, self.reserve)
         return self.replace(**{**partitioned, **changes})
 
     def is_fixed(self, path: str) -> bool:

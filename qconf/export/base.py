@@ -51,7 +51,7 @@ class Derived:
         if config.nodes or config.has_tiers:
             what = "types of nodes" if config.nodes else "queues of different tiers"
             return Derived(config, (*self.warnings, f"downtime and shortpools: left out, {what} go without"))
-        several = config.reserve == "queues" or config.reservation_depth != 1
+        several = config.reserves_for_queues or config.reservation_depth != 1
         if several and (shortpools or any(each.users for each in downtime)):
             what = "shortpools" if shortpools else "reservations for users"
             warnings = (*self.warnings, f"reservations of several jobs: with {what} one for all is simulated")

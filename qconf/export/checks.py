@@ -41,11 +41,13 @@ def common_notes(config: SiteConfig, system: str) -> Iterator[str]:
         if config.widest(queue) > config.reach(queue):
             yield _never_starts(config, queue, system)
     if config.nodes:
-        simulated = (
-            "It places chunks on the first of them that have room."
-            if config.reserve == "nodes"
-            else f"{system} places each chunk on a node, the simulator counts the cores, GPUs and memory of each type "
-            "together; with `reserve: nodes` it places chunks, too."
+        simulated = {
+            "nodes": "It places chunks on the first of them that have room.",
+            "queue_nodes": "It places chunks as Slurm does, on nodes that they fill best.",
+        }.get(
+            config.reserve,
+            f"{system} places each chunk on a node, the simulator counts the cores, GPUs and memory of each type "
+            f"together; with `reserve: {'queue_nodes' if system == 'Slurm' else 'nodes'}` it places chunks, too.",
         )
         yield (
             "Types of nodes: what they have stays as it is, and which of them a job takes first; the simulator goes by "

@@ -229,7 +229,7 @@ _SUBMIT, _CORES, _RUNTIME, _WALLTIME, _QUEUE, _USER, _START, _NUMBER = range(8)
 
 def _remembers(system: System) -> bool:
     """Whether what comes next hangs on more than a `State` tells, or a look, which is no event, would start a job."""
-    by_past = system.is_fair or system.reserve in ("nodes", "nothing")
+    by_past = system.is_fair or system.reserve in ("nodes", "queue_nodes", "nothing")
     held = system.has_limits and system.formula is not None  # for how long limits held a job, its order knows
     by_past |= system.has_tiers
     return by_past or held or system.pool is not None or bool(system.throttles)

@@ -41,15 +41,14 @@ def differences(config: SiteConfig) -> Iterator[str]:
         )
         if config.reservation_depth != 1:
             yield "bf_job_part_count_reserve counts reservations by partition, the simulator those of a whole machine."
-        elif config.reserve != "queues":
+        elif not config.reserves_for_queues:
             yield (
                 "Slurm reserves for the first job of each queue of a shared machine, and keeps a node more idle for it"
                 + ("." if config.nodes and config.mode != "shared" else "; `reserve: queues` simulates Slurm's way.")
             )
         shared = [each.cores for each in config.nodes if not each.exclusive]
-        if max(shared if config.nodes else [config.machine.cores_per_node], default=1) > 1 and not (
-            config.machine.whole_nodes
-        ):
+        several = max(shared if config.nodes else [config.machine.cores_per_node], default=1) > 1
+        if several and config.reserve != "queue_nodes" and not config.machine.whole_nodes:
             yield "Where jobs share nodes, Slurm reserves whole nodes for the first job, the simulator cores."
     if Multifactor.of(config.order) is not None:
         yield (

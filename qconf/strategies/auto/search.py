@@ -222,7 +222,7 @@ class _Search:
         self.frame = Frame(dropped, shared=self.base.mode == "shared", sums=sums)
         #: A site's own may change only where it says so.
         free = not self.base.shortpools or SHORTPOOLS in self.base.policy
-        dedicates = not self.base.is_fixed(SHORTPOOLS) and self.base.reserve != "queues"
+        dedicates = not self.base.is_fixed(SHORTPOOLS) and not self.base.reserves_for_queues
         dedicates &= self.base.reservation_depth == 1 and not (self.base.nodes or self.base.has_tiers)
         self.searches_shortpools = options.shortpools == "search" and free and dedicates
         self.periods = [*training.earlier, training.period]

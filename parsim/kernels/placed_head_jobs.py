@@ -1,0 +1,140 @@
+"""Head jobs of queues that hold whole nodes, where chunks are placed on the nodes that they fill best.
+
+Numbers ("rule 86") refer to docs/reference/simulator.md.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim.kernels.compiled import routine, step
+from parsim.kernels.placing import (
+    add_copies,
+    copies_on,
+    copy,
+    copy_in_all,
+    end_by_then,
+    has_all,
+    kinds_of,
+    next_turn,
+    take_best_nodes,
+    turn_to,
+)
+from parsim.kernels.state import NEVER
+from parsim.kernels.windows import UNKNOWN_END, is_known
+
+
+class PlacedHeadJobs(NamedTuple):
+    """Q queues on V nodes with R resources."""
+
+    begin: NDArray[np.int64]  # (Q,): of the plan of each head job, `NEVER` without one
+    end: NDArray[np.int64]  # (Q,)
+    holds: NDArray[np.bool_]  # (Q, V): whether it holds each node
+    whole: NDArray[np.int64]  # (R, V): what each node has when nothing runs
+
+
+@step
+def place_best(placing, heads, outages, j, p, now, end):
+    """Place job j, if it may start now and run until `end`, that included (rule 86)."""
+    if placing is None:
+        return False
+    turn_to(placing, j, p)
+    wanted = placing.of[j]
+    if placing.failed[0, wanted] == placing.changes[0] or not has_all(placing, j, placing.idle_in_all):
+        return False
+    keep_off(placing, heads, outages, now, end + 1, now)
+    if take_best_nodes(placing, j, False):
+        return True
+    if placing.may_take.all() and placing.first[wanted + 1] - placing.first[wanted] == 1:
+        placing.failed[0, wanted] = placing.changes[0]
+    return False
+
+
+@step
+def keep_off(placing, heads, outages, begin, end, now):
+    """Let those nodes be taken that no plan holds, and no window known now takes, anywhere in [begin, end)."""
+    placing.may_take[:] = True
+    for k in range(heads.begin.size):
+        if heads.begin[k] < end and heads.end[k] > begin and heads.begin[k] < NEVER:
+            for node in range(placing.may_take.size):
+                placing.may_take[node] &= not heads.holds[k, node]
+    for k in range(outages.windows.size):
+        window = outages.windows[k]
+        if is_known(window, now) and window.begin < end and begin < window.known_end:
+            for node in range(placing.may_take.size):
+                placing.may_take[node] &= outages.taken[k, node] == 0
+
+
+@routine
+def plan_placed(s, placing, heads, outages, j, p, now):
+    """Plan job j as the head job of its queue, at the earliest instant at which nodes have room for it (rule 87)."""
+    if placing is None:
+        return
+    partition, running, bits = s.partitions[p], s.running, s.settings.bits
+    low = (np.int64(1) << bits) - 1
+    queue, w = np.int64(s.jobs[j].queue), np.int64(s.jobs[j].walltime)
+    i, last = partition.first_running, partition.first_running + partition.running
+    instant = now
+    copy(placing, p, placing.then, placing.idle)
+    copy_in_all(placing, p, placing.then_in_all, placing.idle_in_all)
+    while instant < NEVER:
+        while i < last and running.keys[i] >> bits <= instant:
+            end_by_then(placing, running.keys[i] & low)
+            i += 1
+        if has_all(placing, j, placing.then_in_all):
+            keep_off(placing, heads, outages, instant, instant + w, now)
+            if hold_busy_first(placing, heads, j, p, queue):
+                heads.begin[queue], heads.end[queue] = instant, instant + w
+                return
+        following = running.keys[i] >> bits if i < last else NEVER
+        for k in range(heads.begin.size):
+            if heads.begin[k] < NEVER and instant < heads.end[k]:
+                following = min(following, heads.end[k])
+        for k in range(outages.windows.size):
+            window = outages.windows[k]
+            if is_known(window, now) and instant < window.known_end < UNKNOWN_END:
+                following = min(following, window.known_end)
+        instant = following
+
+
+@step
+def hold_busy_first(placing, heads, j, p, queue):
+    """Let the head job of a queue have nodes that have room then, those with jobs now first; whether it has all."""
+    next_turn(placing)
+    copy(placing, p, placing.left, placing.then)
+    copy_in_all(placing, p, placing.left_in_all, placing.then_in_all)
+    heads.holds[queue, :] = False
+    for kind in kinds_of(placing, j):
+        need = placing.count[kind]
+        for idle in range(2):
+            one_more = need == 0  # an idle node beside those with jobs
+            for node in range(placing.type.size):
+                if need == 0 and not one_more:
+                    break
+                may = placing.may_take[node] and placing.may_use[kind, placing.type[node]]
+                if may and is_idle(placing, heads, node) == (idle == 1):
+                    copies = copies_on(placing, kind, placing.left, node, max(need, np.int64(1)))
+                    if copies > 0:
+                        heads.holds[queue, node] = True
+                        one_more = False
+                    copies = min(copies, need)
+                    if copies > 0:
+                        add_copies(placing, kind, placing.left, placing.left_in_all, node, -copies)
+                        placing.turn_of[node] = placing.turn[0]
+                        need -= copies
+        if need > 0:
+            next_turn(placing)
+            return False
+    return True
+
+
+@step
+def is_idle(placing, heads, node):
+    """Whether no job runs on a node now."""
+    idle = True
+    for r in range(placing.idle.shape[0]):
+        idle &= placing.idle[r, node] == heads.whole[r, node]
+    return idle
