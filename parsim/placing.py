@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.kernels.placing import NO_SHARE, ROW, SHARE, STRETCH, UNSHARED, Placing
-from parsim.node_types import Demands, NodeType, Request, is_exclusive
+from parsim.node_types import MEMORY, Chunk, Demands, NodeType, Request, is_exclusive
 from parsim.places import Wanted, chunks_of, copies_on, distinct_requests, idle_nodes_for, places, resources_of
 from parsim.system import System
 from parsim.workload import Workload
@@ -37,7 +37,7 @@ def fits_best_on_idle(types: Sequence[NodeType], may_use: Sequence[bool], reques
         usable = np.array([may and copies_on(each, chunk) > 0 for each, may in zip(types, may_use, strict=True)])[of]
         room = np.where(usable, (left[:, takes > 0] // takes[takes > 0]).min(axis=1), 0)
         room = np.where(unused, np.minimum(room, 1), 0) if chunk.scattered else room
-        size = room if chunk.cores == 1 and not chunk.scattered else left[:, 0]
+        size = room if _is_sized_by_copies(chunk) else left[:, 0]
         missing = chunk.count
         for node, copies in _best_first(room, size.copy(), chunk.count):
             left[node] -= copies * takes
@@ -46,6 +46,11 @@ def fits_best_on_idle(types: Sequence[NodeType], may_use: Sequence[bool], reques
         if missing:
             return False
     return True
+
+
+def _is_sized_by_copies(chunk: Chunk) -> bool:
+    """Whether nodes are compared by the copies that they have room for, not by their idle cores (rule 85)."""
+    return (chunk.cores == 1 and not chunk.scattered) or any(name != MEMORY for name in dict(chunk.resources))
 
 
 def _best_first(room: NDArray[np.int64], size: NDArray[np.int64], need: int) -> Iterator[tuple[int, int]]:
@@ -164,6 +169,7 @@ def lay_out(system: System, workload: Workload) -> Placing:
         named=np.empty((0, 3), dtype=np.int64),
         room=np.zeros(nodes if system.fits_best else 0, dtype=np.int64),
         size=np.zeros(nodes if system.fits_best else 0, dtype=np.int64),
+        by_copies=np.array([_is_sized_by_copies(chunk) for _, chunk, _ in kinds], dtype=np.bool_),
         may_take=np.ones(nodes if system.fits_best else 0, dtype=np.bool_),
     )
 
@@ -208,6 +214,7 @@ def unplaced(placing: Placing, named: NDArray[np.int64], *, windows: bool = Fals
         "may_use",
         "alone",
         "scattered",
+        "by_copies",
         "nodes_from",
         "rows",
         "type",

@@ -300,6 +300,7 @@ def best_nodes(system: System, queue: int, request: Request | None, cores: int, 
                 elif rows[-1]:
                     rows.append([])
             by_copies = chunk.cores == 1 and not chunk.scattered
+            by_copies = by_copies or any(name != "memory" for name, _ in chunk.resources)
             size = [rooms[n] if by_copies else left[n].get("cores", 0) for n in range(len(left))]
             row = best_row(rows, rooms, size, need)
             alone = [size[number] for number in row if rooms[number] >= need]

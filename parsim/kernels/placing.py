@@ -70,6 +70,7 @@ class Placing(NamedTuple):
     named: NDArray[np.int64]  # (k, 3): job, node and cores of those that run when the simulation begins, ascending
     room: NDArray[np.int64]  # (V,): for how many copies of a kind nodes have room (rule 85); (0,) where 62 holds
     size: NDArray[np.int64]  # (V,): by which nodes with room are compared; as long as `room`
+    by_copies: NDArray[np.bool_]  # (K,): whether these are the copies that there is room for, or the idle cores
     may_take: NDArray[np.bool_]  # (V,): whether no plan keeps the job off a node (rule 86); as long as `room`
 
 
@@ -235,7 +236,6 @@ def take_best_nodes(placing, j, anyway):
 @step
 def count_room(placing, j, kind):
     """Count for how many copies of a kind each node has room that job j may take, and how large it is."""
-    by_copies = placing.amounts[kind, 0] == 1 and not placing.scattered[kind]
     for k in range(placing.rows.size):
         row = placing.rows[k]
         may, fits = placing.may_use[kind, row.type] and may_have(placing, j, kind, k), False
@@ -243,7 +243,7 @@ def count_room(placing, j, kind):
             copies = copies_on(placing, kind, placing.idle, node, UNSHARED) if may else np.int64(0)
             fits |= copies > 0
             placing.room[node] = copies if placing.may_take[node] else 0
-            placing.size[node] = copies if by_copies else placing.idle[0, node]
+            placing.size[node] = copies if placing.by_copies[kind] else placing.idle[0, node]
         if may and not fits:
             note_most(placing, k)
 

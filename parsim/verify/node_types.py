@@ -322,6 +322,7 @@ class PlacedReplay(TypedReplay):
                 fit = np.minimum(fit, (most - takes[:, 0])[nodes] // chunk.cores) if chunk.cores else fit
                 fit = np.where(np.isin(nodes, list(named or {})), fit, 0)
             by_copies = chunk.cores == 1 and not chunk.scattered
+            by_copies |= bool({*dict(chunk.resources)} - {"memory"})
             size = fit if by_copies else np.maximum(left - takes, 0)[nodes, 0]
             chosen = choose(nodes, fit, size, chunk.count)
             for at, copies in chosen:

@@ -86,13 +86,12 @@ def test_without_backfilling_jobs_of_cores_start_as_by_cores():
     assert simulated(workload, system).start.tolist() == simulate(workload, by_cores).start.tolist()
 
 
-def test_kinds_one_after_the_other_may_find_no_room():
-    """The first kind goes to the smaller node, where by rule 62 it goes to the first."""
+def test_a_kind_goes_to_the_smallest_node_with_room():
+    """By rule 62 it goes to the first, where the other kind finds no room any more."""
     types = [NodeType("big", 1, 4, {"gpus": 1}), NodeType("small", 1, 2)]
     request = (Chunk(1, 2), Chunk(1, 4, {"gpus": 1}))
     assert not can_be_placed(types, [True, True], request, 6)
-    assert can_be_placed(types, [True, True], request, 6, best=False) is False
-    assert can_be_placed(types[::-1], [True, True], request, 6, best=True)
+    assert can_be_placed(types, [True, True], request, 6, best=True)
 
 
 @pytest.mark.parametrize(

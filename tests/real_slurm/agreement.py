@@ -12,7 +12,7 @@ import argparse
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -89,11 +89,11 @@ def compare(site: Site, kept: dict[str, Any]) -> Agreement:
     shift = 0  # the simulator computes priorities at multiples of the period
     if at is not None:
         config, shift = config.replace(priority_calc_period=period), int(at // STEP * STEP) % period
-    requests = {(job.wanted, job.cores): None for job in jobs if job.wanted}
-    number = {each: k for k, each in enumerate(requests)}
+    wanted = [site.request(job.wanted, job.cores) for job in jobs]
+    requests = list(dict.fromkeys(each for each in wanted if each is not None))
     workload = Workload(
-        request=[number.get((job.wanted, job.cores), -1) for job in jobs],
-        requests=[(replace(site.wants[wanted], count=cores),) for wanted, cores in requests],
+        request=[-1 if each is None else requests.index(each) for each in wanted],
+        requests=requests,
         submit=submit - shift,
         cores=[-(-job.cores // config.grid) * config.grid for job in jobs],
         runtime=end - start,
@@ -102,17 +102,19 @@ def compare(site: Site, kept: dict[str, Any]) -> Agreement:
         user=[job.user for job in jobs],
     )
     simulated = parsim.simulate(workload, config.system()).start + shift
-    passes = _passes(workload, config.system(), start - shift)
+    number = {name: k for k, name in enumerate(site.nodes)}
+    nodes = {row: {number[name]: cores for name, cores in job.nodes.items()} for row, job in enumerate(jobs)}
+    passes = _passes(workload, config.system(), start - shift, nodes if site.types else {})
     return Agreement(
         jobs, submit, start, _before(simulated), passes
     )  # a job that a start lets in starts a second later
 
 
-def _passes(workload: Workload, system: System, real: Column) -> tuple[int, int]:
+def _passes(workload: Workload, system: System, real: Column, nodes: dict[int, dict[int, int]]) -> tuple[int, int]:
     """Count the steps in which the simulator starts the same jobs from what is there, and those in which any start."""
     same, total = 0, 0
     for now in range(int(workload.submit.min()), int(real.max()) + 1, STEP):
-        state = State(now, np.where(real < now, real, UNSTARTED))
+        state = State(now, np.where(real < now, real, UNSTARTED), nodes=nodes)
         simulated = _before(parsim.simulate(workload, system, state=state).start) == now
         same += bool((simulated | (real == now)).any() and (simulated == (real == now)).all())
         total += bool((simulated | (real == now)).any())

@@ -67,6 +67,19 @@ reserve: queues
 queues:
   - {name: work, cores: [1, 96], walltime: [0, 4h], exclusive: true}
 """
+#: Nodes of three types that jobs share, each placed on particular ones.
+_PLACED = """\
+machine: {name: tiny, cores: 352, cores_per_node: 1}
+nodes:
+  - {name: small, count: 24, cores: 4, features: [free], hosts: "n[01-24]"}
+  - {name: large, count: 24, cores: 8, features: [free], hosts: "n[25-48]"}
+  - {name: gpu, count: 16, cores: 4, gpus: 4, hosts: "n[49-64]"}
+reserve: queue_nodes
+queues:
+  - {name: work, cores: [1, 96], walltime: [0, 4h]}
+"""
+#: What its jobs ask for, in words of sbatch: nodes, and of each some cores and GPUs; or cores alone.
+SHAPES = ("", "", "--constraint=free", "1", "2", "3", "4", "1 --gres=gpu:1", "2 --gres=gpu:2", "1 --gres=gpu:3")
 _WIDE = _SHARED.replace("cores: 64, cores_per_node: 1", "cores: 256, cores_per_node: 4").replace("[1, 64]", "[1, 256]")
 DISCIPLINES = {
     "fcfs": _SHARED,
@@ -80,9 +93,18 @@ DISCIPLINES = {
     "shared_nodes": _WIDE,
     "types": _TYPES,
     "exclusive": _EXCLUSIVE,
+    "placed": _PLACED,
 }
 #: Mean seconds between submissions, where not 4.5.
-BETWEEN = {"partitioned": 3.6, "multifactor": 6.5, "hybrid": 5.4, "limits": 4.0, "types": 3.0, "exclusive": 3.0}
+BETWEEN = {
+    "partitioned": 3.6,
+    "multifactor": 6.5,
+    "hybrid": 5.4,
+    "limits": 4.0,
+    "types": 3.0,
+    "exclusive": 3.0,
+    "placed": 3.0,
+}
 #: Steps of a cycle, in one of which jobs end, in the next are submitted; 2 unless given.
 PHASES = {"hybrid": 3, "multifactor": 3}
 #: First walltime and the minutes from each to the next, 1 unless given. So a job may enter the pool in the third step.
@@ -104,7 +126,9 @@ class Site:
     @property
     def nodes(self) -> dict[str, int]:
         """Cores of the nodes, by name."""
-        return {f"n{number:02}": self.config.machine.cores_per_node for number in range(1, NODES + 1)}
+        size = {name: each.cores for name, each in self.types.items()}
+        names = [f"n{number:02}" for number in range(1, NODES + 1)]
+        return {name: size.get(name, self.config.machine.cores_per_node) for name in names}
 
     @property
     def types(self) -> dict[str, NodesConfig]:
@@ -112,12 +136,30 @@ class Site:
         return {name: each for each in self.config.nodes for name in expand(each.hosts or "")}
 
     @property
-    def wants(self) -> dict[str, Chunk]:
-        """What each task of a job may want of a node, in words of sbatch: a GPU, of all that a node has."""
-        return {
-            f"--gres=gpu:{max(each.gpus for each in self.config.nodes)}": Chunk(1, 1, {"gpus": 1}),
-            "--constraint=free": Chunk(1, 1, features=frozenset({"free"})),
-        }
+    def wants(self) -> tuple[str, ...]:
+        """What jobs may want beside cores, in words of sbatch: all GPUs of a node; or nodes, of each so much."""
+        if self.config.reserve == "queue_nodes":
+            return SHAPES
+        return (f"--gres=gpu:{max(each.gpus for each in self.config.nodes)}", "--constraint=free")
+
+    def words(self, wanted: str, cores: int) -> tuple[str, int]:
+        """Return the words of sbatch for a job of about so many cores, and its cores."""
+        each, _, more = wanted.partition(" ")
+        if not each.isdecimal():
+            return wanted, cores
+        nodes = min(max(1, cores // int(each)), 6 if more else 12)
+        return f"--nodes={nodes} --ntasks-per-node={each} {more}".rstrip(), nodes * int(each)
+
+    def request(self, words: str, cores: int) -> tuple[Chunk, ...] | None:
+        """Return the chunks that these words of sbatch ask for; None for cores alone."""
+        value = {key: of for key, _, of in (word.lstrip("-").partition("=") for word in words.split())}
+        if not value:
+            return None
+        features = frozenset({value["constraint"]} if "constraint" in value else ())
+        gpus = int(value.get("gres", "gpu:0").removeprefix("gpu:"))
+        if "nodes" not in value:
+            return (Chunk(cores, 1, {"gpus": min(gpus, 1)}, features),)
+        return (Chunk(int(value["nodes"]), int(value["ntasks-per-node"]), {"gpus": gpus}, features, scattered=True),)
 
     def queue(self, cores: int, walltime: int) -> int:
         """Return the number of the queue to which a job is routed."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qconf.export import exporter
-from qconf.export.nodes import Node
+from qconf.export.nodes import Node, expand
 from qconf.export.private import USERS, WORK
 from qconf.export.slurm.private_server import PrivateSlurm
 from qconf.export.slurm.rehearsal import SITE, Plan, Rehearsal, run_blocks
@@ -53,6 +53,7 @@ class Job:
     started: float = np.nan
     ended: float = np.nan
     backfilled: bool = False
+    nodes: dict[str, int] = field(default_factory=dict)  #: cores on each, by name
 
 
 def record(site: Site, *, jobs: int, seed: int) -> dict[str, Any]:
@@ -78,12 +79,14 @@ def record(site: Site, *, jobs: int, seed: int) -> dict[str, Any]:
         log = server.run(f"grep -E '{_LOGGED}' /srv/log/slurmctld")
         settings = server.run("scontrol show config | grep -E '^(Scheduler|Priority)(Type|Param)'")
         version = server.run("slurmctld -V")
+        nodes = server.run("scontrol --details show jobs | grep -E '^JobId=|^ +Nodes='")
     return {
         "version": version.stdout.split()[-1],
         "offset": offset,
         "wanted": wanted,
         "log": log.stdout,
         "settings": settings.stdout,
+        "nodes": nodes.stdout,
     }
 
 
@@ -149,6 +152,7 @@ def _submit(
     beside = f"{1000 * cycle} {1000 * offset:.0f}"
     sbatch = "sbatch --parsable --output=/dev/null"
     of_types = list(rng.choice([*site.wants], jobs)) if site.types else [""] * jobs
+    of_types, width = zip(*(site.words(str(of_types[j]), int(width[j])) for j in range(jobs)), strict=True)
     commands = [
         f"{sbatch} --ntasks={width[j]} --time={minutes[j]} {of_types[j]} --wrap 'sh {WORK}/run.sh {cycles[j]} {beside}'"
         for j in range(jobs)
@@ -173,6 +177,14 @@ def read(kept: dict[str, Any]) -> list[Job]:
             job.started, job.backfilled = moment, found[2] == "Started"
         elif found[4] == "done":
             job.ended = moment
+    job = Job(0, 0, 0)
+    for line in kept.get("nodes", "").splitlines():
+        if line.startswith("JobId="):
+            job = jobs.get(line.split()[0][6:], Job(0, 0, 0))
+        elif found := re.match(r" +Nodes=(\S+) CPU_IDs=(\S+)", line):
+            spans = [span.split("-") for span in found[2].split(",")]
+            cores = sum(int(span[-1]) - int(span[0]) + 1 for span in spans)
+            job.nodes |= dict.fromkeys(expand(found[1]), cores)
     return list(jobs.values())
 
 
