@@ -83,7 +83,7 @@ _ALLOWED = {
     "tier": f"a whole number from 0 to {HIGHEST_TIER}",
     "preempted": "off, suspend, checkpoint or requeue",
     "held_jobs": "pass or reserve",
-    "reserve": "cores, nodes, queues or nothing",
+    "reserve": "cores, nodes, queues, queue_nodes or nothing",
     "reservation_depth": "a whole number from 1 up, or null for all that wait",
     "name": "a name of 1 to 64 visible characters without blanks",
     "machine": "like {cores: 35232, cores_per_node: 24, whole_nodes: true}",

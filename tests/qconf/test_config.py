@@ -296,8 +296,10 @@ def test_what_is_planned_for_the_top_job_is_simulated():
     system = config.system()
     assert (system.plans_limits, system.reserves_nodes, system.cores_per_node) == (True, True, 4)
     assert config.warnings() == []
-    with pytest.raises(ConfigError, match="reserve = cpus: not allowed here: cores, nodes, queues or nothing"):
+    with pytest.raises(ConfigError, match="reserve = cpus: not allowed here: cores, nodes, queues, queue_nodes or n"):
         parse(text.replace("nodes\n", "cpus\n"))
+    with pytest.raises(ConfigError, match="queue_nodes places jobs on nodes: describe them under nodes"):
+        parse("machine: {cores: 8}\nreserve: queue_nodes\nqueues: [{name: a}]")
     with pytest.raises(ConfigError, match="reserve = nodes: nodes are told apart on machines of up to 16777216 cores"):
         parse(text.replace("cores: 8", "cores: 16777217"))
 

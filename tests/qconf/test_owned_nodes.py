@@ -56,7 +56,11 @@ def test_partitions_of_nodes_are_read_and_written():
         ("threshold: 1", "placement: combined", "placement = combined: is pool where nodes are of several types"),
         ("partition: {gpu: 1}", "reservation: true", "no job spans partitions where nodes are of several types"),
         ("gpus: 4}", "gpus: 4, kept_per_gpu: 1}", "kept_per_gpu = 1: goes with mode: shared"),
-        ("mode: hybrid", "mode: hybrid\nreserve: queues", "cores or nodes, on a shared machine queues, only"),
+        (
+            "mode: hybrid",
+            "mode: hybrid\nreserve: queues",
+            "cores or nodes, on a shared machine queues or queue_nodes, only",
+        ),
         ("partition: {gpu: 1}", "partition_nodes: {gpu: 1}", "no such key: partition takes them"),
     ],
 )
