@@ -103,7 +103,7 @@ BETWEEN = {
     "limits": 4.0,
     "types": 3.0,
     "exclusive": 3.0,
-    "placed": 3.0,
+    "placed": 0.7,
 }
 #: Steps of a cycle, in one of which jobs end, in the next are submitted; 2 unless given.
 PHASES = {"hybrid": 3, "multifactor": 3}

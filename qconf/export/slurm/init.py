@@ -117,6 +117,8 @@ def derive(
             parts["reserve"] = "cores"  # a reservation of each part
         if tiered or ("nodes" in shape and not by_queue):
             reader.without_reservations(parts, "tiers" if tiered else "types of nodes")
+        elif "nodes" in shape and reader.fills_nodes_best:
+            parts["reserve"] = "queue_nodes"
         config = SiteConfig.build(machine=machine, **parts)
         tree = () if shares is None else read_shares(shares, reader.warnings)
         config = with_order(
@@ -328,6 +330,18 @@ class _Reader:
         if self.conf.settings.get("schedulertype", "").lower() == "sched/builtin":
             return set()
         return {word.strip().lower() for word in self.conf.settings.get("schedulerparameters", "").split(",")}
+
+    @property
+    def fills_nodes_best(self) -> bool:
+        """Whether Slurm chooses nodes as `reserve: queue_nodes` does (rule 85)."""
+        settings = {key: value.lower() for key, value in self.conf.settings.items()}
+        select = {word.strip() for word in settings.get("selecttypeparameters", "").split(",")}
+        others = select & {"cr_lln", "cr_socket", "cr_socket_memory"} or "pack_serial_at_end" in self.parameters
+        topology = settings.get("topologyplugin", "topology/none")
+        weights = {fields.get("weight", "1") for fields in self.conf.lines.values()}
+        lln = any(fields.get("lln", "no").lower() == "yes" for fields in self.conf.partitions)
+        plain = topology in ("topology/none", "topology/default", "topology/flat") and len(weights) == 1
+        return settings.get("selecttype") == "select/cons_tres" and plain and not others and not lln
 
     def discipline(self) -> dict[str, Any]:
         """Read backfilling and the reservation delay; warn about an order that jobs do not have here."""

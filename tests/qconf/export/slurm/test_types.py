@@ -133,6 +133,19 @@ def test_what_types_of_nodes_go_without_is_said(tmp_path):
     found = from_text(tmp_path, MIXED.replace("PartitionName=DEFAULT", f"{words}PartitionName=DEFAULT"))
     assert found.config.reserve == "queues"
     assert not [each for each in found.warnings if "reservations of each partition" in each]
+    by_node = (
+        MIXED.replace("Weight=50", "")
+        .replace("Weight=20", "")
+        .replace("PartitionName=DEFAULT", f"{words}PartitionName=DEFAULT")
+    )
+    for old, new, reserve in (
+        ("", "", "queue_nodes"),
+        ("CR_Core_Memory", "CR_Core_Memory,CR_LLN", "queues"),
+        ("SelectType=", "TopologyPlugin=topology/tree\nSelectType=", "queues"),
+        ("State=UP", "State=UP LLN=YES", "queues"),
+        ("bf_busy_nodes", "bf_busy_nodes,pack_serial_at_end", "queues"),
+    ):
+        assert from_text(tmp_path, by_node.replace(old, new, 1)).config.reserve == reserve
     several = words.replace("reserve=1", "reserve=2")
     found = from_text(tmp_path, MIXED.replace("PartitionName=DEFAULT", f"{several}PartitionName=DEFAULT"))
     assert found.config.reserve == "cores"
