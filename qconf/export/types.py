@@ -181,8 +181,8 @@ def with_own_types(config: SiteConfig, nodes: Sequence[Node] | None = None) -> S
     """Return a divided site on which the nodes of each partition, and of the pool, are types to which queues are bound.
 
     Queues, then the pool, have the first nodes of each type in their order; `nodes`, those that there are. A queue is
-    bound to its partition and to what it may use of the pool. Any other site stays as it is. Raises ExportError where
-    the nodes have no names.
+    bound to its partition and to what it may use of the pool. It has no downtimes, which name the types of before and
+    are no part of an export. Any other site stays as it is. Raises ExportError where the nodes have no names.
     """
     if not config.nodes or config.mode == "shared":
         return config
@@ -213,7 +213,7 @@ def with_own_types(config: SiteConfig, nodes: Sequence[Node] | None = None) -> S
     mode = "hybrid" if pool else "partitioned"
     of_pool = Settings({each.name: each.count for each in pool.values()})
     common = None if config.pool is None or not pool else config.pool.model_copy(update={"nodes": of_pool})
-    return config.replace(mode=mode, nodes=tuple(types), queues=tuple(queues), pool=common)
+    return config.replace(mode=mode, nodes=tuple(types), queues=tuple(queues), pool=common, downtime=())
 
 
 def types_of(config: SiteConfig, queue: QueueConfig) -> tuple[str, ...] | None:

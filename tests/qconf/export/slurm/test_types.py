@@ -468,6 +468,12 @@ def test_pools_of_types_without_a_form_are_refused(old, new, message):
         exported(POOLED.replace(old, new))
 
 
+@pytest.mark.parametrize("system", ["pbs", "slurm"])
+def test_downtimes_of_types_are_no_part_of_an_export(system):
+    down = "downtime: [{begin: 2026-03-01, end: 2026-03-02, types: {gpu: 1}}]\n"
+    assert exporter(system)().export(parse(POOLED + down)).files == exporter(system)().export(parse(POOLED)).files
+
+
 def test_weights_of_billing_come_back(tmp_path):
     weights = "CPU=1.0,Mem=0.25G,GRES/gpu=2.0"
     conf = MIXED.replace("PartitionName=gpu ", f'PartitionName=gpu TRESBillingWeights="{weights}" ')
