@@ -33,6 +33,10 @@ class ConfigError(InputError):
         lines = "".join(f"\n  {problem}" for problem in problems)
         super().__init__(f"the configuration has {count}{lines}", file=source)
 
+    def __reduce__(self) -> tuple[type[ConfigError], tuple[str | Path | None, list[Problem]], dict[str, object]]:
+        """Let it come back from a worker."""
+        return type(self), (self.file, self.problems), self.__dict__
+
 
 def dotted(path: Iterable[str | int]) -> str:
     """Write a path as in messages: ``queues[2].walltime``."""

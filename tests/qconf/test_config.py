@@ -1,3 +1,4 @@
+import pickle
 import re
 import string
 from pathlib import Path
@@ -604,3 +605,15 @@ def test_jobs_above_a_limit_on_running_cores_are_too_wide_and_limits_per_user_ne
     assert too_wide(config, queue, cores, has_user).tolist() == [False, True, False]
     qos = np.array(["", "gold", ""], dtype=object)
     assert not too_wide(config, queue, cores, has_user, qos).any()
+
+
+def test_mistakes_come_back_from_workers_as_they_were():
+    with pytest.raises(ConfigError) as caught:
+        parse("machine: {cores: 0}\nqueues: [{name: a}]\n")
+    caught.value.add_note("--resume goes on")
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (str(again), again.problems, again.__notes__) == (
+        str(caught.value),
+        caught.value.problems,
+        ["--resume goes on"],
+    )
