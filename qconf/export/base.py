@@ -45,12 +45,16 @@ class Derived:
 
     def dedicated(self, downtime: tuple[Downtime, ...], shortpools: tuple[ShortpoolConfig, ...]) -> Derived:
         """Return it with cores that are kept from jobs; a warning where these are not simulated with what there is."""
-        config, found = self.config, {"downtime": downtime, "shortpools": shortpools}
+        config = self.config
+        if config.nodes and shortpools:
+            without = Derived(config, (*self.warnings, "shortpools: left out, types of nodes go without"))
+            return without.dedicated(downtime, ())
+        found = {"downtime": downtime, "shortpools": shortpools}
         if not (downtime or shortpools):
             return self
-        if config.nodes or config.has_tiers:
-            what = "types of nodes" if config.nodes else "queues of different tiers"
-            return Derived(config, (*self.warnings, f"downtime and shortpools: left out, {what} go without"))
+        if config.has_tiers:
+            what = "downtime and shortpools: left out, queues of different tiers go without"
+            return Derived(config, (*self.warnings, what))
         several = config.reserves_for_queues or config.reservation_depth != 1
         if several and (shortpools or any(each.users for each in downtime)):
             what = "shortpools" if shortpools else "reservations for users"

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
+from itertools import islice
 from pathlib import Path
 
-from qconf.config import MachineConfig, ShortpoolConfig
+from qconf.config import MachineConfig, ShortpoolConfig, SiteConfig
 from qconf.config.models import Downtime
 from qconf.history.readers.sources import find_sources
 from qconf.history.standing import is_shortpool, read_standing, shortpools
 from qconf.history.times import instant, zone
+from qconf.hosts import expand, is_readable
 
 EVENTS = re.compile(r"(?:^|\|)NodeName(?:\||$)")
 OUT = re.compile(r"DOWN|DRAIN|FAIL|MAINT|POWERED_DOWN", re.IGNORECASE)
@@ -25,6 +27,7 @@ RESERVED = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;B;([^;\s]+);(.*)")
 REMOVED = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);[Kk];([^;\s]+);")
 NODE = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d)(?:\.\d+)?;[^;]*;[^;]*;Node;([^;]+);\s*(?:node )?(down|up)\b")
 CPU = re.compile(r"(?:^|,)cpu=(\d+)")
+VNODE = re.compile(r"\(([\w.-]+(?:\[\d+\])?):")
 
 
 @dataclass(frozen=True)
@@ -36,22 +39,51 @@ class _Closure:
     cores: int
     failed: bool = False  #: its begin and its end were not known before
     users: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()  #: their names, as far as they are known
 
-    def downtime(self, where: tzinfo) -> Downtime:
+    def downtime(self, where: tzinfo, numbers: Sequence[int] = ()) -> Downtime:
+        """Return it as a configuration has it: its cores, or in their place nodes by number."""
         begin, end = (datetime.fromtimestamp(second, where).isoformat() for second in (self.begin, self.end))
         known_from = begin if self.failed else None
         return Downtime(
-            begin=begin, end=end, cores=self.cores, users=self.users, known_from=known_from, known_end=not self.failed
+            begin=begin,
+            end=end,
+            cores=None if numbers else self.cores,
+            nodes=tuple(numbers),
+            users=self.users,
+            known_from=known_from,
+            known_end=not self.failed,
         )
 
 
+def numbered(config: SiteConfig) -> dict[str, tuple[int, int]]:
+    """Return number and cores of each node of several types by its name, as far as they have names.
+
+    They are numbered through the parts of a divided machine, and in each through the types.
+    """
+    left = {each.name: iter(expand(each.hosts or "")) for each in config.nodes}
+    parts = [counts for _, counts in config.owned] or [{each.name: each.count for each in config.nodes}]
+    found: dict[str, tuple[int, int]] = {}
+    first = 0
+    for counts in parts:
+        for each in config.nodes:
+            count = counts.get(each.name, 0)
+            found |= {name: (first + k, each.cores) for k, name in enumerate(islice(left[each.name], count))}
+            first += count
+    return found
+
+
 def read_downtimes(
-    paths: Sequence[Path], machine: MachineConfig, timezone: str = "UTC"
+    paths: Sequence[Path],
+    machine: MachineConfig,
+    timezone: str = "UTC",
+    nodes: Mapping[str, tuple[int, int]] | None = None,
 ) -> tuple[tuple[Downtime, ...], list[str]]:
     """Read downtimes of a machine, and say what is left out; times without an offset are local to `timezone`.
 
-    What has not ended is left out, and what has neither cores nor times. Raises `InputError` where a file has no such
-    record at all.
+    `nodes` are its nodes where they are of several types, as `numbered` has them. What has not ended is left out, and
+    what has neither cores nor times; of several types, what is not whole nodes that have names. Raises `InputError`
+    where a file has no such record at all.
     """
     where, found, odd = zone(timezone), list[_Closure](), Counter[str]()
     for source in find_sources(list(paths)):
@@ -63,12 +95,34 @@ def read_downtimes(
         if before == (len(found), odd.total()) and not kept:
             fix = "give sacctmgr show event --parsable2, scontrol show reservation, or PBS accounting or server logs"
             raise source.error("has no record of a node that was down, or of a reservation", fix)
+    if nodes is not None:
+        whole = [each for each in found if _is_whole(each, nodes)]
+        odd["parts of nodes, or nodes without names, are left out where nodes are of several types"] += len(
+            found
+        ) - len(whole)
+        names: dict[_Closure, list[str]] = {}
+        for each in whole:
+            names.setdefault(replace(each, cores=0, nodes=()), []).extend(each.nodes)
+        closed = sorted(names.items(), key=lambda item: (item[0].begin, item[0].end))
+        of_nodes = tuple(each.downtime(where, sorted({nodes[name][0] for name in its})) for each, its in closed)
+        return of_nodes, _counted(odd)
     cores: Counter[_Closure] = Counter()
     for each in found:  # nodes that went down together are one
-        cores[replace(each, cores=0)] += each.cores
+        cores[replace(each, cores=0, nodes=())] += each.cores
     ordered = sorted(cores.items(), key=lambda item: (item[0].begin, item[0].end))
     times = [replace(each, cores=min(most, machine.cores)).downtime(where) for each, most in ordered]
-    return tuple(times), [f"{count} times: {what}" for what, count in odd.items()]
+    return tuple(times), _counted(odd)
+
+
+def _counted(odd: Counter[str]) -> list[str]:
+    return [f"{count} times: {what}" for what, count in odd.items() if count]
+
+
+def _is_whole(closure: _Closure, nodes: Mapping[str, tuple[int, int]]) -> bool:
+    """Whether a closure is of whole nodes that have names; nodes that fail do so as a whole."""
+    if not closure.nodes or not {*closure.nodes} <= {*nodes}:
+        return False
+    return closure.failed or closure.cores >= sum(nodes[name][1] for name in closure.nodes)
 
 
 def read_shortpools(paths: Sequence[Path], machine: MachineConfig) -> tuple[ShortpoolConfig, ...]:
@@ -88,12 +142,23 @@ def _events(lines: list[str], where: tzinfo, node: int, odd: Counter[str]) -> It
             continue
         cpus = CPU.search(row.get("TRES", ""))
         yield from _between(
-            row.get("TimeStart", ""), row.get("TimeEnd", ""), where, int(cpus[1]) if cpus else node, odd
+            row.get("TimeStart", ""),
+            row.get("TimeEnd", ""),
+            where,
+            int(cpus[1]) if cpus else node,
+            odd,
+            nodes=(row["NodeName"],),
         )
 
 
 def _between(
-    begin: str, end: str, where: tzinfo, cores: int, odd: Counter[str], users: Sequence[str] | None = None
+    begin: str,
+    end: str,
+    where: tzinfo,
+    cores: int,
+    odd: Counter[str],
+    users: Sequence[str] | None = None,
+    nodes: Sequence[str] = (),
 ) -> Iterator[_Closure]:
     """Yield what these times make of cores: a reservation for users, or without these a node that failed."""
     try:
@@ -104,7 +169,7 @@ def _between(
     if first >= last or not cores:
         odd["a record without cores or duration is left out"] += 1
         return
-    yield _Closure(first, last, cores, users is None, tuple(users or ()))
+    yield _Closure(first, last, cores, users is None, tuple(users or ()), tuple(dict.fromkeys(nodes)))
 
 
 def _reservations(lines: list[str], where: tzinfo, node: int, odd: Counter[str]) -> Iterator[_Closure]:
@@ -118,7 +183,9 @@ def _reservations(lines: list[str], where: tzinfo, node: int, odd: Counter[str])
         users = [] if "MAINT" in fields.get("Flags", "") else _names(fields.get("Users", ""))
         count, nodes = fields.get("CoreCnt", ""), fields.get("NodeCnt", "")
         cores = int(count) if count.isdigit() else node * int(nodes) if nodes.isdigit() else 0
-        yield from _between(fields.get("StartTime", ""), fields.get("EndTime", ""), where, cores, odd, users)
+        named = fields.get("Nodes", "")
+        hosts = [*expand(named)] if is_readable(named) else []
+        yield from _between(fields.get("StartTime", ""), fields.get("EndTime", ""), where, cores, odd, users, hosts)
 
 
 def _pbs_reservations(lines: list[str], where: tzinfo, node: int, odd: Counter[str]) -> Iterator[_Closure]:
@@ -132,7 +199,8 @@ def _pbs_reservations(lines: list[str], where: tzinfo, node: int, odd: Counter[s
             cores, end = fields.get("resource_list.ncpus", ""), fields.get("end", "")
             if end.isdigit():
                 end = str(min(int(end), gone.get(match[1], int(end))))
-            yield from _between(fields.get("start", ""), end, where, int(cores) if cores.isdigit() else 0, odd, users)
+            most, names = int(cores) if cores.isdigit() else 0, VNODE.findall(fields.get("nodes", ""))
+            yield from _between(fields.get("start", ""), end, where, most, odd, users, names)
 
 
 def _pbs_nodes(lines: list[str], where: tzinfo, node: int, odd: Counter[str]) -> Iterator[_Closure]:
@@ -144,7 +212,7 @@ def _pbs_nodes(lines: list[str], where: tzinfo, node: int, odd: Counter[str]) ->
             if match[3] == "down":
                 down.setdefault(match[2], second)
             elif match[2] in down:
-                yield from _between(str(down.pop(match[2])), str(second), where, node, odd)
+                yield from _between(str(down.pop(match[2])), str(second), where, node, odd, nodes=(match[2],))
     odd.update(["a node is down still, or a record has no times: left out"] * len(down))
 
 

@@ -220,17 +220,29 @@ def test_help_is_there():
     assert Path(CRAY).exists()
 
 
-def test_types_of_nodes_go_without_downtimes(tmp_path):
+def test_downtimes_of_types_of_nodes(tmp_path):
     (tmp_path / "slurm.conf").write_text("NodeName=a CPUs=8 Gres=gpu:2\nNodeName=b CPUs=8\nPartitionName=p Nodes=ALL\n")
     (tmp_path / "events").write_text(
         "NodeName|TimeStart|TimeEnd|State|Reason|User|TRES\n"
         "a|2026-03-01T08:00:00|2026-03-01T10:00:00|DOWN*|failed|root|cpu=8,mem=1M,billing=8\n"
+        "b|2026-03-01T08:00:00|2026-03-01T10:00:00|DOWN*|failed|root|cpu=8,mem=1M,billing=8\n"
+        "x|2026-03-01T08:00:00|2026-03-01T10:00:00|DOWN*|failed|root|cpu=8,mem=1M,billing=8\n"
     )
-    done = run("init", "--from-slurm", tmp_path / "slurm.conf", "--downtimes", tmp_path / "events")
+    shown = (
+        "ReservationName={} StartTime=2026-03-09T08:00:00 EndTime=2026-03-09T{}:00:00 Nodes=b CoreCnt={} Users=ann\n"
+    )
+    (tmp_path / "reservations").write_text(RESERVED + shown.format("part", 17, 4) + shown.format("whole", 18, 8))
+    given = [word for name in ("events", "reservations") for word in ("--downtimes", tmp_path / name)]
+    done = run("init", "--from-slurm", tmp_path / "slurm.conf", *given)
     assert done.exit_code == 0, done.output
-    assert "downtime and shortpools: left out, types of nodes go without" in done.stderr
+    assert "2 times: parts of nodes, or nodes without names, are left out where nodes are of several" in done.stderr
+    assert "shortpools: left out, types of nodes go without" in done.stderr
     config = parse(done.stdout)
-    assert ([each.gpus for each in config.nodes], config.downtime) == ([2, 0], ())
+    assert [each.gpus for each in config.nodes] == [2, 0]
+    assert [(each.end[8:13], each.nodes, each.cores, each.users) for each in config.downtime] == [
+        ("01T10", (0, 1), None, ()),
+        ("09T18", (1,), None, ("ann",)),
+    ]
 
 
 RESERVED = """\

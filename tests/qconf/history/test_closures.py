@@ -6,9 +6,9 @@ import pytest
 from click.testing import CliRunner
 
 from qconf.cli import qconf
-from qconf.config import MachineConfig, load
+from qconf.config import MachineConfig, load, parse
 from qconf.errors import InputError
-from qconf.history.closures import read_downtimes
+from qconf.history.closures import numbered, read_downtimes
 
 MACHINE = MachineConfig(cores=96, cores_per_node=24)
 
@@ -96,6 +96,23 @@ def test_nodes_of_pbs(tmp_path):
         ("2026-03-10T13:00:00+00:00", "2026-03-10T13:20:00+00:00", 24)
     ]
     assert len(odd) == 1
+
+
+def test_nodes_of_several_types_have_numbers_part_by_part(tmp_path):
+    site = parse(
+        "machine: {cores: 96}\nmode: hybrid\n"
+        "nodes: [{name: c, count: 2, cores: 24, hosts: 'c[1-2]'}, {name: g, count: 2, cores: 24, hosts: 'g[1-2]'}]\n"
+        "queues: [{name: a, partition: {c: 1, g: 1}}]\npool: {nodes: {c: 1, g: 1}, threshold: 1}\n"
+    )
+    assert numbered(site) == {"c1": (0, 24), "g1": (1, 24), "c2": (2, 24), "g2": (3, 24)}
+    text = (
+        "03/10/2026 13:00:00;B;R7.s;owner=ann@host start=1773144000 end=1773151200"
+        " nodes=(c2:ncpus=24)+(g2[0]:ncpus=24) Resource_List.ncpus=48\n"
+        "03/10/2026 13:00:00;B;R8.s;owner=ann@host start=1773144000 end=1773151200"
+        " nodes=(c2:ncpus=24)+(g1:ncpus=24) Resource_List.ncpus=48\n"
+    )
+    times, odd = found(tmp_path, text, nodes=numbered(site))
+    assert ([each["nodes"] for each in times], len(odd)) == ([(1, 2)], 1)
 
 
 def test_what_is_no_such_record(tmp_path):
