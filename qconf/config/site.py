@@ -169,8 +169,14 @@ class SiteConfig(SiteFields):
             each.model_copy(update={"queues": tuple(name for name in each.queues if name in names)})
             for each in self.qos
         )
+        parts = {*names, "pool"}
+        downtime = tuple(
+            each if each.partition in parts else each.model_copy(update={"partition": None})
+            for each in self.downtime
+            if each.queue in names
+        )
         found = {"queues": tuple(queues), "fixed": kept, "targets": targets, "hours": hours, "throttles": throttles}
-        found["qos"] = qos
+        found |= {"qos": qos, "downtime": downtime}
         return self.replace(**{**found, **changes})
 
     def with_all_alike(self) -> SiteConfig:

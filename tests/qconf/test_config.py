@@ -337,6 +337,14 @@ def test_copies_are_checked_and_frozen():
     assert shared.system().order == "lxf"
 
 
+def test_with_queues_leaves_out_reservations_for_queues_that_are_gone():
+    times = "begin: 2026-03-01, end: 2026-03-02"
+    down = f"downtime: [{{{times}, queue: a}}, {{{times}, partition: a}}, {{{times}, partition: b, queue: b}}]\n"
+    config = parse(f"machine: {{cores: 8}}\nqueues: [{{name: a}}, {{name: b}}]\n{down}")
+    left = config.with_queues(config.queues[1:]).downtime
+    assert [(each.queue, each.partition) for each in left] == [(None, None), ("b", "b")]
+
+
 def test_with_queues_keeps_the_patterns_that_still_match():
     config = parse(HYBRID)
     assert config.with_queues(config.queues[:2], mode="shared").fixed == ("queues.*.max_user_run",)
