@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -204,7 +205,8 @@ def _print_reasons(history: History, job_id: str, reasons: tuple[Reason, ...]) -
     say(f"job {job_id}, submitted {history.date(submit)}, waited {reasons[-1].end - submit} s")
     for reason in reasons:
         until = "" if reason.begin == reason.end else f" to {history.date(reason.end)}"
-        say(f"  {history.date(reason.begin)}{until}: {reason.text}", indent="    ")
+        text = re.sub(r"(?<=from )\d+(?= on\b)", lambda second: str(history.date(int(second[0]))), reason.text)
+        say(f"  {history.date(reason.begin)}{until}: {text}", indent="    ")
 
 
 def _refuse(history: History, broken: list[Violation]) -> None:

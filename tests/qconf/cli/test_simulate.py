@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 import parsim
+from parsim.explain import Reason
 from parsim.verify import Violation
 from qconf.cli import main, qconf
 from qconf.cli import simulate as command
@@ -129,6 +130,11 @@ def test_explain_prints_why_a_job_started_when_it_did(run, tmp_path):
     assert json.loads(run(SHARED, "--json").out)["explained"] is None
     (tmp_path / "log.csv").write_text(LOG.replace("c,1000", "b,1000"))
     assert run(SHARED, "--explain", "b").out.count("job b, submitted") == 2
+
+
+def test_instants_of_explanations_are_dates(run, monkeypatch):
+    monkeypatch.setattr(Proposal, "explain", lambda *_: (Reason(950, 960, "nodes are out of service from 1000 on"),))
+    assert "nodes are out of\n    service from 1970-01-01T00:16:40+00:00 on\n" in run(SHARED, "--explain", "b").out
 
 
 def test_jobs_are_explained_by_their_names_under_every_strategy(run, tmp_path):
