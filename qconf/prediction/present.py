@@ -88,7 +88,7 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
     elif config.nodes and closed:
         warnings[
             "types of nodes are left out: they are not simulated where parts of nodes are reserved, or nodes that no "
-            "hosts of the configuration name"
+            "hosts of the configuration name, nor on a divided machine"
         ] += 1
         config = config.with_all_alike()
     if config.has_tiers and closed:

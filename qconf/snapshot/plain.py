@@ -16,10 +16,11 @@ from qconf.config import parse_duration
 from qconf.errors import InputError
 from qconf.history.needs import wrong
 from qconf.history.times import instant
+from qconf.hosts import expand, is_readable
 from qconf.snapshot.model import Closure, Job, Snapshot
 
 STATE = ("now", "cores", "down")
-DOWN = ("name", "begin", "end", "cores", "queue")
+DOWN = ("name", "begin", "end", "cores", "queue", "nodes")
 COLUMNS = ("job_id", "cores", "walltime", "submit")
 
 
@@ -48,21 +49,27 @@ def read_plain(texts: Mapping[Path, str], folder: Path, where: tzinfo) -> Snapsh
         for each in state.get("down") or []:
             _refuse_others(each, DOWN)
         now = _second(state["now"], where)
-        closures = tuple(
-            Closure(
-                str(each.get("name", "downtime")),
-                _second(each["begin"], where),
-                None if each.get("end") is None else _second(each["end"], where),
-                int(each["cores"]),
-                str(each.get("queue", "")),
-            )
-            for each in state.get("down") or []
-        )
+        closures = tuple(closure for each in state.get("down") or [] for closure in _closures(each, now, where))
         cores = int(state["cores"]) if "cores" in state else None
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         fix = "like {now: 2026-03-01T08:00, cores: 512, down: []}"
         raise InputError(f"is no state: {error}", file=folder / "state.yaml", fix=fix) from error
     return Snapshot(now, tuple(jobs), cores, closures, warnings)
+
+
+def _closures(given: Mapping[str, Any], now: int, where: tzinfo) -> Iterator[Closure]:
+    """Yield a downtime; of nodes that are down now, without an end, one of each."""
+    name, begin, cores = str(given.get("name", "downtime")), _second(given["begin"], where), int(given["cores"])
+    end = None if given.get("end") is None else _second(given["end"], where)
+    queue, text = str(given.get("queue", "")), str(given.get("nodes", ""))
+    if text and not is_readable(text):
+        raise ValueError(f"nodes: {text} is no list of hosts like gpu[01-16],login1")
+    nodes = tuple(dict.fromkeys(expand(text)))
+    if not nodes or queue or end is not None or begin > now:
+        yield Closure(name, begin, end, cores, queue, nodes=nodes)
+        return
+    for k, node in enumerate(nodes):
+        yield Closure(name, begin, end, cores // len(nodes) + (k < cores % len(nodes)), node=node)
 
 
 def _refuse_others(given: Mapping[str, Any], known: Sequence[str]) -> None:

@@ -108,6 +108,18 @@ def test_files_of_our_own(tmp_path):
     assert found.closures[0].end == 50
 
 
+def test_nodes_of_files_of_our_own(tmp_path):
+    (tmp_path / "jobs.csv").write_text("job_id,cores,walltime,submit,start\na,4,60,10,20\n")
+    (tmp_path / "state.yaml").write_text(
+        "{now: 30, down: [{begin: 20, cores: 9, nodes: 'c[1-2]'}, {begin: 20, end: 50, cores: 8, nodes: 'c3,g1'}]}"
+    )
+    assert [(each.cores, each.node, each.nodes) for each in read_snapshot(tmp_path).closures] == [
+        (5, "c1", ()),
+        (4, "c2", ()),
+        (8, "", ("c3", "g1")),
+    ]
+
+
 @pytest.mark.parametrize(
     ("files", "message"),
     [
@@ -125,6 +137,13 @@ def test_files_of_our_own(tmp_path):
                 "state.yaml": "{now: 3, down: [{begin: 4, until: 9, cores: 1}]}",
             },
             "state.yaml: is no state: until is none of name, begin, end, cores, queue",
+        ),
+        (
+            {
+                "jobs.csv": "job_id,cores,walltime,submit\na,1,1,1\n",
+                "state.yaml": "{now: 3, down: [{begin: 4, cores: 1, nodes: 'c[1-'}]}",
+            },
+            r"state.yaml: is no state: nodes: c\[1- is no list of hosts like",
         ),
         ({"jobs.csv": "job_id,cores,walltime,submit\na,1,1,1\n"}, "state.yaml: is no state: 'now'"),
     ],
