@@ -47,8 +47,8 @@ def fixed_violations(base: SiteConfig, other: SiteConfig, binding: Collection[st
     A field of a removed queue is unchanged if every queue that takes its jobs has the same value. A limit is changed by
     a second queue that takes its jobs, since each queue counts its own. A field that loses its effect is changed too: a
     partition where the machine becomes shared, a priority that a formula does not use. Who may use the queues
-    that a job can go to is always fixed, and so are QOS, and throttles but for lower limits of what nodes have of a
-    queue's jobs together, which a search may try.
+    that a job can go to is always fixed, and so are QOS, reservations for queues, and throttles but for lower limits of
+    what nodes have of a queue's jobs together, which a search may try.
     """
     without_effect = ("reserve_after",) if base.reservation_delay and not other.reservation_delay else ()
     found = [name for name in SCALARS if getattr(base, name) != getattr(other, name) or name in without_effect]
@@ -76,6 +76,7 @@ def fixed_violations(base: SiteConfig, other: SiteConfig, binding: Collection[st
     always += [f"queues.{name}.{field}" for name, field in _tier_changes(base, other)]
     found += [name for name in ("shortpools", "nodes") if getattr(base, name) != getattr(other, name)]
     always += ["qos"] if base.qos != other.qos else []
+    always += ["downtime"] if any(each.queue not in {None, *other.names} for each in base.downtime) else []
     always += ["throttles"] if _unlimited(base, other) != _unlimited(base, base) else []
     found += [f"queues.{name}.{RESOURCES}" for name in other.names if _of_nodes(base, name) != _of_nodes(other, name)]
     always += [

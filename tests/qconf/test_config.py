@@ -32,6 +32,7 @@ from qconf.config import (
     too_wide,
 )
 from qconf.errors import InputError
+from qconf.evaluation.feasibility import fixed_violations
 from qconf.history import clean, read
 from qconf.inert import inert
 from tests.beside import TRACES
@@ -343,6 +344,8 @@ def test_with_queues_leaves_out_reservations_for_queues_that_are_gone():
     config = parse(f"machine: {{cores: 8}}\nqueues: [{{name: a}}, {{name: b}}]\n{down}")
     left = config.with_queues(config.queues[1:]).downtime
     assert [(each.queue, each.partition) for each in left] == [(None, None), ("b", "b")]
+    assert "downtime" in fixed_violations(config, config.with_queues(config.queues[1:]))
+    assert fixed_violations(config, config.with_queues(config.queues)) == []
 
 
 def test_with_queues_keeps_the_patterns_that_still_match():
