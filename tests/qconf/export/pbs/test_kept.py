@@ -90,6 +90,7 @@ def after_hook(monkeypatch: pytest.MonkeyPatch, wanted: dict[str, Any], before: 
         ("1:ncpus=4:cores_without_gpus=0", "1:ncpus=4:cores_without_gpus=4"),  # of the user's own
         ("1:ncpus=4:ngpus=1:cores_without_gpus=4+2:ncpus=8", "1:ncpus=4:ngpus=1+2:ncpus=8"),
         ("1:ncpus=4:ngpus=0", "1:ncpus=4:ngpus=0:cores_without_gpus=4"),
+        ("1:ncpus=4:ngpus=00", "1:ncpus=4:ngpus=00:cores_without_gpus=4"),
         ("128:ncpus=1", "128:ncpus=1:cores_without_gpus=1"),
         ("129:ncpus=1", "129:ncpus=1"),  # wider than each type: as wide jobs of the simulator take no account
     ],
