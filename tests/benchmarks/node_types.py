@@ -77,6 +77,8 @@ def measure(count: int, nodes: int, load: float, repeat: int) -> None:
         "of five types, formula": replace(totals, queues=[Queue()], order=formula),
         "of five types, each by itself": replace(totals, reserve="nodes"),
         "each by itself, formula": replace(totals, queues=[Queue()], order=formula, reserve="nodes"),
+        "of five types, head jobs of queues": replace(totals, reserve="queues"),
+        "each by itself, as Slurm chooses": replace(totals, reserve="queue_nodes"),
     }
     seconds = alternating({name: partial(simulate, jobs, system) for name, system in systems.items()}, repeat)
     print("| nodes | seconds | jobs/s | times | mean wait, h |\n|---|---|---|---|---|")
