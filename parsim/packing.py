@@ -211,8 +211,16 @@ def pack_typed_head_jobs(prepared: Prepared, system: System, state: kernel.State
     queues, types, names = len(system.queues), system.node_types, resources_of(system.node_types)
     if system.places_chunks:
         begin, end = np.full((2, queues), NEVER, dtype=np.int64)
-        holds = np.zeros((queues, state.placing.type.size), dtype=np.bool_)
-        return PlacedHeadJobs(begin, end, holds, state.placing.idle.copy())
+        placing = state.placing
+        return PlacedHeadJobs(
+            begin=begin,
+            end=end,
+            holds=np.zeros((queues, placing.type.size), dtype=np.bool_),
+            beside=np.zeros((queues, *placing.idle_in_all.shape), dtype=np.int64),
+            whole=placing.idle.copy(),
+            visits=np.zeros(1, dtype=np.int64),
+            failed=np.zeros((2, placing.failed.shape[1]), dtype=np.int64),
+        )
     windows = pack_windows(prepared).windows.size
     instants = int(state.running.keys.size) + 4 * queues + 2 * windows + 4
     node = np.zeros((len(types), len(types) * len(names)), dtype=np.int64)

@@ -12,14 +12,17 @@ from numpy.typing import NDArray
 
 from parsim.kernels.compiled import routine, step
 from parsim.kernels.placing import (
+    NO_SHARE,
     add_copies,
     copies_on,
     copy,
     copy_in_all,
     end_by_then,
+    find_more,
     has_all,
     kinds_of,
     next_turn,
+    room_for,
     take_best_nodes,
     turn_to,
 )
@@ -28,12 +31,23 @@ from parsim.kernels.windows import UNKNOWN_END, is_known
 
 
 class PlacedHeadJobs(NamedTuple):
-    """Q queues on V nodes with R resources."""
+    """Q queues on V nodes of T types with R resources."""
 
     begin: NDArray[np.int64]  # (Q,): of the plan of each head job, `NEVER` without one
     end: NDArray[np.int64]  # (Q,)
     holds: NDArray[np.bool_]  # (Q, V): whether it holds each node
+    beside: NDArray[np.int64]  # (Q, R, T): what is idle now of the nodes of each type that it does not hold
     whole: NDArray[np.int64]  # (R, V): what each node has when nothing runs
+    visits: NDArray[np.int64]  # (1,): how many there were
+    failed: NDArray[np.int64]  # (2, things asked for): in which visit each had no room last, and its least end there
+
+
+@step
+def begin_placed_visit(placing, heads):
+    """Forget what had no room in the visit before."""
+    if placing is None:
+        return
+    heads.visits[0] += 1
 
 
 @step
@@ -42,15 +56,49 @@ def place_best(placing, heads, outages, j, p, now, end):
     if placing is None:
         return False
     turn_to(placing, j, p)
-    wanted = placing.of[j]
-    if placing.failed[0, wanted] == placing.changes[0] or not has_all(placing, j, placing.idle_in_all):
+    wanted, changes, visit = placing.of[j], placing.changes[0], heads.visits[0]
+    # Nodes get more room when a job ends; within a visit they get less, and a job that runs longer may take fewer.
+    if placing.failed[0, wanted] == changes or (heads.failed[0, wanted] == visit and end >= heads.failed[1, wanted]):
         return False
-    keep_off(placing, heads, outages, now, end + 1, now)
-    if take_best_nodes(placing, j, False):
-        return True
-    if placing.may_take.all() and placing.first[wanted + 1] - placing.first[wanted] == 1:
-        placing.failed[0, wanted] = placing.changes[0]
+    any_nodes = False
+    if has_all(placing, j, placing.idle_in_all):
+        if has_all_beside(placing, heads, j, end):
+            keep_off(placing, heads, outages, now, end + 1, now)
+            if take_best_nodes(placing, j, False):
+                take_beside(placing, heads, j)
+                return True
+            if placing.first[wanted + 1] - placing.first[wanted] > 1:  # more kinds may have room where less is idle
+                return False
+            any_nodes = placing.may_take.all()
+    else:
+        any_nodes = True
+    if any_nodes:
+        placing.failed[0, wanted] = changes
+    heads.failed[0, wanted], heads.failed[1, wanted] = visit, end
     return False
+
+
+@step
+def has_all_beside(placing, heads, j, end):
+    """Whether the nodes beside those of each plan in the way of job j have enough of everything together."""
+    for k in range(heads.begin.size):
+        if heads.begin[k] <= end and heads.begin[k] < NEVER and not has_all(placing, j, heads.beside[k]):
+            return False
+    return True
+
+
+@step
+def take_beside(placing, heads, j):
+    """Take what job j has from what is idle beside each plan."""
+    number = placing.of_job[j]
+    while number != NO_SHARE:
+        share = placing.shares[number]
+        node, kind = np.int64(share.node), np.int64(share.kind)
+        for k in range(heads.begin.size):
+            if heads.begin[k] < NEVER and not heads.holds[k, node]:
+                for r in range(placing.amounts.shape[1]):
+                    heads.beside[k, r, placing.type[node]] -= share.copies * placing.amounts[kind, r]
+        number = share.next
 
 
 @step
@@ -77,18 +125,26 @@ def plan_placed(s, placing, heads, outages, j, p, now):
     low = (np.int64(1) << bits) - 1
     queue, w = np.int64(s.jobs[j].queue), np.int64(s.jobs[j].walltime)
     i, last = partition.first_running, partition.first_running + partition.running
-    instant = now
+    instant, counts = now, False
     copy(placing, p, placing.then, placing.idle)
     copy_in_all(placing, p, placing.then_in_all, placing.idle_in_all)
     while instant < NEVER:
         while i < last and running.keys[i] >> bits <= instant:
-            end_by_then(placing, running.keys[i] & low)
+            if counts:
+                find_more(placing, j, running.keys[i] & low)
+            else:
+                end_by_then(placing, running.keys[i] & low)
             i += 1
-        if has_all(placing, j, placing.then_in_all):
+        if has_found(placing, j) if counts else has_all(placing, j, placing.then_in_all):
             keep_off(placing, heads, outages, instant, instant + w, now)
             if hold_busy_first(placing, heads, j, p, queue):
                 heads.begin[queue], heads.end[queue] = instant, instant + w
+                note_beside(placing, heads, queue)
                 return
+            if not counts:
+                counts = True
+                for kind in kinds_of(placing, j):
+                    placing.found[kind] = room_for(placing, kind)
         following = running.keys[i] >> bits if i < last else NEVER
         for k in range(heads.begin.size):
             if heads.begin[k] < NEVER and instant < heads.end[k]:
@@ -98,6 +154,27 @@ def plan_placed(s, placing, heads, outages, j, p, now):
             if is_known(window, now) and instant < window.known_end < UNKNOWN_END:
                 following = min(following, window.known_end)
         instant = following
+
+
+@step
+def has_found(placing, j):
+    """Whether nodes have room for all copies that job j asks for, each kind by itself, if it may take any node."""
+    found = True
+    for kind in kinds_of(placing, j):
+        found &= placing.found[kind] >= placing.count[kind]
+    return found
+
+
+@step
+def note_beside(placing, heads, queue):
+    """Note what is idle now of the nodes that the head job of a queue does not hold."""
+    for r in range(heads.beside.shape[1]):
+        for t in range(heads.beside.shape[2]):
+            heads.beside[queue, r, t] = placing.idle_in_all[r, t]
+    for node in range(placing.type.size):
+        if heads.holds[queue, node]:
+            for r in range(heads.beside.shape[1]):
+                heads.beside[queue, r, placing.type[node]] -= placing.idle[r, node]
 
 
 @step

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from parsim.kernels.compiled import routine, step
 from parsim.kernels.node_types import hold_nodes, places_on
 from parsim.kernels.order import LJF, before, refresh_values
-from parsim.kernels.placed_head_jobs import place_best, plan_placed
+from parsim.kernels.placed_head_jobs import begin_placed_visit, place_best, plan_placed
 from parsim.kernels.running import sift
 from parsim.kernels.starts import is_held, occupy, start_job
 from parsim.kernels.state import GROUP, NEVER, PASSED
@@ -46,7 +46,7 @@ def visit_types(s, types, placing, heads, outages, p, now):
     is_sorted = kind <= LJF
     refresh_values(s, kind, first, last, now)
     order = (s, kind, now)
-    size = begin_visit(s, types, heads, outages, p, now)
+    size = begin_visit(s, types, placing, heads, outages, p, now)
     for k in range(heads.begin.size):
         heads.begin[k] = NEVER
     m = np.int64(0)
@@ -94,8 +94,9 @@ def visit_types(s, types, placing, heads, outages, p, now):
 
 
 @step
-def begin_visit(s, types, heads, outages, p, now):
+def begin_visit(s, types, placing, heads, outages, p, now):
     """Write what is idle over time, of totals, beside the windows known now; return the number of instants."""
+    begin_placed_visit(placing, heads)
     if types is None:
         return np.int64(0)
     size = np.int64(idle_over_time(s, types, heads, p, now))
