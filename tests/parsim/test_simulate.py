@@ -333,7 +333,7 @@ def test_the_clock_may_begin_as_far_from_0_as_is_allowed(first: int) -> None:
         ({"cores": 4, "queues": [Queue(partition=2)], "mode": "hybrid", "pool": Pool(2, entry="x")}, "pool.entry"),
         ({"cores": 4, "held_jobs": "reserve", "reserve": "queues"}, "reserve: queues goes with held_jobs pass only"),
         ({"cores": 4, "held_jobs": "x"}, "held_jobs: 'x' is neither pass nor reserve"),
-        ({"cores": 4, "reserve": "x"}, "reserve: 'x' is none of cores, nodes, queues, nothing"),
+        ({"cores": 4, "reserve": "x"}, "reserve: 'x' is none of cores, nodes, queues, queue_nodes, nothing"),
         ({"cores": 2**24 + 1, "reserve": "nodes"}, "reserve: nodes are told apart up to 16777216 cores"),
         ({"cores": 4, "cores_per_node": 0}, "cores_per_node: 0 is not a whole number from 1 up"),
     ],
