@@ -27,14 +27,14 @@ def expand(text: str) -> Iterator[str]:
 
 
 @lru_cache(maxsize=1024)
-def is_readable(text: str) -> bool:
-    """Whether all of a host list can be expanded; it names a host then."""
+def hosts_in(text: str) -> int:
+    """Return how many hosts a list names; 0 where it cannot be expanded."""
     read = parts(text)
     try:
         names = [name for part in read for name in expand(part)]
     except InputError:
-        return False
-    return ",".join(read) == text and bool(names) and not any("[" in name or "]" in name for name in names)
+        return 0
+    return len(names) if ",".join(read) == text and not any("[" in name or "]" in name for name in names) else 0
 
 
 def _ranges(part: str) -> NodeSet:

@@ -32,7 +32,16 @@ from parsim.kernels.running import pop_key, sift
 from parsim.kernels.starts import is_held
 from parsim.kernels.state import NEVER, UNKNOWN, kernel, routine, step
 from parsim.kernels.throttles import is_out
-from parsim.kernels.waiting import STARTED, add_waiting, drop_started, kind_of, leave_list, leave_others, note_held
+from parsim.kernels.waiting import (
+    STARTED,
+    add_waiting,
+    drop_started,
+    end_visit,
+    kind_of,
+    leave_list,
+    leave_others,
+    note_held,
+)
 from parsim.kernels.windows import next_instant
 
 
@@ -173,13 +182,7 @@ def visit(s, plans_limits, by_nodes, plans, p, now):
             if not settings.track_held and not settings.combined:
                 x, m = keep_candidates(s, plans, p, x, m, now)
                 make_heap(s.candidates, m, is_sorted, order)
-    if settings.track_held:
-        for k in range(x if is_sorted else 0, m):
-            j = np.int64(waiting.job[s.candidates[k]])
-            if s.jobs[j].home == p:
-                note_held(s, j, now, False)
-    if gone < last:
-        drop_started(s, p, gone)
+    end_visit(s, p, x if is_sorted else 0, m, gone, last, now)
 
 
 @step

@@ -28,7 +28,7 @@ from parsim.kernels.running import available, first_instant, sift
 from parsim.kernels.starts import is_held, make_head_job, occupy, start_job, startable_cores
 from parsim.kernels.state import NEVER, UNKNOWN
 from parsim.kernels.typed_profile import add_between, fits, idle_over_time
-from parsim.kernels.waiting import STARTED, drop_started, kind_of, leave_others, note_held
+from parsim.kernels.waiting import STARTED, end_visit, kind_of, leave_others, note_held
 from parsim.kernels.windows import UNKNOWN_END, Outages, is_known, next_instant
 
 
@@ -115,13 +115,7 @@ def visit_beside_windows(s, windows, types, placing, p, now):
                 make_head_job(s, j, p)
                 if not settings.backfill:
                     break
-    if settings.track_held:
-        for k in range(x if is_sorted else 0, m):
-            j = np.int64(waiting.job[s.candidates[k]])
-            if s.jobs[j].home == p:
-                note_held(s, j, now, False)
-    if gone < last:
-        drop_started(s, p, gone)
+    end_visit(s, p, x if is_sorted else 0, m, gone, last, now)
 
 
 @step

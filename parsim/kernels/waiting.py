@@ -276,3 +276,15 @@ def drop_started(s, p, kept):
             copy_entry(s, kind, kept, k)
             kept += 1
     partition.waiting = kept - partition.first
+
+
+@step
+def end_visit(s, p, x, m, gone, last, now):
+    """Note that jobs behind the end of the visit, candidates from `x` on, are not held, and drop what has started."""
+    if s.settings.track_held:
+        for k in range(x, m):
+            j = np.int64(s.waiting.job[s.candidates[k]])
+            if s.jobs[j].home == p:
+                note_held(s, j, now, False)
+    if gone < last:
+        drop_started(s, p, gone)

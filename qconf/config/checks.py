@@ -69,8 +69,10 @@ def _nodes(config: SiteFields) -> Iterator[Finding]:
         if each.kept_per_gpu and each.exclusive:
             message = "keeps cores for other jobs on nodes that a job has alone: leave it out, or exclusive"
             yield Finding(f"nodes[{i}].kept_per_gpu", message, (f"nodes[{i}].exclusive",))
-        if each.hosts is not None and not _is_host_list(each.hosts):
-            yield Finding(f"nodes[{i}].hosts", f"is no list of hosts like {each.name}[01-{each.count:02d}],login1")
+        if each.hosts is not None and (hosts := _hosts_in(each.hosts)) != each.count:
+            like = f"is no list of hosts like {each.name}[01-{each.count:02d}],login1"
+            message = f"names {hosts} hosts, and count says {each.count}" if hosts else like
+            yield Finding(f"nodes[{i}].hosts", message, (f"nodes[{i}].count",) if hosts else ())
         if KEPT in each.resources:
             yield Finding(f"nodes[{i}].resources", f"{KEPT} is what kept_per_gpu makes: use that, or another name")
         for reserved in {"cores", "memory", "gpus"} & {*each.resources}:
@@ -105,10 +107,10 @@ def _nodes(config: SiteFields) -> Iterator[Finding]:
             yield Finding(path, f"nodes of several types go {what}", ("nodes",))
 
 
-def _is_host_list(text: str) -> bool:
-    from qconf.hosts import is_readable  # noqa: PLC0415 - takes a tenth of a second, and few need it
+def _hosts_in(text: str) -> int:
+    from qconf.hosts import hosts_in  # noqa: PLC0415 - takes a tenth of a second, and few need it
 
-    return is_readable(text)
+    return hosts_in(text)
 
 
 def _owned(config: SiteFields) -> Iterator[Finding]:

@@ -359,7 +359,7 @@ def _field_problems(error: ValidationError) -> Iterator[tuple[Steps, str]]:
         if kind == "extra_forbidden":
             yield path, f"no such key{_instead(path)}"
         elif kind == "missing":
-            yield path, f"missing: {allowed}"
+            yield path, f"missing: {allowed}" if allowed else "missing"
         elif kind == "value_error":
             message = detail["msg"].removeprefix("Value error, ")
             yield path, message if allowed in message else f"{message}; allowed: {allowed}"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from qconf.config import NodesConfig, QueueConfig, SiteConfig
 from qconf.config.models import Settings
-from qconf.errors import ExportError, InputError
+from qconf.errors import ExportError
 from qconf.export.nodes import Node
 from qconf.hosts import expand, fold
 from qconf.text import grouped
@@ -160,12 +160,7 @@ def hosts(config: SiteConfig, nodes: Sequence[Node] | None = None) -> dict[str, 
                 f"nodes {each.name}: queues are bound to nodes, and these have no names: add hosts, like "
                 f"hosts: '{each.name}[01-{each.count:02d}]', as qconf init does"
             )
-        try:
-            names = list(expand(each.hosts))
-        except InputError as error:
-            raise ExportError(f"nodes {each.name}: hosts: {error}") from error
-        if len(names) != each.count:
-            raise ExportError(f"nodes {each.name}: hosts names {len(names)} nodes, count says {each.count}")
+        names = list(expand(each.hosts))
         for name in names:
             if name in owner:
                 whose = "twice" if owner[name] == each.name else f"among those of {owner[name]} too"

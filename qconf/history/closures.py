@@ -19,7 +19,7 @@ from qconf.config.models import Downtime
 from qconf.history.readers.sources import find_sources
 from qconf.history.standing import is_shortpool, read_standing, shortpools
 from qconf.history.times import instant, zone
-from qconf.hosts import expand, is_readable
+from qconf.hosts import expand, hosts_in
 
 EVENTS = re.compile(r"(?:^|\|)NodeName(?:\||$)")
 OUT = re.compile(r"DOWN|DRAIN|FAIL|MAINT|POWERED_DOWN", re.IGNORECASE)
@@ -184,7 +184,7 @@ def _reservations(lines: list[str], where: tzinfo, node: int, odd: Counter[str])
         count, nodes = fields.get("CoreCnt", ""), fields.get("NodeCnt", "")
         cores = int(count) if count.isdigit() else node * int(nodes) if nodes.isdigit() else 0
         named = fields.get("Nodes", "")
-        hosts = [*expand(named)] if is_readable(named) else []
+        hosts = [*expand(named)] if hosts_in(named) else []
         yield from _between(fields.get("StartTime", ""), fields.get("EndTime", ""), where, cores, odd, users, hosts)
 
 

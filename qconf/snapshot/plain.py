@@ -16,7 +16,7 @@ from qconf.config import parse_duration
 from qconf.errors import InputError
 from qconf.history.needs import wrong
 from qconf.history.times import instant
-from qconf.hosts import expand, is_readable
+from qconf.hosts import expand, hosts_in
 from qconf.snapshot.model import Closure, Job, Snapshot
 
 STATE = ("now", "cores", "down")
@@ -62,7 +62,7 @@ def _closures(given: Mapping[str, Any], now: int, where: tzinfo) -> Iterator[Clo
     name, begin, cores = str(given.get("name", "downtime")), _second(given["begin"], where), int(given["cores"])
     end = None if given.get("end") is None else _second(given["end"], where)
     queue, text = str(given.get("queue", "")), str(given.get("nodes", ""))
-    if text and not is_readable(text):
+    if text and not hosts_in(text):
         raise ValueError(f"nodes: {text} is no list of hosts like gpu[01-16],login1")
     nodes = tuple(dict.fromkeys(expand(text)))
     if not nodes or queue or end is not None or begin > now:

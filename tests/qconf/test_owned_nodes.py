@@ -78,6 +78,12 @@ def test_a_host_list_that_cannot_be_read_is_a_mistake(hosts: str, tmp_path: Path
     assert f"line 4: nodes[0].hosts = {hosts!r}: is no list of hosts like cpu[01-04],login1" in str(caught.value)
 
 
+def test_as_many_hosts_are_named_as_there_are():
+    with pytest.raises(ConfigError, match=r"line 4: nodes\[0\].hosts = .*: names 3 hosts, and count says 4"):
+        parse(SITE.replace("count: 4, cores: 32", "count: 4, cores: 32, hosts: 'n[1-3]'"))
+    assert parse(SITE.replace("count: 4, cores: 32", "count: 4, cores: 32, hosts: 'n[1-3],m'")).nodes[0].hosts
+
+
 @pytest.mark.parametrize("billing", ["CPU", "CPU=", "CPU=1..2", "CPU=.", "CPU=-1", "CPU=1,"])
 def test_weights_of_billing_that_are_no_numbers_are_mistakes(billing: str):
     with pytest.raises(ConfigError, match=r"queues\[0\].billing = .*: not allowed here: like 'CPU=1.0"):

@@ -229,7 +229,6 @@ def test_types_without_bound_queues_need_no_names():
     ("old", "new", "nodes", "message"),
     [
         (", hosts: big1", "", None, r"nodes large: queues are bound to nodes, and these have no names: add hosts"),
-        ("big1", '"big[1-2]"', None, "nodes large: hosts names 2 nodes, count says 1"),
         ("big1", "gpu1", None, "nodes gpu: hosts has gpu1 among those of large too"),
         ("big1", "big1", [Node("big1"), Node("x")], "node x is in none of the hosts of the configuration's nodes"),
         ("big1", "big1", [Node("big1")], "nodes plain: hosts has cpu01, which --nodes has not"),
