@@ -21,6 +21,7 @@ MEMORY = "memory"  #: the one of which a batch system knows that it is memory
 
 MOST = 2**40  #: of a resource of one node, or of one chunk: sums over all nodes are below 2**62
 MOST_NODES = 2**20
+MOST_WEIGHT = 2**32 - 1  #: of a node in Slurm
 MOST_OF_JOB = 2**54  #: more that a job asks for counts as that, above all limits
 
 Amounts = tuple[tuple[str, int], ...]
@@ -65,6 +66,8 @@ class NodeType(_OfANode):
         What a chunk may ask a node to be.
     exclusive : bool
         Whether a job has its nodes alone (rule 69).
+    weight : int
+        Those of less weight are taken first where jobs are placed as Slurm does (rule 85).
     """
 
     name: str
@@ -73,6 +76,7 @@ class NodeType(_OfANode):
     resources: Mapping[str, int] | Amounts = ()
     features: frozenset[str] = frozenset()
     exclusive: bool = False
+    weight: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +195,8 @@ def problems(types: Sequence[NodeType], cores: int) -> Iterator[tuple[str, str]]
         ):
             if not isinstance(amount, int) or isinstance(amount, bool) or not 1 <= amount <= most:
                 yield f"[{i}].{name}", f"{amount!r} is no whole number from 1 to {most}"
+        if not isinstance(each.weight, int) or not 0 <= each.weight <= MOST_WEIGHT:
+            yield f"[{i}].weight", f"{each.weight!r} is no whole number from 0 to {MOST_WEIGHT}"
         if CORES in dict(each.resources):
             yield f"[{i}].resources", "cores have a place of their own"
     if types and all(isinstance(each.nodes, int) and isinstance(each.cores, int) for each in types):

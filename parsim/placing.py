@@ -31,6 +31,7 @@ def fits_best_on_idle(types: Sequence[NodeType], may_use: Sequence[bool], reques
     names = resources_of(types)
     of = np.repeat(np.arange(len(types)), [each.nodes for each in types])
     left = np.array([[each.amount(name) for name in names] for each in types], dtype=np.int64)[of]
+    weight = np.array([each.weight for each in types], dtype=np.int64)[of]
     unused = np.ones(of.size, dtype=np.bool_)
     for chunk in request:
         takes = np.array([chunk.amount(name) for name in names], dtype=np.int64)
@@ -39,7 +40,7 @@ def fits_best_on_idle(types: Sequence[NodeType], may_use: Sequence[bool], reques
         room = np.where(unused, np.minimum(room, 1), 0) if chunk.scattered else room
         size = room if _is_sized_by_copies(chunk) else left[:, 0]
         missing = chunk.count
-        for node, copies in _best_first(room, size.copy(), chunk.count):
+        for node, copies in _best_first(room, size.copy(), weight, chunk.count):
             left[node] -= copies * takes
             unused[node] = False
             missing -= copies
@@ -53,15 +54,21 @@ def _is_sized_by_copies(chunk: Chunk) -> bool:
     return (chunk.cores == 1 and not chunk.scattered) or any(name != MEMORY for name in dict(chunk.resources))
 
 
-def _best_first(room: NDArray[np.int64], size: NDArray[np.int64], need: int) -> Iterator[tuple[int, int]]:
+def _best_first(
+    room: NDArray[np.int64], size: NDArray[np.int64], weight: NDArray[np.int64], need: int
+) -> Iterator[tuple[int, int]]:
     """Yield the nodes that copies go to which fill rows of nodes with room best, and how many (rule 85)."""
     having = np.flatnonzero(room)
-    rows = [row for row in np.split(having, 1 + np.flatnonzero(np.diff(having) > 1)) if row.size]
+    ends = (np.diff(having) > 1) | (np.diff(weight[having]) != 0)
+    rows = [row for row in np.split(having, 1 + np.flatnonzero(ends)) if row.size]
     while need and rows:
         best = 0
         for k, row in enumerate(rows):
+            heavier = weight[row[0]] - weight[rows[best][0]]
             more = size[row].sum() - size[rows[best]].sum()
-            if room[row].sum() < need:
+            if heavier:
+                best = k if heavier < 0 else best
+            elif room[row].sum() < need:
                 best = k if more > 0 else best
             elif room[rows[best]].sum() < need or more < 0:
                 best = k
@@ -128,6 +135,7 @@ def lay_out(system: System, workload: Workload) -> Placing:
     idle = np.array([[each.amount(name) for each in types] for name in names], dtype=np.int64)
     if some_alone:
         idle = np.vstack((idle, np.full(len(types), UNSHARED, dtype=np.int64)))
+    weight = np.array([each.weight for each in types], dtype=np.int64)[type_of if system.fits_best else type_of[:0]]
     rows = _rows(types)
     first = np.cumsum([0, *map(len, chunks)])
     lengths = np.diff(first).reshape(-1, 2)
@@ -171,6 +179,8 @@ def lay_out(system: System, workload: Workload) -> Placing:
         size=np.zeros(nodes if system.fits_best else 0, dtype=np.int64),
         by_copies=np.array([_is_sized_by_copies(chunk) for _, chunk, _ in kinds], dtype=np.bool_),
         may_take=np.ones(nodes if system.fits_best else 0, dtype=np.bool_),
+        weight=weight,
+        weights=np.unique(weight),
     )
 
 
@@ -215,6 +225,8 @@ def unplaced(placing: Placing, named: NDArray[np.int64], *, windows: bool = Fals
         "alone",
         "scattered",
         "by_copies",
+        "weight",
+        "weights",
         "nodes_from",
         "rows",
         "type",

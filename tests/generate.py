@@ -581,7 +581,8 @@ def placed(rng: Random, jobs: Workload, machine: System, *, alone: bool = False)
 def best_placed(rng: Random, jobs: Workload, machine: System) -> Case:
     """Return a case with chunks that are placed on the nodes that they fill best, some alone, some scattered."""
     jobs, machine = typed(rng, jobs, replace(machine, reserve="cores"), alone=rng.random() < 0.5)
-    machine = replace(machine, reserve="queue_nodes")
+    types = [replace(each, weight=rng.choice((1, 1, 2, 3))) for each in machine.node_types]
+    machine = replace(machine, reserve="queue_nodes", node_types=types)
     queues, request = list(machine.queues), jobs.request.copy()
     rows = zip(jobs.queue.tolist(), request.tolist(), jobs.cores.tolist(), strict=True)
     for row, (queue, number, cores) in enumerate(rows):

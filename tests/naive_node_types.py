@@ -288,6 +288,7 @@ def of_one(chunk: Chunk) -> Node:
 def best_nodes(system: System, queue: int, request: Request | None, cores: int, left: list[Node]) -> list[int | None]:
     """Rule 85: the node that each copy goes to, of what is left of the nodes; None if it finds none."""
     left = [dict(node) for node in left]
+    weight = [each.weight for each, _ in nodes_of(all_types(system))]
     found: list[int | None] = []
     for chunk in kinds(request, cores):
         rooms = [room(system, queue, request, chunk, node, number, found) for number, node in enumerate(left)]
@@ -295,6 +296,8 @@ def best_nodes(system: System, queue: int, request: Request | None, cores: int, 
         while need and any(rooms):
             rows: list[list[int]] = [[]]
             for number, copies_here in enumerate(rooms):
+                if rows[-1] and weight[number] != weight[rows[-1][-1]]:
+                    rows.append([])
                 if copies_here:
                     rows[-1].append(number)
                 elif rows[-1]:
@@ -302,7 +305,9 @@ def best_nodes(system: System, queue: int, request: Request | None, cores: int, 
             by_copies = chunk.cores == 1 and not chunk.scattered
             by_copies = by_copies or any(name != "memory" for name, _ in chunk.resources)
             size = [rooms[n] if by_copies else left[n].get("cores", 0) for n in range(len(left))]
-            row = best_row(rows, rooms, size, need)
+            rows = [row for row in rows if row]
+            least = min(weight[row[0]] for row in rows)
+            row = best_row([row for row in rows if weight[row[0]] == least], rooms, size, need)
             alone = [size[number] for number in row if rooms[number] >= need]
             row = [n for n in row if rooms[n] >= need and size[n] == min(alone)][:1] if alone else row
             for number in row:
@@ -333,20 +338,25 @@ def busy_first(
     left = [dict(node) for node in left]
     found: list[int | None] = []
     more: set[int] = set()
+    weight = [each.weight for each, _ in nodes_of(all_types(system))]
     for chunk in kinds(request, cores):
-        need, order = chunk.count, range(len(left))
-        for among in ([n for n in order if is_busy[n]], [n for n in order if not is_busy[n]]):
-            one_more = need == 0
-            for number in among:
-                here = room(system, queue, request, chunk, left[number], number, found)
-                if here and one_more:
-                    more.add(number)
-                    break
-                here = min(need, here)
-                found += [number] * here
-                for what, amount in of_one(chunk).items() if here else ():
-                    left[number][what] -= here * amount
-                need -= here
+        need = chunk.count
+        for least in sorted(set(weight)) if need else ():
+            one_more = False
+            for busy in (True, False):
+                for number in [n for n in range(len(left)) if weight[n] == least and is_busy[n] == busy]:
+                    here = room(system, queue, request, chunk, left[number], number, found)
+                    if here and one_more:
+                        more.add(number)
+                        break
+                    here = min(need, here)
+                    found += [number] * here
+                    for what, amount in of_one(chunk).items() if here else ():
+                        left[number][what] -= here * amount
+                    need -= here
+                one_more = busy and need == 0
+            if need == 0:
+                break
         found += [None] * need
     return found, more | {number for number in found if number is not None}
 

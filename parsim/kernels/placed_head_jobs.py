@@ -186,22 +186,26 @@ def hold_busy_first(placing, heads, j, p, queue):
     heads.holds[queue, :] = False
     for kind in kinds_of(placing, j):
         need = placing.count[kind]
-        for idle in range(2):
-            one_more = need == 0  # an idle node beside those with jobs
-            for node in range(placing.type.size):
-                if need == 0 and not one_more:
-                    break
-                may = placing.may_take[node] and placing.may_use[kind, placing.type[node]]
-                if may and is_idle(placing, heads, node) == (idle == 1):
-                    copies = copies_on(placing, kind, placing.left, node, max(need, np.int64(1)))
-                    if copies > 0:
-                        heads.holds[queue, node] = True
-                        one_more = False
-                    copies = min(copies, need)
-                    if copies > 0:
-                        add_copies(placing, kind, placing.left, placing.left_in_all, node, -copies)
-                        placing.turn_of[node] = placing.turn[0]
-                        need -= copies
+        for weight in placing.weights:
+            if need == 0:
+                break
+            for idle in range(2):
+                one_more = need == 0  # an idle node beside those with jobs
+                for node in range(placing.type.size):
+                    if need == 0 and not one_more:
+                        break
+                    may = placing.may_take[node] and placing.may_use[kind, placing.type[node]]
+                    may = may and placing.weight[node] == weight
+                    if may and is_idle(placing, heads, node) == (idle == 1):
+                        copies = copies_on(placing, kind, placing.left, node, max(need, np.int64(1)))
+                        if copies > 0:
+                            heads.holds[queue, node] = True
+                            one_more = False
+                        copies = min(copies, need)
+                        if copies > 0:
+                            add_copies(placing, kind, placing.left, placing.left_in_all, node, -copies)
+                            placing.turn_of[node] = placing.turn[0]
+                            need -= copies
         if need > 0:
             next_turn(placing)
             return False

@@ -72,6 +72,8 @@ class Placing(NamedTuple):
     size: NDArray[np.int64]  # (V,): by which nodes with room are compared; as long as `room`
     by_copies: NDArray[np.bool_]  # (K,): whether these are the copies that there is room for, or the idle cores
     may_take: NDArray[np.bool_]  # (V,): whether no plan keeps the job off a node (rule 86); as long as `room`
+    weight: NDArray[np.int64]  # (V,): of each node; as long as `room`
+    weights: NDArray[np.int64]  # those that there are, ascending; none where 62 holds
 
 
 @step
@@ -214,7 +216,7 @@ def take_best_nodes(placing, j, anyway):
         need = placing.count[kind]
         count_room(placing, j, kind)
         while need > 0:
-            first, last = best_row(placing.room, placing.size, need)
+            first, last = best_row(placing.room, placing.size, placing.weight, need)
             if first == last:
                 break
             node = best_node(placing.room, placing.size, first, last, need)
@@ -249,20 +251,26 @@ def count_room(placing, j, kind):
 
 
 @step
-def best_row(room, size, need):
+def best_row(room, size, weight, need):
     """Return the nodes in a row, each with room, that so many copies fill best, from the first to behind the last."""
     begin, end, best, best_has_all = np.int64(0), np.int64(0), np.int64(0), False
     node = np.int64(0)
     while node < room.size:
+        if room[node] == 0:
+            node += 1
+            continue
         first, copies, here = node, np.int64(0), np.int64(0)
-        while node < room.size and room[node] > 0:
+        while node < room.size and room[node] > 0 and weight[node] == weight[first]:
             copies += room[node]
             here += size[node]
             node += 1
         has_all = copies >= need
-        if (has_all and (not best_has_all or here < best)) or (not has_all and here > best):
+        lighter = begin == end or weight[first] < weight[begin]
+        fills_better = here > best
+        if has_all:
+            fills_better = not best_has_all or here < best
+        if lighter or (weight[first] == weight[begin] and fills_better):
             begin, end, best, best_has_all = first, node, here, has_all
-        node += 1
     return begin, end
 
 

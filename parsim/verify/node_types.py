@@ -248,6 +248,7 @@ class PlacedReplay(TypedReplay):
         self.resources = ["cores", *sorted({name for each in having for name in dict(each.resources)})]
         owned = system.owned_nodes
         self.nodes = [(p, each) for p in parts for each in types for _ in range(owned[p].get(each.name, 0))]
+        self.weight = np.array([each.weight for _, each in self.nodes], dtype=np.int64)
         nodes = [[*(each.amount(name) for name in self.resources), UNSHARED] for _, each in self.nodes]
         self.exclusive = np.array([each.exclusive for _, each in self.nodes], dtype=np.bool_)
         whole = [[cores] + [0] * len(self.resources) for cores in system.partition_cores]

@@ -27,14 +27,18 @@ class PlacedHeadJobsReplay(PlacedReplay):
     def _choose(self, nodes: Column, room: Column, size: Column, count: int) -> list[tuple[int, int]]:
         """Rule 85: rows of nodes with room are filled one after the other, the one that the copies fill best first."""
         having = np.flatnonzero(room)
-        rows = [row for row in np.split(having, 1 + np.flatnonzero(np.diff(nodes[having]) > 1)) if row.size]
+        weight = self.weight[nodes]
+        ends = (np.diff(nodes[having]) > 1) | (np.diff(weight[having]) != 0)
+        rows = [row for row in np.split(having, 1 + np.flatnonzero(ends)) if row.size]
         chosen: list[tuple[int, int]] = []
         while count and rows:
             best = 0
             for k, row in enumerate(rows):
                 has_all, best_has_all = (int(room[each].sum()) >= count for each in (row, rows[best]))
                 more = int(size[row].sum()) - int(size[rows[best]].sum())
-                if (has_all and (not best_has_all or more < 0)) or (not has_all and more > 0):
+                heavier = int(weight[row[0]]) - int(weight[rows[best][0]])
+                better = (has_all and (not best_has_all or more < 0)) or (not has_all and more > 0)
+                if heavier < 0 or (heavier == 0 and better):
                     best = k
             row = rows.pop(best)
             alone = row[room[row] >= count]
@@ -52,7 +56,7 @@ class PlacedHeadJobsReplay(PlacedReplay):
         takes, holds = np.zeros_like(left), np.zeros(count, dtype=np.bool_)
         for chunk in self._chunks(job):
             nodes, room = self._room(job, 0, chunk, left, takes)
-            order = np.argsort(idle[nodes], kind="stable")
+            order = np.lexsort((idle[nodes], self.weight[nodes]))
             filled = self._first_with_room(nodes[order], room[order], room[order], chunk.count)
             chosen = [(int(nodes[order[at]]), copies) for at, copies in filled]
             if sum(copies for _, copies in chosen) < chunk.count:
@@ -60,8 +64,9 @@ class PlacedHeadJobsReplay(PlacedReplay):
             for node, copies in chosen:
                 takes[node] += copies * self._amounts(chunk)
                 holds[node] = True
-            others = nodes[(room > 0) & idle[nodes]]
-            if others.size and not any(idle[node] for node, _ in chosen):
+            last = chosen[-1][0]
+            others = nodes[(room > 0) & idle[nodes] & (self.weight[nodes] == self.weight[last])]
+            if others.size and not idle[last]:
                 holds[others[0]] = True
         return np.flatnonzero(holds)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from parsim.fairshare import EQUAL_SHARES, MOST_SHARES
-from parsim.node_types import MOST, MOST_NODES
+from parsim.node_types import MOST, MOST_NODES, MOST_WEIGHT
 from parsim.qos import ALL_LIMITS, EXEMPTIONS
 from parsim.system import LIMITS, Preempted
 from parsim.throttles import MOST_WORK, RESOURCES, THROTTLES
@@ -129,6 +129,7 @@ class NodesConfig(Model):
     resources: Annotated[dict[Counted, Amount], AfterValidator(Settings)] = Settings()
     features: Annotated[tuple[Feature, ...], BeforeValidator(_as_tuple)] = ()
     exclusive: bool = False
+    weight: Annotated[int, Field(ge=0, le=MOST_WEIGHT)] = 1
     hosts: Hosts | None = None
 
     _check_name = field_validator("name")(_name)

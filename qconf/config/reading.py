@@ -11,7 +11,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from parsim.fairshare import MOST_SHARES
-from parsim.node_types import MOST_NODES
+from parsim.node_types import MOST_NODES, MOST_WEIGHT
 from parsim.qos import ALL_LIMITS, EXEMPTIONS
 from parsim.system import LIMITS, ORDERS
 from parsim.throttles import RESOURCES, THROTTLES
@@ -76,6 +76,7 @@ _ALLOWED = {
     "kept_per_gpu": "a whole number from 0 up, the cores that jobs without GPUs leave for each GPU",
     "resources": "how many there are on each node by name, like {boards: 2}",
     "features": "a list of words without blanks",
+    "nodes.weight": f"a whole number from 0 to {MOST_WEIGHT}",
     "nodes.hosts": "the names of these nodes, like gpu[01-16]",
     "queues.nodes": "a list of names of nodes",
     "downtime.nodes": "a list of numbers of nodes, from 0",

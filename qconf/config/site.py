@@ -121,6 +121,7 @@ class SiteConfig(SiteFields):
                     each.amounts | ({KEPT: each.cores - each.kept_per_gpu * each.gpus} if self.keeps_cores else {}),
                     frozenset({each.name, *each.features}),
                     each.exclusive,
+                    each.weight,
                 )
                 for each in self.nodes
             ],

@@ -58,6 +58,33 @@ def test_the_row_that_a_job_fills_best(left, wanted, expected):
     assert schedule.node[-1] == expected
 
 
+@pytest.mark.parametrize(
+    ("weights", "cores", "expected"),
+    [
+        ((2, 1, 3), 2, 2),  # the lightest, not those that it fills best, nor the first
+        ((2, 1, 3), 6, 2),  # more than they have room for, with the next in weight
+        ((2, 2, 2), 2, 0),
+        ((2, 2, 0), 8, 3),  # six on the lightest, then two on another
+        ((1, 1, 1), 7, 0),  # one row, no node of which has room for all
+        ((1, 2, 1), 7, 3),  # a node of another weight ends a row; the larger one is filled first
+    ],
+)
+def test_nodes_of_less_weight_are_taken_first(weights, cores, expected):
+    system = machine((2, 2, {}), (1, 4, {}), (1, 6, {}))
+    types = [replace(each, weight=weight) for each, weight in zip(system.node_types, weights, strict=True)]
+    assert simulated(jobs((cores, 10, None)), replace(system, node_types=types)).node.tolist() == [expected]
+
+
+def test_a_head_job_holds_nodes_of_the_least_weight():
+    """Planned on those that weigh less, where two jobs run, it holds none of the others; of equal ones it holds one."""
+    types = [NodeType("heavy", 2, 2, weight=5), NodeType("light", 2, 2)]
+    system = System(8, ONE, node_types=types, reserve="queue_nodes")
+    workload = jobs((2, 10, None), (2, 10, None), (2, 30, None), (4, 10, (Chunk(2, 2),)), (1, 20, None))
+    assert simulated(workload, system).start.tolist() == [0, 0, 0, 10, 0]
+    types = [replace(each, weight=1) for each in types]
+    assert simulated(workload, replace(system, node_types=types)).start.tolist() == [0, 0, 0, 10, 10]
+
+
 def test_a_head_job_holds_whole_nodes():
     """Planned on two nodes of the first job, the second holds the idle one, too; two others are busy, or not held."""
     rows = [(6, 10, (Chunk(3, 2),)), (4, 10, (Chunk(2, 2),)), (1, 20, None), (1, 9, None), (1, 10, None)]
@@ -92,6 +119,7 @@ def test_a_kind_goes_to_the_smallest_node_with_room():
     request = (Chunk(1, 2), Chunk(1, 4, {"gpus": 1}))
     assert not can_be_placed(types, [True, True], request, 6)
     assert can_be_placed(types, [True, True], request, 6, best=True)
+    assert not can_be_placed([types[0], replace(types[1], weight=2)], [True, True], request, 6, best=True)
 
 
 @pytest.mark.parametrize(

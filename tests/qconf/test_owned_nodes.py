@@ -56,6 +56,7 @@ def test_partitions_of_nodes_are_read_and_written():
         ("threshold: 1", "placement: combined", "placement = combined: is pool where nodes are of several types"),
         ("partition: {gpu: 1}", "reservation: true", "no job spans partitions where nodes are of several types"),
         ("gpus: 4}", "gpus: 4, kept_per_gpu: 1}", "kept_per_gpu = 1: goes with mode: shared"),
+        ("gpus: 4}", "gpus: 4, weight: -1}", r"nodes\[1\].weight = -1: .*a whole number from 0 to 4294967295"),
         (
             "mode: hybrid",
             "mode: hybrid\nreserve: queues",
