@@ -33,6 +33,7 @@ class Kind:
     resources: tuple[tuple[str, int], ...] = ()
     features: frozenset[str] = frozenset()
     exclusive: bool = False  #: whether a job has it alone
+    weight: int = 1  #: nodes of less are taken first
 
     @property
     def counted(self) -> tuple[int, int, tuple[tuple[str, int], ...], bool]:
@@ -123,6 +124,7 @@ def types(
             resources=dict(kind.resources),
             features=tuple(sorted(kind.features)),
             exclusive=kind.exclusive,
+            weight=kind.weight,
             hosts=fold(nodes),
         )
         for name, ((kind, _), nodes) in zip(names, members.items(), strict=True)

@@ -2,8 +2,8 @@
 
     python -m tests.real_slurm.placing --count 60 --seed 1
 
-A private Slurm has 16 nodes of three types, some of which jobs use in part. One more job is submitted, alone in the
-queue, and has to be on the nodes, with the cores, that the rule says.
+A private Slurm has 16 nodes of three types, some of which jobs use in part, with memory and, half of them, a higher
+Weight. One more job is submitted, alone in the queue, and has to be on the nodes, with the cores, that the rule says.
 """
 
 from __future__ import annotations
@@ -20,53 +20,87 @@ from qconf.export.nodes import expand
 from qconf.export.slurm.private_server import PrivateSlurm
 from tests.naive_node_types import Node, best_nodes, idle
 
-TYPES = (NodeType("a", 8, 8), NodeType("b", 4, 4), NodeType("c", 4, 8, {"gpus": 4}))
-SIZE = {f"n{number:02}": 4 if 9 <= number <= 12 else 8 for number in range(1, 17)}
-NAMES = list(SIZE)
+TYPES = (
+    NodeType("a", 5, 8, {"memory": 1000}),
+    NodeType("heavy", 3, 8, {"memory": 3000}, weight=5),
+    NodeType("b", 2, 4, {"memory": 1000}),
+    NodeType("light", 2, 4, {"memory": 500}, weight=0),
+    NodeType("c", 4, 8, {"gpus": 4, "memory": 1000}, weight=5),
+)
+OF_NODE = [each for each in TYPES for _ in range(each.nodes)]
+NAMES = [f"n{number + 1:02}" for number in range(len(OF_NODE))]
+SIZE = {name: each.cores for name, each in zip(NAMES, OF_NODE, strict=True)}
 _PARTITION = """\
 PartitionName=work Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 SchedulerType=sched/backfill
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0,bf_interval=1
+SelectTypeParameters=CR_CPU_Memory
+DefMemPerCPU=1
 """
 _SBATCH = "sbatch --parsable --output=/dev/null --time=60 --wrap 'sleep 600'"
 
-Wanted = tuple[str, Request | None, int]  #: in words of sbatch, as chunks, and the cores
+Wanted = tuple[str, tuple[Chunk]]  #: in words of sbatch, and as chunks
 
 
 def _tasks(rng: Random) -> Wanted:
     cores = rng.randint(1, 40)
-    return f"-n {cores}", None, cores
+    return f"-n {cores}", (Chunk(cores, 1, {"memory": 1}),)
+
+
+def _tasks_with_memory(rng: Random) -> Wanted:
+    count, each, memory = rng.randint(1, 16), rng.choice((1, 1, 2, 3)), rng.randint(50, 500)
+    return f"-n {count} -c {each} --mem-per-cpu={memory}", (Chunk(count, each, {"memory": each * memory}),)
 
 
 def _tasks_of_several_cores(rng: Random) -> Wanted:
     count, each = rng.randint(1, 8), rng.randint(2, 6)
-    return f"-n {count} -c {each}", (Chunk(count, each),), count * each
+    return f"-n {count} -c {each}", (Chunk(count, each, {"memory": each}),)
 
 
 def _nodes(rng: Random) -> Wanted:
     count, each = rng.randint(1, 6), rng.randint(1, 6)
-    return f"-N {count} --ntasks-per-node={each}", (Chunk(count, each, scattered=True),), count * each
+    return f"-N {count} --ntasks-per-node={each}", (Chunk(count, each, {"memory": each}, scattered=True),)
+
+
+def _nodes_with_memory(rng: Random) -> Wanted:
+    count, each, memory = rng.randint(1, 4), rng.randint(1, 6), rng.randint(100, 2000)
+    words = f"-N {count} --ntasks-per-node={each} --mem={memory}"
+    return words, (Chunk(count, each, {"memory": memory}, scattered=True),)
 
 
 def _gpus(rng: Random) -> Wanted:
     count, each, gpus = rng.randint(1, 3), rng.randint(1, 4), rng.randint(1, 3)
-    chunk = Chunk(count, each, {"gpus": gpus}, scattered=True)
-    return f"-N {count} --ntasks-per-node={each} --gres=gpu:{gpus}", (chunk,), count * each
+    chunk = Chunk(count, each, {"gpus": gpus, "memory": each}, scattered=True)
+    return f"-N {count} --ntasks-per-node={each} --gres=gpu:{gpus}", (chunk,)
+
+
+def _gpus_of_tasks(rng: Random) -> Wanted:
+    count, each, gpus = rng.randint(1, 8), rng.randint(1, 2), rng.randint(1, 2)
+    words = f"-n {count} -c {each} --gpus-per-task={gpus}"
+    return words, (Chunk(count, each, {"gpus": gpus, "memory": each}),)
 
 
 def _exclusive(rng: Random) -> Wanted:
     cores = rng.randint(1, 16)
-    return f"-n {cores} --exclusive", (Chunk(cores, 1, exclusive=True),), cores
+    return f"-n {cores} --exclusive", (Chunk(cores, 1, {"memory": 1}, exclusive=True),)
 
 
 def _one_node(rng: Random) -> Wanted:
     cores = rng.randint(2, 8)
-    return f"-N1 -n {cores}", (Chunk(1, cores),), cores
+    return f"-N1 -n {cores}", (Chunk(1, cores, {"memory": cores}),)
 
 
-SHAPES: tuple[Callable[[Random], Wanted], ...] = (
-    *(_tasks, _tasks, _tasks_of_several_cores, _nodes, _gpus, _exclusive, _one_node),
-)
+SHAPES: dict[str, Callable[[Random], Wanted]] = {
+    "tasks": _tasks,
+    "tasks of cores": _tasks_of_several_cores,
+    "tasks with memory": _tasks_with_memory,
+    "nodes": _nodes,
+    "nodes with memory": _nodes_with_memory,
+    "GPUs of nodes": _gpus,
+    "GPUs of tasks": _gpus_of_tasks,
+    "exclusive": _exclusive,
+    "one node": _one_node,
+}
 
 
 def others(rng: Random, left: list[Node]) -> list[str]:
@@ -75,18 +109,18 @@ def others(rng: Random, left: list[Node]) -> list[str]:
     for node, name in zip(left, NAMES, strict=True):
         if rng.random() < 0.75:
             cores, gpus = rng.randint(1, SIZE[name]), rng.randint(0, 3) if "gpus" in node and rng.random() < 0.7 else 0
+            memory = rng.choice((cores, rng.randint(1, node["memory"])))
             gres = f" --gres=gpu:{gpus}" if gpus else ""
-            commands.append(f"{_SBATCH} -N1 -n {cores} -w {name}{gres}")
-            node.update({"cores": node["cores"] - cores, "no job": 0})
+            commands.append(f"{_SBATCH} -N1 -n {cores} --mem={memory} -w {name}{gres}")
+            node.update({"cores": node["cores"] - cores, "memory": node["memory"] - memory, "no job": 0})
             node.update({"gpus": node["gpus"] - gpus} if gpus else {})
     return commands
 
 
-def by_rule(system: System, wanted: Wanted, left: list[Node]) -> dict[str, int]:
+def by_rule(system: System, request: Request, left: list[Node]) -> dict[str, int]:
     """Return the cores on each node; none where the job has to wait."""
-    _, request, cores = wanted
-    on = best_nodes(system, 0, request, cores, left)
-    each, whole = (1, False) if request is None else (request[0].cores, request[0].exclusive)
+    on = best_nodes(system, 0, request, 0, left)
+    each, whole = request[0].cores, request[0].exclusive
     count = Counter(NAMES[number] for number in on if number is not None)
     return {} if None in on else {name: SIZE[name] if whole else each * copies for name, copies in count.items()}
 
@@ -104,28 +138,37 @@ def really(server: PrivateSlurm, words: str) -> dict[str, int]:
 
 
 def main() -> None:
-    """Print each case that differs, and how many do not."""
+    """Print each case that differs, and how many do not, by what jobs ask for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--shape", action="append", choices=SHAPES, help="all, unless one is named")
     options = parser.parse_args()
-    rng, same = Random(options.seed), 0
+    rng, same, all_of = Random(options.seed), Counter[str](), Counter[str]()
     system = System(sum(SIZE.values()), [Queue()], node_types=TYPES, reserve="queue_nodes")
-    gpus = dict.fromkeys(NAMES[12:], 4)
-    with PrivateSlurm(SIZE, _PARTITION, accounting=False, gpus=gpus) as server:
+    gpus = {name: each.amount("gpus") for name, each in zip(NAMES, OF_NODE, strict=True) if each.amount("gpus")}
+    words = {
+        name: f"RealMemory={each.amount('memory')} Weight={each.weight}"
+        for name, each in zip(NAMES, OF_NODE, strict=True)
+    }
+    with PrivateSlurm(SIZE, _PARTITION, accounting=False, gpus=gpus, words=words) as server:
         for _ in range(options.count):
             left = idle(system)
             server.run("\n".join(others(rng, left)), user="alice")
             server.wait("! squeue --noheader --states=PENDING | grep .", "jobs do not start", seconds=60)
-            wanted = rng.choice(SHAPES)(rng)
-            real, simulated = really(server, wanted[0]), by_rule(system, wanted, left)
-            same += real == simulated
+            shape = rng.choice(options.shape or [*SHAPES])
+            wanted, request = SHAPES[shape](rng)
+            real, simulated = really(server, wanted), by_rule(system, request, left)
+            all_of[shape] += 1
+            same[shape] += real == simulated
             if real != simulated:
-                there = {name: node["cores"] for name, node in zip(NAMES, left, strict=True)}
-                print(f"{wanted[0]}: on {real}, by the rule on {simulated}, where is idle {there}", flush=True)
+                print(f"{wanted}: on {real}, by the rule on {simulated}, where is left", flush=True)
+                print(*(f"  {name} {node}" for name, node in zip(NAMES, left, strict=True)), sep="\n", flush=True)
             server.run("scancel --user=alice")
             server.wait("! squeue --noheader | grep .", "jobs do not end", seconds=60)
-    print(f"{same} of {options.count} are placed as by the rule")
+    for shape, count in sorted(all_of.items()):
+        print(f"{shape}: {same[shape]} of {count}")
+    print(f"{same.total()} of {options.count} are placed as by the rule")
 
 
 if __name__ == "__main__":

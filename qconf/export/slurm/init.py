@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -332,15 +333,19 @@ class _Reader:
         return {word.strip().lower() for word in self.conf.settings.get("schedulerparameters", "").split(",")}
 
     @property
+    def reserves_as_exported(self) -> bool:
+        """Whether each partition has one reservation, on nodes in use where these will do, as with an export."""
+        return {"bf_busy_nodes", "bf_job_part_count_reserve=1"} <= self.parameters
+
+    @property
     def fills_nodes_best(self) -> bool:
         """Whether Slurm chooses nodes as `reserve: queue_nodes` does (rule 85)."""
         settings = {key: value.lower() for key, value in self.conf.settings.items()}
         select = {word.strip() for word in settings.get("selecttypeparameters", "").split(",")}
         others = select & {"cr_lln", "cr_socket", "cr_socket_memory"} or "pack_serial_at_end" in self.parameters
         topology = settings.get("topologyplugin", "topology/none")
-        weights = {fields.get("weight", "1") for fields in self.conf.lines.values()}
         lln = any(fields.get("lln", "no").lower() == "yes" for fields in self.conf.partitions)
-        plain = topology in ("topology/none", "topology/default", "topology/flat") and len(weights) == 1
+        plain = topology in ("topology/none", "topology/default", "topology/flat")
         return settings.get("selecttype") == "select/cons_tres" and plain and not others and not lln
 
     def discipline(self) -> dict[str, Any]:
@@ -359,12 +364,11 @@ class _Reader:
             self.warnings.append(f"PreemptType={other}: jobs are preempted, which is not simulated")
         backfill = settings.get("schedulertype", "").lower() != "sched/builtin"
         parameters = self.parameters
-        as_exported = {"bf_busy_nodes", "bf_job_part_count_reserve=1"} <= parameters
         depths = [int(word[26:]) for word in parameters if re.fullmatch("bf_job_part_count_reserve=[0-9]{1,9}", word)]
         depth = depths[0] if depths else 1
         return {
             "backfill": backfill,
-            "reserve": "queues" if as_exported else "cores",
+            "reserve": "queues" if self.reserves_as_exported else "cores",
             "reservation_depth": depth or None,  # 0 is no limit
             "reserve_after": self._reserve_after(),
         }
@@ -443,7 +447,7 @@ class _Reader:
         conf = self.conf
         if not conf.nodes or sum(conf.nodes.values()) != self.total or not all(conf.nodes.values()):
             return None
-        found = alike(kinds(conf))
+        found = alike(kinds(conf, weighed=self.fills_nodes_best and self.reserves_as_exported))
         partly = any(len(each.hosts) < len(found) for each in partitions)
         counts = (
             (pooled and bool(conf.called))
@@ -451,7 +455,8 @@ class _Reader:
             or any(name in self.counted for kind in found.values() for name in kind.names)
         )
         some_whole = len({self.gives_whole(each) for each in partitions}) > 1
-        if not counts and not (shared and (partly or some_whole or len({*found.values()}) > 1)):
+        unequal = len({replace(kind, weight=1) for kind in found.values()}) > 1
+        if not counts and not (shared and (partly or some_whole or unequal)):
             if any(kind.gpus or kind.resources for kind in found.values()):
                 self.warnings.append(alone(found))
             return None

@@ -91,7 +91,8 @@ def unavailable(*, accounting: bool = True) -> str | None:
 class PrivateSlurm(PrivateMachine):
     """A running Slurm with emulated nodes: cores by their names, and the partitions and settings of `lines`.
 
-    `gpus` are those of nodes by name, devices that do nothing; `features` are theirs. Use it in a ``with`` statement.
+    `gpus` are those of nodes by name, devices that do nothing; `features` are theirs, and `words` what else their lines
+    in slurm.conf say. Use it in a ``with`` statement.
     Raises InputError where it cannot be started.
     """
 
@@ -106,11 +107,12 @@ class PrivateSlurm(PrivateMachine):
         daemons: int = DAEMONS,
         gpus: Mapping[str, int] | None = None,
         features: Mapping[str, Sequence[str]] | None = None,
+        words: Mapping[str, str] | None = None,
     ) -> None:
         if why := unavailable(accounting=accounting):
             raise InputError(why, fix="install what is missing, and run this as root")
         self.nodes, self.lines, self.accounting, self.daemons = nodes, lines, accounting, daemons
-        self.gpus, self.features = gpus or {}, features or {}
+        self.gpus, self.features, self.words = gpus or {}, features or {}, words or {}
         super().__init__(_SETUP)
 
     @property
@@ -128,7 +130,7 @@ class PrivateSlurm(PrivateMachine):
                 gres = f" Gres=gpu:{self.gpus[name]}" if name in self.gpus else ""
                 gres += f" Feature={','.join(self.features[name])}" if name in self.features else ""
                 where = f"NodeHostname=slurmhost NodeAddr=192.0.2.1 Port={ports[name]}"
-                text += f"NodeName={name} {where} CPUs={cores}{gres}\n"
+                text += f"NodeName={name} {where} CPUs={cores}{gres} {self.words.get(name, '')}".rstrip() + "\n"
         return text + ("GresTypes=gpu\n" if self.gpus else "") + lines
 
     def start(self) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
-from parsim.node_types import MOST
+from parsim.node_types import MOST, MOST_WEIGHT
 from qconf.export.slurm.conf import Conf, Fields
 from qconf.export.types import FEATURE, NAME, Kind
 
@@ -15,19 +16,19 @@ _SHARED = ("mps", "shard")  #: parts of GPUs
 _NOT_UP = ("DOWN", "DRAIN", "FAIL", "FAILING")
 
 
-def kinds(conf: Conf) -> dict[str, Kind]:
-    """Return what counts of each node, those first that Slurm takes first. Raises InputError."""
+def kinds(conf: Conf, *, weighed: bool = False) -> dict[str, Kind]:
+    """Return what counts of each node, in the order of weights, `weighed` with these. Raises InputError."""
     known = {id(fields): _kind(conf, fields) for fields in conf.lines.values()}
     down = [name for name, fields in conf.lines.items() if fields.get("state", "").upper() in _NOT_UP]
     if down:
         conf.warnings.append(
             f"{len(down)} nodes have State=DOWN or the like: counted as the others, as if they were up"
         )
-    weights = {name: _number(conf, fields, "weight", 1) for name, fields in conf.lines.items()}
+    weights = {name: min(_number(conf, fields, "weight", 1), MOST_WEIGHT) for name, fields in conf.lines.items()}
     found = {}
     for name in sorted(conf.lines, key=weights.__getitem__):
-        kind = known[id(conf.lines[name])]
-        found[name] = Kind(conf.nodes[name], kind.memory, kind.gpus, kind.resources, kind.features)
+        weight = weights[name] if weighed else 1
+        found[name] = replace(known[id(conf.lines[name])], cores=conf.nodes[name], weight=weight)
     return found
 
 

@@ -131,13 +131,10 @@ def test_what_is_refused_with_its_line(tmp_path, words, message):
 def test_what_types_of_nodes_go_without_is_said(tmp_path):
     words = "SchedulerParameters=bf_busy_nodes,bf_job_part_count_reserve=1\n"
     found = from_text(tmp_path, MIXED.replace("PartitionName=DEFAULT", f"{words}PartitionName=DEFAULT"))
-    assert found.config.reserve == "queues"
+    assert [(each.name, each.weight) for each in found.config.nodes] == [("cpu", 1), ("big", 20), ("gpu", 50)]
+    assert parse(dump(found.config)) == found.config
     assert not [each for each in found.warnings if "reservations of each partition" in each]
-    by_node = (
-        MIXED.replace("Weight=50", "")
-        .replace("Weight=20", "")
-        .replace("PartitionName=DEFAULT", f"{words}PartitionName=DEFAULT")
-    )
+    by_node = MIXED.replace("PartitionName=DEFAULT", f"{words}PartitionName=DEFAULT")
     for old, new, reserve in (
         ("", "", "queue_nodes"),
         ("CR_Core_Memory", "CR_Core_Memory,CR_LLN", "queues"),
