@@ -429,11 +429,18 @@ def _downtime_of_types(config: SiteFields, each: Downtime, at: str) -> Iterator[
     """Yield what a downtime must not say where nodes are of several types, or are not."""
     names = [of.name for of in config.nodes]
     there = {of.name: of.count for of in config.nodes}
+    part = None if config.mode == "shared" else each.partition
+    of_part = there if part is None else config.owned_by(part)
     for name, count in each.types.items() if names else ():
+        held = of_part.get(name, 0)
         if name not in names:
             yield Finding(f"{at}.types", f"{name}: no nodes have this name{did_you_mean(name, names)}", ("nodes",))
         elif not 1 <= count <= there[name]:
             yield Finding(f"{at}.types", f"{name}: from 1 to the {there[name]} that there are", ("nodes",))
+        elif count > held:
+            has = f"has {held} of these nodes" if held else "has no such nodes"
+            fix = "name types that it has, or leave partition out"
+            yield Finding(f"{at}.types", f"{name}: the partition {part} {has}: {fix}", (f"{at}.partition", "queues"))
     if each.types and not names:
         yield Finding(f"{at}.types", "the site has no types of nodes: write cores, or nodes", ("nodes",))
     if names and each.cores is not None:

@@ -504,6 +504,13 @@ class SiteFields(Model):
             found.append(("pool.nodes", self.pool.nodes))
         return () if self.mode == "shared" else tuple(found)
 
+    def owned_by(self, partition: str) -> Mapping[str, int]:
+        """Return the nodes of each type, by name, of the partition of a queue or of the pool of a divided machine."""
+        return next(
+            (queue.partition_nodes for queue in self.queues if queue.name == partition),
+            dict(self.owned).get("pool.nodes", {}),
+        )
+
     @property
     def pool_cores(self) -> int:
         """Cores of the common pool; 0 where there is none."""

@@ -17,7 +17,7 @@ from parsim.system import ORDERS, Pool, Queue, System
 from parsim.throttles import RESOURCES, THROTTLES, Throttle
 from qconf.config.checks import mistakes, warnings
 from qconf.config.fixed import fixable_paths, matches
-from qconf.config.models import KEPT, SCALARS, QueueConfig, Settings, SiteFields
+from qconf.config.models import KEPT, SCALARS, Downtime, QueueConfig, Settings, SiteFields
 from qconf.config.problems import ConfigError, Problem, dotted
 from qconf.config.routing import CORE_LIMITS
 
@@ -170,15 +170,27 @@ class SiteConfig(SiteFields):
             each.model_copy(update={"queues": tuple(name for name in each.queues if name in names)})
             for each in self.qos
         )
-        parts = {*names, "pool"}
-        downtime = tuple(
-            each if each.partition in parts else each.model_copy(update={"partition": None})
-            for each in self.downtime
-            if each.queue in names
-        )
+        downtime = tuple(each for each in self.downtime if each.queue in names)
         found = {"queues": tuple(queues), "fixed": kept, "targets": targets, "hours": hours, "throttles": throttles}
         found |= {"qos": qos, "downtime": downtime}
-        return self.replace(**{**found, **changes})
+        return self._divided(**{**found, **changes})
+
+    def _divided(self, **changes: object) -> SiteConfig:
+        """Return a checked copy, with downtimes of the machine where the partition that they name lacks the nodes."""
+        fields = {**dict(self), **changes}
+        held = {queue.name: queue.partition_nodes for queue in fields["queues"]}
+        held.setdefault("pool", {} if fields["pool"] is None else fields["pool"].nodes)
+        owns = fields["mode"] != "shared"
+
+        def lacks(each: Downtime) -> bool:
+            part = held.get(each.partition)
+            return part is None or (owns and any(count > part.get(name, 0) for name, count in each.types.items()))
+
+        fields["downtime"] = tuple(
+            each.model_copy(update={"partition": None}) if each.partition and lacks(each) else each
+            for each in fields["downtime"]
+        )
+        return self.build(**fields)
 
     def with_all_alike(self) -> SiteConfig:
         """Return a checked copy without types of nodes, and so without limits of what nodes have."""
@@ -237,7 +249,7 @@ class SiteConfig(SiteFields):
         )
         partitioned = {"queues": queues, "mode": "partitioned", "reserve_after": self.unless_fixed(0), "pool": None}
         partitioned["reserve"] = {"queues": "cores", "queue_nodes": "nodes"}.get(self.reserve, self.reserve)
-        return self.replace(**{**partitioned, **changes})
+        return self._divided(**{**partitioned, **changes})
 
     def is_fixed(self, path: str) -> bool:
         """Whether `fixed` forbids a search to change `path`, like ``queues.large.priority``.

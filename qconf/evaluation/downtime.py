@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from parsim import Window
+from parsim import System, Window
 from qconf.config import SiteConfig
 from qconf.config.models import Downtime
 from qconf.history.times import instant, zone
@@ -34,31 +34,33 @@ def outages(config: SiteConfig, epoch: int, timezone: str) -> tuple[Outage, ...]
     )
 
 
-def windows(found: Sequence[Outage], config: SiteConfig, begin: int, users: Sequence[str] = ()) -> Iterator[Window]:
-    """Yield what has not ended by `begin`, under a configuration; a partition that it lacks is of the machine.
+def windows(found: Sequence[Outage], system: System, begin: int, users: Sequence[str] = ()) -> Iterator[Window]:
+    """Yield what has not ended by `begin`; what is of a partition that lacks its nodes, or is none, is of the machine.
 
     `users` are the names of the users of jobs by number. Where users cannot be told apart, all are kept off; and where
     queues cannot, on partitions of several types of nodes.
     """
-    system = config.system()
-    apart = not (system.reserves_for_queues or system.reserves_for_many)
-    names = system.partition_names
-    nodes = sum(-(-cores // config.machine.cores_per_node) for cores in system.partition_cores)
+    apart = not (system.mode == "multiqueue" or system.reserves_for_queues or system.reserves_for_many)
+    names, queues = system.partition_names, [queue.name for queue in system.queues]
+    nodes = sum(-(-cores // system.cores_per_node) for cores in system.partition_cores)
+    owned = dict(zip(names, system.owned_nodes, strict=True)) if system.node_types else {}
     for_queues = system.is_whole or not system.node_types
     if system.node_types:
         nodes = sum(each.nodes for each in system.node_types)
     for each in found:
         if each.end > begin:
             of = each.of
+            held = owned.get(of.partition or "", {})
+            has = of.partition in names and all(held.get(name, 0) >= count for name, count in of.types.items())
             yield Window(
                 each.begin,
                 each.end,
                 of.cores,
-                names.index(of.partition) if of.partition in names else None,
+                names.index(of.partition) if of.partition and has else None,
                 [node for node in of.nodes if node < nodes],
                 each.known_from,
                 of.known_end,
-                config.names.index(of.queue) if of.queue in config.names and for_queues else None,
+                queues.index(of.queue) if of.queue in queues and for_queues else None,
                 [number for number, name in enumerate(users) if name in of.users] if apart else [],
                 node_types=of.types,
             )

@@ -72,9 +72,10 @@ class CachedEvaluator:
 
     def _sums(self, e: int, jobs: Workload, system: System) -> Sums:
         """Sum of the waits of each queue in epoch `e`, weighted as the site wants."""
-        weight = self.training.epochs[e][1].weight
-        if not _apart(jobs, system):
-            waits = simulate(jobs, system).wait
+        epoch = self.training.epochs[e][1]
+        weight, state = epoch.weight, epoch.begun(system)
+        if state is not None or not _apart(jobs, system):
+            waits = simulate(jobs, system, state).wait
             weighted = waits.astype(np.float64) if weight is None else weight * waits
             return np.asarray(np.bincount(jobs.queue, weighted, len(system.queues)), dtype=np.float64)
         out = np.zeros(len(system.queues))

@@ -127,9 +127,9 @@ class Period:
         scheduler knows: for studies only. Raises `UnroutableError` where a job fits no queue.
         """
         same = config.queues is self.base.queues and config.throttles is self.base.throttles
-        if runtimes is None and (same or _admission_keys(config) == _admission_keys(self.base)):
+        if runtimes is None and (same or admission_keys(config) == admission_keys(self.base)):
             return self.limited(self.workload, config)
-        key = (_admission_keys(config), runtimes)
+        key = (admission_keys(config), runtimes)
         if key not in self._routed:
             self._routed[key] = self._route(config, runtimes)
         w = self.workload
@@ -196,7 +196,8 @@ class Period:
 
     def simulate(self, config: SiteConfig) -> Schedule:
         """Simulate all jobs under `config`, from the period's state or else an empty machine."""
-        return simulate(self.routed(config), self.system(config), self.begun(config))
+        system = self.system(config)
+        return simulate(self.routed(config), system, self.begun(system))
 
     def system(self, config: SiteConfig) -> System:
         """Return what parsim simulates of a configuration, with its shortpools while there are jobs."""
@@ -210,14 +211,14 @@ class Period:
         first, last = int(self.workload.submit.min()), int(self.workload.submit.max())
         return dedicated(system, shortpools, (first, last), self.epoch, self.timezone)
 
-    def begun(self, config: SiteConfig) -> State | None:
-        """Return the state from which the jobs are simulated under `config`, with its downtimes; None if empty."""
+    def begun(self, system: System) -> State | None:
+        """Return the state from which the jobs are simulated on a system, with downtimes; None if empty."""
         state = self.state
         if not self.outages or not len(self):
             return state
         if state is None:
             state = State(int(self.workload.submit.min()), np.full(len(self), UNSTARTED))
-        found = tuple(windows(self.outages, config, state.begin, self.workload.user_names))
+        found = tuple(windows(self.outages, system, state.begin, self.workload.user_names))
         return replace(state, windows=found) if found else self.state
 
     @cached_property
@@ -367,7 +368,8 @@ def _names(w: Workload) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
     return np.array([*users], dtype=object), np.array([*groups], dtype=object)
 
 
-def _admission_keys(config: SiteConfig) -> tuple[object, ...]:
+def admission_keys(config: SiteConfig) -> tuple[object, ...]:
+    """Return all by which a configuration lets jobs into its queues."""
     keeps = tuple(each.kept_per_gpu for each in config.nodes)
     throttles = (each for each in config.throttles if each.queue is not None)
     return *map(_admission_key, config.queues), *keeps, *throttles, *config.owned

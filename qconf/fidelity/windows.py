@@ -132,7 +132,8 @@ class LogWindow:
         If it runs in the simulation by then, it ends there.
         """
         jobs = self.period.limited(self.period.workload, config)
-        state, system = self.period.begun(config), self.period.system(config)
+        system = self.period.system(config)
+        state = self.period.begun(system)
         at, rows = self.begin, np.arange(self.rows.size)
         while True:
             schedule = simulate(jobs, system, state)

@@ -126,7 +126,7 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
     if not kept:
         raise InputError("the snapshot has no job that can be predicted", fix="take it from the server that runs jobs")
     users = {user: i for i, user in enumerate(sorted({job.user for job, _ in kept if job.user}))}
-    planned = downtimes(outages(config, 0, snapshot.timezone), config, now, tuple(users))
+    planned = downtimes(outages(config, 0, snapshot.timezone), config.system(), now, tuple(users))
     windows += planned if nodes is None else nodes.moved(planned)
     walltime = np.array([job.walltime for job, _ in kept])
     workload = Workload(

@@ -123,7 +123,8 @@ class Proposal:
 
     def simulate(self, period: Period) -> Schedule:
         """Simulate all jobs of a period as proposed, from its state or else an empty machine."""
-        return simulate(period.routed(self.config, self.runtimes), self._system(period), period.begun(self.config))
+        system = self._system(period)
+        return simulate(period.routed(self.config, self.runtimes), system, period.begun(system))
 
     def _system(self, period: Period) -> System:
         """Return what is simulated, with the shortpools in the time of a period."""
@@ -132,7 +133,7 @@ class Proposal:
     def verify(self, period: Period, schedule: Schedule) -> list[Violation]:
         """Check what `simulate` returned by the rules alone."""
         workload, system = period.routed(self.config, self.runtimes), self._system(period)
-        return check_schedule(workload, system, schedule, period.begun(self.config))
+        return check_schedule(workload, system, schedule, period.begun(system))
 
     def explain(self, period: Period, schedule: Schedule, job: int, names: Sequence[str]) -> tuple[Reason, ...]:
         """Explain why `job` started when it did in what `simulate` returned; `names` are the jobs' identifiers.
@@ -140,7 +141,7 @@ class Proposal:
         Raises ValueError for a schedule of another period or proposal, InputError for a planning discipline.
         """
         workload, system = period.routed(self.config, self.runtimes), self._system(period)
-        return explain(workload, system, schedule, job, names=names, state=period.begun(self.config))
+        return explain(workload, system, schedule, job, names=names, state=period.begun(system))
 
 
 #: A function that is `qconf.evaluation.period.cached`, a period, and the further arguments.

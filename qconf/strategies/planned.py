@@ -28,12 +28,18 @@ class PlannedProposal(Proposal):
 
     def simulate(self, period: Period) -> Schedule:
         """Plan all jobs of a period, from its state or else an empty machine."""
-        return plan(period.workload, period.base.machine.cores, self.discipline, period.begun(self.config)).schedule
+        return plan(
+            period.workload, period.base.machine.cores, self.discipline, period.begun(self.config.system())
+        ).schedule
 
     def verify(self, period: Period, schedule: Schedule) -> list[Violation]:
         """Check what `simulate` returned by the rules of the discipline."""
         return check_planned(
-            period.workload, period.base.machine.cores, named(self.discipline), schedule, period.begun(self.config)
+            period.workload,
+            period.base.machine.cores,
+            named(self.discipline),
+            schedule,
+            period.begun(self.config.system()),
         )
 
     def explain(self, period: Period, schedule: Schedule, job: int, names: Sequence[str]) -> tuple[Reason, ...]:

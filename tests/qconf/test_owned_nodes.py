@@ -8,6 +8,7 @@ import pytest
 
 from qconf.config import ConfigError, load, parse
 from qconf.config.writing import dump
+from qconf.evaluation.evaluator import CachedEvaluator
 from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
 from qconf.export import exporter
@@ -27,6 +28,7 @@ queues:
   - {name: b, partition: {gpu: 1}, nodes: [gpu]}
 pool: {nodes: {cpu: 2}, threshold: 1}
 """
+DOWN = "downtime: [{{begin: 1970-01-01T00:30, end: 1970-01-01T05:00, partition: {}, types: {{{}: 2}}}}]"
 
 
 def test_partitions_of_nodes_are_read_and_written():
@@ -63,6 +65,13 @@ def test_partitions_of_nodes_are_read_and_written():
             "cores or nodes, on a shared machine queues or queue_nodes, only",
         ),
         ("partition: {gpu: 1}", "partition_nodes: {gpu: 1}", "no such key: partition takes them"),
+        (
+            "mode: hybrid",
+            f"mode: hybrid\n{DOWN.format('b', 'cpu')}",
+            r"downtime\[0\].types = {cpu: 2}: cpu: the partition b has no such nodes: name types that it has",
+        ),
+        ("mode: hybrid", f"mode: hybrid\n{DOWN.format('a', 'gpu')}", "the partition a has 1 of these nodes"),
+        ("mode: hybrid", f"mode: hybrid\n{DOWN.format('pool', 'gpu')}", "the partition pool has no such nodes"),
     ],
 )
 def test_mistakes(old: str, new: str, words: str):
@@ -123,6 +132,29 @@ def test_each_type_is_divided_by_itself(tmp_path: Path):
     assert [step.record()["node_hours"] for step in found.steps] == [[3.0, 0.5], [0.0, 2.5]]
     assert found.steps[0].record()["widest"] == [2, 1]
     assert found.config.mode == "partitioned"
+
+
+def test_a_downtime_of_a_partition_that_loses_the_nodes_is_of_the_machine(tmp_path: Path):
+    here = training(
+        tmp_path, SITE.replace(", nodes: [gpu]", "").replace("mode: hybrid", f"mode: hybrid\n{DOWN.format('a', 'cpu')}")
+    )
+    assert here.base.with_owned([{"cpu": 4}, {"gpu": 2}]).downtime == here.base.downtime
+    lost = here.base.with_owned([{"gpu": 1}, {"cpu": 4, "gpu": 1}])
+    assert [each.partition for each in (*here.base.downtime, *lost.downtime)] == ["a", None]
+    (window,) = here.period.begun(lost.system()).windows
+    assert (window.partition, dict(window.node_types)) == (None, {"cpu": 2})
+
+
+@pytest.mark.parametrize("divided", [True, False])
+def test_divisions_are_measured_with_downtimes(tmp_path: Path, divided: bool):
+    text = UNBOUND + (
+        f"\n{DOWN.format('a', 'cpu')}" if divided else "\ndowntime: [{begin: 1970-01-01, end: 1970-01-02}]"
+    )
+    here = training(tmp_path, text)
+    config = here.base.with_owned([{"cpu": 3}, {"cpu": 1, "gpu": 2}])
+    waits = CachedEvaluator(here).measure(config).overall
+    assert waits == pytest.approx(here.weighted_wait(config))
+    assert waits > CachedEvaluator(training(tmp_path, UNBOUND)).measure(config).overall
 
 
 def test_nodes_of_a_type_move_while_the_wait_gets_shorter(tmp_path: Path):

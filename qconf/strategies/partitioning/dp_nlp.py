@@ -429,7 +429,7 @@ def current_wait(training: TrainingSet) -> float:
 
 
 def _mean_wait(epoch: Period, system: System) -> float:
-    return epoch.mean(simulate(epoch.workload, epoch.dedicated(system)).wait)
+    return epoch.mean(simulate(epoch.workload, epoch.dedicated(system), epoch.begun(system)).wait)
 
 
 def _distinct(divisions: list[Sizes]) -> list[Sizes]:

@@ -53,7 +53,7 @@ def measure(training: TrainingSet, workloads: Sequence[Workload], system: System
     longest, total = 0, sum(weight for weight, _ in training.epochs)
     queues, means = np.zeros(len(system.queues)), np.zeros(2)
     for (weight, epoch), jobs in zip(training.epochs, workloads, strict=True):
-        outcome = Outcome(epoch, simulate(jobs, epoch.dedicated(system)))
+        outcome = Outcome(epoch, simulate(jobs, epoch.dedicated(system), epoch.begun(system)))
         per_job = np.ones(len(jobs)) if epoch.weight is None else epoch.weight
         counts = np.bincount(jobs.queue, per_job, len(system.queues))
         sums = np.bincount(jobs.queue, per_job * outcome.wait, len(system.queues))

@@ -221,6 +221,8 @@ def estimated(training: TrainingSet) -> str:
         reasons.append("jobs start by advance reservation")
     if training.base.system().has_limits:
         reasons.append("limits hold jobs")
+    if training.period.outages:
+        reasons.append("cores are out of service for a while")
     if training.base.shortpools:
         reasons.append("cores are kept for short jobs")
     if any(fixed_partition(training.base, i) for i, q in enumerate(training.base.queues) if not q.reservation):
