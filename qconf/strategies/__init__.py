@@ -97,7 +97,8 @@ def _prepared(name: str, training: TrainingSet, given: Mapping[str, Any] | None)
     check((name,), chosen, training.base)
     options = registry()[name].Options.of(chosen)
     if training.base.nodes and not registry()[name].any_nodes:
-        raise NotApplicableError(f"nodes are of several types, and {name} has all alike")
+        why = f"nodes are of several types, and {name} goes by numbers of cores, on whatever nodes they are"
+        raise NotApplicableError(why)
     weights = getattr(options, "weights", training.weights)
     return (replace(training, weights=weights) if weights != training.weights else training), options
 

@@ -224,9 +224,9 @@ class _Reader:
             access = self._access(fields)
             billing = fields.get("tresbillingweights", "").replace(" ", "") or None
             if billing is not None and not re.fullmatch(BILLING, billing):
-                raise conf.wrong(
-                    "is no list like CPU=1.0,Mem=0.25G,GRES/gpu=2.0", fields, "TRESBillingWeights", billing
-                )
+                like = "is no list like CPU=1.0,Mem=0.25G,GRES/gpu=2.0"
+                self.warnings.append(f"line {fields['line']}: TRESBillingWeights = {billing!r}: {like}; left out")
+                billing = None
             queue = QueueConfig(name=name, **fit, access=AccessConfig(**access) if access else None, billing=billing)
             self._remark(fields)
             return _Partition(queue, fields, hosts, room)

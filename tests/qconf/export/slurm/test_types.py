@@ -481,8 +481,13 @@ def test_weights_of_billing_come_back(tmp_path):
     assert [line.split()[0] for line in lines if f" TRESBillingWeights={weights} " in line] == ["PartitionName=gpu"]
     notes = exporter("pbs")().notes(found.config)
     assert "`billing` of queues has no form in PBS." in notes
-    with pytest.raises(InputError, match=r"line 11: TRESBillingWeights = 'CPU': is no list like CPU=1.0"):
-        from_text(tmp_path, conf.replace(weights, "CPU"))
+
+
+def test_weights_of_billing_that_cannot_be_read_are_left_out(tmp_path):
+    found = from_text(tmp_path, MIXED.replace("PartitionName=gpu ", 'PartitionName=gpu TRESBillingWeights="CPU" '))
+    assert [queue.billing for queue in found.config.queues] == [None, None, None]
+    (warning,) = (each for each in found.warnings if "Billing" in each)
+    assert warning.startswith("line 11: TRESBillingWeights = 'CPU': is no list like CPU=1.0")
 
 
 def test_the_pool_has_the_weights_of_billing_of_all_queues():
