@@ -6,29 +6,33 @@ from collections.abc import Collection, Mapping
 
 from parsim.system import LIMITS
 from parsim.throttles import RESOURCES
-from parsim.workload import MAX_DURATION
+from parsim.workload import MAX_DURATION, Workload
 from qconf.config import SCALARS, PoolConfig, QueueConfig, SiteConfig, ThrottleConfig, access_changes
 from qconf.config.checks import kept_waiting
 from qconf.config.models import Settings
+from qconf.evaluation.chunks import too_many
 
 
-def never_start(base: SiteConfig, other: SiteConfig) -> list[str]:
+def never_start(base: SiteConfig, other: SiteConfig, jobs: Workload | None = None) -> list[str]:
     """List the jobs that run under the base and would never start in a batch system configured as `other`.
 
-    A job stays in its queue while that admits it, else it goes to any queue that does.
+    A job stays in its queue while that admits it, else it goes to any queue that does. Where nodes are of several types
+    some `jobs`, in the queues of the base, tell what chunks those of a queue ask for.
     """
     kept = {queue.name: queue for queue in other.queues}
 
     def stays(old: QueueConfig) -> bool:
         return old.name in kept and _within(old, kept[old.name])
 
+    takers = [
+        (old, queue)
+        for queue in other.queues
+        for old in base.queues
+        if old.name == queue.name or (not stays(old) and _meet(old, queue))
+    ]
     found = []
     for queue in other.queues:
-        taken = [
-            min(base.widest(old), base.reach(old))
-            for old in base.queues
-            if old.name == queue.name or (not stays(old) and _meet(old, queue))
-        ]
+        taken = [min(base.widest(old), base.reach(old)) for old, new in takers if new is queue]
         if min(other.widest(queue), max(taken, default=0)) > other.reach(queue):
             found.append(f"jobs of {queue.name} wider than {other.reach(queue)} cores would never start")
         never = kept_waiting(other, queue)
@@ -38,7 +42,7 @@ def never_start(base: SiteConfig, other: SiteConfig) -> list[str]:
             and not any(kept_waiting(base, old) == never for old in base.queues)
         ):
             found.append(f"of {queue.name}, {never} would never start: they find no time between those of a shortpool")
-    return found
+    return found if jobs is None else [*found, *too_many(base, other, jobs, takers)]
 
 
 def fixed_violations(base: SiteConfig, other: SiteConfig, binding: Collection[str] = ()) -> list[str]:

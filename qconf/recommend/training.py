@@ -104,7 +104,7 @@ def why_ineligible(parts: Parts, check: Check | None, proposal: Proposal) -> tup
     unexportable = [] if check is None else check(config)
     return (
         *([fixed_text(changed, training.base.names)] if changed else []),
-        *never_start(training.base, config),
+        *never_start(training.base, config, training.workload),
         *([proposal.not_yet] if proposal.not_yet else []),
         *(f"not exportable: {why}" for why in unexportable),
     )

@@ -474,7 +474,7 @@ class _Search:
         allowed: list[tuple[str, SiteConfig] | None] = []
         for what, config in configs:
             why = [f"changes {path}, which is fixed" for path in self.violations(config)]
-            why += never_start(self.base, config)
+            why += never_start(self.base, config, self.training.workload)
             if never := int(kept_off(config, self.training.workload.cores, self.training.workload.walltime).sum()):
                 why.append(f"{never} jobs would find no time between those of a shortpool")
             if why:
