@@ -24,16 +24,30 @@ class Nodes:
     down: Mapping[str, int]  #: how many are not in service, by type
     lost: Set[str]  #: their names
     renumbered: Mapping[int, int]  #: numbers of those in service, by their numbers in the configuration
+    cores: Mapping[str, int]  #: of each node of the configuration, by its name; empty where names are unknown
 
     def unnamed(self, names: Sequence[str]) -> list[str]:
         """Return those of these nodes that the configuration does not name, where it names its own."""
         return [name for name in names if self.number and name not in self.number and name not in self.lost]
 
     def window(self, closure: Closure, end: int, queue: int | None) -> Iterator[Window]:
-        """Yield the nodes in service that a closure names, until `end`, for the jobs of a queue, if there are any."""
-        nodes = [self.number[name] for name in _nodes_of(closure) if name in self.number]
+        """Yield the nodes in service that a closure takes, until `end`, for the jobs of a queue, if there are any.
+
+        One of parts of nodes takes about as many cores by whole ones of these; a queue has one node at least.
+        """
+        nodes: list[int] = []
+        left = closure.cores
+        for name in _nodes_of(closure):
+            whole = self.cores.get(name, 0)
+            if name in self.number and (2 * left >= whole or (queue is not None and not nodes)):
+                nodes.append(self.number[name])
+                left -= whole
         if nodes:
             yield Window(closure.begin, end, nodes=nodes, queue=queue)
+
+    def takes_parts(self, closure: Closure) -> bool:
+        """Whether a closure takes parts of the nodes that it names."""
+        return closure.cores < sum(self.cores.get(name, 0) for name in _nodes_of(closure))
 
     def moved(self, windows: Iterable[Window]) -> Iterator[Window]:
         """Yield the windows of a configuration, of all its nodes, as those that are in service have them."""
@@ -58,11 +72,10 @@ def _nodes_of(closure: Closure) -> Sequence[str]:
     return (closure.node,) if closure.node else closure.nodes
 
 
-def _takes_nodes_whole(closure: Closure, cores_of: Mapping[str, int]) -> bool:
-    """Whether all cores of nodes whose cores are known are closed or reserved."""
+def _is_of_named_nodes(closure: Closure, cores_of: Mapping[str, int]) -> bool:
+    """Whether it names the nodes that are closed or reserved, and their cores are known."""
     names = _nodes_of(closure)
-    whole = bool(names) and all(name in cores_of for name in names)
-    return whole and closure.cores >= sum(cores_of[name] for name in names)
+    return bool(names) and all(name in cores_of for name in names)
 
 
 def cores_of(window: Window, system: System) -> int:
@@ -83,7 +96,7 @@ def in_service(snapshot: Snapshot, config: SiteConfig, closures: Sequence[Closur
     """Return the machine without the nodes that are down; `closures`, those that last.
 
     None where the type of such a node is not known, the machine is divided, or other cores are closed or reserved than
-    those of whole nodes with names: that is not simulated.
+    those of nodes with names: that is not simulated.
     """
     hosts = [(each.name, host_names(each.hosts or "")) for each in config.nodes]
     shared = config.mode == "shared"
@@ -95,13 +108,13 @@ def in_service(snapshot: Snapshot, config: SiteConfig, closures: Sequence[Closur
     if snapshot.nodes and known:
         lost |= {*type_of} - {*snapshot.nodes}
     cores_of = {name: each.cores for each in config.nodes for name in host_names(each.hosts or "")} if known else {}
-    others = [each for each in closures if each.node not in lost and not _takes_nodes_whole(each, cores_of)]
+    others = [each for each in closures if each.node not in lost and not _is_of_named_nodes(each, cores_of)]
     smaller = snapshot.cores is not None and snapshot.cores != config.machine.cores and not (snapshot.nodes and known)
     if others or smaller or not lost <= {*type_of}:
         return None
     system = config.system()
     if not shared:
-        return Nodes(system, {}, {}, frozenset(), _same(system))
+        return Nodes(system, {}, {}, frozenset(), _same(system), {})
     down = {of: len(lost.intersection(names)) for of, names in hosts}
     types = [replace(each, nodes=each.nodes - down[each.name]) for each in system.node_types]
     types = [each for each in types if each.nodes]
@@ -127,7 +140,7 @@ def in_service(snapshot: Snapshot, config: SiteConfig, closures: Sequence[Closur
     names = [name for name in every if name not in lost]
     number = {name: k for k, name in enumerate(names)}
     renumbered = {k: number[name] for k, name in enumerate(every) if name in number} if known else _same(system)
-    return Nodes(up, number, {of: count for of, count in down.items() if count}, lost, renumbered)
+    return Nodes(up, number, {of: count for of, count in down.items() if count}, lost, renumbered, cores_of)
 
 
 def _same(system: System) -> Mapping[int, int]:

@@ -87,8 +87,8 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
             warnings[f"nodes that no hosts of the configuration name are left out: {few}"] += 1
     elif config.nodes and closed:
         warnings[
-            "types of nodes are left out: they are not simulated where parts of nodes are reserved, or nodes that no "
-            "hosts of the configuration name, nor on a divided machine"
+            "types of nodes are left out: they are not simulated where cores are reserved or down of nodes that are "
+            "not named, or that no hosts of the configuration name, nor on a divided machine"
         ] += 1
         config = config.with_all_alike()
     if config.has_tiers and closed:
@@ -119,6 +119,8 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
         queue = names.index(closure.queue) if closure.queue in names else None
         if nodes is not None:
             windows += nodes.window(closure, end, queue)
+            if nodes.takes_parts(closure):
+                warnings["parts of nodes are reserved: about as many cores are taken, of whole ones of these"] += 1
             continue
         lost = min(closure.cores, cores)
         windows.append(Window(closure.begin, end, lost, None, (), None, closure.end is not None, queue))

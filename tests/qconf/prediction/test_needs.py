@@ -242,7 +242,6 @@ def test_nodes_that_are_down_are_simulated_without():
     [
         closed("x9"),
         Closure("reservation r", NOW, NOW + 9, 4),
-        Closure("reservation r", NOW, NOW + 9, 3, nodes=("c1",)),  # a part of a node
         Closure("reservation r", NOW, NOW + 9, 4, nodes=("x9",)),
     ],
 )
@@ -262,6 +261,25 @@ def test_nodes_that_are_reserved_or_come_back_are_windows():
     assert {each.job.job_id: each.planned - NOW for each in found.starts} == {"1": 60, "2": 50}
     assert [found.ahead.idle(NOW + after) for after in (0, 40, 55)] == [4, 0, 4]
     assert [(gap.cores, gap.seconds) for gap in gaps(found.ahead, np.array([NOW + 60, NOW + 50]))] == [(4, 30)]
+
+
+@pytest.mark.parametrize(
+    ("cores", "nodes", "queue", "taken"),
+    [
+        (3, ("c1",), "", [[0]]),
+        (1, ("c1",), "", []),
+        (1, ("c1",), "R1", [[0]]),  # or its jobs would have no place
+        (5, ("g1", "c1", "c2"), "", [[2]]),
+        (6, ("g1", "c1", "c2"), "", [[2, 0]]),
+    ],
+)
+def test_parts_of_nodes_that_are_reserved_are_whole_ones(cores, nodes, queue, taken):
+    kept = Closure("reservation r", NOW, NOW + 9, cores, queue, nodes=nodes)
+    found = ahead(Snapshot(NOW, (replace(job("1"), queue=queue or "all"),), closures=(kept,)), NAMED)
+    (warning,) = found.warnings
+    assert warning.startswith("parts of nodes are reserved: about as many cores")
+    assert [list(each.nodes) for each in found.present.state.windows] == taken
+    assert found.system.node_types
 
 
 def test_jobs_of_a_reservation_have_its_nodes():
