@@ -329,3 +329,33 @@ def test_jobs_without_gpus_leave_cores_to_those_with_gpus(fresh, loading, tmp_pa
 def read_nodes_of(server, folder):
     (folder / "again").write_text(server.run("pbsnodes -av").stdout)
     return read_nodes(str(folder / "again"))
+
+
+def test_what_an_earlier_export_installed_is_taken_off_and_comes_back(fresh, loading):
+    """The script of a pool and the hook of cores that are kept, and what waiting jobs ask for by it."""
+    there = (
+        "create resource cores_without_gpus type=long, flag=nh\n"
+        "create queue small queue_type=Execution,enabled=True,started=True\n"
+        "create queue small_p queue_type=Execution,enabled=True,started=True\n"
+    )
+    own = "ls /usr/local/sbin/qconf-promote /etc/cron.d/qconf-promote; qmgr -c 'print hook qconf_kept' | grep -v ^#"
+    fresh.run("mkdir -p /etc/cron.d; echo 1 > /usr/local/sbin/qconf-promote; echo 2 > /etc/cron.d/qconf-promote")
+    fresh.write("old.py", "import pbs\npbs.event().accept()\n")
+    fresh.run(
+        "qmgr -c 'create hook qconf_kept'; qmgr -c 'set hook qconf_kept event = \"queuejob,modifyjob\"'; "
+        "qmgr -c 'import hook qconf_kept application/x-python default old.py'; "
+        "qmgr -c 'create resource cores_without_gpus type=long, flag=nh'"
+    )
+    before = fresh.run(own).stdout
+    assert "import hook qconf_kept application/x-python base64 -" in before
+    select = "-l select=1:ncpus=1:cores_without_gpus=1"
+    job = fresh.run(f"qsub -h {select} -l walltime=9 -- /bin/sleep 1", user="alice").stdout.strip()
+    try:
+        with loading(SHARED.replace("ORDER", "fcfs"), printed=there) as loaded:
+            assert "No such file" in fresh.run(own).stdout
+            assert "create hook" not in fresh.run(own).stdout
+            assert loaded.attribute(job, "Resource_List.select") == "1:ncpus=1"
+            loaded.undo()
+            assert fresh.run(own).stdout == before
+    finally:
+        fresh.run("qmgr -c 'delete hook qconf_kept'; rm -f /usr/local/sbin/qconf-promote /etc/cron.d/qconf-promote")

@@ -73,8 +73,8 @@ def notes(config: SiteConfig, before: Server) -> Iterator[str]:
         )
     elif RESOURCE in before.resources:
         yield (
-            f"An earlier export keeps cores for jobs with GPUs, and this configuration keeps none: delete the hook "
-            f"{HOOK}, and take {RESOURCE} off the line resources: of sched_config."
+            f"An earlier export keeps cores for jobs with GPUs, and this configuration keeps none: the plan takes the "
+            f"hook {HOOK} off, and {RESOURCE} off the line resources: of sched_config."
         )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from parsim.fairshare import FAIRSHARE
-from qconf.config import SiteConfig, format_clock, lost_job
+from qconf.config import POOL_SUFFIX, SiteConfig, format_clock, lost_job
 from qconf.errors import ExportError
 from qconf.export import hours
 from qconf.export.base import Export
@@ -75,6 +75,14 @@ def script_of(config: SiteConfig) -> Script | None:
     if config.pool_cores and not all(queue.reservation for queue in config.queues):
         return _PROMOTE
     return _RESERVE if config.reservation_delay else None
+
+
+def left_over(config: SiteConfig, before: Server) -> tuple[str, ...]:
+    """Name the script, and the hook, of an earlier export that a server has and that a configuration does not need."""
+    pooled = any(f"{name}{POOL_SUFFIX}" in before.queues for name in before.queues)
+    promotes = [_PROMOTE.name] if pooled and script_of(config) is not _PROMOTE else []
+    keeps = [kept.HOOK] if kept.RESOURCE in before.resources and not config.keeps_cores else []
+    return (*promotes, *keeps)
 
 
 def export(config: SiteConfig, options: PbsExporter) -> Export:
@@ -162,6 +170,8 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
         shares=config.is_fair,
         keeps=shortpools.commands(config),
         left=kept.RESOURCE if left else None,
+        left_over=left_over(config, before),
+        kept=kept.RESOURCE,
         hourly=hours.taken_back(config, SetLimits(goal.server)),
     )
     loaded = tuple(name for name in ("queues.qmgr", "nodes.qmgr", "sched_config.changes") if name in files)

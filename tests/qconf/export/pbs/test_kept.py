@@ -57,8 +57,13 @@ def test_nodes_have_what_is_left_and_it_comes_back_and_goes_with_the_undo():
     second = pbs_files(config, current=server.printed(), nodes=nodes)
     assert (commands(second["queues.qmgr"]), commands(second["nodes.qmgr"])) == ([], [])
     none = SITE.replace(", kept_per_gpu: 2", "")
-    notes = exporter("pbs")(current=Server.parse(server.printed())).export(parse(none)).notes
-    assert any(note.startswith("An earlier export keeps cores") for note in notes)
+    gone = exporter("pbs")(current=Server.parse(server.printed())).export(parse(none))
+    assert any(note.startswith("An earlier export keeps cores") for note in gone.notes)
+    steps, undo = gone.files["PLAN.md"].split("## Undo")
+    assert "qmgr -a -c 'delete hook qconf_kept'" in steps
+    assert r"s/, *cores_without_gpus//' sched_config.before" in steps
+    assert "qmgr < qconf_kept.before" in undo
+    assert "qconf_kept.before" not in second["PLAN.md"]
     server.load(files["rollback.qmgr"])
     assert server.printed() == before
     assert not any(server.nodes.values())

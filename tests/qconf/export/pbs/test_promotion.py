@@ -6,8 +6,9 @@ import json
 import pytest
 
 from qconf.config import parse
+from tests.qconf.export.pbs.model import PbsServer
 from tests.qconf.export.pbs.running import job, run_script
-from tests.qconf.export.sites import HYBRID, pbs_files
+from tests.qconf.export.sites import FRESH, HYBRID, NODES, pbs_files
 
 
 def run_promotion(tmp_path, listing, *arguments, text=HYBRID):
@@ -30,6 +31,20 @@ def test_promotion_moves_what_is_due_largest_factor_first(tmp_path):
     done, moved = run_promotion(tmp_path, listing)
     assert done.returncode == 0, done.stderr
     assert moved == ["small_p 8[].host", "medium_p 3.host", "small_p 2.host"]
+
+
+def test_the_script_of_a_pool_that_is_no_more_is_taken_off_and_comes_back_with_the_undo():
+    server = PbsServer(FRESH)
+    server.load(pbs_files(parse(HYBRID), nodes=NODES, current=FRESH)["queues.qmgr"])
+    config = parse(HYBRID)
+    queues = [queue.model_copy(update={"partition": 0}) for queue in config.queues]
+    shared = config.replace(mode="shared", pool=None, queues=queues)
+    steps, undo = pbs_files(shared, nodes=NODES, current=server.printed())["PLAN.md"].split("## Undo")
+    assert "systemctl disable --now qconf-promote.timer\n(cd / && rm -f $files)" in steps
+    assert "tar -xpf qconf-promote.before.tar -C /" in undo
+    for current in (config, shared):  # it has a pool again, or there was none before
+        before = server.printed() if current is config else FRESH
+        assert "qconf-promote.before" not in pbs_files(current, nodes=NODES, current=before)["PLAN.md"]
 
 
 def test_promotion_dry_run_moves_nothing(tmp_path):
