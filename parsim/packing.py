@@ -219,6 +219,7 @@ def pack_typed_head_jobs(prepared: Prepared, system: System, state: kernel.State
             beside=np.zeros((queues, *placing.idle_in_all.shape), dtype=np.int64),
             whole=placing.idle.copy(),
             visits=np.zeros(1, dtype=np.int64),
+            unplaced=np.zeros((2, placing.failed.shape[1]), dtype=np.int64),
             failed=np.zeros((2, placing.failed.shape[1]), dtype=np.int64),
         )
     windows = pack_windows(prepared).windows.size

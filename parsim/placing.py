@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.kernels.placing import NO_SHARE, ROW, SHARE, STRETCH, UNSHARED, Placing
+from parsim.kernels.placing import BESIDE, NO_SHARE, ROW, SHARE, STRETCH, UNSHARED, Placing
 from parsim.node_types import MEMORY, Chunk, Demands, NodeType, Request, is_exclusive
 from parsim.places import Wanted, chunks_of, copies_on, distinct_requests, idle_nodes_for, places, resources_of
 from parsim.system import System
@@ -177,6 +177,9 @@ def lay_out(system: System, workload: Workload) -> Placing:
         named=np.empty((0, 3), dtype=np.int64),
         room=np.zeros(nodes if system.fits_best else 0, dtype=np.int64),
         size=np.zeros(nodes if system.fits_best else 0, dtype=np.int64),
+        beside=np.zeros(nodes if system.fits_best else 0, dtype=BESIDE),
+        fits=np.zeros(STRETCH, dtype=np.bool_),
+        fitting=np.zeros(STRETCH + 1, dtype=np.int64),
         by_copies=np.array([_is_sized_by_copies(chunk) for _, chunk, _ in kinds], dtype=np.bool_),
         may_take=np.ones(nodes if system.fits_best else 0, dtype=np.bool_),
         weight=weight,

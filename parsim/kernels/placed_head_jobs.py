@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.kernels.compiled import routine, step
+from parsim.kernels.compiled import routine, seldom, step
 from parsim.kernels.placing import (
     NO_SHARE,
     add_copies,
@@ -18,6 +18,7 @@ from parsim.kernels.placing import (
     copy,
     copy_in_all,
     end_by_then,
+    find_fitting,
     find_more,
     has_all,
     kinds_of,
@@ -39,6 +40,7 @@ class PlacedHeadJobs(NamedTuple):
     beside: NDArray[np.int64]  # (Q, R, T): what is idle now of the nodes of each type that it does not hold
     whole: NDArray[np.int64]  # (R, V): what each node has when nothing runs
     visits: NDArray[np.int64]  # (1,): how many there were
+    unplaced: NDArray[np.int64]  # (2, things asked for): in which visit `shortest_unplaced` was found last, and it
     failed: NDArray[np.int64]  # (2, things asked for): in which visit each had no room last, and its least end there
 
 
@@ -76,6 +78,32 @@ def place_best(placing, heads, outages, j, p, now, end):
         placing.failed[0, wanted] = changes
     heads.failed[0, wanted], heads.failed[1, wanted] = visit, end
     return False
+
+
+@step
+def shortest_unplaced(placing, heads, j, now):
+    """Return from which walltime on no job that asks for what job j does may start, by what nodes have together."""
+    if placing is None:
+        return NEVER
+    wanted, unplaced = placing.of[j], heads.unplaced
+    if unplaced[0, wanted] != heads.visits[0]:
+        unplaced[0, wanted] = heads.visits[0]
+        unplaced[1, wanted] = first_in_the_way(placing, heads, j, now) - now
+    return unplaced[1, wanted]
+
+
+@seldom
+def first_in_the_way(placing, heads, j, now):
+    """Return when the first plan begins beside which nodes have not enough for job j; now if they have not at all."""
+    wanted, first = placing.of[j], NEVER
+    if placing.failed[0, wanted] != placing.changes[0] and not has_all(placing, j, placing.idle_in_all):
+        placing.failed[0, wanted] = placing.changes[0]
+    if placing.failed[0, wanted] == placing.changes[0]:
+        return now
+    for k in range(heads.begin.size):
+        if heads.begin[k] < first and not has_all(placing, j, heads.beside[k]):
+            first = heads.begin[k]
+    return first
 
 
 @step
@@ -139,7 +167,6 @@ def plan_placed(s, placing, heads, outages, j, p, now):
             keep_off(placing, heads, outages, instant, instant + w, now)
             if hold_busy_first(placing, heads, j, p, queue):
                 heads.begin[queue], heads.end[queue] = instant, instant + w
-                note_beside(placing, heads, queue)
                 return
             if not counts:
                 counts = True
@@ -166,24 +193,18 @@ def has_found(placing, j):
 
 
 @step
-def note_beside(placing, heads, queue):
-    """Note what is idle now of the nodes that the head job of a queue does not hold."""
-    for r in range(heads.beside.shape[1]):
-        for t in range(heads.beside.shape[2]):
-            heads.beside[queue, r, t] = placing.idle_in_all[r, t]
-    for node in range(placing.type.size):
-        if heads.holds[queue, node]:
-            for r in range(heads.beside.shape[1]):
-                heads.beside[queue, r, placing.type[node]] -= placing.idle[r, node]
-
-
-@step
 def hold_busy_first(placing, heads, j, p, queue):
     """Let the head job of a queue have nodes that have room then, those with jobs now first; whether it has all."""
     next_turn(placing)
-    copy(placing, p, placing.left, placing.then)
-    copy_in_all(placing, p, placing.left_in_all, placing.then_in_all)
+    several = placing.first[placing.of[j] + 1] - placing.first[placing.of[j]] > 1
+    left = placing.left if several else placing.then
+    if several:
+        copy(placing, p, placing.left, placing.then)
+        copy_in_all(placing, p, placing.left_in_all, placing.then_in_all)
     heads.holds[queue, :] = False
+    for r in range(heads.beside.shape[1]):
+        for t in range(heads.beside.shape[2]):
+            heads.beside[queue, r, t] = placing.idle_in_all[r, t]
     for kind in kinds_of(placing, j):
         need = placing.count[kind]
         for weight in placing.weights:
@@ -191,25 +212,47 @@ def hold_busy_first(placing, heads, j, p, queue):
                 break
             for idle in range(2):
                 one_more = need == 0  # an idle node beside those with jobs
-                for node in range(placing.type.size):
+                for k in range(placing.rows.size):
+                    row = placing.rows[k]
                     if need == 0 and not one_more:
                         break
-                    may = placing.may_take[node] and placing.may_use[kind, placing.type[node]]
-                    may = may and placing.weight[node] == weight
-                    if may and is_idle(placing, heads, node) == (idle == 1):
-                        copies = copies_on(placing, kind, placing.left, node, max(need, np.int64(1)))
-                        if copies > 0:
-                            heads.holds[queue, node] = True
-                            one_more = False
-                        copies = min(copies, need)
-                        if copies > 0:
-                            add_copies(placing, kind, placing.left, placing.left_in_all, node, -copies)
-                            placing.turn_of[node] = placing.turn[0]
+                    if not placing.may_use[kind, row.type] or (idle == 1 and not may_be_idle(placing, heads, k)):
+                        continue
+                    for x in range(find_fitting(placing, kind, left, row)):
+                        node = placing.fitting[x]
+                        may = placing.may_take[node] and placing.weight[node] == weight and (need > 0 or one_more)
+                        if may and is_idle(placing, heads, node) == (idle == 1):
+                            copies = copies_on(placing, kind, left, node, max(need, np.int64(1)))
+                            if copies > 0:
+                                hold(placing, heads, queue, node)
+                                one_more = False
+                            copies = min(copies, need)
+                            if copies > 0 and several:
+                                add_copies(placing, kind, left, placing.left_in_all, node, -copies)
+                                placing.turn_of[node] = placing.turn[0]
                             need -= copies
         if need > 0:
             next_turn(placing)
             return False
     return True
+
+
+@step
+def hold(placing, heads, queue, node):
+    """Let the head job of a queue hold a node."""
+    if not heads.holds[queue, node]:
+        heads.holds[queue, node] = True
+        for r in range(heads.beside.shape[1]):
+            heads.beside[queue, r, placing.type[node]] -= placing.idle[r, node]
+
+
+@step
+def may_be_idle(placing, heads, k):
+    """Whether a row may have a node on which no job runs now, by what is known."""
+    may, node = True, placing.rows[k].begin
+    for r in range(heads.whole.shape[0]):
+        may &= placing.most[r, k] >= heads.whole[r, node]
+    return may
 
 
 @step

@@ -26,6 +26,8 @@ UNSHARED = np.int64(
 SHARE = np.dtype([("node", np.int32), ("kind", np.int32), ("copies", np.int64), ("next", np.int32)], align=True)
 #: Nodes of one type in a row.
 ROW = np.dtype([("begin", np.int64), ("end", np.int64), ("type", np.int64)], align=True)
+#: Nodes with room for a kind beside each other, of one weight, with the copies and the size of all (rule 85).
+BESIDE = np.dtype([(name, np.int64) for name in ("begin", "end", "copies", "size", "weight")])
 
 
 class Placing(NamedTuple):
@@ -70,6 +72,9 @@ class Placing(NamedTuple):
     named: NDArray[np.int64]  # (k, 3): job, node and cores of those that run when the simulation begins, ascending
     room: NDArray[np.int64]  # (V,): for how many copies of a kind nodes have room (rule 85); (0,) where 62 holds
     size: NDArray[np.int64]  # (V,): by which nodes with room are compared; as long as `room`
+    beside: NDArray[np.void]  # (V,) BESIDE; as long as `room`
+    fits: NDArray[np.bool_]  # (STRETCH,): whether each node of a row may have room for a copy of a kind, and
+    fitting: NDArray[np.int64]  # (STRETCH + 1,): these nodes
     by_copies: NDArray[np.bool_]  # (K,): whether these are the copies that there is room for, or the idle cores
     may_take: NDArray[np.bool_]  # (V,): whether no plan keeps the job off a node (rule 86); as long as `room`
     weight: NDArray[np.int64]  # (V,): of each node; as long as `room`
@@ -214,11 +219,13 @@ def take_best_nodes(placing, j, anyway):
     next_turn(placing)
     for kind in kinds_of(placing, j):
         need = placing.count[kind]
-        count_room(placing, j, kind)
+        beside = placing.beside[: find_beside(placing, j, kind)]
         while need > 0:
-            first, last = best_row(placing.room, placing.size, placing.weight, need)
-            if first == last:
+            best = best_beside(beside, need)
+            if best < 0:
                 break
+            first, last = beside[best].begin, beside[best].end
+            beside[best].copies = 0
             node = best_node(placing.room, placing.size, first, last, need)
             if node >= 0:
                 first, last = node, node + 1
@@ -227,7 +234,6 @@ def take_best_nodes(placing, j, anyway):
                 if copies > 0:
                     put(placing, j, kind, k, copies, False)
                     need -= copies
-                placing.room[k] = 0
         if need > 0 and not anyway:
             give_back(placing, j, False)
             forget(placing, j)
@@ -236,42 +242,72 @@ def take_best_nodes(placing, j, anyway):
 
 
 @step
-def count_room(placing, j, kind):
-    """Count for how many copies of a kind each node has room that job j may take, and how large it is."""
+def find_beside(placing, j, kind):
+    """Find the nodes with room for a kind that job j may take, beside each other where they weigh as much; how many."""
+    weight, count, end = placing.weight, np.int64(0), np.int64(-1)
     for k in range(placing.rows.size):
         row = placing.rows[k]
-        may, fits = placing.may_use[kind, row.type] and may_have(placing, j, kind, k), False
-        for node in range(row.begin, row.end):
-            copies = copies_on(placing, kind, placing.idle, node, UNSHARED) if may else np.int64(0)
+        if not placing.may_use[kind, row.type] or not may_have(placing, j, kind, k):
+            continue
+        fits = False
+        for x in range(find_fitting(placing, kind, placing.idle, row)):
+            node = placing.fitting[x]
+            copies = copies_on(placing, kind, placing.idle, node, UNSHARED)
             fits |= copies > 0
-            placing.room[node] = copies if placing.may_take[node] else 0
+            if copies == 0 or not placing.may_take[node]:
+                continue
+            placing.room[node] = copies
             placing.size[node] = copies if placing.by_copies[kind] else placing.idle[0, node]
-        if may and not fits:
+            if node != end or weight[node] != weight[node - 1]:
+                count += 1
+                beside = placing.beside[count - 1]
+                beside.begin, beside.copies, beside.size, beside.weight = node, 0, 0, weight[node]
+            beside = placing.beside[count - 1]
+            end = node + 1
+            beside.end = end
+            beside.copies += copies
+            beside.size += placing.size[node]
+        if not fits:
             note_most(placing, k)
+    return count
 
 
 @step
-def best_row(room, size, weight, need):
-    """Return the nodes in a row, each with room, that so many copies fill best, from the first to behind the last."""
-    begin, end, best, best_has_all = np.int64(0), np.int64(0), np.int64(0), False
-    node = np.int64(0)
-    while node < room.size:
-        if room[node] == 0:
-            node += 1
+def find_fitting(placing, kind, room, row):
+    """Find the nodes of a row on which so much is left that a copy of a kind may have room; return how many."""
+    fits, m = placing.fits[: row.end - row.begin], np.int64(0)
+    fits[:] = True
+    for r in range(placing.amounts.shape[1]):
+        amount, left = placing.amounts[kind, r], room[r, row.begin : row.end]
+        if amount > 0:
+            for k in range(fits.size):
+                fits[k] &= left[k] >= amount
+    for k in range(fits.size):
+        placing.fitting[m] = row.begin + k
+        m += fits[k]
+    return m
+
+
+@step
+def best_beside(beside, need):
+    """Return which of the nodes with room beside each other so many copies fill best; -1 if none are left."""
+    best, best_has_all = np.int64(-1), False
+    for k in range(beside.size):
+        these = beside[k]
+        if these.copies == 0:
             continue
-        first, copies, here = node, np.int64(0), np.int64(0)
-        while node < room.size and room[node] > 0 and weight[node] == weight[first]:
-            copies += room[node]
-            here += size[node]
-            node += 1
-        has_all = copies >= need
-        lighter = begin == end or weight[first] < weight[begin]
-        fills_better = here > best
-        if has_all:
-            fills_better = not best_has_all or here < best
-        if lighter or (weight[first] == weight[begin] and fills_better):
-            begin, end, best, best_has_all = first, node, here, has_all
-    return begin, end
+        has_all = these.copies >= need
+        if best < 0 or these.weight < beside[best].weight:
+            better = True
+        elif these.weight > beside[best].weight:
+            better = False
+        elif has_all:
+            better = not best_has_all or these.size < beside[best].size
+        else:
+            better = these.size > beside[best].size
+        if better:
+            best, best_has_all = k, has_all
+    return best
 
 
 @step

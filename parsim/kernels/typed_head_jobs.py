@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from parsim.kernels.compiled import routine, step
 from parsim.kernels.node_types import hold_nodes, places_on
 from parsim.kernels.order import LJF, before, refresh_values
-from parsim.kernels.placed_head_jobs import begin_placed_visit, place_best, plan_placed
+from parsim.kernels.placed_head_jobs import begin_placed_visit, place_best, plan_placed, shortest_unplaced
 from parsim.kernels.running import sift
 from parsim.kernels.starts import is_held, occupy, start_job
 from parsim.kernels.state import GROUP, NEVER, PASSED
@@ -21,6 +21,8 @@ from parsim.kernels.top_job import make_heap
 from parsim.kernels.typed_profile import add_between, fits, idle_over_time
 from parsim.kernels.waiting import STARTED, drop_started, kind_of, note_held
 from parsim.kernels.windows import UNKNOWN_END, is_known
+
+ABSENT = NEVER + 1  #: in place of `begin` where no job of a queue waits
 
 
 class TypedHeadJobs(NamedTuple):
@@ -47,15 +49,10 @@ def visit_types(s, types, placing, heads, outages, p, now):
     refresh_values(s, kind, first, last, now)
     order = (s, kind, now)
     size = begin_visit(s, types, placing, heads, outages, p, now)
-    for k in range(heads.begin.size):
-        heads.begin[k] = NEVER
-    m = np.int64(0)
-    for i in range(first, last):
-        waiting.group[i] &= GROUP
-        s.candidates[m] = i
-        m += 1
+    missing = begin_heads(s, heads, first, last)
+    x, m = np.int64(0), begin_turns(s, first, last)
     make_heap(s.candidates, m, is_sorted, order)
-    x, gone = np.int64(0), last
+    gone = last
     while x < m and (settings.track_held or partition.free > 0):
         i = np.int64(s.candidates[x])
         j = np.int64(waiting.job[i])
@@ -64,7 +61,7 @@ def visit_types(s, types, placing, heads, outages, p, now):
         if settings.track_held:
             note_held(s, j, now, held)
         c, w = np.int64(waiting.cores[i]), np.int64(waiting.walltime[i])
-        starts = False
+        starts = no_more = False
         if not held and c <= partition.free:
             starts, size = place(types, placing, heads, outages, size, j, p, now, now + w)
         if starts:
@@ -79,7 +76,12 @@ def visit_types(s, types, placing, heads, outages, p, now):
             not held and heads.begin[s.jobs[j].queue] == NEVER and now - s.jobs[j].submit >= settings.reservation_delay
         ):
             size = plan_head(s, types, placing, heads, outages, size, j, p, now)
-        if is_sorted:
+            missing -= np.int64(heads.begin[s.jobs[j].queue] != NEVER)
+            no_more = missing == 0 and not settings.track_held
+        if no_more:  # what cannot start now waits
+            x, m = np.int64(0), collect(s, placing, heads, first, last, partition.free, now)
+            make_heap(s.candidates, m, is_sorted, order)
+        elif is_sorted:
             x += 1
         else:
             m -= 1
@@ -91,6 +93,43 @@ def visit_types(s, types, placing, heads, outages, p, now):
                 note_held(s, waiting.job[i], now, False)
     if gone < last:
         drop_started(s, p, gone)
+
+
+@step
+def begin_heads(s, heads, first, last):
+    """Let no queue have a head job yet; return in how many of them jobs wait."""
+    queues = np.int64(0)
+    heads.begin[:] = ABSENT
+    for i in range(first, last):
+        if queues == heads.begin.size:
+            break
+        queue = s.jobs[s.waiting.job[i]].queue
+        if heads.begin[queue] == ABSENT:
+            heads.begin[queue] = NEVER
+            queues += 1
+    return queues
+
+
+@step
+def begin_turns(s, first, last):
+    """Let the turn of every entry be still to come, and collect them; return how many they are."""
+    group = s.waiting.group[first:last]
+    for k in range(group.size):
+        group[k] &= GROUP
+        s.candidates[k] = first + k
+    return np.int64(group.size)
+
+
+@step
+def collect(s, placing, heads, first, last, free, now):
+    """Collect the entries whose turn is still to come of jobs that may start by what is known; return how many."""
+    job, group = s.waiting.job[first:last], s.waiting.group[first:last]
+    cores, walltime = s.waiting.cores[first:last], s.waiting.walltime[first:last]
+    m = np.int64(0)
+    for k in range(job.size):
+        s.candidates[m] = first + k
+        m += (group[k] >= 0) & (cores[k] <= free) & (walltime[k] < shortest_unplaced(placing, heads, job[k], now))
+    return m
 
 
 @step
