@@ -22,7 +22,8 @@ from qconf.evaluation.evaluator import CachedEvaluator
 from qconf.evaluation.period import WEIGHTS, Period, TrainingSet, cached
 from qconf.parallel import parallel_map
 from qconf.strategies.base import Proposal, Step, Strategy, option, step
-from qconf.strategies.partitioning.bounds import Bounds, lower_bounds
+from qconf.strategies.partitioning.best_by_type import Constraints, OneType, regret_by_type
+from qconf.strategies.partitioning.bounds import Bounds
 from qconf.strategies.partitioning.descent import descend
 from qconf.strategies.partitioning.nlp import minimise
 from qconf.strategies.partitioning.owned import by_type, configured
@@ -79,23 +80,17 @@ class DpNlpOptions(PartitionOptions):
         choices=("toward-widest", "proportional", "dropped"),
     )
 
+    @property
+    def constraints(self) -> Constraints:
+        """How sizes are bounded."""
+        return Constraints(self.slack, self.tau_util, self.proportions == "one-sided", self.excess)
+
     def check(self, base: SiteConfig) -> None:
         """Raise InputError if an option makes no sense."""
         super().check(base)
         if not self.weights or not all(math.isfinite(weight) and weight > 0 for weight in self.weights):
             fix = "give a positive number for each epoch, the oldest first"
             raise InputError("no weights of epochs", field="weights", value=list(self.weights), fix=fix)
-
-
-@step
-class OneType(Step):
-    """The type of nodes that the next steps divide; those of the other types stay as they are."""
-
-    title: ClassVar[str] = "one type"
-    type_: str
-    queues: list[str]
-    nodes: list[int]
-    note: str = ""
 
 
 @step
@@ -189,12 +184,17 @@ class DpNlp(Strategy):
         return solved(as_read(training, options), options)
 
     def appraised(self, training: TrainingSet, options: DpNlpOptions, proposal: Proposal) -> Proposal:
-        """Add how far its division is from the best ones, where nodes are alike and it is not the present one."""
-        if training.base.nodes or isinstance(proposal.steps[-1], Keep):
+        """Add how far its division is from the best ones, where it is not the present one."""
+        if isinstance(proposal.steps[-1], Keep):
             return proposal
         training = as_read(training, options)
-        space, bounds = constraints(training, options)
-        distance = regret(training, space, bounds, space.nodes(proposal.config), options.workers)
+        if training.base.nodes:
+            distance = regret_by_type(
+                training, PartitionOptions.of(options), options.constraints, proposal.config, options.workers
+            )
+        else:
+            space, bounds = constraints(training, options)
+            distance = regret(training, space, bounds, space.nodes(proposal.config), options.workers)
         return replace(proposal, steps=(*proposal.steps, distance.step()))
 
 
@@ -244,8 +244,7 @@ def _is_worse(training: TrainingSet, config: SiteConfig) -> bool:
 
 def bounds_of(training: TrainingSet, options: DpNlpOptions, space: PartitionSpace) -> Bounds:
     """Return within which bounds dp-nlp divides."""
-    one_sided = options.proportions == "one-sided"
-    return lower_bounds(training, space, options.slack, options.tau_util, one_sided=one_sided, excess=options.excess)
+    return options.constraints.bounds(training, space)
 
 
 def constraints(training: TrainingSet, options: DpNlpOptions) -> tuple[PartitionSpace, Bounds]:

@@ -10,12 +10,11 @@ from qconf.config import SiteConfig
 from qconf.evaluation.period import TrainingSet
 from qconf.strategies.base import Proposal, Step, Strategy, step
 from qconf.strategies.partitioning import dp_nlp
-from qconf.strategies.partitioning.owned import Owned, by_type, configured
-from qconf.strategies.partitioning.readings import as_read
+from qconf.strategies.partitioning.best_by_type import best_by_type
+from qconf.strategies.partitioning.owned import by_type
+from qconf.strategies.partitioning.readings import PartitionOptions, as_read
 from qconf.strategies.partitioning.regret import Optimum, optimum
 from qconf.strategies.partitioning.sizes import data_warnings
-
-ROUNDS = 4  # over the types of nodes, where a queue uses several of them
 
 
 @step
@@ -40,6 +39,15 @@ class LocalSearch(Step):
     simulations: int
     constrained_nodes: list[int] | None = None
     constrained_weighted_wait: float | None = None
+
+
+@step
+class Constrained(Step):
+    """Where nodes are of several types: the best division of all of them under dp-nlp's constraints."""
+
+    nodes: dict[str, dict[str, int]]
+    weighted_wait: float
+    proven: bool
 
 
 @step
@@ -78,10 +86,13 @@ class Exact(Strategy):
         return Proposal(config, tuple(steps))
 
     def appraised(self, training: TrainingSet, options: dp_nlp.DpNlpOptions, proposal: Proposal) -> Proposal:
-        """Add the least wait with dp-nlp's constraints to the log, where nodes are alike."""
-        if training.base.nodes:
-            return proposal
+        """Add the least wait with dp-nlp's constraints to the log."""
         training = as_read(training, options)
+        if training.base.nodes:
+            best = best_by_type(training, PartitionOptions.of(options), options.constraints, options.workers)
+            nodes = {queue.name: dict(queue.partition_nodes) for queue in best.config.queues}
+            step = Constrained(nodes=nodes, weighted_wait=round(best.wait, 1), proven=best.proven)
+            return replace(proposal, steps=(*proposal.steps, step))
         tight = optimum(training, *dp_nlp.constraints(training, options), options.workers)
 
         def beside(step: Step) -> Step:
@@ -100,34 +111,13 @@ class Exact(Strategy):
 
 def _by_type(training: TrainingSet, options: dp_nlp.DpNlpOptions) -> Proposal:
     """Find the best division of one type of nodes after the other, again as long as that helps."""
-    spaces, log = by_type(training, options)
-    base, config = training.base, configured(training, spaces[0].owned)
-    shared = [each for each in spaces if each.queues.size > 1 and each.total]
-    users = [q for each in shared for q in each.queues.tolist()]
-    several = len(users) > len(set(users))
-    wait, doubts = training.weighted_wait(config), several
-    owned = spaces[0].owned
-    solved: dict[str, Owned] = {}
-    for _ in range(ROUNDS if several else 1):
-        for each in shared:
-            if solved.get(each.type_) == owned:
-                continue  # nothing has changed beside it
-            space = replace(each, owned=owned)
-            free = optimum(training, space, None, options.workers)
-            names = [base.queues[i].name for i in space.queues]
-            log.append(dp_nlp.OneType(type_=space.type_, queues=names, nodes=space.present(base).tolist()))
-            log.append(_table(free, names))
-            if free.simulations:
-                log.append(_local_search(free))
-            doubts = doubts or bool(free.doubts)
-            owned = solved[space.type_] = space.divided(free.nodes)
-        found = configured(training, owned)
-        before, now = wait, training.weighted_wait(found)
-        if now >= before:
-            break
-        config, wait = found, now
-    if doubts:
-        config, beside = _beside(training, options, config, wait)
+    _, log = by_type(training, options)
+    best = best_by_type(training, PartitionOptions.of(options), None, options.workers)
+    for of_type, free in best.found:
+        log += [of_type, _table(free, of_type.queues), *([_local_search(free)] if free.simulations else [])]
+    config = best.config
+    if not best.proven:
+        config, beside = _beside(training, options, config, best.wait)
         log.append(beside)
     return Proposal(config, tuple(log))
 

@@ -163,6 +163,13 @@ def test_exact_finds_the_best_division():
     found = propose("exact", here)
     assert here.weighted_wait(found.config) == pytest.approx(min(waits.values()))
     assert steps(found, "beside dp-nlp")  # the types are divided one after the other: nothing is proven
+    (regret,), (constrained,) = steps(propose("dp-nlp", here), "regret"), steps(found, "constrained")
+    assert [regret["proven"], constrained["proven"]] == [False, False]
+    assert (
+        regret["free_optimum"]
+        <= regret["constrained_optimum"]
+        <= max(regret["weighted_wait"], constrained["weighted_wait"])
+    )
 
 
 def test_exact_is_proven_where_each_queue_uses_one_type():
@@ -174,6 +181,16 @@ def test_exact_is_proven_where_each_queue_uses_one_type():
     assert evaluator.measure(found.config).overall == pytest.approx(least)
     assert [each["proven"] for each in steps(found, "table")] == [True]
     assert not steps(found, "beside dp-nlp")
+    dp_nlp = propose("dp-nlp", here)
+    (regret,), (constrained,) = steps(dp_nlp, "regret"), steps(found, "constrained")
+    assert regret["proven"]
+    assert constrained["proven"]
+    assert regret["weighted_wait"] == round(here.weighted_wait(dp_nlp.config), 1)
+    assert regret["free_optimum"] == round(least, 1)
+    assert regret["constrained_optimum"] == constrained["weighted_wait"]
+    assert regret["above_free_percent"] >= 0
+    within = here.base.with_owned([*constrained["nodes"].values()])
+    assert constrained["weighted_wait"] == round(here.weighted_wait(within), 1)
 
 
 def test_surrogates_are_fitted_where_a_type_has_many_nodes():
