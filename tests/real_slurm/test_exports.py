@@ -453,9 +453,11 @@ pool: {nodes: {plain: 1, gpu: 3}, threshold: 3, entry: move}
 """
 
 
-def test_jobs_that_their_partition_cannot_hold_run_in_a_pool_of_several_types(exported, tmp_path):
-    """Slurm would refuse those with GPUs, and hold those that wait already."""
-    plan = exported(POOLED)
+@pytest.mark.parametrize("partly", [False, True])
+def test_jobs_that_their_partition_cannot_hold_run_in_a_pool_of_several_types(partly, exported, tmp_path):
+    """Slurm would refuse those with GPUs, and hold those that wait already; some are kept off a part of the pool."""
+    text = POOLED.replace("partition: 0}", "partition: 0, nodes: [gpu]}") if partly else POOLED
+    plan = exported(text)
     submit = "sbatch --parsable --output=/dev/null"
     until = "--wrap 'until [ -e /srv/end ]; do sleep 0.2; done; touch ~/ended-$SLURM_JOB_ID'"
     with PrivateSlurm(
@@ -488,7 +490,10 @@ def test_jobs_that_their_partition_cannot_hold_run_in_a_pool_of_several_types(ex
         assert on[jobs[0]] in ("n1", "n2")
         assert on[jobs[3]] == "n5"
         assert {on[jobs[1]], on[jobs[2]]} < {"n6", "n7", "n8"}
-        assert on[jobs[4]] in ("n4", "n6", "n7", "n8")
+        assert on[jobs[4]] in ("n6", "n7", "n8") if partly else ("n4", "n6", "n7", "n8")
+        of_late = "--begin=now+1day --time=10 --exclude=n6"
+        waits = submitted(of_late, of_late) if partly else []
+        assert [tasks(server)[job]["ExcNodeList"] for job in waits] == ["n[4,6]"] * len(waits)
         refused = server.run(f"{submit} --time=1 --gres=gpu:2 --wrap true", user="alice").stdout
         assert "Requested node configuration is not available" in refused
         server.run("cp qconf-promote /etc/slurm")
@@ -496,9 +501,10 @@ def test_jobs_that_their_partition_cannot_hold_run_in_a_pool_of_several_types(ex
             (tmp_path / name).write_text(server.run(f"cat /etc/slurm/{name}").stdout)
         server.run("rm /etc/slurm/qconf-promote")
         found = derive(tmp_path / "slurm.conf").config
-        wanted = parse(POOLED)
+        wanted = parse(text)
         assert (found.nodes, found.queues, found.pool) == (wanted.nodes, wanted.queues, wanted.pool)
         run_blocks([*plan.steps[-1:], *plan.undo], server, result)
         assert result.problems == []
         assert saved(server) == before
         assert lost(server, jobs) == []
+        assert [tasks(server)[job]["ExcNodeList"] for job in waits] == ["n6"] * len(waits)

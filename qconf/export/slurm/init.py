@@ -30,7 +30,7 @@ from qconf.export.hours import read_hours
 from qconf.export.nodes import read_text
 from qconf.export.slurm import kept, preemption
 from qconf.export.slurm import qos as service
-from qconf.export.slurm.conf import MARK, Conf, Fields, Points, limits, points, promotion, routes
+from qconf.export.slurm.conf import MARK, Conf, Fields, Points, excluded, limits, points, promotion, routes
 from qconf.export.slurm.differences import LONGEST_AGE
 from qconf.export.slurm.fairshare import read_shares
 from qconf.export.slurm.order import with_order
@@ -42,6 +42,7 @@ from qconf.export.slurm.types import kinds
 from qconf.export.types import Types, alike, alone, differ, owned, types
 from qconf.export.types import kept as kept_of
 from qconf.history.times import slurm_limit
+from qconf.hosts import expand
 
 UNLIMITED = ("UNLIMITED", "INFINITE", "-1")
 
@@ -433,9 +434,13 @@ class _Reader:
         pool = frozenset[str]().union(*(each.hosts for each in pools))
         nodes, (*own, of_pool) = owned(found.nodes, [*(each.hosts for each in partitions), pool])
         queues = []
+        off = excluded(self.conf.folder)
         for each, counts in zip(partitions, own, strict=True):
             share = sum(map(cores.__getitem__, each.hosts))
             update = {"partition": share, "partition_nodes": counts, "exclusive": self.gives_whole(each)}
+            if each.name in off:
+                usable = pool - off[each.name] | each.hosts
+                update["nodes"] = tuple(of.name for of in nodes if usable.intersection(expand(of.hosts or "")))
             queues.append(self._queue(each, share).model_copy(update=update))
         found_pool = PoolConfig(cores=sum(map(cores.__getitem__, pool)), nodes=of_pool, entry="move")
         return {"mode": "hybrid", "queues": queues, "nodes": nodes, "pool": found_pool}

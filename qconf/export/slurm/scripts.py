@@ -51,7 +51,7 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
     keeps = [each.name for each in shortpools.reservations(config, POOL)]
     nice = {} if order is None else {"order": order, "places": places, "most": most}
     queues = [(queue, whole_minutes(queue)) for queue in config.queues]
-    rooms, parts = kept.rooms(config), _parts(config)
+    rooms, parts, excluded = kept.rooms(config), _parts(config), _excluded(config, nodes)
     of_parts = [name for names, _ in rooms.values() for name in names.split(",")]
     enforced = ["limits"] if limited or throttles.statements(config) or config.qos else []
     enforced += ["qos"] if config.qos else []
@@ -69,6 +69,7 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
             kept=shortpools.kept(config, POOL) if keeps else {},
             rooms=rooms,
             parts=parts,
+            excluded=excluded,
             **nice,
         ),
         "job_submit.back.lua": render(
@@ -101,6 +102,7 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
             held=_held(config),
             parts=parts,
             rooms=rooms,
+            excluded=excluded,
         ),
     }
     if limited:
@@ -116,7 +118,7 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
     if keeps:
         files[shortpools.FILE] = shortpools.script(config, POOL)
     for name in scripts_of(config):
-        files[name] = render("slurm", "promote.py", config=config, pool_name=POOL, parts=parts)
+        files[name] = render("slurm", "promote.py", config=config, pool_name=POOL, parts=parts, excluded=excluded)
     limited_tres = [throttles.tres(name) for name in throttles.limited(config)]
     weighed = (
         [] if order is None else [each.partition("=")[0] for each in weights_of_tres(config, order).split(",") if each]
@@ -266,20 +268,20 @@ def _refuse(config: SiteConfig, nodes: Sequence[Node] | None) -> None:
     if config.mode != "shared" and nodes is None and not config.nodes:
         raise ExportError("partitions are made of nodes: name them with --nodes")
     refuse_idle(placed(config), "Slurm")
-    _refuse_pool(config)
     kept.refuse(config)
     preemption.refuse(config)
 
 
-def _refuse_pool(config: SiteConfig) -> None:
-    """Raise ExportError where a queue may use some nodes of the pool, and not others."""
-    for queue in config.queues if config.nodes else ():
-        types = types_of_pool(config, queue)
-        if config.pool is not None and 0 < len(types) < len(config.pool.nodes):
-            raise ExportError(
-                f"queue {queue.name}: its jobs may use some nodes of the pool and not others, and in Slurm the pool is "
-                "one partition: bind the queue to all types of the pool, or to none of them"
-            )
+def _excluded(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, str]:
+    """Return the nodes of the pool that jobs of a queue may not use, by the queue, where they may use others of it."""
+    of_pool = {} if config.pool is None or not config.nodes else config.pool.nodes
+    left = {
+        queue.name: [name for name in of_pool if name not in types]
+        for queue in config.queues
+        if 0 < len(types := types_of_pool(config, queue)) < len(of_pool)
+    }
+    found = hosts_of_types(config, nodes) if left else {}
+    return {queue: fold([host for name in types for host in found[name]]) for queue, types in left.items()}
 
 
 def _hosts(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, str]:

@@ -450,10 +450,51 @@ def test_jobs_move_where_the_pool_has_what_they_ask_for_of_nodes(tmp_path):
     assert sorted(line.split()[1] for line in changed) == [f"JobId={n}" for n in "23467"]
 
 
+PARTLY = POOLED.replace("{gpu: 1}, max_run: 20", "{gpu: 1}, nodes: [gpu]")
+
+
+def test_a_queue_that_may_use_some_types_of_the_pool_is_kept_off_the_others(tmp_path):
+    found = exported(PARTLY)
+    for name, text in found.files.items():
+        (tmp_path / name).write_text(text)
+    assert '"gpu": "big1,cpu[04-06]",' in found.files["qconf-promote"]
+    again = from_text(tmp_path, NODES)
+    assert again.config == parse(PARTLY)
+    assert exported(dump(again.config)).files == found.files
+    listing = [waiting("1", "gpu", 4, "1:00:00", 3700), waiting("2", "cpu", 97, "1:00:00", 0)]
+    more = {"wanted": ["1|1G|gres:gpu:4", "2|1G|N/A"], "excludes": ["1|gpu1", "2|(null)"]}
+    done, changed = run_script(tmp_path, "qconf-promote", [listing], **more)
+    assert (done.returncode, done.stderr) == (0, "")
+    of_gpu = "AdminComment=qconf-promote:gpu ExcNodeList=gpu1,big1,cpu[04-06]"
+    of_cpu = "AdminComment=qconf-promote:cpu"
+    moved = [f"update JobId=1 Partition=pool {of_gpu}", f"update JobId=2 Partition=pool {of_cpu}"]
+    assert sorted(changed) == moved
+
+
+@pytest.mark.parametrize(
+    ("queue", "before", "after"),
+    [
+        ("gpu", "big1,cpu[04-06]", " ExcNodeList="),
+        ("gpu", "cpu[04-06],gpu1,big1", " ExcNodeList=gpu1"),
+        ("cpu", "big1,cpu[04-06]", ""),
+        ("cpu", "(null)", ""),
+    ],
+)
+def test_what_keeps_a_job_off_nodes_of_the_pool_goes_with_the_undo(queue, before, after, tmp_path):
+    for name, text in exported(PARTLY).files.items():
+        (tmp_path / name).write_text(text)
+    words = "MaxNodes=UNLIMITED MaxTime=UNLIMITED TotalCPUs=320 State=UP Default=YES"
+    (tmp_path / "partitions.before").write_text(f"PartitionName=old {words}\n")
+    listing = [waiting("1", "pool", 4, "1:00:00", 3700)]
+    more = {"excludes": [f"1|{before}"], "came": [("1", f"qconf-promote:{queue}")]}
+    done, changed = run_script(tmp_path, "move-jobs", [listing], "--back", **more)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"update JobId=1 Partition=old{after}" in changed
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("{gpu: 1}, max_run: 20", "{gpu: 1}, nodes: [gpu]", "queue gpu: its jobs may use some nodes of the pool"),
         ("gpus: 4,", "gpus: 4, exclusive: true,", "pool: some jobs have nodes of it alone and others not"),
         ("max_run: 20", "exclusive: true", "pool: some jobs have nodes of it alone and others not"),
         (", hosts: big1", "", "nodes large: queues are bound to nodes, and these have no names"),
