@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 CORES = "cores"  #: the resource that every node has
 MEMORY = "memory"  #: the one of which a batch system knows that it is memory
+GPUS = "gpus"  #: the one of which it knows that they are GPUs
 
 MOST = 2**40  #: of a resource of one node, or of one chunk: sums over all nodes are below 2**62
 MOST_NODES = 2**20

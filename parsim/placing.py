@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.kernels.placing import BESIDE, NO_SHARE, ROW, SHARE, STRETCH, UNSHARED, Placing
-from parsim.node_types import MEMORY, Chunk, Demands, NodeType, Request, is_exclusive
+from parsim.kernels.placing import BESIDE, HEAVIER, NO_SHARE, ROW, SHARE, STRETCH, UNSHARED, Placing
+from parsim.node_types import GPUS, MEMORY, Chunk, Demands, NodeType, Request, is_exclusive
 from parsim.places import Wanted, chunks_of, copies_on, distinct_requests, idle_nodes_for, places, resources_of
 from parsim.system import System
 from parsim.workload import Workload
@@ -31,15 +31,19 @@ def fits_best_on_idle(types: Sequence[NodeType], may_use: Sequence[bool], reques
     names = resources_of(types)
     of = np.repeat(np.arange(len(types)), [each.nodes for each in types])
     left = np.array([[each.amount(name) for name in names] for each in types], dtype=np.int64)[of]
-    weight = np.array([each.weight for each in types], dtype=np.int64)[of]
+    weighs = np.array([HEAVIER * each.weight for each in types], dtype=np.int64)[of]
     unused = np.ones(of.size, dtype=np.bool_)
     for chunk in request:
         takes = np.array([chunk.amount(name) for name in names], dtype=np.int64)
         usable = np.array([may and copies_on(each, chunk) > 0 for each, may in zip(types, may_use, strict=True)])[of]
         room = np.where(usable, (left[:, takes > 0] // takes[takes > 0]).min(axis=1), 0)
         room = np.where(unused, np.minimum(room, 1), 0) if chunk.scattered else room
-        size = room if _is_sized_by_copies(chunk) else left[:, 0]
+        by_copies = _copies_that_count(chunk)
+        size = np.minimum(room, by_copies) if by_copies else left[:, 0]
         missing = chunk.count
+        weight = weighs
+        if GPUS in names and (gpus := _gpus_that_count(chunk, alone=is_exclusive(request))):
+            weight = weighs - np.minimum(left[:, names.index(GPUS)], gpus)
         for node, copies in _best_first(room, size.copy(), weight, chunk.count):
             left[node] -= copies * takes
             unused[node] = False
@@ -49,9 +53,19 @@ def fits_best_on_idle(types: Sequence[NodeType], may_use: Sequence[bool], reques
     return True
 
 
-def _is_sized_by_copies(chunk: Chunk) -> bool:
-    """Whether nodes are compared by the copies that they have room for, not by their idle cores (rule 85)."""
-    return (chunk.cores == 1 and not chunk.scattered) or any(name != MEMORY for name in dict(chunk.resources))
+def _copies_that_count(chunk: Chunk) -> int:
+    """Return up to how many the copies that nodes have room for are their size; 0 where it is their idle cores."""
+    more = dict(chunk.resources).keys()
+    if more - {MEMORY} and chunk.count == 1:
+        return 1
+    by_copies = more - {MEMORY} or (not chunk.scattered and (chunk.cores == 1 or MEMORY in more))
+    return int(UNSHARED) if by_copies else 0
+
+
+def _gpus_that_count(chunk: Chunk, *, alone: bool) -> int:
+    """Return up to how many GPUs of a node let it be taken before others of its weight (rule 85)."""
+    times = HEAVIER if alone else 0 if chunk.scattered else chunk.count
+    return min(times * chunk.amount(GPUS), HEAVIER - 1)
 
 
 def _best_first(
@@ -135,7 +149,8 @@ def lay_out(system: System, workload: Workload) -> Placing:
     idle = np.array([[each.amount(name) for each in types] for name in names], dtype=np.int64)
     if some_alone:
         idle = np.vstack((idle, np.full(len(types), UNSHARED, dtype=np.int64)))
-    weight = np.array([each.weight for each in types], dtype=np.int64)[type_of if system.fits_best else type_of[:0]]
+    weight = np.array([HEAVIER * each.weight for each in types], dtype=np.int64)
+    weight = weight[type_of if system.fits_best else type_of[:0]]
     rows = _rows(types)
     first = np.cumsum([0, *map(len, chunks)])
     lengths = np.diff(first).reshape(-1, 2)
@@ -180,10 +195,16 @@ def lay_out(system: System, workload: Workload) -> Placing:
         beside=np.zeros(nodes if system.fits_best else 0, dtype=BESIDE),
         fits=np.zeros(STRETCH, dtype=np.bool_),
         fitting=np.zeros(STRETCH + 1, dtype=np.int64),
-        by_copies=np.array([_is_sized_by_copies(chunk) for _, chunk, _ in kinds], dtype=np.bool_),
+        by_copies=np.array([_copies_that_count(chunk) for _, chunk, _ in kinds], dtype=np.int64),
         may_take=np.ones(nodes if system.fits_best else 0, dtype=np.bool_),
         weight=weight,
-        weights=np.unique(weight),
+        gpus=np.array(  # a kind with GPUs has no place where there are none
+            [
+                (names.index(GPUS) if GPUS in names else 0, _gpus_that_count(chunk, alone=its))
+                for _, chunk, its in kinds
+            ],
+            dtype=np.int64,
+        ).reshape(-1, 2),
     )
 
 
@@ -229,7 +250,7 @@ def unplaced(placing: Placing, named: NDArray[np.int64], *, windows: bool = Fals
         "scattered",
         "by_copies",
         "weight",
-        "weights",
+        "gpus",
         "nodes_from",
         "rows",
         "type",

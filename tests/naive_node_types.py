@@ -285,12 +285,22 @@ def of_one(chunk: Chunk) -> Node:
     return {what: amount for what, amount in [("cores", chunk.cores), *chunk.resources] if amount}
 
 
+def weights(system: System, request: Request | None, chunk: Chunk, left: list[Node]) -> list[tuple[int, int]]:
+    """Rule 85: what nodes weigh for a kind, where so much is left of them."""
+    types = [each for each, _ in nodes_of(all_types(system))]
+    most = dict(chunk.resources).get("gpus", 0) * (1 if chunk.scattered else chunk.count)
+    if most and any(each.exclusive for each in request or ()):
+        most = 255
+    gpus = [min(node.get("gpus", 0), most, 255) for node in left]
+    return [(each.weight, -having) for each, having in zip(types, gpus, strict=True)]
+
+
 def best_nodes(system: System, queue: int, request: Request | None, cores: int, left: list[Node]) -> list[int | None]:
     """Rule 85: the node that each copy goes to, of what is left of the nodes; None if it finds none."""
     left = [dict(node) for node in left]
-    weight = [each.weight for each, _ in nodes_of(all_types(system))]
     found: list[int | None] = []
     for chunk in kinds(request, cores):
+        weight = weights(system, request, chunk, left)
         rooms = [room(system, queue, request, chunk, node, number, found) for number, node in enumerate(left)]
         need = chunk.count
         while need and any(rooms):
@@ -302,9 +312,11 @@ def best_nodes(system: System, queue: int, request: Request | None, cores: int, 
                     rows[-1].append(number)
                 elif rows[-1]:
                     rows.append([])
-            by_copies = chunk.cores == 1 and not chunk.scattered
-            by_copies = by_copies or any(name != "memory" for name, _ in chunk.resources)
+            more = dict(chunk.resources).keys()
+            by_copies = bool(more - {"memory"}) or (not chunk.scattered and (chunk.cores == 1 or "memory" in more))
             size = [rooms[n] if by_copies else left[n].get("cores", 0) for n in range(len(left))]
+            if more - {"memory"} and chunk.count == 1:
+                size = [min(each, 1) for each in size]
             rows = [row for row in rows if row]
             least = min(weight[row[0]] for row in rows)
             row = best_row([row for row in rows if weight[row[0]] == least], rooms, size, need)
@@ -338,9 +350,8 @@ def busy_first(
     left = [dict(node) for node in left]
     found: list[int | None] = []
     more: set[int] = set()
-    weight = [each.weight for each, _ in nodes_of(all_types(system))]
     for chunk in kinds(request, cores):
-        need = chunk.count
+        need, weight = chunk.count, weights(system, request, chunk, left)
         for least in sorted(set(weight)) if need else ():
             one_more = False
             for busy in (True, False):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from parsim.kernels.compiled import routine, seldom, step
 from parsim.kernels.placing import (
+    HEAVIER,
     NO_SHARE,
     add_copies,
     copies_on,
@@ -26,6 +27,7 @@ from parsim.kernels.placing import (
     room_for,
     take_best_nodes,
     turn_to,
+    weight_of,
 )
 from parsim.kernels.state import NEVER
 from parsim.kernels.windows import UNKNOWN_END, is_known
@@ -207,20 +209,26 @@ def hold_busy_first(placing, heads, j, p, queue):
             heads.beside[queue, r, t] = placing.idle_in_all[r, t]
     for kind in kinds_of(placing, j):
         need = placing.count[kind]
-        for weight in placing.weights:
-            if need == 0:
-                break
+        weight = least_above(placing, kind, left, np.int64(-HEAVIER))
+        while need > 0 and weight < NEVER:
             for idle in range(2):
                 one_more = need == 0  # an idle node beside those with jobs
                 for k in range(placing.rows.size):
                     row = placing.rows[k]
                     if need == 0 and not one_more:
                         break
-                    if not placing.may_use[kind, row.type] or (idle == 1 and not may_be_idle(placing, heads, k)):
+                    heavier = placing.weight[row.begin] - weight
+                    if not placing.may_use[kind, row.type] or heavier < 0 or heavier >= HEAVIER:
+                        continue
+                    if idle == 1 and not may_be_idle(placing, heads, k):
                         continue
                     for x in range(find_fitting(placing, kind, left, row)):
                         node = placing.fitting[x]
-                        may = placing.may_take[node] and placing.weight[node] == weight and (need > 0 or one_more)
+                        may = (
+                            placing.may_take[node]
+                            and weight_of(placing, kind, left, node) == weight
+                            and (need > 0 or one_more)
+                        )
                         if may and is_idle(placing, heads, node) == (idle == 1):
                             copies = copies_on(placing, kind, left, node, max(need, np.int64(1)))
                             if copies > 0:
@@ -231,6 +239,7 @@ def hold_busy_first(placing, heads, j, p, queue):
                                 add_copies(placing, kind, left, placing.left_in_all, node, -copies)
                                 placing.turn_of[node] = placing.turn[0]
                             need -= copies
+            weight = least_above(placing, kind, left, weight)
         if need > 0:
             next_turn(placing)
             return False
@@ -253,6 +262,17 @@ def may_be_idle(placing, heads, k):
     for r in range(heads.whole.shape[0]):
         may &= placing.most[r, k] >= heads.whole[r, node]
     return may
+
+
+@step
+def least_above(placing, kind, room, weight):
+    """Return the least of the weights of nodes above one, or `NEVER`."""
+    found = NEVER
+    for node in range(placing.weight.size):
+        each = weight_of(placing, kind, room, node)
+        if weight < each < found:
+            found = each
+    return found
 
 
 @step

@@ -18,6 +18,7 @@ from parsim.kernels.running import available
 
 NO_SHARE = np.int32(-1)
 STRETCH = 64  #: nodes of one type that are passed over together
+HEAVIER = 256  #: GPUs of a node that a weight outweighs, and one more
 UNSHARED = np.int64(
     2**31
 )  #: of a node without jobs: each share takes 1 of it, one of a job that has the node alone all
@@ -75,10 +76,10 @@ class Placing(NamedTuple):
     beside: NDArray[np.void]  # (V,) BESIDE; as long as `room`
     fits: NDArray[np.bool_]  # (STRETCH,): whether each node of a row may have room for a copy of a kind, and
     fitting: NDArray[np.int64]  # (STRETCH + 1,): these nodes
-    by_copies: NDArray[np.bool_]  # (K,): whether these are the copies that there is room for, or the idle cores
+    by_copies: NDArray[np.int64]  # (K,): up to how many the copies there is room for count; 0 where idle cores do
     may_take: NDArray[np.bool_]  # (V,): whether no plan keeps the job off a node (rule 86); as long as `room`
-    weight: NDArray[np.int64]  # (V,): of each node; as long as `room`
-    weights: NDArray[np.int64]  # those that there are, ascending; none where 62 holds
+    weight: NDArray[np.int64]  # (V,): `HEAVIER` times that of each node; as long as `room`
+    gpus: NDArray[np.int64]  # (K, 2): where GPUs are in what is idle, and up to how many make a node weigh less
 
 
 @step
@@ -244,7 +245,7 @@ def take_best_nodes(placing, j, anyway):
 @step
 def find_beside(placing, j, kind):
     """Find the nodes with room for a kind that job j may take, beside each other where they weigh as much; how many."""
-    weight, count, end = placing.weight, np.int64(0), np.int64(-1)
+    most, count, end, before = placing.by_copies[kind], np.int64(0), np.int64(-1), np.int64(0)
     for k in range(placing.rows.size):
         row = placing.rows[k]
         if not placing.may_use[kind, row.type] or not may_have(placing, j, kind, k):
@@ -257,19 +258,29 @@ def find_beside(placing, j, kind):
             if copies == 0 or not placing.may_take[node]:
                 continue
             placing.room[node] = copies
-            placing.size[node] = copies if placing.by_copies[kind] else placing.idle[0, node]
-            if node != end or weight[node] != weight[node - 1]:
+            placing.size[node] = min(copies, most) if most > 0 else placing.idle[0, node]
+            weight = weight_of(placing, kind, placing.idle, node)
+            if node != end or weight != before:
                 count += 1
                 beside = placing.beside[count - 1]
-                beside.begin, beside.copies, beside.size, beside.weight = node, 0, 0, weight[node]
+                beside.begin, beside.copies, beside.size, beside.weight = node, 0, 0, weight
             beside = placing.beside[count - 1]
-            end = node + 1
+            end, before = node + 1, weight
             beside.end = end
             beside.copies += copies
             beside.size += placing.size[node]
         if not fits:
             note_most(placing, k)
     return count
+
+
+@step
+def weight_of(placing, kind, room, node):
+    """Return what a node of which so much is left weighs for a kind."""
+    weight, gpus, most = placing.weight[node], placing.gpus[kind, 0], placing.gpus[kind, 1]
+    if most > 0:
+        weight -= min(room[gpus, node], most)
+    return weight
 
 
 @step

@@ -278,10 +278,13 @@ class PlacedReplay(TypedReplay):
         number = int(self.jobs.workload.request[self.jobs.row[job]])
         return (Chunk(self.jobs.cores[job], 1),) if number < 0 else self.jobs.workload.requests[number]
 
+    def _is_exclusive(self, job: int) -> bool:
+        """Whether a job has all its nodes alone, whatever they are."""
+        return self.system.queues[self.jobs.queue[job]].exclusive or is_exclusive(self._chunks(job))
+
     def _alone(self, job: int) -> NDArray[np.bool_]:
         """Return whether a job has each node alone."""
-        queue = self.system.queues[self.jobs.queue[job]]
-        return self.exclusive | (queue.exclusive or is_exclusive(self._chunks(job)))
+        return self.exclusive | self._is_exclusive(job)
 
     def _room(self, job: int, partition: int, chunk: Chunk, left: Sums, takes: Sums) -> tuple[NDArray[np.int64], Sums]:
         """Return the nodes that may have a chunk, and how many copies each has room for beside what the job takes."""
@@ -322,10 +325,13 @@ class PlacedReplay(TypedReplay):
             if most is not None:
                 fit = np.minimum(fit, (most - takes[:, 0])[nodes] // chunk.cores) if chunk.cores else fit
                 fit = np.where(np.isin(nodes, list(named or {})), fit, 0)
-            by_copies = chunk.cores == 1 and not chunk.scattered
-            by_copies |= bool({*dict(chunk.resources)} - {"memory"})
+            more = {*dict(chunk.resources)}
+            by_copies = bool(more - {"memory"}) or (not chunk.scattered and (chunk.cores == 1 or "memory" in more))
             size = fit if by_copies else np.maximum(left - takes, 0)[nodes, 0]
-            chosen = choose(nodes, fit, size, chunk.count)
+            if more - {"memory"} and chunk.count == 1:
+                size = np.minimum(size, 1)
+            weight = self._weight(job, chunk, np.maximum(left - takes, 0))
+            chosen = choose(nodes, fit, size, weight, chunk.count)
             for at, copies in chosen:
                 takes[nodes[at]] += copies * self._amounts(chunk)
             if first < 0 and chosen:
@@ -336,14 +342,24 @@ class PlacedReplay(TypedReplay):
         takes[count + partition, 0] = self.jobs.cores[job]
         return first, takes, complete and bool(takes[count + partition, 0] <= left[count + partition, 0])
 
-    def _choose(self, nodes: Column, room: Column, size: Column, count: int) -> list[tuple[int, int]]:
+    def _weight(self, job: int, chunk: Chunk, left: Sums) -> Column:
+        """Rule 85: what nodes weigh for copies of a chunk."""
+        most = chunk.amount("gpus") * (1 if chunk.scattered else chunk.count)
+        if not most:
+            return 256 * self.weight
+        gpus = left[: len(self.nodes), self.resources.index("gpus")]
+        return 256 * self.weight - np.minimum(gpus, 255 if self._is_exclusive(job) else min(most, 255))
+
+    def _choose(self, nodes: Column, room: Column, size: Column, weight: Column, count: int) -> list[tuple[int, int]]:
         """Return which of the nodes have how many of the copies that they have room for, in turn."""
-        return self._first_with_room(nodes, room, size, count)
+        return self._first_with_room(nodes, room, size, weight, count)
 
     @staticmethod
-    def _first_with_room(nodes: Column, room: Column, size: Column, count: int) -> list[tuple[int, int]]:
+    def _first_with_room(
+        nodes: Column, room: Column, size: Column, weight: Column, count: int
+    ) -> list[tuple[int, int]]:
         """Rule 62: each copy goes to the first node with room."""
-        del nodes, size
+        del nodes, size, weight
         copies = np.minimum(room, np.maximum(count - (np.cumsum(room) - room), 0))
         return [(at, int(copies[at])) for at in np.flatnonzero(copies).tolist()]
 

@@ -24,10 +24,9 @@ class PlacedHeadJobsReplay(PlacedReplay):
         self.plans: dict[int, tuple[int, int, Column]] = {}  #: head job -> from, to, the nodes that it holds
         self.unused = self.idle.copy()  #: where nothing runs
 
-    def _choose(self, nodes: Column, room: Column, size: Column, count: int) -> list[tuple[int, int]]:
+    def _choose(self, nodes: Column, room: Column, size: Column, weight: Column, count: int) -> list[tuple[int, int]]:
         """Rule 85: rows of nodes with room are filled one after the other, the one that the copies fill best first."""
-        having = np.flatnonzero(room)
-        weight = self.weight[nodes]
+        having, weight = np.flatnonzero(room), weight[nodes]
         ends = (np.diff(nodes[having]) > 1) | (np.diff(weight[having]) != 0)
         rows = [row for row in np.split(having, 1 + np.flatnonzero(ends)) if row.size]
         chosen: list[tuple[int, int]] = []
@@ -44,7 +43,7 @@ class PlacedHeadJobsReplay(PlacedReplay):
             alone = row[room[row] >= count]
             if alone.size:
                 row = alone[[int(np.argmin(size[alone]))]]
-            filled = self._first_with_room(row, room[row], size[row], count)
+            filled = self._first_with_room(row, room[row], size[row], weight[row], count)
             chosen += [(int(row[at]), copies) for at, copies in filled]
             count -= sum(copies for _, copies in filled)
         return chosen
@@ -56,8 +55,9 @@ class PlacedHeadJobsReplay(PlacedReplay):
         takes, holds = np.zeros_like(left), np.zeros(count, dtype=np.bool_)
         for chunk in self._chunks(job):
             nodes, room = self._room(job, 0, chunk, left, takes)
-            order = np.lexsort((idle[nodes], self.weight[nodes]))
-            filled = self._first_with_room(nodes[order], room[order], room[order], chunk.count)
+            weight = self._weight(job, chunk, np.maximum(left - takes, 0))
+            order = np.lexsort((idle[nodes], weight[nodes]))
+            filled = self._first_with_room(nodes[order], room[order], room[order], weight, chunk.count)
             chosen = [(int(nodes[order[at]]), copies) for at, copies in filled]
             if sum(copies for _, copies in chosen) < chunk.count:
                 return None
@@ -65,7 +65,7 @@ class PlacedHeadJobsReplay(PlacedReplay):
                 takes[node] += copies * self._amounts(chunk)
                 holds[node] = True
             last = chosen[-1][0]
-            others = nodes[(room > 0) & idle[nodes] & (self.weight[nodes] == self.weight[last])]
+            others = nodes[(room > 0) & idle[nodes] & (weight[nodes] == weight[last])]
             if others.size and not idle[last]:
                 holds[others[0]] = True
         return np.flatnonzero(holds)

@@ -75,6 +75,27 @@ def test_nodes_of_less_weight_are_taken_first(weights, cores, expected):
     assert simulated(jobs((cores, 10, None)), replace(system, node_types=types)).node.tolist() == [expected]
 
 
+@pytest.mark.parametrize(
+    ("nodes", "chunk", "expected"),
+    [
+        (((1, 8, {"memory": 8}), (1, 1, {}), (3, 8, {"memory": 2})), Chunk(4, 2, {"memory": 2}), 0),  # not more cores
+        (((2, 4, {"gpus": 1}), (1, 1, {}), (1, 4, {"gpus": 3})), Chunk(2, 1, {"gpus": 1}), 3),  # both on one node
+        (
+            ((2, 4, {"gpus": 2}), (1, 1, {}), (1, 4, {"gpus": 3})),
+            Chunk(2, 1, {"gpus": 1}),
+            3,
+        ),  # a row of three, not four
+        (((2, 4, {"gpus": 2}), (1, 4, {"gpus": 3})), Chunk(2, 1, {"gpus": 1}), 0),  # no more than it asks for count
+        (((1, 4, {"gpus": 3}), (1, 4, {"gpus": 1})), Chunk(1, 1, {"gpus": 1}), 0),  # a single copy is one on any node
+        (((1, 4, {"gpus": 1}), (1, 4, {"gpus": 3})), Chunk(1, 1, {"gpus": 1}, exclusive=True), 1),  # all count
+        (((1, 4, {"gpus": 1}), (1, 4, {"gpus": 3})), Chunk(1, 1, {"gpus": 1}, exclusive=True, scattered=True), 1),
+    ],
+)
+def test_memory_and_gpus_of_nodes(nodes, chunk, expected):
+    total = chunk.count * chunk.cores
+    assert simulated(jobs((total, 10, (chunk,))), machine(*nodes)).node.tolist() == [expected]
+
+
 def test_a_head_job_holds_nodes_of_the_least_weight():
     """Planned on those that weigh less, where two jobs run, it holds none of the others; of equal ones it holds one."""
     types = [NodeType("heavy", 2, 2, weight=5), NodeType("light", 2, 2)]

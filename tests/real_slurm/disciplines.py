@@ -78,6 +78,8 @@ reserve: queue_nodes
 queues:
   - {name: work, cores: [1, 96], walltime: [0, 4h]}
 """
+#: The same, those with more cores or with GPUs weighing more; tasks with a GPU each, too.
+_WEIGHED = _PLACED.replace("8, f", "8, weight: 5, f").replace("gpus: 4,", "gpus: 4, weight: 9,")
 #: What its jobs ask for, in words of sbatch: nodes, and of each some cores and GPUs; or cores alone.
 SHAPES = ("", "", "--constraint=free", "1", "2", "3", "4", "1 --gres=gpu:1", "2 --gres=gpu:2", "1 --gres=gpu:3")
 _WIDE = _SHARED.replace("cores: 64, cores_per_node: 1", "cores: 256, cores_per_node: 4").replace("[1, 64]", "[1, 256]")
@@ -94,6 +96,7 @@ DISCIPLINES = {
     "types": _TYPES,
     "exclusive": _EXCLUSIVE,
     "placed": _PLACED,
+    "weighed": _WEIGHED,
 }
 #: Mean seconds between submissions, where not 4.5.
 BETWEEN = {
@@ -104,6 +107,7 @@ BETWEEN = {
     "types": 3.0,
     "exclusive": 3.0,
     "placed": 0.7,
+    "weighed": 0.7,
 }
 #: Steps of a cycle, in one of which jobs end, in the next are submitted; 2 unless given.
 PHASES = {"hybrid": 3, "multifactor": 3}
@@ -139,12 +143,14 @@ class Site:
     def wants(self) -> tuple[str, ...]:
         """What jobs may want beside cores, in words of sbatch: all GPUs of a node; or nodes, of each so much."""
         if self.config.reserve == "queue_nodes":
-            return SHAPES
+            return SHAPES if self.discipline == "placed" else (*SHAPES, "--gpus-per-task=1")
         return (f"--gres=gpu:{max(each.gpus for each in self.config.nodes)}", "--constraint=free")
 
     def words(self, wanted: str, cores: int) -> tuple[str, int]:
         """Return the words of sbatch for a job of about so many cores, and its cores."""
         each, _, more = wanted.partition(" ")
+        if each.startswith("--gpus-per-task"):
+            return wanted, min(cores, 24)
         if not each.isdecimal():
             return wanted, cores
         nodes = min(max(1, cores // int(each)), 6 if more else 12)
@@ -156,6 +162,8 @@ class Site:
         if not value:
             return None
         features = frozenset({value["constraint"]} if "constraint" in value else ())
+        if "gpus-per-task" in value:
+            return (Chunk(cores, 1, {"gpus": int(value["gpus-per-task"])}),)
         gpus = int(value.get("gres", "gpu:0").removeprefix("gpu:"))
         if "nodes" not in value:
             return (Chunk(cores, 1, {"gpus": min(gpus, 1)}, features),)

@@ -25,7 +25,8 @@ TYPES = (
     NodeType("heavy", 3, 8, {"memory": 3000}, weight=5),
     NodeType("b", 2, 4, {"memory": 1000}),
     NodeType("light", 2, 4, {"memory": 500}, weight=0),
-    NodeType("c", 4, 8, {"gpus": 4, "memory": 1000}, weight=5),
+    NodeType("c", 2, 8, {"gpus": 4, "memory": 1000}, weight=5),
+    NodeType("d", 2, 8, {"gpus": 2, "memory": 1000}, weight=5),
 )
 OF_NODE = [each for each in TYPES for _ in range(each.nodes)]
 NAMES = [f"n{number + 1:02}" for number in range(len(OF_NODE))]
@@ -85,9 +86,15 @@ def _exclusive(rng: Random) -> Wanted:
     return f"-n {cores} --exclusive", (Chunk(cores, 1, {"memory": 1}, exclusive=True),)
 
 
+def _exclusive_gpus(rng: Random) -> Wanted:
+    count, each, gpus = rng.randint(1, 2), rng.randint(1, 4), rng.randint(1, 2)
+    chunk = Chunk(count, each, {"gpus": gpus, "memory": each}, exclusive=True, scattered=True)
+    return f"-N {count} --ntasks-per-node={each} --gres=gpu:{gpus} --exclusive", (chunk,)
+
+
 def _one_node(rng: Random) -> Wanted:
     cores = rng.randint(2, 8)
-    return f"-N1 -n {cores}", (Chunk(1, cores, {"memory": cores}),)
+    return f"-N1 -n {cores}", (Chunk(1, cores, {"memory": cores}, scattered=True),)
 
 
 SHAPES: dict[str, Callable[[Random], Wanted]] = {
@@ -99,6 +106,7 @@ SHAPES: dict[str, Callable[[Random], Wanted]] = {
     "GPUs of nodes": _gpus,
     "GPUs of tasks": _gpus_of_tasks,
     "exclusive": _exclusive,
+    "exclusive with GPUs": _exclusive_gpus,
     "one node": _one_node,
 }
 
@@ -108,7 +116,7 @@ def others(rng: Random, left: list[Node]) -> list[str]:
     commands = []
     for node, name in zip(left, NAMES, strict=True):
         if rng.random() < 0.75:
-            cores, gpus = rng.randint(1, SIZE[name]), rng.randint(0, 3) if "gpus" in node and rng.random() < 0.7 else 0
+            cores, gpus = rng.randint(1, SIZE[name]), rng.randint(0, node.get("gpus", 0)) if rng.random() < 0.7 else 0
             memory = rng.choice((cores, rng.randint(1, node["memory"])))
             gres = f" --gres=gpu:{gpus}" if gpus else ""
             commands.append(f"{_SBATCH} -N1 -n {cores} --mem={memory} -w {name}{gres}")

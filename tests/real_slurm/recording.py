@@ -61,7 +61,8 @@ def record(site: Site, *, jobs: int, seed: int) -> dict[str, Any]:
     kept = SITE.replace("KEPT", site.config.queues[0].name)
     gpus = {name: each.gpus for name, each in site.types.items() if each.gpus}
     features = {name: each.features for name, each in site.types.items() if each.features}
-    slurm = PrivateSlurm(site.nodes, kept, daemons=len(site.nodes), gpus=gpus, features=features)
+    words = {name: f"Weight={each.weight}" for name, each in site.types.items()}
+    slurm = PrivateSlurm(site.nodes, kept, daemons=len(site.nodes), gpus=gpus, features=features, words=words)
     with slurm as server, TemporaryDirectory() as folder:
         plan = _load(site, server, Path(folder))
         done = threading.Event()
