@@ -24,7 +24,7 @@ from parsim.verify.needs import waiting_at
 from parsim.verify.node_types import PlacedReplay, TypedReplay
 from parsim.verify.partition import Partition
 from parsim.verify.placed_head_jobs import PlacedHeadJobsReplay
-from parsim.verify.preemption import TierReplay, by_run
+from parsim.verify.preemption import PlacedTierReplay, TierReplay, TypedTierReplay, by_run
 from parsim.verify.queue_head_jobs import ManyHeadJobsReplay, QueueHeadJobsReplay
 from parsim.verify.rules import RESERVED, Jobs
 from parsim.verify.top_job import TopJobReplay
@@ -169,6 +169,8 @@ def _replay_of(
         TypedHeadJobsReplay: _ExplainedTypedHeadJobsReplay,
         PlacedHeadJobsReplay: _ExplainedPlacedHeadJobsReplay,
         TierReplay: _ExplainedTierReplay,
+        TypedTierReplay: _ExplainedTypedTierReplay,
+        PlacedTierReplay: _ExplainedPlacedTierReplay,
     }
     return explained.get(replay_of(workload, system, beginning), _ExplainedListReplay)
 
@@ -420,6 +422,14 @@ class _ExplainedPlacedHeadJobsReplay(_ExplainedPlans, PlacedHeadJobsReplay):
 
 class _ExplainedPlacedReplay(_ExplainedTypedReplay, PlacedReplay):
     """A replay of a machine whose nodes are of several types and count each by itself, and that follows one job."""
+
+
+class _ExplainedTypedTierReplay(_ExplainedTierReplay, _ExplainedTypedReplay, TypedTierReplay):
+    """A replay of such a machine by totals, in which jobs preempt others, and that follows one job."""
+
+
+class _ExplainedPlacedTierReplay(_ExplainedTierReplay, _ExplainedPlacedReplay, PlacedTierReplay):
+    """The same where each node counts by itself."""
 
 
 class _ExplainedClassReplay(_Explained, ClassReplay):

@@ -82,8 +82,9 @@ def node_use(workload: Workload, schedule: Schedule, system: System, counted: Ma
     taken = demands.taken
     submit = schedule.submit[counted]
     low, high = (int(submit.min()), int(submit.max())) if submit.size else (0, 0)
-    seconds = np.maximum(np.minimum(schedule.end, high) - np.maximum(schedule.start, low), 0)
-    by_place = np.bincount(taken, weights=seconds, minlength=len(demands.amounts))
+    _, begin, end = schedule.runs
+    seconds = np.maximum(np.minimum(end, high) - np.maximum(begin, low), 0)
+    by_place = np.bincount(schedule.taken_by_run, weights=seconds, minlength=len(demands.amounts))
     used = np.tensordot(by_place, demands.amounts.astype(np.float64), 1)
     shares = np.divide(demands.amounts, node, out=np.zeros(demands.amounts.shape), where=node > 0).max(axis=2)
     node_seconds = by_place @ shares
@@ -152,10 +153,10 @@ def unusable(schedule: Schedule, window: tuple[int, int]) -> Floats:
     """Measure what is idle and of no use to any waiting job, for want of another resource.
 
     At an instant all of a resource that is idle on the nodes of a type counts if (1) a waiting job (submitted, not
-    started) has a place that takes some of it, and no more than is idle, and (2) of all places of waiting jobs that
-    take some of it, none has all that it takes idle. So it does not count where no waiting job wants it, where less is
-    idle than any of them needs, and where one of them could have its place but is held back by its turn, a head job or
-    a limit: that is loss of capacity.
+    started, or preempted) has a place that takes some of it, and no more than is idle, and (2) of all places of waiting
+    jobs that take some of it, none has all that it takes idle. So it does not count where no waiting job wants it,
+    where less is idle than any of them needs, and where one of them could have its place but is held back by its turn,
+    a head job or a limit: that is loss of capacity.
 
     Parameters
     ----------
@@ -184,18 +185,22 @@ def unusable(schedule: Schedule, window: tuple[int, int]) -> Floats:
     if demands.partition is not None:  # what is idle on the nodes of one partition is of no use to jobs of another
         amounts = np.zeros((len(amounts), *owned.shape), dtype=np.int64)
         amounts[np.arange(len(amounts)), demands.partition] = demands.amounts
-    waits = np.flatnonzero(schedule.start > schedule.submit)
+    job, start, end = schedule.runs
+    since = schedule.submit[job]  # from when each run was waited for
+    again = np.flatnonzero(job[:-1] == job[1:]) + 1
+    since[again] = end[again - 1]
+    waits = np.flatnonzero(start > since)
     found: Floats = _unusable(
-        schedule.start,
-        schedule.end,
-        schedule.submit,
-        np.argsort(schedule.start, kind="stable"),
-        np.argsort(schedule.end, kind="stable"),
-        waits[np.argsort(schedule.submit[waits], kind="stable")],
-        demands.of,
+        start,
+        end,
+        since,
+        np.argsort(start, kind="stable"),
+        np.argsort(end, kind="stable"),
+        waits[np.argsort(since[waits], kind="stable")],
+        demands.of[job],
         demands.first,
         amounts.reshape(len(amounts), -1),
-        demands.taken,
+        schedule.taken_by_run,
         owned.reshape(-1).copy(),
         window,
     )
@@ -220,7 +225,8 @@ def _unusable(
 ) -> Floats:  # pragma: no cover
     """Sweep over the events, with the distinct demands of the waiting jobs.
 
-    `started` and `ended` are all jobs, ascending by start and end, `came` those that wait by submit.
+    Each run of a job is one here. `started` and `ended` are all, ascending by start and end, `came` those that are
+    waited for, by the instant from which they are.
     """
     low, high = window
     never = np.iinfo(np.int64).max

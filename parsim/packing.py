@@ -24,7 +24,7 @@ from parsim.kernels.nodes import NO_SHARE, SHARE, Nodes
 from parsim.kernels.placed_head_jobs import PlacedHeadJobs
 from parsim.kernels.placing import Placing
 from parsim.kernels.plans import PROMISE, ROWS, Plans
-from parsim.kernels.preempting import INTERRUPTION, KEEPS, LOSES, PREEMPTIONS, STAYS, Preempting
+from parsim.kernels.preempting import INTERRUPTION, KEEPS, LOSES, PREEMPTIONS, RETURNS, STAYS, Preempting
 from parsim.kernels.profile import Profile
 from parsim.kernels.throttles import Throttles
 from parsim.kernels.typed_head_jobs import TypedHeadJobs
@@ -241,7 +241,7 @@ def pack_typed_head_jobs(prepared: Prepared, system: System, state: kernel.State
 def _pack_preempting(prepared: Prepared, system: System, interruptions: int) -> Preempting:
     """Lay out the tiers of the queues, with room for so many interruptions."""
     n, tiers = len(prepared.workload), sorted({queue.tier for queue in system.queues})
-    kinds = {"off": STAYS, "requeue": LOSES, "suspend": KEEPS, "checkpoint": KEEPS}
+    kinds = {"off": STAYS, "requeue": LOSES, "suspend": RETURNS, "checkpoint": KEEPS}
     most = min(n, system.cores)
     return Preempting(
         tier=np.array([tiers.index(queue.tier) for queue in system.queues], dtype=np.int64),
@@ -274,8 +274,8 @@ def _pack_counts(
     needs = again(needs or prepared.laid_needs)
     if placing is not None:
         named = _NO_NODES if prepared.begun is None else prepared.begun.on_nodes
-        placing = unplaced(placing, named, windows=prepared.has_windows)
-    return throttles, needs, None if types is None else untaken(types), placing
+        placing = unplaced(placing, named, windows=prepared.has_windows, returns=system.has_tiers)
+    return throttles, needs, None if types is None else untaken(types, returns=system.has_tiers), placing
 
 
 _NONE = np.empty(0, dtype=np.int32)

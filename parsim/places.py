@@ -265,6 +265,7 @@ def lay_out(system: System, workload: Workload) -> NodeTypes:
         idle=there,
         then=np.empty_like(there),
         left=np.empty_like(there),
+        returns=None,
     )
 
 
@@ -284,11 +285,12 @@ def home_of(has: NDArray[np.bool_], queue: Column, partitions: int) -> Column:
     return found
 
 
-def untaken(types: NodeTypes) -> NodeTypes:
-    """Return a copy that a simulation may change."""
+def untaken(types: NodeTypes, *, returns: bool = False) -> NodeTypes:
+    """Return a copy that a simulation may change; `returns`, jobs may be preempted and go on where they were."""
     return types._replace(
         taken=np.zeros_like(types.taken),
         idle=types.idle.copy(),
         then=np.empty_like(types.then),
         left=np.empty_like(types.left),
+        returns=np.zeros(types.taken.size, dtype=np.bool_) if returns else None,
     )

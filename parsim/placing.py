@@ -183,12 +183,13 @@ def lay_out(system: System, workload: Workload) -> Placing:
         nodes_alone=np.zeros((len(workload) if some_alone else 0, len(types)), dtype=np.int64),
         turn=np.zeros(1, dtype=np.int64),
         turn_of=np.full(nodes, -1, dtype=np.int64),
-        shares=np.zeros(_most_shares(chunks, 2 * of, nodes, system.cores), dtype=SHARE),
+        shares=np.zeros(_most_shares(chunks, 2 * of, nodes, None if system.has_tiers else system.cores), dtype=SHARE),
         of_job=np.full(len(workload), NO_SHARE, dtype=np.int32),
         unused=np.zeros(1, dtype=np.int64),
         changes=np.zeros(1, dtype=np.int64),
         failed=np.full((2, len(chunks)), -1, dtype=np.int64),
         in_service=None,
+        returns=None,
         named=np.empty((0, 3), dtype=np.int64),
         room=np.zeros(nodes if system.fits_best else 0, dtype=np.int64),
         size=np.zeros(nodes if system.fits_best else 0, dtype=np.int64),
@@ -218,15 +219,18 @@ def _rows(types: Sequence[NodeType]) -> NDArray[np.void]:
     return np.array(found, dtype=ROW)
 
 
-def _most_shares(chunks: Sequence[Request], of: NDArray[np.int32], nodes: int, cores: int) -> int:
-    """Return how many shares there are at most, with one that is not in use: those of cores take one at least."""
+def _most_shares(chunks: Sequence[Request], of: NDArray[np.int32], nodes: int, cores: int | None) -> int:
+    """Return how many shares there are at most, with one that is not in use: those of cores take one at least.
+
+    Without `cores` every job may have its own at once: those that are preempted keep them.
+    """
     at_most = np.array([sum(min(chunk.count, nodes) for chunk in each) for each in chunks], dtype=np.int64)
     without = max((sum(min(chunk.count, nodes) for chunk in each if not chunk.cores) for each in chunks), default=0)
     at_most = np.maximum(at_most[of], at_most[of + 1])
-    return 1 + int(min(at_most.sum(), cores + (min(of.size, cores) + 1) * without))
+    return 1 + int(at_most.sum() if cores is None else min(at_most.sum(), cores + (min(of.size, cores) + 1) * without))
 
 
-def unplaced(placing: Placing, named: NDArray[np.int64], *, windows: bool = False) -> Placing:
+def unplaced(placing: Placing, named: NDArray[np.int64], *, windows: bool = False, returns: bool = False) -> Placing:
     """Return a copy that a simulation may change.
 
     Parameters
@@ -236,12 +240,15 @@ def unplaced(placing: Placing, named: NDArray[np.int64], *, windows: bool = Fals
         Nodes of the jobs that run when it begins, as far as they are known: job, node, cores; ascending.
     windows : bool
         Whether nodes are out of service for a while.
+    returns : bool
+        Whether jobs may be preempted, and go on where they were.
     """
     shares = np.zeros_like(placing.shares)
     shares["next"] = np.arange(1, shares.size + 1)
     kept = (
         "named",
         "in_service",
+        "returns",
         "first",
         "count",
         "amounts",
@@ -264,6 +271,7 @@ def unplaced(placing: Placing, named: NDArray[np.int64], *, windows: bool = Fals
         shares=shares,
         named=named.copy(),
         in_service=in_service,
+        returns=np.zeros(placing.of.size, dtype=np.bool_) if returns else None,
         **{name: getattr(placing, name).copy() for name in changed},
     )
 

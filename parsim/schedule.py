@@ -26,12 +26,16 @@ class Interruptions(NamedTuple):
         Seconds.
     loses : ndarray(bool), shape (k,)
         Whether what the job had done was lost: it was requeued.
+    place : ndarray(int64), shape (k,)
+        Of the run that ended then, what `Schedule.place` or `Schedule.node` say of the last one; empty where nodes are
+        alike.
     """
 
     job: Column
     begin: Column
     end: Column
     loses: NDArray[np.bool_]
+    place: Column = np.empty(0, dtype=np.int64)
 
 
 _NONE = np.empty(0, dtype=np.int64)
@@ -92,6 +96,28 @@ class Schedule:
         job, begin = job[order], begin[order]
         end = np.concatenate((self.end, stops.begin))
         return job, begin, end[np.lexsort((end, np.concatenate((np.arange(len(self)), stops.job))))]
+
+    @cached_property
+    def taken_by_run(self) -> Column:
+        """Row of the amounts of `demands` that each of `runs` took, shape (n + k,).
+
+        Where chunks are placed, all runs of a job count where it ran last: but for those before a requeue they are the
+        same nodes.
+
+        Raises
+        ------
+        ValueError
+            All nodes are alike.
+        """
+        demands, stops, job = self.demands, self.interruptions, self.runs[0]
+        if demands is None:
+            raise ValueError("the schedule does not say what jobs may take of nodes")
+        taken = demands.taken[job]
+        if self.place is not None and stops.job.size:
+            before = np.flatnonzero(job[:-1] == job[1:])  # runs that another one of the same job follows
+            first = demands.first[demands.of[job[before]]]
+            taken[before] = first + stops.place[np.lexsort((stops.begin, stops.job))]
+        return taken
 
     @cached_property
     def lost(self) -> Column:

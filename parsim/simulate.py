@@ -221,8 +221,8 @@ def run(prepared: Prepared, system: System) -> Outcome:
     outcome = discipline.run(prepared, system)
     if outcome.end is None:
         return outcome._replace(start=outcome.start + prepared.base)
-    job, begin, end, loses = outcome.interruptions
-    moved = Interruptions(job, begin + prepared.base, end + prepared.base, loses)
+    stops = outcome.interruptions
+    moved = stops._replace(begin=stops.begin + prepared.base, end=stops.end + prepared.base)
     start, end = outcome.start + prepared.base, outcome.end + prepared.base
     return outcome._replace(start=start, end=end, interruptions=moved)
 
@@ -484,7 +484,13 @@ def _run_with_tiers(prepared: Prepared, system: System) -> Outcome:
     return outcome._replace(
         start=state.preempting.first,
         end=outcome.start + state.jobs["runtime"],
-        interruptions=Interruptions(job.copy(), table["begin"].copy(), table["end"].copy(), loses),
+        interruptions=Interruptions(
+            job.copy(),
+            table["begin"].copy(),
+            table["end"].copy(),
+            loses,
+            table["place"][: found if system.node_types else 0].copy(),
+        ),
     )
 
 

@@ -403,12 +403,13 @@ class System:
         """Rule 57."""
         if not self.has_tiers:
             return
-        plain = (("mode", "shared"), ("reserve", "cores"), ("held_jobs", "pass"), ("reservation_depth", 1))
+        plain = (("mode", "shared"), ("held_jobs", "pass"), ("reservation_depth", 1))
         for name, value in plain:
             if getattr(self, name) != value:
                 yield name, f"queues of different tiers are simulated with {name} {value}, not {getattr(self, name)}"
-        if self.node_types:
-            yield "node_types", "go with queues of one tier only"
+        if self.reserve != "cores" and not (self.reserve == "nodes" and self.node_types):
+            wanted = "cores, or nodes of several types"
+            yield "reserve", f"queues of different tiers are simulated with reserve {wanted}, not {self.reserve}"
         if self.windows:
             yield "windows", "with queues of different tiers no cores are simulated as out of service"
         tiers = len({queue.tier for queue in self.queues})

@@ -68,12 +68,14 @@ def schedule(
         if len(cores_on) > 1:
             shares[job] = np.array([cores_on.get(name, 0) for name in names], dtype=np.int64)
     end = start + workload.effective_runtime if found.end is None else np.array(found.end, dtype=np.int64)
-    stops = np.array(found.interruptions or [], dtype=np.int64).reshape(-1, 3)
+    stops = np.array(found.interruptions or [], dtype=np.int64).reshape(-1, 4)
     queues = () if system is None else system.queues
     loses = np.array([queues[q].preempted == "requeue" for q in workload.queue[stops[:, 0]]], dtype=np.bool_)
     came = workload.submit if found.came is None else np.array(found.came, dtype=np.int64)
     place = None if found.place is None else np.array(found.place, dtype=np.int64)
-    stopped = Interruptions(*stops.T, loses=loses)
+    stopped = Interruptions(*stops.T[:3], loses=loses)
+    if system is not None and system.node_types:
+        stopped = stopped._replace(place=stops[:, 3])
     node = place if system is not None and system.places_chunks else None
     place = place if node is None else None
     return Schedule(came, start, end, workload.cores, partition, shares, names, place, stopped, node=node)

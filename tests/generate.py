@@ -788,6 +788,7 @@ SELDOM = (
     "closed-queue-nodes",
     *("closed-nodes", "closed-nodes-all", "closed-nodes-limits", "closed-nodes-owned"),
     *("preempt-formula-limits", "preempt-fairshare", "preempt-alike", "preempt-period", "throttled-top-jobs"),
+    *("preempt-typed", "preempt-typed-alone", "preempt-nodes", "preempt-nodes-alone"),
     *("resources", "resources-alike", "resources-hybrid", "resources-top-jobs", "resources-queues"),
     *("resources-depth", "resources-preempt", "resources-qos", "resources-placed"),
 )
@@ -1020,6 +1021,16 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "preempt-fairshare": _tiered(_fair("shared", **{**everything, "order": _fair_order})),
         "preempt-throttled": _tiered(_throttled(_random("shared", reserve_after=_soon, **everything))),
         "preempt-entering": _tiered(_throttled(_random("shared", reserve_after=_soon, **everything), entering=True)),
+        "preempt-typed": _typed(_tiered(_random("shared", reserve_after=_soon, **everything))),
+        "preempt-typed-alone": _typed(
+            _tiered(_throttled(_random("shared", reserve_after=_soon, **everything), entering=True)),
+            by=partial(typed, alone=True),
+        ),
+        "preempt-nodes": _typed(_tiered(_random("shared", reserve_after=_soon, **everything)), by=placed),
+        "preempt-nodes-alone": _typed(
+            _tiered(_throttled(_random("shared", reserve_after=_soon, **everything), entering=True)),
+            by=partial(placed, alone=True),
+        ),
         "preempt-alike": _tiered(_alike("shared", reserve_after=_soon, **everything)),
         "preempt-qos": _tiered(_of_qos(_random("shared", reserve_after=_soon, **of_class))),
         "preempt-period": _tiered(_random("shared", order=_formula, limits=_coin, **periodic)),
@@ -1192,15 +1203,18 @@ def broken(rng: Random, right: Schedule, begin: int | None = None) -> Schedule:
 
 def _interrupted_otherwise(rng: Random, right: Schedule) -> Schedule:
     """Return a schedule that differs in one interruption, and in the end of its job: so long it runs as before."""
-    job, begin, end, loses = (column.copy() for column in right.interruptions)
+    job, begin, end, loses, place = (column.copy() for column in right.interruptions)
     k = rng.randrange(job.size)
+    if place.size and rng.random() < 0.2:
+        place[k] += rng.choice((-1, 1))
+        return replace(right, interruptions=right.interruptions._replace(place=place))
     earlier, later = rng.choice([(a, b) for a in (-1, 0, 1) for b in (-1, 0, 1) if a or b])
     begin[k] += earlier
     end[k] += later
     ends = right.end.copy()
     last = not loses[k] or begin[k] == begin[job == job[k]].max()
     ends[job[k]] += (later - (0 if loses[k] else earlier)) if last else 0
-    return replace(right, end=ends, interruptions=Interruptions(job, begin, end, loses))
+    return replace(right, end=ends, interruptions=Interruptions(job, begin, end, loses, place))
 
 
 def cases(discipline: str) -> st.SearchStrategy[Case]:

@@ -32,8 +32,10 @@ from tests.naive_node_types import (
     find_nodes,
     first_nodes,
     fits_beside,
+    has_alone,
     idle,
     less,
+    nodes_of,
     of_nodes,
     of_types,
     one_node_each,
@@ -58,7 +60,7 @@ class NaiveSchedule:
     came: list[int] | None = None  # when each job came, if it waited for others
     place: list[int] | None = None  # where nodes are of several types, a job's place, or the node of its first chunk
     end: list[int] | None = None  # where jobs are preempted
-    interruptions: list[list[int]] | None = None  # job, begin and end of each
+    interruptions: list[list[int]] | None = None  # job, begin and end of each, and the place of the run before
 
 
 def on_machine(workload: Workload, start: list[int]) -> NaiveSchedule:
@@ -516,6 +518,10 @@ class _Simulation:
     def was_preempted(self, j: int) -> bool:
         return any(k == j for k, *_ in self.interruptions)
 
+    def goes_back(self, j: int) -> bool:
+        """Rules 91 and 92: whether a job may go on only where it was."""
+        return self.was_preempted(j) and self.queue(j).preempted == "suspend"
+
     def list_key(self, j: int) -> tuple:
         """Rule 54: what comes first has the least key."""
         tier = -self.queue(j).tier
@@ -731,7 +737,7 @@ class _Simulation:
         """Whether j might start if these running jobs had ended."""
         running = self.running
         self.running = [r for r in running if r.job not in [each.job for each in ended]]
-        may = self.may_start(partition, j, self.cores[j])
+        may = self.placement(partition, j) is not None
         self.running = running
         return may
 
@@ -743,7 +749,7 @@ class _Simulation:
         if self.queue(j).preempted != "requeue":
             self.runtime[j] -= ran
             self.walltime[j] -= ran
-        self.interruptions.append([j, self.now, 0])
+        self.interruptions.append([j, self.now, 0, self.place_on_types[j]])
         self.preempted.append(j)
 
     def pass_by_queues(self) -> None:
@@ -1119,17 +1125,22 @@ class _Simulation:
         moments += self.begins(self.now, self.now + self.walltime[j] - 1)
         if self.goes_round and not self.has_cores(partition, j):
             return False
-        for k, (p, place) in enumerate(self.places_of[j]):
+        for k, (p, place) in self.open_places(j):
             if p == partition and all(self.idle_on_types(p, place, moment, head, j) for moment in moments):
                 self.place_on_types[j] = k
                 return True
         return False
 
+    def open_places(self, j: int) -> list[tuple[int, tuple[int, Taken]]]:
+        """Return the places that j may have now, by number."""
+        its = [*enumerate(self.places_of[j])]
+        return [its[self.place_on_types[j]]] if self.goes_back(j) else its
+
     def plan_on_types(self, partition: int, j: int) -> float:
         """Rule 60: find when the head job has one of its places, and let it hold that."""
         for instant in sorted(self.ends()):
             moments = [instant, *self.begins(instant, instant + self.walltime[j] - 1)]
-            for p, place in self.places_of[j]:
+            for _, (p, place) in self.open_places(j):
                 if p == partition and all(self.idle_on_types(p, place, moment, None, j) for moment in moments):
                     self.typed_heads[partition] = (instant, instant + self.walltime[j], place)
                     return instant
@@ -1139,8 +1150,21 @@ class _Simulation:
 
     def where(self, partition: int, j: int, left: list[Node], named: dict[int, int] | None = None) -> list[int | None]:
         left = [node if p == partition else {} for p, node in zip(self.nodes_in, left, strict=True)]
+        if self.goes_back(j):
+            return self.own_nodes(j, left)
         of = self.system, self.queue_index[j], self.requests[j], self.cores[j], left
         return first_nodes(*of, named) if named else find_nodes(*of)
+
+    def own_nodes(self, j: int, left: list[Node]) -> list[int | None]:
+        """Rule 92: the nodes of a job that was suspended, if they have room for it."""
+        on = self.on_nodes[j]
+        types = [each for each, _ in nodes_of(self.system.node_types)]
+        whole = [node for node in {*on} - {None} if has_alone(types[node], self.requests[j])]
+        its_own = all(left[node]["no job"] == 1 for node in whole)
+        shared = all(left[node]["not alone"] == 1 for node in {*on} - {None, *whole})
+        beside = less(self.system, left, self.requests[j], self.cores[j], on)
+        fits = all(amount >= 0 for node in beside for amount in node.values())
+        return on if its_own and shared and fits else [None]
 
     def put_on_nodes(self, j: int, on: list[int | None]) -> None:
         self.on_nodes[j] = on
@@ -1164,7 +1188,7 @@ class _Simulation:
             then = self.left_on_nodes(head[0], head)
             left = [{what: min(one[what], other[what]) for what in one} for one, other in zip(left, then, strict=True)]
         on = self.where(partition, j, self.in_service(j, left, self.now))
-        if None in on:
+        if None in on and on is not self.on_nodes[j]:  # of a copy that had no node by rule 66
             return False
         self.put_on_nodes(j, on)
         return True
@@ -1173,7 +1197,7 @@ class _Simulation:
         """Rule 65: find when the head job can be placed, not before its cores are idle, and let it hold its nodes."""
         for instant in sorted(self.ends()):
             on = self.where(partition, j, self.in_service(j, self.left_on_nodes(instant, None), instant))
-            if instant >= by_cores and None not in on:
+            if instant >= by_cores and (None not in on or on is self.on_nodes[j]):
                 self.nodes_heads[partition] = (instant, instant + self.walltime[j], j, on)
                 return instant
         return math.inf

@@ -570,7 +570,7 @@ def check_capacity(case: Case) -> None:
     assert [sum(cores_on.values()) for cores_on in schedule.placement] == workload.cores.tolist()
     for name, capacity in zip(system.partition_names, system.partition_cores, strict=True):
         for moment in schedule.start:
-            away = {j for j, begin, end in schedule.interruptions or () if begin <= moment < end}
+            away = {j for j, begin, end, _ in schedule.interruptions or () if begin <= moment < end}
             running = [j for j, start in enumerate(schedule.start) if start <= moment < ends[j] and j not in away]
             assert sum(schedule.placement[j].get(name, 0) for j in running) <= capacity
 

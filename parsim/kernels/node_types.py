@@ -6,7 +6,7 @@ refer to docs/reference/simulator.md.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,12 +31,23 @@ class NodeTypes(NamedTuple):
     idle: NDArray[np.int64]  # (P, D)
     then: NDArray[np.int64]  # (P, D): idle when the head job is to start
     left: NDArray[np.int64]  # (P, D): of that, what the head job and those started behind it leave
+    returns: Any  # (n,): whether a job goes on only at the place that it had (rule 91); None where none is preempted
+
+
+@step
+def goes_back(returns, j):
+    """Whether job j goes on only where it was."""
+    if returns is None:
+        return False
+    return returns[j]
 
 
 @step
 def places_on(types, j, p):
     """Return the first place of job j on partition p, and the one behind its last."""
     of = types.of[j]
+    if goes_back(types.returns, j):
+        return types.taken[j], types.taken[j] + 1
     if p == types.idle.shape[0] - 1:
         return types.in_pool[of], types.first[of + 1]
     return types.first[of], types.in_pool[of]
@@ -101,6 +112,35 @@ def leave_nodes(types, j, p):
     idle = types.idle[p]
     for d in range(idle.size):
         idle[d] += types.amounts[types.taken[j], d]
+
+
+@step
+def has_place(types, j, p, past):
+    """Whether job j may take what it needs of the nodes of partition p (rule 59)."""
+    if types is None:
+        return True
+    return first_fitting(types, j, p, types.idle[p], types.left[p] if past else types.idle[p]) >= 0
+
+
+@step
+def lend_nodes(types, j, p, past, sign):
+    """Add what running job j has to what is idle, or undo that; with `past` it would run past the head job's start."""
+    if types is None:
+        return
+    for d in range(types.idle.shape[1]):
+        amount = sign * types.amounts[types.taken[j], d]
+        types.idle[p, d] += amount
+        if past:
+            types.left[p, d] += amount
+
+
+@step
+def stop_on_types(types, j, p, past, returns):
+    """Running job j is preempted."""
+    if types is None:
+        return
+    lend_nodes(types, j, p, past, 1)
+    types.returns[j] = returns
 
 
 @routine

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.kernels.compiled import routine, step
+from parsim.kernels.compiled import routine, seldom, step
+from parsim.kernels.node_types import goes_back
 from parsim.kernels.running import available
 
 NO_SHARE = np.int32(-1)
@@ -70,6 +71,7 @@ class Placing(NamedTuple):
     changes: NDArray[np.int64]  # (1,): how often nodes may have got more room
     failed: NDArray[np.int64]  # (2, things asked for): after which of these each had no room, and none past the plan
     in_service: Any  # (V,): nodes that no window takes while the job looked at runs; None without windows (rule 83)
+    returns: Any  # (n,): whether a job goes on only on its own nodes (rule 92); None where none is preempted
     named: NDArray[np.int64]  # (k, 3): job, node and cores of those that run when the simulation begins, ascending
     room: NDArray[np.int64]  # (V,): for how many copies of a kind nodes have room (rule 85); (0,) where 62 holds
     size: NDArray[np.int64]  # (V,): by which nodes with room are compared; as long as `room`
@@ -170,6 +172,8 @@ def place_chunks(placing, j, p, past):
     """Place job j on partition p, if it may start; with `past` it runs past the head job's start (rule 64)."""
     if placing is None:
         return True
+    if goes_back(placing.returns, j):
+        return go_back(placing, j, past)
     turn_to(placing, j, p)
     wanted, changes = placing.of[j], placing.changes[0]
     if placing.failed[0, wanted] == changes or (past and placing.failed[1, wanted] == changes):
@@ -422,6 +426,126 @@ def leave_chunks(placing, j):
 
 
 @step
+def add_shares(placing, j, end, room, in_all, sign):
+    """Add the shares of job j up to `end`, behind them, to the room of their nodes, or take them from it."""
+    number = placing.of_job[j]
+    while number != end:
+        share = placing.shares[number]
+        node = np.int64(share.node)
+        add_copies(placing, share.kind, room, in_all, node, sign * share.copies)
+        number = share.next
+
+
+@step
+def has_share(placing, share, room):
+    """Whether there is room for a share on its node, beside those of its job that were given theirs in this turn."""
+    kind, node = np.int64(share.kind), np.int64(share.node)
+    amounts = placing.amounts[kind]
+    if placing.alone.size > 0:
+        unshared = room[amounts.size, node]
+        if placing.alone[kind, placing.type[node]]:
+            if unshared != UNSHARED and placing.turn_of[node] != placing.turn[0]:
+                return False
+        elif unshared <= 0:
+            return False
+    fits = True
+    for r in range(amounts.size):
+        fits &= amounts[r] == 0 or room[r, node] >= share.copies * amounts[r]
+    return fits
+
+
+@step
+def take_own_nodes(placing, j, room, in_all):
+    """Take the shares of job j, which was preempted, from the room of their nodes, if there is enough for all."""
+    next_turn(placing)
+    number = placing.of_job[j]
+    while number != NO_SHARE:
+        share = placing.shares[number]
+        node = np.int64(share.node)
+        if not has_share(placing, share, room):
+            add_shares(placing, j, number, room, in_all, 1)
+            return False
+        add_copies(placing, share.kind, room, in_all, node, -share.copies)
+        placing.turn_of[node] = placing.turn[0]
+        number = share.next
+    return True
+
+
+@seldom
+def go_back(placing, j, past):
+    """Let job j, which was preempted, have its own nodes again, if it may start (rule 92)."""
+    if not take_own_nodes(placing, j, placing.idle, placing.idle_in_all):
+        return False
+    if past and not take_own_nodes(placing, j, placing.left, placing.left_in_all):
+        add_shares(placing, j, NO_SHARE, placing.idle, placing.idle_in_all, 1)
+        return False
+    return True
+
+
+@step
+def can_be_placed(placing, j, p, past):
+    """Whether job j can be placed on partition p now (rule 64)."""
+    if placing is None:
+        return True
+    return has_nodes(placing, j, p, past)
+
+
+@seldom
+def has_nodes(placing, j, p, past):
+    """Whether there are nodes for job j."""
+    if goes_back(placing.returns, j):
+        found = go_back(placing, j, past)
+        if found:
+            lend_shares(placing, j, past, 1)
+        return found
+    turn_to(placing, j, p)
+    if not has_all(placing, j, placing.idle_in_all) or (past and not has_all(placing, j, placing.left_in_all)):
+        return False
+    found = take_first_nodes(placing, j, past, False)
+    if found:
+        give_back(placing, j, past)
+        forget(placing, j)
+    return found
+
+
+@step
+def lend_chunks(placing, j, past, sign):
+    """Add what job j has to what is idle, or undo that; with `past` it would run past the head job's start."""
+    if placing is None:
+        return
+    lend_shares(placing, j, past, sign)
+
+
+@seldom
+def lend_shares(placing, j, past, sign):
+    """Add what job j has to the room of its nodes, or take it from there."""
+    add_shares(placing, j, NO_SHARE, placing.idle, placing.idle_in_all, sign)
+    if past:
+        add_shares(placing, j, NO_SHARE, placing.left, placing.left_in_all, sign)
+    number = placing.of_job[j]
+    while number != NO_SHARE and sign > 0:
+        node = placing.shares[number].node
+        k = placing.row[node]
+        for r in range(placing.most.shape[0]):
+            placing.most[r, k] = max(placing.most[r, k], placing.idle[r, node])
+        number = placing.shares[number].next
+
+
+@step
+def stop_on_nodes(placing, j, past, returns):
+    """Running job j is preempted; if it `returns`, it will have the same nodes again."""
+    if placing is None:
+        return
+    placing.changes[0] += 1
+    placing.returns[j] = returns
+    if returns:
+        lend_shares(placing, j, past, 1)
+    else:
+        give_back(placing, j, past)
+        forget(placing, j)
+
+
+@step
 def resume_chunks(placing, j, p):
     """Let job j have what it runs on when the simulation begins (rules 66 and 72)."""
     if placing is None:
@@ -471,6 +595,9 @@ def plan_chunks(s, placing, p, now):
     instant = max(now, partition.shadow)  # before that there are too few cores
     copy(placing, p, placing.then, placing.idle)
     copy_in_all(placing, p, placing.then_in_all, placing.idle_in_all)
+    if goes_back(placing.returns, j):
+        plan_own_nodes(s, placing, p, instant)
+        return
     while i < last and (running.keys[i] >> bits <= instant or not has_all(placing, j, placing.then_in_all)):
         instant = max(instant, running.keys[i] >> bits)
         end_by_then(placing, running.keys[i] & low)
@@ -483,6 +610,28 @@ def plan_chunks(s, placing, p, now):
         while i < last and running.keys[i] >> bits == instant:
             find_more(placing, j, running.keys[i] & low)
             i += 1
+    partition.shadow = instant
+    idle = available(running, partition.first_running, partition.running, partition.free, instant, bits)
+    partition.extra = idle - s.jobs[j].cores
+
+
+@seldom
+def plan_own_nodes(s, placing, p, instant):
+    """Find when the head job of list p, which was preempted, has its own nodes, from an instant on (rule 92)."""
+    partition, running, bits = s.partitions[p], s.running, s.settings.bits
+    low = (np.int64(1) << bits) - 1
+    j = partition.head_job
+    i, last = partition.first_running, partition.first_running + partition.running
+    while i < last and running.keys[i] >> bits <= instant:
+        end_by_then(placing, running.keys[i] & low)
+        i += 1
+    while not take_own_nodes(placing, j, placing.then, placing.then_in_all) and i < last:
+        instant = running.keys[i] >> bits
+        while i < last and running.keys[i] >> bits == instant:
+            end_by_then(placing, running.keys[i] & low)
+            i += 1
+    copy(placing, p, placing.left, placing.then)
+    copy_in_all(placing, p, placing.left_in_all, placing.then_in_all)
     partition.shadow = instant
     idle = available(running, partition.first_running, partition.running, partition.free, instant, bits)
     partition.extra = idle - s.jobs[j].cores

@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 
 from parsim.kernels.state import NEVER, PREEMPTED, TIER, routine, step
 
-INTERRUPTION = np.dtype([("job", np.int64), ("begin", np.int64), ("end", np.int64)], align=True)
+INTERRUPTION = np.dtype(
+    [
+        ("job", np.int64),
+        ("begin", np.int64),
+        ("end", np.int64),
+        ("place", np.int64),  #: of the run that it ended; its first node where chunks are placed
+    ],
+    align=True,
+)
 PREEMPTIONS = np.dtype(
     [
         ("interruptions", np.int64),  #: so far; those beyond the room for them are counted only
@@ -23,14 +31,16 @@ PREEMPTIONS = np.dtype(
     ],
     align=True,
 )
-LOSES, KEEPS, STAYS = range(3)  # what becomes of what the jobs of a queue have done; the last are not preempted
+# What becomes of the running jobs of a queue: they lose what they have done; keep it, and go on anywhere, or where they
+# were (rules 91 and 92); are not preempted.
+LOSES, KEEPS, RETURNS, STAYS = range(4)
 
 
 class Preempting(NamedTuple):
     """Tiers, interruptions and scratch."""
 
     tier: NDArray[np.int64]  # (Q,): of each queue, the rank among all tiers
-    kind: NDArray[np.int64]  # (Q,): `LOSES`, `KEEPS` or `STAYS`
+    kind: NDArray[np.int64]  # (Q,): `LOSES`, `KEEPS`, `RETURNS` or `STAYS`
     cores: NDArray[np.int64]  # (tiers,): of the running jobs that may be preempted
     place: NDArray[np.int64]  # (n,): of each job by its submission, whether it ran already or not
     first: NDArray[np.int64]  # (n,): first start of each job, or -1

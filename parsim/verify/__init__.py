@@ -15,7 +15,13 @@ from parsim.verify.multiqueue import ClassReplay
 from parsim.verify.needs import check_came, check_quotas, plans_limits, waiting_at
 from parsim.verify.node_types import PlacedReplay, TypedReplay, check_node_types
 from parsim.verify.placed_head_jobs import PlacedHeadJobsReplay
-from parsim.verify.preemption import TierReplay, by_run, check_interruptions
+from parsim.verify.preemption import (
+    PlacedTierReplay,
+    TierReplay,
+    TypedTierReplay,
+    by_run,
+    check_interruptions,
+)
 from parsim.verify.queue_head_jobs import ManyHeadJobsReplay, QueueHeadJobsReplay
 from parsim.verify.rules import Jobs, reserves_for_queues
 from parsim.verify.top_job import TopJobReplay
@@ -95,7 +101,7 @@ def _check(workload: Workload, system: System, schedule: Schedule, beginning: Be
         return found or ClassReplay(workload, system, schedule, beginning).run()
     over = [wrong.at(row) for wrong in (*check_limits(runs, system, times), *check_quotas(runs, times))]
     if system.node_types:
-        over += check_node_types(workload, system, schedule)
+        over += [wrong.at(row) for wrong in check_node_types(runs, system, times)]
     found += [wrong for wrong in over if wrong.time < until and wrong.job not in running]
     if found:
         return found
@@ -112,7 +118,9 @@ def replay_of(workload: Workload, system: System, beginning: Beginning | None) -
         return ManyHeadJobsReplay if system.reserves_for_many else QueueHeadJobsReplay
     windows = beginning is not None and any(window.end > beginning.state.begin for window in beginning.outages)
     if system.places_chunks:
-        return PlacedReplay
+        return PlacedTierReplay if system.has_tiers else PlacedReplay
+    if system.node_types and system.has_tiers:
+        return TypedTierReplay
     if system.node_types:
         return TypedWindowsReplay if windows else TypedReplay
     if system.has_tiers:

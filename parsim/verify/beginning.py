@@ -330,6 +330,7 @@ def schedule_of(rows: Column, schedule: Schedule, alone: System | None = None) -
             stops.begin[here],
             stops.end[here],
             stops.loses[here],
+            stops.place[here] if stops.place.size else stops.place,
         ),
         node=None if schedule.node is None else schedule.node[rows],
     )

@@ -135,7 +135,11 @@ class TypedReplay(ListReplay):
 
     def _end(self, job: int) -> None:
         super()._end(job)
-        self.idle += self.on.pop(job)[1]
+        end, takes = self.on.pop(job)
+        self.idle += takes
+        for head in self.heads.values():  # of a job that is preempted
+            if end > head.time:
+                head.left += takes
 
     def _begin(self, job: int) -> None:
         super()._begin(job)
@@ -161,6 +165,7 @@ class TypedReplay(ListReplay):
     def _go_over(self, index: int, ordered: list[int]) -> None:
         jobs = self.jobs
         for at, job in self._turns(index, ordered):
+            self._make_room(job, index)
             place, on = self._place(job, index), ((index, jobs.cores[job]),)
             if place is not None:
                 if job in self.due and self.chosen[job] != place[0]:
@@ -177,6 +182,9 @@ class TypedReplay(ListReplay):
                 self.heads[index] = head
                 if not self.system.backfill:
                     break
+
+    def _make_room(self, job: int, index: int) -> None:
+        """Preempt for a job at its turn, where queues have tiers."""
 
     def _lacking(self, job: int) -> str:
         """Name what is not idle for a job at its first place on the partition of its list, empty where all is."""

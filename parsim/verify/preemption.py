@@ -5,18 +5,20 @@ The numbered rules are those of ``docs/reference/simulator.md``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
 from parsim.needs import Quota
-from parsim.schedule import Schedule
+from parsim.schedule import Interruptions, Schedule
 from parsim.system import System
 from parsim.verify.beginning import Beginning
 from parsim.verify.lists import NO_JOB, ListReplay
-from parsim.verify.partition import Partition
+from parsim.verify.node_types import Head, Place, PlacedReplay, TypedReplay
+from parsim.verify.places import Sums
 from parsim.verify.rules import Jobs
 from parsim.verify.violation import Discrepancy, Violation
 from parsim.workload import Column, Workload
@@ -24,8 +26,8 @@ from parsim.workload import Column, Workload
 
 def check_interruptions(workload: Workload, system: System, schedule: Schedule) -> Iterator[Violation]:
     """Yield the jobs whose interruptions cannot be (rules 55 and 56)."""
-    jobs, begins, ends, loses = (column.tolist() for column in schedule.interruptions)
-    if not len(jobs) == len(begins) == len(ends) == len(loses):
+    jobs, begins, ends, loses, places = (column.tolist() for column in schedule.interruptions)
+    if not len(jobs) == len(begins) == len(ends) == len(loses) == (len(places) if system.node_types else len(jobs)):
         yield Violation("preemption", -1, 0, "its interruptions have columns of different lengths")
         return
     runs = {
@@ -74,6 +76,9 @@ def by_run(workload: Workload, schedule: Schedule) -> tuple[Column, Workload, Sc
         start += instants[::2]
         end_of += instants[1::2]
     row = np.array(rows, dtype=np.int64)
+    place, node = (
+        column if column is None else _by_run(row, column, stops) for column in (schedule.place, schedule.node)
+    )
     quotas = []
     for quota in workload.quotas:
         amounts = dict(zip(quota.rows.tolist(), quota.amounts.tolist(), strict=True))
@@ -91,8 +96,18 @@ def by_run(workload: Workload, schedule: Schedule) -> tuple[Column, Workload, Sc
             schedule.partition[row],
             shares,
             schedule.partition_names,
+            place,
+            node=node,
         ),
     )
+
+
+def _by_run(row: Column, last: Column, stops: Interruptions) -> Column:
+    """Return the place of every run, of which the schedule has the last ones and interruptions those before."""
+    found = last[row]
+    before = np.flatnonzero(row[:-1] == row[1:])  # runs that another one of the same job follows
+    found[before] = stops.place[np.lexsort((stops.begin, stops.job))]
+    return found
 
 
 class TierReplay(ListReplay):
@@ -167,16 +182,10 @@ class TierReplay(ListReplay):
 
     def _visit_list(self, index: int) -> None:
         jobs, partition = self.jobs, self.partitions[index]
-        ordered = self.lists[index].ordered(self.now)
-        again = sorted(self.interrupted.intersection(ordered))
-        ordered = again + [job for job in ordered if job not in self.interrupted]
-        ordered.sort(key=self.tier.__getitem__, reverse=True)  # rule 54; the sort is stable
+        ordered = self._by_tier(index)
         for at, job in self._turns(index, ordered):
             cores, end = jobs.cores[job], self.now + jobs.walltime[job]
-            self.in_place_of[job] = self._victims(partition, job, end)
-            for victim in self.in_place_of[job]:
-                self.stopped.add(victim)
-                self._end(victim)
+            self._preempt(job, partial(self._starts_without, index, job))
             if cores <= partition.startable(end):
                 self._must_start_on(job, ((index, cores),), ordered[at:])
                 continue
@@ -188,19 +197,88 @@ class TierReplay(ListReplay):
                 if not self.system.backfill:
                     break
 
-    def _victims(self, partition: Partition, job: int, end: int) -> list[int]:
+    def _by_tier(self, index: int) -> list[int]:
+        """Rule 54: the jobs of a list in their order."""
+        ordered = self.lists[index].ordered(self.now)
+        again = sorted(self.interrupted.intersection(ordered))
+        ordered = again + [job for job in ordered if job not in self.interrupted]
+        ordered.sort(key=self.tier.__getitem__, reverse=True)  # the sort is stable
+        return ordered
+
+    def _starts_without(self, index: int, job: int, gone: list[int]) -> bool:
+        """Whether a job may start if these running ones had ended."""
+        jobs = self.jobs
+        found = [(jobs.start[other] + jobs.walltime[other], jobs.cores[other]) for other in gone]
+        return jobs.cores[job] <= self.partitions[index].startable(self.now + jobs.walltime[job], gone=found)
+
+    def _preempt(self, job: int, starts: Callable[[list[int]], bool]) -> None:
+        """Preempt for a job at its turn; `starts` says whether it may start if some running ones had ended."""
+        self.in_place_of[job] = self._victims(job, starts)
+        for victim in self.in_place_of[job]:
+            self.stopped.add(victim)
+            self._end(victim)
+
+    def _victims(self, job: int, starts: Callable[[list[int]], bool]) -> list[int]:
         """Rule 55: the running jobs that `job` preempts; none if it may start, or may not with all of them."""
-        jobs, cores = self.jobs, self.jobs.cores[job]
+        jobs = self.jobs
         below = [other for other in self.running if self.tier[other] < self.tier[job] and self.kind[other] != "off"]
         below.sort(key=lambda other: (self.tier[other], -jobs.start[other], -other))
-
-        def starts(gone: list[int]) -> bool:
-            found = [(jobs.start[other] + jobs.walltime[other], jobs.cores[other]) for other in gone]
-            return cores <= partition.startable(end, gone=found)
-
         count = next((count for count in range(len(below) + 1) if starts(below[:count])), 0)
         needed = below[:count]
         for other in below[:count][::-1]:
             if starts([each for each in needed if each != other]):
                 needed.remove(other)
         return needed
+
+
+class TypedTierReplay(TierReplay, TypedReplay):
+    """The same on nodes of several types: a suspended job goes on at its own place alone (rules 90 to 92)."""
+
+    def __init__(self, jobs: Jobs, system: System, beginning: Beginning | None = None) -> None:
+        super().__init__(jobs, system, beginning)
+        self.had: dict[int, Place] = {}  #: what each job had when it ran last
+        self.later: dict[int, list[int]] = {}  #: the places of the runs of a job behind the present one
+        number = {row: job for job, row in enumerate(jobs.row)}
+        stops = jobs.schedule.interruptions
+        for row, place in zip(stops.job.tolist(), stops.place.tolist(), strict=True):
+            self.later.setdefault(number[row], []).append(place)
+        for job, places in self.later.items():
+            places.append(self.chosen[job])
+            self.chosen[job] = places.pop(0)
+
+    def _visit_list(self, index: int) -> None:
+        self._go_over(index, self._by_tier(index))
+
+    def _make_room(self, job: int, index: int) -> None:
+        self._preempt(job, partial(self._starts_without, index, job))
+
+    def _starts_without(self, index: int, job: int, gone: list[int]) -> bool:
+        idle, heads = self.idle, self.heads
+        given = [self.on[other] for other in gone]
+        self.idle = sum((takes for _, takes in given), idle)
+        if index in heads:
+            head = heads[index]
+            left = sum((takes for end, takes in given if end > head.time), head.left)
+            self.heads = {index: Head(head.job, head.time, left)}
+        starts = self._place(job, index) is not None
+        self.idle, self.heads = idle, heads
+        return starts
+
+    def _end(self, job: int) -> None:
+        self.had[job] = self.chosen[job], self.on[job][1]
+        super()._end(job)
+
+    def _end_pass(self) -> None:
+        super()._end_pass()
+        for job in self.stops.get(self.now, ()):
+            self.chosen[job] = self.later[job].pop(0)
+
+    def _in(self, job: int, partition: int, left: Sums) -> Place | None:
+        if job in self.interrupted and self.kind[job] == "suspend":
+            place, takes = self.had[job]
+            return (place, takes) if (takes <= left).all() else None
+        return super()._in(job, partition, left)
+
+
+class PlacedTierReplay(TypedTierReplay, PlacedReplay):
+    """The same where chunks are placed on nodes: a suspended job goes on on its own nodes alone (rule 92)."""

@@ -258,11 +258,12 @@ def _tiers(config: SiteFields) -> Iterator[Finding]:
     if not config.has_tiers:
         return
     tiers = _each_queue(config, ".tier")
-    for name, value in (("mode", "shared"), ("reserve", "cores"), ("held_jobs", "pass"), ("reservation_depth", 1)):
+    for name, value in (("mode", "shared"), ("held_jobs", "pass"), ("reservation_depth", 1)):
         if getattr(config, name) != value:
             yield Finding(name, f"queues of different tiers go with {name}: {value}", ("queues", *tiers))
-    if config.nodes:
-        yield Finding("nodes", "several types of nodes are not simulated with queues of different tiers", tiers)
+    if config.reserve not in (("cores", "nodes") if config.nodes else ("cores",)):
+        known = "cores or nodes" if config.nodes else "cores, or with nodes of several types nodes"
+        yield Finding("reserve", f"queues of different tiers go with reserve: {known}", ("queues", *tiers))
     for name in ("downtime", "shortpools"):
         if getattr(config, name):
             yield Finding(name, "is not simulated with queues of different tiers", ("queues", *tiers))

@@ -43,24 +43,25 @@ def timeline(outcome: Outcome) -> Timeline:
         """Return the mean in each bin of the sum of the weights of the jobs that are between begin and end."""
         return np.asarray(np.diff(_sum(begin, edges, weight) - _sum(end, edges, weight)) / span)
 
+    job, begin, end = found.runs
     return Timeline(
         edges=edges,
-        used=mean(found.start, found.end, found.cores) / outcome.period.base.machine.cores,
+        used=mean(begin, end, found.cores[job]) / outcome.period.base.machine.cores,
         queued=mean(found.submit, found.start, work),
         waiting=mean(found.submit, found.start),
-        by_type={what: mean(found.start, found.end, amounts) / there for what, amounts, there in _taken(outcome)},
+        by_type={what: mean(begin, end, amounts) / there for what, amounts, there in _taken(outcome)},
     )
 
 
 def _taken(outcome: Outcome) -> Iterator[tuple[tuple[str, str], NDArray[np.int64], int]]:
-    """Yield each resource of each type of nodes but memory, what each job has of it, and how much there is."""
+    """Yield each resource of each type of nodes but memory, what each run of a job has of it, and how much there is."""
     demands = outcome.schedule.demands
     if demands is None:
         return
     for t, each in enumerate(outcome.period.base.nodes):
         for r, name in enumerate(demands.resources):
             if name not in ("memory", KEPT) and demands.there[t, r]:
-                yield (each.name, name), demands.amounts[demands.taken, t, r], int(demands.there[t, r])
+                yield (each.name, name), demands.amounts[outcome.schedule.taken_by_run, t, r], int(demands.there[t, r])
 
 
 def _sum(since: NDArray[np.int64], times: NDArray[np.int64], weight: NDArray[np.int64] | None) -> Floats:

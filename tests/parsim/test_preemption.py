@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from parsim import UNSTARTED, Queue, State, System, Window, Workload, explain, metrics, simulate
+from parsim.node_metrics import node_use
+from parsim.node_types import Chunk, NodeType
 from parsim.schedule import Interruptions, Schedule
 from parsim.throttles import Throttle
 from parsim.verify import check_schedule
@@ -154,7 +156,7 @@ def test_no_window_goes_with_tiers():
     ("more", "message"),
     [
         ({"mode": "multiqueue"}, "mode: queues of different tiers are simulated with mode shared, not multiqueue"),
-        ({"reserve": "nodes"}, "reserve: queues of different tiers are simulated with reserve cores, not nodes"),
+        ({"reserve": "nodes"}, "reserve: queues of different tiers are simulated with reserve cores, or nodes of"),
         ({"held_jobs": "reserve"}, "held_jobs: queues of different tiers"),
         ({"reservation_depth": 2}, "reservation_depth: queues of different tiers"),
     ],
@@ -192,7 +194,7 @@ def test_the_verifier_reports_what_cannot_be():
         wrong = replace(found, interruptions=stops, end=np.array([end, 30]))
         return {violation.rule for violation in check_schedule(ONE, system, wrong)}
 
-    job, begin, end, loses = found.interruptions
+    job, begin, end, loses, _ = found.interruptions
     assert rules(found.interruptions) == set()
     assert rules(found.interruptions._replace(begin=begin + 1)) == {"preemption", "end"}
     assert rules(found.interruptions._replace(end=end + 5), 75) == {"waiting", "event"}
@@ -208,6 +210,64 @@ def test_a_start_that_preempts_is_explained():
     assert [str(reason) for reason in explain(ONE, system, simulate(ONE, system), 0)] == [
         "0: starts on machine as soon as it is submitted, in turn"
     ]
+
+
+GPUS = NodeType("gpu", 2, 2, {"gpus": 2})
+CPUS = NodeType("cpu", 2, 2)
+
+
+def asking(workload: Workload, *chunks: Chunk | None) -> Workload:
+    """Return a workload whose jobs ask for these, or for cores alone."""
+    requests = [(chunk,) for chunk in chunks if chunk]
+    numbers = [-1 if chunk is None else requests.index((chunk,)) for chunk in chunks]
+    return replace(workload, request=numbers, requests=requests)
+
+
+def test_only_those_are_preempted_that_free_what_is_needed():
+    # Job 0 has both GPUs of each GPU node and cores to spare; job 1, on CPU nodes, began later and goes on.
+    rows = ((0, 2, 50, 60, 0), (1, 4, 50, 60, 0), (5, 1, 10, 20, 1))
+    chunks = Chunk(2, 1, {"gpus": 2}), None, Chunk(1, 1, {"gpus": 1})
+    found = run(machine("suspend", cores=8, node_types=[CPUS, GPUS]), asking(jobs(*rows), *chunks))
+    assert stops(found) == [(0, 5, 15)]
+    assert found.end.tolist() == [60, 51, 15]
+    assert found.interruptions.place.tolist() == [0]
+
+
+@pytest.mark.parametrize(("kind", "goes_on"), [("suspend", 25), ("checkpoint", 11), ("requeue", 11)])
+def test_a_suspended_job_goes_on_at_its_own_place(kind, goes_on):
+    # Job 1 is on GPU nodes, as job 0 has the others until 11; job 2 has all GPUs, and job 1 waits for these nodes.
+    rows = ((0, 4, 11, 20, 1), (0, 2, 50, 60, 0), (5, 4, 20, 30, 1))
+    workload = asking(jobs(*rows), None, None, Chunk(2, 2, {"gpus": 2}))
+    found = run(machine(kind, cores=8, node_types=[CPUS, GPUS]), workload)
+    assert stops(found) == [(1, 5, goes_on)]
+    assert found.interruptions.place.tolist() == [1]
+    assert found.place.tolist() == [0, 1 if kind == "suspend" else 0, 0]
+    assert found.taken_by_run.tolist()[1] != found.taken_by_run.tolist()[2] or kind == "suspend"
+    reasons = [str(reason) for reason in explain(workload, machine(kind, cores=8, node_types=[CPUS, GPUS]), found, 2)]
+    assert reasons == ["5: starts on machine as soon as it is submitted, in turn, and preempts job 1"]
+
+
+@pytest.mark.parametrize(("kind", "goes_on", "node"), [("suspend", 30, 0), ("requeue", 10, 1)])
+def test_a_suspended_job_goes_on_on_its_own_nodes(kind, goes_on, node):
+    # Job 1 takes both nodes from job 0; job 2 then has the first, on which job 0 was.
+    system = machine(kind, cores=4, node_types=[CPUS], reserve="nodes")
+    found = run(system, jobs((0, 2, 50, 60, 0), (5, 4, 5, 5, 1), (10, 2, 20, 20, 1)))
+    assert stops(found) == [(0, 5, goes_on)]
+    assert (found.node.tolist(), found.interruptions.place.tolist()) == ([node, 0, 0], [0])
+    elsewhere = replace(found, interruptions=found.interruptions._replace(place=np.array([1])))
+    workload = jobs((0, 2, 50, 60, 0), (5, 4, 5, 5, 1), (10, 2, 20, 20, 1))
+    assert {violation.rule for violation in check_schedule(workload, system, elsewhere)} == {"placement"}
+
+
+def test_runs_on_nodes_are_counted_where_they_were():
+    # Job 1 is on GPU nodes from 0 to 5, and on CPU nodes from 11 on; job 0 is there before, job 2 on GPU nodes.
+    rows = ((0, 4, 11, 20, 1), (0, 2, 50, 60, 0), (5, 4, 20, 30, 1), (100, 1, 1, 1, 0))
+    workload = asking(jobs(*rows), None, None, Chunk(2, 2, {"gpus": 2}), None)
+    system = machine("requeue", cores=8, node_types=[CPUS, GPUS])
+    use = node_use(workload, simulate(workload, system), system)
+    assert use["cpu"].resources["cores"]["used"] == 4 * 11 + 2 * 50
+    assert use["gpu"].resources["cores"]["used"] == 2 * 5 + 4 * 20
+    assert use["gpu"].resources["gpus"]["used"] == 4 * 20
 
 
 def test_what_preemption_costs():

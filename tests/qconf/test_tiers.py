@@ -49,8 +49,8 @@ def test_a_configuration_holds_tiers():
             "downtime: is not simulated with queues of different tiers",
         ),
         (
-            "nodes: [{name: cpu, count: 4, cores: 4}]",
-            "nodes: several types of nodes are not simulated with queues of different tiers",
+            "nodes: [{name: cpu, count: 4, cores: 4}]\nreserve: queues",
+            "queues of different tiers go with reserve: cores or nodes",
         ),
     ],
 )

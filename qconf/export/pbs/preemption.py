@@ -124,9 +124,10 @@ def _express(config: SiteConfig, server: Server, scheduler: Scheduler) -> Preemp
 def _notes(config: SiteConfig, express: dict[str, int], targets: dict[str, str], server: Server) -> Iterator[str]:
     """Name what PBS does otherwise with jobs that are preempted, and with other queues."""
     listed = ", ".join(f"{name} {value}" for name, value in express.items())
+    wanted = "what nodes have" if config.nodes else "cores"
     yield (
         f"Express queues by their Priority: {listed}. Their jobs go before all others, and preempt for limits that "
-        "hold them, too; in the simulator for cores alone. A job that names preempt_targets of its own (`qsub -l`) "
+        f"hold them, too; in the simulator for {wanted} alone. A job that names preempt_targets of its own (`qsub -l`) "
         "preempts those."
     )
     present = {name: server.queues[name].get(TARGETS) for name in express if name in server.queues}
@@ -148,9 +149,15 @@ def _notes(config: SiteConfig, express: dict[str, int], targets: dict[str, str],
             "configuration); without it none is."
         )
     if method == "suspend":
+        again = (
+            "so they do in the simulator, by totals or node by node, and give back all until then, as PBS has it "
+            "without `restrict_res_to_release_on_suspend`"
+            if config.nodes
+            else "the simulator starts them again on any cores"
+        )
         yield (
-            f"Suspended jobs of {names} keep their nodes and their memory, and go on there; the simulator starts them "
-            "again on any cores. The memory of both has to fit. Other jobs may take their cores meanwhile."
+            f"Suspended jobs of {names} keep their nodes and their memory, and go on there; {again}. The memory of "
+            "both has to fit. Other jobs may take their cores meanwhile."
         )
 
 
@@ -164,11 +171,11 @@ def read_tiers(config: SiteConfig, server: Server, scheduler: Scheduler, warning
     tiers = {name: ranks[max(value, line - 1)] for name, value in held.items()}
     if len(ranks) == 1:
         return config
-    if config.mode != "shared" or config.nodes:
+    if config.mode != "shared":
         express = ", ".join(name for name, value in held.items() if value >= line)
-        where = "on nodes of several types" if config.nodes else "on a divided machine"
         warnings.append(
-            f"{express}: jobs preempt those of others (Priority from {line} on), which is not simulated {where}"
+            f"{express}: jobs preempt those of others (Priority from {line} on), which is not simulated on a divided "
+            "machine"
         )
         return config
     mode = _method(_present(server, scheduler, "preempt_order"), warnings)
@@ -182,7 +189,8 @@ def read_tiers(config: SiteConfig, server: Server, scheduler: Scheduler, warning
                 f"{queue.name}: jobs of {others} do not preempt it, those of {', '.join(reached)} do; all was taken"
             )
         queues.append(queue.model_copy(update={"tier": tiers[queue.name], "preempted": mode if reached else "off"}))
-    return config.replace(queues=tuple(queues), held_jobs="pass", reserve="cores", reservation_depth=1)
+    reserve = "nodes" if config.nodes and config.reserve == "nodes" else "cores"
+    return config.replace(queues=tuple(queues), held_jobs="pass", reserve=reserve, reservation_depth=1)
 
 
 def _method(order: str, warnings: list[str]) -> str:

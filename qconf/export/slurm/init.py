@@ -117,6 +117,12 @@ def derive(
         by_queue = shape["mode"] == "shared" and (parts["reserve"], parts["reservation_depth"]) == ("queues", 1)
         if "nodes" in shape and shape["mode"] == "hybrid" and parts["reserve"] == "queues":
             parts["reserve"] = "cores"  # a reservation of each part
+        suspended = [queue.name for queue in shape["queues"] if queue.preempted == "suspend"]
+        if suspended and counted:
+            reader.warnings.append(
+                f"{', '.join(suspended)}: suspended jobs keep their GPUs and memory in Slurm, and give them back "
+                "in the simulator until they go on"
+            )
         if tiered or ("nodes" in shape and not by_queue):
             reader.without_reservations(parts, "tiers" if tiered else "types of nodes")
         elif "nodes" in shape and reader.fills_nodes_best:
@@ -399,7 +405,13 @@ class _Reader:
         several = self.preempts and len({each.tier for each in partitions}) > 1
         everywhere = several and any(each.hosts == every for each in partitions)
         shared = not parted or below or everywhere or sum(nodes.values()) != self.total
-        left = "with a pool that shares nodes" if pools and shared else "with tiers" if several else ""
+        left = (
+            "with a pool that shares nodes"
+            if pools and shared
+            else "with a pool and tiers"
+            if pools and several
+            else ""
+        )
         found = self._types(partitions, shared=bool(shared), left=left, pooled=bool(pools))
         if found and pools:
             return self._hybrid(found, partitions, pools)

@@ -69,10 +69,16 @@ def notes(config: SiteConfig) -> Iterator[str]:
             "(BeginTime), in the simulator at once."
         )
     if names := suspended(config):
+        simulated = (
+            "in the simulator they give all back, and go on when it is idle again: for GPUs or memory that only "
+            "suspended jobs would free, a job preempts there and waits in Slurm"
+            if config.nodes
+            else "the simulator starts them again on any cores"
+        )
         yield (
-            f"Preempted jobs of {', '.join(names)} keep their nodes and their memory while they are suspended, and "
-            "go on when the jobs that preempted them have ended; the simulator starts them again on any cores. The "
-            "memory of both has to fit: Slurm counts it with CR_Memory in SelectTypeParameters."
+            f"Preempted jobs of {', '.join(names)} keep their nodes, their memory and their GPUs while they are "
+            f"suspended, and go on when the jobs that preempted them have ended; {simulated}. The memory of both has "
+            "to fit: Slurm counts it with CR_Memory in SelectTypeParameters."
         )
     if config.has_tiers:
         yield (

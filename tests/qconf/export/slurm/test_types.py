@@ -153,8 +153,11 @@ def test_what_types_of_nodes_go_without_is_said(tmp_path):
     assert all(queue.exclusive for queue in found.config.queues)
     tiers = "PreemptType=preempt/partition_prio\n" + MIXED.replace("Default=YES", "Default=YES PriorityTier=2")
     found = from_text(tmp_path, tiers)
-    assert (found.config.has_tiers, found.config.nodes) == (True, ())
-    assert "types of nodes are not simulated with tiers: left out" in found.warnings
+    assert (found.config.has_tiers, len(found.config.nodes), found.config.reserve) == (True, 3, "cores")
+    suspends = "PreemptMode=SUSPEND,GANG\n" + tiers
+    assert any(
+        "suspended jobs keep their GPUs and memory in Slurm" in each for each in from_text(tmp_path, suspends).warnings
+    )
 
 
 def test_jobs_may_use_part_of_each_node(tmp_path):
