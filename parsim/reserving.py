@@ -71,8 +71,10 @@ def _of_types(
 ) -> Iterator[Reservation]:
     """Yield the machine of a queue, of as many nodes of each type as its windows have at most (rule 84)."""
     end = max(window.end for window in windows)
-    first = np.cumsum([0, *(each.nodes for each in system.node_types)])
-    sizes = np.array([np.histogram(closed_nodes(window, system), first)[0] for window in windows])
+    owned = system.owned_types
+    first = np.cumsum([0, *(each.nodes for its in owned for each in its)])
+    of_parts = [np.histogram(closed_nodes(window, system), first)[0] for window in windows]
+    sizes = np.reshape(of_parts, (len(windows), len(owned), -1)).sum(axis=1)
     edges = sorted({state.begin, *(edge for window in windows for edge in (window.begin, window.end))})
     there = np.array([sizes[[each.begin <= edge < each.end for each in windows]].sum(axis=0) for edge in edges])
     types = [replace(each, nodes=n) for each, n in zip(system.node_types, there.max(axis=0).tolist(), strict=True) if n]
@@ -82,6 +84,8 @@ def _of_types(
     alone = replace(
         system,
         cores=sum(each.nodes * each.cores for each in types),
+        mode="shared",
+        pool=None,
         node_types=types,
         queues=[
             replace(
@@ -124,16 +128,25 @@ def place(reservation: Reservation, state: State, system: System, begin: int, co
     if system.is_whole:
         return {0: cores}
     found: dict[int, int] = {}
-    parts = system.partition_cores
-    first = np.repeat(np.arange(len(parts)), [_nodes(size, system) for size in parts])
     for window in state.windows:
         if window.queue == reservation.queue and window.begin <= begin < window.end:
-            for node, here in taken_by(window, system).items():
-                partition = int(first[node]) if system.reserves_nodes else node
+            for partition, here in _of_parts(window, system):
                 taken = min(here, cores - sum(found.values()))
                 if taken:
                     found[partition] = found.get(partition, 0) + taken
     return found
+
+
+def _of_parts(window: Window, system: System) -> Iterator[tuple[int, int]]:
+    """Yield the partition and the cores of each node, or partition, that a window takes."""
+    if system.node_types:
+        of = [(p, each.cores) for p, its in enumerate(system.owned_types) for each in its for _ in range(each.nodes)]
+        yield from (of[node] for node in closed_nodes(window, system))
+        return
+    parts = system.partition_cores
+    first = np.repeat(np.arange(len(parts)), [_nodes(size, system) for size in parts])
+    for node, here in taken_by(window, system).items():
+        yield int(first[node]) if system.reserves_nodes else node, here
 
 
 def _nodes(cores: int, system: System) -> int:

@@ -106,7 +106,7 @@ class Window:
             yield of, f"a reservation for {named} is not simulated with {why}; one for a queue is"
 
     def _node_type_problems(self, system: System) -> Iterator[tuple[str, str]]:
-        """Rules 81 and 84."""
+        """Rule 81."""
         there = [each.name for each in system.node_types]
         for name, count in dict(self.node_types).items():
             if name not in there:
@@ -115,11 +115,6 @@ class Window:
                 yield "node_types", f"{count!r} nodes of {name} are no whole number from 1 up"
         if there and self.cores is not None:
             yield "cores", "nodes of several types are taken whole: name them, or how many of each type"
-        if there and self.queue is not None and not system.is_whole:
-            yield (
-                "queue",
-                "partitions of several types of nodes have no reservations for queues; those for users they have",
-            )
 
 
 @dataclass(frozen=True, eq=False)

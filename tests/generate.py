@@ -537,7 +537,7 @@ def closure(rng: Random, jobs: Workload, machine: System, begin: int) -> Window:
     nodes = rng.sample(range(count), rng.randint(1, count)) if rng.random() < 0.4 else ()
     short = int(rng.choice(jobs.walltime.tolist()))
     users = tuple(rng.sample(range(3), rng.choice((1, 2))))
-    for_queue = rng.randrange(len(machine.queues)) if machine.mode == "shared" else None
+    for_queue = rng.randrange(len(machine.queues))
     kinds = [((), None, None), (users, None, None), ((), short, None), ((), None, for_queue)]
     of = rng.choices(kinds, (0.6, 0.2, 0.1, 0.1))[0]
     plain = window(rng, begin, machine)

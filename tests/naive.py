@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from parsim.node_types import Chunk
+from parsim.node_types import Chunk, NodeType
 from parsim.state import State, Window
 from parsim.system import System
 from parsim.workload import Workload
@@ -1300,7 +1300,7 @@ def simulate_apart(
             simulate_on_types(workload, system, state, own, left, start, place, simulated)
             for j in set(before) - set(left):
                 part[j] = (queue,)
-                placement[j] = {names[0]: int(workload.cores[j])}
+                placement[j] = _reserved_place(int(workload.cores[j]), max(start[j], state.begin), own, system)
             for j in left:
                 if workload.queue[j] == queue and start[j] >= state.begin and machine_of(system, own) is not None:
                     submit[j] = max(submit[j], end)
@@ -1367,12 +1367,20 @@ def machine_of(system: System, own: list[Window]) -> System | None:
         kept = replace(each, max_run_resources=[(name, n) for name, n in each.max_run_resources if name in there])
         throttles += [kept] if kept.limits else []
     cores = sum(each.nodes * each.cores for each in types)
-    return replace(system, cores=cores, node_types=types, queues=queues, throttles=throttles)
+    alone = {"mode": "shared", "pool": None, "cores": cores}
+    return replace(system, node_types=types, queues=queues, throttles=throttles, **alone)
+
+
+def typed_nodes(system: System) -> list[tuple[int, NodeType]]:
+    """Rule 76: the partition and the type of each node."""
+    return [
+        (p, each) for p in range(len(system.partition_names)) for each in types_on(system, p) for _ in range(each.nodes)
+    ]
 
 
 def nodes_at(system: System, own: list[Window], instant: int) -> dict[str, int]:
     """Return how many nodes of each type these windows have then."""
-    names = [each.name for each in system.node_types for _ in range(each.nodes)]
+    names = [each.name.partition(" of ")[0] for _, each in typed_nodes(system)]
     nodes = [names[node] for w in own if w.begin <= instant < w.end for node in closed_nodes(w, system)]
     return {each.name: nodes.count(each.name) for each in system.node_types}
 
@@ -1408,10 +1416,15 @@ def simulate_on_types(workload, system, state, own, left, start, place, simulate
 
 def _reserved_place(cores: int, instant: int, own: list[Window], system: System) -> dict[str, int]:
     names, nodes = system.partition_names, sizes_of_nodes(system, by_node=system.reserves_nodes)
+    if system.node_types:
+        nodes = [(p, each.cores) for p, each in typed_nodes(system)]
     found: dict[str, int] = {}
     for window in own:
         if window.begin <= instant < window.end:
-            for node, here in lost_by(window, system).items():
+            lost = lost_by(window, system)
+            if system.node_types:
+                lost = {node: nodes[node][1] for node in closed_nodes(window, system)}
+            for node, here in lost.items():
                 taken = min(here, cores - sum(found.values()))
                 if taken:
                     name = names[nodes[node][0]]

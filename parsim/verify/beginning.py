@@ -174,7 +174,7 @@ class Part:
 def misplaced(part: Part, system: System, schedule: Schedule) -> Iterator[Violation]:
     """Yield the jobs of a part that a schedule of all jobs has on other cores than rules 29 and 33 say."""
     names = system.partition_names
-    if system.node_types and (part.reserved or not system.is_whole):
+    if system.node_types and bool(part.reserved) == system.is_whole:
         return  # rules 79 and 84: a replay knows
     for row, cores_of in _placed(part, system):
         there = {names[index]: cores for index, cores in cores_of.items() if cores}
@@ -187,6 +187,10 @@ def _placed(part: Part, system: System) -> Iterator[tuple[int, dict[int, int]]]:
     """Yield the row, in the workload of all jobs, of each job whose place the state decides, and its cores."""
     start, cores, state = part.schedule.start, part.workload.cores, part.beginning.state
     by_node = nodes_of(system, by_node=system.reserves_nodes)
+    if system.node_types:
+        by_node = [
+            (p, each.cores) for p, its in enumerate(system.owned_types) for each in its for _ in range(each.nodes)
+        ]
     idle = list(system.partition_cores)
     if part.reserved:
         for k in np.flatnonzero(start < part.beginning.until).tolist():
@@ -275,7 +279,7 @@ def _reserved_types(
     workload: Workload, system: System, schedule: Schedule, state: State, own: list[Window], present: NDArray[np.bool_]
 ) -> Part | None:
     """Return the machine of the windows of a queue where nodes are of several types (rule 84); None without nodes."""
-    name_of = [each.name for each in system.node_types for _ in range(each.nodes)]
+    name_of = [each.name for its in system.owned_types for each in its for _ in range(each.nodes)]
     edges = sorted({state.begin, *(edge for window in own for edge in (window.begin, window.end))})
     there = [
         Counter(name_of[node] for w in own if w.begin <= edge < w.end for node in lost(w, system)) for edge in edges
@@ -294,7 +298,7 @@ def _reserved_types(
     throttles = [each for each in limits if each.limits]
     size = {each.name: each.cores for each in types}
     cores = sum(each.nodes * each.cores for each in types)
-    alone = replace(system, cores=cores, queues=queues, node_types=types, throttles=throttles)
+    alone = replace(system, cores=cores, mode="shared", pool=None, queues=queues, node_types=types, throttles=throttles)
     has_place = np.array([bool(found) for found in partitions_of(workload, alone)], dtype=np.bool_)
     may = present & (workload.queue == own[0].queue) & has_place
     runs = may & (state.start < state.begin)

@@ -37,14 +37,12 @@ def outages(config: SiteConfig, epoch: int, timezone: str) -> tuple[Outage, ...]
 def windows(found: Sequence[Outage], system: System, begin: int, users: Sequence[str] = ()) -> Iterator[Window]:
     """Yield what has not ended by `begin`; what is of a partition that lacks its nodes, or is none, is of the machine.
 
-    `users` are the names of the users of jobs by number. Where users cannot be told apart, all are kept off; and where
-    queues cannot, on partitions of several types of nodes.
+    `users` are the names of the users of jobs by number. Where users cannot be told apart, all are kept off.
     """
     apart = not (system.mode == "multiqueue" or system.reserves_for_queues or system.reserves_for_many)
     names, queues = system.partition_names, [queue.name for queue in system.queues]
     nodes = sum(-(-cores // system.cores_per_node) for cores in system.partition_cores)
     owned = dict(zip(names, system.owned_nodes, strict=True)) if system.node_types else {}
-    for_queues = system.is_whole or not system.node_types
     if system.node_types:
         nodes = sum(each.nodes for each in system.node_types)
     for each in found:
@@ -60,7 +58,7 @@ def windows(found: Sequence[Outage], system: System, begin: int, users: Sequence
                 [node for node in of.nodes if node < nodes],
                 each.known_from,
                 of.known_end,
-                queues.index(of.queue) if of.queue in queues and for_queues else None,
+                queues.index(of.queue) if of.queue in queues else None,
                 [number for number, name in enumerate(users) if name in of.users] if apart else [],
                 node_types=of.types,
             )

@@ -124,12 +124,6 @@ def test_windows_that_cannot_be_simulated(window: Window, words: str):
         simulate(jobs((1, 1, None)), MACHINE, State(0, [UNSTARTED], windows=[window]))
 
 
-def test_partitions_have_no_reservations_for_queues():
-    pool = Pool(20, nodes={"cpu": 3, "gpu": 2})
-    with pytest.raises(ValueError, match="queue: partitions of several types of nodes have no reservations"):
-        replace(MACHINE, mode="hybrid", pool=pool, windows=[Window(0, 9, queue=0)])
-
-
 @pytest.mark.parametrize("system", MACHINES)
 def test_a_reservation_of_a_queue_is_a_machine_of_its_own(system: System):
     two = replace(system, queues=[Queue("all"), Queue("course", node_types=["gpu"])])
@@ -139,6 +133,22 @@ def test_a_reservation_of_a_queue_is_a_machine_of_its_own(system: System):
     assert starts(workload, *kept, system=two) == [10, 30, 51]
     # On one node its jobs have no place: they come when it is the course's no more, and wait for the other node, too.
     assert starts(workload, kept[0], system=two) == [90, 110, 0]
+
+
+@pytest.mark.parametrize("system", MACHINES[:2])
+def test_on_partitions_it_has_nodes_of_several(system: System):
+    queues = [
+        Queue("all", partition=12, partition_nodes={"cpu": 2, "gpu": 1}),
+        Queue("course", partition=4, partition_nodes={"gpu": 1}),
+    ]
+    two = replace(system, mode="hybrid", queues=queues, pool=Pool(4, nodes={"cpu": 1}))
+    workload = replace(jobs((2, 20, ALL_GPUS), (4, 20, ONE_GPU * 4), (8, 5, None)), queue=np.array([1, 1, 0]))
+    kept = [Window(10, 60, node_types={"gpu": 2}, queue=1)]
+    state = State(0, [UNSTARTED] * 3, windows=kept)
+    assert starts(workload, *kept, system=two) == [10, 30, 0]
+    found = naive.simulate(workload, two, state)
+    # Its nodes are one of the partition of all, then its own; the last job spans no parts.
+    assert found.placement == [{"all": 2}, {"all": 4}, {"all": 8}]
 
 
 def test_a_machine_of_one_type_has_no_types_to_close():

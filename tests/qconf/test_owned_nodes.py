@@ -145,6 +145,13 @@ def test_a_downtime_of_a_partition_that_loses_the_nodes_is_of_the_machine(tmp_pa
     assert (window.partition, dict(window.node_types)) == (None, {"cpu": 2})
 
 
+def test_a_reservation_for_a_queue_on_partitions_is_one(tmp_path: Path):
+    course = "downtime: [{begin: 1970-01-01, end: 1970-01-02, types: {gpu: 1}, queue: b}]"
+    here = training(tmp_path, SITE.replace("mode: hybrid", f"mode: hybrid\n{course}"))
+    (window,) = here.period.begun(here.base.system()).windows
+    assert (window.queue, dict(window.node_types)) == (1, {"gpu": 1})
+
+
 @pytest.mark.parametrize("divided", [True, False])
 def test_divisions_are_measured_with_downtimes(tmp_path: Path, divided: bool):
     text = UNBOUND + (
