@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+from parsim import State, System, Workload
 from qconf.config import ConfigError, load, parse
 from qconf.config.writing import dump
 from qconf.evaluation.evaluator import CachedEvaluator
@@ -152,16 +155,20 @@ def test_a_reservation_for_a_queue_on_partitions_is_one(tmp_path: Path):
     assert (window.queue, dict(window.node_types)) == (1, {"gpu": 1})
 
 
-@pytest.mark.parametrize("divided", [True, False])
-def test_divisions_are_measured_with_downtimes(tmp_path: Path, divided: bool):
-    text = UNBOUND + (
-        f"\n{DOWN.format('a', 'cpu')}" if divided else "\ndowntime: [{begin: 1970-01-01, end: 1970-01-02}]"
-    )
-    here = training(tmp_path, text)
-    config = here.base.with_owned([{"cpu": 3}, {"cpu": 1, "gpu": 2}])
-    waits = CachedEvaluator(here).measure(config).overall
-    assert waits == pytest.approx(here.weighted_wait(config))
-    assert waits > CachedEvaluator(training(tmp_path, UNBOUND)).measure(config).overall
+def test_divisions_are_measured_with_downtimes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    here = training(tmp_path, f"{UNBOUND}\n{DOWN.format('a', 'cpu')}")
+    begun = []
+
+    def simulated(jobs: Workload, system: System, state: State | None = None) -> SimpleNamespace:
+        del system
+        begun.append(state)
+        return SimpleNamespace(wait=np.zeros(len(jobs), dtype=np.int64))
+
+    monkeypatch.setattr("qconf.evaluation.evaluator.simulate", simulated)  # which would compile a version of its own
+    CachedEvaluator(here).measure(here.base.with_owned([{"cpu": 3}, {"cpu": 1, "gpu": 2}]))
+    assert [[(each.partition, dict(each.node_types)) for each in state.windows] for state in begun] == [
+        [(0, {"cpu": 2})] for _ in here.epochs
+    ]
 
 
 def test_nodes_of_a_type_move_while_the_wait_gets_shorter(tmp_path: Path):
