@@ -114,13 +114,17 @@ def pack(
 ) -> kernel.State:
     """Lay out everything that the general event loop reads and writes.
 
-    With `gives_up` it does so where queues are deep, if `lines` of jobs alike simulate them as well; and always where
-    there are more `interruptions` of jobs.
+    With `gives_up` it does so where queues are deep, if lines of jobs alike simulate them as well, and with `lines` it
+    has these if they do; it always gives up where there are more `interruptions` of jobs.
     """
     n = len(prepared.workload)
     cores = np.array(system.partition_cores, dtype=np.int64)
-    settings = _pack_settings(prepared, system, lines)
     formula, fair = pack_formula(prepared, system)
+    settings = _pack_settings(prepared, system)
+    if gives_up or lines:
+        may_have = not settings["track_held"] and _keeps_turns(prepared, system, formula.columns)
+        gives_up, lines = gives_up and may_have, lines and may_have
+    settings["alike"] = lines
     jobs = prepared.queued_jobs.view(np.uint8).copy().view(kernel.QUEUED_JOB)  # field by field is ten times as slow
     entries = np.zeros(cores.size + 1, dtype=np.int64)
     find_homes(jobs, cores, system.mode == "shared", entries)
@@ -153,7 +157,6 @@ def pack(
     progress["spanning"] = running
     progress["now"] = -1
     windows = _pack_typed_windows(prepared, system, int(most.sum()))
-    gives_up = gives_up and not settings["track_held"] and _keeps_turns(prepared, system, formula.columns)
     progress["looks"] = most_looks()[0] if gives_up else NEVER
     return kernel.State(
         jobs=jobs,
@@ -339,7 +342,7 @@ def _is_small(ratio: Fraction) -> bool:
     return ratio.numerator <= 2**31 and ratio.denominator <= 2**61
 
 
-def _pack_settings(prepared: Prepared, system: System, lines: bool) -> np.void:
+def _pack_settings(prepared: Prepared, system: System) -> np.void:
     pool = system.pool if system.mode == "hybrid" else None
     formula = system.formula
     has_limits = system.has_limits or prepared.needs is not None
@@ -364,7 +367,7 @@ def _pack_settings(prepared: Prepared, system: System, lines: bool) -> np.void:
         combined=pool is not None and pool.placement == "combined",
         move=pool is not None and pool.entry == "move",
         starving_first=pool is not None and pool.starving_first,
-        alike=lines,
+        alike=False,
         looks=LOOKS,
     )
 

@@ -440,7 +440,7 @@ def _run_queue_head_jobs(prepared: Prepared, system: System) -> Outcome:
     heads = HeadJobs(begin, end, keeps, np.int64(system.cores_per_node), np.int64(depth))
     beside = (system.mode == "shared", pack_profile(prepared, system, depth), heads, pack_windows(prepared))
     if system.node_types:
-        state = pack(prepared, system)
+        state = pack(prepared, system, lines=system.places_chunks)
         queue_head_jobs(state, *beside, pack_typed_head_jobs(prepared, system, state))
         return _outcome(prepared, system, state)
     state = pack(prepared, system, gives_up=not depth)

@@ -779,6 +779,7 @@ SELDOM = (
         "typed-queues",
         "queue-nodes",
         "queue-nodes-throttled",
+        "queue-nodes-alike",
         "placed",
         "placed-formula",
         "placed-narrow",
@@ -1002,6 +1003,7 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         ),
         "closed-queue-nodes": _closed(_typed(_random("shared", reserve_after=_soon, **everything), by=best_placed)),
         "queue-nodes": _typed(_random("shared", reserve_after=_soon, **everything), by=best_placed),
+        "queue-nodes-alike": _typed(_random("shared", reserve_after=_soon, **everything), alike=True, by=best_placed),
         "queue-nodes-throttled": _typed(
             _throttled(_random("shared", reserve_after=_soon, **everything), entering=True), by=best_placed
         ),

@@ -19,7 +19,7 @@ from parsim.kernels.starts import is_held, occupy, start_job
 from parsim.kernels.state import GROUP, NEVER, PASSED
 from parsim.kernels.top_job import make_heap
 from parsim.kernels.typed_profile import add_between, fits, idle_over_time
-from parsim.kernels.waiting import STARTED, drop_started, kind_of, note_held
+from parsim.kernels.waiting import STARTED, drop_started, has_lines, kind_of, note_held, succeed
 from parsim.kernels.windows import UNKNOWN_END, is_known
 
 ABSENT = NEVER + 1  #: in place of `begin` where no job of a queue waits
@@ -44,8 +44,8 @@ def visit_types(s, types, placing, heads, outages, p, now):
     first, last = partition.first, partition.first + partition.waiting
     if not settings.track_held and partition.free <= 0:
         return
-    kind = kind_of(s, p)
-    is_sorted = kind <= LJF
+    kind, lines = kind_of(s, p), has_lines(s, p)
+    is_sorted = kind <= LJF and not lines
     refresh_values(s, kind, first, last, now)
     order = (s, kind, now)
     size = begin_visit(s, types, placing, heads, outages, p, now)
@@ -61,15 +61,17 @@ def visit_types(s, types, placing, heads, outages, p, now):
         if settings.track_held:
             note_held(s, j, now, held)
         c, w = np.int64(waiting.cores[i]), np.int64(waiting.walltime[i])
-        starts = no_more = False
+        starts = follows = no_more = False
         if not held and c <= partition.free:
             starts, size = place(types, placing, heads, outages, size, j, p, now, now + w)
         if starts:
             occupy(s, j, p, c, now)
             s.placement[j] = p
             start_job(s, j, now)
-            waiting.job[i] = STARTED
-            gone = min(gone, i)
+            follows = lines and succeed(s, p, i, now)
+            if not follows:
+                waiting.job[i] = STARTED
+                gone = min(gone, i)
         elif not held and not settings.backfill:
             break
         elif (
@@ -84,8 +86,9 @@ def visit_types(s, types, placing, heads, outages, p, now):
         elif is_sorted:
             x += 1
         else:
-            m -= 1
-            s.candidates[0] = s.candidates[m]
+            if not follows:
+                m -= 1
+                s.candidates[0] = s.candidates[m]
             sift(s.candidates, 0, m, before, order)
     if settings.track_held and not settings.backfill:
         for i in range(first, last):
