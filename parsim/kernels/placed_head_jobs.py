@@ -239,7 +239,7 @@ def hold_busy_first(placing, heads, j, p, queue):
                                 add_copies(placing, kind, left, placing.left_in_all, node, -copies)
                                 placing.turn_of[node] = placing.turn[0]
                             need -= copies
-            weight = least_above(placing, kind, left, weight)
+            weight = least_above(placing, kind, left, weight) if need > 0 else NEVER
         if need > 0:
             next_turn(placing)
             return False
@@ -268,10 +268,12 @@ def may_be_idle(placing, heads, k):
 def least_above(placing, kind, room, weight):
     """Return the least of the weights of nodes above one, or `NEVER`."""
     found = NEVER
-    for node in range(placing.weight.size):
-        each = weight_of(placing, kind, room, node)
-        if weight < each < found:
-            found = each
+    for row in placing.rows:
+        last = row.end if placing.gpus[kind, 1] > 0 else row.begin + 1  # else all of its nodes weigh as much
+        for node in range(row.begin, last):
+            each = weight_of(placing, kind, room, node)
+            if weight < each < found:
+                found = each
     return found
 
 
