@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from parsim.kernels.state import LONGEST, step
+from parsim.kernels.state import LONGEST, seldom, step
 
 ONE = np.uint64(1)
+STRETCH = np.uint64(32)  # running jobs that are passed over together
 
 
 @step
@@ -87,7 +88,12 @@ def sift(heap, root, size, goes_before, context):
 def add_running(running, first, count, key, cores):
     """Insert a job that starts."""
     begin = np.uint64(first)
-    i = begin + np.uint64(count)
+    end = begin + np.uint64(count)
+    i = end
+    while i >= begin + STRETCH and running.keys[i - STRETCH] > key:
+        i -= STRETCH
+    if i < end:
+        move_up(running, i, end)
     while i > begin and running.keys[i - ONE] > key:
         running.keys[i] = running.keys[i - ONE]
         running.cores[i] = running.cores[i - ONE]
@@ -107,10 +113,35 @@ def remove_running(running, first, count, key):
         if running.keys[i + half] <= key:
             i += half
         length -= half
+    if end - i >= STRETCH:
+        move_down(running, i, end)
+        return
     while i < end:
         running.keys[i] = running.keys[i + ONE]
         running.cores[i] = running.cores[i + ONE]
         i += ONE
+
+
+@seldom
+def move_up(running, begin, end):
+    """Move the entries ``begin:end`` one place up: of one column after the other, several at a time."""
+    k = end
+    while k > begin:
+        running.keys[k] = running.keys[k - ONE]
+        k -= ONE
+    k = end
+    while k > begin:
+        running.cores[k] = running.cores[k - ONE]
+        k -= ONE
+
+
+@seldom
+def move_down(running, begin, end):
+    """Move the entries behind `begin` up to `end` one place down."""
+    for k in range(begin, end):
+        running.keys[k] = running.keys[k + ONE]
+    for k in range(begin, end):
+        running.cores[k] = running.cores[k + ONE]
 
 
 @step
@@ -119,12 +150,30 @@ def first_instant(running, first, count, free, need, now, bits):
     instant = now
     i = np.uint64(first)
     end = i + np.uint64(count)
+    near = min(end, i + STRETCH)
     idle = np.int64(free)
-    while idle < need and i < end:
+    while idle < need and i < near:
         instant = running.keys[i] >> bits
         idle += running.cores[i]
         i += ONE
+    if idle < need and i < end:
+        instant = far_instant(running, i, end, need - idle, bits)
     return instant
+
+
+@seldom
+def far_instant(running, i, end, need, bits):
+    """Return at which of the expected ends ``i:end`` so many cores more are idle."""
+    while i + STRETCH <= end:
+        more = cores_of_stretch(running, i)
+        if more >= need:
+            break
+        need -= more
+        i += STRETCH
+    while need > 0 and i < end:
+        need -= running.cores[i]
+        i += ONE
+    return running.keys[i - ONE] >> bits
 
 
 @step
@@ -133,7 +182,19 @@ def available(running, first, count, free, instant, bits):
     i = np.uint64(first)
     end = i + np.uint64(count)
     idle = np.int64(free)
+    while i + STRETCH <= end and (running.keys[i + STRETCH - ONE] >> bits) <= instant:
+        idle += cores_of_stretch(running, i)
+        i += STRETCH
     while i < end and (running.keys[i] >> bits) <= instant:
         idle += running.cores[i]
         i += ONE
     return idle
+
+
+@step
+def cores_of_stretch(running, i):
+    """Return the cores of `STRETCH` running jobs from entry i on, which the compiler adds up several at a time."""
+    total = np.int64(0)
+    for k in range(STRETCH):
+        total += running.cores[i + k]
+    return total
