@@ -17,7 +17,10 @@ _NOT_UP = ("DOWN", "DRAIN", "FAIL", "FAILING")
 
 
 def kinds(conf: Conf, *, weighed: bool = False) -> dict[str, Kind]:
-    """Return what counts of each node, in the order of weights, `weighed` with these. Raises InputError."""
+    """Return what counts of each node, in the order of weights; `weighed`, with these, of one weight in that of names.
+
+    Raises InputError.
+    """
     known = {id(fields): _kind(conf, fields) for fields in conf.lines.values()}
     down = [name for name, fields in conf.lines.items() if fields.get("state", "").upper() in _NOT_UP]
     if down:
@@ -26,10 +29,15 @@ def kinds(conf: Conf, *, weighed: bool = False) -> dict[str, Kind]:
         )
     weights = {name: min(_number(conf, fields, "weight", 1), MOST_WEIGHT) for name, fields in conf.lines.items()}
     found = {}
-    for name in sorted(conf.lines, key=weights.__getitem__):
+    for name in sorted(sorted(conf.lines, key=_number_by_number) if weighed else conf.lines, key=weights.__getitem__):
         weight = weights[name] if weighed else 1
         found[name] = replace(known[id(conf.lines[name])], cores=conf.nodes[name], weight=weight)
     return found
+
+
+def _number_by_number(name: str) -> list[str | int]:
+    """Return what puts names in an order in which n2 is before n10, as Slurm has its nodes."""
+    return [int(part) if part.isdigit() else part for part in re.split("([0-9]+)", name)]
 
 
 def _kind(conf: Conf, fields: Fields) -> Kind:

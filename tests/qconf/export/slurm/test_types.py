@@ -143,6 +143,8 @@ def test_what_types_of_nodes_go_without_is_said(tmp_path):
         ("bf_busy_nodes", "bf_busy_nodes,pack_serial_at_end", "queues"),
     ):
         assert from_text(tmp_path, by_node.replace(old, new, 1)).config.reserve == reserve
+    alike = by_node.replace("Weight=50", "").replace("Weight=20", "")
+    assert [each.name for each in from_text(tmp_path, alike).config.nodes] == ["big", "cpu", "gpu"]
     several = words.replace("reserve=1", "reserve=2")
     found = from_text(tmp_path, MIXED.replace("PartitionName=DEFAULT", f"{several}PartitionName=DEFAULT"))
     assert found.config.reserve == "cores"
