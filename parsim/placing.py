@@ -36,6 +36,8 @@ def fits_best_on_idle(types: Sequence[NodeType], may_use: Sequence[bool], reques
     for chunk in request:
         takes = np.array([chunk.amount(name) for name in names], dtype=np.int64)
         usable = np.array([may and copies_on(each, chunk) > 0 for each, may in zip(types, may_use, strict=True)])[of]
+        if not usable.any():
+            return False
         room = np.where(usable, (left[:, takes > 0] // takes[takes > 0]).min(axis=1), 0)
         room = np.where(unused, np.minimum(room, 1), 0) if chunk.scattered else room
         by_copies = _copies_that_count(chunk)

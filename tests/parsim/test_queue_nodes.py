@@ -141,6 +141,7 @@ def test_a_kind_goes_to_the_smallest_node_with_room():
     assert not can_be_placed(types, [True, True], request, 6)
     assert can_be_placed(types, [True, True], request, 6, best=True)
     assert not can_be_placed([types[0], replace(types[1], weight=2)], [True, True], request, 6, best=True)
+    assert not can_be_placed(types, [True, True], (Chunk(1, 2), Chunk(1, 0, {"fpgas": 1})), 2, best=True)
 
 
 @pytest.mark.parametrize(
