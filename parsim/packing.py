@@ -528,15 +528,19 @@ def pack_formula(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fa
     fair, share, own = NO_FAIR, np.zeros(len(workload)), len(formula.column_codes)
     if formula.uses_shares:
         fair, share = lay_out(system, *prepared.present, first=own, begin=prepared.begin)
-    columns = np.empty((own + len(formula.uses), len(workload)))
-    for first in range(0, len(workload), AT_ONCE):
-        part = slice(first, first + AT_ONCE)
+    each = formula.uses_shares or formula.uses_qos
+    jobs, kind = (prepared.single, prepared.single) if each else prepared.kinds
+    found = np.empty((own, jobs.size))
+    for first in range(0, jobs.size, AT_ONCE):
+        part = jobs[first : first + AT_ONCE]
         walltime, cores = workload.walltime[part], workload.cores[part]
         base = np.stack([priority[workload.queue[part]], walltime, cores, np.zeros(cores.size), share[part]])
         if formula.uses_qos or formula.uses_requests:
             worth = _of_qos(prepared, system)[:, prepared.classes[1][part]]
             base = np.vstack([base, worth, of_requests(workload.requests)[:, workload.request[part]]])
-        columns[:own, part] = formula.columns(base)
+        found[:, first : first + AT_ONCE] = formula.columns(base)
+    columns = np.empty((own + len(formula.uses), len(workload)))
+    np.take(found, kind, axis=1, out=columns[:own], mode="clip")  # else it would copy them once more
     stack = np.empty((formula.depth, orders.CHUNK))
     return kernel.Formula(formula.code, formula.constants, columns, eligible, stack), fair
 

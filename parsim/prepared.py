@@ -152,6 +152,14 @@ class Prepared:
         return self._alike(self.workload.queue.copy())
 
     @cached_property
+    def kinds(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The first job of each number of `alike_but_for_users`, ascending, and these numbers."""
+        kind = self.alike_but_for_users
+        first = np.empty(kind.max(initial=-1) + 1, dtype=np.int32)
+        first[kind[::-1]] = self.single[::-1]
+        return first, kind
+
+    @cached_property
     def alike_in_qos(self) -> NDArray[np.int32]:
         """A number for the jobs of each size, walltime, queue, user and QOS."""
         queue_and_user = self.workload.queue + self.queues * (self.users[1] + 1)
