@@ -89,7 +89,7 @@ class Replay(ABC):
         for job in self.begun:
             self._resume(job)
         for instant, kind, job in self._events():
-            if kind == 0 or job not in begun:
+            if kind in (0, 5) or job not in begun:  # those that run may be preempted, and start again
                 events.setdefault(max(begin, instant), []).append((kind, job))
         for job, instant in enumerate(self.jobs.submitted):
             if job not in begun:
