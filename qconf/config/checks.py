@@ -17,7 +17,7 @@ from parsim.throttles import RESOURCES, THROTTLES
 from parsim.workload import MAX_CORES
 from qconf.config.durations import format_duration
 from qconf.config.fixed import fixable_paths, matches
-from qconf.config.models import KEPT, Downtime, QueueConfig, SiteFields
+from qconf.config.models import KEPT, Downtime, QueueConfig, ShortpoolConfig, SiteFields
 from qconf.config.problems import did_you_mean, shorten
 from qconf.config.routing import CORE_LIMITS, beside_shortpools, lost_job, shortpool_gaps
 
@@ -101,7 +101,6 @@ def _nodes(config: SiteFields) -> Iterator[Finding]:
             not config.machine.whole_nodes,
             "with whole_nodes: false only: say exclusive: true of those that are given whole",
         ),
-        ("shortpools", not config.shortpools, "without shortpools"),
     ):
         if config.nodes and not plain:
             yield Finding(path, f"nodes of several types go {what}", ("nodes",))
@@ -470,7 +469,9 @@ def _hours(config: SiteFields) -> Iterator[Finding]:
 def _shortpools(config: SiteFields) -> Iterator[Finding]:
     for i, each in enumerate(config.shortpools):
         at = f"shortpools[{i}]"
-        if each.cores > config.machine.cores:
+        if config.nodes or each.types:
+            yield from _shortpool_of_types(config, each, at)
+        elif each.cores > config.machine.cores:
             yield Finding(f"{at}.cores", f"are more than the machine's {config.machine.cores}", ("machine.cores",))
         else:
             yield from _whole_nodes(f"{at}.cores", each.cores, config.grid)
@@ -485,8 +486,25 @@ def _shortpools(config: SiteFields) -> Iterator[Finding]:
             yield Finding(at, "is simulated with reservation_depth: 1 only", ("reservation_depth",))
 
 
+def _shortpool_of_types(config: SiteFields, each: ShortpoolConfig, at: str) -> Iterator[Finding]:
+    """Yield what a shortpool must not say where nodes are of several types, or are not."""
+    there = {its.name: its.count for its in config.nodes}
+    if not there:
+        yield Finding(f"{at}.types", "the site has no types of nodes: write cores", ("nodes",))
+    elif not each.types:
+        message = f"nodes of several types are kept whole: write how many of each, like {{{next(iter(there))}: 1}}"
+        yield Finding(f"{at}.types", message, ("nodes",))
+    for name, count in each.types.items() if there else ():
+        if name not in there:
+            yield Finding(f"{at}.types", f"{name}: no nodes have this name{did_you_mean(name, there)}", ("nodes",))
+        elif not 1 <= count <= there[name]:
+            yield Finding(f"{at}.types", f"{name}: from 1 to the {there[name]} that there are", ("nodes",))
+
+
 def kept_waiting(config: SiteFields, queue: QueueConfig) -> str:
-    """Say which jobs of a queue the shortpools never let start; empty if none."""
+    """Say which jobs of a queue the shortpools never let start; empty if none, or if nodes are of several types."""
+    if config.nodes:  # jobs tell
+        return ""
     widest = np.array([config.widest(queue)])
     for kept, longest in shortpool_gaps(config):
         beside = int(beside_shortpools(config, kept, widest, np.array([config.queues.index(queue)]))[0])

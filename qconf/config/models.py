@@ -429,6 +429,7 @@ class ShortpoolConfig(Model):
     """Cores that are kept for short jobs, for some hours of some days; an end not after the begin is the next day's."""
 
     cores: Cores
+    types: Owned = Settings()  #: of nodes of several types, by name: what `cores` is in cores
     walltime: Duration  #: a job that asks for no more may use them
     days: Annotated[tuple[Day, ...], BeforeValidator(_as_tuple)] = DAYS
     begin: Clock = "00:00"

@@ -318,6 +318,11 @@ class _Document:
             if "cores" in pool:
                 self._note(("pool", "cores"), "the cores of its nodes: leave one of the two out")
             pool["cores"] = cores_of(nodes)
+        for i, each in enumerate(_dicts(data.get("shortpools"))):
+            if "types" in each:
+                if "cores" in each:
+                    self._note(("shortpools", i, "cores"), "those of its types: leave one of the two out")
+                each["cores"] = max(1, cores_of(each["types"]) if isinstance(each["types"], dict) else 1)
 
     def _note(self, path: Steps, message: str) -> None:
         """Note a mistake, at the line of its path or of the nearest thing around it."""

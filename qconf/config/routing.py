@@ -131,6 +131,21 @@ def shortpool_gaps(config: SiteFields) -> list[tuple[int, int]]:
     return found
 
 
+def shortpool_gaps_of_types(config: SiteFields) -> list[tuple[dict[str, int], int]]:
+    """Return the same of nodes of several types: how many of each are kept at times, and the longest time between."""
+    found = []
+    for walltime in sorted({each.walltime for each in config.shortpools}):
+        pools = [each for each in config.shortpools if each.walltime <= walltime]
+        kept = np.array([sum(p.types.get(each.name, 0) * p.minutes for p in pools) for each in config.nodes])
+        for counts in np.unique(kept[:, kept.any(axis=0)], axis=1).T:
+            full = np.flatnonzero((kept >= counts[:, np.newaxis]).all(axis=0))
+            longest_gap = 60 * int(np.diff(full, append=full[0] + kept.shape[1]).max() - 1)
+            names = (each.name for each in config.nodes)
+            most = np.minimum(counts, [each.count for each in config.nodes]).tolist()
+            found.append((dict(zip(names, most, strict=True)), max(walltime, longest_gap)))
+    return found
+
+
 def beside_shortpools(config: SiteFields, kept: int, cores: Column, queue: Column) -> Column:
     """Return the cores that jobs of these sizes and queues can have beside `kept` cores, shape (J,).
 
@@ -155,8 +170,11 @@ def beside_shortpools(config: SiteFields, kept: int, cores: Column, queue: Colum
 def kept_off(config: SiteFields, cores: Column, walltime: Column, queue: Column | None = None) -> Mask:
     """Mark the jobs that find no time between those of shortpools, and no cores beside them, shape (J,).
 
-    Without `queue`, the index of each one's queue, those that do in no queue.
+    Without `queue`, the index of each one's queue, those that do in no queue. None where nodes are of several types:
+    `qconf.history.chunks.without_time` marks those.
     """
+    if config.nodes:
+        return np.zeros(cores.size, dtype=np.bool_)
     if queue is None:
         each = (kept_off(config, cores, walltime, np.full(cores.size, i)) for i in range(len(config.queues)))
         in_all: Mask = np.all(list(each), axis=0)

@@ -215,7 +215,9 @@ class SiteConfig(SiteFields):
             else each
             for each in self.downtime
         )
-        return self.replace(nodes=(), queues=queues, pool=pool, throttles=throttles, reserve=reserve, downtime=downtime)
+        shortpools = tuple(each.model_copy(update={"types": Settings()}) for each in self.shortpools)
+        kept = {"downtime": downtime, "shortpools": shortpools}
+        return self.replace(nodes=(), queues=queues, pool=pool, throttles=throttles, reserve=reserve, **kept)
 
     def with_one_tier(self) -> SiteConfig:
         """Return a checked copy in which no job preempts another; priorities go by the tiers first.

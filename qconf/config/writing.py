@@ -52,7 +52,8 @@ def dump(config: SiteConfig, comment: str = "") -> str:
     if config.hours:
         lines += ["hours:", *(f"  - {flow(each, always=())}" for each in config.hours)]
     if config.shortpools:
-        lines += ["shortpools:", *(f"  - {flow(each)}" for each in config.shortpools)]
+        lines += ["shortpools:"]
+        lines += [f"  - {flow(each, leave_out=('cores',) if each.types else ())}" for each in config.shortpools]
     if config.licences:
         lines.append(f"licences: {_value('licences', config.licences)}")
     if config.fidelity is not None:

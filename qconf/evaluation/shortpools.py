@@ -27,7 +27,7 @@ def _windows(
     shortpools: tuple[ShortpoolConfig, ...], first: int, last: int, epoch: int, timezone: str
 ) -> tuple[Window, ...]:
     return tuple(
-        Window(begin, end, each.cores, walltime=each.walltime)
+        Window(begin, end, None if each.types else each.cores, walltime=each.walltime, node_types=each.types)
         for each in shortpools
         for begin, end in _joined(spans(each, first, last + AFTER * 86400, epoch, zone(timezone)))
         if end > first

@@ -47,7 +47,7 @@ class Derived:
         """Return it with cores that are kept from jobs; a warning where these are not simulated with what there is."""
         config = self.config
         if config.nodes and shortpools:
-            without = Derived(config, (*self.warnings, "shortpools: left out, types of nodes go without"))
+            without = Derived(config, (*self.warnings, "shortpools: left out, they name no types of nodes"))
             return without.dedicated(downtime, ())
         found = {"downtime": downtime, "shortpools": shortpools}
         if not (downtime or shortpools):

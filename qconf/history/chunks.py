@@ -20,11 +20,14 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.node_types import Chunk, Request, amounts, exclusively
+from parsim.node_types import Chunk, NodeType, Request, amounts, exclusively
 from parsim.places import Wanted
 from parsim.placing import holds
+from parsim.resuming import closed_nodes
+from parsim.state import Window
 from parsim.system import System
 from qconf.config import KEPT, SiteConfig
+from qconf.config.routing import shortpool_gaps_of_types
 
 Column = NDArray[np.int64]
 
@@ -292,9 +295,15 @@ def _kept(request: Request, *, keeps: bool) -> Request:
 
 
 def without_place(
-    number: Column, of_jobs: list[Request], cores: Column, queue: Column, system: System
+    number: Column,
+    of_jobs: list[Request],
+    cores: Column,
+    queue: Column,
+    system: System,
+    owned: Sequence[Sequence[NodeType]] | None = None,
 ) -> NDArray[np.bool_]:
-    """Mark the jobs that the nodes of their queue can never hold, shape (n,)."""
+    """Mark the jobs that the nodes of their queue can never hold, shape (n,); by default the system's `owned_types`."""
+    owned = system.owned_types if owned is None else owned
     kept = np.where(number < 0, -cores, number)
     pairs, of = np.unique(np.stack((queue, kept), axis=1), axis=0, return_inverse=True)
     never = np.zeros(len(pairs), dtype=np.bool_)
@@ -303,5 +312,21 @@ def without_place(
         may_use = tuple(names is None or each.name in names for each in system.node_types)
         request = None if which < 0 else of_jobs[which]
         request = exclusively(request, -which) if system.queues[q].exclusive else request
-        never[k] = not holds(system, Wanted(0 if system.is_whole else q, may_use, request, -which))
+        never[k] = not holds(system, Wanted(0 if system.is_whole else q, may_use, request, -which), owned)
     return never[of.reshape(-1)]
+
+
+def without_time(
+    number: Column, of_jobs: list[Request], cores: Column, walltime: Column, queue: Column, config: SiteConfig
+) -> NDArray[np.bool_]:
+    """Mark the jobs that find no time between those of shortpools, and no place beside their nodes, shape (n,)."""
+    out = np.zeros(cores.size, dtype=np.bool_)
+    system = config.system()
+    for kept, longest in shortpool_gaps_of_types(config):
+        closed = np.array(closed_nodes(Window(0, 1, node_types=kept), system), dtype=np.int64)
+        owned = system.owned_types
+        edges = np.cumsum([0, *(each.nodes for its in owned for each in its)])
+        lost = iter(np.diff(np.searchsorted(closed, edges)).tolist())
+        left = [[replace(each, nodes=each.nodes - next(lost)) for each in its] for its in owned]
+        out |= (walltime > longest) & without_place(number, of_jobs, cores, queue, system, left)
+    return out

@@ -157,13 +157,26 @@ class _Cleaning:
                 never = throttled(self.config, queue.name, self.cores, self.walltime, user, group, qos, taken)
                 self.drop(never & (self.queue == i), "above a limit of throttles", "cores", self.cores)
         self.drop_without_place()
-        never = self.alive & kept_off(self.config, self.cores, self.walltime, self.queue)
+        never = self.alive & (self.without_time() if self.config.nodes else self.kept_off())
         self.drop(never, "finds no time between those of a shortpool", "cores", self.cores)
         if never.any():
             self.excluded["shortpools"] = tuple(self.submit[never].tolist())
         for name, most in self.config.licences.items():
             counts = np.array([dict(wanted(text)).get(name, 0) for text in self.table["needs"]], dtype=np.int64)
             self.drop(counts > most, f"asks for more licences than there are: {name}", "licences", counts)
+
+    def kept_off(self) -> NDArray[np.bool_]:
+        """Mark the jobs that shortpools never let start."""
+        return kept_off(self.config, self.cores, self.walltime, self.queue)
+
+    def without_time(self) -> NDArray[np.bool_]:
+        """Mark the jobs that shortpools of nodes of several types never let start."""
+        if not self.config.shortpools:
+            return np.zeros(self.cores.size, dtype=np.bool_)
+        number, of_jobs = self.requests
+        number, of_jobs = chunks.with_kept_cores(np.maximum(number, -1), self.cores, of_jobs, self.config)
+        queue = np.maximum(self.queue, 0)
+        return chunks.without_time(number, of_jobs, self.cores, self.walltime, queue, self.config)
 
     def qos(self) -> NDArray[np.object_] | None:
         """Return the name of each job's QOS; None where the configuration has none."""

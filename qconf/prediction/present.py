@@ -19,7 +19,7 @@ from qconf.evaluation.downtime import outages
 from qconf.evaluation.downtime import windows as downtimes
 from qconf.evaluation.hours import hourly
 from qconf.evaluation.shortpools import dedicated
-from qconf.history.chunks import requests, taken, without_place
+from qconf.history.chunks import requests, taken, without_place, without_time
 from qconf.history.needs import followed, needed, wanted
 from qconf.history.times import zone
 from qconf.prediction.nodes import cores_of, in_service
@@ -268,6 +268,11 @@ def _has_no_place(config: SiteConfig, system: System, queue: int, job: Job) -> b
 
 def _kept_off(config: SiteConfig, queue: int, job: Job, walltime: int) -> bool:
     """Whether a job finds no time between those of shortpools."""
+    if config.nodes and config.shortpools and queue < len(config.queues):
+        cores = np.array([job.cores])
+        number, found = requests(np.array([job.needs], dtype=object), cores, config)
+        of = np.maximum(number, -1), found, cores, np.array([walltime]), np.array([queue])
+        return bool(without_time(*of, config)[0])
     known = np.array([queue]) if queue < len(config.queues) else None
     return bool(kept_off(config, np.array([job.cores]), np.array([walltime]), known)[0])
 

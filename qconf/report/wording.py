@@ -203,7 +203,8 @@ def _pool(pool: PoolConfig, config: SiteConfig) -> str:
 def _shortpool(each: ShortpoolConfig) -> str:
     always = each.begin == each.end == "00:00" and each.days == DAYS
     hours = "always" if always else f"{', '.join(each.days)} {each.begin} to {each.end}"
-    return f"{each.cores} cores for jobs up to {format_duration(each.walltime)}, {hours}"
+    nodes = " and ".join(f"{count} nodes of {name}" for name, count in each.types.items())
+    return f"{nodes or f'{each.cores} cores'} for jobs up to {format_duration(each.walltime)}, {hours}"
 
 
 def _walltime(above: int, upto: int) -> str:

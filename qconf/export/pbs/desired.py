@@ -154,6 +154,8 @@ def _refuse(config: SiteConfig, binding: Binding) -> None:
     throttles.refuse(config)
     refuse_idle(config, "PBS")
     refuse_preemption(config)
+    if any(each.types for each in config.shortpools):
+        raise ExportError("shortpools: nodes of several types have no form in an export: leave shortpools out")
     refuse_access(config, "PBS", [*ACCESS])
 
 

@@ -25,6 +25,8 @@ _LINE = re.compile(
 
 def refuse(config: SiteConfig) -> None:
     """Raise ExportError for what Slurm has no form for."""
+    if any(each.types for each in config.shortpools):
+        raise ExportError("shortpools: nodes of several types have no form in an export: leave shortpools out")
     if len(config.shortpools) > 1:
         raise ExportError(
             "shortpools: a job of Slurm runs in one reservation, and could not use the cores of two; export one"

@@ -236,7 +236,7 @@ def test_downtimes_of_types_of_nodes(tmp_path):
     done = run("init", "--from-slurm", tmp_path / "slurm.conf", *given)
     assert done.exit_code == 0, done.output
     assert "2 times: parts of nodes, or nodes without names, are left out where nodes are of several" in done.stderr
-    assert "shortpools: left out, types of nodes go without" in done.stderr
+    assert "shortpools: left out, they name no types of nodes" in done.stderr
     config = parse(done.stdout)
     assert [each.gpus for each in config.nodes] == [2, 0]
     assert [(each.end[8:13], each.nodes, each.cores, each.users) for each in config.downtime] == [

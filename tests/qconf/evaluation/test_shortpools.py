@@ -9,11 +9,15 @@ import numpy as np
 import pytest
 
 from parsim import Workload, simulate
+from parsim.node_types import Chunk
 from qconf.config import ConfigError, PoolConfig, ShortpoolConfig, dump, kept_off, parse
-from qconf.config.routing import beside_shortpools, shortpool_gaps
+from qconf.config.routing import beside_shortpools, shortpool_gaps, shortpool_gaps_of_types
+from qconf.errors import ExportError
 from qconf.evaluation.evaluator import CachedEvaluator
 from qconf.evaluation.feasibility import fixed_violations, never_start
 from qconf.evaluation.period import Period, TrainingSet
+from qconf.export import exporter
+from qconf.history.chunks import without_time
 from qconf.strategies.auto.measures import of_base, of_configs
 from qconf.strategies.base import Options, Proposal
 from qconf.strategies.fcfs_easy import undistinguished
@@ -51,7 +55,7 @@ def test_it_is_read_and_written():
         ("{cores: 2}", r"shortpools\[0\].walltime: missing"),
         ("{cores: 2, walltime: 2h, days: []}", r"shortpools\[0\].days = \[\]: are none"),
         ("{cores: 2, walltime: 2h, begin: 8}", "a time of the day like 08:00"),
-        ("{cores: 2, walltime: 2h, queue: all}", "no such key; known are cores, walltime, days, begin, end"),
+        ("{cores: 2, walltime: 2h, queue: all}", "no such key; known are cores, types, walltime, days, begin, end"),
     ],
 )
 def test_mistakes_have_one_message(pool, message):
@@ -168,3 +172,57 @@ def test_multiple_queue_backfilling_is_shown_without():
     period = jobs([7 * HOUR], [5], [3 * HOUR], config)
     proposal = Mqb().propose(TrainingSet(period), Options())
     assert proposal.simulate(period).wait.tolist() == [0]
+
+
+GPUS = """\
+machine: {cores: 8}
+nodes: [{name: cpu, count: 2, cores: 2}, {name: gpu, count: 2, cores: 2, gpus: 1}]
+queues: [{name: one}]
+shortpools: [{types: {gpu: 1}, walltime: 2h, days: [mon, tue, wed, thu, fri], begin: "08:00", end: "18:00"}]
+"""
+
+
+def test_it_keeps_nodes_of_a_type():
+    base = parse(GPUS)
+    assert parse(dump(base)) == base
+    assert shortpool_gaps_of_types(base) == [({"cpu": 0, "gpu": 1}, 62 * HOUR)]
+    chunk = (Chunk(1, 2, {"gpus": 1}),)
+    both = (Chunk(2, 2, {"gpus": 1}),)
+    work = Workload([9 * HOUR, 9 * HOUR, 9 * HOUR, 9 * HOUR], [2, 2, 2, 4], [3 * HOUR] * 2 + [HOUR] * 2,
+                    [3 * HOUR] * 2 + [HOUR] * 2, request=[0, 0, 0, 1], requests=[chunk, both])  # fmt: skip
+    period = Period(work, base, epoch=MONDAY, timezone="Europe/Berlin")
+    schedule = simulate(work, period.system(base))
+    # The second long one waits for the first; the short one has the node that is kept; the widest waits for both.
+    assert (schedule.start // HOUR).tolist() == [9, 12, 9, 15]
+    many = np.array([2, 2, 4])
+    times = np.array([63, 61, 63]) * HOUR
+    never = without_time(np.array([0, 1, 1]), [chunk, both], many, times, np.zeros(3, dtype=np.int64), base)
+    assert never.tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("pool", "message"),
+    [
+        ("{cores: 2, walltime: 2h}", "nodes of several types are kept whole: write how many of each, like {cpu: 1}"),
+        ("{types: {gpu: 3}, walltime: 2h}", "gpu: from 1 to the 2 that there are"),
+        ("{types: {gup: 1}, walltime: 2h}", "gup: no nodes have this name, did you mean gpu"),
+        ("{types: {gpu: 1}, cores: 2, walltime: 2h}", "those of its types: leave one of the two out"),
+        ("{types: 1, walltime: 2h}", "how many nodes of each type by name"),
+    ],
+)
+def test_mistakes_of_types_have_one_message(pool, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        parse(f"{GPUS.partition('shortpools')[0]}shortpools: [{pool}]\n")
+    assert len(caught.value.problems) == 1
+
+
+def test_types_go_with_nodes_only_and_are_cores_where_all_are_alike():
+    with pytest.raises(ConfigError, match="the site has no types of nodes: write cores"):
+        parse("machine: {cores: 8}\nqueues: [{name: all}]\nshortpools: [{types: {gpu: 1}, walltime: 2h}]\n")
+    assert [(each.cores, each.types) for each in parse(GPUS).with_all_alike().shortpools] == [(2, {})]
+
+
+@pytest.mark.parametrize("target", ["pbs", "slurm"])
+def test_no_export_has_a_form_for_types(target):
+    with pytest.raises(ExportError, match="shortpools: nodes of several types have no form in an export"):
+        exporter(target)().export(parse(GPUS))
