@@ -185,7 +185,7 @@ def lay_out(system: System, workload: Workload) -> Placing:
         nodes_alone=np.zeros((len(workload) if some_alone else 0, len(types)), dtype=np.int64),
         turn=np.zeros(1, dtype=np.int64),
         turn_of=np.full(nodes, -1, dtype=np.int64),
-        shares=np.zeros(_most_shares(chunks, 2 * of, nodes, None if system.has_tiers else system.cores), dtype=SHARE),
+        shares=np.zeros(_most_shares(chunks, 2 * of, nodes, system.cores, _suspended(system, workload)), dtype=SHARE),
         of_job=np.full(len(workload), NO_SHARE, dtype=np.int32),
         unused=np.zeros(1, dtype=np.int64),
         changes=np.zeros(1, dtype=np.int64),
@@ -221,15 +221,25 @@ def _rows(types: Sequence[NodeType]) -> NDArray[np.void]:
     return np.array(found, dtype=ROW)
 
 
-def _most_shares(chunks: Sequence[Request], of: NDArray[np.int32], nodes: int, cores: int | None) -> int:
+def _suspended(system: System, workload: Workload) -> NDArray[np.bool_]:
+    """Whether jobs may be suspended, and keep their shares meanwhile; shape (n,)."""
+    may = np.array([system.has_tiers and queue.preempted == "suspend" for queue in system.queues])
+    found: NDArray[np.bool_] = may[np.minimum(workload.queue, may.size - 1)]
+    return found
+
+
+def _most_shares(
+    chunks: Sequence[Request], of: NDArray[np.int32], nodes: int, cores: int, suspended: NDArray[np.bool_]
+) -> int:
     """Return how many shares there are at most, with one that is not in use: those of cores take one at least.
 
-    Without `cores` every job may have its own at once: those that are preempted keep them.
+    Those of one job more are in use while it is looked for jobs to preempt.
     """
     at_most = np.array([sum(min(chunk.count, nodes) for chunk in each) for each in chunks], dtype=np.int64)
     without = max((sum(min(chunk.count, nodes) for chunk in each if not chunk.cores) for each in chunks), default=0)
     at_most = np.maximum(at_most[of], at_most[of + 1])
-    return 1 + int(at_most.sum() if cores is None else min(at_most.sum(), cores + (min(of.size, cores) + 1) * without))
+    run = cores + (min(of.size, cores) + 1) * without + at_most.max(initial=0)
+    return 1 + int(min(at_most.sum(), run + at_most[suspended].sum()))
 
 
 def unplaced(placing: Placing, named: NDArray[np.int64], *, windows: bool = False, returns: bool = False) -> Placing:

@@ -207,7 +207,8 @@ class Prepared:
     def _laid_out(self, system: System, lay_out: Callable[[System, Workload], Any]) -> Any:  # noqa: ANN401 - what that returns
         owned = tuple(tuple(its.items()) for its in system.owned_nodes)
         bound = tuple((queue.node_types, queue.exclusive) for queue in system.queues)
-        key = (lay_out, tuple(system.node_types), bound, owned, system.fits_best, system.has_tiers)
+        kept = tuple(queue.preempted for queue in system.queues) if system.has_tiers else ()
+        key = (lay_out, tuple(system.node_types), bound, owned, system.fits_best, kept)
         if key not in self._on_types:
             if len(self._on_types) >= MOST_LAID_OUT:
                 self._on_types.clear()
