@@ -18,13 +18,12 @@ from parsim.kernels.placing import (
     copies_on,
     copy,
     copy_in_all,
+    count_copies,
     end_by_then,
     find_fitting,
-    find_more,
     has_all,
     kinds_of,
     next_turn,
-    room_for,
     take_best_nodes,
     turn_to,
     weight_of,
@@ -155,25 +154,27 @@ def plan_placed(s, placing, heads, outages, j, p, now):
     low = (np.int64(1) << bits) - 1
     queue, w = np.int64(s.jobs[j].queue), np.int64(s.jobs[j].walltime)
     i, last = partition.first_running, partition.first_running + partition.running
-    instant, counts = now, False
+    instant, changes, counted = now, now, False
     copy(placing, p, placing.then, placing.idle)
     copy_in_all(placing, p, placing.then_in_all, placing.idle_in_all)
     while instant < NEVER:
         while i < last and running.keys[i] >> bits <= instant:
-            if counts:
-                find_more(placing, j, running.keys[i] & low)
+            if counted:
+                find_more_to_take(placing, j, running.keys[i] & low)
             else:
                 end_by_then(placing, running.keys[i] & low)
             i += 1
-        if has_found(placing, j) if counts else has_all(placing, j, placing.then_in_all):
+        if instant >= changes:
             keep_off(placing, heads, outages, instant, instant + w, now)
+            changes, counted = next_kept_off(heads, outages, instant, w, now), False
+        if has_found(placing, j) if counted else has_all(placing, j, placing.then_in_all):
             if hold_busy_first(placing, heads, j, p, queue):
                 heads.begin[queue], heads.end[queue] = instant, instant + w
                 return
-            if not counts:
-                counts = True
+            if not counted:
+                counted = True
                 for kind in kinds_of(placing, j):
-                    placing.found[kind] = room_for(placing, kind)
+                    placing.found[kind] = room_to_take(placing, kind)
         following = running.keys[i] >> bits if i < last else NEVER
         for k in range(heads.begin.size):
             if heads.begin[k] < NEVER and instant < heads.end[k]:
@@ -186,8 +187,59 @@ def plan_placed(s, placing, heads, outages, j, p, now):
 
 
 @step
+def next_kept_off(heads, outages, instant, walltime, now):
+    """Return the first instant for which `keep_off` may find other nodes for a job of this walltime; or NEVER."""
+    changes = NEVER
+    for k in range(heads.begin.size):
+        if heads.begin[k] < NEVER:
+            changes = min(changes, next_other(heads.begin[k], heads.end[k], instant, walltime))
+    for k in range(outages.windows.size):
+        window = outages.windows[k]
+        if is_known(window, now):
+            changes = min(changes, next_other(window.begin, window.known_end, instant, walltime))
+    return changes
+
+
+@step
+def next_other(begin, end, instant, walltime):
+    """Return the first instant from which on it changes whether a job meets [begin, end); or NEVER."""
+    if instant + walltime <= begin:
+        return begin - walltime + 1
+    return end if instant < end else NEVER
+
+
+@step
+def room_to_take(placing, kind):
+    """Return for how many copies of a kind those nodes have room then that may be taken."""
+    found = np.int64(0)
+    for row in placing.rows:
+        if placing.may_use[kind, row.type]:
+            for x in range(find_fitting(placing, kind, placing.then, row)):
+                node = placing.fitting[x]
+                if placing.may_take[node]:
+                    found += copies_on(placing, kind, placing.then, node, placing.count[kind])
+    return found
+
+
+@step
+def find_more_to_take(placing, j, other):
+    """Add what another job has to what is idle then, and to the copies found those of job j that it makes room for."""
+    number = placing.of_job[other]
+    while number != NO_SHARE:
+        share = placing.shares[number]
+        node = np.int64(share.node)
+        may_take = placing.may_take[node]
+        if may_take:
+            count_copies(placing, j, node, -1)
+        add_copies(placing, share.kind, placing.then, placing.then_in_all, node, share.copies)
+        if may_take:
+            count_copies(placing, j, node, 1)
+        number = share.next
+
+
+@step
 def has_found(placing, j):
-    """Whether nodes have room for all copies that job j asks for, each kind by itself, if it may take any node."""
+    """Whether nodes that may be taken have room for all copies that job j asks for, each kind by itself."""
     found = True
     for kind in kinds_of(placing, j):
         found &= placing.found[kind] >= placing.count[kind]
