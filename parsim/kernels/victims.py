@@ -26,10 +26,30 @@ def make_room(s, preempting, p, j, now):
     """
     if preempting is None:
         return False
+    return make_room_on(s, s.node_types, s.placing, p, j, now)
+
+
+@step
+def make_room_on(s, types, placing, p, j, now):
+    """Do that, where nodes are of several types apart from the loop: it is long there."""
+    if types is None and placing is None:
+        return preempt_on_alike(s, s.preempting, p, j, now)
+    return preempt_on_types(s, s.preempting, p, j, now)
+
+
+@routine
+def preempt_on_alike(s, preempting, p, j, now):
+    """Preempt for job j where all nodes are alike."""
     return preempt_for(s, preempting, p, j, now)
 
 
 @seldom
+def preempt_on_types(s, preempting, p, j, now):
+    """Preempt for job j where nodes are of several types."""
+    return preempt_for(s, preempting, p, j, now)
+
+
+@step
 def preempt_for(s, preempting, p, j, now):
     """Preempt jobs of partition p for job j, if it may start then."""
     job, partition = s.jobs[j], s.partitions[p]
