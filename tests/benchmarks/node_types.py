@@ -80,10 +80,13 @@ def measure(count: int, nodes: int, load: float, repeat: int) -> None:
         "of five types, head jobs of queues": replace(totals, reserve="queues"),
         "each by itself, as Slurm chooses": replace(totals, reserve="queue_nodes"),
     }
-    seconds = alternating({name: partial(simulate, jobs, system) for name, system in systems.items()}, repeat)
+    runs = {name: partial(simulate, jobs, system) for name, system in systems.items()}
+    four = replace(systems["each by itself, as Slurm chooses"], queues=[Queue() for _ in range(4)])
+    runs["the same, four queues"] = partial(simulate, replace(jobs, queue=np.arange(len(jobs)) % 4), four)
+    seconds = alternating(runs, repeat)
     print("| nodes | seconds | jobs/s | times | mean wait, h |\n|---|---|---|---|---|")
     for name, best in seconds.items():
-        wait = simulate(jobs, systems[name]).wait.mean() / 3600
+        wait = runs[name]().wait.mean() / 3600
         print(f"| {name} | {best:.3f} | {len(jobs) / best:,.0f} | {best / seconds['alike']:.2f} | {wait:.2f} |")
 
 
