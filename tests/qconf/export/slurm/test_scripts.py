@@ -631,6 +631,24 @@ def test_closed_partitions_take_nothing_off_the_priorities_in_open_ones(tmp_path
     assert "PartitionName=last Nodes=n1 MaxTime=5 State=DRAIN" in beside
 
 
+def test_what_the_plan_itself_installs_is_not_saved_as_what_was_there_before(tmp_path):
+    save = re.search(r"^if \[ ! -s partitions.before \]; then\n.*?^fi$", hybrid()["PLAN.md"], re.DOTALL | re.MULTILINE)
+    text = save[0].replace("/usr/local/sbin", ".").replace("/etc/cron.d/qconf-promote", "cron")
+    text = text.replace("./qconf-promote", "installed").replace("scontrol --oneliner show partition", "echo old")
+    for before in (True, False):
+        folder = tmp_path / str(before)
+        folder.mkdir()
+        if before:
+            (folder / "installed").write_text("earlier")
+            (folder / "cron").write_text("earlier")
+        for _ in range(2):
+            subprocess.run(["sh", "-e", "-c", text], cwd=folder, check=True, timeout=20)
+            (folder / "installed").write_text("of the plan")
+            (folder / "cron").write_text("of the plan")
+        saved = {path.name: path.read_text() for path in folder.glob("qconf-promote.*")}
+        assert saved == (dict.fromkeys(("qconf-promote.before", "qconf-promote.cron"), "earlier") if before else {})
+
+
 def test_slurm_conf_is_the_same_when_it_is_written_again_after_it_was_loaded(tmp_path):
     """Then the partitions.conf that the old one includes is ours already: its own is the one that was saved."""
     files, outputs = hybrid(), ("beside", "after", "back")
