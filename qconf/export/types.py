@@ -107,10 +107,13 @@ def types(
     """
     queues = {name: frozenset(queue for queue, nodes in usable.items() if name in nodes) for name in kinds}
     members = grouped(((kind, queues[name]), name) for name, kind in kinds.items())
-    if len(members) > MOST_TYPES:
-        warnings.append(f"features of nodes: with them there are {len(members)} types; left out")
-        plain = {name: replace(kind, features=frozenset()) for name, kind in kinds.items()}
-        members = grouped(((kind, queues[name]), name) for name, kind in plain.items())
+    for what, without in (("weights", {"weight": 1}), ("features", {"features": frozenset()})):
+        if len(members) > MOST_TYPES:
+            kinds = {name: replace(kind, **without) for name, kind in kinds.items()}
+        fewer = grouped(((kind, queues[name]), name) for name, kind in kinds.items())
+        if len(fewer) < len(members):
+            warnings.append(f"{what} of nodes: with them there are {len(members)} types; left out")
+            members = fewer
     names = list(_names([(kind, nodes) for (kind, _), nodes in members.items()]))
     if called and {*called} == {frozenset(nodes) for nodes in members.values()}:
         names = [called[frozenset(nodes)] for nodes in members.values()]

@@ -78,6 +78,18 @@ def test_a_machine_that_is_divided_between_kinds_is_bound_and_one_of_one_kind_st
     assert [(each.name, each.features) for each in config.nodes] == [("a", ("old",)), ("b", ("new",))]
 
 
+def test_weights_that_make_too_many_types_are_left_out(tmp_path):
+    names = "\n".join(f"NodeName=n{n} CPUs=32 Weight={n}{' Gres=gpu:4' * (n % 2)}" for n in range(1, 71))
+    found = from_text(
+        tmp_path,
+        "GresTypes=gpu\nSelectType=select/cons_tres\n"
+        "SchedulerParameters=bf_busy_nodes,bf_job_part_count_reserve=1\n"
+        f"{names}\nPartitionName=a Nodes=ALL\n",
+    )
+    assert [(each.name, each.count, each.weight) for each in found.config.nodes] == [("gpu", 35, 1), ("cpu", 35, 1)]
+    assert "weights of nodes: with them there are 70 types; left out" in found.warnings
+
+
 def test_nodes_that_are_alike_stay_cores(tmp_path):
     text = "NodeName=n1 CPUs=8 RealMemory=64000\nNodeName=n2 CPUs=8 RealMemory=64200\nPartitionName=a Nodes=ALL\n"
     found = from_text(tmp_path, text)
