@@ -179,7 +179,8 @@ class SiteConfig(SiteFields):
         """Return a checked copy, with downtimes of the machine where the partition that they name lacks the nodes."""
         fields = {**dict(self), **changes}
         held = {queue.name: queue.partition_nodes for queue in fields["queues"]}
-        held.setdefault("pool", {} if fields["pool"] is None else fields["pool"].nodes)
+        if fields["pool"] is not None:
+            held.setdefault("pool", fields["pool"].nodes)
         owns = fields["mode"] != "shared"
 
         def lacks(each: Downtime) -> bool:
@@ -187,10 +188,21 @@ class SiteConfig(SiteFields):
             return part is None or (owns and any(count > part.get(name, 0) for name, count in each.types.items()))
 
         fields["downtime"] = tuple(
-            each.model_copy(update={"partition": None}) if each.partition and lacks(each) else each
+            self.sized(each).model_copy(update={"partition": None}) if each.partition and lacks(each) else each
             for each in fields["downtime"]
         )
         return self.build(**fields)
+
+    def sized(self, downtime: Downtime) -> Downtime:
+        """Return a downtime with what it takes of the partition that it names, which may be another size elsewhere."""
+        part = downtime.partition
+        if self.mode == "shared" or part is None or downtime.nodes or downtime.types:
+            return downtime
+        if self.nodes:
+            types = {name: count for name, count in self.owned_by(part).items() if count}
+            return downtime.model_copy(update={"types": Settings(types)})
+        cores = next((queue.partition for queue in self.queues if queue.name == part), self.pool_cores)
+        return downtime.model_copy(update={"cores": min(downtime.cores or cores, cores) or downtime.cores})
 
     def with_all_alike(self) -> SiteConfig:
         """Return a checked copy without types of nodes, and so without limits of what nodes have."""

@@ -30,18 +30,19 @@ def outages(config: SiteConfig, epoch: int, timezone: str) -> tuple[Outage, ...]
 
     return tuple(
         Outage(second(each.begin), second(each.end), None if each.known_from is None else second(each.known_from), each)
-        for each in config.downtime
+        for each in map(config.sized, config.downtime)
     )
 
 
 def windows(found: Sequence[Outage], system: System, begin: int, users: Sequence[str] = ()) -> Iterator[Window]:
-    """Yield what has not ended by `begin`; what is of a partition that lacks its nodes, or is none, is of the machine.
+    """Yield what has not ended by `begin`; what is of a partition that has less, or is none, is of the machine.
 
     `users` are the names of the users of jobs by number. Where users cannot be told apart, all are kept off.
     """
     apart = not (system.mode == "multiqueue" or system.reserves_for_queues or system.reserves_for_many)
     names, queues = system.partition_names, [queue.name for queue in system.queues]
     nodes = sum(-(-cores // system.cores_per_node) for cores in system.partition_cores)
+    size = dict(zip(names, system.partition_cores, strict=True))
     owned = dict(zip(names, system.owned_nodes, strict=True)) if system.node_types else {}
     if system.node_types:
         nodes = sum(each.nodes for each in system.node_types)
@@ -49,7 +50,8 @@ def windows(found: Sequence[Outage], system: System, begin: int, users: Sequence
         if each.end > begin:
             of = each.of
             held = owned.get(of.partition or "", {})
-            has = of.partition in names and all(held.get(name, 0) >= count for name, count in of.types.items())
+            has = (of.cores or 0) <= size.get(of.partition or "", -1)
+            has = has and all(held.get(name, 0) >= count for name, count in of.types.items())
             yield Window(
                 each.begin,
                 each.end,

@@ -11,6 +11,7 @@ import pytest
 from parsim import State, System, Workload
 from qconf.config import ConfigError, load, parse
 from qconf.config.writing import dump
+from qconf.evaluation.downtime import outages, windows
 from qconf.evaluation.evaluator import CachedEvaluator
 from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
@@ -19,6 +20,7 @@ from qconf.history import clean, read
 from qconf.recommend.ladder import RUNGS, rung_of
 from qconf.report.wording import queue_facts
 from qconf.strategies import propose
+from qconf.strategies.shared import whole as whole_machine
 
 SITE = """
 machine: {name: m, cores: 192}
@@ -146,6 +148,38 @@ def test_a_downtime_of_a_partition_that_loses_the_nodes_is_of_the_machine(tmp_pa
     assert [each.partition for each in (*here.base.downtime, *lost.downtime)] == ["a", None]
     (window,) = here.period.begun(lost.system()).windows
     assert (window.partition, dict(window.node_types)) == (None, {"cpu": 2})
+
+
+@pytest.mark.parametrize("pool", ["", "pool: {nodes: {cpu: 2}, threshold: 1}\n"])
+def test_a_downtime_of_a_whole_partition_is_as_large_on_another_division(tmp_path: Path, pool: str):
+    whole = DOWN.format("pool" if pool else "a", "cpu").replace(", types: {cpu: 2}", "")
+    assert "types" not in whole
+    here = training(tmp_path, SITE.replace(", nodes: [gpu]", "").replace("mode: hybrid", f"mode: hybrid\n{whole}"))
+    taken = {"cpu": 2} if pool else {"cpu": 2, "gpu": 1}
+    for config in (here.base, here.base.with_owned([{"cpu": 1}, {"cpu": 3, "gpu": 2}]), whole_machine(here.base)):
+        (window,) = here.period.begun(config.system()).windows
+        part = None if config is not here.base else 2 if pool else 0
+        assert (window.partition, dict(window.node_types)) == (part, taken)
+    if pool:
+        gone = here.base.with_owned([{"cpu": 4}, {"gpu": 2}]).downtime[0]
+        assert (gone.partition, gone.types) == (None, taken)
+
+
+def test_a_downtime_of_a_partition_of_cores_is_as_large_on_another_division():
+    site = parse("""
+machine: {name: m, cores: 100}
+mode: partitioned
+queues: [{name: a, cores: [1, 10], partition: 40}, {name: b, partition: 60}]
+downtime:
+  - {begin: 1970-01-01, end: 1970-01-02, partition: a}
+  - {begin: 1970-01-01, end: 1970-01-02, partition: b, cores: 90}
+""")
+    found = outages(site, 0, "UTC")
+    for sizes, of in (((40, 60), (0, 1)), ((50, 50), (0, None)), ((30, 70), (None, 1))):
+        taken = windows(found, site.with_partitions(sizes).system(), 0)
+        assert [(each.partition, each.cores) for each in taken] == [(of[0], 40), (of[1], 60)]
+    shared = windows(found, whole_machine(site).system(), 0)
+    assert [(each.partition, each.cores) for each in shared] == [(None, 40), (None, 60)]
 
 
 def test_a_reservation_for_a_queue_on_partitions_is_one(tmp_path: Path):
