@@ -21,6 +21,9 @@ def kinds(conf: Conf, *, weighed: bool = False) -> dict[str, Kind]:
 
     Raises InputError.
     """
+    for name, fields in conf.lines.items():
+        if not re.fullmatch(r"[A-Za-z0-9_.-]{1,255}", name):
+            raise conf.wrong("is no name of a node", fields, "NodeName", name)
     known = {id(fields): _kind(conf, fields) for fields in conf.lines.values()}
     down = [name for name, fields in conf.lines.items() if fields.get("state", "").upper() in _NOT_UP]
     if down:

@@ -133,6 +133,8 @@ def test_generic_resources(tmp_path, gres, gpus, resources, features, warning):
         ("Gres=gpu:4:a100:x", r"slurm.conf, line 2: Gres = 'gpu:4:a100:x': is no list like gpu:a100:4"),
         ("RealMemory=64gb", r"slurm.conf, line 2: RealMemory = '64gb': is no whole number"),
         ("Weight=heavy", r"slurm.conf, line 2: Weight = 'heavy': is no whole number"),
+        ("CPUs=4\nNodeName=n²", r"slurm.conf, line 3: NodeName = 'n²': is no name of a node"),
+        (f"CPUs=4\nNodeName=n{'1' * 5000}", r"slurm.conf, line 3: NodeName = 'n1+\.\.\.: is no name of a node"),
     ],
 )
 def test_what_is_refused_with_its_line(tmp_path, words, message):
