@@ -50,6 +50,9 @@ def differences(config: SiteConfig) -> Iterator[str]:
         several = max(shared if config.nodes else [config.machine.cores_per_node], default=1) > 1
         if several and config.reserve != "queue_nodes" and not config.machine.whole_nodes:
             yield "Where jobs share nodes, Slurm reserves whole nodes for the first job, the simulator cores."
+    if config.reserve == "queue_nodes" and len({each.weight for each in config.nodes}) > 1:
+        weights = ", ".join(f"{each.name} {each.weight}" for each in config.nodes)
+        yield f"Weight of nodes stays as slurm.conf has it; the simulator takes nodes by: {weights}."
     if Multifactor.of(config.order) is not None:
         yield (
             "Slurm counts how long jobs have waited (PriorityWeightAge) only where slurmdbd runs: elsewhere it says in "

@@ -570,6 +570,19 @@ def test_whole_nodes_that_slurm_reserves_are_named_where_jobs_share_larger_ones(
     assert not any(note.startswith(said) for note in exported(alone).notes)
 
 
+def test_weights_of_nodes_stay_and_are_named():
+    text = """
+machine: {name: m, cores: 64}
+reserve: queue_nodes
+nodes: [{name: cpu, count: 1, cores: 32}, {name: gpu, count: 1, cores: 32, gpus: 4, weight: 10}]
+queues: [{name: a}]
+"""
+    said = "Weight of nodes stays as slurm.conf has it; the simulator takes nodes by: cpu 1, gpu 10."
+    for config, times in ((text, 1), (text.replace(", weight: 10", ""), 0), (text.replace("queue_nodes", "nodes"), 0)):
+        plan = exporter("slurm")().export(parse(config)).files["PLAN.md"]
+        assert " ".join(plan.split()).count(said) == times
+
+
 def test_names_of_queues_are_as_long_as_slurm_takes_them():
     name = "a" * 64
     assert f"PartitionName={name} " in exported(SITE.replace("name: cpu,", f"name: {name},")).files["partitions.conf"]
