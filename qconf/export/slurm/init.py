@@ -464,7 +464,9 @@ class _Reader:
         conf = self.conf
         if not conf.nodes or sum(conf.nodes.values()) != self.total or not all(conf.nodes.values()):
             return None
-        found = alike(kinds(conf, weighed=self.fills_nodes_best and self.reserves_as_exported))
+        tiers = self.preempts and len({each.tier for each in partitions}) > 1
+        weighed = self.fills_nodes_best and self.reserves_as_exported and not (pooled or tiers)
+        found = alike(kinds(conf, weighed=weighed))
         partly = any(len(each.hosts) < len(found) for each in partitions)
         counts = (
             (pooled and bool(conf.called))

@@ -78,6 +78,27 @@ def test_a_machine_that_is_divided_between_kinds_is_bound_and_one_of_one_kind_st
     assert [(each.name, each.features) for each in config.nodes] == [("a", ("old",)), ("b", ("new",))]
 
 
+def test_weights_are_left_out_where_jobs_are_not_placed_by_them(tmp_path):
+    text = """
+SelectType=select/cons_tres
+SchedulerParameters=bf_busy_nodes,bf_job_part_count_reserve=1
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+GresTypes=gpu
+NodeName=b CPUs=4 Weight=5
+NodeName=a CPUs=4 Weight=7
+NodeName=g CPUs=8 Gres=gpu:2 Weight=9
+PartitionName=p Nodes=ALL Default=YES
+PartitionName=q Nodes=ALL PriorityTier=2
+"""
+    found = [from_text(tmp_path, each).config for each in (text, text.replace("PriorityTier=2", ""))]
+    assert [each.reserve for each in found] == ["cores", "queue_nodes"]
+    assert [[(of.count, of.weight) for of in each.nodes] for each in found] == [
+        [(2, 1), (1, 1)],
+        [(1, 5), (1, 7), (1, 9)],
+    ]
+
+
 def test_weights_that_make_too_many_types_are_left_out(tmp_path):
     names = "\n".join(f"NodeName=n{n} CPUs=32 Weight={n}{' Gres=gpu:4' * (n % 2)}" for n in range(1, 71))
     found = from_text(
