@@ -196,7 +196,7 @@ def problems(types: Sequence[NodeType], cores: int) -> Iterator[tuple[str, str]]
         ):
             if not isinstance(amount, int) or isinstance(amount, bool) or not 1 <= amount <= most:
                 yield f"[{i}].{name}", f"{amount!r} is no whole number from 1 to {most}"
-        if not isinstance(each.weight, int) or not 0 <= each.weight <= MOST_WEIGHT:
+        if not isinstance(each.weight, int) or isinstance(each.weight, bool) or not 0 <= each.weight <= MOST_WEIGHT:
             yield f"[{i}].weight", f"{each.weight!r} is no whole number from 0 to {MOST_WEIGHT}"
         if CORES in dict(each.resources):
             yield f"[{i}].resources", "cores have a place of their own"

@@ -101,8 +101,8 @@ class Schedule:
     def taken_by_run(self) -> Column:
         """Row of the amounts of `demands` that each of `runs` took, shape (n + k,).
 
-        Where chunks are placed, all runs of a job count where it ran last: but for those before a requeue they are the
-        same nodes.
+        Where chunks are placed, all runs of a job count where it ran last: on the same nodes, but for those before a
+        requeue or a checkpoint.
 
         Raises
         ------

@@ -164,6 +164,7 @@ def test_one_type_without_chunks_is_a_plain_machine():
         ({"node_types": [CPU, CPU]}, "also that of another type"),
         ({"queues": [Queue(node_types=["big"])]}, "'big' is none of cpu, gpu"),
         ({"node_types": [NodeType("a", 0, 96)]}, "0 is no whole number from 1"),
+        ({"node_types": [NodeType("a", 1, 96, weight=True)]}, "True is no whole number from 0"),
         ({"node_types": [NodeType("a", 1, 96, {"cores": 3})]}, "a place of their own"),
     ],
 )
