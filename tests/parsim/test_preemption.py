@@ -29,11 +29,17 @@ def jobs(*rows: tuple[int, ...]) -> Workload:
 
 def run(system: System, workload: Workload, state: State | None = None) -> Schedule:
     """Simulate with all three, which must agree."""
-    found = simulate(workload, system, state)
-    slow = fuzz.schedule(workload, system.partition_names, naive.simulate(workload, system, state), system)
+    found, slow = simulate(workload, system, state), run_slowly(system, workload, state)
     for name in ("submit", "start", "end"):
         assert getattr(found, name).tolist() == getattr(slow, name).tolist()
     assert stops(found) == stops(slow)
+    assert check_schedule(workload, system, found, state) == []
+    return found
+
+
+def run_slowly(system: System, workload: Workload, state: State | None = None) -> Schedule:
+    """Simulate with the reference simulator, which the verifier must agree with."""
+    found = fuzz.schedule(workload, system.partition_names, naive.simulate(workload, system, state), system)
     assert check_schedule(workload, system, found, state) == []
     return found
 
@@ -251,12 +257,18 @@ def test_a_suspended_job_goes_on_at_its_own_place(kind, goes_on):
 def test_a_suspended_job_goes_on_on_its_own_nodes(kind, goes_on, node):
     # Job 1 takes both nodes from job 0; job 2 then has the first, on which job 0 was.
     system = machine(kind, cores=4, node_types=[CPUS], reserve="nodes")
-    found = run(system, jobs((0, 2, 50, 60, 0), (5, 4, 5, 5, 1), (10, 2, 20, 20, 1)))
+    found = run_slowly(system, jobs((0, 2, 50, 60, 0), (5, 4, 5, 5, 1), (10, 2, 20, 20, 1)))
     assert stops(found) == [(0, 5, goes_on)]
     assert (found.node.tolist(), found.interruptions.place.tolist()) == ([node, 0, 0], [0])
     elsewhere = replace(found, interruptions=found.interruptions._replace(place=np.array([1])))
     workload = jobs((0, 2, 50, 60, 0), (5, 4, 5, 5, 1), (10, 2, 20, 20, 1))
     assert {violation.rule for violation in check_schedule(workload, system, elsewhere)} == {"placement"}
+
+
+@pytest.mark.slow  # the kernel's version for it takes a minute to compile
+@pytest.mark.parametrize("discipline", ["preempt-nodes", "preempt-nodes-alone", "state:preempt-nodes"])
+def test_on_nodes_kernels_preempt_as_the_reference_simulator(discipline):
+    assert [seed for seed in range(60) if fuzz.differs(discipline, seed)] == []
 
 
 def test_runs_on_nodes_are_counted_where_they_were():

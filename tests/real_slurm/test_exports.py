@@ -453,7 +453,7 @@ pool: {nodes: {plain: 1, gpu: 3}, threshold: 3, entry: move}
 """
 
 
-@pytest.mark.parametrize("partly", [False, True])
+@pytest.mark.parametrize("partly", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_jobs_that_their_partition_cannot_hold_run_in_a_pool_of_several_types(partly, exported, tmp_path):
     """Slurm would refuse those with GPUs, and hold those that wait already; some are kept off a part of the pool."""
     text = POOLED.replace("partition: 0}", "partition: 0, nodes: [gpu]}") if partly else POOLED

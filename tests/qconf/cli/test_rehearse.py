@@ -42,7 +42,7 @@ def test_a_plan_for_slurm_is_read_with_its_queues_and_nodes(tmp_path):
     assert list(plan.partitions) == ["small", "medium", "large", "pool"]
     assert plan.accounted
     assert plan.nodes() == {node.name: 8 for node in NODES}
-    assert [title for title, _ in plan.undo] == ["Undo"] * 5
+    assert [title for title, _ in plan.undo] == ["Undo"] * 6
     assert plan.steps[-1][0] == "9. Install the script that moves jobs into the pool"
 
 
