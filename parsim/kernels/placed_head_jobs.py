@@ -10,23 +10,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.kernels.best_nodes import take_best_nodes, weight_of
 from parsim.kernels.compiled import routine, seldom, step
 from parsim.kernels.placing import (
     HEAVIER,
     NO_SHARE,
     add_copies,
+    add_shares,
     copies_on,
     copy,
     copy_in_all,
     count_copies,
-    end_by_then,
     find_fitting,
     has_all,
     kinds_of,
     next_turn,
-    take_best_nodes,
     turn_to,
-    weight_of,
 )
 from parsim.kernels.state import NEVER
 from parsim.kernels.windows import UNKNOWN_END, is_known
@@ -162,7 +161,7 @@ def plan_placed(s, placing, heads, outages, j, p, now):
             if counted:
                 find_more_to_take(placing, j, running.keys[i] & low)
             else:
-                end_by_then(placing, running.keys[i] & low)
+                add_shares(placing, running.keys[i] & low, NO_SHARE, placing.then, placing.then_in_all, 1)
             i += 1
         if instant >= changes:
             keep_off(placing, heads, outages, instant, instant + w, now)

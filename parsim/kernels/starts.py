@@ -10,7 +10,8 @@ import numpy as np
 from parsim.kernels.fairshare import charge
 from parsim.kernels.needs import count_quotas, lacks
 from parsim.kernels.node_types import leave_nodes, plan_nodes, resume_nodes
-from parsim.kernels.placing import leave_chunks, plan_chunks, resume_chunks
+from parsim.kernels.placed_jobs import plan_chunks, resume_chunks
+from parsim.kernels.placing import leave_chunks
 from parsim.kernels.preempting import begin_run, end_run
 from parsim.kernels.running import add_running, available, first_instant, push_key, remove_running
 from parsim.kernels.state import NEVER, seldom, step

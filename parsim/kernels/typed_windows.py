@@ -14,16 +14,8 @@ from numpy.typing import NDArray
 from parsim.kernels.compiled import routine, step
 from parsim.kernels.node_types import hold_nodes, places_on
 from parsim.kernels.order import LJF, before, refresh_values
-from parsim.kernels.placing import (
-    copy,
-    copy_in_all,
-    end_by_then,
-    has_all,
-    hold_chunks,
-    kinds_of,
-    take_first_nodes,
-    turn_to,
-)
+from parsim.kernels.placed_jobs import hold_chunks
+from parsim.kernels.placing import NO_SHARE, add_shares, copy, copy_in_all, has_all, kinds_of, take_first_nodes, turn_to
 from parsim.kernels.running import available, first_instant, sift
 from parsim.kernels.starts import is_held, make_head_job, occupy, start_job, startable_cores
 from parsim.kernels.state import NEVER, UNKNOWN
@@ -248,7 +240,7 @@ def plan_in_service(s, windows, placing, j, p, now):
     instant = np.int64(first_instant(running, partition.first_running, partition.running, partition.free, c, now, bits))
     while instant < NEVER:
         while i < last and running.keys[i] >> bits <= instant:
-            end_by_then(placing, running.keys[i] & low)
+            add_shares(placing, running.keys[i] & low, NO_SHARE, placing.then, placing.then_in_all, 1)
             i += 1
         if has_all(placing, j, placing.then_in_all):
             find_in_service(windows, placing, j, instant, instant + walltime, now)

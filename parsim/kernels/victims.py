@@ -9,7 +9,8 @@ import numpy as np
 
 from parsim.kernels.fairshare import charge
 from parsim.kernels.node_types import has_place, lend_nodes, stop_on_types, take_nodes
-from parsim.kernels.placing import can_be_placed, lend_chunks, place_chunks, stop_on_nodes
+from parsim.kernels.own_nodes import lend_chunks, stop_on_nodes
+from parsim.kernels.placed_jobs import can_be_placed, place_chunks
 from parsim.kernels.preempting import LOSES, RETURNS, STAYS, end_run, place_of
 from parsim.kernels.running import remove_key, sift
 from parsim.kernels.starts import count_use, startable_cores, vacate

@@ -12,7 +12,7 @@ import numpy as np
 from parsim.kernels.lines import look_behind, return_to_first
 from parsim.kernels.node_types import take_nodes
 from parsim.kernels.order import LJF, before, first_entry, refresh_values
-from parsim.kernels.placing import place_chunks
+from parsim.kernels.placed_jobs import place_chunks
 from parsim.kernels.preempting import cores_below, has_tiers
 from parsim.kernels.running import sift
 from parsim.kernels.starts import (
