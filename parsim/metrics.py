@@ -10,10 +10,11 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from parsim.kernels.compiled import on_disk
 from parsim.node_metrics import NodeUse, node_use
+from parsim.packing import NEVER
 from parsim.schedule import Schedule
 from parsim.system import System
 from parsim.usage import distance, share_uses
@@ -455,7 +456,7 @@ def decile_ratio(values: Floats) -> float:
     return float(high / low)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@on_disk
 def _lost_core_seconds(
     starts: Column, ends: Column, waits: Column, cores: int, window: tuple[int, int]
 ) -> float:  # pragma: no cover
@@ -467,7 +468,6 @@ def _lost_core_seconds(
     # Heap of (cores, start); its top is dropped once started.
     narrowest = [(waits[2, 0], waits[1, 0]) for _ in range(0)]
     low, high = window
-    never = np.iinfo(np.int64).max
     lost = 0.0
     idle = cores
     s = e = w = 0
@@ -485,9 +485,9 @@ def _lost_core_seconds(
         while len(narrowest) > 0 and narrowest[0][1] <= now:
             heappop(narrowest)
         then = high
-        then = min(then, ends[0, e] if e < ends.shape[1] else never)
-        then = min(then, starts[0, s] if s < starts.shape[1] else never)
-        then = min(then, waits[0, w] if w < waits.shape[1] else never)
+        then = min(then, ends[0, e] if e < ends.shape[1] else NEVER)
+        then = min(then, starts[0, s] if s < starts.shape[1] else NEVER)
+        then = min(then, waits[0, w] if w < waits.shape[1] else NEVER)
         if len(narrowest) > 0 and narrowest[0][0] <= idle:
             lost += float(idle) * float(then - now)
         now = then

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from parsim.kernels.compiled import on_disk
+from parsim.packing import NEVER
 from parsim.places import lay_out
 from parsim.prepared import prepare
 from parsim.schedule import Schedule
@@ -208,7 +209,7 @@ def unusable(schedule: Schedule, window: tuple[int, int]) -> Floats:
     return by_type
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@on_disk
 def _unusable(
     start: Column,
     end: Column,
@@ -229,7 +230,6 @@ def _unusable(
     waited for, by the instant from which they are.
     """
     low, high = window
-    never = np.iinfo(np.int64).max
     lost = np.zeros(idle.size)
     waiting = np.zeros(first.size - 1, np.int64)  # jobs of each demand
     present = np.empty(first.size - 1, np.int64)  # the demands of waiting jobs, `last` of them
@@ -262,9 +262,9 @@ def _unusable(
                     place[present[last]] = place[demand]
             s += 1
         then = high
-        then = min(then, end[ended[e]] if e < ended.size else never)
-        then = min(then, start[started[s]] if s < started.size else never)
-        then = min(then, submit[came[w]] if w < came.size else never)
+        then = min(then, end[ended[e]] if e < ended.size else NEVER)
+        then = min(then, start[started[s]] if s < started.size else NEVER)
+        then = min(then, submit[came[w]] if w < came.size else NEVER)
         wanted[:] = False
         usable[:] = False
         left = np.count_nonzero(idle > 0)  # of which no use is known

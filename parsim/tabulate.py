@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from parsim.kernels.compiled import on_disk
 from parsim.kernels.easy import easy
 from parsim.packing import most_looks
 from parsim.prepared import prepare
@@ -16,7 +16,7 @@ from parsim.system import System
 from parsim.workload import Workload
 
 
-@njit(cache=True, nogil=True)
+@on_disk
 def _tabulate(jobs, sizes, backfill, bits, numbers, looks, more, waits, ends, start):  # type: ignore[no-untyped-def]
     """Fill total waits and last ends for ascending sizes; from the first size without any wait on nothing changes.
 

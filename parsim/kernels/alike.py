@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from parsim.kernels.compiled import on_disk
 from parsim.kernels.state import step
 
 NO_JOB = np.int32(-1)
@@ -26,7 +26,7 @@ class Lines(NamedTuple):
     following: NDArray[np.int32]  # (n,): job behind each one in its line
 
 
-@njit(cache=True, nogil=True)
+@on_disk
 def find_alike(jobs, other, of):
     """Number the jobs of equal cores, walltime and `other`, shape (n,), into `of`; return how many."""
     size = 2
@@ -53,6 +53,15 @@ def find_alike(jobs, other, of):
         else:
             of[j] = of[slots[slot]]
     return count
+
+
+@step
+def count_lines(of):
+    """Return how many lines there are, of the line of each job."""
+    last = -1
+    for line in of:
+        last = max(last, line)
+    return last + 1
 
 
 @step

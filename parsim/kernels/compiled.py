@@ -9,11 +9,14 @@ most of a kernel, and the time of compiling grows faster than the length of a fu
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from numba import njit
+from numba.core.caching import FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.runtime import rtsys
 from numba.core.types import Integer, int64, unliteral
 
 
@@ -92,9 +95,37 @@ def _inner(library: type[JITCodeLibrary] = _Unfinished, **more: Any) -> Callable
     return decorate
 
 
+class _OnDisk(FunctionCache):
+    """Kernels on disk, which load without what numba needs to compile one: a third of a second of imports."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Load a version of a kernel, or return None; what has to be compiled then imports the rest itself."""
+        rtsys.initialize(target_context)  # what takes the arrays of a call apart
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+
+def on_disk(function: Callable[..., Any], **more: Any) -> Any:
+    """Compile a function at its first call, and keep it on disk.
+
+    Parameters
+    ----------
+    function : callable
+    more
+        Options of `numba.njit`.
+
+    Returns
+    -------
+    numba.core.dispatcher.Dispatcher
+    """
+    dispatcher = njit(nogil=True, **more)(function)
+    dispatcher._cache = _OnDisk(function)
+    return dispatcher
+
+
 #: The loop of a kernel allocates nothing, so it needs no reference counts: they took two thirds of its time.
 #: What it calls keeps its linkage: with functions internal to each kernel, two kernels from disk do not go together.
-kernel = njit(cache=True, nogil=True, _nrt=False, no_cfunc_wrapper=True)
+kernel = partial(on_disk, _nrt=False, no_cfunc_wrapper=True)
 #: What only kernels call.
 routine = _inner()
 #: A routine that becomes part of the loop: these are many, small, and called for every job.

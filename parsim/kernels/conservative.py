@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from parsim.kernels.alike import count_lines
+from parsim.kernels.compiled import on_disk
 from parsim.kernels.profile import Profile, change, find_segment, fit, forget
 from parsim.kernels.running import ONE, last_instant, pop_key, push_key
 from parsim.kernels.state import NEVER, routine, step
@@ -40,7 +41,7 @@ class Plan(NamedTuple):
     given_up: NDArray[np.int64]  # begins of the places given up at this event
 
 
-@njit(cache=True, nogil=True)
+@on_disk
 def conservative(jobs, first, begin, of, machine, bits, windows, taken, instants, start):
     """Simulate conservative backfilling.
 
@@ -79,7 +80,7 @@ def conservative(jobs, first, begin, of, machine, bits, windows, taken, instants
         np.empty(n, np.int64),
         # Each running or waiting job has at most two ends of its own, and a change cuts twice before it joins.
         Profile(np.empty(longest, np.int64), np.empty(longest, np.int64)),
-        np.zeros(of.max() + 1 if n > 0 else 0, TRY),
+        np.zeros(count_lines(of), TRY),
         np.empty(n, np.int64),
     )
     idle = plan.idle

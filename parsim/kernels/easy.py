@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from parsim.kernels.compiled import on_disk
 from parsim.kernels.running import (
     add_running,
     available,
@@ -40,7 +40,7 @@ class Ranked(NamedTuple):
     rank: NDArray[np.int32]
 
 
-@njit(cache=True, nogil=True)
+@on_disk
 def easy(jobs, first, begin, machine, backfill, bits, rank, ranked, wake_ups, looks, more, start):
     """Schedule `jobs` on `machine` cores.
 

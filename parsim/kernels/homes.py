@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from parsim.kernels.compiled import on_disk
 
 
-@njit(cache=True, nogil=True)
+@on_disk
 def find_homes(jobs, partition_cores, single_list, entries):
     """Set the home of each job (rule 9 of docs/reference/simulator.md), and count the jobs of each in `entries`."""
     pool = partition_cores.size - 1
@@ -20,7 +21,7 @@ def find_homes(jobs, partition_cores, single_list, entries):
         entries[home] += 1
 
 
-@njit(cache=True, nogil=True)
+@on_disk
 def find_eligible(jobs, bounds, fractions, pool, widest, latest, eligible_at):
     """Set the instants from which jobs of the partitions may enter the pool (rule 15); return how many ever may.
 

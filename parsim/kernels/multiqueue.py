@@ -9,16 +9,16 @@ JSSPP 2002.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from parsim.kernels.alike import NO_JOB, Lines, join, leave
+from parsim.kernels.alike import NO_JOB, Lines, count_lines, join, leave
+from parsim.kernels.compiled import on_disk
 from parsim.kernels.profile import Profile, change, copy_profile, fit, forget, reserve
 from parsim.kernels.running import last_instant, pop_key, push_key
 from parsim.kernels.state import NEVER, step
 from parsim.kernels.windows import apply_windows, next_instant
 
 
-@njit(cache=True, nogil=True)
+@on_disk
 def multiqueue(jobs, first, begin, of, machine, job_class, classes, bits, windows, taken, instants, start):
     """Schedule `jobs` on `machine` cores.
 
@@ -54,7 +54,7 @@ def multiqueue(jobs, first, begin, of, machine, job_class, classes, bits, window
     longest = size + 2 * classes.size + 2
     plan = Profile(np.empty(longest, np.int64), np.empty(longest, np.int64))
     order = np.empty(classes.size, np.int64)
-    lines = Lines(of, np.full(of.max() + 1, NO_JOB, np.int32), np.empty(n, np.int32))
+    lines = Lines(of, np.full(count_lines(of), NO_JOB, np.int32), np.empty(n, np.int32))
     start[first:] = -1
     idle.times[0] = 0
     idle.free[0] = machine

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
-from parsim.kernels.compiled import ieee_routine, ieee_step
+from parsim.kernels.compiled import ieee_routine, ieee_step, on_disk
 from parsim.kernels.fairshare import fill
 from parsim.kernels.preempting import place_of
 from parsim.kernels.state import BY_SUBMIT, seldom, step
@@ -154,7 +153,7 @@ def _power(x, y):
     return _defined(math.pow(x, y))
 
 
-@njit(cache=True, nogil=True)
+@on_disk
 def evaluate(code, constants, columns, stack):
     """Evaluate a formula that has no eligible time for every job; shape (n,). Undefined stays NaN."""
     n = columns.shape[1]

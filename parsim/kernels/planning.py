@@ -12,10 +12,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from parsim.kernels.alike import NO_JOB, Lines, join, leave
+from parsim.kernels.alike import NO_JOB, Lines, count_lines, join, leave
+from parsim.kernels.compiled import on_disk
 from parsim.kernels.profile import Profile, copy_profile, fit, reserve
 from parsim.kernels.running import add_running, last_instant, pop_key, push_key, remove_running
 from parsim.kernels.state import NEVER, Running, routine, step
@@ -67,7 +67,7 @@ class Planner(NamedTuple):
     scores: NDArray[np.float64]  # (3,)
 
 
-@njit(cache=True, nogil=True)
+@on_disk
 def replan(jobs, first, begin, of, ranks, weight, machine, bits, settings, windows, taken, instants, start):
     """Simulate a scheduler that plans its whole waiting list again at every submission and completion.
 
@@ -106,7 +106,7 @@ def replan(jobs, first, begin, of, ranks, weight, machine, bits, settings, windo
     cases, starts, seconds = np.zeros((3, 8, 3), np.int64), np.zeros(3, np.int64), np.zeros(3, np.int64)
     ends = np.empty(most + 1, np.int64)
     running = Running(np.empty(most + 1, np.int64), np.empty(most + 1, np.int64))
-    count = of.max() + 1 if n > 0 else 0
+    count = count_lines(of)
     segments = most + 2 * windows.size + 1
     planner = Planner(
         jobs,

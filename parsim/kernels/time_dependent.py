@@ -16,10 +16,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from parsim.kernels.alike import NO_JOB, Lines, join, leave
+from parsim.kernels.alike import NO_JOB, Lines, count_lines, join, leave
+from parsim.kernels.compiled import on_disk
 from parsim.kernels.easy import ONE, begin_job, end_job, next_wake_up, shadow_time
 from parsim.kernels.fairshare import charge
 from parsim.kernels.mates import Mates, close_edge, follow, held_before, order_mates
@@ -50,7 +50,7 @@ class Limits(NamedTuple):
     rows: NDArray[np.uint32]  # (n, 2): those of each job
 
 
-@njit(cache=True, nogil=True)
+@on_disk
 def time_dependent(
     jobs,
     first,
@@ -118,7 +118,7 @@ def time_dependent(
     epoch = Epoch(longest, many, np.array([-1, 1, 0]))
     chunk = Chunk(np.empty(CHUNK, np.int32), np.empty(CHUNK, np.int32))
     limits = Limits(limited, stop_time, left, rows)
-    count = of.max() + 1
+    count = count_lines(of)
     lines = Lines(of, np.full(count, NO_JOB, np.int32), np.empty(n, np.int32))
     others, of_lines = (n, count) if stop_time else (0, 0)
     mates = Mates(

@@ -32,6 +32,19 @@ def test_a_group_is_missing_until_it_is_compiled(tmp_path):
     assert run(*ask).strip() == "lists"
 
 
+def test_kernels_load_from_disk_without_what_compiles_them(tmp_path):
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    load = "import sys; from parsim.compiling import load; load(['lists'])"
+    heavy = "print(*{'numba.np.linalg', 'numba.np.arraymath', 'numba.np.npyimpl', 'scipy.linalg'} & set(sys.modules))"
+
+    def run() -> str:
+        line = [sys.executable, "-c", f"{load}; {heavy}"]
+        return subprocess.run(line, env=environment, check=True, capture_output=True, text=True).stdout
+
+    assert "numba.np.npyimpl" in run()  # it compiles
+    assert run().split() == []
+
+
 def test_no_function_is_compiled_for_the_numbers_that_are_written_in_its_calls():
     found = {name: len(taken) for name, taken in measured("lists").items() if name.startswith("parsim.kernels.")}
     assert "parsim.kernels.easy.begin_job" in found

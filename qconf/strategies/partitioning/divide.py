@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from parsim.kernels.compiled import on_disk
 
 RATIOS = 128  # sizes per share that are tried as the least of a division, where costs are interpolated
 MOST_ADDITIONS = 10**9  # of two costs, in one search for the best proportional division
@@ -44,7 +45,7 @@ class Grid:
         return self.first + self.unit * steps
 
 
-@njit(cache=True, nogil=True)
+@on_disk
 def _best(cost, low, high, total, value, choice):  # type: ignore[no-untyped-def]
     """Fill ``value[i, s]``, the least cost of the first i queues on s, and the size of the last of them.
 
