@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.kernels.by_pointer import by_pointer
 from parsim.kernels.compiled import kernel, routine, seldom, step  # noqa: F401 - the kernels take them from here
 from parsim.kernels.fairshare import Fair
 
@@ -187,6 +188,7 @@ class Alike(NamedTuple):
     first: NDArray[np.int32]  # (2, lines): the job that waits for its line in the home list, and in the pool's
 
 
+@by_pointer
 class State(NamedTuple):
     """Everything that the general event loop reads and writes."""
 

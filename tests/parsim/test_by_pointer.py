@@ -1,0 +1,74 @@
+"""Tuples that kernels hand on by pointer are those that Python made: the same arrays, and numbers as they were."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from parsim import Pool, Queue, System, Workload
+from parsim.kernels.by_pointer import ByPointer, by_pointer
+from parsim.kernels.compiled import seldom, step
+from parsim.packing import pack
+from parsim.prepared import prepare
+
+
+class Inner(NamedTuple):
+    marks: NDArray[np.bool_]
+    rate: float
+
+
+@by_pointer
+class Outer(NamedTuple):
+    counts: NDArray[np.int64]
+    inner: Inner
+    limit: np.int64
+    nothing: None
+    table: NDArray[np.float64]
+
+
+@step
+def add(outer, i):
+    outer.counts[i] += outer.limit
+    outer.inner.marks[i] = True
+
+
+@seldom
+def spread(outer, column):
+    for row in range(outer.table.shape[0]):
+        outer.table[row, column] = outer.inner.rate * row
+    add(outer, column)
+
+
+@numba.njit(nogil=True, _nrt=False)
+def use(outer, times):
+    for i in range(times):
+        add(outer, i)
+    spread(outer, 1)
+    return outer.counts.sum() if outer.nothing is None else 0
+
+
+@pytest.mark.parametrize("limit", [1, 2**40])
+def test_functions_read_and_write_what_python_gave(limit):
+    outer = Outer(np.zeros(4, np.int64), Inner(np.zeros(4, bool), 0.5), np.int64(limit), None, np.zeros((3, 4))[:, ::2])
+    assert use(outer, 3) == 4 * limit
+    assert outer.counts.tolist() == [limit, 2 * limit, limit, 0]
+    assert outer.inner.marks.tolist() == [True, True, True, False]
+    assert outer.table.tolist() == [[0, 0], [0, 0.5], [0, 1]]
+
+
+def test_what_a_tuple_holds_keeps_its_owners():
+    """Of the arrays of a call nothing is released by it."""
+    outer = Outer(np.zeros(4, np.int64), Inner(np.zeros(4, bool), 0.5), np.int64(1), None, np.zeros((3, 2)))
+    for _ in range(1000):
+        use(outer, 1)
+    assert outer.counts.tolist() == [1000, 1000, 0, 0]
+
+
+def test_a_state_is_handed_on_by_pointer():
+    jobs = Workload(*np.array([[0, 1], [4, 1], [50, 9], [60, 10], [0, 0]]))
+    system = System(5, [Queue(partition=4)], "hybrid", pool=Pool(1, 0))
+    assert isinstance(numba.typeof(pack(prepare(jobs), system)), ByPointer)
