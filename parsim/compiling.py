@@ -10,8 +10,9 @@ import gc
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,10 +85,10 @@ def _is_compiled(kernel: Any) -> bool:  # noqa: ANN401 - a numba dispatcher
 
 
 class Compiling:
-    """Groups that compile, each in a process of its own that runs a module, at most so many at a time."""
+    """Groups that compile, each in a process of its own that runs a module, for most this one; so many at a time."""
 
-    def __init__(self, names: Iterable[str], most: int, module: str = __name__) -> None:
-        self._waiting, self._most, self._module = list(names), most, module
+    def __init__(self, names: Iterable[str], most: int, modules: Mapping[str, str] = MappingProxyType({})) -> None:
+        self._waiting, self._most, self._modules = list(names), most, modules
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self.failed: list[str] = []
         self._start()
@@ -95,7 +96,8 @@ class Compiling:
     def _start(self) -> None:
         while self._waiting and len(self._running) < self._most:
             name = self._waiting.pop(0)
-            self._running[name] = subprocess.Popen([sys.executable, "-m", self._module, name])  # noqa: S603
+            module = self._modules.get(name, __name__)
+            self._running[name] = subprocess.Popen([sys.executable, "-m", module, name])  # noqa: S603
 
     def wait(self) -> None:
         """Return when all are compiled; what fails here is compiled, and says why, where it is called."""

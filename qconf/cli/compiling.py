@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from parsim import System
 
 
+#: What strategies compute, and the module that compiles it.
+STRATEGIES = {"divisions": "qconf.strategies.compiling"}
+
+
 def compile_kernels(system: System | None, *, quiet: bool = False) -> Callable[[], None]:
     """Begin to compile what a search under such a system needs and is not on disk; return what waits for it."""
     from joblib import cpu_count
@@ -21,8 +25,8 @@ def compile_kernels(system: System | None, *, quiet: bool = False) -> Callable[[
     if not names:
         return lambda: None
     if not quiet:
-        text = "compiling the simulator for this processor, once: about 40 seconds of computing, in parallel"
+        text = "compiling the simulator for this processor, once: about 35 seconds of computing, in parallel"
         click.echo(text, err=True)
-    running = Compiling(names, cpu_count())
+    running = Compiling([*names, *STRATEGIES], cpu_count(), STRATEGIES)
     click.get_current_context().call_on_close(running.stop)
     return running.wait

@@ -9,8 +9,9 @@ from __future__ import annotations
 from itertools import combinations_with_replacement
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from parsim.kernels.compiled import on_disk
 
 Floats = NDArray[np.float64]
 NEGLIGIBLE = 1e-10  # part of the mean diagonal that is always added to it: a column may be a sum of others
@@ -26,7 +27,7 @@ def exponents(variables: int, degree: int) -> NDArray[np.int64]:
     return np.array(rows, dtype=np.int64).reshape(-1, variables)
 
 
-@njit(cache=True, nogil=True)
+@on_disk
 def terms(points, powers):  # type: ignore[no-untyped-def]
     """Return the products of each point, shapes (n, variables) and (terms, variables) to (n, terms)."""
     out = np.ones((points.shape[0], powers.shape[0]))
@@ -38,7 +39,7 @@ def terms(points, powers):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True, nogil=True)
+@on_disk
 def products(a, b):  # type: ignore[no-untyped-def]
     """Return ``a @ b`` with every sum in the order of the rows of `b`, shapes (n, k) and (k, m) to (n, m)."""
     out = np.zeros((a.shape[0], b.shape[1]))
@@ -49,7 +50,7 @@ def products(a, b):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True, nogil=True)
+@on_disk
 def _solved(matrix, right):  # type: ignore[no-untyped-def]
     """Solve a symmetric positive definite system by its Cholesky factor, shapes (k, k) and (k, m) to (k, m)."""
     k = matrix.shape[0]
@@ -61,14 +62,15 @@ def _solved(matrix, right):  # type: ignore[no-untyped-def]
                 rest -= low[i, m] * low[j, m]
             low[i, j] = np.sqrt(max(rest, 1e-300)) if i == j else rest / low[j, j]
     found = right.copy()
-    for i in range(k):
-        for m in range(i):
-            found[i] -= low[i, m] * found[m]
-        found[i] /= low[i, i]
-    for i in range(k - 1, -1, -1):
-        for m in range(i + 1, k):
-            found[i] -= low[m, i] * found[m]
-        found[i] /= low[i, i]
+    for column in range(right.shape[1]):
+        for i in range(k):
+            for m in range(i):
+                found[i, column] -= low[i, m] * found[m, column]
+            found[i, column] /= low[i, i]
+        for i in range(k - 1, -1, -1):
+            for m in range(i + 1, k):
+                found[i, column] -= low[m, i] * found[m, column]
+            found[i, column] /= low[i, i]
     return found
 
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from parsim.kernels.compiled import on_disk
 from qconf.strategies.partitioning.bounds import Bounds, proportional_matrix
 from qconf.strategies.partitioning.sizes import Sizes, apportion
 from qconf.strategies.partitioning.surrogate import Surrogate
@@ -64,7 +64,7 @@ def minimise(
         return np.asarray(sum(weight * surrogate.gradient(fractions) for weight, surrogate in surrogates))
 
     def projected(point: Floats) -> Floats:
-        return np.asarray(_projected(point, rows, limits, NEAR / total))
+        return np.asarray(project(point, rows, limits, NEAR / total))
 
     found: dict[tuple[int, ...], float] = {}
     converged = 0
@@ -116,8 +116,8 @@ def _descended(
     return best, False
 
 
-@njit(cache=True, nogil=True)
-def _projected(point, rows, limits, near):  # type: ignore[no-untyped-def]
+@on_disk
+def project(point, rows, limits, near):  # type: ignore[no-untyped-def]
     """Return the nearest point with ``rows @ x <= limits`` that sums to 1."""
     found, pushed = point.copy(), np.zeros(limits.size)
     for _ in range(SWEEPS):
