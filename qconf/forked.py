@@ -11,9 +11,12 @@ import gc
 import multiprocessing
 import multiprocessing.pool
 import os
+import pickle
 import signal
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple, TypeVar
 
@@ -39,48 +42,68 @@ def forked_map(
     call: Call[T],
     wanted: Sequence[int],
     take: Callable[[int, T], None],
-    meanwhile: Callable[[], object] = lambda: None,
+    meanwhile: Callable[[], object] | None = None,
 ) -> None:
     """Let copies of this process make a call of each number, in their order, and take the results as they come.
 
-    Before the first result is taken, `meanwhile` is called.
+    Before the first result is taken, `meanwhile` is called. It has the processor of the last worker, which begins
+    after it, and is a copy of all that it has loaded.
 
     Raises what a call raises, or QconfError where the workers of a call were lost again and again.
     """
     left, lost = list(reversed(wanted)), dict.fromkeys(wanted, 0)
     busy: dict[Connection, int] = {}
     running: dict[Connection, _Worker] = {}
+    received: deque[tuple[Connection, int, bytes | None]] = deque()
 
-    def give(worker: _Worker) -> None:
+    def give(calls: Connection) -> None:
         if left:
-            busy[worker.calls] = left.pop()
-            worker.calls.send(busy[worker.calls])
+            busy[calls] = left.pop()
+            with suppress(OSError):  # of a worker that was just lost: nothing comes back either
+                calls.send(busy[calls])
 
+    def receive(ready: Iterable[Any]) -> None:
+        for calls in ready:
+            try:
+                sent = calls.recv_bytes()
+            except (EOFError, OSError):
+                sent = None
+            received.append((calls, busy.pop(calls), sent))
+            if sent is not None:
+                give(calls)
+
+    def receive_until(stop: Connection) -> None:
+        while stop not in (ready := wait([stop, *busy])):
+            receive(ready)
+
+    workers = min(workers, len(left))
     try:
-        for _ in range(min(workers, len(left))):
+        if meanwhile is not None:
+            for _ in range(max(1, workers - 1)):
+                give(_started(call, running))
+            with _beside(receive_until):
+                meanwhile()
+        for _ in range(min(workers - len(running), len(left))):
             give(_started(call, running))
-        meanwhile()
-        while busy:
-            for calls in wait(list(busy)):
-                assert isinstance(calls, Connection)  # noqa: S101 - for mypy
-                i = busy.pop(calls)
-                try:
-                    succeeded, result = calls.recv()
-                except (EOFError, OSError):
-                    lost[i] += 1
-                    if lost[i] == ATTEMPTS:
-                        raise QconfError(
-                            f"the worker of a call was lost {ATTEMPTS} times in a row: where memory runs out, fewer of "
-                            "them help (--workers)"
-                        ) from None
-                    left.append(i)
-                    _ended(running.pop(calls))
-                    give(_started(call, running))
-                else:
-                    if not succeeded:
-                        raise result
-                    give(running[calls])
-                    take(i, result)
+        while busy or received:
+            if not received:
+                receive(wait(list(busy)))
+            calls, i, sent = received.popleft()
+            if sent is None:
+                lost[i] += 1
+                if lost[i] == ATTEMPTS:
+                    raise QconfError(
+                        f"the worker of a call was lost {ATTEMPTS} times in a row: where memory runs out, fewer of "
+                        "them help (--workers)"
+                    )
+                left.append(i)
+                _ended(running.pop(calls))
+                give(_started(call, running))
+            else:
+                succeeded, result = pickle.loads(sent)  # noqa: S301 - our own
+                if not succeeded:
+                    raise result
+                take(i, result)
     finally:
         for worker in running.values():
             if worker.calls in busy:
@@ -90,7 +113,22 @@ def forked_map(
             worker.process.join()
 
 
-def _started(call: Call[Any], running: dict[Connection, _Worker]) -> _Worker:
+@contextmanager
+def _beside(loop: Callable[[Connection], None]) -> Iterator[None]:
+    """Run a loop in a thread, which ends when the connection that it gets is at its end."""
+    stop, held = multiprocessing.Pipe(duplex=False)
+    thread = threading.Thread(target=loop, args=(stop,))
+    thread.start()
+    try:
+        yield
+    finally:
+        held.close()
+        thread.join()
+        stop.close()
+
+
+def _started(call: Call[Any], running: dict[Connection, _Worker]) -> Connection:
+    """Start a worker; return what numbers of calls go to."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
     others = [*running, ours]  # which the copy has too: while it does, those who read from them would see no end
@@ -98,8 +136,8 @@ def _started(call: Call[Any], running: dict[Connection, _Worker]) -> _Worker:
     with _blocked():
         process.start()
     theirs.close()
-    running[ours] = found = _Worker(process, ours)
-    return found
+    running[ours] = _Worker(process, ours)
+    return ours
 
 
 def _ended(worker: _Worker) -> None:

@@ -110,7 +110,7 @@ def parallel_map(
     *,
     processes: bool = False,
     done: Callable[[int, T], None] = lambda *_: None,
-    meanwhile: Callable[[], object] = lambda: None,
+    meanwhile: Callable[[], object] | None = None,
 ) -> list[T]:
     """Call `function` with each tuple, and return the results in the order of `arguments`.
 
@@ -126,7 +126,8 @@ def parallel_map(
     done : callable
         Called with the place and the result of each call as it ends, in any order.
     meanwhile : callable
-        Called once while copies of the caller have calls, as it has nothing to do then; without such it is not called.
+        Called once while copies of the caller have calls, as it has nothing to do then, or after them where the caller
+        makes them; on another back end it is not called.
 
     Raises
     ------
@@ -143,7 +144,7 @@ def _mapped(
     function: Callable[..., T],
     arguments: Sequence[tuple[object, ...]],
     done: Callable[[int, T], None],
-    meanwhile: Callable[[], object],
+    meanwhile: Callable[[], object] | None,
     prefer: str,
 ) -> list[T]:
     found: dict[int, T] = {}
@@ -155,6 +156,8 @@ def _mapped(
     if workers <= 1:
         for i, each in enumerate(arguments):
             take(i, function(*each))
+        if meanwhile is not None:
+            meanwhile()
     elif type(get_active_backend(prefer)[0]) is ThreadingBackend:
         # joblib's own threads poll for results every 10 ms, longer than many a simulation takes.
         with ThreadPoolExecutor(workers) as pool:

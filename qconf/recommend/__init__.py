@@ -51,7 +51,7 @@ def recommend(
     may_change: Collection[str] = (),  # parts of the policy, besides those of the configuration
     checkpoint: Checkpoint | None = None,  # finished proposals of an interrupted run
     progress: Callable[[str, float], None] | None = None,  # called with what is being done, and the share done
-    meanwhile: Callable[[], object] = lambda: None,  # called, once or twice, where the caller would wait for workers
+    meanwhile: Callable[[], object] | None = None,  # called, once or twice, where the caller would wait for workers
 ) -> Recommendation:
     """Train every strategy on the first two thirds of the history, evaluate it on the rest, recommend the best.
 

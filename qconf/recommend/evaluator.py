@@ -88,7 +88,7 @@ class Evaluator:
         self,
         names: Sequence[str],
         progress: Progress = lambda *_: None,
-        meanwhile: Callable[[], object] = lambda: None,
+        meanwhile: Callable[[], object] | None = None,
     ) -> list[Row]:
         """Train strategies on the whole history, and on its earlier part to evaluate them on the later one.
 

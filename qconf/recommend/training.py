@@ -57,18 +57,19 @@ class Trainer:
         self,
         wanted: Sequence[tuple[str, str]],
         advance: Callable[[float], None] = lambda _: None,
-        meanwhile: Callable[[], object] = lambda: None,
+        meanwhile: Callable[[], object] | None = None,
     ) -> None:
         """Propose for (strategy, part), but for what is known; `advance` gets the share of all that is done.
 
         `meanwhile` may be called while workers work, once or twice.
         """
         new = [each for each in wanted if each not in self.found and not self._resumed(*each)]
-        tasks = _tasks(new, self.workers)
         parts = self.shared.value
+        tasks = _tasks(new, self.workers, parts)
         names = [name for name, _ in new]
         ahead = compute_ahead(list(parts.training.values()), names, parts.settings, self.workers, meanwhile)
-        spent, total = [0.0], sum(map(_cost, tasks)) or 1.0
+        costs = [_cost(task, parts) for task in tasks]
+        spent, total = [0.0], sum(costs) or 1.0
 
         def keep(i: int, results: list[tuple[Result, float]]) -> None:
             part, names = tasks[i]
@@ -77,7 +78,7 @@ class Trainer:
                 self.seconds[name] = self.seconds.get(name, 0.0) + seconds
                 if self.checkpoint is not None:
                     self.checkpoint.put(f"{name}-{part}", result)
-            spent[0] += _cost(tasks[i])
+            spent[0] += costs[i]
             advance(spent[0] / total)
 
         calls = [(self.shared, ahead, self.checkpoint, *task) for task in tasks]
@@ -115,18 +116,23 @@ def bare(proposal: Proposal) -> Proposal:
     return replace(proposal, steps=())
 
 
-def _tasks(wanted: Sequence[tuple[str, str]], workers: int) -> list[tuple[str, tuple[str, ...]]]:
+_Task = tuple[str, tuple[str, ...]]  # a part, and strategies that are trained on it
+
+
+def _tasks(wanted: Sequence[tuple[str, str]], workers: int, parts: Parts) -> list[_Task]:
     """Gather by part and package, what takes longest first; with one worker each strategy is a step of its own."""
-    parts: dict[str, list[str]] = {}
-    for name, part in wanted:
-        parts.setdefault(part, []).append(name)
     if workers <= 1:
         return [(part, (name,)) for name, part in wanted]
-    return sorted(((part, own) for part, names in parts.items() for own in gathered(names)), key=_cost, reverse=True)
+    names: dict[str, list[str]] = {}
+    for name, part in wanted:
+        names.setdefault(part, []).append(name)
+    tasks = [(part, own) for part in names for own in gathered(names[part])]
+    return sorted(tasks, key=lambda task: _cost(task, parts), reverse=True)
 
 
-def _cost(task: tuple[str, tuple[str, ...]]) -> float:
-    return sum(registry()[name].cost for name in task[1])
+def _cost(task: _Task, parts: Parts) -> float:
+    part, names = task
+    return sum(registry()[name].cost for name in names) * len(parts.training[part])
 
 
 def _propose(

@@ -18,7 +18,7 @@ def compute_ahead(
     names: Sequence[str],
     settings: Mapping[str, Any],
     workers: int,
-    meanwhile: Callable[[], object] = lambda: None,
+    meanwhile: Callable[[], object] | None = None,
 ) -> Shared[list[Computed]]:
     """Compute what strategies ask of the periods that several of these training sets have; others ask for themselves.
 
@@ -38,9 +38,10 @@ def compute_ahead(
         if counts[period] > 1
     }
     periods = Shared(periods_of(training))
-    tasks = [(periods, *question) for question in questions]
+    longest_first = sorted(questions, key=lambda question: len(periods.value[question[1]]), reverse=True)
+    tasks = [(periods, *question) for question in longest_first]
     results = parallel_map(workers, _compute, tasks, processes=True, meanwhile=meanwhile)
-    return Shared([(*question, result) for question, result in zip(questions, results, strict=True)])
+    return Shared([(*question, result) for question, result in zip(longest_first, results, strict=True)])
 
 
 def periods_of(training: Sequence[TrainingSet]) -> tuple[Period, ...]:

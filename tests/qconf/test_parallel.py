@@ -20,6 +20,8 @@ from joblib.parallel import ThreadingBackend
 from qconf.errors import InputError, QconfError
 from qconf.parallel import Shared, forks, parallel_map
 
+copies = pytest.mark.skipif(not forks(), reason="no copies of a process on this system")
+
 
 def where(_):
     return os.getpid(), threading.get_ident()
@@ -112,7 +114,7 @@ def test_what_is_shared_goes_to_each_worker_once():
     assert not path.exists()
 
 
-@pytest.mark.skipif(not forks(), reason="no copies of a process on this system")
+@copies
 def test_copies_have_what_the_caller_has():
     shared, place = Shared([1, 2]), threading.Lock()  # which cannot be sent
     found = parallel_map(2, lambda k: (added(shared, k), place.locked()), [(k,) for k in range(40)], processes=True)
@@ -121,7 +123,56 @@ def test_copies_have_what_the_caller_has():
     assert os.getpid() not in {each[0][1] for each in found}
 
 
-@pytest.mark.skipif(not forks(), reason="no copies of a process on this system")
+LOADED: list[bool] = []  # of the caller, before a worker begins
+
+
+def waited_for(path):
+    deadline = time.monotonic() + 20
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return path.exists()
+
+
+def handed_on(folder, number):
+    (folder / str(number)).touch()
+    if LOADED:
+        (folder / "last worker").touch()
+    return number < 3 or waited_for(folder / "last worker"), bool(LOADED)
+
+
+@copies
+def test_a_worker_goes_on_while_the_caller_is_busy_and_the_last_has_what_it_loaded(tmp_path, monkeypatch):
+    monkeypatch.setattr(f"{__name__}.LOADED", [])
+
+    def meanwhile():
+        LOADED.append(waited_for(tmp_path / "3"))
+
+    found = parallel_map(2, handed_on, [(tmp_path, k) for k in range(6)], processes=True, meanwhile=meanwhile)
+    assert LOADED == [True]
+    assert found[:4] == [(True, False)] * 4  # made by the first worker, which had to go on for that
+    assert (True, True) in found
+
+
+@copies
+def test_a_worker_that_is_lost_while_the_caller_is_busy_is_survived(tmp_path):
+    calls, seen = [(tmp_path, k) for k in range(8)], []
+    found = parallel_map(2, lost, calls, processes=True, meanwhile=lambda: seen.append(waited_for(tmp_path / "lost")))
+    assert (found, seen) == (list(range(8)), [True])
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_is_done_meanwhile_is_done_once_and_what_it_raises_is_raised(workers):
+    done = []
+    assert parallel_map(workers, pow, [(2, 1), (2, 2)], processes=True, meanwhile=lambda: done.append(1)) == [2, 4]
+    assert done == [1] * (workers == 1 or forks())
+    before = set(multiprocessing.active_children())
+    if forks():
+        with pytest.raises(InputError, match="is refused"):
+            parallel_map(workers, pow, [(2, 1), (2, 2)], processes=True, meanwhile=lambda: refuse(3))
+        assert set(multiprocessing.active_children()) <= before
+
+
+@copies
 def test_copies_end_with_the_caller(tmp_path):
     """A caller that is killed leaves no worker, though each is in the middle of a long call."""
     caller = multiprocessing.get_context("fork").Process(target=parallel_map, args=(3, sleeps, [(tmp_path,)] * 30))
