@@ -19,13 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.kernels.alike import NO_JOB, Lines, count_lines, join, leave
+from parsim.kernels.blocks import ROOM, Blocks, add_job, most_blocks, remove_job, when_idle
 from parsim.kernels.compiled import on_disk
-from parsim.kernels.easy import ONE, begin_job, end_job, next_wake_up, shadow_time
+from parsim.kernels.easy import ONE, job_in, next_wake_up
 from parsim.kernels.fairshare import charge
 from parsim.kernels.mates import Mates, close_edge, follow, held_before, order_mates
 from parsim.kernels.order import CHUNK
-from parsim.kernels.running import last_instant
-from parsim.kernels.state import BLOCK, LONGEST, NEVER, Running, step
+from parsim.kernels.running import last_instant, pop_key, push_key
+from parsim.kernels.state import BLOCK, LONGEST, NEVER, step
 from parsim.kernels.values import (
     END,
     NOT_HELD,
@@ -110,7 +111,16 @@ def time_dependent(
     n = jobs.size
     most = min(n, machine)
     ends = np.empty(most + 1, np.int64)
-    running = Running(np.empty(most + 1, np.int64), np.empty(most + 1, np.int32))
+    blocks = most_blocks(most)
+    running = Blocks(
+        np.empty(blocks * ROOM, np.int64),
+        np.empty(blocks * ROOM, np.int32),
+        np.arange(blocks).astype(np.uint64),
+        np.zeros(blocks, np.int64),
+        np.zeros(blocks, np.uint64),
+        np.zeros(blocks, np.int64),
+        np.ones(1, np.uint64),
+    )
     padded = n + BLOCK
     job, cores, walltime = np.empty(n, np.int32), np.empty(padded, np.int32), np.empty(padded, np.int32)
     value, origin, held, bound = np.empty(padded), np.empty(n), np.empty(n), np.empty(n)
@@ -249,7 +259,8 @@ def event_loop(
         if head >= 0 and backfill:
             reserved = waiting.job[head]
             count_entry(jobs, lines, mates, waiting, last, formula, fair, chunk, epoch, limits, head, reserved, now)
-            shadow, extra = shadow_time(running, size, free, np.int64(waiting.cores[head]), now, bits)
+            shadow, extra = when_idle(running, free, np.int64(waiting.cores[head]), bits)
+            extra -= waiting.cores[head]
             slack = min(shadow - now, LONGEST)
             i = first_beside(waiting, last, formula, fair, chunk, epoch, free, slack, extra, now)
             while i >= 0:
@@ -505,3 +516,20 @@ def any_beside(waiting, i, largest, free, slack, extra):
         fits = (c <= f32) & ((waiting.walltime[i + k] <= s32) | (c <= e32))
         hit |= fits & (waiting.value[i + k] >= largest)
     return hit
+
+
+@step
+def begin_job(jobs, j, now, bits, ends, running, size, start):
+    """Start job j beside `size` running ones."""
+    start[j] = now
+    push_key(ends, size, ((now + jobs[j].runtime) << bits) | np.int64(j))
+    add_job(running, ((now + jobs[j].walltime) << bits) | np.int64(j), jobs[j].cores)
+
+
+@step
+def end_job(jobs, ends, running, size, bits, start):
+    """End the job, of `size` running ones, whose real end comes first; return its number."""
+    j = job_in(ends[0], bits)
+    pop_key(ends, size)
+    remove_job(running, ((start[j] + jobs[j].walltime) << bits) | np.int64(j))
+    return j
