@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -97,13 +98,21 @@ def recommend(
         return replace(found, reason=reason, rows=[Row("current", plain, None, whole, None)])
     enough = {name: split for name, split in splits.items() if split.enough}
     evaluator = Evaluator(training, enough, chosen, guards, check, needs, checkpoint)
-    rows = evaluator.rows(names, progress or (lambda *_: None), meanwhile)
+    drawn = cache(partial(curves, training))
+
+    def beside() -> None:
+        """Do what needs none of the proposals."""
+        if meanwhile is not None:
+            meanwhile()
+        drawn()
+
+    rows = evaluator.rows(names, progress or (lambda *_: None), beside)
     best = choose(rows, evaluator.compare, least_gain)
     needless = [row for row in rows if not row.needs]
     found = replace(
         found,
         rows=shown_rows(rows, best),
-        curves=curves(training),
+        curves=drawn(),
         ladder=ladder(rows, best, evaluator.compare),
         without_scripts=None if best is None or not best.needs else choose(needless, evaluator.compare, least_gain),
     )
