@@ -69,15 +69,15 @@ def add_job(blocks, key, cores):
 def make_room(blocks, b, key):
     """Split the full block at place b; return the place that is the key's."""
     count = blocks.count[0]
-    spare = blocks.number[count]
+    unused = blocks.number[count]
     for k in range(count, b + ONE, -1):
         blocks.number[k] = blocks.number[k - 1]
         blocks.least[k] = blocks.least[k - 1]
         blocks.filled[k] = blocks.filled[k - 1]
         blocks.total[k] = blocks.total[k - 1]
-    blocks.number[b + ONE] = spare
+    blocks.number[b + ONE] = unused
     blocks.count[0] = count + ONE
-    begin, other = blocks.number[b] * ROOM, spare * ROOM
+    begin, other = blocks.number[b] * ROOM, unused * ROOM
     # What comes at the end of all leaves the block before it full.
     kept = ROOM if b + ONE == count and blocks.keys[begin + ROOM - ONE] < key else HALF
     moved = np.int64(0)
@@ -124,14 +124,14 @@ def join_next(blocks, b):
     blocks.filled[b] += blocks.filled[b + ONE]
     blocks.total[b] += blocks.total[b + ONE]
     blocks.least[b] = blocks.keys[blocks.number[b] * ROOM]
-    spare = blocks.number[b + ONE]
+    unused = blocks.number[b + ONE]
     last = blocks.count[0] - ONE
     for k in range(b + ONE, last):
         blocks.number[k] = blocks.number[k + 1]
         blocks.least[k] = blocks.least[k + 1]
         blocks.filled[k] = blocks.filled[k + 1]
         blocks.total[k] = blocks.total[k + 1]
-    blocks.number[last] = spare
+    blocks.number[last] = unused
     blocks.count[0] = last
 
 
