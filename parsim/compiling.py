@@ -85,7 +85,7 @@ def _is_compiled(kernel: Any) -> bool:  # noqa: ANN401 - a numba dispatcher
 
 
 class Compiling:
-    """Groups that compile, each in a process of its own that runs a module, for most this one; so many at a time."""
+    """Groups that compile, each in a process of its own, so many at a time; `modules` has those that others compile."""
 
     def __init__(self, names: Iterable[str], most: int, modules: Mapping[str, str] = MappingProxyType({})) -> None:
         self._waiting, self._most, self._modules = list(names), most, modules

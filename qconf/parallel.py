@@ -37,7 +37,10 @@ _received: OrderedDict[str, Any] = OrderedDict()
 
 
 class Clock:
-    """Seconds in which workers have calls, those within calls not counted again: in all others one thread works."""
+    """Seconds in which workers have calls, those within calls not counted again: in all others one thread works.
+
+    With one worker, what the caller could do beside others counts as done by them.
+    """
 
     def __init__(self) -> None:
         self.seconds, self._began, self._depth = 0.0, 0.0, 0

@@ -1,7 +1,8 @@
 """The running jobs of a list where they are many: blocks of a few by expected end, so that few are moved at a time.
 
 The blocks stand in order in a directory, with the least key, the jobs and the cores of each. What is passed over goes
-by blocks. Two blocks next to each other have more than half as many jobs as one has room for, so that there are few.
+by blocks. Where there are several, none is empty, and two next to each other have more than half as many jobs as one
+has room for, so that they are few.
 """
 
 from __future__ import annotations
@@ -108,10 +109,16 @@ def remove_job(blocks, key):
         blocks.cores[i] = blocks.cores[i + ONE]
         i += ONE
     blocks.least[b] = blocks.keys[begin]
-    if b + ONE < blocks.count[0] and blocks.filled[b] + blocks.filled[b + ONE] <= HALF:
+    if b + ONE < blocks.count[0] and is_one_block(blocks.filled[b], blocks.filled[b + ONE]):
         join_next(blocks, b)
-    elif b > 0 and blocks.filled[b - ONE] + blocks.filled[b] <= HALF:
+    elif b > 0 and is_one_block(blocks.filled[b], blocks.filled[b - ONE]):
         join_next(blocks, b - ONE)
+
+
+@step
+def is_one_block(filled, beside):
+    """Whether a block of so many jobs is to be joined with one beside it."""
+    return filled == 0 or filled + beside <= HALF
 
 
 @seldom

@@ -1,6 +1,7 @@
 """A named tuple that kernels hand on as one pointer; numba makes an argument of every pointer and size of its arrays.
 
 A state has 350 of these. Handed from each of a hundred functions to the next they were two thirds of what was compiled.
+Only kernels without reference counts take such a tuple: what calls them holds its arrays.
 """
 
 from __future__ import annotations
@@ -53,6 +54,10 @@ def _size(kind: Any) -> int:
 
 @unbox(ByPointer)
 def _unbox(kind: ByPointer, value: Any, c: Any) -> NativeValue:
+    if c.context.enable_nrt:
+        raise TypeError(
+            "what is handed on by pointer goes to kernels without reference counts: none would be given back"
+        )
     whole = types.NamedTuple(kind.types, kind.instance_class)
     found = unbox_tuple(whole, value, c)
     return NativeValue(alloca_once_value(c.builder, found.value), cleanup=found.cleanup, is_error=found.is_error)

@@ -96,7 +96,7 @@ def _inner(library: type[JITCodeLibrary] = _Unfinished, **more: Any) -> Callable
 
 
 class _OnDisk(FunctionCache):
-    """Kernels on disk, which load without what numba needs to compile one: a third of a second of imports."""
+    """Kernels on disk, which load without what numba needs to compile one: a fifth of a second of imports."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Load a version of a kernel, or return None; what has to be compiled then imports the rest itself."""

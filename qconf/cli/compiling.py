@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from parsim import System
 
 
-#: What strategies compute, and the module that compiles it.
+#: What strategies compute, and the module that compiles it, along with what is missing of the simulator.
 STRATEGIES = {"divisions": "qconf.strategies.compiling"}
 
 

@@ -7,8 +7,10 @@ from random import Random
 import numpy as np
 import pytest
 
+from parsim import Queue, System, Workload, simulate
 from parsim.kernels.blocks import ROOM, Blocks, add_job, most_blocks, remove_job, when_idle
 from parsim.kernels.state import kernel
+from tests import naive
 
 BITS, NOW = 12, 5
 
@@ -41,7 +43,7 @@ def listed(blocks: Blocks) -> list[tuple[int, int]]:
     for place in range(count):
         begin, filled = int(blocks.number[place] * ROOM), int(blocks.filled[place])
         assert filled <= ROOM
-        assert filled or count == 1
+        assert filled or (count, len(found)) == (1, 0)
         entries = slice(begin, begin + filled)
         assert blocks.total[place] == blocks.cores[entries].sum()
         assert not filled or blocks.least[place] == blocks.keys[begin]
@@ -51,7 +53,7 @@ def listed(blocks: Blocks) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize(("most", "ends"), [(1, 400), (20, 40), (70, 3), (400, 400), (400, 20)])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(8))
 def test_as_a_list_in_order(most: int, ends: int, seed: int) -> None:
     """Blocks are split and joined; of some ends there are more jobs than a block has room for."""
     rng = Random(seed)
@@ -68,7 +70,7 @@ def test_as_a_list_in_order(most: int, ends: int, seed: int) -> None:
     )
     known: list[tuple[int, int]] = []  # key and cores
     job, grows, used = 0, True, 1
-    for _ in range(3000):
+    for _ in range(1500):
         grows = len(known) < most - 1 and (grows or len(known) < rng.randrange(1 + most // 6))
         if rng.random() < (0.7 if grows else 0.3) and len(known) < most:
             end = NOW + ends if rng.random() < 0.3 else rng.randrange(NOW, NOW + ends)  # often the last of all
@@ -91,6 +93,38 @@ def test_as_a_list_in_order(most: int, ends: int, seed: int) -> None:
                 free + sum(cores for key, cores in known if key >> BITS <= instant),
             )
     assert used >= min(2, most // 40) + (most > 300) * 8
+
+
+def test_a_block_whose_last_job_ends_is_joined() -> None:
+    room = _most(40)
+    size = room * int(ROOM)
+    columns = (np.arange(room, dtype=np.uint64), np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.uint64))
+    blocks = Blocks(
+        np.zeros(size, np.int64), np.zeros(size, np.int32), *columns, np.zeros(room, np.int64), np.ones(1, np.uint64)
+    )
+    keys = [end << BITS for end in range(int(ROOM) + 1)]
+    for key in keys:
+        _add(blocks, key, 1)
+    assert blocks.filled[:2].tolist() == [ROOM, 1]
+    _remove(blocks, keys.pop())
+    assert listed(blocks) == [(key, 1) for key in keys]
+    assert blocks.count.tolist() == [1]
+
+
+@pytest.mark.parametrize("order", ["lxf", "(eligible_time + walltime) / walltime ** 1.3"])
+def test_as_naive_where_hundreds_run(order: str) -> None:
+    rng = np.random.default_rng(7)
+    n = 350
+    walltime = rng.integers(1, 400, n)
+    runtime = np.maximum(1, (walltime * rng.choice([0.1, 0.5, 1.0], n)).astype(np.int64))
+    cores = np.where(rng.random(n) < 0.02, rng.integers(50, 190, n), 1)
+    jobs = Workload(np.sort(rng.integers(0, 80, n)), cores, runtime, walltime, np.zeros(n, dtype=np.int64))
+    system = System(190, [Queue()], order=order)
+    found = simulate(jobs, system)
+    running = [int(((found.start <= now) & (now < found.end)).sum()) for now in range(0, 400, 10)]
+    assert max(running) > 3 * int(ROOM)
+    assert (found.start > jobs.submit).sum() > n // 2
+    assert found.start.tolist() == naive.simulate(jobs, system).start
 
 
 def test_there_is_room_where_blocks_have_as_few_jobs_as_they_may() -> None:
