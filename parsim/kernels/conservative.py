@@ -14,31 +14,36 @@ from numpy.typing import NDArray
 
 from parsim.kernels.alike import count_lines
 from parsim.kernels.compiled import on_disk
-from parsim.kernels.profile import Profile, change, find_segment, fit, forget
+from parsim.kernels.profile import RISE, Profile, change, change_at, find_near, fit, forget, set_rise
 from parsim.kernels.running import ONE, last_instant, pop_key, push_key
 from parsim.kernels.state import NEVER, routine, step
 from parsim.kernels.windows import apply_windows, next_instant
 
-#: The last try, of the jobs that are alike, to find an earlier start.
-TRY = np.dtype(
+#: Jobs that are alike, and the last try to find an earlier start for one.
+ALIKE = np.dtype(
     [
+        ("cores", np.int64),
+        ("walltime", np.int64),
         ("turn", np.int64),  #: number of the event at which it was made
-        ("planned", np.int64),  #: latest start of a job that was tried at this event
-        ("earliest", np.int64),  #: no start before it was found for it
-        ("given_up", np.int64),  #: how many places had been given up before
+        ("planned", np.int64),  #: start of the job before
+        ("earliest", np.int64),  #: there was none before it
+        ("at", np.int64),  #: segment of the profile that was the last looked at
+        ("freed", np.int64),  #: how many places had become free before
     ],
     align=True,
 )
 
 
 class Plan(NamedTuple):
-    """The waiting jobs and what is promised to them."""
+    """The waiting jobs, by submit, and what is promised to them."""
 
-    waiting: NDArray[np.int64]  # by submit
-    planned: NDArray[np.int64]  # (n,): start of each
+    waiting: NDArray[np.int64]
+    planned: NDArray[np.int64]  # start of each
+    lines: NDArray[np.int32]  # of each
     idle: Profile  # cores beside the running and waiting jobs
-    tries: NDArray[np.void]  # (lines,) TRY
-    given_up: NDArray[np.int64]  # begins of the places given up at this event
+    alike: NDArray[np.void]  # (lines,) ALIKE
+    rises: NDArray[np.void]  # (4,) RISE, of a move
+    freed: NDArray[np.int64]  # begins of what became free as jobs moved at this event
 
 
 @on_disk
@@ -78,9 +83,11 @@ def conservative(jobs, first, begin, of, machine, bits, windows, taken, instants
     plan = Plan(
         np.empty(n, np.int64),
         np.empty(n, np.int64),
+        np.empty(n, np.int32),
         # Each running or waiting job has at most two ends of its own, and a change cuts twice before it joins.
         Profile(np.empty(longest, np.int64), np.empty(longest, np.int64)),
-        np.zeros(count_lines(of), TRY),
+        np.zeros(count_lines(of), ALIKE),
+        np.empty(4, RISE),
         np.empty(n, np.int64),
     )
     idle = plan.idle
@@ -99,7 +106,7 @@ def conservative(jobs, first, begin, of, machine, bits, windows, taken, instants
 def event_loop(jobs, resumed, begin, of, bits, windows, taken, instants, ends, plan, size, start, promised):
     """Simulate; fills `start` and `promised`. `ends` is a heap of real ends."""
     n = jobs.size
-    waiting, planned, idle = plan.waiting, plan.planned, plan.idle
+    waiting, planned, lines, idle = plan.waiting, plan.planned, plan.lines, plan.idle
     waits = 0
     running = resumed
     arriving = resumed
@@ -136,15 +143,16 @@ def event_loop(jobs, resumed, begin, of, bits, windows, taken, instants, ends, p
             soonest, size = promise_anew(jobs, plan, waits, size)
         elif early and waits > 0:
             turn += 1
-            soonest, size = compress(jobs, of, plan, waits, size, now, turn)
+            soonest, size = compress(plan, waits, size, now, turn)
         while arriving < n and jobs[arriving].submit <= now:
             cores, walltime = np.int64(jobs[arriving].cores), np.int64(jobs[arriving].walltime)
             i, _ = fit(idle, size, 0, cores, walltime, NEVER)
-            planned[arriving] = idle.times[i]
-            size = change(idle, size, planned[arriving], planned[arriving] + walltime, -cores)
-            promised[arriving] = planned[arriving]
-            soonest = min(soonest, planned[arriving])
-            waiting[waits] = arriving
+            instant = idle.times[i]
+            size = change(idle, size, instant, instant + walltime, -cores)
+            promised[arriving] = instant
+            soonest = min(soonest, instant)
+            waiting[waits], planned[waits], lines[waits] = arriving, instant, of[arriving]
+            plan.alike[of[arriving]].cores, plan.alike[of[arriving]].walltime = cores, walltime
             waits += 1
             arriving += 1
 
@@ -154,10 +162,10 @@ def event_loop(jobs, resumed, begin, of, bits, windows, taken, instants, ends, p
         kept = 0
         for k in range(waits):
             j = waiting[k]
-            if planned[j] > now:
-                waiting[kept] = j
+            if planned[k] > now:
+                waiting[kept], planned[kept], lines[kept] = j, planned[k], lines[k]
                 kept += 1
-                soonest = min(soonest, planned[j])
+                soonest = min(soonest, planned[k])
             else:
                 start[j] = now
                 push_key(ends, running, ((now + jobs[j].runtime) << bits) | j)
@@ -170,75 +178,111 @@ def promise_anew(jobs, plan, waits, size):
     """Withdraw every promise, and plan the waiting jobs by submission (rule 32); as `compress` returns."""
     planned, idle = plan.planned, plan.idle
     soonest = NEVER
-    for j in plan.waiting[:waits]:
-        size = change(idle, size, planned[j], planned[j] + jobs[j].walltime, np.int64(jobs[j].cores))
-    for j in plan.waiting[:waits]:
-        cores, walltime = np.int64(jobs[j].cores), np.int64(jobs[j].walltime)
+    for k in range(waits):
+        job = jobs[plan.waiting[k]]
+        size = change(idle, size, planned[k], planned[k] + job.walltime, np.int64(job.cores))
+    for k in range(waits):
+        cores, walltime = np.int64(jobs[plan.waiting[k]].cores), np.int64(jobs[plan.waiting[k]].walltime)
         i, _ = fit(idle, size, 0, cores, walltime, NEVER)
-        planned[j] = idle.times[i]
-        size = change(idle, size, planned[j], planned[j] + walltime, -cores)
-        soonest = min(soonest, planned[j])
+        planned[k] = idle.times[i]
+        size = change(idle, size, planned[k], planned[k] + walltime, -cores)
+        soonest = min(soonest, planned[k])
     return soonest, size
 
 
 @step
-def compress(jobs, of, plan, waits, size, now, turn):
+def compress(plan, waits, size, now, turn):
     """Plan each waiting job again, in order of submission, at the earliest start there is beside all others.
+
+    Jobs alike that follow each other and have one start move together, as many as there is room for.
 
     Returns
     -------
     soonest, size : int
         The first of the starts; the number of segments.
     """
-    planned, idle, given_up = plan.planned, plan.idle, plan.given_up
+    planned, lines, idle, freed = plan.planned, plan.lines, plan.idle, plan.freed
     soonest = NEVER
     places = np.int64(0)
-    for k in range(waits):
-        j = plan.waiting[k]
-        begin = planned[j]
+    k, last = np.uint64(0), np.uint64(waits)
+    while k < last:
+        begin, line = planned[k], lines[k]
+        behind = k + ONE
+        while behind < last and planned[behind] == begin and lines[behind] == line:
+            behind += ONE
+        soonest = min(soonest, begin)
         if begin > now:
-            cores, walltime = np.int64(jobs[j].cores), np.int64(jobs[j].walltime)
-            # Where a job like it, planned no later, was tried, only what was given up since can make room earlier.
-            last = plan.tries[of[j]]
+            # Where a job like it, planned no later, was tried, only what became free since can make room earlier.
+            tried = plan.alike[line]
+            cores, walltime = tried.cores, tried.walltime
             earliest = now
-            if last.turn == turn and last.planned <= begin:
-                earliest = last.earliest
-                for place in given_up[last.given_up : places]:
-                    earliest = min(earliest, place - walltime)
-            instant = begin
-            if earliest < begin:
-                instant = find_earlier(idle, size, earliest, cores, walltime, begin)
-            last.turn = turn
-            last.planned = begin
-            last.earliest = instant
-            last.given_up = places
-            if instant < begin:
-                size = change(idle, size, begin, begin + walltime, cores)
-                size = change(idle, size, instant, instant + walltime, -cores)
-                planned[j] = instant
-                given_up[places] = begin
-                places += 1
-        soonest = min(soonest, planned[j])
+            if tried.turn == turn and tried.planned <= begin:
+                earliest = tried.earliest
+                for place in freed[tried.freed : places]:
+                    earliest = min(earliest, place - walltime + 1)
+            tried.turn = turn
+            tried.planned = begin
+            tried.freed = places
+            at = tried.at
+            while k < behind and earliest < begin:
+                earliest, room, at = find_earlier(idle, size, at, earliest, cores, walltime, begin)
+                if earliest < begin:
+                    moved = min(np.int64(behind - k), room // cores)
+                    size = bring_forward(idle, size, plan.rises, at, earliest, begin, walltime, moved * cores)
+                    for _ in range(moved):
+                        planned[k] = earliest
+                        k += ONE
+                    freed[places] = max(begin, earliest + walltime)
+                    places += 1
+                    soonest = min(soonest, earliest)
+            tried.earliest = earliest
+            tried.at = at
+        k = behind
     return soonest, size
 
 
 @routine
-def find_earlier(idle, size, earliest, cores, walltime, begin):
+def find_earlier(idle, size, at, earliest, cores, walltime, begin):
     """Find the first start at or after `earliest` of a job that is planned at `begin`; `begin` if there is none before.
 
-    Its own place is free for it, so that beside the others its cores need idle until `begin` only.
+    Its own place is free for it, so that beside the others its cores need idle until `begin` only. The search is sooner
+    at its end where `earliest` is near segment `at`.
+
+    Returns
+    -------
+    instant, room, at : int
+        The start, the cores that idle throughout until `begin` or the end, 0 where there is no start before, and the
+        segment at which the search ended.
     """
     times, free = idle
-    i, last = np.uint64(find_segment(idle, size, earliest)), np.uint64(size)
+    i, last = np.uint64(find_near(idle, size, at, earliest)), np.uint64(size)
     while True:
         while i < last and free[i] < cores:
             i += ONE
         if i >= last or times[i] >= begin:
-            return begin
+            return begin, np.int64(0), np.int64(i)
         end = min(times[i] + walltime, begin)
+        room = free[i]
         j = i + ONE
         while j < last and times[j] < end and free[j] >= cores:
+            room = min(room, free[j])
             j += ONE
         if j == last or times[j] >= end:
-            return times[i]
+            return times[i], room, np.int64(i)
         i = j + ONE
+
+
+@step
+def bring_forward(idle, size, rises, at, instant, begin, walltime, cores):
+    """Let what is planned at `begin` be planned at `instant`, which is earlier, near segment `at`; return the size."""
+    end = instant + walltime
+    set_rise(rises, 0, instant, -cores)
+    set_rise(rises, 1, min(begin, end), cores)
+    count = np.int64(2)
+    if begin == end:
+        rises[1].cores += cores
+    else:
+        set_rise(rises, count, max(begin, end), cores)
+        count += 1
+    set_rise(rises, count, begin + walltime, -cores)
+    return change_at(idle, size, rises[: count + 1], at)

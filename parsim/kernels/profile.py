@@ -2,18 +2,24 @@
 
 A step function: segment `k` begins at ``times[k]`` and has ``free[k]`` idle cores. The last one lasts for ever
 with every core idle, since every expected end lies before it, so every search ends. Loops count without a sign: the
-compiler then need not provide for entries counted from the end, and moves several at once, five times as fast.
+compiler then need not provide for entries counted from the end, and moves several at once, five times as fast. It would
+not where the distance is not known: `memmove` does, at once.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba.core.cgutils import raw_memmove
+from numba.core.types import void
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from parsim.kernels.running import ONE
-from parsim.kernels.state import routine, step
+from parsim.kernels.state import NEVER, routine, step
+
+STRETCH = np.uint64(8)  # segments that are looked at together
 
 
 class Profile(NamedTuple):
@@ -21,6 +27,20 @@ class Profile(NamedTuple):
 
     times: NDArray[np.int64]
     free: NDArray[np.int64]
+
+
+#: An instant from which on more cores idle than did; `change_at` notes the others beside.
+RISE = np.dtype(
+    [
+        ("instant", np.int64),
+        ("cores", np.int64),
+        ("at", np.int64),  #: first segment at or behind it
+        ("first", np.int64),  #: first segment at or behind it that stays
+        ("by", np.int64),  #: how many places those move
+        ("idle", np.int64),  #: cores behind it where a segment is to begin there, else NEVER
+    ],
+    align=True,
+)
 
 
 @step
@@ -35,7 +55,11 @@ def copy_profile(to, profile, size):
 @step
 def find_segment(profile, size, instant):
     """Return the first segment that begins at or after this instant, or `size`."""
-    low, high = np.int64(0), np.int64(size)
+    return _bisect(profile, 0, size, instant)
+
+
+@step
+def _bisect(profile, low, high, instant):
     while low < high:
         middle = (low + high) >> 1
         if profile.times[middle] < instant:
@@ -43,6 +67,27 @@ def find_segment(profile, size, instant):
         else:
             high = middle
     return low
+
+
+@step
+def find_near(profile, size, at, instant):
+    """Return the same as `find_segment`, sooner where segment `at` is not far from it."""
+    times = profile.times
+    low = high = min(at, size - 1)
+    step = np.int64(1)
+    if times[low] < instant:
+        high += step
+        while high < size and times[high] < instant:
+            low = high
+            step += step
+            high += step
+        return _bisect(profile, low + 1, min(high, size), instant)
+    low -= step
+    while low >= 0 and times[low] >= instant:
+        high = low
+        step += step
+        low -= step
+    return _bisect(profile, max(low + 1, np.int64(0)), high, instant)
 
 
 @step
@@ -63,11 +108,22 @@ def fit(profile, size, first, need, length, limit):
             return np.int64(-1), np.int64(-1)
         end = times[i] + length
         j = i + ONE
+        while j + STRETCH < last and times[j + STRETCH] < end and least_free(free, j) >= need:
+            j += STRETCH
         while j < last and times[j] < end and free[j] >= need:
             j += ONE
         if j == last or times[j] >= end:
             return np.int64(i), np.int64(j)
         i = j + ONE  # segment j is too narrow
+
+
+@step
+def least_free(free, i):
+    """Return the fewest idle cores of `STRETCH` segments from segment i on, which the compiler compares at once."""
+    least = free[i]
+    for k in range(STRETCH):
+        least = min(least, free[i + k])
+    return least
 
 
 @step
@@ -118,10 +174,7 @@ def change(profile, size, begin, end, cores):
 @routine
 def _join(profile, size, at):
     """Let segment `at` be part of the one before it."""
-    times, free = profile
-    for k in range(np.uint64(at), np.uint64(size - 1)):
-        times[k] = times[k + ONE]
-        free[k] = free[k + ONE]
+    _shift(profile, at + 1, size, -1)
     return size - 1
 
 
@@ -139,3 +192,72 @@ def forget(profile, size, now):
             free[k] = free[k + gone]
     times[0] = now
     return size - past
+
+
+@step
+def set_rise(rises, k, instant, cores):
+    """Note a rise."""
+    rises[k].instant = instant
+    rises[k].cores = cores
+
+
+@routine
+def change_at(profile, size, rises, at):
+    """Let more cores idle, or fewer, from each of a few instants on; return the size, neighbours different.
+
+    No segment moves more than once. The instants ascend, the first is near segment `at`; after the last as many idle as
+    before, which is not where the last segment has begun.
+    """
+    times, free = profile
+    count = rises.size
+    by = level = np.int64(0)
+    for k in range(count):
+        rise = rises[k]
+        at = find_near(profile, size, at, rise.instant)
+        level += rise.cores
+        rise.at = rise.first = at
+        rise.idle = NEVER
+        if times[at] > rise.instant:
+            rise.idle = free[at - 1] + level
+            by += 1
+        elif at > 0 and free[at - 1] == free[at] + rise.cores:
+            rise.first = at + 1
+            by -= 1
+        rise.by = by
+    level = np.int64(0)
+    for k in range(count - 1):
+        level += rises[k].cores
+        if level != 0:
+            for m in range(np.uint64(rises[k].first), np.uint64(rises[k + 1].at)):
+                free[m] += level
+    # What comes forward, from the first on, before what goes back, from the last on.
+    for k in range(count):
+        if rises[k].by < 0:
+            _shift(profile, rises[k].first, rises[k + 1].at if k + 1 < count else size, rises[k].by)
+    for k in range(count - 1, -1, -1):
+        if rises[k].by > 0:
+            _shift(profile, rises[k].first, rises[k + 1].at if k + 1 < count else size, rises[k].by)
+    for k in range(count):
+        rise = rises[k]
+        if rise.idle < NEVER:
+            times[rise.at + rise.by - 1] = rise.instant
+            free[rise.at + rise.by - 1] = rise.idle
+    return size + by
+
+
+@step
+def _shift(profile, first, behind, by):
+    """Move the segments first..behind-1 by so many places."""
+    _move(profile.times, first + by, first, behind - first)
+    _move(profile.free, first + by, first, behind - first)
+
+
+@intrinsic
+def _move(_: Any, array: Any, to: Any, first: Any, count: Any) -> Any:
+    """Copy entries of an array to another place of it."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> None:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        raw_memmove(builder, builder.gep(data, [args[1]]), builder.gep(data, [args[2]]), args[3], 8)
+
+    return void(array, to, first, count), codegen

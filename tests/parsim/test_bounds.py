@@ -47,8 +47,9 @@ def test_small_kernels_keep_to_their_arrays(tmp_path: Path) -> None:
     done = checked(tmp_path, "-m", "tests.fuzz", "--count", "150", *SMALL)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count(": 0 of 150 differ") == len(SMALL)
-    # Random cases are small: where hundreds of jobs run, they stand in several blocks.
-    done = checked(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/parsim/test_blocks.py")
+    # Random cases are small: where hundreds of jobs run, they stand in several blocks, and many segments move at once.
+    files = ("tests/parsim/test_blocks.py", "tests/parsim/test_profile.py")
+    done = checked(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -165,6 +165,19 @@ def test_conservative_never_breaks_a_promise() -> None:
             assert run.schedule.start[job] <= promise
 
 
+def test_jobs_alike_that_move_together_equal_naive() -> None:
+    """Several bursts of jobs alike wait, many end early, and there is less room than jobs that could move."""
+    for seed in range(200):
+        rng = Random(seed)
+        kinds = [(rng.randint(1, 3), rng.choice((2, 3, 5, 8, 13))) for _ in range(3)]
+        cores, walltime = np.array([rng.choice(kinds) for _ in range(10)]).repeat(4, axis=0).T
+        submit = np.sort([rng.randint(0, 25) for _ in range(40)])
+        workload = Workload(submit, cores, [rng.randint(1, longest) for longest in walltime], walltime)
+        run, slow = plan(workload, 6, "conservative"), naive_plan(workload, 6, named("conservative"))
+        assert run.schedule.start.tolist() == slow.start, seed
+        assert not check_planned(workload, 6, named("conservative"), run.schedule), seed
+
+
 def test_exact_estimates_make_conservative_planned_fcfs() -> None:
     for seed in range(200):
         workload, cores, _ = generate.planned(Random(seed))
