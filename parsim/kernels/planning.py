@@ -190,22 +190,23 @@ def event_loop(
         if waiting == 0:
             continue
 
+        decides = waits >= settings.least and (submitted or settings.full)
+        tunes = settings.kind == TUNING and decides
+        if settings.kind == BOUNDS and decides:
+            chosen = choose_by_bounds(settings, total, waits)
+            cases[policy, 0, chosen] += 1
+            policy = chosen
+        if not tunes and narrowest(jobs, planner.orders[policy, :waiting]) > idle:
+            continue
         base = left_by_running(planner.base, running, size, idle, now, bits)
         if windows.size:
             base, _ = apply_windows(planner.base, base, windows, taken, begin - 1, now)
-        decides = waits >= settings.least and (submitted or settings.full)
-        if settings.kind == TUNING and decides:
+        if tunes:
             least, chosen, row = tune(planner, waiting, base, policy, now)
             cases[policy, least, chosen] += 1
             policy = chosen
             begun = collect_begun(planner, waiting, policy, row, now)
         else:
-            if settings.kind == BOUNDS and decides:
-                chosen = choose_by_bounds(settings, total, waits)
-                cases[policy, 0, chosen] += 1
-                policy = chosen
-            if planner.base.free[0] <= 0:
-                continue
             # Beside running jobs alone cores only become idle, so that the first segment tells.
             falling = base if windows.size else 1
             begun = plan_starts(planner, waiting, base, falling, policy, ranks[policy], bits)
@@ -251,6 +252,15 @@ def drop_started(planner, order, count, rank, start):
         insert(order, kept, j, rank)
         kept += 1
     return kept
+
+
+@step
+def narrowest(jobs, waiting):
+    """Return the fewest cores of one of these jobs."""
+    cores = jobs[waiting[0]].cores
+    for j in waiting:
+        cores = min(cores, jobs[j].cores)
+    return cores
 
 
 @step
