@@ -19,27 +19,27 @@ from parsim.kernels.running import ONE, last_instant, pop_key, push_key
 from parsim.kernels.state import NEVER, routine, step
 from parsim.kernels.windows import apply_windows, next_instant
 
-#: Jobs that are alike, and the last try to find an earlier start for one.
+#: Jobs that are alike, as the first of them is submitted, and the last try to find an earlier start for some of them.
 ALIKE = np.dtype(
     [
         ("cores", np.int64),
         ("walltime", np.int64),
-        ("turn", np.int64),  #: number of the event at which it was made
-        ("planned", np.int64),  #: start of the job before
-        ("earliest", np.int64),  #: there was none before it
-        ("at", np.int64),  #: segment of the profile that was the last looked at
-        ("freed", np.int64),  #: how many places had become free before
+        ("turn", np.int64),  #: number of the event of the try
+        ("planned", np.int64),  #: start they had before it
+        ("earliest", np.int64),  #: no start before this instant was found for them
+        ("at", np.int64),  #: segment of the profile at which the search ended
+        ("freed", np.int64),  #: entries of `Plan.freed` there were then
     ],
     align=True,
 )
 
 
 class Plan(NamedTuple):
-    """The waiting jobs, by submit, and what is promised to them."""
+    """The waiting jobs, by submit, and what is promised to them; entry k of three columns is of the same job."""
 
     waiting: NDArray[np.int64]
-    planned: NDArray[np.int64]  # start of each
-    lines: NDArray[np.int32]  # of each
+    planned: NDArray[np.int64]  # its start
+    lines: NDArray[np.int32]  # its line
     idle: Profile  # cores beside the running and waiting jobs
     alike: NDArray[np.void]  # (lines,) ALIKE
     rises: NDArray[np.void]  # (4,) RISE, of a move
@@ -204,15 +204,16 @@ def compress(plan, waits, size, now, turn):
     planned, lines, idle, freed = plan.planned, plan.lines, plan.idle, plan.freed
     soonest = NEVER
     places = np.int64(0)
-    k, last = np.uint64(0), np.uint64(waits)
-    while k < last:
+    k, end = np.uint64(0), np.uint64(waits)
+    while k < end:
         begin, line = planned[k], lines[k]
         behind = k + ONE
-        while behind < last and planned[behind] == begin and lines[behind] == line:
+        while behind < end and planned[behind] == begin and lines[behind] == line:
             behind += ONE
         soonest = min(soonest, begin)
         if begin > now:
-            # Where a job like it, planned no later, was tried, only what became free since can make room earlier.
+            # Where a job like it, planned no later, was tried, only what became free since can make room earlier, and
+            # not what that one left, which is behind all that refused it.
             tried = plan.alike[line]
             cores, walltime = tried.cores, tried.walltime
             earliest = now
@@ -222,7 +223,6 @@ def compress(plan, waits, size, now, turn):
                     earliest = min(earliest, place - walltime + 1)
             tried.turn = turn
             tried.planned = begin
-            tried.freed = places
             at = tried.at
             while k < behind and earliest < begin:
                 earliest, room, at = find_earlier(idle, size, at, earliest, cores, walltime, begin)
@@ -237,6 +237,7 @@ def compress(plan, waits, size, now, turn):
                     soonest = min(soonest, earliest)
             tried.earliest = earliest
             tried.at = at
+            tried.freed = places
         k = behind
     return soonest, size
 
@@ -245,14 +246,14 @@ def compress(plan, waits, size, now, turn):
 def find_earlier(idle, size, at, earliest, cores, walltime, begin):
     """Find the first start at or after `earliest` of a job that is planned at `begin`; `begin` if there is none before.
 
-    Its own place is free for it, so that beside the others its cores need idle until `begin` only. The search is sooner
-    at its end where `earliest` is near segment `at`.
+    Its own place is free for it, so that beside the others its cores need idle until `begin` only. The search is
+    quicker where `earliest` is near segment `at`.
 
     Returns
     -------
     instant, room, at : int
-        The start, the cores that idle throughout until `begin` or the end, 0 where there is no start before, and the
-        segment at which the search ended.
+        The start, the cores that idle until `begin` or until its end, 0 where there is no start before, and the segment
+        at which the search ended.
     """
     times, free = idle
     i, last = np.uint64(find_near(idle, size, at, earliest)), np.uint64(size)

@@ -207,7 +207,8 @@ def event_loop(
             policy = chosen
             begun = collect_begun(planner, waiting, policy, row, now)
         else:
-            # Beside running jobs alone cores only become idle, so that the first segment tells.
+            # Beside running jobs alone cores only become idle, so that the first segment tells. Where windows leave
+            # none idle, none starts.
             falling = base if windows.size else 1
             begun = plan_starts(planner, waiting, base, falling, policy, ranks[policy], bits)
         if begun == 0:
@@ -255,10 +256,10 @@ def drop_started(planner, order, count, rank, start):
 
 
 @step
-def narrowest(jobs, waiting):
+def narrowest(jobs, order):
     """Return the fewest cores of one of these jobs."""
-    cores = jobs[waiting[0]].cores
-    for j in waiting:
+    cores = jobs[order[0]].cores
+    for j in order:
         cores = min(cores, jobs[j].cores)
     return cores
 

@@ -2,8 +2,8 @@
 
 A step function: segment `k` begins at ``times[k]`` and has ``free[k]`` idle cores. The last one lasts for ever
 with every core idle, since every expected end lies before it, so every search ends. Loops count without a sign: the
-compiler then need not provide for entries counted from the end, and moves several at once, five times as fast. It would
-not where the distance is not known: `memmove` does, at once.
+compiler then need not provide for entries counted from the end, and moves several at once, five times as fast. Where it
+is known only in the run how far, it cannot, and `memmove` is called, whose bounds numba does not check.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Profile(NamedTuple):
     free: NDArray[np.int64]
 
 
-#: An instant from which on more cores idle than did; `change_at` notes the others beside.
+#: From this instant on so many more cores idle, or fewer; `change_at` fills the fields that are its own.
 RISE = np.dtype(
     [
         ("instant", np.int64),
@@ -37,7 +37,7 @@ RISE = np.dtype(
         ("at", np.int64),  #: first segment at or behind it
         ("first", np.int64),  #: first segment at or behind it that stays
         ("by", np.int64),  #: how many places those move
-        ("idle", np.int64),  #: cores behind it where a segment is to begin there, else NEVER
+        ("idle", np.int64),  #: cores from it on where a segment is to begin there, else NEVER
     ],
     align=True,
 )
@@ -74,19 +74,19 @@ def find_near(profile, size, at, instant):
     """Return the same as `find_segment`, sooner where segment `at` is not far from it."""
     times = profile.times
     low = high = min(at, size - 1)
-    step = np.int64(1)
+    stride = np.int64(1)
     if times[low] < instant:
-        high += step
+        high += stride
         while high < size and times[high] < instant:
             low = high
-            step += step
-            high += step
+            stride += stride
+            high += stride
         return _bisect(profile, low + 1, min(high, size), instant)
-    low -= step
+    low -= stride
     while low >= 0 and times[low] >= instant:
         high = low
-        step += step
-        low -= step
+        stride += stride
+        low -= stride
     return _bisect(profile, max(low + 1, np.int64(0)), high, instant)
 
 
@@ -181,16 +181,12 @@ def _join(profile, size, at):
 @routine
 def forget(profile, size, now):
     """Let the function begin at `now`, at or after its begin; return the size."""
-    times, free = profile
     past = 0
-    while past + 1 < size and times[past + 1] <= now:
+    while past + 1 < size and profile.times[past + 1] <= now:
         past += 1
     if past > 0:
-        gone = np.uint64(past)
-        for k in range(np.uint64(size - past)):
-            times[k] = times[k + gone]
-            free[k] = free[k + gone]
-    times[0] = now
+        _shift(profile, past, size, -past)
+    profile.times[0] = now
     return size - past
 
 
@@ -205,8 +201,8 @@ def set_rise(rises, k, instant, cores):
 def change_at(profile, size, rises, at):
     """Let more cores idle, or fewer, from each of a few instants on; return the size, neighbours different.
 
-    No segment moves more than once. The instants ascend, the first is near segment `at`; after the last as many idle as
-    before, which is not where the last segment has begun.
+    No segment moves more than once. Each instant is after the one before, the first near segment `at` and not before
+    the function begins, the last not after its last segment does. No rise is 0, and their sum is.
     """
     times, free = profile
     count = rises.size

@@ -13,7 +13,7 @@ from tests.fuzz import DISCIPLINES
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Disciplines of the kernels that compile in seconds; the general event loop takes more than a minute with checks.
-SMALL = ("easy", "single-formula", "formula-limits", "multiqueue")
+SMALL = ("easy", "single-formula", "formula-limits", "multiqueue", "alike-planned")
 
 CARELESS = """
 import numpy as np

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
@@ -165,11 +166,18 @@ def test_conservative_never_breaks_a_promise() -> None:
             assert run.schedule.start[job] <= promise
 
 
-def test_jobs_alike_that_move_together_equal_naive() -> None:
+@pytest.mark.parametrize(
+    ("walltimes", "seeds"),
+    [
+        ((2, 3, 5, 8, 13), range(200)),
+        ((1, 2, 3, 5, 8, 13), (1798, 5043, 5662)),  # which need no more than the first second of what became free
+    ],
+)
+def test_jobs_alike_that_move_together_equal_naive(walltimes: tuple[int, ...], seeds: Sequence[int]) -> None:
     """Several bursts of jobs alike wait, many end early, and there is less room than jobs that could move."""
-    for seed in range(200):
+    for seed in seeds:
         rng = Random(seed)
-        kinds = [(rng.randint(1, 3), rng.choice((2, 3, 5, 8, 13))) for _ in range(3)]
+        kinds = [(rng.randint(1, 3), rng.choice(walltimes)) for _ in range(3)]
         cores, walltime = np.array([rng.choice(kinds) for _ in range(10)]).repeat(4, axis=0).T
         submit = np.sort([rng.randint(0, 25) for _ in range(40)])
         workload = Workload(submit, cores, [rng.randint(1, longest) for longest in walltime], walltime)

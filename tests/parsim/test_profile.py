@@ -12,6 +12,7 @@ from parsim.kernels.state import kernel
 
 END = 60  # second from which on nothing is planned
 CORES = 5  # more than there are before
+UNUSED = 2  # one of the levels
 
 
 @kernel
@@ -35,9 +36,9 @@ def _set_rise(rises, k, instant, cores):
 
 
 def profile_of(idle: list[int]) -> tuple[Profile, int]:
-    """Return the segments of equal entries, with no more room than a change by four instants can need."""
+    """Return the segments of equal entries; behind them there is `UNUSED`."""
     begins = [second for second in range(len(idle)) if not second or idle[second] != idle[second - 1]]
-    profile = Profile(np.full(len(begins) + 4, -7), np.full(len(begins) + 4, -7))
+    profile = Profile(np.full(len(begins) + 10, UNUSED), np.full(len(begins) + 10, UNUSED))
     profile.times[: len(begins)] = begins
     profile.free[: len(begins)] = [idle[second] for second in begins]
     return profile, len(begins)
@@ -68,6 +69,9 @@ def test_changes_are_those_of_a_list(levels: tuple[int, ...], stretch: int) -> N
         assert after == count
         assert profile.times[:after].tolist() == wanted.times[:count].tolist()
         assert profile.free[:after].tolist() == wanted.free[:count].tolist()
+        # What moves entries is not checked for bounds: it is by no more than what was there and what is.
+        for column in profile:
+            assert set(column[max(size, after) :].tolist()) == {UNUSED}
         moved |= {int(np.sign(by)) for by in rises["by"]}
     assert moved == {-1, 0, 1}
 
