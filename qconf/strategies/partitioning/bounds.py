@@ -113,14 +113,20 @@ def lower_bounds(
 
 
 def least_slack(low: Sizes, share: NDArray[np.float64], total: int, *, one_sided: bool = False) -> float:
-    """Return the least slack with which sizes above `low` that sum to `total` can be proportional."""
-    bound = np.flatnonzero(share > 0)
-    if bound.size < 2:
+    """Return the least slack with which sizes above `low` that sum to `total` can be proportional.
+
+    With a slack each queue has a least size, its own or what is proportional to that of another before whose share it
+    must not stay behind; where these leave nodes over, all grow in proportion.
+    """
+    bound = share > 0
+    if bound.sum() < 2:
         return 0.0
+    least = low[bound] / share[bound]
+    widest = np.maximum.accumulate(least[::-1])[::-1] if one_sided else least.max()
+    left = total - low[~bound].sum()
 
     def feasible(slack: float) -> bool:
-        matrix = proportional_matrix(share, slack, one_sided=one_sided)
-        return outermost(np.zeros(low.size), low, total, *matrix) is not None
+        return bool(share[bound] @ np.maximum(least, (1 - slack) * widest) <= left * (1 + 1e-9))
 
     lo, hi = 0.0, 1.0
     if feasible(lo):

@@ -3,7 +3,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qconf.strategies.partitioning.bounds import Bounds, least_slack, lower_bounds, proportional_matrix, utilization
+from qconf.strategies.partitioning.bounds import (
+    Bounds,
+    least_slack,
+    lower_bounds,
+    outermost,
+    proportional_matrix,
+    utilization,
+)
 from qconf.strategies.partitioning.samples import feasible_samples
 from qconf.strategies.partitioning.sizes import partition_space
 from tests.qconf.small import DAY, LONG, SHORT, site, training, two
@@ -88,6 +95,27 @@ def test_the_least_slack_just_allows_bounds_and_proportions_together():
     assert least_slack(low, share, 100) == pytest.approx(1 - 25 / 75, abs=1e-4)
     assert least_slack(np.array([50, 0]), share, 100) == 0
     assert least_slack(low, np.array([1.0, 0.0]), 100) == 0
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 200), st.integers(0, 50)), min_size=2, max_size=6),
+    st.integers(0, 300),
+    st.booleans(),
+)
+@settings(max_examples=200, deadline=None)
+def test_the_least_slack_is_that_of_linear_programs(queues, free, one_sided):
+    low, weight = np.array(queues).T
+    if weight.sum() == 0 or low.sum() + free == 0:
+        return
+    share, total = weight / weight.sum(), int(low.sum()) + free
+
+    def feasible(slack):
+        matrix = proportional_matrix(share, slack, one_sided=one_sided)
+        return outermost(np.zeros(low.size), low, total, *matrix) is not None
+
+    slack = least_slack(low, share, total, one_sided=one_sided)
+    assert feasible(min(slack + 1e-4, 1.0))
+    assert slack < 1e-4 or not feasible(slack - 1e-4)
 
 
 def test_utilization_falls_with_the_size_of_a_large_partition():
