@@ -15,9 +15,11 @@ from parsim.fairshare import FAIRSHARE
 from parsim.formula import of_requests
 from parsim.kernels import order as orders
 from parsim.kernels import state as kernel
-from parsim.kernels.alike import NO_JOB
+from parsim.kernels.alike import NO_JOB, Lines
+from parsim.kernels.blocks import blocks_of
 from parsim.kernels.fairshare import Fair
 from parsim.kernels.homes import find_eligible, find_homes
+from parsim.kernels.mates import Mates
 from parsim.kernels.needs import Needs
 from parsim.kernels.node_types import NodeTypes
 from parsim.kernels.nodes import NO_SHARE, SHARE, Nodes
@@ -27,8 +29,10 @@ from parsim.kernels.plans import PROMISE, ROWS, Plans
 from parsim.kernels.preempting import INTERRUPTION, KEEPS, LOSES, PREEMPTIONS, RETURNS, STAYS, Preempting
 from parsim.kernels.profile import Profile
 from parsim.kernels.throttles import Throttles
+from parsim.kernels.time_dependent import Limits, OneList
 from parsim.kernels.typed_head_jobs import TypedHeadJobs
 from parsim.kernels.typed_windows import TypedWindows
+from parsim.kernels.values import Chunk, Epoch, Valued
 from parsim.kernels.windows import WINDOW, Outages
 from parsim.needed import again
 from parsim.places import has_places, home_of, resources_of, untaken
@@ -466,6 +470,60 @@ def pack_limits(prepared: Prepared, system: System) -> tuple[Table, NDArray[np.u
     return left.reshape(-1), rows
 
 
+def pack_one_list(prepared: Prepared, system: System) -> OneList:
+    """Lay out one list, of jobs alike the first alone, and what gives it its order."""
+    jobs, bits, n = prepared.jobs, prepared.bits, len(prepared.workload)
+    formula, fair = pack_order(prepared, system)
+    of = pack_alike(prepared, system, formula.columns)
+    lines, falls = int(of.max()) + 1, of is prepared.single
+    stop_time = system.has_limits and system.formula is not None and system.formula.uses_eligible_time
+    most = min(n, system.cores)
+    padded = n + kernel.BLOCK
+    return OneList(
+        jobs=jobs,
+        start=prepared.unstarted(),
+        first=prepared.first,
+        begin=prepared.begin,
+        machine=system.cores,
+        backfill=system.backfill,
+        reservation_delay=system.reservation_delay,
+        bits=bits,
+        formula=formula,
+        fair=fair,
+        limits=Limits(system.has_limits, stop_time, *pack_limits(prepared, system)),
+        wake_ups=wake_ups(jobs, prepared.workload.queue, system.queues, bits, prepared.begin),
+        lines=Lines(of, np.full(lines, NO_JOB), np.empty(n, np.int32)),
+        mates=_pack_mates(n, lines) if stop_time else NO_MATES,
+        epoch=Epoch(prepared.longest_wait, NEVER if falls or system.is_fair else MANY, np.array([-1, 1, 0])),
+        waiting=Valued(
+            *(np.empty(size, np.int32) for size in (n, padded, padded)),
+            *(np.empty(size) for size in (padded, n, n, n)),
+            np.empty(n, np.bool_),
+        ),
+        chunk=Chunk(*np.empty((2, orders.CHUNK), np.int32)),
+        running=blocks_of(most),
+        ends=np.empty(most + 1, np.int64),
+    )
+
+
+def _pack_mates(n: int, lines: int) -> Mates:
+    """Lay out what is known of n jobs in so many lines where the eligible time of those that limits hold stops."""
+    return Mates(
+        place=np.empty(n, np.int32),
+        job=np.empty(n, np.int32),
+        longer=np.zeros(n, np.int64),
+        sums=np.zeros(n + 1, np.int64),
+        tail=np.zeros(lines, np.int64),
+        held=np.full(lines, NEVER),
+        edge=np.full(lines, NO_JOB),
+        passed=np.zeros(1, np.int64),
+        begin=np.zeros(lines + 1, np.int64),
+    )
+
+
+NO_MATES = _pack_mates(0, 0)
+
+
 def pack_alike(prepared: Prepared, system: System, columns: NDArray[np.float64]) -> NDArray[np.int32]:
     """Give jobs alike under an order, a formula of these columns, one number; each its own where one may pass another.
 
@@ -478,9 +536,6 @@ def pack_alike(prepared: Prepared, system: System, columns: NDArray[np.float64])
     return prepared.alike if _distinguishes_users(system) else prepared.alike_but_for_users
 
 
-def pack_bounds(prepared: Prepared, system: System, of: NDArray[np.int32]) -> tuple[int, int]:
-    """Return the `longest` and `many` of `parsim.kernels.time_dependent`, for jobs of these numbers."""
-    return prepared.longest_wait, NEVER if of is prepared.single or system.is_fair else MANY
 
 
 def _keeps_turns(prepared: Prepared, system: System, columns: NDArray[np.float64]) -> bool:

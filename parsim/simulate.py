@@ -23,17 +23,13 @@ from parsim.packing import (
     is_formula,
     most_looks,
     pack,
-    pack_alike,
-    pack_bounds,
     pack_classes,
-    pack_limits,
-    pack_order,
+    pack_one_list,
     pack_plans,
     pack_profile,
     pack_typed_head_jobs,
     pack_windows,
     rank,
-    wake_ups,
 )
 from parsim.places import demands
 from parsim.placing import demands as placed_demands
@@ -395,20 +391,10 @@ def _is_one_list(system: System) -> bool:
 
 def run_lines(prepared: Prepared, system: System) -> Outcome:
     """Simulate one list, of jobs alike the first alone: by a formula, or by any order where its queue is deep."""
-    jobs, queue, bits = prepared.jobs, prepared.workload.queue, prepared.bits
-    start = prepared.unstarted()
-    formula, fair = pack_order(prepared, system)
-    of = pack_alike(prepared, system, formula.columns)
-    stop_time = system.has_limits and system.formula is not None and system.formula.uses_eligible_time
-    limits = (system.has_limits, stop_time, *pack_limits(prepared, system))
-    keys = wake_ups(jobs, queue, system.queues, bits, prepared.begin)
-    delay = system.reservation_delay
-    begin = (prepared.first, prepared.begin)
-    bounds = pack_bounds(prepared, system, of)
-    order = (formula, fair, *limits)
-    time_dependent(jobs, *begin, of, *bounds, system.cores, system.backfill, delay, bits, *order, keys, start)
-    check_started(prepared, start)
-    return _on_one_partition(start)
+    state = pack_one_list(prepared, system)
+    time_dependent(state)
+    check_started(prepared, state.start)
+    return _on_one_partition(state.start)
 
 
 def _run_multiqueue(prepared: Prepared, system: System) -> Outcome:

@@ -32,10 +32,19 @@ class Blocks(NamedTuple):
     count: NDArray[np.uint64]  # (1,): places in use
 
 
-@step
-def most_blocks(jobs):
-    """Return how many blocks there may be where so many jobs run at most."""
-    return (jobs >> 3) + 3
+def blocks_of(jobs: int) -> Blocks:
+    """Return blocks without a job, for so many that run at most."""
+    most = (jobs >> 3) + 3
+    entries = most * int(ROOM)
+    return Blocks(
+        np.empty(entries, np.int64),
+        np.empty(entries, np.int32),
+        np.arange(most, dtype=np.uint64),
+        np.zeros(most, np.int64),
+        np.zeros(most, np.uint64),
+        np.zeros(most, np.int64),
+        np.ones(1, np.uint64),
+    )
 
 
 @step

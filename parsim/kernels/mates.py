@@ -27,11 +27,13 @@ class Mates(NamedTuple):
     held: NDArray[np.int64]  # (lines,): instant from which its limits hold all of a line, or `NEVER`
     edge: NDArray[np.int32]  # (lines,): place from which on the last pass held jobs of a line, or `NO_JOB`
     passed: NDArray[np.int64]  # (1,): instant of that pass
+    begin: NDArray[np.int64]  # (lines + 1,): scratch, zeros
 
 
 @step
-def order_mates(of, mates, begin):
-    """Lay out the jobs by line; `begin` is zeros, shape (lines + 1,)."""
+def order_mates(of, mates):
+    """Lay out the jobs by line."""
+    begin = mates.begin
     for j in range(mates.place.size):
         begin[of[j] + 1] += 1
     for line in range(begin.size - 1):

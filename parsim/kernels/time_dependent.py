@@ -18,15 +18,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.kernels.alike import NO_JOB, Lines, count_lines, join, leave
-from parsim.kernels.blocks import ROOM, Blocks, add_job, most_blocks, remove_job, when_idle
-from parsim.kernels.compiled import on_disk
+from parsim.kernels.alike import NO_JOB, Lines, join, leave
+from parsim.kernels.blocks import Blocks, add_job, remove_job, when_idle
+from parsim.kernels.by_pointer import by_pointer
 from parsim.kernels.easy import ONE, job_in, next_wake_up
-from parsim.kernels.fairshare import charge
+from parsim.kernels.fairshare import Fair, charge
 from parsim.kernels.mates import Mates, close_edge, follow, held_before, order_mates
-from parsim.kernels.order import CHUNK
 from parsim.kernels.running import last_instant, pop_key, push_key
-from parsim.kernels.state import BLOCK, LONGEST, NEVER, step
+from parsim.kernels.state import BLOCK, LONGEST, NEVER, Formula, kernel, step
 from parsim.kernels.values import (
     END,
     NOT_HELD,
@@ -51,250 +50,148 @@ class Limits(NamedTuple):
     rows: NDArray[np.uint32]  # (n, 2): those of each job
 
 
-@on_disk
-def time_dependent(
-    jobs,
-    first,
-    begin,
-    of,
-    longest,
-    many,
-    machine,
-    backfill,
-    reservation_delay,
-    bits,
-    formula,
-    fair,
-    limited,
-    stop_time,
-    left,
-    rows,
-    wake_ups,
-    start,
-):
-    """Schedule `jobs` on `machine` cores.
+@by_pointer
+class OneList(NamedTuple):
+    """Everything that the loop reads and writes."""
 
-    Parameters
-    ----------
-    jobs, first, begin
-        As `parsim.kernels.easy.easy` takes them.
-    of : ndarray(int32), shape (n,)
-        Which jobs are alike, `parsim.kernels.alike.Lines`.
-    longest : int
-        No job waits longer, seconds.
-    many : int
-        Where one instant needs so many instructions for the values of all, only those of the first jobs are computed;
-        `NEVER` where the value of a job may fall while it waits.
-    machine, backfill
-        As `parsim.kernels.easy.easy` takes them; with limits always EASY.
-    reservation_delay : int
-        Seconds that a job has waited before it may be the head job.
-    bits
-        As `parsim.kernels.easy.easy` takes it.
-    formula : Formula
-        The largest value goes first.
-    fair : Fair
-        What it reads of the users.
-    limited : bool
-        Whether there are running limits.
-    stop_time : bool
-        Whether there are, and the eligible time of the jobs that they hold stands still.
-    left : ndarray(ALLOWANCE), shape (a,)
-        What they allow.
-    rows : ndarray(uint32), shape (n, 2)
-        The rows of `left` that each job counts in.
-    wake_ups
-        As `parsim.kernels.easy.easy` takes them.
-    start : ndarray(int64), shape (n,)
-        Filled with each job's start; -1 where it left the instants that a key can hold before.
-    """
+    jobs: NDArray[np.void]  # (n,) JOB, as `parsim.kernels.easy.easy` takes them
+    start: NDArray[np.int64]  # (n,): of the first `first` jobs given; -1 where the instants that a key holds were left
+    first: int  # the job after those that run when the simulation begins
+    begin: int  # first instant at which anything is decided
+    machine: int  # cores
+    backfill: bool  # with limits always
+    reservation_delay: int  # seconds that a job has waited before it may be the head job
+    bits: int  # low bits of a key that hold a job
+    formula: Formula  # the largest value goes first
+    fair: Fair  # what it reads of the users
+    limits: Limits
+    wake_ups: NDArray[np.int64]  # as `parsim.kernels.easy.easy` takes them
+    lines: Lines
+    mates: Mates
+    epoch: Epoch
+    waiting: Valued
+    chunk: Chunk
+    running: Blocks
+    ends: NDArray[np.int64]  # heap of real ends
+
+
+@kernel
+def time_dependent(s):
+    """Schedule the jobs of a `OneList`; fills its `start`."""
+    jobs, bits, limits, epoch, waiting = s.jobs, s.bits, s.limits, s.epoch, s.waiting
     n = jobs.size
-    most = min(n, machine)
-    ends = np.empty(most + 1, np.int64)
-    blocks = most_blocks(most)
-    running = Blocks(
-        np.empty(blocks * ROOM, np.int64),
-        np.empty(blocks * ROOM, np.int32),
-        np.arange(blocks).astype(np.uint64),
-        np.zeros(blocks, np.int64),
-        np.zeros(blocks, np.uint64),
-        np.zeros(blocks, np.int64),
-        np.ones(1, np.uint64),
-    )
-    padded = n + BLOCK
-    job, cores, walltime = np.empty(n, np.int32), np.empty(padded, np.int32), np.empty(padded, np.int32)
-    value, origin, held, bound = np.empty(padded), np.empty(n), np.empty(n), np.empty(n)
-    waiting = Valued(job, cores, walltime, value, origin, held, bound, np.empty(n, np.bool_))
-    epoch = Epoch(longest, many, np.array([-1, 1, 0]))
-    chunk = Chunk(np.empty(CHUNK, np.int32), np.empty(CHUNK, np.int32))
-    limits = Limits(limited, stop_time, left, rows)
-    count = count_lines(of)
-    lines = Lines(of, np.full(count, NO_JOB, np.int32), np.empty(n, np.int32))
-    others, of_lines = (n, count) if stop_time else (0, 0)
-    mates = Mates(
-        np.empty(others, np.int32),
-        np.empty(others, np.int32),
-        np.zeros(others, np.int64),
-        np.zeros(others + 1, np.int64),
-        np.zeros(of_lines, np.int64),
-        np.full(of_lines, NEVER, np.int64),
-        np.full(of_lines, NO_JOB, np.int32),
-        np.zeros(1, np.int64),
-    )
-    order_mates(of, mates, np.zeros(of_lines + 1, np.int64))
-    start[first:] = -1
-    event_loop(
-        jobs,
-        first,
-        begin,
-        lines,
-        mates,
-        machine,
-        backfill,
-        reservation_delay,
-        bits,
-        formula,
-        fair,
-        limits,
-        wake_ups,
-        ends,
-        running,
-        waiting,
-        chunk,
-        epoch,
-        start,
-    )
-
-
-@step
-def event_loop(
-    jobs,
-    resumed,
-    begin,
-    lines,
-    mates,
-    machine,
-    backfill,
-    reservation_delay,
-    bits,
-    formula,
-    fair,
-    limits,
-    wake_ups,
-    ends,
-    running,
-    waiting,
-    chunk,
-    epoch,
-    start,
-):
-    """Simulate; fills `start`. `ends` is a heap of real ends."""
-    n = jobs.size
-    free = np.int64(machine)
+    free = np.int64(s.machine)
     size = 0  # running jobs
     last = np.int64(0)  # entries of the waiting list
-    while size < resumed:
-        begin_job(jobs, size, start[size], bits, ends, running, size, start)
+    order_mates(s.lines.of, s.mates)
+    while size < s.first:
+        begin_job(s, size, s.start[size], size)
         free -= jobs[size].cores
-        change_left(limits, jobs, size, -1)
-        charge(fair, size, np.int64(jobs[size].cores), begin)
+        change_left(s, size, -1)
+        charge(s.fair, size, np.int64(jobs[size].cores), s.begin)
         size += 1
-    arriving = resumed
+    arriving = s.first
     wake = np.uint64(0)
     horizon = last_instant(bits)
 
     while arriving < n or size > 0:
-        now = max(begin, np.int64(jobs[arriving].submit)) if arriving < n else NEVER
+        now = max(s.begin, np.int64(jobs[arriving].submit)) if arriving < n else NEVER
         if size > 0:
-            now = min(now, ends[0] >> bits)
-        now, wake = next_wake_up(wake_ups, wake, start, bits, now)
+            now = min(now, s.ends[0] >> bits)
+        now, wake = next_wake_up(s.wake_ups, wake, s.start, bits, now)
         if now > horizon:
             break
-        while wake < np.uint64(wake_ups.size) and (wake_ups[wake] >> bits) == now:
+        while wake < np.uint64(s.wake_ups.size) and (s.wake_ups[wake] >> bits) == now:
             wake += ONE
-        while size > 0 and (ends[0] >> bits) == now:
-            j = end_job(jobs, ends, running, size, bits, start)
+        while size > 0 and (s.ends[0] >> bits) == now:
+            j = end_job(s, size)
             free += jobs[j].cores
             size -= 1
-            change_left(limits, jobs, j, 1)
-            charge(fair, j, -np.int64(jobs[j].cores), now)
+            change_left(s, j, 1)
+            charge(s.fair, j, -np.int64(jobs[j].cores), now)
         while arriving < n and jobs[arriving].submit <= now:
-            if join(lines, arriving):
+            if join(s.lines, arriving):
                 if limits.stop_time:
-                    follow(mates, lines.of[arriving], arriving, now)
+                    follow(s.mates, s.lines.of[arriving], arriving, now)
             else:
-                waiting.job[last] = arriving
-                waiting.cores[last] = jobs[arriving].cores
-                waiting.walltime[last] = jobs[arriving].walltime
-                waiting.origin[last] = jobs[arriving].submit
-                waiting.held[last] = NOT_HELD
-                waiting.bound[last] = np.inf
-                if limits.stop_time:
-                    mates.tail[lines.of[arriving]] = 0
+                add_entry(s, last, arriving)
                 last += 1
             arriving += 1
         if last == 0:
             continue
-        least, any_holds = (
-            hold(waiting, last, lines, mates, limits, now) if limits.any else (narrowest(waiting, last), False)
-        )
+        least, any_holds = hold(s, last, now) if limits.any else (narrowest(waiting, last), False)
         if least > free and not any_holds:
             continue
 
-        if last * formula.code.shape[0] >= epoch.many:
-            set_bounds(waiting, last, formula, epoch, now)
+        if last * s.formula.code.shape[0] >= epoch.many:
+            set_bounds(waiting, last, s.formula, epoch, now)
         else:
             epoch.clock[END] = -1
-            evaluate(waiting, last, formula, fair, chunk, now)
-        latest = now - reservation_delay if reservation_delay > 0 else NEVER
-        head = first_entry(jobs, waiting, last, formula, fair, chunk, epoch, free, latest, now)
+            evaluate(waiting, last, s.formula, s.fair, s.chunk, now)
+        latest = now - s.reservation_delay if s.reservation_delay > 0 else NEVER
+        head = first_entry(s, last, free, latest, now)
         while head >= 0 and waiting.cores[head] <= free:
-            begin_job(jobs, waiting.job[head], now, bits, ends, running, size, start)
-            charge(fair, waiting.job[head], np.int64(waiting.cores[head]), now)
+            begin_job(s, waiting.job[head], now, size)
+            charge(s.fair, waiting.job[head], np.int64(waiting.cores[head]), now)
             free -= waiting.cores[head]
             size += 1
-            count_entry(jobs, lines, mates, waiting, last, formula, fair, chunk, epoch, limits, head, NO_JOB, now)
-            last = succeed(jobs, lines, mates, waiting, last, formula, fair, chunk, epoch, limits, head, now)
-            head = first_entry(jobs, waiting, last, formula, fair, chunk, epoch, free, latest, now)
-        if head >= 0 and backfill:
+            count_entry(s, last, head, NO_JOB, now)
+            last = succeed(s, last, head, now)
+            head = first_entry(s, last, free, latest, now)
+        if head >= 0 and s.backfill:
             reserved = waiting.job[head]
-            count_entry(jobs, lines, mates, waiting, last, formula, fair, chunk, epoch, limits, head, reserved, now)
-            shadow, extra = when_idle(running, free, np.int64(waiting.cores[head]), bits)
+            count_entry(s, last, head, reserved, now)
+            shadow, extra = when_idle(s.running, free, np.int64(waiting.cores[head]), bits)
             extra -= waiting.cores[head]
             slack = min(shadow - now, LONGEST)
-            i = first_beside(waiting, last, formula, fair, chunk, epoch, free, slack, extra, now)
+            i = first_beside(s, last, free, slack, extra, now)
             while i >= 0:
-                begin_job(jobs, waiting.job[i], now, bits, ends, running, size, start)
-                charge(fair, waiting.job[i], np.int64(waiting.cores[i]), now)
+                begin_job(s, waiting.job[i], now, size)
+                charge(s.fair, waiting.job[i], np.int64(waiting.cores[i]), now)
                 free -= waiting.cores[i]
                 size += 1
                 if waiting.walltime[i] > slack:
                     extra -= waiting.cores[i]
-                count_entry(jobs, lines, mates, waiting, last, formula, fair, chunk, epoch, limits, i, reserved, now)
-                last = succeed(jobs, lines, mates, waiting, last, formula, fair, chunk, epoch, limits, i, now)
-                i = first_beside(waiting, last, formula, fair, chunk, epoch, free, slack, extra, now)
-            change_left(limits, jobs, reserved, 1)
+                count_entry(s, last, i, reserved, now)
+                last = succeed(s, last, i, now)
+                i = first_beside(s, last, free, slack, extra, now)
+            change_left(s, reserved, 1)
 
 
 @step
-def succeed(jobs, lines, mates, waiting, last, formula, fair, chunk, epoch, limits, i, now):
+def add_entry(s, last, j):
+    """Add a job that arrives, the first of its line, as the last entry."""
+    waiting, job = s.waiting, s.jobs[j]
+    waiting.job[last] = j
+    waiting.cores[last] = job.cores
+    waiting.walltime[last] = job.walltime
+    waiting.origin[last] = job.submit
+    waiting.held[last] = NOT_HELD
+    waiting.bound[last] = np.inf
+    if s.limits.stop_time:
+        s.mates.tail[s.lines.of[j]] = 0
+
+
+@step
+def succeed(s, last, i, now):
     """Let the next job alike take entry i, whose job has started, or the last entry; return the end of the list."""
+    jobs, waiting, limits = s.jobs, s.waiting, s.limits
     before = waiting.job[i]
-    j = leave(lines, before)
+    j = leave(s.lines, before)
     if j == NO_JOB:
         move(waiting, i, last - 1)
         return last - 1
     waiting.job[i] = j
-    held = waiting.origin[i] - jobs[before].submit + mates.longer[mates.place[j]] if limits.stop_time else 0
+    held = waiting.origin[i] - jobs[before].submit + s.mates.longer[s.mates.place[j]] if limits.stop_time else 0
     waiting.origin[i] = jobs[j].submit + held
     waiting.held[i] = NOT_HELD
     waiting.bound[i] = np.inf
     if limits.any:
         more, cores = what_is_left(limits, j)
         if more < 1 or cores < waiting.cores[i]:
-            hold_line(waiting, lines, mates, limits, i, now)
+            hold_line(s, i, now)
             return last
-    settle(waiting, formula, fair, chunk, epoch, i, now)
+    settle(waiting, s.formula, s.fair, s.chunk, s.epoch, i, now)
     return last
 
 
@@ -312,13 +209,13 @@ def move(waiting, to, i):
 
 
 @step
-def hold_line(waiting, lines, mates, limits, i, now):
+def hold_line(s, i, now):
     """From now on limits hold the job of entry i, and all behind it that are alike."""
-    waiting.held[i] = now
-    if limits.stop_time:
-        line = lines.of[waiting.job[i]]
-        mates.held[line] = now
-        mates.edge[line] = NO_JOB
+    s.waiting.held[i] = now
+    if s.limits.stop_time:
+        line = s.lines.of[s.waiting.job[i]]
+        s.mates.held[line] = now
+        s.mates.edge[line] = NO_JOB
 
 
 @step
@@ -331,7 +228,7 @@ def narrowest(waiting, last):
 
 
 @step
-def hold(waiting, last, lines, mates, limits, now):
+def hold(s, last, now):
     """Hold the jobs that their limits leave no room now, and let go the others (rules 4 and 5).
 
     Returns
@@ -339,20 +236,21 @@ def hold(waiting, last, lines, mates, limits, now):
     least, any_holds : int, bool
         Least cores of a job not held; whether any of these may hold another if it is the head job.
     """
+    waiting, mates, limits = s.waiting, s.mates, s.limits
     least = LONGEST
     any_holds = False
     for i in range(last):
         c = np.int64(waiting.cores[i])
         if limits.stop_time:
-            close_edge(mates, lines.of[waiting.job[i]], now)
+            close_edge(mates, s.lines.of[waiting.job[i]], now)
         more, cores = what_is_left(limits, waiting.job[i])
         if more < 1 or cores < c:
             if waiting.held[i] == NOT_HELD:
-                hold_line(waiting, lines, mates, limits, i, now)
+                hold_line(s, i, now)
             continue
         if waiting.held[i] < NOT_HELD:
             if limits.stop_time:
-                line = lines.of[waiting.job[i]]
+                line = s.lines.of[waiting.job[i]]
                 waiting.origin[i] += now - waiting.held[i]
                 mates.tail[line] += now - mates.held[line]
                 mates.held[line] = NEVER
@@ -370,40 +268,41 @@ def what_is_left(limits, j):
 
 
 @step
-def change_left(limits, jobs, j, sign):
+def change_left(s, j, sign):
     """Give back to the limits of job j what it counts, or take it."""
-    for row in limits.rows[j]:
-        left = limits.left[row]
+    for row in s.limits.rows[j]:
+        left = s.limits.left[row]
         left.jobs += sign
-        left.cores += sign * jobs[j].cores
+        left.cores += sign * s.jobs[j].cores
 
 
 @step
-def count_entry(jobs, lines, mates, waiting, last, formula, fair, chunk, epoch, limits, i, reserved, now):
+def count_entry(s, last, i, reserved, now):
     """From here on, as entry i has started or is the head, its limits count it, and may hold jobs behind it.
 
     `reserved` is the head job, or `NO_JOB`; of those alike with it the others are not in the list, as behind any first.
     """
+    waiting, limits, epoch = s.waiting, s.limits, s.epoch
     j, value = waiting.job[i], waiting.value[i]
     waiting.value[i] = PASSED
-    change_left(limits, jobs, j, -1)
+    change_left(s, j, -1)
     more, cores = what_is_left(limits, j)
     if more > 0 and cores > LONGEST:
         return
     bounded = epoch.clock[END] >= 0
     for k in range(last):
         if bounded and waiting.value[k] >= value and not waiting.known[k]:
-            settle(waiting, formula, fair, chunk, epoch, k, now)
+            settle(waiting, s.formula, s.fair, s.chunk, epoch, k, now)
         v = waiting.value[k]
         if v == PASSED and waiting.job[k] != reserved:
             continue
         more, cores = what_is_left(limits, waiting.job[k])
         if more < 1 or cores < waiting.cores[k]:
             if v > PASSED and is_behind(v, waiting.job[k], value, j):
-                hold_line(waiting, lines, mates, limits, k, now)
+                hold_line(s, k, now)
                 waiting.value[k] = PASSED
             elif limits.stop_time:
-                hold_mates(jobs, lines, mates, waiting, formula, fair, chunk, k, value, j, now)
+                hold_mates(s, k, value, j, now)
 
 
 @step
@@ -413,13 +312,14 @@ def is_behind(v, k, value, j):
 
 
 @step
-def hold_mates(jobs, lines, mates, waiting, formula, fair, chunk, k, value, j, now):
+def hold_mates(s, k, value, j, now):
     """From now on limits hold those that are alike with the job of entry k, which itself goes on, and go behind job j.
 
     They are the last of their line, since none of these passes another.
     """
-    first, line = waiting.job[k], lines.of[waiting.job[k]]
-    low, high = mates.place[first] + 1, mates.place[lines.last[line]] + 1
+    jobs, mates, waiting = s.jobs, s.mates, s.waiting
+    first, line = waiting.job[k], s.lines.of[waiting.job[k]]
+    low, high = mates.place[first] + 1, mates.place[s.lines.last[line]] + 1
     if mates.edge[line] != NO_JOB:
         high = np.int64(mates.edge[line])
     if low == high:
@@ -431,7 +331,7 @@ def hold_mates(jobs, lines, mates, waiting, formula, fair, chunk, k, value, j, n
         behind = first == j
         if not behind:
             eligible = now - jobs[m].submit - held - held_before(mates, beyond)
-            behind = is_behind(value_of(formula, fair, chunk, m, eligible, now), m, value, j)
+            behind = is_behind(value_of(s.formula, s.fair, s.chunk, m, eligible, now), m, value, j)
         if behind:
             edge = beyond
         else:
@@ -443,8 +343,9 @@ def hold_mates(jobs, lines, mates, waiting, formula, fair, chunk, k, value, j, n
 
 
 @step
-def first_entry(jobs, waiting, last, formula, fair, chunk, epoch, free, latest, now):
+def first_entry(s, last, free, latest, now):
     """Return the entry that goes first of those that fit or, submitted by `latest`, may be the head job; or -1."""
+    waiting, epoch = s.waiting, s.epoch
     epoch.clock[WASTED] -= 1
     best = np.int64(-1)
     largest = PASSED
@@ -456,12 +357,12 @@ def first_entry(jobs, waiting, last, formula, fair, chunk, epoch, free, latest, 
             for i in range(block, end):
                 v = waiting.value[i]
                 if v >= largest and goes_before(waiting, i, best, largest):
-                    if latest == NEVER or waiting.cores[i] <= free or jobs[waiting.job[i]].submit <= latest:
+                    if latest == NEVER or waiting.cores[i] <= free or s.jobs[waiting.job[i]].submit <= latest:
                         best = i
                         largest = v
         if best < 0 or epoch.clock[END] < 0 or waiting.known[best]:
             return best
-        settle(waiting, formula, fair, chunk, epoch, best, now)
+        settle(waiting, s.formula, s.fair, s.chunk, epoch, best, now)
         largest = waiting.value[best]
         epoch.clock[WASTED] += 1
 
@@ -483,8 +384,9 @@ def any_reaches(waiting, i, end, largest):
 
 
 @step
-def first_beside(waiting, last, formula, fair, chunk, epoch, free, slack, extra, now):
+def first_beside(s, last, free, slack, extra, now):
     """Return the entry that goes first of those that may start beside the head job; or -1."""
+    waiting, epoch = s.waiting, s.epoch
     epoch.clock[WASTED] -= 1
     best = np.int64(-1)
     largest = PASSED
@@ -501,7 +403,7 @@ def first_beside(waiting, last, formula, fair, chunk, epoch, free, slack, extra,
                         largest = v
         if best < 0 or epoch.clock[END] < 0 or waiting.known[best]:
             return best
-        settle(waiting, formula, fair, chunk, epoch, best, now)
+        settle(waiting, s.formula, s.fair, s.chunk, epoch, best, now)
         largest = waiting.value[best]
         epoch.clock[WASTED] += 1
 
@@ -519,17 +421,18 @@ def any_beside(waiting, i, largest, free, slack, extra):
 
 
 @step
-def begin_job(jobs, j, now, bits, ends, running, size, start):
+def begin_job(s, j, now, size):
     """Start job j beside `size` running ones."""
-    start[j] = now
-    push_key(ends, size, ((now + jobs[j].runtime) << bits) | np.int64(j))
-    add_job(running, ((now + jobs[j].walltime) << bits) | np.int64(j), jobs[j].cores)
+    job = s.jobs[j]
+    s.start[j] = now
+    push_key(s.ends, size, ((now + job.runtime) << s.bits) | np.int64(j))
+    add_job(s.running, ((now + job.walltime) << s.bits) | np.int64(j), job.cores)
 
 
 @step
-def end_job(jobs, ends, running, size, bits, start):
+def end_job(s, size):
     """End the job, of `size` running ones, whose real end comes first; return its number."""
-    j = job_in(ends[0], bits)
-    pop_key(ends, size)
-    remove_job(running, ((start[j] + jobs[j].walltime) << bits) | np.int64(j))
+    j = job_in(s.ends[0], s.bits)
+    pop_key(s.ends, size)
+    remove_job(s.running, ((s.start[j] + s.jobs[j].walltime) << s.bits) | np.int64(j))
     return j

@@ -8,16 +8,11 @@ import numpy as np
 import pytest
 
 from parsim import Queue, System, Workload, simulate
-from parsim.kernels.blocks import ROOM, Blocks, add_job, most_blocks, remove_job, when_idle
+from parsim.kernels.blocks import ROOM, Blocks, add_job, blocks_of, remove_job, when_idle
 from parsim.kernels.state import kernel
 from tests import naive
 
 BITS, NOW = 12, 5
-
-
-@kernel
-def _most(jobs):
-    return most_blocks(jobs)
 
 
 @kernel
@@ -57,17 +52,7 @@ def listed(blocks: Blocks) -> list[tuple[int, int]]:
 def test_as_a_list_in_order(most: int, ends: int, seed: int) -> None:
     """Blocks are split and joined; of some ends there are more jobs than a block has room for."""
     rng = Random(seed)
-    room = _most(most)
-    entries = room * int(ROOM)
-    blocks = Blocks(
-        np.full(entries, -1),
-        np.full(entries, -1, dtype=np.int32),
-        np.arange(room, dtype=np.uint64),
-        np.zeros(room, dtype=np.int64),
-        np.zeros(room, dtype=np.uint64),
-        np.zeros(room, dtype=np.int64),
-        np.ones(1, dtype=np.uint64),
-    )
+    blocks = blocks_of(most)
     known: list[tuple[int, int]] = []  # key and cores
     job, grows, used = 0, True, 1
     for _ in range(1500):
@@ -96,12 +81,7 @@ def test_as_a_list_in_order(most: int, ends: int, seed: int) -> None:
 
 
 def test_a_block_whose_last_job_ends_is_joined() -> None:
-    room = _most(40)
-    size = room * int(ROOM)
-    columns = (np.arange(room, dtype=np.uint64), np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.uint64))
-    blocks = Blocks(
-        np.zeros(size, np.int64), np.zeros(size, np.int32), *columns, np.zeros(room, np.int64), np.ones(1, np.uint64)
-    )
+    blocks = blocks_of(40)
     keys = [end << BITS for end in range(int(ROOM) + 1)]
     for key in keys:
         _add(blocks, key, 1)
