@@ -46,15 +46,23 @@ class _Unfinished(JITCodeLibrary):
 
 
 class _Apart(_Unfinished):
-    """The code of a function that its callers call, from which they keep their registers and their way clear."""
+    """The code of a function that its callers call."""
+
+    attributes: tuple[str, ...] = ("noinline",)
 
     def add_ir_module(self, ir_module: Any) -> None:
         """Have the function stay one."""
         for function in ir_module.functions:
             if not function.is_declaration:
-                function.attributes.add("noinline")
-                function.attributes.add("cold")
+                for attribute in self.attributes:
+                    function.attributes.add(attribute)
         super().add_ir_module(ir_module)
+
+
+class _Seldom(_Apart):
+    """The code of a function from which its callers keep their registers and their way clear."""
+
+    attributes = ("noinline", "cold")
 
 
 def _compiler(library: type[JITCodeLibrary]) -> type[Compiler]:
@@ -118,20 +126,22 @@ def on_disk(function: Callable[..., Any], **more: Any) -> Any:
     -------
     numba.core.dispatcher.Dispatcher
     """
-    dispatcher = njit(nogil=True, **more)(function)
+    dispatcher = njit(nogil=True, no_cfunc_wrapper=True, **more)(function)
     dispatcher._cache = _OnDisk(function)
     return dispatcher
 
 
 #: The loop of a kernel allocates nothing, so it needs no reference counts: they took two thirds of its time.
 #: What it calls keeps its linkage: with functions internal to each kernel, two kernels from disk do not go together.
-kernel = partial(on_disk, _nrt=False, no_cfunc_wrapper=True)
+kernel = partial(on_disk, _nrt=False)
 #: What only kernels call.
 routine = _inner()
 #: A routine that becomes part of the loop: these are many, small, and called for every job.
 step = _inner(forceinline=True)
 #: A routine that does not: it is called seldom, or does much.
-seldom = _inner(_Apart, forceinline=False)  # which a routine takes from its caller otherwise
+seldom = _inner(_Seldom, forceinline=False)  # which a routine takes from its caller otherwise
+#: One that does much, and often, and is called at several places.
+apart = _inner(_Apart, forceinline=False)
 #: The same with the arithmetic of IEEE 754: what is divided by zero is infinite or NaN, and no error.
 ieee_routine = _inner(error_model="numpy")
 ieee_step = _inner(error_model="numpy", forceinline=True)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.kernels.by_pointer import by_pointer
-from parsim.kernels.compiled import kernel, routine, seldom, step  # noqa: F401 - the kernels take them from here
+from parsim.kernels.compiled import apart, kernel, routine, seldom, step  # noqa: F401 - the kernels take them from here
 from parsim.kernels.fairshare import Fair
 
 NEVER = np.int64(2**62)  #: after every instant

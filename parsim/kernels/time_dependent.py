@@ -25,7 +25,7 @@ from parsim.kernels.easy import ONE, job_in, next_wake_up
 from parsim.kernels.fairshare import Fair, charge
 from parsim.kernels.mates import Mates, close_edge, follow, held_before, order_mates
 from parsim.kernels.running import last_instant, pop_key, push_key
-from parsim.kernels.state import BLOCK, LONGEST, NEVER, Formula, kernel, step
+from parsim.kernels.state import BLOCK, LONGEST, NEVER, Formula, apart, kernel, step
 from parsim.kernels.values import (
     END,
     NOT_HELD,
@@ -124,37 +124,33 @@ def time_dependent(s):
             continue
 
         if last * s.formula.code.shape[0] >= epoch.many:
-            set_bounds(waiting, last, s.formula, epoch, now)
+            set_bounds(s, last, now)
         else:
             epoch.clock[END] = -1
-            evaluate(waiting, last, s.formula, s.fair, s.chunk, now)
+            evaluate(s, last, now)
         latest = now - s.reservation_delay if s.reservation_delay > 0 else NEVER
-        head = first_entry(s, last, free, latest, now)
-        while head >= 0 and waiting.cores[head] <= free:
-            begin_job(s, waiting.job[head], now, size)
-            charge(s.fair, waiting.job[head], np.int64(waiting.cores[head]), now)
-            free -= waiting.cores[head]
-            size += 1
-            count_entry(s, last, head, NO_JOB, now)
-            last = succeed(s, last, head, now)
+        while True:
             head = first_entry(s, last, free, latest, now)
+            if head < 0 or waiting.cores[head] > free:
+                break
+            free -= waiting.cores[head]
+            last = start_entry(s, last, head, NO_JOB, now, size)
+            size += 1
         if head >= 0 and s.backfill:
             reserved = waiting.job[head]
             count_entry(s, last, head, reserved, now)
             shadow, extra = when_idle(s.running, free, np.int64(waiting.cores[head]), bits)
             extra -= waiting.cores[head]
             slack = min(shadow - now, LONGEST)
-            i = first_beside(s, last, free, slack, extra, now)
-            while i >= 0:
-                begin_job(s, waiting.job[i], now, size)
-                charge(s.fair, waiting.job[i], np.int64(waiting.cores[i]), now)
+            while True:
+                i = first_beside(s, last, free, slack, extra, now)
+                if i < 0:
+                    break
                 free -= waiting.cores[i]
-                size += 1
                 if waiting.walltime[i] > slack:
                     extra -= waiting.cores[i]
-                count_entry(s, last, i, reserved, now)
-                last = succeed(s, last, i, now)
-                i = first_beside(s, last, free, slack, extra, now)
+                last = start_entry(s, last, i, reserved, now, size)
+                size += 1
             change_left(s, reserved, 1)
 
 
@@ -170,6 +166,16 @@ def add_entry(s, last, j):
     waiting.bound[last] = np.inf
     if s.limits.stop_time:
         s.mates.tail[s.lines.of[j]] = 0
+
+
+@step
+def start_entry(s, last, i, reserved, now, size):
+    """Start the job of entry i beside `size` running ones, and let another take its place; return the list's end."""
+    j = s.waiting.job[i]
+    begin_job(s, j, now, size)
+    charge(s.fair, j, np.int64(s.waiting.cores[i]), now)
+    count_entry(s, last, i, reserved, now)
+    return succeed(s, last, i, now)
 
 
 @step
@@ -191,7 +197,7 @@ def succeed(s, last, i, now):
         if more < 1 or cores < waiting.cores[i]:
             hold_line(s, i, now)
             return last
-    settle(waiting, s.formula, s.fair, s.chunk, s.epoch, i, now)
+    settle(s, i, now)
     return last
 
 
@@ -282,17 +288,22 @@ def count_entry(s, last, i, reserved, now):
 
     `reserved` is the head job, or `NO_JOB`; of those alike with it the others are not in the list, as behind any first.
     """
-    waiting, limits, epoch = s.waiting, s.limits, s.epoch
-    j, value = waiting.job[i], waiting.value[i]
-    waiting.value[i] = PASSED
+    j, value = s.waiting.job[i], s.waiting.value[i]
+    s.waiting.value[i] = PASSED
     change_left(s, j, -1)
-    more, cores = what_is_left(limits, j)
-    if more > 0 and cores > LONGEST:
-        return
+    more, cores = what_is_left(s.limits, j)
+    if more <= 0 or cores <= LONGEST:
+        hold_behind(s, last, j, value, reserved, now)
+
+
+@apart
+def hold_behind(s, last, j, value, reserved, now):
+    """From here on limits hold the jobs behind job j, of this value, that they leave no room."""
+    waiting, limits, epoch = s.waiting, s.limits, s.epoch
     bounded = epoch.clock[END] >= 0
     for k in range(last):
         if bounded and waiting.value[k] >= value and not waiting.known[k]:
-            settle(waiting, s.formula, s.fair, s.chunk, epoch, k, now)
+            settle(s, k, now)
         v = waiting.value[k]
         if v == PASSED and waiting.job[k] != reserved:
             continue
@@ -331,7 +342,7 @@ def hold_mates(s, k, value, j, now):
         behind = first == j
         if not behind:
             eligible = now - jobs[m].submit - held - held_before(mates, beyond)
-            behind = is_behind(value_of(s.formula, s.fair, s.chunk, m, eligible, now), m, value, j)
+            behind = is_behind(value_of(s, m, eligible, now), m, value, j)
         if behind:
             edge = beyond
         else:
@@ -362,7 +373,7 @@ def first_entry(s, last, free, latest, now):
                         largest = v
         if best < 0 or epoch.clock[END] < 0 or waiting.known[best]:
             return best
-        settle(waiting, s.formula, s.fair, s.chunk, epoch, best, now)
+        settle(s, best, now)
         largest = waiting.value[best]
         epoch.clock[WASTED] += 1
 
@@ -403,7 +414,7 @@ def first_beside(s, last, free, slack, extra, now):
                         largest = v
         if best < 0 or epoch.clock[END] < 0 or waiting.known[best]:
             return best
-        settle(waiting, s.formula, s.fair, s.chunk, epoch, best, now)
+        settle(s, best, now)
         largest = waiting.value[best]
         epoch.clock[WASTED] += 1
 

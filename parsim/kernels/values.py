@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from parsim.kernels.fairshare import fill
 from parsim.kernels.order import CHUNK, interpret
-from parsim.kernels.state import LONGEST, routine, step
+from parsim.kernels.state import LONGEST, apart, routine, step
 
 PASSED = -np.inf  # in place of the value of an entry that has started, is the head or is held; all others are finite
 NOT_HELD = np.inf
@@ -53,37 +53,36 @@ END, SPAN, WASTED = range(3)  # its last instant, or -1 without one; its seconds
 
 
 @step
-def evaluate(waiting, last, formula, fair, chunk, now):
+def evaluate(s, last, now):
     """Set the values of the waiting jobs that are not held at this instant; 0 where undefined (rule 8)."""
+    waiting, formula, chunk = s.waiting, s.formula, s.chunk
     if last == 1:
         waiting.value[0] = 0.0  # whatever it is, the job goes first
         return
-    eligible, stack = formula.eligible, formula.stack
     count = 0
     for i in range(last):
         if waiting.held[i] == NOT_HELD:
             chunk.job[count] = waiting.job[i]
             chunk.entry[count] = i
-            eligible[count] = now - waiting.origin[i]
+            formula.eligible[count] = now - waiting.origin[i]
             count += 1
         else:
             waiting.value[i] = PASSED
         if count == CHUNK or i + 1 == last:
-            fill(fair, formula.columns, chunk.job, count, now)
-            interpret(formula.code, formula.constants, formula.columns, chunk.job, eligible, stack, count)
+            compute(s, count, now)
             for k in range(count):
-                waiting.value[chunk.entry[k]] = defined(stack[0, k])
+                waiting.value[chunk.entry[k]] = defined(formula.stack[0, k])
             count = 0
 
 
 @routine
-def set_bounds(waiting, last, formula, epoch, now):
+def set_bounds(s, last, now):
     """Set the values of the waiting jobs that are not held to what they do not pass in this epoch.
 
     An epoch in which as many bounds were computed behind as there are jobs ends, and the next has half its seconds;
     else the next has twice as many.
     """
-    clock = epoch.clock
+    waiting, formula, clock = s.waiting, s.formula, s.epoch.clock
     wasted = clock[WASTED] > last
     if wasted or now > clock[END]:
         clock[SPAN] = max(1, clock[SPAN] >> 1) if wasted else min(2 * clock[SPAN], LONGEST)
@@ -92,7 +91,7 @@ def set_bounds(waiting, last, formula, epoch, now):
         for begin in range(0, last, CHUNK):
             count = min(CHUNK, last - begin)
             for k in range(count):
-                formula.eligible[k] = min(clock[END] - waiting.origin[begin + k], epoch.longest)
+                formula.eligible[k] = min(clock[END] - waiting.origin[begin + k], s.epoch.longest)
             job = waiting.job[begin : begin + count]
             interpret(formula.code, formula.constants, formula.columns, job, formula.eligible, formula.stack, count)
             for k in range(count):
@@ -102,19 +101,18 @@ def set_bounds(waiting, last, formula, epoch, now):
         waiting.known[i] = False
 
 
-@routine
-def settle(waiting, formula, fair, chunk, epoch, i, now):
+@apart
+def settle(s, i, now):
     """Compute the value of entry i at this instant and, where that is not known, its bound."""
-    end = epoch.clock[END]
+    waiting, formula, chunk, end = s.waiting, s.formula, s.chunk, s.epoch.clock[END]
     count = 1
     chunk.job[0] = waiting.job[i]
     formula.eligible[0] = now - waiting.origin[i]
     if end >= 0 and waiting.bound[i] == np.inf:
         count = 2
         chunk.job[1] = waiting.job[i]
-        formula.eligible[1] = min(end - waiting.origin[i], epoch.longest)
-    fill(fair, formula.columns, chunk.job, 1, now)
-    interpret(formula.code, formula.constants, formula.columns, chunk.job, formula.eligible, formula.stack, count)
+        formula.eligible[1] = min(end - waiting.origin[i], s.epoch.longest)
+    compute(s, count, now)
     waiting.value[i] = defined(formula.stack[0, 0])
     waiting.known[i] = True
     if count == 2:
@@ -122,13 +120,20 @@ def settle(waiting, formula, fair, chunk, epoch, i, now):
 
 
 @step
-def value_of(formula, fair, chunk, j, eligible, now):
+def value_of(s, j, eligible, now):
     """Return the value of a job of this eligible time."""
-    chunk.job[0] = j
-    formula.eligible[0] = eligible
-    fill(fair, formula.columns, chunk.job, 1, now)
-    interpret(formula.code, formula.constants, formula.columns, chunk.job, formula.eligible, formula.stack, 1)
-    return defined(formula.stack[0, 0])
+    s.chunk.job[0] = j
+    s.formula.eligible[0] = eligible
+    compute(s, 1, now)
+    return defined(s.formula.stack[0, 0])
+
+
+@step
+def compute(s, count, now):
+    """Leave the values of the first jobs of the chunk in the formula's stack, NaN where undefined."""
+    formula, job = s.formula, s.chunk.job
+    fill(s.fair, formula.columns, job, count, now)
+    interpret(formula.code, formula.constants, formula.columns, job, formula.eligible, formula.stack, count)
 
 
 @step
