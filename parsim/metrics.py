@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from parsim.kernels.compiled import on_disk
 from parsim.node_metrics import NodeUse, node_use
-from parsim.packing import NEVER
+from parsim.ordering import NEVER
 from parsim.schedule import Schedule
 from parsim.system import System
 from parsim.usage import distance, share_uses

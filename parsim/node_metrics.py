@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.kernels.compiled import on_disk
-from parsim.packing import NEVER
+from parsim.ordering import NEVER
 from parsim.places import lay_out
 from parsim.prepared import prepare
 from parsim.schedule import Schedule

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
@@ -12,14 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.fairshare import FAIRSHARE
-from parsim.formula import of_requests
 from parsim.kernels import order as orders
 from parsim.kernels import state as kernel
-from parsim.kernels.alike import NO_JOB, Lines
-from parsim.kernels.blocks import blocks_of
-from parsim.kernels.fairshare import Fair
+from parsim.kernels.alike import NO_JOB
 from parsim.kernels.homes import find_eligible, find_homes
-from parsim.kernels.mates import Mates
 from parsim.kernels.needs import Needs
 from parsim.kernels.node_types import NodeTypes
 from parsim.kernels.nodes import NO_SHARE, SHARE, Nodes
@@ -29,23 +24,19 @@ from parsim.kernels.plans import PROMISE, ROWS, Plans
 from parsim.kernels.preempting import INTERRUPTION, KEEPS, LOSES, PREEMPTIONS, RETURNS, STAYS, Preempting
 from parsim.kernels.profile import Profile
 from parsim.kernels.throttles import Throttles
-from parsim.kernels.time_dependent import Limits, OneList
 from parsim.kernels.typed_head_jobs import TypedHeadJobs
 from parsim.kernels.typed_windows import TypedWindows
-from parsim.kernels.values import Chunk, Epoch, Valued
 from parsim.kernels.windows import WINDOW, Outages
 from parsim.needed import again
+from parsim.ordering import NEVER, distinguishes_users, has_user_limits, keeps_turns, pack_formula
 from parsim.places import has_places, home_of, resources_of, untaken
 from parsim.placing import placeable, unplaced
 from parsim.prepared import Prepared, Table
 from parsim.resuming import layout
-from parsim.rising import never_falls
-from parsim.shares import NO_FAIR, lay_out
-from parsim.system import LIMITS, ORDERS, Queue, System
+from parsim.system import LIMITS, ORDERS, System
 from parsim.throttling import nothing_throttled, uncounted
 from parsim.workload import MAX_DURATION, Column, Workload
 
-NEVER = int(kernel.NEVER)
 MOST = 2**31 - 1
 _NO_NODES = np.empty((0, 3), dtype=np.int64)
 _NO_OUTAGES = Outages(np.empty(0, dtype=WINDOW), np.empty((0, 1), dtype=np.int64), np.empty(0, dtype=np.int64))
@@ -55,62 +46,11 @@ LATEST = 2 * MAX_DURATION  #: 136 years after its submit; a job that is eligible
 #: over. Of waiting jobs that are alike these look at the first only, but at each for longer.
 LOOKS = 1000
 AHEAD = 2000  #: jobs whose looks it has before they are submitted, so that the first burst does not decide
-MANY = 400  #: instructions of a formula for the waiting jobs; with fewer, to bound values takes as long as to have them
-AT_ONCE = 1 << 16  #: jobs for which the columns of a formula are computed: what is read of them stays in the cache
 
 
 def most_looks() -> tuple[int, int]:
     """How many entries of waiting lists may be looked at, and how many more for each job that is submitted."""
     return AHEAD * LOOKS, LOOKS
-
-
-Ranks = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]
-
-
-def rank(jobs: Table, queue: Column, queues: Sequence[Queue], order: str, bits: int, begin: int = 0) -> Ranks:
-    """Rank the jobs of one list by the priority of their queues, a constant order and their submission (rule 6).
-
-    Returns the `rank`, `ranked` and `wake_ups` of `parsim.kernels.easy`.
-    """
-    n = len(jobs)
-    numbers = np.arange(n, dtype=np.int32)
-    ranked = numbers
-    if order != "fcfs":
-        walltime = jobs["walltime"]
-        ranked = np.argsort(walltime if order == "sjf" else -walltime, kind="stable").astype(np.int32)
-    greatest = sorted({queue.priority for queue in queues}, reverse=True)
-    if len(greatest) > 1:
-        group = np.array([greatest.index(queue.priority) for queue in queues], dtype=np.int16)
-        ranked = ranked[np.argsort(group[queue[ranked]], kind="stable")]
-    places = numbers
-    if ranked is not numbers:
-        places = np.empty_like(ranked)
-        places[ranked] = numbers
-    periods = {queue.starvation for queue in queues}
-    if periods == {None} or (ranked is numbers and len(periods) == 1):  # the starving go first already
-        return places, ranked, np.empty(0, dtype=np.int64)
-    if 0 in periods or begin > 0:
-        period = np.array([NEVER if its.starvation is None else min(its.starvation, NEVER) for its in queues])[queue]
-        on_arrival = jobs["submit"] + period <= np.maximum(jobs["submit"], begin)
-        places = np.where(on_arrival, numbers - np.int32(n), places)
-    return places, ranked, wake_ups(jobs, queue, queues, bits, begin)
-
-
-def wake_ups(jobs: Table, queue: Column, queues: Sequence[Queue], bits: int, begin: int = 0) -> Column:
-    """Keys of the instants after their submission, and after `begin`, at which jobs begin to starve, ascending."""
-    latest = 1 << (62 - bits)  # so long no job waits
-    periods = [latest if its.starvation is None else min(its.starvation, latest) for its in queues]
-    if min(periods) == latest:
-        return np.empty(0, dtype=np.int64)
-    period_of = np.array(periods, dtype=np.int64)
-    parts = []
-    for period in np.unique(period_of[(period_of > 0) & (period_of < latest)]):
-        members = np.flatnonzero(period_of[queue] == period)
-        instant = jobs["submit"][members].astype(np.int64) + period
-        parts.append(((instant << bits) | members)[(instant < latest) & (instant > begin)])
-    keys = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
-    keys.sort(kind="stable")  # which merges the parts, each ascending, in linear time
-    return keys
 
 
 def pack(
@@ -126,7 +66,7 @@ def pack(
     formula, fair = pack_formula(prepared, system)
     settings = _pack_settings(prepared, system)
     if gives_up or lines:
-        may_have = not settings["track_held"] and _keeps_turns(prepared, system, formula.columns)
+        may_have = not settings["track_held"] and keeps_turns(prepared, system, formula.columns)
         gives_up, lines = gives_up and may_have, lines and may_have
     settings["alike"] = lines
     jobs = prepared.queued_jobs.view(np.uint8).copy().view(kernel.QUEUED_JOB)  # field by field is ten times as slow
@@ -290,7 +230,7 @@ NO_LINES = kernel.Alike(_NONE, _NONE, _NONE, _NONE, np.empty((2, 0), dtype=np.in
 
 
 def _pack_lines(prepared: Prepared, system: System) -> kernel.Alike:
-    lines = prepared.lines if _distinguishes_users(system) else prepared.lines_but_for_users
+    lines = prepared.lines if distinguishes_users(system) else prepared.lines_but_for_users
     lines = prepared.lines_in_qos if system.uses_qos else lines
     return lines._replace(first=np.full_like(lines.first, NO_JOB))
 
@@ -366,7 +306,7 @@ def _pack_settings(prepared: Prepared, system: System) -> np.void:
         starvation=any(queue.starvation is not None for queue in system.queues),
         limits=has_limits,
         wide_limits=_has_wide_limits(prepared, system),
-        user_limits=_has_user_limits(system),
+        user_limits=has_user_limits(system),
         track_held=has_limits and formula is not None and formula.uses_eligible_time,
         combined=pool is not None and pool.placement == "combined",
         move=pool is not None and pool.entry == "move",
@@ -456,101 +396,6 @@ def pack_classes(workload: Workload, system: System) -> tuple[Column, Table]:
     return job_class, classes
 
 
-def pack_limits(prepared: Prepared, system: System) -> tuple[Table, NDArray[np.uint32]]:
-    """Lay out what running limits allow each queue, and each user in it; and the two rows that each job counts in."""
-    queues, queue = system.queues, prepared.workload.queue
-    users, user = prepared.users if _has_user_limits(system) else (0, np.int64(-1))
-    left = np.full((users + 2, len(queues)), NEVER, dtype=kernel.ALLOWANCE)  # the second row is that of no user
-    for part, names in ((left[:1], LIMITS[:2]), (left[2:], LIMITS[2:])):
-        for field, name in zip(("jobs", "cores"), names, strict=True):
-            part[field] = [NEVER if getattr(its, name) is None else getattr(its, name) for its in queues]
-    rows = np.empty((queue.size, 2), dtype=np.uint32)
-    rows[:, 0] = queue
-    rows[:, 1] = queue + len(queues) * (2 + user)
-    return left.reshape(-1), rows
-
-
-def pack_one_list(prepared: Prepared, system: System) -> OneList:
-    """Lay out one list, of jobs alike the first alone, and what gives it its order."""
-    jobs, bits, n = prepared.jobs, prepared.bits, len(prepared.workload)
-    formula, fair = pack_order(prepared, system)
-    of = pack_alike(prepared, system, formula.columns)
-    lines, falls = int(of.max()) + 1, of is prepared.single
-    stop_time = system.has_limits and system.formula is not None and system.formula.uses_eligible_time
-    most = min(n, system.cores)
-    padded = n + kernel.BLOCK
-    return OneList(
-        jobs=jobs,
-        start=prepared.unstarted(),
-        first=prepared.first,
-        begin=prepared.begin,
-        machine=system.cores,
-        backfill=system.backfill,
-        reservation_delay=system.reservation_delay,
-        bits=bits,
-        formula=formula,
-        fair=fair,
-        limits=Limits(system.has_limits, stop_time, *pack_limits(prepared, system)),
-        wake_ups=wake_ups(jobs, prepared.workload.queue, system.queues, bits, prepared.begin),
-        lines=Lines(of, np.full(lines, NO_JOB), np.empty(n, np.int32)),
-        mates=_pack_mates(n, lines) if stop_time else NO_MATES,
-        epoch=Epoch(prepared.longest_wait, NEVER if falls or system.is_fair else MANY, np.array([-1, 1, 0])),
-        waiting=Valued(
-            *(np.empty(size, np.int32) for size in (n, padded, padded)),
-            *(np.empty(size) for size in (padded, n, n, n)),
-            np.empty(n, np.bool_),
-        ),
-        chunk=Chunk(*np.empty((2, orders.CHUNK), np.int32)),
-        running=blocks_of(most),
-        ends=np.empty(most + 1, np.int64),
-    )
-
-
-def _pack_mates(n: int, lines: int) -> Mates:
-    """Lay out what is known of n jobs in so many lines where the eligible time of those that limits hold stops."""
-    return Mates(
-        place=np.empty(n, np.int32),
-        job=np.empty(n, np.int32),
-        longer=np.zeros(n, np.int64),
-        sums=np.zeros(n + 1, np.int64),
-        tail=np.zeros(lines, np.int64),
-        held=np.full(lines, NEVER),
-        edge=np.full(lines, NO_JOB),
-        passed=np.zeros(1, np.int64),
-        begin=np.zeros(lines + 1, np.int64),
-    )
-
-
-NO_MATES = _pack_mates(0, 0)
-
-
-def pack_alike(prepared: Prepared, system: System, columns: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Give jobs alike under an order, a formula of these columns, one number; each its own where one may pass another.
-
-    Jobs pass each other where the value of the formula may fall with time.
-    """
-    if not _keeps_turns(prepared, system, columns):
-        return prepared.single
-    if system.uses_qos:
-        return prepared.alike_in_qos
-    return prepared.alike if _distinguishes_users(system) else prepared.alike_but_for_users
-
-
-
-
-def _keeps_turns(prepared: Prepared, system: System, columns: NDArray[np.float64]) -> bool:
-    """Whether of jobs that are alike the one submitted first goes first, at every instant."""
-    if prepared.needs is not None:
-        return False
-    formula = system.formula
-    # Jobs of one user may be of several groups, and one that is kept out is in no line.
-    if system.keeps_out or any(throttle.each == "group" for throttle in system.throttles):
-        return False
-    if formula is None:
-        return True
-    return never_falls(formula, columns, prepared.longest_wait)
-
-
 def _has_wide_limits(prepared: Prepared, system: System) -> bool:
     """Whether jobs may start though nothing has ended: as throttles of several lists, or of work, and quotas ease."""
     works = any(throttle.max_run_core_seconds is not None for throttle in system.throttles)
@@ -558,108 +403,6 @@ def _has_wide_limits(prepared: Prepared, system: System) -> bool:
     if system.places_chunks and any(len(request) > 1 for request in prepared.workload.requests):
         return True  # where less is idle a chunk of one kind may go where it is in the way of no other
     return works or prepared.needs is not None or (system.mode != "shared" and several)
-
-
-def _has_user_limits(system: System) -> bool:
-    return any(queue.max_user_run or queue.max_user_cores for queue in system.queues)
-
-
-def _distinguishes_users(system: System) -> bool:
-    """Whether jobs of two users that are else alike differ: in limits, or in what the order reads of users."""
-    throttled = any(throttle.each in ("user", "group") for throttle in system.throttles)
-    return _has_user_limits(system) or system.is_fair or throttled
-
-
-def pack_formula(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fair]:
-    """Lay out the formula that is the system's order, and what it reads of users; empty arrays where it has none."""
-    formula, workload = system.formula, prepared.workload
-    eligible = np.empty(orders.CHUNK)
-    if system.order == FAIRSHARE and system.is_fair:
-        return pack_fairshare(prepared, system)
-    if formula is None:
-        empty = np.empty((0, 2), np.int64), np.empty(0), np.empty((0, 0)), eligible, np.empty((0, orders.CHUNK))
-        return kernel.Formula(*empty), NO_FAIR
-    priority = np.array([queue.priority for queue in system.queues], dtype=np.float64)
-    fair, share, own = NO_FAIR, np.zeros(len(workload)), len(formula.column_codes)
-    if formula.uses_shares:
-        fair, share = lay_out(system, *prepared.present, first=own, begin=prepared.begin)
-    each = formula.uses_shares or formula.uses_qos
-    jobs, kind = (prepared.single, prepared.single) if each else prepared.kinds
-    found = np.empty((own, jobs.size))
-    for first in range(0, jobs.size, AT_ONCE):
-        part = jobs[first : first + AT_ONCE]
-        walltime, cores = workload.walltime[part], workload.cores[part]
-        base = np.stack([priority[workload.queue[part]], walltime, cores, np.zeros(cores.size), share[part]])
-        if formula.uses_qos or formula.uses_requests:
-            worth = _of_qos(prepared, system)[:, prepared.classes[1][part]]
-            base = np.vstack([base, worth, of_requests(workload.requests)[:, workload.request[part]]])
-        found[:, first : first + AT_ONCE] = formula.columns(base)
-    columns = np.empty((own + len(formula.uses), len(workload)))
-    np.take(found, kind, axis=1, out=columns[:own], mode="clip")  # else it would copy them once more
-    stack = np.empty((formula.depth, orders.CHUNK))
-    return kernel.Formula(formula.code, formula.constants, columns, eligible, stack), fair
-
-
-def _of_qos(prepared: Prepared, system: System) -> NDArray[np.float64]:
-    """Return priority and target of each QOS that has jobs, 0 where there is none; shape (2, k) (rule 50)."""
-    found = {qos.name: (qos.priority, qos.target or 0) for qos in system.qos}
-    return np.array([found.get(name, (0, 0)) for name in prepared.classes[0]], dtype=np.float64).T
-
-
-def pack_fairshare(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fair]:
-    """Lay out the order of rule 38 as a formula."""
-    fair, share = lay_out(system, *prepared.present, first=0, begin=prepared.begin)
-    return _program([(orders.COLUMN, 0)], [], np.empty((1, share.size))), fair
-
-
-def is_formula(prepared: Prepared, system: System) -> bool:
-    """Whether a formula gives the order of one list: its own, or a named one where nothing goes before its values.
-
-    Quotients of ``lxf`` differ as floats wherever they differ if numerators and denominators have no more than 50 bits
-    together.
-    """
-    if system.order not in ("lxf", FAIRSHARE):
-        return system.formula is not None
-    if len({queue.priority for queue in system.queues}) > 1 or any(its.starvation is not None for its in system.queues):
-        return False
-    return system.order == FAIRSHARE or prepared.longest_wait * int(prepared.workload.walltime.max()) < 1 << 50
-
-
-def pack_order(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fair]:
-    """Lay out the formula that gives the order of one list: `is_formula`, or constant but for those that starve."""
-    if system.formula is not None or system.order == FAIRSHARE:
-        return pack_formula(prepared, system)
-    return _pack_named(prepared, system), NO_FAIR
-
-
-def _pack_named(prepared: Prepared, system: System) -> kernel.Formula:
-    """Lay out a named order."""
-    walltime = prepared.workload.walltime.astype(np.float64)
-    if system.order == "lxf":
-        return _program([(orders.ELIGIBLE_TIME, 0), (orders.COLUMN, 0), (orders.DIVIDE, 0)], [], walltime[np.newaxis])
-    queue = prepared.workload.queue
-    greatest = sorted({its.priority for its in system.queues})
-    rank = np.array([greatest.index(its.priority) for its in system.queues], dtype=np.float64)[queue]
-    within: NDArray[np.float64] = {
-        "fcfs": -np.arange(queue.size, dtype=np.float64),
-        "sjf": -walltime,
-        "ljf": walltime,
-    }[system.order]
-    value = rank * 2.0**32 + within
-    if all(its.starvation is None for its in system.queues):
-        return _program([(orders.COLUMN, 0)], [], value[np.newaxis])
-    period = np.array([np.inf if its.starvation is None else its.starvation for its in system.queues])[queue]
-    code = [
-        *((orders.ELIGIBLE_TIME, 0), (orders.CONSTANT, 0), (orders.ADD, 0)),  # of the starving, by submit
-        *((orders.COLUMN, 1), (orders.ELIGIBLE_TIME, 0), (orders.LESS_EQUAL, 0)),
-        *((orders.COLUMN, 0), (orders.SELECT, 0)),
-    ]
-    return _program(code, [2.0**52], np.stack([value, period]))
-
-
-def _program(code: list[tuple[int, int]], constants: list[float], columns: NDArray[np.float64]) -> kernel.Formula:
-    stack = np.empty((3, orders.CHUNK))
-    return kernel.Formula(np.array(code, dtype=np.int64), np.array(constants), columns, np.empty(orders.CHUNK), stack)
 
 
 @lru_cache(maxsize=1024)

@@ -19,17 +19,15 @@ from parsim.kernels.time_dependent import time_dependent
 from parsim.kernels.top_job import top_job
 from parsim.needs import came
 from parsim.node_types import Demands
+from parsim.ordering import is_formula, pack_one_list, rank
 from parsim.packing import (
-    is_formula,
     most_looks,
     pack,
     pack_classes,
-    pack_one_list,
     pack_plans,
     pack_profile,
     pack_typed_head_jobs,
     pack_windows,
-    rank,
 )
 from parsim.places import demands
 from parsim.placing import demands as placed_demands

@@ -30,6 +30,24 @@ class Mates(NamedTuple):
     begin: NDArray[np.int64]  # (lines + 1,): scratch, zeros
 
 
+def mates_of(n: int, lines: int) -> Mates:
+    """Return what is known of n jobs, in so many lines, before any of them waits."""
+    return Mates(
+        place=np.empty(n, np.int32),
+        job=np.empty(n, np.int32),
+        longer=np.zeros(n, np.int64),
+        sums=np.zeros(n + 1, np.int64),
+        tail=np.zeros(lines, np.int64),
+        held=np.full(lines, NEVER),
+        edge=np.full(lines, NO_JOB),
+        passed=np.zeros(1, np.int64),
+        begin=np.zeros(lines + 1, np.int64),
+    )
+
+
+NO_MATES = mates_of(0, 0)
+
+
 @step
 def order_mates(of, mates):
     """Lay out the jobs by line."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from parsim.kernels.fairshare import fill
 from parsim.kernels.order import CHUNK, interpret
-from parsim.kernels.state import LONGEST, apart, routine, step
+from parsim.kernels.state import BLOCK, LONGEST, apart, routine, step
 
 PASSED = -np.inf  # in place of the value of an entry that has started, is the head or is held; all others are finite
 NOT_HELD = np.inf
@@ -32,6 +32,21 @@ class Valued(NamedTuple):
     held: NDArray[np.float64]  # instant from which its limits hold it, or `NOT_HELD`
     bound: NDArray[np.float64]  # its value at the end of the epoch, or infinity
     known: NDArray[np.bool_]  # in an epoch: whether `value` is that of this instant, else it is `bound`
+
+
+def room_for(n: int) -> Valued:
+    """Return a list in which n jobs may wait; blocks of it are looked at whole."""
+    padded = n + BLOCK
+    return Valued(
+        job=np.empty(n, np.int32),
+        cores=np.empty(padded, np.int32),
+        walltime=np.empty(padded, np.int32),
+        value=np.empty(padded),
+        origin=np.empty(n),
+        held=np.empty(n),
+        bound=np.empty(n),
+        known=np.empty(n, np.bool_),
+    )
 
 
 class Chunk(NamedTuple):

@@ -22,7 +22,8 @@ from parsim import Pool, Queue, System, Workload, simulate
 from parsim.kernels.easy import easy
 from parsim.kernels.general import general
 from parsim.kernels.state import NEVER
-from parsim.packing import pack, rank
+from parsim.ordering import rank
+from parsim.packing import pack
 from parsim.prepared import prepare
 from qconf.config import load
 from qconf.history import clean, read

@@ -22,7 +22,7 @@ import pandas as pd
 from parsim import Pool, Queue, System, Workload, simulate
 from parsim.kernels.easy import easy
 from parsim.kernels.state import NEVER
-from parsim.packing import rank
+from parsim.ordering import rank
 from parsim.prepared import prepare
 from qconf.synth.stable import stable_workload
 from tests import naive

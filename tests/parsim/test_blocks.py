@@ -111,4 +111,4 @@ def test_there_is_room_where_blocks_have_as_few_jobs_as_they_may() -> None:
     """A block and the next have 17 jobs at least: 1 and 16 in turn."""
     for most in (*range(1, 200), 8192, 93_312):
         fewest = int(ROOM) // 2 + 1
-        assert _most(most) >= 2 * (most // fewest) + 2
+        assert blocks_of(most).number.size >= 2 * (most // fewest) + 2

@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from parsim import Pool, Queue, Quota, Schedule, System, Workload, packing, plan, simulate
+from parsim import Pool, Queue, Quota, Schedule, System, Workload, ordering, packing, plan, simulate
 from parsim.kernels.general import general
 from parsim.prepared import Prepared, prepare
 from parsim.tabulate import waits_by_size
@@ -27,14 +27,14 @@ module = importlib.import_module("parsim.simulate")
 def _no_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every queue is deep at the first event."""
     monkeypatch.setattr(packing, "LOOKS", -1)
-    monkeypatch.setattr(packing, "MANY", 0)
+    monkeypatch.setattr(ordering, "MANY", 0)
 
 
 def with_looks(looks: int, monkeypatch: pytest.MonkeyPatch, workload: Workload, system: System) -> Schedule:
     """Simulate with so many looks at waiting jobs, a job, until a queue is deep."""
     with monkeypatch.context() as patch:
         patch.setattr(packing, "LOOKS", looks)
-        patch.setattr(packing, "MANY", ALL if looks == ALL else 30)
+        patch.setattr(ordering, "MANY", ALL if looks == ALL else 30)
         return simulate(workload, system)
 
 
@@ -88,7 +88,7 @@ def bursts_under_limits(rng: Random) -> tuple[Workload, System]:
 @pytest.mark.parametrize("many", [0, ALL])
 def test_jobs_alike_that_limits_hold_for_unequal_times_equal_naive(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those behind a job that starts are held, the first of their line before it is not."""
-    monkeypatch.setattr(packing, "MANY", many)
+    monkeypatch.setattr(ordering, "MANY", many)
     cases = [bursts_under_limits(Random(seed)) for seed in range(100)]
     wrong = [case for case in cases if simulate(*case).start.tolist() != list(naive.simulate(*case).start)]
     assert wrong == []
@@ -198,7 +198,7 @@ def test_jobs_that_may_pass_each_other_are_looked_at_one_by_one(monkeypatch: pyt
     workload = deep.bursts(300, CORES)
     for order in ("-eligible_time", "eligible_time / walltime"):  # it falls; limits hold one job longer than another
         system = System(CORES, queues, "partitioned", order=order)
-        assert packing.pack(prepare(workload), system, gives_up=True).progress["looks"] == packing.NEVER
+        assert packing.pack(prepare(workload), system, gives_up=True).progress["looks"] == ordering.NEVER
     system = System(CORES, queues, "partitioned", order="-walltime")
     assert packing.pack(prepare(workload), system, gives_up=True).progress["looks"] < 0
 

@@ -7,7 +7,7 @@ import pytest
 
 from parsim import QOS, Queue, System, Throttle, Workload, explain, simulate
 from parsim.formula import parse
-from parsim.packing import pack_alike
+from parsim.ordering import pack_alike
 from parsim.prepared import prepare
 from parsim.rising import never_falls
 from parsim.verify import assert_schedule

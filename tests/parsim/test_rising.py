@@ -9,7 +9,7 @@ import pytest
 
 from parsim import Queue, System, Workload
 from parsim.formula import parse
-from parsim.packing import is_formula, pack_alike, pack_formula
+from parsim.ordering import is_formula, pack_alike, pack_formula
 from parsim.prepared import prepare
 from parsim.rising import never_falls
 from tests import generate
