@@ -1,4 +1,4 @@
-"""Lays out for the kernels what orders a list, which jobs are alike in it, and one list that is alone on its cores."""
+"""Lays out for the kernels what orders a list, and which jobs are alike in it."""
 
 from __future__ import annotations
 
@@ -11,20 +11,14 @@ from parsim.fairshare import FAIRSHARE
 from parsim.formula import of_requests
 from parsim.kernels import order as orders
 from parsim.kernels import state as kernel
-from parsim.kernels.alike import NO_JOB, Lines
-from parsim.kernels.blocks import blocks_of
 from parsim.kernels.fairshare import Fair
-from parsim.kernels.mates import NO_MATES, mates_of
-from parsim.kernels.time_dependent import Limits, OneList
-from parsim.kernels.values import Chunk, Epoch, room_for
 from parsim.prepared import Prepared, Table
 from parsim.rising import never_falls
 from parsim.shares import NO_FAIR, lay_out
-from parsim.system import LIMITS, Queue, System
+from parsim.system import Queue, System
 from parsim.workload import Column
 
 NEVER = int(kernel.NEVER)
-MANY = 400  #: instructions of a formula for the waiting jobs; with fewer, to bound values takes as long as to have them
 AT_ONCE = 1 << 16  #: jobs for which the columns of a formula are computed: what is read of them stays in the cache
 
 Ranks = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]
@@ -74,51 +68,6 @@ def wake_ups(jobs: Table, queue: Column, queues: Sequence[Queue], bits: int, beg
     keys = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
     keys.sort(kind="stable")  # which merges the parts, each ascending, in linear time
     return keys
-
-
-def pack_limits(prepared: Prepared, system: System) -> tuple[Table, NDArray[np.uint32]]:
-    """Lay out what running limits allow each queue, and each user in it; and the two rows that each job counts in."""
-    queues, queue = system.queues, prepared.workload.queue
-    users, user = prepared.users if has_user_limits(system) else (0, np.int64(-1))
-    left = np.full((users + 2, len(queues)), NEVER, dtype=kernel.ALLOWANCE)  # the second row is that of no user
-    for part, names in ((left[:1], LIMITS[:2]), (left[2:], LIMITS[2:])):
-        for field, name in zip(("jobs", "cores"), names, strict=True):
-            part[field] = [NEVER if getattr(its, name) is None else getattr(its, name) for its in queues]
-    rows = np.empty((queue.size, 2), dtype=np.uint32)
-    rows[:, 0] = queue
-    rows[:, 1] = queue + len(queues) * (2 + user)
-    return left.reshape(-1), rows
-
-
-def pack_one_list(prepared: Prepared, system: System) -> OneList:
-    """Lay out one list, of jobs alike the first alone, and what gives it its order."""
-    jobs, bits, n = prepared.jobs, prepared.bits, len(prepared.workload)
-    formula, fair = pack_order(prepared, system)
-    of = pack_alike(prepared, system, formula.columns)
-    lines, falls = int(of.max()) + 1, of is prepared.single
-    stop_time = system.has_limits and system.formula is not None and system.formula.uses_eligible_time
-    most = min(n, system.cores)
-    return OneList(
-        jobs=jobs,
-        start=prepared.unstarted(),
-        first=prepared.first,
-        begin=prepared.begin,
-        machine=system.cores,
-        backfill=system.backfill,
-        reservation_delay=system.reservation_delay,
-        bits=bits,
-        formula=formula,
-        fair=fair,
-        limits=Limits(system.has_limits, stop_time, *pack_limits(prepared, system)),
-        wake_ups=wake_ups(jobs, prepared.workload.queue, system.queues, bits, prepared.begin),
-        lines=Lines(of, np.full(lines, NO_JOB), np.empty(n, np.int32)),
-        mates=mates_of(n, lines) if stop_time else NO_MATES,
-        epoch=Epoch(prepared.longest_wait, NEVER if falls or system.is_fair else MANY, np.array([-1, 1, 0])),
-        waiting=room_for(n),
-        chunk=Chunk(*np.empty((2, orders.CHUNK), np.int32)),
-        running=blocks_of(most),
-        ends=np.empty(most + 1, np.int64),
-    )
 
 
 def pack_alike(prepared: Prepared, system: System, columns: NDArray[np.float64]) -> NDArray[np.int32]:

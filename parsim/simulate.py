@@ -19,7 +19,8 @@ from parsim.kernels.time_dependent import time_dependent
 from parsim.kernels.top_job import top_job
 from parsim.needs import came
 from parsim.node_types import Demands
-from parsim.ordering import is_formula, pack_one_list, rank
+from parsim.one_list import pack_one_list
+from parsim.ordering import is_formula, rank
 from parsim.packing import (
     most_looks,
     pack,

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from parsim import Pool, Queue, Schedule, System, Workload, ordering, packing, simulate
+from parsim import Pool, Queue, Schedule, System, Workload, one_list, packing, simulate
 from parsim.planning import NAMED, plan
 from parsim.schedule import SPANNING, Interruptions
 from parsim.verify import Violation, check_schedule
@@ -218,7 +218,7 @@ def main() -> int:
     parser.add_argument("disciplines", nargs="*", metavar="DISCIPLINE")
     chosen = parser.parse_args()
     packing.LOOKS = chosen.looks
-    ordering.MANY = ordering.MANY if chosen.looks >= 0 else 0
+    one_list.MANY = one_list.MANY if chosen.looks >= 0 else 0
     if chosen.traces:
         return check_traces(tuple(chosen.disciplines or ("",)))
     if unknown := [name for name in chosen.disciplines if name not in DISCIPLINES]:

@@ -2,8 +2,8 @@
 
 numba optimizes each function for itself, makes machine code of it and keeps that on disk, then does it all again where
 a caller takes it in. What only kernels call stays what the compiler's front end made of it until the kernel takes it
-in: so half as much is compiled, to the same loops. What a loop does seldom is called: written out at each place it is
-most of a kernel, and the time of compiling grows faster than the length of a function.
+in: so half as much is compiled, to the same loops. What a loop does seldom, or is long and stands at several places,
+is called: written out at each it is most of a kernel, and the time of compiling grows faster than a function's length.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from numba.core.types import Integer, int64, unliteral
 
 
 class _Library(JITCodeLibrary):
-    """Code that is optimized as C is with -O2: loops of kernels are as fast as with numba's -O3, and made sooner."""
+    """Code that is optimized once, as C is with -O2: kernels are as fast as with numba's -O3, and made sooner.
+
+    numba takes in what is called cheaply before, to leave out reference counts, of which few kernels have any.
+    """
 
     def _optimize_functions(self, module: Any) -> None:
         module.data_layout = self._codegen._data_layout
@@ -152,9 +155,9 @@ kernel = partial(on_disk, _nrt=False)
 routine = _inner()
 #: A routine that becomes part of the loop: these are many, small, and called for every job.
 step = _inner(forceinline=True)
-#: A routine that does not: it is called seldom, or does much.
+#: A routine that does not, since it is called seldom: the compiler keeps it out of the way of the loop.
 seldom = _inner(_Seldom, forceinline=False)  # which a routine takes from its caller otherwise
-#: One that does much, and often, and is called at several places.
+#: A routine that does not, since it is long, and called at several places, however often.
 apart = _inner(_Apart, forceinline=False)
 #: The same with the arithmetic of IEEE 754: what is divided by zero is infinite or NaN, and no error.
 ieee_routine = _inner(error_model="numpy")

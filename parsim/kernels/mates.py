@@ -27,7 +27,7 @@ class Mates(NamedTuple):
     held: NDArray[np.int64]  # (lines,): instant from which its limits hold all of a line, or `NEVER`
     edge: NDArray[np.int32]  # (lines,): place from which on the last pass held jobs of a line, or `NO_JOB`
     passed: NDArray[np.int64]  # (1,): instant of that pass
-    begin: NDArray[np.int64]  # (lines + 1,): scratch, zeros
+    next_place: NDArray[np.int64]  # (lines + 1,): zeros, with which `order_mates` counts
 
 
 def mates_of(n: int, lines: int) -> Mates:
@@ -41,7 +41,7 @@ def mates_of(n: int, lines: int) -> Mates:
         held=np.full(lines, NEVER),
         edge=np.full(lines, NO_JOB),
         passed=np.zeros(1, np.int64),
-        begin=np.zeros(lines + 1, np.int64),
+        next_place=np.zeros(lines + 1, np.int64),
     )
 
 
@@ -51,15 +51,15 @@ NO_MATES = mates_of(0, 0)
 @step
 def order_mates(of, mates):
     """Lay out the jobs by line."""
-    begin = mates.begin
+    next_place = mates.next_place
     for j in range(mates.place.size):
-        begin[of[j] + 1] += 1
-    for line in range(begin.size - 1):
-        begin[line + 1] += begin[line]
+        next_place[of[j] + 1] += 1
+    for line in range(next_place.size - 1):
+        next_place[line + 1] += next_place[line]
     for j in range(mates.place.size):
-        mates.place[j] = begin[of[j]]
-        mates.job[begin[of[j]]] = j
-        begin[of[j]] += 1
+        mates.place[j] = next_place[of[j]]
+        mates.job[next_place[of[j]]] = j
+        next_place[of[j]] += 1
 
 
 @step

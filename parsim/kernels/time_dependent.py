@@ -55,11 +55,11 @@ class OneList(NamedTuple):
     """Everything that the loop reads and writes."""
 
     jobs: NDArray[np.void]  # (n,) JOB, as `parsim.kernels.easy.easy` takes them
-    start: NDArray[np.int64]  # (n,): of the first `first` jobs given; -1 where the instants that a key holds were left
+    start: NDArray[np.int64]  # (n,): given of the first `first` jobs, -1 of the others, and where a key cannot hold it
     first: int  # the job after those that run when the simulation begins
     begin: int  # first instant at which anything is decided
     machine: int  # cores
-    backfill: bool  # with limits always
+    backfill: bool  # EASY; False is FCFS, which no list with limits is
     reservation_delay: int  # seconds that a job has waited before it may be the head job
     bits: int  # low bits of a key that hold a job
     formula: Formula  # the largest value goes first
@@ -77,7 +77,7 @@ class OneList(NamedTuple):
 
 @kernel
 def time_dependent(s):
-    """Schedule the jobs of a `OneList`; fills its `start`."""
+    """Schedule the jobs of a `OneList` that was just made, and serves once; fills its `start`."""
     jobs, bits, limits, epoch, waiting = s.jobs, s.bits, s.limits, s.epoch, s.waiting
     n = jobs.size
     free = np.int64(s.machine)

@@ -34,8 +34,8 @@ class Valued(NamedTuple):
     known: NDArray[np.bool_]  # in an epoch: whether `value` is that of this instant, else it is `bound`
 
 
-def room_for(n: int) -> Valued:
-    """Return a list in which n jobs may wait; blocks of it are looked at whole."""
+def valued_of(n: int) -> Valued:
+    """Return a list in which n jobs may wait; what is looked at by blocks of `BLOCK` entries has so many more."""
     padded = n + BLOCK
     return Valued(
         job=np.empty(n, np.int32),
@@ -84,7 +84,7 @@ def evaluate(s, last, now):
         else:
             waiting.value[i] = PASSED
         if count == CHUNK or i + 1 == last:
-            compute(s, count, now)
+            run_formula(s, count, now)
             for k in range(count):
                 waiting.value[chunk.entry[k]] = defined(formula.stack[0, k])
             count = 0
@@ -127,7 +127,7 @@ def settle(s, i, now):
         count = 2
         chunk.job[1] = waiting.job[i]
         formula.eligible[1] = min(end - waiting.origin[i], s.epoch.longest)
-    compute(s, count, now)
+    run_formula(s, count, now)
     waiting.value[i] = defined(formula.stack[0, 0])
     waiting.known[i] = True
     if count == 2:
@@ -139,13 +139,13 @@ def value_of(s, j, eligible, now):
     """Return the value of a job of this eligible time."""
     s.chunk.job[0] = j
     s.formula.eligible[0] = eligible
-    compute(s, 1, now)
+    run_formula(s, 1, now)
     return defined(s.formula.stack[0, 0])
 
 
 @step
-def compute(s, count, now):
-    """Leave the values of the first jobs of the chunk in the formula's stack, NaN where undefined."""
+def run_formula(s, count, now):
+    """Leave the values of the first `count` jobs of the chunk in the formula's stack, NaN where undefined."""
     formula, job = s.formula, s.chunk.job
     fill(s.fair, formula.columns, job, count, now)
     interpret(formula.code, formula.constants, formula.columns, job, formula.eligible, formula.stack, count)

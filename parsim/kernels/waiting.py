@@ -10,7 +10,7 @@ import numpy as np
 from parsim.kernels.alike import NO_JOB
 from parsim.kernels.order import FACTOR, FCFS, FORMULA, LJF, LXF, refresh_value
 from parsim.kernels.preempting import above_groups, place_of
-from parsim.kernels.state import BY_SUBMIT, GROUP, NEVER, PASSED, PREEMPTED, STARVING, UNKNOWN, seldom, step
+from parsim.kernels.state import BY_SUBMIT, GROUP, NEVER, PASSED, PREEMPTED, STARVING, UNKNOWN, apart, seldom, step
 from parsim.kernels.throttles import is_out
 
 STARTED = np.int32(-1)  # in place of a job that has started
@@ -149,7 +149,7 @@ def find_waiting(s, p, j):
     return np.int64(-1)
 
 
-@step
+@apart
 def leave_list(s, p, j, now):
     """Job j leaves list p, if it has an entry there, before its turn has come."""
     partition = s.partitions[p]

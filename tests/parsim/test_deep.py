@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from parsim import Pool, Queue, Quota, Schedule, System, Workload, ordering, packing, plan, simulate
+from parsim import Pool, Queue, Quota, Schedule, System, Workload, one_list, ordering, packing, plan, simulate
 from parsim.kernels.general import general
 from parsim.prepared import Prepared, prepare
 from parsim.tabulate import waits_by_size
@@ -27,14 +27,14 @@ module = importlib.import_module("parsim.simulate")
 def _no_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every queue is deep at the first event."""
     monkeypatch.setattr(packing, "LOOKS", -1)
-    monkeypatch.setattr(ordering, "MANY", 0)
+    monkeypatch.setattr(one_list, "MANY", 0)
 
 
 def with_looks(looks: int, monkeypatch: pytest.MonkeyPatch, workload: Workload, system: System) -> Schedule:
     """Simulate with so many looks at waiting jobs, a job, until a queue is deep."""
     with monkeypatch.context() as patch:
         patch.setattr(packing, "LOOKS", looks)
-        patch.setattr(ordering, "MANY", ALL if looks == ALL else 30)
+        patch.setattr(one_list, "MANY", ALL if looks == ALL else 30)
         return simulate(workload, system)
 
 
@@ -88,7 +88,7 @@ def bursts_under_limits(rng: Random) -> tuple[Workload, System]:
 @pytest.mark.parametrize("many", [0, ALL])
 def test_jobs_alike_that_limits_hold_for_unequal_times_equal_naive(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those behind a job that starts are held, the first of their line before it is not."""
-    monkeypatch.setattr(ordering, "MANY", many)
+    monkeypatch.setattr(one_list, "MANY", many)
     cases = [bursts_under_limits(Random(seed)) for seed in range(100)]
     wrong = [case for case in cases if simulate(*case).start.tolist() != list(naive.simulate(*case).start)]
     assert wrong == []

@@ -115,18 +115,18 @@ def lower_bounds(
 def least_slack(low: Sizes, share: NDArray[np.float64], total: int, *, one_sided: bool = False) -> float:
     """Return the least slack with which sizes above `low` that sum to `total` can be proportional.
 
-    With a slack each queue has a least size, its own or what is proportional to that of another before whose share it
-    must not stay behind; where these leave nodes over, all grow in proportion.
+    A queue needs its own bound at least, and 1 - slack of what, in proportion to its share, any other (with `one_sided`
+    any later one) needs by its bound. If these sizes fit the machine, what is left is dealt out in proportion.
     """
     bound = share > 0
     if bound.sum() < 2:
         return 0.0
-    least = low[bound] / share[bound]
-    widest = np.maximum.accumulate(least[::-1])[::-1] if one_sided else least.max()
-    left = total - low[~bound].sum()
+    own = low[bound] / share[bound]  # nodes for all of the work, as this queue's bound would have it
+    greatest = np.maximum.accumulate(own[::-1])[::-1] if one_sided else own.max()
+    left = (total - low[~bound].sum()) * (1 + 1e-9)  # rounding, where the bounds fill the machine
 
     def feasible(slack: float) -> bool:
-        return bool(share[bound] @ np.maximum(least, (1 - slack) * widest) <= left * (1 + 1e-9))
+        return bool(share[bound] @ np.maximum(own, (1 - slack) * greatest) <= left)
 
     lo, hi = 0.0, 1.0
     if feasible(lo):
