@@ -1,8 +1,7 @@
 """A named tuple that kernels hand on as one pointer; numba makes an argument of every pointer and size of its arrays.
 
 The state of the general loop has 350 of these. Handed from each of a hundred functions to the next they were two thirds
-of what was compiled.
-Only kernels without reference counts take such a tuple: what calls them holds its arrays.
+of what was compiled. Only kernels without reference counts take such a tuple: what calls them holds its arrays.
 """
 
 from __future__ import annotations
