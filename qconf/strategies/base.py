@@ -160,7 +160,7 @@ class Strategy(ABC):
     default: ClassVar[bool] = True  # compared by `compare` and `backtest` unless strategies are named
     tune_default: ClassVar[bool] = True  # compared by `tune` unless strategies are named
     any_nodes: ClassVar[bool] = False  # whether it goes with nodes of several types
-    cost: ClassVar[float] = 1.0  # of its evaluation in time, relative to the others': what a progress bar expects
+    cost: ClassVar[float] = 1.0  # seconds that it takes, relative to the others': progress, and what workers do first
     Options: ClassVar[type[Options]] = Options
 
     @property

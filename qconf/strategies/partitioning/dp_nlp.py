@@ -174,7 +174,7 @@ class DpNlp(Strategy):
     """Partition sizes by the weighted program; never worse than pp or the current sizes on the training set."""
 
     name = "dp-nlp"
-    cost = 2.0
+    cost = 20.0
     position = 12
     any_nodes = True
     Options = DpNlpOptions

@@ -99,6 +99,7 @@ class Dqr(Strategy):
     """Dynamic queue reconfiguration; never worse than dp-nlp on the training set."""
 
     name = "dqr"
+    cost = 2.0
     position = 13
     any_nodes = True
     Options = DqrOptions

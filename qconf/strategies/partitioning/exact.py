@@ -64,6 +64,7 @@ class Exact(Strategy):
     """The optimum of one training set."""
 
     name = "exact"
+    cost = 3.0
     position = 21
     any_nodes = True
     Options = dp_nlp.DpNlpOptions

@@ -149,6 +149,7 @@ class Hybrid(Strategy):
     """Partitions and a common pool."""
 
     name = "hybrid"
+    cost = 4.0
     position = 14
     any_nodes = True
     Options = HybridOptions
