@@ -150,6 +150,13 @@ def test_what_is_installed_imports_nothing_that_is_not(package: str) -> None:
         assert not {each.split(".")[0] for each in imported(path)} & {"studies", "tests"}, name
 
 
+def test_no_command_takes_the_parts_of_scipy_that_are_slow_to_import() -> None:
+    for name, path in modules("qconf"):
+        found = imported(path)
+        slow = {each for each in found if each.startswith(("scipy.stats", "scipy.optimize"))}
+        assert not slow | (found & {"scipy"}), name  # each of its parts is imported where it is read
+
+
 def test_help_imports_nothing_heavy() -> None:
     script = (
         "import sys; from click.testing import CliRunner; from qconf.cli import qconf\n"

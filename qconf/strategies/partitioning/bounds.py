@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from qconf.evaluation.period import TrainingSet, cached
@@ -137,19 +136,62 @@ def least_slack(low: Sizes, share: NDArray[np.float64], total: int, *, one_sided
     return hi
 
 
-def outermost(
-    goal: NDArray[np.float64], low: Sizes, total: int, matrix: NDArray[np.float64], limit: NDArray[np.float64]
-) -> NDArray[np.float64] | None:
-    """Return the fractions above `low` with ``matrix @ fractions <= limit`` that minimise `goal`, if any."""
-    found = scipy.optimize.linprog(
-        goal,
-        A_ub=matrix if len(matrix) else None,
-        b_ub=limit if len(matrix) else None,
-        A_eq=np.ones((1, low.size)),
-        b_eq=[1.0],
-        bounds=[(value / total, 1.0) for value in low],
-    )
-    return found.x if found.status == 0 else None
+def outermost(total: int, bounds: Bounds) -> NDArray[np.float64]:
+    """Return feasible divisions, in fractions of nodes, in which a queue has its most or its least.
+
+    The proportional constraint holds to half a node, so that it holds to one node when sizes are rounded. Above given
+    sizes there is a smallest proportional division, below given ones a greatest, and all between two such are
+    proportional: a queue has its most where the smallest division beside it fills the machine, its least where the
+    greatest one just does. Others have what is amid the two. The shape is (2k, k); (0, k) where none is feasible.
+    """
+    low, own = bounds.low.astype(np.float64), np.eye(bounds.low.size, dtype=np.bool_)
+    start = _smallest(low, bounds)
+    if start.sum() > total:
+        return np.empty((0, low.size))
+
+    def between(sizes: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        sizes = sizes[:, None]
+        return _smallest(np.where(own, sizes, low), bounds), _greatest(np.where(own, sizes, float(total)), bounds)
+
+    def halved(most: bool) -> NDArray[np.float64]:
+        lo, hi = start, np.full(low.size, float(total))
+        for _ in range(50):
+            middle = (lo + hi) / 2
+            smallest, greatest = between(middle)
+            higher = smallest.sum(axis=1) <= total if most else greatest.sum(axis=1) < total
+            lo, hi = np.where(higher, middle, lo), np.where(higher, hi, middle)
+        return lo if most else hi
+
+    found = []
+    for sizes in (halved(most=True), halved(most=False)):
+        smallest, greatest = between(sizes)
+        room = np.maximum((greatest - smallest).sum(axis=1), 1e-9)
+        part = np.clip((total - smallest.sum(axis=1)) / room, 0, 1)
+        found.append(smallest + part[:, None] * (greatest - smallest))
+    return np.concatenate(found)
+
+
+def _smallest(floor: NDArray[np.float64], bounds: Bounds) -> NDArray[np.float64]:
+    """Return the smallest sizes above `floor` that are proportional to half a node, last axis k."""
+    bound, sizes = bounds.share > 0, floor.copy()
+    if bound.any():
+        share = bounds.share[bound]
+        needed = (floor[..., bound] - 0.5) / share  # nodes for all of the work, as this queue's size would have it
+        latest = np.maximum.accumulate(needed[..., ::-1], axis=-1)[..., ::-1]
+        needed = latest if bounds.one_sided else latest[..., :1]
+        sizes[..., bound] = np.maximum(floor[..., bound], (1 - bounds.slack) * share * needed - 0.5)
+    return sizes
+
+
+def _greatest(ceiling: NDArray[np.float64], bounds: Bounds) -> NDArray[np.float64]:
+    """Return the greatest sizes below `ceiling` that are proportional to half a node, last axis k."""
+    bound, sizes = bounds.share > 0, ceiling.copy()
+    if bound.any() and bounds.slack < 1:
+        share = bounds.share[bound]
+        earliest = np.minimum.accumulate((ceiling[..., bound] + 0.5) / share, axis=-1)
+        allowed = earliest if bounds.one_sided else earliest[..., -1:]
+        sizes[..., bound] = np.minimum(ceiling[..., bound], share * allowed / (1 - bounds.slack) + 0.5)
+    return sizes
 
 
 def proportional_matrix(

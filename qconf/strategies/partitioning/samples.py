@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from qconf.evaluation.polynomial import products
-from qconf.strategies.partitioning.bounds import Bounds, outermost, proportional_matrix
+from qconf.strategies.partitioning.bounds import Bounds, outermost
 from qconf.strategies.partitioning.sizes import Sizes, apportion
+from qconf.strategies.partitioning.sobol import sobol
 
 MOST_CANDIDATES = 2**13
 
@@ -20,7 +20,7 @@ def feasible_samples(count: int, total: int, bounds: Bounds, seed: int) -> NDArr
     proportional are left out. Where too few are left, because the size of a queue is almost fixed, mixtures of the
     outermost feasible divisions are added, and at last others of that simplex. The result has the shape (count, k).
     """
-    corners = _corners(total, bounds)
+    corners = outermost(total, bounds)
     low = np.maximum(bounds.low, np.floor(corners.min(axis=0) + 1e-6).astype(np.int64)) if len(corners) else bounds.low
     low = low if low.sum() <= total else bounds.low
     free_nodes = total - int(low.sum())
@@ -44,7 +44,7 @@ def feasible_samples(count: int, total: int, bounds: Bounds, seed: int) -> NDArr
 
 def feasible_division(total: int, bounds: Bounds) -> NDArray[np.float64] | None:
     """Return a division amid the feasible ones, in fractions of nodes; None where there is none."""
-    corners = _corners(total, bounds)
+    corners = outermost(total, bounds)
     return corners.mean(axis=0) if len(corners) else None
 
 
@@ -61,17 +61,6 @@ def _nearly_proportional(sizes: NDArray[np.float64], bounds: Bounds) -> NDArray[
     return np.asarray(most.min(axis=1) >= (1 - bounds.slack) * least.max(axis=1))
 
 
-def _corners(total: int, bounds: Bounds) -> NDArray[np.float64]:
-    """Return divisions, in fractions of nodes, in which a queue has its least or its most; shape (0 to 2k, k).
-
-    The proportional constraint holds to half a node, so that it holds to one node when sizes are rounded.
-    """
-    constraint = proportional_matrix(bounds.share, bounds.slack, 0.5 / total, one_sided=bounds.one_sided)
-    goals = (*np.eye(bounds.low.size), *-np.eye(bounds.low.size))
-    ends = [outermost(goal, bounds.low, total, *constraint) for goal in goals]
-    return np.array([end * total for end in ends if end is not None]).reshape(-1, bounds.low.size)
-
-
 def _gaps(count: int, k: int, seed: int) -> NDArray[np.float64]:
     """Return `count` divisions of 1 into k parts, uniform on the simplex.
 
@@ -80,6 +69,5 @@ def _gaps(count: int, k: int, seed: int) -> NDArray[np.float64]:
     """
     if k == 1:
         return np.ones((count, 1))
-    sobol = scipy.stats.qmc.Sobol(k - 1, scramble=True, rng=np.random.default_rng(seed))
-    points = np.sort(sobol.random_base2(max(1, (count - 1).bit_length()))[:count], axis=1)
+    points = np.sort(sobol(count, k - 1, seed), axis=1)
     return np.diff(points, axis=1, prepend=0.0, append=1.0)

@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
+from scipy.stats import qmc
 
 from qconf.strategies.partitioning.bounds import (
     Bounds,
@@ -13,12 +15,41 @@ from qconf.strategies.partitioning.bounds import (
 )
 from qconf.strategies.partitioning.samples import feasible_samples
 from qconf.strategies.partitioning.sizes import partition_space
+from qconf.strategies.partitioning.sobol import DIRECTIONS, sobol
 from tests.qconf.small import DAY, LONG, SHORT, site, training, two
 
 
 def unbound(least):
     """Bounds with the least sizes and no other constraint."""
     return Bounds(least, least, 0.0, np.zeros(least.size), ())
+
+
+def least_fraction(goal, low, total, matrix, limit):
+    """Return the least of `goal` over fractions above `low` with ``matrix @ fractions <= limit``; None without any."""
+    found = linprog(
+        goal,
+        A_ub=matrix if len(matrix) else None,
+        b_ub=limit if len(matrix) else None,
+        A_eq=np.ones((1, low.size)),
+        b_eq=[1.0],
+        bounds=[(value / total, 1.0) for value in low],
+    )
+    return found.fun if found.status == 0 else None
+
+
+@pytest.mark.parametrize("dimensions", range(1, len(DIRECTIONS) + 1))
+def test_points_are_those_of_scipy(dimensions):
+    for seed in (0, 5):
+        points = qmc.Sobol(dimensions, scramble=True, rng=np.random.default_rng(seed)).random_base2(7)
+        assert (sobol(128, dimensions, seed) == points).all()
+        assert (sobol(100, dimensions, seed) == points[:100]).all()
+
+
+def test_dimensions_with_the_same_directions_have_nothing_to_do_with_each_other():
+    points = sobol(1024, 40, 0)
+    correlated = np.abs(np.corrcoef(points.T) - np.eye(40))
+    assert correlated.max() < 0.2
+    assert np.abs(np.sort(points, axis=0) - (np.arange(1024) + 0.5)[:, None] / 1024).max() <= 0.5 / 1024
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=5), st.integers(1, 200), st.integers(0, 3))
@@ -110,11 +141,36 @@ def test_the_least_slack_is_that_of_linear_programs(queues, free, one_sided):
 
     def feasible(slack):
         matrix = proportional_matrix(share, slack, one_sided=one_sided)
-        return outermost(np.zeros(low.size), low, total, *matrix) is not None
+        return least_fraction(np.zeros(low.size), low, total, *matrix) is not None
 
     slack = least_slack(low, share, total, one_sided=one_sided)
     assert feasible(min(slack + 1e-4, 1.0))
     assert slack < 1e-4 or not feasible(slack - 1e-4)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 200), st.integers(0, 50)), min_size=1, max_size=6),
+    st.integers(0, 300),
+    st.sampled_from([0.0, 0.1, 0.3, 0.9, 1.0]),
+    st.booleans(),
+)
+@settings(max_examples=200, deadline=None)
+def test_outermost_divisions_are_feasible_and_go_as_far_as_linear_programs(queues, free, slack, one_sided):
+    low, weight = np.array(queues).T
+    total = int(low.sum()) + free
+    assume(total > 0)
+    bounds = Bounds(low, low, slack, weight / max(weight.sum(), 1), (), one_sided)
+    found = outermost(total, bounds) / total
+    matrix, limit = proportional_matrix(bounds.share, slack, 0.5 / total, one_sided=one_sided)
+    for k, goal in enumerate(np.eye(low.size)):
+        least, most = (least_fraction(sign * goal, low, total, matrix, limit) for sign in (1, -1))
+        assert (least is None) == (len(found) == 0)
+        if least is not None:
+            assert found[:, k].min() == pytest.approx(least, abs=1e-6)
+            assert found[:, k].max() == pytest.approx(-most, abs=1e-6)
+    assert found.sum(axis=1) == pytest.approx(np.ones(len(found)))
+    assert (found >= low / total - 1e-9).all()
+    assert (found @ matrix.T <= limit + 1e-9).all()
 
 
 def test_utilization_falls_with_the_size_of_a_large_partition():
