@@ -63,11 +63,10 @@ def of_system(period: Period, system: System) -> Measure:
 
 @cached
 def of_orders(period: Period, system: System, orders: tuple[str, ...], workers: int) -> list[Measure]:
-    """Simulate a system under each of these orders, with the base's hours and shortpools; equal ones once."""
+    """Simulate a system under each of these orders, with the base's hours and shortpools."""
     jobs = period.routed(period.base)
-    tasks = {order: (period, jobs, period.dedicated(replace(system, order=order))) for order in orders}
-    found = dict(zip(tasks, parallel_map(workers, measure, list(tasks.values())), strict=True))
-    return [found[order] for order in orders]
+    tasks = [(period, jobs, period.dedicated(replace(system, order=order))) for order in orders]
+    return parallel_map(workers, measure, tasks)
 
 
 @cached

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -137,6 +138,8 @@ class _Candidate:
     frame: Frame = field(default_factory=Frame)
 
 
+PIECE = 64  # orders that a worker simulates at a time
+
 #: What a proposal changes, from the smallest to the largest; parts of the policy come after the delay.
 ORDER, DELAY, ALL, CAP, BOUNDARIES, PARTITIONS = "order", "delay", "policy", "cap", "boundaries", "partitions"
 REQUESTS = "requests"  #: after the delay: the order by what jobs ask for beside cores, too
@@ -192,11 +195,9 @@ def orders_wanted(training: TrainingSet, options: AutoOptions) -> list[Question]
     if not len(training) or training.base.mode == "hybrid":
         return []
     search = _Search(training, options, constants=Constants())
-    plain = search.plain()
-    if search.stuck(plain):
+    if search.stuck():
         return []
-    question = search.question(plain)
-    return [(of_orders, period, question) for period in search.periods]
+    return [(of_orders, period, piece) for period in search.periods for piece in search.pieces]
 
 
 class _Search:
@@ -305,11 +306,10 @@ class _Search:
     def orders(self, found: dict[str, _Candidate]) -> _Candidate:
         """Return the best order of the waiting list; with guarding, with factors that keep the tails short."""
         orders = self.candidates[self.tried]
-        plain = self.plain()
-        if stuck := self.stuck(plain):
+        if stuck := self.stuck():
             self.log.append(Orders(note=f"none can be tried: {', '.join(stuck)} is fixed"))
             return self.current
-        measured = [self.measured(each, plain) for each in self.periods]
+        measured = [self.measured(each) for each in self.periods]
         surfaces = [self.surface(*each)[self.tried] for each in zip(self.periods, measured, strict=True)]
         skill = forecast_skill(
             [(surface[:, :3] * self.weights).sum(axis=1) for surface in surfaces], self.penalties(self.periods)
@@ -398,22 +398,32 @@ class _Search:
         """Return the smoothed `logarithms` of all orders in a period; shape (orders, 4 or 5)."""
         return self.family.smoothed(np.array([logarithms(period, each) for each in measured]))
 
-    def measured(self, period: Period, plain: SiteConfig) -> list[Measure]:
-        """Simulate all orders on a period, where `plain` has one of them."""
-        return of_orders(period, *self.question(plain))
+    def measured(self, period: Period) -> list[Measure]:
+        """Simulate all orders on a period, equal ones once."""
+        found: dict[str, Measure] = {}
+        for system, orders, workers in self.pieces:
+            found.update(zip(orders, of_orders(period, system, orders, workers), strict=True))
+        return [found[order] for order in self.formulas]
 
-    def question(self, plain: SiteConfig) -> tuple[System, tuple[str, ...], int]:
-        """Return what `of_orders` is wanted_ahead of a period."""
-        orders = tuple(self.frame.formula(self.base, order) for order in self.candidates)
-        return plain.system(), orders, self.workers
+    @cached_property
+    def pieces(self) -> list[tuple[System, tuple[str, ...], int]]:
+        """What `of_orders` is to simulate on a period, in pieces for several workers."""
+        system, orders = self.plain.system(), tuple(dict.fromkeys(self.formulas))
+        return [(system, orders[i : i + PIECE], self.workers) for i in range(0, len(orders), PIECE)]
 
+    @cached_property
+    def formulas(self) -> list[str]:
+        """The orders as the frame has them."""
+        return [self.frame.formula(self.base, order) for order in self.candidates]
+
+    @cached_property
     def plain(self) -> SiteConfig:
-        """Return the base under the first of the orders."""
+        """The base under the first of the orders."""
         return self.ordered(self.candidates[0], self.frame)
 
-    def stuck(self, plain: SiteConfig) -> list[str]:
+    def stuck(self) -> list[str]:
         """List what is fixed and keeps the order from being tried."""
-        return ["order"] if self.base.is_fixed("order") else self.violations(plain)
+        return ["order"] if self.base.is_fixed("order") else self.violations(self.plain)
 
     def guarded(self, orders: Sequence[str], best: _Candidate) -> _Candidate:
         """With guarding, raise the factors of queues whose tails are too long; return `best` if that does not help."""

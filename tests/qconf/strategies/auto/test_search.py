@@ -17,8 +17,9 @@ from qconf.strategies import propose, variants
 from qconf.strategies.auto.candidates import limited
 from qconf.strategies.auto.families import AutoOptions
 from qconf.strategies.auto.frame import Frame
+from qconf.strategies.auto.measures import of_orders
 from qconf.strategies.auto.orders import FORMULAS, JOBS, general, usual_longest
-from qconf.strategies.auto.search import Constants, _Candidate, _Search, search
+from qconf.strategies.auto.search import PIECE, Constants, _Candidate, _Search, orders_wanted, search
 from qconf.strategies.partitioning.split_merge import uncovered
 from tests.qconf.small import DAY, LONG, SHORT, WIDE, site, three, training, two
 from tests.qconf.strategies.partitioning.test_strategies import CASES
@@ -444,6 +445,18 @@ def test_workers_and_repetition_do_not_matter(objective):
     two_workers = propose("auto", TrainingSet(Period(here.workload, here.base)), {"objective": objective, "workers": 2})
     assert one.config == two_workers.config
     assert one.decisions == two_workers.decisions
+
+
+def test_the_orders_are_simulated_in_pieces_that_workers_may_simulate_ahead():
+    here = training(three(mode="shared"), jobs=200)
+    found = _Search(here, AutoOptions(), constants=Constants())
+    wanted = orders_wanted(here, AutoOptions())
+    assert [(of_orders, here.period, piece) for piece in found.pieces] == wanted
+    assert len(wanted) > 1
+    assert max(len(orders) for _, _, (_, orders, _) in wanted) == PIECE
+    means = [each.means for each in found.measured(here.period)]
+    (system, _, _), *_ = found.pieces
+    assert np.array_equal(means, [each.means for each in of_orders(here.period, system, tuple(found.formulas), 1)])
 
 
 def with_policy(**changes):
