@@ -99,12 +99,13 @@ def recommend(
     enough = {name: split for name, split in splits.items() if split.enough}
     evaluator = Evaluator(training, enough, chosen, guards, check, needs, checkpoint)
     drawn = cache(partial(curves, training))
+    doubts = cache(lambda: implausible(evaluator.whole.outcome(evaluator.base)))
 
     def beside() -> None:
         """Do what needs none of the proposals."""
-        if meanwhile is not None:
-            meanwhile()
-        drawn()
+        for each in (meanwhile, drawn, doubts, lambda: evaluator.current):
+            if each is not None:
+                each()
 
     rows = evaluator.rows(names, progress or (lambda *_: None), beside)
     best = choose(rows, evaluator.compare, least_gain)
@@ -117,10 +118,10 @@ def recommend(
         without_scripts=None if best is None or not best.needs else choose(needless, evaluator.compare, least_gain),
     )
     found = decide(found, best, least_gain)
-    present = last.test.outcome(evaluator.base)
+    present = evaluator.present
     found = replace(
         found,
-        implausible=tuple(implausible(evaluator.whole.outcome(evaluator.base))),
+        implausible=tuple(doubts()),
         targets=target_results(present),
         present=Evaluated(evaluator.base.config, present),
     )
