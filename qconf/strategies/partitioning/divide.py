@@ -55,7 +55,10 @@ def _best(cost, low, high, total, value, choice):  # type: ignore[no-untyped-def
     value[:, :] = np.inf
     value[0, 0] = 0.0
     reach_low, reach_high = 0, 0
-    rest_low, rest_high = low.sum(), high.sum()
+    rest_low, rest_high = 0, 0
+    for i in range(count):
+        rest_low += low[i]
+        rest_high += high[i]
     for i in range(count):
         rest_low -= low[i]
         rest_high -= high[i]

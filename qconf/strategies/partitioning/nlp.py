@@ -121,8 +121,12 @@ def project(point, rows, limits, near):  # type: ignore[no-untyped-def]
     """Return the nearest point with ``rows @ x <= limits`` that sums to 1."""
     found, pushed = point.copy(), np.zeros(limits.size)
     for _ in range(SWEEPS):
-        shift = (1.0 - found.sum()) / found.size
-        found += shift
+        total = 0.0
+        for j in range(found.size):
+            total += found[j]
+        shift = (1.0 - total) / found.size
+        for j in range(found.size):
+            found[j] += shift
         most = abs(shift)
         for i in range(limits.size):
             over, square = -limits[i], 0.0
