@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -73,15 +72,13 @@ def needed(system: System | None = None) -> list[str]:
 
 
 def missing(names: Iterable[str] = GROUPS) -> list[str]:
-    """Return those of the groups that are not on disk, newer than their source, for this user."""
-    return [name for name in names if not _is_compiled(GROUPS[name].longest)]
+    """Return those of the groups that are not on disk, as new as their source, for this user and processor."""
+    return [name for name in names if not is_compiled(GROUPS[name].longest)]
 
 
-def _is_compiled(kernel: Any) -> bool:  # noqa: ANN401 - a numba dispatcher
-    function = kernel.py_func
-    source = Path(function.__code__.co_filename).stat().st_mtime
-    kept = Path(kernel.stats.cache_path).glob(f"*.{function.__qualname__}-{function.__code__.co_firstlineno}.*.nbi")
-    return any(each.stat().st_mtime > source for each in kept)
+def is_compiled(kernel: Any) -> bool:  # noqa: ANN401 - a numba dispatcher
+    """Return whether a kernel is on disk, as new as its source, for this user and processor."""
+    return bool(kernel._cache.holds(kernel.targetctx))
 
 
 class Compiling:

@@ -9,11 +9,12 @@ is called: written out at each it is most of a kernel, and the time of compiling
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 from numba import njit
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.runtime import rtsys
@@ -120,8 +121,30 @@ def _inner(library: type[JITCodeLibrary] = _Unfinished, **more: Any) -> Callable
     return decorate
 
 
+@cache
+def _sources() -> tuple[tuple[str, float, int], ...]:
+    """Return when the files of kernels were written, and their sizes."""
+    found = [(each.name, each.stat()) for each in sorted(Path(__file__).parent.glob("*.py"))]
+    return tuple((name, stat.st_mtime, stat.st_size) for name, stat in found)
+
+
 class _OnDisk(FunctionCache):
-    """Kernels on disk, which load without what numba needs to compile one: a fifth of a second of imports."""
+    """Kernels on disk, which load without what numba needs to compile one: a fifth of a second of imports.
+
+    Whether one is as new as its source depends on the files of all kernels, since it has taken in functions of others;
+    numba looks at its own file alone.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        stamp = self._impl.locator.get_source_stamp(), _sources()
+        self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, stamp)
+
+    def holds(self, target_context: Any) -> bool:
+        """Return whether a version for this processor is on disk."""
+        processor = target_context.codegen().magic_tuple()
+        with self._guard_against_spurious_io_errors():
+            return any(key[1] == processor for key in self._cache_file._load_index())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Load a version of a kernel, or return None; what has to be compiled then imports the rest itself."""

@@ -12,8 +12,10 @@ from contextlib import suppress
 import numba
 import pytest
 
-from parsim import Queue, System
-from parsim.compiling import GROUPS, Compiling, missing, needed
+from parsim import Queue, System, simulate
+from parsim.compiling import GROUPS, WORKLOAD, Compiling, is_compiled, missing, needed
+from parsim.kernels import compiled
+from parsim.kernels.easy import easy
 from tests import fuzz
 from tests.benchmarks.compiling import measured
 from tests.warm import VERSIONS
@@ -30,6 +32,13 @@ def test_a_group_is_missing_until_it_is_compiled(tmp_path):
     assert run(*ask).strip() == "lists,conservative"
     run("-m", "parsim.compiling", "conservative")
     assert run(*ask).strip() == "lists"
+
+
+def test_a_kernel_is_compiled_anew_where_a_file_changed_from_which_it_takes_functions(monkeypatch):
+    simulate(WORKLOAD, System(5))
+    assert is_compiled(easy)
+    monkeypatch.setattr(compiled, "_sources", lambda: (("running.py", 0.0, 1),))
+    assert not compiled._OnDisk(easy.py_func).holds(easy.targetctx)
 
 
 def test_kernels_load_from_disk_without_what_compiles_them(tmp_path):
