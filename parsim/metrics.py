@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parsim.kernels.compiled import on_disk
+from parsim.kernels.state import NEVER
 from parsim.node_metrics import NodeUse, node_use
-from parsim.ordering import NEVER
 from parsim.schedule import Schedule
 from parsim.system import System
 from parsim.usage import distance, share_uses
@@ -484,7 +484,7 @@ def _lost_core_seconds(
             w += 1
         while len(narrowest) > 0 and narrowest[0][1] <= now:
             heappop(narrowest)
-        then = high
+        then: Any = high
         then = min(then, ends[0, e] if e < ends.shape[1] else NEVER)
         then = min(then, starts[0, s] if s < starts.shape[1] else NEVER)
         then = min(then, waits[0, w] if w < waits.shape[1] else NEVER)

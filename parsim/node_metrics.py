@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parsim.kernels.compiled import on_disk
-from parsim.ordering import NEVER
+from parsim.kernels.state import NEVER
 from parsim.places import lay_out
 from parsim.prepared import prepare
 from parsim.schedule import Schedule
@@ -261,7 +262,7 @@ def _unusable(
                     present[place[demand]] = present[last]
                     place[present[last]] = place[demand]
             s += 1
-        then = high
+        then: Any = high
         then = min(then, end[ended[e]] if e < ended.size else NEVER)
         then = min(then, start[started[s]] if s < started.size else NEVER)
         then = min(then, submit[came[w]] if w < came.size else NEVER)

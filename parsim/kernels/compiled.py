@@ -8,6 +8,7 @@ is called: written out at each it is most of a kernel, and the time of compiling
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
@@ -122,22 +123,24 @@ def _inner(library: type[JITCodeLibrary] = _Unfinished, **more: Any) -> Callable
 
 
 @cache
-def _sources() -> tuple[tuple[str, float, int], ...]:
-    """Return when the files of kernels were written, and their sizes."""
-    found = [(each.name, each.stat()) for each in sorted(Path(__file__).parent.glob("*.py"))]
-    return tuple((name, stat.st_mtime, stat.st_size) for name, stat in found)
+def sources(folder: Path = Path(__file__).parent) -> bytes:
+    """Return a digest of the modules in a folder, those of the kernels."""
+    digest = hashlib.sha256()
+    for each in sorted(folder.glob("[!.]*.py")):  # an editor's lock of a file begins with a dot
+        digest.update(f"{each.name} {each.stat().st_size} ".encode() + each.read_bytes())
+    return digest.digest()
 
 
 class _OnDisk(FunctionCache):
     """Kernels on disk, which load without what numba needs to compile one: a fifth of a second of imports.
 
-    Whether one is as new as its source depends on the files of all kernels, since it has taken in functions of others;
-    numba looks at its own file alone.
+    Where a module of this folder changes, all are compiled anew: they take in functions and constants of one another.
+    numba looks at the file of the kernel alone.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        stamp = self._impl.locator.get_source_stamp(), _sources()
+        stamp = self._impl.locator.get_source_stamp(), sources()
         self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, stamp)
 
     def holds(self, target_context: Any) -> bool:

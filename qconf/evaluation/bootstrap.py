@@ -82,7 +82,7 @@ def resamples_of(jobs: int) -> int:
 class Bootstrap:
     """Compares proposals with the current configuration `base`, all on the same resamples.
 
-    Each of the `tests` has `FEWEST_DAYS` days at least. The base is simulated with the first proposals.
+    Each of the `tests` has `FEWEST_DAYS` days at least. Raises `NoDaysError` where there are no jobs to resample.
     """
 
     def __init__(
@@ -100,16 +100,23 @@ class Bootstrap:
         self.objective, self.workers = objective, workers
         self.resamples = resamples_of(sum(len(test.period) for test in tests))
         self._shared = Shared(tuple(tests))
-        self.base, self.before = base, np.empty((0, 0))
+        (before,) = self._measure({"current": [base] * len(tests)})
+        if isinstance(before, Failed):
+            raise before
+        self.before = before
+        if np.isnan(self.before[:, 0]).all():
+            raise NoDaysError("no job was submitted on the whole days of the test periods")
 
     def _measure(
-        self, strategies: Mapping[str, Sequence[Simulated]], advance: Callable[[float], None]
+        self, strategies: Mapping[str, Sequence[Simulated]], advance: Callable[[float], None] = lambda _: None
     ) -> list[_Numbers | Failed]:
         """Return the numbers of every resample, means over the holdouts weighted by days; shape (resamples, 4 + Q + T).
 
         Of a strategy that cannot be simulated on one of them it is the reason. A chunk that is stored is not measured
         again.
         """
+        if not strategies:
+            return []
         subjects = Shared([[each[i] for each in strategies.values()] for i in range(len(self.tests))])
         chunks = self._chunks("\n".join(strategies), subjects, advance)
         weights = [test.end - test.start for test in self.tests]
@@ -164,19 +171,9 @@ class Bootstrap:
     ) -> list[BootstrapResult | Failed]:
         """Do so for several by name, all on each resample; of one that cannot be simulated there, return the reason.
 
-        Where there are no jobs to resample it is `NoDaysError`. `advance` is called with the share of all that is done.
+        `advance` is called with the share of all that is done.
         """
-        if not strategies:
-            return []
-        new = {} if self.before.size else {"current": [self.base] * len(self.tests)}
-        measured = self._measure({**new, **strategies}, advance)
-        if new:
-            before = measured.pop(0)
-            if isinstance(before, Failed):
-                raise before
-            self.before = before
-        if np.isnan(self.before[:, 0]).all():
-            return [NoDaysError("no job was submitted on the whole days of the test periods")] * len(strategies)
+        measured = self._measure(strategies, advance)
         return [each if isinstance(each, Failed) else self.between(self.before, each) for each in measured]
 
     def between(self, before: _Numbers, after: _Numbers) -> BootstrapResult:

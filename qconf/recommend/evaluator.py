@@ -46,21 +46,12 @@ class Evaluator:
         self.whole = Holdout.of(self.training.period, first, last + 1)
         self.base = Proposal(self.training.base)
         self.test = self.splits["last"].test
+        self.current = self.test.evaluate(self.base)
         self.evaluated: dict[tuple[str, str], Proposal] = {}  # the proposal behind each row, trained for the test
         self.measured: dict[tuple[str, str], Measured] = {}
         training = {WHOLE: self.training} | {name: split.training for name, split in self.splits.items()}
         parts = Parts(training, self.whole, self.test, self.settings)
         self.trainer = Trainer(parts, self.options.workers, self.checkpoint)
-
-    @cached_property
-    def present(self) -> Outcome:
-        """What the current configuration does on the test period."""
-        return self.test.outcome(self.base)
-
-    @cached_property
-    def current(self) -> Summary:
-        """All metrics of `present`."""
-        return self.present.summary
 
     @cached_property
     def checked(self) -> Check | None:
@@ -73,10 +64,14 @@ class Evaluator:
         return () if self.needs is None or self.checked is None else tuple(self.needs(self.training.base))
 
     @cached_property
-    def bootstrap(self) -> Bootstrap:
-        """What resamples the test days of all splits."""
-        tests, options = [split.test for split in self.splits.values()], self.options
-        return Bootstrap(tests, self.base, options.objective, options.seed, options.workers, self.checkpoint)
+    def bootstrap(self) -> Bootstrap | NoDaysError:
+        """Resample the test days of all splits, or say why that is impossible."""
+        tests = [split.test for split in self.splits.values()]
+        try:
+            options = self.options
+            return Bootstrap(tests, self.base, options.objective, options.seed, options.workers, self.checkpoint)
+        except NoDaysError as error:
+            return error
 
     def outcome(self, row: Row) -> Outcome:
         """Return the outcome of a row on the test period."""
@@ -85,7 +80,7 @@ class Evaluator:
     def compare(self, row: Row, with_: Row | None) -> BootstrapResult:
         """Compare a row with another, or with the current configuration, over the resamples; both have some."""
         found, other = row.bootstrap, None if with_ is None else with_.bootstrap
-        if found is None:
+        if found is None or isinstance(self.bootstrap, NoDaysError):
             raise ValueError(f"{row.name} was not resampled")
         return found if other is None else self.bootstrap.between(other.numbers, found.numbers)
 
@@ -195,8 +190,13 @@ class Evaluator:
                 subjects[place] = [*map(bare, self._earlier(rows[place])), bare(proposal)]
             except NotApplicableError as error:
                 results[place] = error
-        by_name = {named[place]: each for place, each in subjects.items()}
-        results |= zip(subjects, self.bootstrap.compare_all(by_name, advance), strict=True)
+        if subjects:
+            bootstrap = self.bootstrap
+            if isinstance(bootstrap, NoDaysError):
+                results |= dict.fromkeys(subjects, bootstrap)
+            else:
+                by_name = {named[place]: each for place, each in subjects.items()}
+                results |= zip(subjects, bootstrap.compare_all(by_name, advance), strict=True)
         for place, final, proposal, reasons in promising:
             rows[place] = self._tested(rows[place], final, proposal, reasons, results[place])
         return rows

@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 import numba
 import pytest
@@ -15,6 +17,7 @@ import pytest
 from parsim import Queue, System, simulate
 from parsim.compiling import GROUPS, WORKLOAD, Compiling, is_compiled, missing, needed
 from parsim.kernels import compiled
+from parsim.kernels.compiled import sources
 from parsim.kernels.easy import easy
 from tests import fuzz
 from tests.benchmarks.compiling import measured
@@ -34,11 +37,21 @@ def test_a_group_is_missing_until_it_is_compiled(tmp_path):
     assert run(*ask).strip() == "lists"
 
 
-def test_a_kernel_is_compiled_anew_where_a_file_changed_from_which_it_takes_functions(monkeypatch):
+def test_a_kernel_is_compiled_anew_where_a_file_changed_from_which_it_takes_functions(tmp_path, monkeypatch):
     simulate(WORKLOAD, System(5))
     assert is_compiled(easy)
-    monkeypatch.setattr(compiled, "_sources", lambda: (("running.py", 0.0, 1),))
-    assert not compiled._OnDisk(easy.py_func).holds(easy.targetctx)
+
+    def holds_with(folder: Path) -> bool:
+        monkeypatch.setattr(compiled, "sources", lambda: sources(folder))
+        return bool(compiled._OnDisk(easy.py_func).holds(easy.targetctx))
+
+    copied = Path(shutil.copytree(Path(compiled.__file__).parent, tmp_path / "kernels", copy_function=shutil.copyfile))
+    (copied / ".#running.py").symlink_to("nowhere")  # an editor's lock
+    assert holds_with(copied)  # written later, and the same
+    changed = copied / "running.py"
+    changed.write_text(changed.read_text() + "\n# more\n")
+    sources.cache_clear()
+    assert not holds_with(copied)
 
 
 def test_kernels_load_from_disk_without_what_compiles_them(tmp_path):

@@ -169,10 +169,8 @@ def test_a_gain_is_the_share_by_which_the_objective_falls():
 def test_whole_days_without_jobs_cannot_be_resampled():
     here = period(two(mode="shared"), jobs=300, span=DAY // 4)  # all on the fifth day, which is not whole
     first, last = (int(here.workload.submit[i]) for i in (0, -1))
-    none = Bootstrap([Holdout.of(here, first - 4 * DAY - 1, last + 1)], Proposal(here.base), "mean-wait", 0, 1)
-    for _ in range(2):
-        with pytest.raises(NotApplicableError, match="no job was submitted on the whole days"):
-            none.compare([Proposal(here.base)])
+    with pytest.raises(NotApplicableError, match="no job was submitted on the whole days"):
+        Bootstrap([Holdout.of(here, first - 4 * DAY - 1, last + 1)], Proposal(here.base), "mean-wait", 0, 1)
 
 
 @pytest.mark.parametrize(("jobs", "most"), [(0, 100), (10_000, 100), (10_500, 95), (15_000, 65), (10**6, 50)])
@@ -184,6 +182,6 @@ def test_fewer_resamples_are_the_first_of_more(monkeypatch):
     many = Bootstrap(holdouts(GOOD), ConstantWait(1.0), "mean-wait", 0, 1)
     monkeypatch.setattr("qconf.evaluation.bootstrap.JOBS", 0)
     few = Bootstrap(holdouts(GOOD), ConstantWait(1.0), "mean-wait", 0, 1)
-    assert [each.compare([ConstantWait(0.5)] * 2).resamples for each in (many, few)] == [RESAMPLES, FEWEST]
     assert (len(many.before), len(few.before)) == (RESAMPLES, FEWEST)
     assert np.array_equal(many.before[:FEWEST], few.before)
+    assert few.compare([ConstantWait(0.5)] * 2).resamples == FEWEST
