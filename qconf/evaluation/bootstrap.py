@@ -82,7 +82,8 @@ def resamples_of(jobs: int) -> int:
 class Bootstrap:
     """Compares proposals with the current configuration `base`, all on the same resamples.
 
-    Each of the `tests` has `FEWEST_DAYS` days at least. Raises `NoDaysError` where there are no jobs to resample.
+    Each of the `tests` has `FEWEST_DAYS` days at least. Raises `NoDaysError` where there are no jobs to resample. What
+    was measured of the base is in `before`, from the first comparison on, which measures it.
     """
 
     def __init__(
@@ -99,24 +100,19 @@ class Bootstrap:
         self.names, self.nodes = base_of_tests.names, [each.name for each in base_of_tests.nodes]
         self.objective, self.workers = objective, workers
         self.resamples = resamples_of(sum(len(test.period) for test in tests))
-        self._shared = Shared(tuple(tests))
-        (before,) = self._measure({"current": [base] * len(tests)})
-        if isinstance(before, Failed):
-            raise before
-        self.before = before
-        if np.isnan(self.before[:, 0]).all():
+        if not any(test.jobs_on_whole_days for test in tests):
             raise NoDaysError("no job was submitted on the whole days of the test periods")
+        self._shared = Shared(tuple(tests))
+        self.base, self.before = base, np.empty((0, 0))
 
     def _measure(
-        self, strategies: Mapping[str, Sequence[Simulated]], advance: Callable[[float], None] = lambda _: None
+        self, strategies: Mapping[str, Sequence[Simulated]], advance: Callable[[float], None]
     ) -> list[_Numbers | Failed]:
         """Return the numbers of every resample, means over the holdouts weighted by days; shape (resamples, 4 + Q + T).
 
         Of a strategy that cannot be simulated on one of them it is the reason. A chunk that is stored is not measured
         again.
         """
-        if not strategies:
-            return []
         subjects = Shared([[each[i] for each in strategies.values()] for i in range(len(self.tests))])
         chunks = self._chunks("\n".join(strategies), subjects, advance)
         weights = [test.end - test.start for test in self.tests]
@@ -161,7 +157,7 @@ class Bootstrap:
 
     def compare(self, subjects: Sequence[Simulated]) -> BootstrapResult:
         """Compare the proposals of one strategy, one for each holdout, with the current configuration."""
-        (found,) = self.compare_all({"": subjects})
+        (found,) = self.compare_all({"proposal": subjects})
         if isinstance(found, Failed):
             raise found
         return found
@@ -173,7 +169,15 @@ class Bootstrap:
 
         `advance` is called with the share of all that is done.
         """
-        measured = self._measure(strategies, advance)
+        if not strategies:
+            return []
+        new = {} if self.before.size else {"": [self.base] * len(self.tests)}
+        measured = self._measure(new | dict(strategies), advance)
+        if new:
+            before = measured.pop(0)
+            if isinstance(before, Failed):
+                raise before
+            self.before = before
         return [each if isinstance(each, Failed) else self.between(self.before, each) for each in measured]
 
     def between(self, before: _Numbers, after: _Numbers) -> BootstrapResult:

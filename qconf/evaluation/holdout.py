@@ -80,6 +80,11 @@ class Holdout:
         begins = np.searchsorted(submit, self.start + DAY * np.arange(self.days + 1))
         return [rows[slice(*each)] for each in pairwise(begins)]
 
+    @property
+    def jobs_on_whole_days(self) -> int:
+        """How many jobs were submitted on the days that are resampled."""
+        return sum(map(len, self._by_day))
+
     def resample(self, rng: np.random.Generator) -> Holdout:
         """Return a resample: every day, those of the warm-up too, has the submissions of a random whole test day."""
         warm = self.warmup // DAY

@@ -46,12 +46,21 @@ class Evaluator:
         self.whole = Holdout.of(self.training.period, first, last + 1)
         self.base = Proposal(self.training.base)
         self.test = self.splits["last"].test
-        self.current = self.test.evaluate(self.base)
         self.evaluated: dict[tuple[str, str], Proposal] = {}  # the proposal behind each row, trained for the test
         self.measured: dict[tuple[str, str], Measured] = {}
         training = {WHOLE: self.training} | {name: split.training for name, split in self.splits.items()}
         parts = Parts(training, self.whole, self.test, self.settings)
         self.trainer = Trainer(parts, self.options.workers, self.checkpoint)
+
+    @cached_property
+    def present(self) -> Outcome:
+        """What the current configuration does on the test period."""
+        return self.test.outcome(self.base)
+
+    @cached_property
+    def current(self) -> Summary:
+        """All metrics of `present`."""
+        return self.present.summary
 
     @cached_property
     def checked(self) -> Check | None:

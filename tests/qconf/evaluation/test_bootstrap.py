@@ -182,6 +182,6 @@ def test_fewer_resamples_are_the_first_of_more(monkeypatch):
     many = Bootstrap(holdouts(GOOD), ConstantWait(1.0), "mean-wait", 0, 1)
     monkeypatch.setattr("qconf.evaluation.bootstrap.JOBS", 0)
     few = Bootstrap(holdouts(GOOD), ConstantWait(1.0), "mean-wait", 0, 1)
+    assert [each.compare([ConstantWait(0.5)] * 2).resamples for each in (many, few)] == [RESAMPLES, FEWEST]
     assert (len(many.before), len(few.before)) == (RESAMPLES, FEWEST)
     assert np.array_equal(many.before[:FEWEST], few.before)
-    assert few.compare([ConstantWait(0.5)] * 2).resamples == FEWEST
