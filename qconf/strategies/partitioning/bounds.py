@@ -140,9 +140,10 @@ def outermost(total: int, bounds: Bounds) -> NDArray[np.float64]:
     """Return feasible divisions, in fractions of nodes, in which a queue has its most or its least.
 
     The proportional constraint holds to half a node, so that it holds to one node when sizes are rounded. Above given
-    sizes there is a smallest proportional division, below given ones a greatest, and all between two such are
-    proportional: a queue has its most where the smallest division beside it fills the machine, its least where the
-    greatest one just does. Others have what is amid the two. The shape is (2k, k); (0, k) where none is feasible.
+    sizes there are smallest proportional ones, below given sizes greatest ones. A queue has its most where the smallest
+    sizes with it fill the machine, and its least where the greatest sizes with it just do. Where these do not sum to
+    the machine, a mixture of both does, which is proportional, too. The shape is (2k, k); (0, k) where no division is
+    feasible.
     """
     low, own = bounds.low.astype(np.float64), np.eye(bounds.low.size, dtype=np.bool_)
     start = _smallest(low, bounds)

@@ -1,4 +1,4 @@
-"""Scrambled Sobol points: the same as those of ``scipy.stats.qmc``, which takes half a second to import."""
+"""Scrambled Sobol points: up to 16 dimensions those of ``scipy.stats.qmc``, which takes half a second to import."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 BITS = 30  # of a coordinate
 
-#: Of each dimension: a primitive polynomial, its coefficients as bits, and the first direction numbers.
+#: Of each dimension: a primitive polynomial, its coefficients as bits, and the first direction numbers. The first
+#: dimension is van der Corput's, whose direction numbers are all 1.
 DIRECTIONS: tuple[tuple[int, tuple[int, ...]], ...] = (
     (1, (1,) * BITS),
     (3, (1,)),
@@ -29,9 +30,9 @@ DIRECTIONS: tuple[tuple[int, tuple[int, ...]], ...] = (
 
 
 def sobol(count: int, dimensions: int, seed: int) -> NDArray[np.float64]:
-    """Return the first `count` points of a scrambled Sobol sequence in the unit cube, shape (count, dimensions).
+    """Return points of a scrambled Sobol sequence in the unit cube, the first ones, shape (count, dimensions).
 
-    Beyond 16 dimensions each further sixteen are those of another scrambled sequence, its points in random order.
+    Of more than 16 dimensions, sixteen at a time are those of another scrambled sequence, its points in random order.
 
     References
     ----------
