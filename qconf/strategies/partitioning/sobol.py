@@ -39,7 +39,7 @@ def sobol(count: int, dimensions: int, seed: int) -> NDArray[np.float64]:
     Joe and Kuo, "Constructing Sobol sequences with better two-dimensional projections", SIAM J. Sci. Comput. 30, 2008:
     the direction numbers. Matousek, "On the L2-discrepancy for anchored boxes", J. Complexity 14, 1998: the scrambling,
     by a random lower triangular matrix for each dimension, and a random shift. Antonov and Saleev 1979: the order.
-    Owen, "Latin supercube sampling for very high-dimensional simulations", ACM TOMACS 8, 1998: sequences side by side.
+    Owen, "Latin supercube sampling for very high-dimensional simulations", ACM TOMACS 8, 1998: several sequences.
     """
     random = np.random.default_rng(seed).spawn(1)[0]
     powers = 1 << np.arange(BITS)
