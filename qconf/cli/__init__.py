@@ -7,6 +7,7 @@ import io
 import os
 import signal
 import sys
+import threading
 from itertools import takewhile
 from pathlib import Path
 from types import FrameType
@@ -89,6 +90,8 @@ def main(arguments: list[str] | None = None) -> None:
     sys.stdout, sys.stderr = _forgiving(sys.stdout), _forgiving(sys.stderr)
     if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _terminate)
+    if sys.unraisablehook is sys.__unraisablehook__:
+        sys.unraisablehook = _interrupt_again
     try:
         qconf.main(args=given, prog_name="qconf", standalone_mode=True)
     except QconfError as error:
@@ -103,6 +106,16 @@ def main(arguments: list[str] | None = None) -> None:
         what = inert(str(error.filename or "the output cannot be written"))
         click.echo(f"qconf: {what}: {error.strerror or error}", err=True)
         os._exit(1)  # else Python would try once more to write what is left
+
+
+def _interrupt_again(lost: Any) -> None:  # noqa: ANN401 - the type of its argument has no name
+    """Send an interrupt once more that came within a callback, where Python drops it: kernels are loaded with such."""
+    if issubclass(lost.exc_type, KeyboardInterrupt):
+        again = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+        again.daemon = True
+        again.start()
+    else:
+        sys.__unraisablehook__(lost)
 
 
 class _Pipe(io.FileIO):

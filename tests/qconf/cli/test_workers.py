@@ -103,6 +103,20 @@ def test_what_is_no_back_end_is_refused(commands, tmp_path) -> None:
     assert not (tmp_path / "out" / "run.json").exists()
 
 
+def test_an_interrupt_within_a_callback_is_not_lost() -> None:
+    script = (
+        "import ctypes, os, signal, sys, time; import qconf.cli as cli\n"
+        "sys.unraisablehook = cli._interrupt_again\n"
+        "def interrupted():\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    time.sleep(0)\n"
+        "try: ctypes.CFUNCTYPE(None)(interrupted)(); time.sleep(10); print('lost')\n"
+        "except KeyboardInterrupt: print('interrupted')"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")
+
+
 def test_an_interrupt_at_the_terminal_is_one_line_and_leaves_no_process(commands, tmp_path) -> None:
     line = [
         sys.executable,
