@@ -12,11 +12,12 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from parsim import Pool, Queue, System, Workload, metrics, plan, simulate
+from parsim.kernels.compiled import Compiled
 from parsim.kernels.conservative import conservative
 from parsim.kernels.easy import easy
 from parsim.kernels.general import general
@@ -33,7 +34,7 @@ _FORMULA = "eligible_time / walltime"
 class Group(NamedTuple):
     """Kernels that one process compiles: the one that takes longest, and a call of each."""
 
-    longest: Any
+    longest: Compiled
     call: Callable[[], object]
 
 
@@ -76,9 +77,10 @@ def missing(names: Iterable[str] = GROUPS) -> list[str]:
     return [name for name in names if not is_compiled(GROUPS[name].longest)]
 
 
-def is_compiled(kernel: Any) -> bool:  # noqa: ANN401 - a numba dispatcher
+def is_compiled(kernel: Compiled) -> bool:
     """Return whether a kernel is on disk, as new as its source, for this user and processor."""
-    return bool(kernel._cache.holds(kernel.targetctx))
+    dispatcher = kernel.dispatcher
+    return bool(dispatcher._cache.holds(dispatcher.targetctx))
 
 
 class Compiling:

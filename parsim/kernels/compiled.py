@@ -4,187 +4,57 @@ numba optimizes each function for itself, makes machine code of it and keeps tha
 a caller takes it in. What only kernels call stays what the compiler's front end made of it until the kernel takes it
 in: so half as much is compiled, to the same loops. What a loop does seldom, or is long and stands at several places,
 is called: written out at each it is most of a kernel, and the time of compiling grows faster than a function's length.
+
+numba itself is imported by the first call: what only reads, checks or explains does not wait for it.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from functools import cache, partial
-from pathlib import Path
+from functools import cached_property, partial, update_wrapper
 from typing import Any
 
-from numba import njit
-from numba.core.caching import FunctionCache, IndexDataCacheFile
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
-from numba.core.runtime import rtsys
-from numba.core.types import Integer, int64, unliteral
 
+class Compiled:
+    """A function that numba compiles where it is first called, by Python or by a kernel that is compiled.
 
-class _Library(JITCodeLibrary):
-    """Code that is optimized once, as C is with -O2: kernels are as fast as with numba's -O3, and made sooner.
-
-    numba takes in what is called cheaply before, to leave out reference counts, of which few kernels have any.
+    A kernel from disk holds the code of what it calls, of which no dispatcher is made then.
     """
 
-    def _optimize_functions(self, module: Any) -> None:
-        module.data_layout = self._codegen._data_layout
-        manager, builder = self._codegen._function_pass_manager(opt=2)
-        for function in module.functions:
-            manager.run(function, builder)
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        self.py_func, self._options = function, options
+        update_wrapper(self, function)
 
-    def _optimize_final_module(self) -> None:
-        manager, builder = self._codegen._module_pass_manager(opt=2)
-        manager.run(self._final_module, builder)
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the machine code."""
+        return self.dispatcher(*arguments)
 
+    @cached_property
+    def dispatcher(self) -> Any:
+        """What compiles the function, or loads it from disk, for each combination of types it is called with."""
+        from parsim.kernels.compiler import dispatcher  # noqa: PLC0415 - it imports numba
 
-class _Unfinished(_Library):
-    """The code of a function as its callers take it in; it has no address by itself."""
+        return dispatcher(self.py_func, **self._options)
 
     @property
-    def codegen(self) -> Any:
-        """What sets the environment of a function where it runs."""
-        return self
-
-    def set_env(self, *_: object) -> None:
-        """No environment is needed where nothing runs."""
-
-    def get_pointer_to_function(self, name: str) -> int:
-        """Return no address."""
-        del name
-        self._ensure_finalized()
-        return 0
-
-    def _optimize_final_module(self) -> None:
-        """Leave that to the caller."""
-
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
-        self._finalized = True
+    def _numba_type_(self) -> Any:
+        """What numba takes the name of this function for in another one."""
+        return self.dispatcher._numba_type_
 
 
-class _Apart(_Unfinished):
-    """The code of a function that its callers call."""
-
-    attributes: tuple[str, ...] = ("noinline",)
-
-    def add_ir_module(self, ir_module: Any) -> None:
-        """Have the function stay one."""
-        for function in ir_module.functions:
-            if not function.is_declaration:
-                for attribute in self.attributes:
-                    function.attributes.add(attribute)
-        super().add_ir_module(ir_module)
-
-
-class _Seldom(_Apart):
-    """The code of a function from which its callers keep their registers and their way clear."""
-
-    attributes = ("noinline", "cold")
-
-
-def _compiler(library: type[JITCodeLibrary]) -> type[Compiler]:
-    """Return numba's compiler, which makes code of this kind."""
-
-    class Into(Compiler):
-        def define_pipelines(self) -> list[Any]:
-            state = self.state
-            state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
-            state.library.enable_object_caching()
-            return super().define_pipelines()  # type: ignore[no-any-return]
-
-    return Into
-
-
-def _widened(kind: Any) -> Any:
-    """Return the type as which an argument is taken: of whole numbers one, or there would be a version for each.
-
-    Those that are written in a call have a type of their own otherwise, and those of 32 bits another.
-    """
-    kind = unliteral(kind)
-    return int64 if isinstance(kind, Integer) and kind.signed else kind
-
-
-def _inner(library: type[JITCodeLibrary] = _Unfinished, **more: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Make the decorator of what only kernels call."""
-    compiler = _compiler(library)
-    finish = njit(
-        nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=compiler, **more
-    )
-
-    def decorate(function: Callable[..., Any]) -> Any:
-        dispatcher = finish(function)
-        find = dispatcher.get_call_template
-        dispatcher.get_call_template = lambda args, kws: find(tuple(map(_widened, args)), kws)
-        return dispatcher
-
-    return decorate
-
-
-@cache
-def sources(folder: Path = Path(__file__).parent) -> bytes:
-    """Return a digest of the modules in a folder, those of the kernels."""
-    digest = hashlib.sha256()
-    for each in sorted(folder.glob("[!.]*.py")):  # an editor's lock of a file begins with a dot
-        digest.update(f"{each.name} {each.stat().st_size} ".encode() + each.read_bytes())
-    return digest.digest()
-
-
-class _OnDisk(FunctionCache):
-    """Kernels on disk, which load without what numba needs to compile one: a fifth of a second of imports.
-
-    Where a module of this folder changes, all are compiled anew: they take in functions and constants of one another.
-    numba looks at the file of the kernel alone.
-    """
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)
-        stamp = self._impl.locator.get_source_stamp(), sources()
-        self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, stamp)
-
-    def holds(self, target_context: Any) -> bool:
-        """Return whether a version for this processor is on disk."""
-        processor = target_context.codegen().magic_tuple()
-        with self._guard_against_spurious_io_errors():
-            return any(key[1] == processor for key in self._cache_file._load_index())
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load a version of a kernel, or return None; what has to be compiled then imports the rest itself."""
-        rtsys.initialize(target_context)  # what takes the arrays of a call apart
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)
-
-
-def on_disk(function: Callable[..., Any], **more: Any) -> Any:
-    """Compile a function at its first call, and keep it on disk.
-
-    Parameters
-    ----------
-    function : callable
-    more
-        Options of `numba.njit`.
-
-    Returns
-    -------
-    numba.core.dispatcher.Dispatcher
-    """
-    dispatcher = njit(nogil=True, no_cfunc_wrapper=True, pipeline_class=_compiler(_Library), **more)(function)
-    dispatcher._cache = _OnDisk(function)
-    return dispatcher
-
-
+#: Compile a function at its first call, and keep it on disk.
+on_disk = partial(Compiled, code="kernel")
 #: The loop of a kernel allocates nothing, so it needs no reference counts: they took two thirds of its time.
 #: What it calls keeps its linkage: with functions internal to each kernel, two kernels from disk do not go together.
 kernel = partial(on_disk, _nrt=False)
 #: What only kernels call.
-routine = _inner()
+routine = partial(Compiled, code="taken in")
 #: A routine that becomes part of the loop: these are many, small, and called for every job.
-step = _inner(forceinline=True)
+step = partial(routine, forceinline=True)
 #: A routine that does not, since it is called seldom: the compiler keeps it out of the way of the loop.
-seldom = _inner(_Seldom, forceinline=False)  # which a routine takes from its caller otherwise
+seldom = partial(Compiled, code="seldom", forceinline=False)  # which a routine takes from its caller otherwise
 #: A routine that does not, since it is long, and called at several places, however often.
-apart = _inner(_Apart, forceinline=False)
+apart = partial(Compiled, code="apart", forceinline=False)
 #: The same with the arithmetic of IEEE 754: what is divided by zero is infinite or NaN, and no error.
-ieee_routine = _inner(error_model="numpy")
-ieee_step = _inner(error_model="numpy", forceinline=True)
+ieee_routine = partial(routine, error_model="numpy")
+ieee_step = partial(step, error_model="numpy")

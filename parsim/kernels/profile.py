@@ -8,14 +8,12 @@ is known only in the run how far, it cannot, and `memmove` is called, whose boun
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba.core.cgutils import raw_memmove
-from numba.core.types import void
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from parsim.kernels.native import memmove
 from parsim.kernels.running import ONE
 from parsim.kernels.state import NEVER, routine, step
 
@@ -244,16 +242,5 @@ def change_at(profile, size, rises, at):
 @step
 def _shift(profile, first, behind, by):
     """Move the segments first..behind-1 by so many places."""
-    _move(profile.times, first + by, first, behind - first)
-    _move(profile.free, first + by, first, behind - first)
-
-
-@intrinsic
-def _move(_: Any, array: Any, to: Any, first: Any, count: Any) -> Any:
-    """Copy entries of an array to another place of it."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> None:
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        raw_memmove(builder, builder.gep(data, [args[1]]), builder.gep(data, [args[2]]), args[3], 8)
-
-    return void(array, to, first, count), codegen
+    memmove(profile.times, first + by, first, behind - first)
+    memmove(profile.free, first + by, first, behind - first)

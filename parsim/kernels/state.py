@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.kernels.by_pointer import by_pointer
-from parsim.kernels.compiled import apart, kernel, routine, seldom, step  # noqa: F401 - the kernels take them from here
+from parsim.kernels.compiled import apart, kernel, routine, seldom, step  # noqa: F401 - kernels take them from here
 from parsim.kernels.fairshare import Fair
+from parsim.kernels.native import by_pointer
 
 NEVER = np.int64(2**62)  #: after every instant
 LONGEST = np.int64(2**31 - 1)  #: of all durations that fit an int32

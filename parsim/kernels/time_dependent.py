@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from parsim.kernels.alike import NO_JOB, Lines, join, leave
 from parsim.kernels.blocks import Blocks, add_job, remove_job, when_idle
-from parsim.kernels.by_pointer import by_pointer
 from parsim.kernels.easy import ONE, job_in, next_wake_up
 from parsim.kernels.fairshare import Fair, charge
 from parsim.kernels.mates import Mates, close_edge, follow, held_before, order_mates
+from parsim.kernels.native import by_pointer
 from parsim.kernels.running import last_instant, pop_key, push_key
 from parsim.kernels.state import BLOCK, LONGEST, NEVER, Formula, apart, kernel, step
 from parsim.kernels.values import (

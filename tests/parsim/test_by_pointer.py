@@ -11,8 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from parsim import Pool, Queue, System, Workload
-from parsim.kernels.by_pointer import ByPointer, by_pointer
 from parsim.kernels.compiled import seldom, step
+from parsim.kernels.lowering import Pointer
+from parsim.kernels.native import by_pointer
 from parsim.packing import pack
 from parsim.prepared import prepare
 
@@ -79,4 +80,4 @@ def test_what_counts_references_takes_none():
 def test_a_state_is_handed_on_by_pointer():
     jobs = Workload(*np.array([[0, 1], [4, 1], [50, 9], [60, 10], [0, 0]]))
     system = System(5, [Queue(partition=4)], "hybrid", pool=Pool(1, 0))
-    assert isinstance(numba.typeof(pack(prepare(jobs), system)), ByPointer)
+    assert isinstance(numba.typeof(pack(prepare(jobs), system)), Pointer)

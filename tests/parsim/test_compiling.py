@@ -16,8 +16,8 @@ import pytest
 
 from parsim import Queue, System, simulate
 from parsim.compiling import GROUPS, WORKLOAD, Compiling, is_compiled, missing, needed
-from parsim.kernels import compiled
-from parsim.kernels.compiled import sources
+from parsim.kernels import compiler
+from parsim.kernels.compiler import OnDisk, sources
 from parsim.kernels.easy import easy
 from tests import fuzz
 from tests.benchmarks.compiling import measured
@@ -42,10 +42,10 @@ def test_a_kernel_is_compiled_anew_where_a_file_changed_from_which_it_takes_func
     assert is_compiled(easy)
 
     def holds_with(folder: Path) -> bool:
-        monkeypatch.setattr(compiled, "sources", lambda: sources(folder))
-        return bool(compiled._OnDisk(easy.py_func).holds(easy.targetctx))
+        monkeypatch.setattr(compiler, "sources", lambda: sources(folder))
+        return bool(OnDisk(easy.py_func).holds(easy.dispatcher.targetctx))
 
-    copied = Path(shutil.copytree(Path(compiled.__file__).parent, tmp_path / "kernels", copy_function=shutil.copyfile))
+    copied = Path(shutil.copytree(Path(compiler.__file__).parent, tmp_path / "kernels", copy_function=shutil.copyfile))
     (copied / ".#running.py").symlink_to("nowhere")  # an editor's lock
     assert holds_with(copied)  # written later, and the same
     changed = copied / "running.py"
@@ -76,7 +76,7 @@ def test_no_function_is_compiled_for_the_numbers_that_are_written_in_its_calls()
 def test_each_kernel_has_one_version():
     """What calls it in another way, with other types of arrays, would compile it once more."""
     called = "from parsim.compiling import GROUPS; [each.call() for each in GROUPS.values()]"
-    line = f"{called}; print([len(each.longest.signatures) for each in GROUPS.values()])"
+    line = f"{called}; print([len(each.longest.dispatcher.signatures) for each in GROUPS.values()])"
     done = subprocess.run([sys.executable, "-c", line], check=True, capture_output=True, text=True)
     assert json.loads(done.stdout) == [1] * len(GROUPS)
 

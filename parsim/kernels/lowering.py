@@ -1,37 +1,31 @@
-"""A named tuple that kernels hand on as one pointer; numba makes an argument of every pointer and size of its arrays.
-
-The state of the general loop has 350 of these. Handed from each of a hundred functions to the next they were two thirds
-of what was compiled. Only kernels without reference counts take such a tuple: what calls them holds its arrays.
-"""
+"""How numba lowers what `parsim.kernels.native` names: a tuple that is handed on by pointer, a move in an array."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from numba.core import types
 from numba.core.boxing import unbox_tuple
-from numba.core.cgutils import alloca_once_value, gep_inbounds, ir
+from numba.core.cgutils import alloca_once_value, gep_inbounds, ir, raw_memmove
 from numba.core.imputils import impl_ret_borrowed, lower_getattr_generic
+from numba.core.typing.templates import infer_global, make_intrinsic_template
 from numba.extending import NativeValue, models, register_model, typeof_impl, unbox
 
-
-class ByPointer(types.NamedTuple):  # type: ignore[misc]
-    """The type of such a tuple; it is made in Python alone."""
+from parsim.kernels.native import ByPointer, memmove
 
 
-def by_pointer(kind: type[NamedTuple]) -> Any:
-    """Let kernels hand on tuples of this class by pointer."""
-
-    @typeof_impl.register(kind)
-    def _(value: tuple[Any, ...], context: Any) -> ByPointer:
-        return ByPointer([typeof_impl(each, context) for each in value], kind)
-
-    return kind
+class Pointer(types.NamedTuple):  # type: ignore[misc]
+    """The type of a tuple that is handed on by pointer; it is made in Python alone."""
 
 
-@register_model(ByPointer)
+@typeof_impl.register(ByPointer)
+def _(value: tuple[Any, ...], context: Any) -> Pointer:
+    return Pointer([typeof_impl(each, context) for each in value], type(value))
+
+
+@register_model(Pointer)
 class _Model(models.PrimitiveModel):  # type: ignore[misc]
-    def __init__(self, manager: Any, kind: ByPointer) -> None:
+    def __init__(self, manager: Any, kind: Pointer) -> None:
         fields = ir.LiteralStructType([manager.lookup(each).get_value_type() for each in kind])
         super().__init__(manager, kind, ir.PointerType(fields))
 
@@ -52,8 +46,8 @@ def _size(kind: Any) -> int:
     return int(kind.width) // 8 if isinstance(kind, ir.IntType) else 8 if isinstance(kind, ir.PointerType) else 4
 
 
-@unbox(ByPointer)
-def _unbox(kind: ByPointer, value: Any, c: Any) -> NativeValue:
+@unbox(Pointer)
+def _unbox(kind: Pointer, value: Any, c: Any) -> NativeValue:
     if c.context.enable_nrt:
         raise TypeError(
             "what is handed on by pointer goes to kernels without reference counts: none would be given back"
@@ -63,7 +57,18 @@ def _unbox(kind: ByPointer, value: Any, c: Any) -> NativeValue:
     return NativeValue(alloca_once_value(c.builder, found.value), cleanup=found.cleanup, is_error=found.is_error)
 
 
-@lower_getattr_generic(ByPointer)
-def _field(context: Any, builder: Any, kind: ByPointer, value: Any, name: str) -> Any:
+@lower_getattr_generic(Pointer)
+def _field(context: Any, builder: Any, kind: Pointer, value: Any, name: str) -> Any:
     place = kind.fields.index(name)
     return impl_ret_borrowed(context, builder, kind[place], builder.load(gep_inbounds(builder, value, 0, place)))
+
+
+def _memmove(_: Any, array: Any, to: Any, first: Any, count: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> None:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        raw_memmove(builder, builder.gep(data, [args[1]]), builder.gep(data, [args[2]]), args[3], 8)
+
+    return types.void(array, to, first, count), codegen
+
+
+infer_global(memmove, types.Function(make_intrinsic_template(memmove, _memmove, memmove.__name__)))
