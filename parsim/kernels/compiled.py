@@ -10,8 +10,10 @@ numba itself is imported by the first call: what only reads, checks or explains 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
-from functools import cached_property, partial, update_wrapper
+from functools import cache, cached_property, partial, update_wrapper
+from pathlib import Path
 from typing import Any
 
 
@@ -24,6 +26,9 @@ class Compiled:
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         self.py_func, self._options = function, options
         update_wrapper(self, function)
+
+    def __reduce__(self) -> str:
+        return self.__qualname__
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the machine code."""
@@ -42,8 +47,35 @@ class Compiled:
         return self.dispatcher._numba_type_
 
 
-#: Compile a function at its first call, and keep it on disk.
-on_disk = partial(Compiled, code="kernel")
+@cache
+def sources(folder: Path = Path(__file__).parent) -> str:
+    """Return a digest of the modules in a folder, those of the kernels."""
+    digest = hashlib.sha256()
+    for each in sorted(folder.glob("[!.]*.py")):  # an editor's lock of a file begins with a dot
+        digest.update(f"{each.name} {each.stat().st_size} ".encode() + each.read_bytes())
+    return digest.hexdigest()
+
+
+def on_disk(function: Callable[..., Any], **options: Any) -> Compiled:
+    """Compile a function at its first call, and keep it on disk.
+
+    Where its file or a module of this folder changes it is compiled anew: kernels take in functions and constants of
+    one another. numba looks at the file alone, and when it compiles: what was imported may be older.
+
+    Parameters
+    ----------
+    function : callable
+    **options
+        Those of `numba.njit`.
+
+    Returns
+    -------
+    Compiled
+    """
+    own = hashlib.sha256(Path(function.__code__.co_filename).read_bytes()).hexdigest()
+    return Compiled(function, code="kernel", sources=f"{own} {sources()}", **options)
+
+
 #: The loop of a kernel allocates nothing, so it needs no reference counts: they took two thirds of its time.
 #: What it calls keeps its linkage: with functions internal to each kernel, two kernels from disk do not go together.
 kernel = partial(on_disk, _nrt=False)

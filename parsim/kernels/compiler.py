@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from numba import njit
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.runtime import rtsys
@@ -94,26 +92,15 @@ def _compiler(library: type[JITCodeLibrary]) -> type[Compiler]:
     return Into
 
 
-@cache
-def sources(folder: Path = Path(__file__).parent) -> bytes:
-    """Return a digest of the modules in a folder, those of the kernels."""
-    digest = hashlib.sha256()
-    for each in sorted(folder.glob("[!.]*.py")):  # an editor's lock of a file begins with a dot
-        digest.update(f"{each.name} {each.stat().st_size} ".encode() + each.read_bytes())
-    return digest.digest()
-
-
 class OnDisk(FunctionCache):
     """Kernels on disk, which load without what numba needs to compile one: a fifth of a second of imports.
 
-    Where a module of this folder changes, all are compiled anew: they take in functions and constants of one another.
-    numba looks at the file of the kernel alone.
+    Those of other sources are not looked into: they may name types that are no more.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], sources: str) -> None:
         super().__init__(function)
-        stamp = self._impl.locator.get_source_stamp(), sources()
-        self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, stamp)
+        self._cache_file._version = self._cache_file._version, sources
 
     def holds(self, target_context: Any) -> bool:
         """Return whether a version for this processor is on disk."""
@@ -131,7 +118,7 @@ class OnDisk(FunctionCache):
 _LIBRARIES = {"kernel": _Library, "taken in": _Unfinished, "apart": _Apart, "seldom": _Seldom}
 
 
-def dispatcher(function: Callable[..., Any], code: str, **options: Any) -> Any:
+def dispatcher(function: Callable[..., Any], code: str, sources: str = "", **options: Any) -> Any:
     """Return numba's dispatcher of a function.
 
     Parameters
@@ -139,6 +126,8 @@ def dispatcher(function: Callable[..., Any], code: str, **options: Any) -> Any:
     function : callable
     code : {"kernel", "taken in", "apart", "seldom"}
         A kernel, which Python calls and which is kept on disk, or what becomes of a function that only kernels call.
+    sources : str
+        What a kernel on disk is of, as `parsim.kernels.compiled.sources` has it.
     **options
         Those of `numba.njit`.
 
@@ -149,7 +138,7 @@ def dispatcher(function: Callable[..., Any], code: str, **options: Any) -> Any:
     options |= {"nogil": True, "no_cfunc_wrapper": True, "pipeline_class": _compiler(_LIBRARIES[code])}
     if code == "kernel":
         made = njit(**options)(function)
-        made._cache = OnDisk(function)
+        made._cache = OnDisk(function, sources)
     else:
         made = njit(_nrt=False, no_cpython_wrapper=True, **options)(function)
         find = made.get_call_template

@@ -64,9 +64,13 @@ def _field(context: Any, builder: Any, kind: Pointer, value: Any, name: str) -> 
 
 
 def _memmove(_: Any, array: Any, to: Any, first: Any, count: Any) -> Any:
+    if not array.is_c_contig or array.ndim > 1:
+        return None
+
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> None:
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        raw_memmove(builder, builder.gep(data, [args[1]]), builder.gep(data, [args[2]]), args[3], 8)
+        data = context.make_array(array)(context, builder, args[0]).data
+        size = context.get_abi_sizeof(context.get_data_type(array.dtype))
+        raw_memmove(builder, builder.gep(data, [args[1]]), builder.gep(data, [args[2]]), args[3], size)
 
     return types.void(array, to, first, count), codegen
 

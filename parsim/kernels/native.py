@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC
 from typing import Any
 
+from numpy.typing import NDArray
+
 
 class ByPointer(ABC):  # noqa: B024 - named tuples have no bases: these are registered
     """Named tuples that kernels hand on as one pointer; numba makes an argument of every pointer and size of an array.
@@ -18,6 +20,6 @@ class ByPointer(ABC):  # noqa: B024 - named tuples have no bases: these are regi
 by_pointer = ByPointer.register
 
 
-def memmove(array: Any, to: int, first: int, count: int) -> None:
-    """Copy entries of an array to another place of it, which may overlap; kernels do so by C's function."""
-    array[to : to + count] = array[first : first + count].copy()
+def memmove(array: NDArray[Any], to: int, first: int, count: int) -> None:
+    """Copy entries of a contiguous array to another place of it, which may overlap; kernels do so by C's function."""
+    array[to : to + count] = array[first : first + count]

@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from parsim import Pool, Queue, System, Workload
-from parsim.kernels.compiled import seldom, step
+from parsim.kernels.compiled import kernel, seldom, step
 from parsim.kernels.lowering import Pointer
-from parsim.kernels.native import by_pointer
+from parsim.kernels.native import by_pointer, memmove
 from parsim.packing import pack
 from parsim.prepared import prepare
 
@@ -75,6 +75,26 @@ def test_what_counts_references_takes_none():
     outer = Outer(np.zeros(4, np.int64), Inner(np.zeros(4, bool), 0.5), np.int64(1), None, np.zeros((3, 2)))
     with pytest.raises(TypeError, match="without reference counts"):
         numba.njit(lambda outer: outer.counts.sum())(outer)
+
+
+@kernel
+def move(array, to, first, count):
+    memmove(array, to, first, count)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int32, np.float64])
+@pytest.mark.parametrize(("to", "first"), [(0, 3), (3, 0), (2, 2)])
+def test_entries_are_moved_where_they_overlap_too(kind, to, first):
+    moved, expected = np.arange(9, dtype=kind), np.arange(9, dtype=kind)
+    move(moved, to, first, 5)
+    memmove(expected, to, first, 5)
+    assert moved.tolist() == expected.tolist()
+    assert expected[to : to + 5].tolist() == list(range(first, first + 5))
+
+
+def test_only_neighbours_are_moved():
+    with pytest.raises(numba.TypingError):
+        move(np.arange(18)[::2], 0, 3, 5)
 
 
 def test_a_state_is_handed_on_by_pointer():

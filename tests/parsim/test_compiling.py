@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -16,8 +17,9 @@ import pytest
 
 from parsim import Queue, System, simulate
 from parsim.compiling import GROUPS, WORKLOAD, Compiling, is_compiled, missing, needed
-from parsim.kernels import compiler
-from parsim.kernels.compiler import OnDisk, sources
+from parsim.kernels import compiled
+from parsim.kernels.compiled import sources
+from parsim.kernels.compiler import OnDisk
 from parsim.kernels.easy import easy
 from tests import fuzz
 from tests.benchmarks.compiling import measured
@@ -42,16 +44,52 @@ def test_a_kernel_is_compiled_anew_where_a_file_changed_from_which_it_takes_func
     assert is_compiled(easy)
 
     def holds_with(folder: Path) -> bool:
-        monkeypatch.setattr(compiler, "sources", lambda: sources(folder))
-        return bool(OnDisk(easy.py_func).holds(easy.dispatcher.targetctx))
+        monkeypatch.setattr(compiled, "sources", lambda: sources(folder))
+        return is_compiled(compiled.on_disk(easy.py_func))
 
-    copied = Path(shutil.copytree(Path(compiler.__file__).parent, tmp_path / "kernels", copy_function=shutil.copyfile))
+    copied = Path(shutil.copytree(Path(compiled.__file__).parent, tmp_path / "kernels", copy_function=shutil.copyfile))
     (copied / ".#running.py").symlink_to("nowhere")  # an editor's lock
     assert holds_with(copied)  # written later, and the same
     changed = copied / "running.py"
     changed.write_text(changed.read_text() + "\n# more\n")
     sources.cache_clear()
     assert not holds_with(copied)
+
+
+def test_a_kernel_is_of_the_sources_that_were_imported(tmp_path):
+    """A file may change, to one of the same size, between the import and the first call."""
+    text = "from parsim.kernels.compiled import on_disk\n@on_disk\ndef more(x):\n    return x + 1\n"
+    module = tmp_path / "module.py"
+    module.write_text(text)
+    edit = f"open({str(module)!r}, 'w').write({text.replace('1', '2')!r})"
+
+    def run(change: str) -> str:
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kept"), "PYTHONPATH": str(tmp_path)}
+        line = [sys.executable, "-B", "-c", f"import module; {change}; print(module.more(1))"]
+        return subprocess.run(line, env=environment, check=True, capture_output=True, text=True).stdout
+
+    assert run(edit) == "2\n"
+    assert run("pass") == "3\n"
+
+
+def test_kernels_of_other_sources_are_not_looked_into(tmp_path, monkeypatch):
+    """They may name what is no more."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "gone.py").write_text("class Type:\n    pass\n")
+    gone, target = importlib.import_module("gone"), easy.dispatcher.targetctx
+    key = "signature", target.codegen().magic_tuple()
+    OnDisk(easy.py_func, "older")._cache_file._save_index({(*key, gone.Type()): "file"})
+    assert OnDisk(easy.py_func, "older").holds(target)
+    monkeypatch.delitem(sys.modules, "gone")
+    (tmp_path / "gone.py").unlink()
+    with pytest.raises(ModuleNotFoundError):
+        OnDisk(easy.py_func, "older").holds(target)
+    assert not OnDisk(easy.py_func, "newer").holds(target)
+
+
+def test_a_kernel_is_sent_by_its_name():
+    assert pickle.loads(pickle.dumps(easy)) is easy
 
 
 def test_kernels_load_from_disk_without_what_compiles_them(tmp_path):
