@@ -5,9 +5,10 @@ A search simulates the same jobs on thousands of systems.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Hashable
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -38,6 +39,28 @@ MOST_LAID_OUT = 64  #: machines of nodes of several types for which it is kept w
 MOST_JOBS = 2**28  #: of a simulation: so the keys of their instants have 34 bits, 544 years, for the seconds
 
 
+@dataclass
+class Depth:
+    """Whether a queue is taken for deep, so that its lines of jobs alike are simulated at once.
+
+    A loop that looks at every waiting job gives up where they are many. It is left out the next time then, twice if it
+    gives up again, and so on.
+    """
+
+    _left_out: int = 0
+    _next: int = 1
+
+    def expected(self) -> bool:
+        """Return whether it is left out this time."""
+        self._left_out -= 1
+        return self._left_out >= 0
+
+    def found(self, *, deep: bool) -> bool:
+        """Note, and return, whether the queue is deep."""
+        self._left_out, self._next = (self._next, 2 * self._next) if deep else (0, 1)
+        return deep
+
+
 @dataclass(frozen=True, eq=False)
 class Prepared:
     """What the kernels need of a workload, whatever the system.
@@ -61,6 +84,16 @@ class Prepared:
         """Instant from which the kernels count."""
         submit = self.workload.submit
         return int(submit[0] if self.begun is None else submit.min())
+
+    @cached_property
+    def depths(self) -> defaultdict[Hashable, Depth]:
+        """Whether queues are taken for deep, by discipline, order, and list where each is simulated alone."""
+        return defaultdict(Depth)
+
+    @cached_property
+    def one_list(self) -> Prepared:
+        """The jobs as if they were of one queue, and needed nothing but cores."""
+        return Prepared(replace(self.workload.without_needs(), queue=np.zeros_like(self.workload.queue)), None)
 
     @cached_property
     def first(self) -> int:

@@ -337,19 +337,25 @@ def _is_constant_order(prepared: Prepared, system: System) -> bool:
 
 def _run_constant_order(prepared: Prepared, system: System) -> Outcome:
     if system.mode == "shared":
-        start = _run_easy(prepared, slice(None), system.queues, system.cores, system)
-        return _on_one_partition(start) if start.min() >= 0 else run_lines(prepared, system)
+        depth = prepared.depths[system.order]
+        if not depth.expected():
+            start = _run_easy(prepared, slice(None), system.queues, system.cores, system)
+            if not depth.found(deep=start.min() < 0):
+                return _on_one_partition(start)
+        return run_lines(prepared, system)
     queue = prepared.workload.queue
     start = np.empty(queue.size, dtype=np.int64)
     for q, its in enumerate(system.queues):
         members = np.flatnonzero(queue == q)
         if members.size:
-            alone = _run_easy(prepared, members, (its,), its.partition, system)
-            if alone.min() < 0:
-                one_list = System(its.partition, (its,), order=system.order, backfill=system.backfill)
-                own = _of_members(prepared, members, one_list)
-                alone = run_lines(own, one_list).start + own.base - prepared.base
-            start[members] = alone
+            depth = prepared.depths[system.order, q]
+            if not depth.expected():
+                start[members] = _run_easy(prepared, members, (its,), its.partition, system)
+                if not depth.found(deep=start[members].min() < 0):
+                    continue
+            one_list = System(its.partition, (its,), order=system.order, backfill=system.backfill)
+            own = _of_members(prepared, members, one_list)
+            start[members] = run_lines(own, one_list).start + own.base - prepared.base
     return Outcome(start, queue.astype(np.int32), {})
 
 
@@ -428,9 +434,13 @@ def _run_queue_head_jobs(prepared: Prepared, system: System) -> Outcome:
         state = pack(prepared, system, lines=system.places_chunks)
         queue_head_jobs(state, *beside, pack_typed_head_jobs(prepared, system, state))
         return _outcome(prepared, system, state)
-    state = pack(prepared, system, gives_up=not depth)
-    queue_head_jobs(state, *beside, None)
-    if state.progress["looks"] < 0:
+    queue = prepared.depths["head jobs", system.mode, system.order]
+    deep = not depth and queue.expected()
+    if not deep:
+        state = pack(prepared, system, gives_up=not depth)
+        queue_head_jobs(state, *beside, None)
+        deep = queue.found(deep=state.progress["looks"] < 0)
+    if deep:
         state = pack(prepared, system, lines=True)
         queue_head_jobs(state, *beside, None)
     return _outcome(prepared, system, state)
@@ -480,9 +490,13 @@ def _run_with_tiers(prepared: Prepared, system: System) -> Outcome:
 
 
 def _run_general(prepared: Prepared, system: System) -> Outcome:
-    state = pack(prepared, system, gives_up=not prepared.has_windows)
-    general(state)
-    if state.progress["looks"] < 0:
+    depth = prepared.depths["general", system.mode, system.order]
+    deep = depth.expected()
+    if not deep:
+        state = pack(prepared, system, gives_up=not prepared.has_windows)
+        general(state)
+        deep = depth.found(deep=state.progress["looks"] < 0)
+    if deep:
         if _is_one_list(system) and system.order in CONSTANT:
             return run_lines(prepared, system)
         state = pack(prepared, system, lines=True)

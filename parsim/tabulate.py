@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -77,16 +75,18 @@ def waits_by_size(
         raise ValueError(f"sizes[0]: {sizes[0]} is below the widest job of {workload.cores.max()} cores")
     if (np.diff(workload.submit) < 0).any():
         raise ValueError("workload: expected ascending submits")
-    prepared = prepare(replace(workload.without_needs(), queue=np.zeros_like(workload.queue)))
+    prepared = prepare(workload).one_list
+    depth = prepared.depths["fcfs"]
     numbers, start = np.arange(len(workload), dtype=np.int32), np.empty(len(workload), dtype=np.int64)
-    done, deep = 0, 1
+    done = 0
     while done < sizes.size:
-        rest = (waits[done:], spans[done:], start)
-        done += _tabulate(prepared.jobs, sizes[done:], backfill, prepared.bits, numbers, *most_looks(), *rest)
-        for size in sizes[done : done + deep].tolist():  # the next ones are often as deep, twice as many each time
-            begun = run_lines(prepared, System(size, backfill=backfill)).start
+        if depth.expected():
+            begun = run_lines(prepared, System(int(sizes[done]), backfill=backfill)).start
             waits[done] = (begun - prepared.jobs["submit"]).sum()
             spans[done] = (begun + prepared.jobs["runtime"]).max()
             done += 1
-        deep *= 2
+        else:
+            rest = (waits[done:], spans[done:], start)
+            done += _tabulate(prepared.jobs, sizes[done:], backfill, prepared.bits, numbers, *most_looks(), *rest)
+            depth.found(deep=done < sizes.size)
     return waits, spans

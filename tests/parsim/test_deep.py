@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +37,7 @@ def with_looks(looks: int, monkeypatch: pytest.MonkeyPatch, workload: Workload, 
     with monkeypatch.context() as patch:
         patch.setattr(packing, "LOOKS", looks)
         patch.setattr(one_list, "MANY", ALL if looks == ALL else 30)
-        return simulate(workload, system)
+        return simulate(copy(workload), system)  # of which it is not known yet whether its queues are deep
 
 
 def same(one: Schedule, other: Schedule) -> bool:
@@ -142,6 +144,39 @@ def test_a_kernel_gives_up_once_it_has_looked_at_too_many_jobs(
     without = len(calls)
     with_looks(5, monkeypatch, workload, system)
     assert len(calls) == 2 * without + 1
+
+
+@pytest.mark.parametrize(
+    ("kernel", "system"),
+    [
+        ("easy", System(CORES)),
+        ("easy", System(CORES, [Queue(partition=CORES)], "partitioned")),
+        ("general", System(CORES, [Queue(partition=CORES, max_run=400)], "partitioned")),
+        ("general", System(CORES, [Queue(partition=CORES // 2)], "hybrid", pool=Pool(CORES // 2))),
+        ("queue_head_jobs", System(CORES, [Queue(max_run=400)], reserve="queues")),
+    ],
+)
+def test_what_gave_up_is_left_out_the_next_times(kernel: str, system: System, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is tried at the first of ten times, the third and the sixth; once the queue is not deep, each time."""
+    workload, gave_up = deep.bursts(1200, CORES), []
+    workload = replace(workload, queue=np.zeros_like(workload.queue))
+    called = getattr(module, kernel)
+
+    def recording(*arguments: Any) -> None:
+        called(*arguments)
+        gave_up.append(arguments[-1].min() < 0 if kernel == "easy" else arguments[0].progress["looks"] < 0)
+
+    monkeypatch.setattr(module, kernel, recording)
+    monkeypatch.setattr(packing, "LOOKS", 1)
+    monkeypatch.setattr(packing, "AHEAD", 1)
+    first = simulate(workload, system)
+    assert all(same(simulate(workload, system), first) for _ in range(9))
+    assert sum(gave_up) == 3
+    monkeypatch.setattr(packing, "LOOKS", ALL)
+    before = len(gave_up)
+    assert all(same(simulate(workload, system), first) for _ in range(4))
+    assert sum(gave_up) == 3
+    assert len(gave_up) == before + 4
 
 
 def test_a_job_passes_one_like_it_where_a_head_job_gives_its_partition_back() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,19 @@ class WaitTable:
         """Return the weighted mean wait of a division, seconds."""
         return float(sum(column[0] for column in self.columns([np.array([size]) for size in nodes])))
 
+    @cached_property
+    def _own(self) -> list[tuple[int, Workload, float]]:
+        """The jobs of each queue on each epoch, and what a second that one of them waits adds to the mean."""
+        found = []
+        for weight, epoch in self.training.epochs:
+            w, weights = epoch.workload, np.ones(len(epoch)) if epoch.weight is None else epoch.weight
+            counted = float(weights[self.space.counted(w.queue)].sum())
+            for k, q in enumerate(self.space.queues):
+                mine = w.queue == q
+                if mine.any():
+                    found.append((k, w.take(mine), weight * float(weights[mine].mean()) / counted))
+        return found
+
     def columns(self, sizes: Sequence[Sizes]) -> list[NDArray[np.float64]]:
         """Return the costs of each queue at its `sizes`, which ascend; infinite below its widest job."""
         tasks, where = [], []
@@ -38,18 +52,11 @@ class WaitTable:
         for known, wanted, widest in zip(self.known, sizes, self.space.widest, strict=True):
             new.append(np.array([size for size in wanted.tolist() if size >= widest and size not in known], np.int64))
             known.update(dict.fromkeys(new[-1].tolist(), 0.0))
-        for weight, epoch in self.training.epochs:
-            w, weights = epoch.workload, np.ones(len(epoch)) if epoch.weight is None else epoch.weight
-            counted = float(weights[self.space.counted(w.queue)].sum())
-            for k, q in enumerate(self.space.queues):
-                mine = w.queue == q
-                own = w.take(mine)
-                if not len(own):
-                    continue
-                scale = weight * float(weights[mine].mean()) / counted
-                for piece in range(PIECES):
-                    tasks.append((self.space, self.training.base, own, k, new[k][piece::PIECES]))
-                    where.append((k, new[k][piece::PIECES], scale))
+        for k, own, scale in self._own:
+            for some in (new[k][piece::PIECES] for piece in range(PIECES)):
+                if some.size:
+                    tasks.append((self.space, self.training.base, own, k, some))
+                    where.append((k, some, scale))
         for (k, some, scale), waits in zip(where, parallel_map(self.workers, _waits, tasks), strict=True):
             for size, cost in zip(some.tolist(), (scale * waits).tolist(), strict=True):
                 self.known[k][size] += cost
