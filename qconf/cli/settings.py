@@ -163,10 +163,10 @@ def strategy_settings(
 
 def strategy_names(text: str | None) -> tuple[str, ...] | None:
     """Split and check ``--strategies``; None where it is not given."""
-    from qconf.strategies import check_names
-
     if text is None:
         return None
+    from qconf.strategies import check_names
+
     found = tuple(name.strip() for name in text.split(",") if name.strip())
     if not found:
         raise click.UsageError("--strategies names none")

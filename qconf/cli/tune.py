@@ -131,6 +131,7 @@ def command(
         source = replace(source, history=known(month), month=month, config_path=source.config_path or SAMPLE_CONFIG)
         name = stem(source.history[-1])
     directory = out or Path("reports", name)
+    named = strategy_names(strategies)
     wait = source.compile(quiet=quiet)
     records = source.records()
     base = source.config(records)
@@ -172,10 +173,7 @@ def command(
 
     warn(found := order_warnings(base, jobs.workload(base)))
     warnings += found
-    named, settings = (
-        strategy_names(strategies),
-        strategy_settings(source.config_path, settings, preset=source.preset, orders=exporter.orders),
-    )
+    settings = strategy_settings(source.config_path, settings, preset=source.preset, orders=exporter.orders)
     before = None if last is None else realised(promised(last), records, jobs.span, None if assumed else base)
     files = ({} if source.config_path is None else {"configuration": source.config_path}) | files_of(target, given)
     files |= {} if last is None else {"last run": last / RECORD}

@@ -76,6 +76,7 @@ class WalkForward:
     backend: str | None
     scheduler: str | None
     #: Of what is prepared, then of what is written.
+    named: tuple[str, ...] | None = field(init=False)  #: by ``--strategies``; what the site has is always among them
     loaded: float = field(init=False)
     log: History = field(init=False)
     prepared: Prepared = field(init=False)
@@ -89,12 +90,10 @@ class WalkForward:
     def __post_init__(self) -> None:
         self.directory = self.out or Path("reports", f"{stem(self.source.history[0])}-{self.name}")
         self.began = perf_counter()
+        self.named = strategy_names(self.strategies)
+        if self.named is not None and self.source.config_path is not None:
+            self.named = ("current", *self.named)
         self.wait = self.source.compile(quiet=self.quiet)
-
-    def _names(self) -> tuple[str, ...] | None:
-        """Return what ``--strategies`` names; what the site has is always among them."""
-        found = strategy_names(self.strategies)
-        return found if found is None or self.source.config_path is None else ("current", *found)
 
     def base(self, records: Records) -> SiteConfig:
         """Read the configuration; without one, the queues that the records name, on one machine, without limits.
@@ -135,9 +134,9 @@ class WalkForward:
 
         warn(found := order_warnings(base, history.workload(base)))
         self.warnings = [*([ASSUMED] if assumed else []), *warnings, *found]
-        names, settings = self._names(), strategy_settings(config, self.settings, preset=self.source.preset)
+        settings = strategy_settings(config, self.settings, preset=self.source.preset)
         check_target(self.directory, self.source.inputs, names_of(self.name))
-        check(names or (), settings, base)
+        check(self.named or (), settings, base)
         key = fingerprint(history.sources, base, settings, **about, **self.source.reading)
         self.inputs = {} if config is None else {"configuration": SourceInfo.of(config)}
         self.checkpoint = resumable(self.directory, key, resume=self.resume)
@@ -145,7 +144,7 @@ class WalkForward:
         self.prepared = prepare(
             *given,
             base,
-            strategies=names,
+            strategies=self.named,
             settings=settings,
             warmup_days=self.warmup_days,
             from_log=not self.warm_up,

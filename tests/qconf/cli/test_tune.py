@@ -300,6 +300,13 @@ def test_unknown_names_are_said_before_anything_is_written(small: Path, tmp_path
     )
 
 
+def test_an_unknown_strategy_is_said_before_the_log_is_read(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.csv"
+    empty.write_text("")
+    assert "no such strategy" in refused(tmp_path, "--history", empty, "--cores", 8, "--strategies", "pp,magic")
+    assert "empty.csv" in refused(tmp_path, "--history", empty, "--cores", 8, "--strategies", "pp")
+
+
 def test_a_mistyped_option_leaves_an_interrupted_run_alone(small: Path, tmp_path: Path) -> None:
     kept = tmp_path / "out" / ".unfinished" / "pp-whole.json"
     kept.parent.mkdir(parents=True)
