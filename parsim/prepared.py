@@ -87,7 +87,7 @@ class Prepared:
 
     @cached_property
     def depths(self) -> defaultdict[Hashable, Depth]:
-        """Whether queues are taken for deep, by discipline, order, and list where each is simulated alone."""
+        """Whether queues are taken for deep, by what `parsim.simulate` and `parsim.tabulate` tell apart."""
         return defaultdict(Depth)
 
     @cached_property

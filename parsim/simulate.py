@@ -315,6 +315,11 @@ class Discipline(NamedTuple):
 CONSTANT = ("fcfs", "sjf", "ljf")  #: orders in which no job passes another as time goes by, unless it starves
 
 
+def _constant(system: System) -> str:
+    """Return the order of a system, empty for a formula: a search tries thousands of these."""
+    return system.order if system.order in CONSTANT else ""
+
+
 def _is_constant_order(prepared: Prepared, system: System) -> bool:
     """Whether every list is alone on its cores and its order is constant."""
     if prepared.begun is not None and not (system.mode == "shared" or prepared.begun.runs_at_home(prepared.workload)):
@@ -337,7 +342,7 @@ def _is_constant_order(prepared: Prepared, system: System) -> bool:
 
 def _run_constant_order(prepared: Prepared, system: System) -> Outcome:
     if system.mode == "shared":
-        depth = prepared.depths[system.order]
+        depth = prepared.depths["one list", system.order]
         if not depth.expected():
             start = _run_easy(prepared, slice(None), system.queues, system.cores, system)
             if not depth.found(deep=start.min() < 0):
@@ -348,7 +353,7 @@ def _run_constant_order(prepared: Prepared, system: System) -> Outcome:
     for q, its in enumerate(system.queues):
         members = np.flatnonzero(queue == q)
         if members.size:
-            depth = prepared.depths[system.order, q]
+            depth = prepared.depths["one list", system.order, q]
             if not depth.expected():
                 start[members] = _run_easy(prepared, members, (its,), its.partition, system)
                 if not depth.found(deep=start[members].min() < 0):
@@ -434,7 +439,7 @@ def _run_queue_head_jobs(prepared: Prepared, system: System) -> Outcome:
         state = pack(prepared, system, lines=system.places_chunks)
         queue_head_jobs(state, *beside, pack_typed_head_jobs(prepared, system, state))
         return _outcome(prepared, system, state)
-    queue = prepared.depths["head jobs", system.mode, system.order]
+    queue = prepared.depths["head jobs", system.mode, _constant(system)]
     deep = not depth and queue.expected()
     if not deep:
         state = pack(prepared, system, gives_up=not depth)
@@ -490,14 +495,14 @@ def _run_with_tiers(prepared: Prepared, system: System) -> Outcome:
 
 
 def _run_general(prepared: Prepared, system: System) -> Outcome:
-    depth = prepared.depths["general", system.mode, system.order]
-    deep = depth.expected()
+    depth = prepared.depths["general", system.mode, _constant(system)]
+    deep = not prepared.has_windows and depth.expected()
     if not deep:
         state = pack(prepared, system, gives_up=not prepared.has_windows)
         general(state)
         deep = depth.found(deep=state.progress["looks"] < 0)
     if deep:
-        if _is_one_list(system) and system.order in CONSTANT:
+        if _is_one_list(system) and system.order in CONSTANT and prepared.needs is None:
             return run_lines(prepared, system)
         state = pack(prepared, system, lines=True)
         general(state)

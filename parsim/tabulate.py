@@ -76,7 +76,7 @@ def waits_by_size(
     if (np.diff(workload.submit) < 0).any():
         raise ValueError("workload: expected ascending submits")
     prepared = prepare(workload).one_list
-    depth = prepared.depths["fcfs"]
+    depth = prepared.depths["table"]
     numbers, start = np.arange(len(workload), dtype=np.int32), np.empty(len(workload), dtype=np.int64)
     done = 0
     while done < sizes.size:
@@ -85,6 +85,9 @@ def waits_by_size(
             waits[done] = (begun - prepared.jobs["submit"]).sum()
             spans[done] = (begun + prepared.jobs["runtime"]).max()
             done += 1
+            if not waits[done - 1]:  # nor does any job wait on larger ones
+                spans[done:] = spans[done - 1]
+                break
         else:
             rest = (waits[done:], spans[done:], start)
             done += _tabulate(prepared.jobs, sizes[done:], backfill, prepared.bits, numbers, *most_looks(), *rest)

@@ -75,8 +75,9 @@ class WalkForward:
     quiet: bool
     backend: str | None
     scheduler: str | None
+    #: What ``--strategies`` names, and with a configuration what the site has.
+    named: tuple[str, ...] | None = field(init=False)
     #: Of what is prepared, then of what is written.
-    named: tuple[str, ...] | None = field(init=False)  #: by ``--strategies``; what the site has is always among them
     loaded: float = field(init=False)
     log: History = field(init=False)
     prepared: Prepared = field(init=False)
@@ -90,10 +91,10 @@ class WalkForward:
     def __post_init__(self) -> None:
         self.directory = self.out or Path("reports", f"{stem(self.source.history[0])}-{self.name}")
         self.began = perf_counter()
+        self.wait = self.source.compile(quiet=self.quiet)
         self.named = strategy_names(self.strategies)
         if self.named is not None and self.source.config_path is not None:
             self.named = ("current", *self.named)
-        self.wait = self.source.compile(quiet=self.quiet)
 
     def base(self, records: Records) -> SiteConfig:
         """Read the configuration; without one, the queues that the records name, on one machine, without limits.

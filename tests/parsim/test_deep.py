@@ -14,7 +14,7 @@ import pytest
 
 from parsim import Pool, Queue, Quota, Schedule, System, Workload, one_list, ordering, packing, plan, simulate
 from parsim.kernels.general import general
-from parsim.prepared import Prepared, prepare
+from parsim.prepared import Depth, Prepared, prepare
 from parsim.tabulate import waits_by_size
 from parsim.verify import check_schedule
 from tests import fuzz, generate, naive
@@ -177,6 +177,38 @@ def test_what_gave_up_is_left_out_the_next_times(kernel: str, system: System, mo
     assert all(same(simulate(workload, system), first) for _ in range(4))
     assert sum(gave_up) == 3
     assert len(gave_up) == before + 4
+
+
+def test_what_gave_up_is_left_out_twice_as_often_each_time_until_it_does_not() -> None:
+    depth, tried = Depth(), []
+    for time in range(24):
+        if not depth.expected():
+            tried.append(time)
+            depth.found(deep=time not in {10, 11})
+    assert tried == [0, 2, 5, 10, 11, 12, 14, 17, 22]
+
+
+def test_it_is_known_of_each_queue_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "LOOKS", 1)
+    monkeypatch.setattr(packing, "AHEAD", 1)
+    jobs = deep.bursts(1200, CORES)
+    jobs = replace(jobs, queue=np.where(np.arange(1200) < 1190, 0, 1))
+    half = [Queue(name="deep", partition=CORES), Queue(name="few", partition=CORES)]
+    simulate(jobs, System(2 * CORES, half, "partitioned"))
+    depths = prepare(jobs).depths
+    assert [depths["one list", "fcfs", queue].expected() for queue in (0, 1)] == [True, False]
+
+
+def test_what_is_known_of_one_system_changes_no_start_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    workload = deep.bursts(400, CORES)
+    known = [system for _, system in systems()]
+    starts = [with_looks(ALL, monkeypatch, workload, system) for system in known]
+    monkeypatch.setattr(packing, "AHEAD", 0)
+    rng = Random(7)
+    for looks in (0, 1, 5) * 4:
+        monkeypatch.setattr(packing, "LOOKS", looks)
+        for at in rng.sample(range(len(known)), len(known)):
+            assert same(simulate(workload, known[at]), starts[at]), known[at]
 
 
 def test_a_job_passes_one_like_it_where_a_head_job_gives_its_partition_back() -> None:

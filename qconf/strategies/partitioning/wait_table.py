@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,25 +24,13 @@ class WaitTable:
     """
 
     def __init__(self, training: TrainingSet, space: PartitionSpace, workers: int = 1) -> None:
-        self.training, self.space, self.workers = training, space, workers
+        self.base, self.space, self.workers = training.base, space, workers
+        self.own = list(_own(training, space))  # and not the training set, which keeps the table
         self.known: list[dict[int, float]] = [{} for _ in space.queues]  # seconds by nodes
 
     def __call__(self, nodes: Sizes) -> float:
         """Return the weighted mean wait of a division, seconds."""
         return float(sum(column[0] for column in self.columns([np.array([size]) for size in nodes])))
-
-    @cached_property
-    def _own(self) -> list[tuple[int, Workload, float]]:
-        """The jobs of each queue on each epoch, and what a second that one of them waits adds to the mean."""
-        found = []
-        for weight, epoch in self.training.epochs:
-            w, weights = epoch.workload, np.ones(len(epoch)) if epoch.weight is None else epoch.weight
-            counted = float(weights[self.space.counted(w.queue)].sum())
-            for k, q in enumerate(self.space.queues):
-                mine = w.queue == q
-                if mine.any():
-                    found.append((k, w.take(mine), weight * float(weights[mine].mean()) / counted))
-        return found
 
     def columns(self, sizes: Sequence[Sizes]) -> list[NDArray[np.float64]]:
         """Return the costs of each queue at its `sizes`, which ascend; infinite below its widest job."""
@@ -52,10 +39,10 @@ class WaitTable:
         for known, wanted, widest in zip(self.known, sizes, self.space.widest, strict=True):
             new.append(np.array([size for size in wanted.tolist() if size >= widest and size not in known], np.int64))
             known.update(dict.fromkeys(new[-1].tolist(), 0.0))
-        for k, own, scale in self._own:
+        for k, own, scale in self.own:
             for some in (new[k][piece::PIECES] for piece in range(PIECES)):
                 if some.size:
-                    tasks.append((self.space, self.training.base, own, k, some))
+                    tasks.append((self.space, self.base, own, k, some))
                     where.append((k, some, scale))
         for (k, some, scale), waits in zip(where, parallel_map(self.workers, _waits, tasks), strict=True):
             for size, cost in zip(some.tolist(), (scale * waits).tolist(), strict=True):
@@ -64,6 +51,17 @@ class WaitTable:
             np.array([known.get(size, np.inf) for size in wanted.tolist()])
             for known, wanted in zip(self.known, sizes, strict=True)
         ]
+
+
+def _own(training: TrainingSet, space: PartitionSpace) -> Iterator[tuple[int, Workload, float]]:
+    """Yield the jobs of each queue on each epoch, and what a second that one of them waits adds to the mean."""
+    for weight, epoch in training.epochs:
+        w, weights = epoch.workload, np.ones(len(epoch)) if epoch.weight is None else epoch.weight
+        counted = float(weights[space.counted(w.queue)].sum())
+        for k, q in enumerate(space.queues):
+            mine = w.queue == q
+            if mine.any():
+                yield k, w.take(mine), weight * float(weights[mine].mean()) / counted
 
 
 @cached
