@@ -1,3 +1,6 @@
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -19,6 +22,18 @@ def test_the_table_adds_up_to_the_simulator(seed, workers):
         config = here.base.with_partitions(nodes)
         assert table(np.array(nodes)) == pytest.approx(here.weighted_wait(config))
     assert table(np.array([7, 57])) == np.inf
+
+
+def test_a_table_goes_with_its_training_set():
+    here = training(two(), jobs=100)
+    known, before = tabulate.known, len(tabulate.known)
+    tabulate(here, partition_space(here))(np.array([20, 44]))
+    assert len(known) == before + 1
+    gone = weakref.ref(here)
+    del here
+    gc.collect()
+    assert gone() is None
+    assert len(known) == before
 
 
 CHANGES = {
