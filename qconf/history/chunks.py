@@ -97,7 +97,7 @@ def of_select(select: str, place: str = "") -> Request:
             if name in NOT_TAKEN or value.lower() == "false":
                 continue
             if name == "mem":
-                resources["memory"] = _mebibytes(value)
+                resources["memory"] = mebibytes_of_pbs(value)
             elif re.fullmatch(r"\d{1,12}", value):
                 resources[NAMES.get(name, name)] = int(value)
             else:
@@ -137,11 +137,11 @@ def _packed(chunks: Sequence[Chunk]) -> Chunk:
 
 def mebibytes(text: str) -> int:
     """Read a size like 64gb or 512mb, rounded up to MiB, which a number without a unit is; ValueError if it is none."""
-    return int(text) if re.fullmatch(r"\d{1,12}", text) else _mebibytes(text)
+    return int(text) if re.fullmatch(r"\d{1,12}", text) else mebibytes_of_pbs(text)
 
 
-def _mebibytes(text: str) -> int:
-    """Read a size of PBS: a number without a unit is bytes."""
+def mebibytes_of_pbs(text: str) -> int:
+    """Read a size of PBS, rounded up to MiB; ValueError if it is none: a number without a unit is bytes."""
     match = SIZE.fullmatch(text)
     if match is None:
         raise ValueError(f"mem={text[:40]} is no size")
@@ -195,7 +195,12 @@ def written(how: Callable[..., Request], *texts: str) -> tuple[str, bool]:
         found = how(*texts) if texts[0] else ()
     except ValueError:
         return "", False
-    return (words(found) if any(chunk != Chunk(chunk.count, 1) for chunk in found) else ""), True
+    return wanted_chunks(found), True
+
+
+def wanted_chunks(request: Request) -> str:
+    """Write what a job asks for; nothing where that is any cores."""
+    return words(request) if any(chunk != Chunk(chunk.count, 1) for chunk in request) else ""
 
 
 def spread(cores: int, gpus: int, memory: int, features: Iterable[str]) -> Request:

@@ -1,9 +1,10 @@
-"""PBS accounting logs: several records per job, folded into one row whatever order their files come in.
+"""Accounting logs of PBS and Torque: several records per job, folded into one row whatever order their files come in.
 
 References
 ----------
-OpenPBS Administrator's Guide, "Accounting". Times are the epoch fields of a record; the local stamps of two records
-tell only how long a job ran that was deleted and has no record of its end.
+OpenPBS Administrator's Guide, "Accounting"; Torque Administrator Guide, "Accounting Records". Times are the epoch
+fields of a record; the local stamps of two records tell only how long a job ran that was deleted and has no record of
+its end.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from datetime import datetime
 from functools import lru_cache
 
 from qconf.config import POOL_SUFFIX, parse_duration
-from qconf.history.chunks import UNREADABLE, of_select, written
+from qconf.history.chunks import UNREADABLE, of_select, wanted_chunks, written
 from qconf.history.needs import waits_for, words
 from qconf.history.readers.sources import Source, records_of
 from qconf.history.records import UNKNOWN, Drop, Records, Row, table_of
 from qconf.history.times import zone
+from qconf.history.torque import OF_NODES, REQUEST, requested
 
 RECORD = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);([A-Za-z]{1,2});([^;\s]*);")
 _WHOSE = (" user=", " group=", " account=", " project=", " queue=")
@@ -38,15 +40,22 @@ PAIR = re.compile(r"""([^\s=]+)=('[^']*'(?=\s|$)|(?:[^\s"]+|"[^"]*"|")*)""")
 ORDER = re.compile(r"(\d{1,18})(?:\[(\d{1,18})\])?")
 SUBJOB = re.compile(r"\[\d+\]")
 READ_DURATION = lru_cache(maxsize=65536)(parse_duration)
-#: Whole numbers of what is no core, memory or time: a site's own resources, such as licences.
-OWN = re.compile(
-    r" Resource_List\.(?!(?:ncpus|nodect|nodes|nchunk|mpiprocs|ompthreads|ngpus|naccelerators|nice|mem|vmem|pmem|pvmem"
-    r"|walltime|cput|pcput|min_walltime|max_walltime|file|qos|qos_priority|qos_target)=)(\w+)=(\d{1,9})(?=\s|$)"
+#: Whole numbers of what is no core, memory or time, and no way to place a job: a site's own resources, like licences.
+_NO_LICENCES = (
+    *(*OF_NODES, "nodect", "nchunk", "select", "place", "mpiprocs", "ompthreads", "ngpus", "naccelerators", "nice"),
+    *("vmem", "pvmem", "walltime", "cput", "pcput", "min_walltime", "max_walltime", "soft_walltime", "file"),
+    *("qos", "qos_priority", "qos_target", "procct", "mppnodect", "mppnodes", "mppmem", "mics", "tpn", "ttn", "trl"),
+    *("priority", "prologue", "epilogue", "minwclimit", "maxprocs", "advres", "partition", "host", "vnode", "arch"),
 )
+OWN = re.compile(rf" Resource_List\.(?!(?:{'|'.join(_NO_LICENCES)})=)(\w+)=(\d{{1,9}})(?=\s|$)")
 SELECT = re.compile(r" Resource_List\.select=(\S+)")
 PLACE = re.compile(r" Resource_List\.place=(\S+)")
+#: Of Torque and Cray systems.
+HOST = re.compile(r" exec_host=(\S+)")
+NODES = re.compile(rf" Resource_List\.({'|'.join(OF_NODES)})=(\S+)")
+TASKS = re.compile(rf" {re.escape(REQUEST)}=((?:-L \S+ ?)+)")
 GONE = {"D": "deleted before start", "A": "aborted before start", "M": "moved to another server"}
-TIMEOUT = -29  #: Exit_status of a job that its walltime limit killed
+TIMEOUT, TIMEOUT_TORQUE = -29, -11  #: Exit_status of a job that its walltime limit killed
 SUSPENDED = 300  #: seconds: more between a run and its used walltime is no staging of files, where nothing else says
 LEFT_OUT = "time suspended: not run time"
 
@@ -85,6 +94,7 @@ class _Job(Row):
     licences: dict[str, int] = field(default_factory=dict)  #: of the last run
     chunks: str = ""  #: of the last run
     unreadable: bool = False  #: whether its chunks are
+    timeout: int = TIMEOUT  #: its `exit` where its walltime limit killed it
 
     def add(self, kind: str, fields: dict[str, str], stamp: str, file: int, line: int) -> None:
         """Take in an S, R or E record; raise ValueError if it cannot be read, before anything is changed."""
@@ -131,11 +141,21 @@ class _Job(Row):
         self.account = fields.get("account") or project(fields.get("project", "")) or self.account
         self.qos = fields.get("Resource_List.qos") or self.qos
 
-    def take_chunks(self, rest: str) -> None:
-        """Take in what the job asks for of nodes, where that is more than cores."""
-        select, place = SELECT.search(f" {rest}"), PLACE.search(f" {rest}")
-        self.chunks, readable = written(of_select, select[1] if select else "", place[1] if place else "")
+    def take_chunks(self, rest: str, nodes: _Nodes | None) -> None:
+        """Take in what the job asks for of nodes, where that is more than cores; `nodes`, in Torque's form."""
+        if nodes is not None:
+            self.chunks, readable = nodes.chunks, nodes.readable
+            self.timeout = TIMEOUT if nodes.by_select else TIMEOUT_TORQUE
+        else:
+            select, place = SELECT.search(f" {rest}"), PLACE.search(f" {rest}")
+            self.chunks, readable = written(of_select, select[1] if select else "", place[1] if place else "")
         self.unreadable |= not readable
+
+    def requeue(self, stamps: Sequence[str]) -> None:
+        """End a run that has a record that the job was requeued, without its data, and none of its own end."""
+        ran = [seconds for stamp in stamps if (seconds := _between(self.stamp, stamp)) >= 0]
+        if not self.ended and ran:
+            self.end, self.ended = self.start + min(ran), "R"
 
     def waited(self, stamp: str) -> bool:
         """End the wait of a job that never ran at the record that it is gone; return whether there are both."""
@@ -165,7 +185,7 @@ class _Job(Row):
             return "running"
         if self.exit == 0:
             return "completed"
-        if self.exit == TIMEOUT:
+        if self.exit == self.timeout:
             return "timeout"
         return "cancelled" if deleted else "failed"
 
@@ -187,6 +207,27 @@ class _Job(Row):
         return self.impossible()
 
 
+@dataclass(frozen=True, slots=True)
+class _Nodes:
+    """What a job asks for in Torque's form, or in that of a Cray system."""
+
+    cores: int
+    chunks: str
+    readable: bool
+    by_select: bool  #: of PBS, which had the job ask for a select too
+
+    @classmethod
+    def of(cls, rest: str) -> _Nodes | None:
+        """Read a record; None for one of PBS."""
+        by_select = " Resource_List.select=" in rest
+        if by_select and " Resource_List.mppwidth=" not in rest:
+            return None
+        host, tasks = HOST.search(rest), TASKS.search(rest)
+        resources = dict(NODES.findall(rest)) | ({REQUEST: tasks[1]} if tasks else {})
+        cores, request, readable = requested(resources, host[1] if host else "")
+        return cls(cores, wanted_chunks(request), readable, by_select)
+
+
 class _Log:
     """Everything read so far."""
 
@@ -197,6 +238,9 @@ class _Log:
         self.suspended: set[str] = set()
         self.depend: dict[str, str] = {}  #: by job or array, what its records of being queued say of others
         self.arrays: dict[str, int] = {}  #: members of an array that may run at a time
+        #: stamps, file and line of records of Torque that have no data: that a job is queued, and that it was requeued
+        self.queued: dict[str, tuple[str, int, int]] = {}
+        self.requeued: dict[str, list[str]] = {}
         self.drops: list[Drop] = []
         self.merged: Counter[str] = Counter()
 
@@ -230,6 +274,14 @@ class _Log:
     def _add_run(self, kind: str, name: str, rest: str, stamp: str, file: int, line: int) -> None:
         fields = _fields(kind, rest)
         ctime = _whole(fields, "ctime")
+        if ctime == UNKNOWN and name and kind in ("Q", "R"):
+            self.merged["further records of a job"] += name in self.queued
+            self.queued.setdefault(name, (stamp, file, line))
+            self.requeued.setdefault(name, []).extend([stamp] if kind == "R" else [])
+            return
+        nodes = _Nodes.of(f" {rest}")
+        if nodes is not None and nodes.cores:
+            fields["Resource_List.ncpus"] = str(nodes.cores)
         if ctime == UNKNOWN or not name:
             raise ValueError("no ctime" if name else "no job")
         key = name, ctime
@@ -244,7 +296,7 @@ class _Log:
                 self.arrays[name] = int(most)
         if kind != "Q" or job.start == UNKNOWN:
             job.licences = {name: int(count) for name, count in OWN.findall(f" {rest}")}
-            job.take_chunks(rest)
+            job.take_chunks(rest, nodes)
         if key in self.jobs:
             self.merged["further records of a job"] += 1
         self.jobs[key] = job
@@ -283,6 +335,7 @@ def _rows(log: _Log, paths: Sequence[str], changed: Counter[str]) -> tuple[list[
         gone, stamp = log.gone.get(job.job_id, ("", ""))[:2]
         if gone in ("D", "A"):
             job.remove(stamp)
+        job.requeue(log.requeued.get(job.job_id, ()))
         changed.update([LEFT_OUT] if job.finish(suspended=job.job_id in log.suspended) else ())
         changed.update([UNREADABLE] if job.unreadable else ())
         problem = job.problem(gone)
@@ -296,6 +349,12 @@ def _rows(log: _Log, paths: Sequence[str], changed: Counter[str]) -> tuple[list[
             log.drops.append(Drop(job.job_id, paths[job.file], job.line, *problem))
             waited += [job] if job.waited(stamp) else []
     known = {name for name, _ in log.jobs}
+    for name, (_, file, line) in log.queued.items():
+        if name in known or name in log.gone:
+            log.merged["further records of a job"] += 1
+        else:
+            reason = "array parent" if "[]" in name else "waiting at the end of the log"
+            log.drops.append(Drop(name, paths[file], line, reason, "no other record"))
     for name, (kind, _, file, line) in log.gone.items():
         if name in known:
             log.merged["further records of a job"] += 1
