@@ -237,6 +237,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--jobs", type=int, default=200)
     parser.add_argument("--between", type=float, default=1.2, help="mean seconds between submissions")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--scale", type=int, default=1, help="how many times as long jobs, and times between, are")
     parser.add_argument("--keep", type=Path, help="folder in which recordings are kept, and found again")
     parser.add_argument("--differences", action="store_true", help="print each pass that differs")
     parser.add_argument("--without-keys", action="store_true", help="without held_jobs: reserve and reserve: nodes")
@@ -244,12 +245,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     print(HEADING, flush=True)
     for discipline in options.discipline or DISCIPLINES:
-        site = Site.of(discipline, keys=not options.without_keys)
-        path = options.keep and options.keep / f"{discipline}-{options.jobs}-{options.seed}.pickle"
+        site = Site.of(discipline, keys=not options.without_keys, scale=options.scale)
+        scaled = f"-{options.scale}" if options.scale > 1 else ""
+        path = options.keep and options.keep / f"{discipline}-{options.jobs}-{options.seed}{scaled}.pickle"
         if path and path.exists():
             kept = pickle.loads(path.read_bytes())
         else:
-            kept = record(site, jobs=options.jobs, seed=options.seed, between=options.between)
+            more = {"jobs": options.jobs, "seed": options.seed, "between": options.between, "scale": options.scale}
+            kept = record(site, **more)
             if path:
                 path.parent.mkdir(exist_ok=True, parents=True)
                 path.write_bytes(pickle.dumps(kept))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from parsim.node_types import Request
@@ -105,6 +106,7 @@ DISCIPLINES = {
     "reserve_after": _EQUAL.replace("ORDER", "lxf") + "reserve_after: 10s\n",
     "limits": _limited(_SHARED.replace("ORDER", "fcfs")),
     "starvation": _starving(_SHARED.replace("ORDER", "fcfs")),
+    "wfp3": _starving(_SHARED.replace("ORDER", "wfp3")),
     "partitioned": _PARTITIONED,
     "partitioned_limits": _PARTITIONED.replace("priority: 40", "priority: 40, max_run: 3, max_user_run: 2").replace(
         "priority: 80", "priority: 80, max_user_run: 1"
@@ -127,9 +129,12 @@ class Site:
     config: SiteConfig
 
     @classmethod
-    def of(cls, discipline: str, *, keys: bool = True) -> Site:
-        """Return the site that measures a discipline, with or without the keys of the top job."""
-        text = DISCIPLINES[discipline]
+    def of(cls, discipline: str, *, keys: bool = True, scale: int = 1) -> Site:
+        """Return the site that measures a discipline, with or without the keys of the top job.
+
+        Walltimes and starvation periods are `scale` times as long.
+        """
+        text = re.sub(r"\b(\d+)s\b", lambda found: f"{scale * int(found[1])}s", DISCIPLINES[discipline])
         return cls(discipline, parse(text if keys else text.replace(_KEYS, "")))
 
     @property

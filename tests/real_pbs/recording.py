@@ -96,8 +96,11 @@ class Kept(NamedTuple):
     logs: dict[str, str]
 
 
-def record(site: Site, *, jobs: int, seed: int, between: float) -> Kept:
-    """Load the export of a site into a new server, submit `jobs` jobs in seconds, and return what became of them."""
+def record(site: Site, *, jobs: int, seed: int, between: float, scale: int = 1) -> Kept:
+    """Load the export of a site into a new server, submit `jobs` jobs, and return what became of them.
+
+    They are of seconds, times `scale`, and so are the times between their submissions.
+    """
     sharing = "default_excl" if site.config.machine.whole_nodes else "default_shared"
     started = PrivateServer(site.nodes, sharing=sharing, attributes=site.attributes)
     with started as server, TemporaryDirectory() as folder:
@@ -107,8 +110,8 @@ def record(site: Site, *, jobs: int, seed: int, between: float) -> Kept:
         every_second = threading.Thread(target=_every_second, args=(server, scripts, done))
         every_second.start()
         try:
-            wanted = _submit(site, server, plan.route, jobs, np.random.default_rng(seed), between)
-            until = time.monotonic() + 240
+            wanted = _submit(site, server, plan.route, jobs, np.random.default_rng(seed), between, scale)
+            until = time.monotonic() + 240 * scale
             while server.run("qselect -s EQRT").stdout.strip() and time.monotonic() < until:
                 time.sleep(1)
         finally:
@@ -154,14 +157,15 @@ def _every_second(server: PrivateServer, scripts: list[str], done: threading.Eve
 
 
 def _submit(
-    site: Site, server: PrivateServer, route: str, jobs: int, rng: np.random.Generator, between: float
+    site: Site, server: PrivateServer, route: str, jobs: int, rng: np.random.Generator, between: float, scale: int
 ) -> dict[str, tuple[int, ...]]:
     """Submit jobs at random seconds, each user from a shell of its own; return user, cores, walltime by name."""
     widest = max(queue.cores[1] for queue in site.config.queues)
-    at = np.cumsum(rng.exponential(between, jobs))
+    at = np.cumsum(rng.exponential(between, jobs)) * scale
     width = np.where(rng.random(jobs) < 0.7, rng.integers(1, widest // 4 + 1, jobs), rng.integers(1, widest + 1, jobs))
     seconds = rng.integers(1, 8, jobs)
-    walltime = np.minimum(60, ((seconds + 4) * rng.uniform(1, 5, jobs)).astype(int))
+    walltime = np.minimum(60, ((seconds + 4) * rng.uniform(1, 5, jobs)).astype(int)) * scale
+    seconds *= scale
     users = rng.integers(0, len(USERS), jobs)
     shapes = rng.integers(0, len(SHAPES), jobs) if site.types else np.full(jobs, -1)
     width = np.minimum(width, MOST_CHUNKS) if site.types else width
