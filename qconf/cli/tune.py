@@ -123,6 +123,7 @@ def command(
             fix="leave it out, or --anonymous",
         )
     exporter = chosen(target, given)
+    warn(missing := [exporter.missing] if exporter.missing else [])
     began = perf_counter()
     assumed = source.config_path is None and bool(source.history)
     name = "" if not source.history else "-".join(filter(None, (stem(source.history[0]), source.month)))
@@ -221,7 +222,7 @@ def command(
             jobs,
             inputs=inputs,
             timings=timings,
-            warnings=[*([ASSUMED] if assumed else []), *warnings],
+            warnings=[*missing, *([ASSUMED] if assumed else []), *warnings],
             fidelity=near,
             assumed_current=assumed,
             exported=exported,

@@ -91,8 +91,10 @@ def _nodes(config: SiteFields) -> Iterator[Finding]:
     for path, plain, what in (
         (
             "reserve",
-            config.reserve in ("cores", "nodes") or (config.reserves_for_queues and config.mode == "shared"),
-            "with reserve: cores or nodes, on a shared machine queues or queue_nodes, only",
+            config.reserve in ("cores", "nodes")
+            or (config.reserves_for_queues and config.mode == "shared")
+            or config.reserves_nothing,
+            "with reserve: cores or nodes, on a shared machine queues, queue_nodes or, without reserve_after, nothing",
         ),
         ("held_jobs", config.held_jobs == "pass", "with held_jobs: pass only"),
         ("reservation_depth", config.reservation_depth == 1, "with reservation_depth: 1 only"),
@@ -260,7 +262,7 @@ def _tiers(config: SiteFields) -> Iterator[Finding]:
     for name, value in (("mode", "shared"), ("held_jobs", "pass"), ("reservation_depth", 1)):
         if getattr(config, name) != value:
             yield Finding(name, f"queues of different tiers go with {name}: {value}", ("queues", *tiers))
-    if config.reserve not in (("cores", "nodes") if config.nodes else ("cores",)):
+    if config.reserve not in (("cores", "nodes") if config.nodes else ("cores",)) and not config.reserves_nothing:
         known = "cores or nodes" if config.nodes else "cores, or with nodes of several types nodes"
         yield Finding("reserve", f"queues of different tiers go with reserve: {known}", ("queues", *tiers))
     for name in ("downtime", "shortpools"):
@@ -551,6 +553,8 @@ def warnings(config: SiteFields) -> Iterator[Finding]:
     if config.reserve_after and not config.reservation_delay:
         why = f"mode {config.mode}" if config.mode != "shared" else "backfill: false"
         yield Finding("reserve_after", f"plays no part with {why}")
+    if config.reserve == "nothing" and config.mode != "shared":
+        yield Finding("reserve", f"nothing plays no part with mode {config.mode}: each partition has a reservation")
     if config.reservation_depth != 1 and not config.backfill:
         yield Finding("reservation_depth", "plays no part with backfill: false")
     reads_waits = config.order not in ORDERS and parse_formula(config.order).uses_eligible_time

@@ -523,6 +523,11 @@ class SiteFields(Model):
         return self.reserve_after if self.mode == "shared" and self.backfill else 0
 
     @property
+    def reserves_nothing(self) -> bool:
+        """Whether what fits starts, wherever it stands in the list, however long others wait."""
+        return self.reserve == "nothing" and not self.reserve_after and self.mode == "shared" and self.backfill
+
+    @property
     def reserves_for_queues(self) -> bool:
         """Whether each queue of a shared machine has a head job, as in Slurm."""
         return self.reserve in ("queues", "queue_nodes")

@@ -13,8 +13,9 @@ from parsim.fairshare import FAIRSHARE, Fairshare, Share
 from parsim.formula import parse as parse_formula
 from parsim.node_types import NodeType
 from parsim.qos import QOS
-from parsim.system import ORDERS, Pool, Queue, System
+from parsim.system import MOST_NODE_CORES, ORDERS, Pool, Queue, System
 from parsim.throttles import RESOURCES, THROTTLES, Throttle
+from parsim.workload import MAX_DURATION
 from qconf.config.checks import mistakes, warnings
 from qconf.config.fixed import fixable_paths, matches
 from qconf.config.models import KEPT, SCALARS, Downtime, QueueConfig, Settings, SiteFields
@@ -139,8 +140,22 @@ class SiteConfig(SiteFields):
                 for each in self.throttles
             ],
             qos=[QOS(each.name, each.priority, each.target, each.exempt) for each in self.qos],
-            **{name: getattr(self, name) for name in SCALARS},
+            **{name: getattr(self, name) for name in SCALARS} | self._never_reserving,
         )
+
+    @property
+    def _never_reserving(self) -> dict[str, object]:
+        """Reservations that no job waits long enough to get, where nothing is reserved."""
+        placed = bool(self.nodes) and self.machine.cores <= MOST_NODE_CORES
+        never: dict[str, object] = {"reserve": "nodes" if placed else "cores", "reserve_after": MAX_DURATION}
+        return never if self.reserves_nothing else {}
+
+    def reserving(self) -> SiteConfig:
+        """Return the site with a reservation for the first job, unless that it has none is fixed."""
+        if not self.reserves_nothing or self.is_fixed("reserve"):
+            return self
+        placed = bool(self.nodes) or self.machine.cores_per_node > 1
+        return self.replace(reserve="nodes" if placed and self.machine.cores <= MOST_NODE_CORES else "cores")
 
     @classmethod
     def build(cls, **fields: object) -> SiteConfig:
@@ -251,7 +266,7 @@ class SiteConfig(SiteFields):
             for queue, size in zip(self.queues, sizes, strict=True)
         )
         partitioned = {"queues": queues, "mode": "partitioned", "reserve_after": self.unless_fixed(0), "pool": None}
-        return self.replace(**{**partitioned, **changes})
+        return self.reserving().replace(**{**partitioned, **changes})
 
     def with_owned(self, owned: Sequence[Mapping[str, int]], **changes: object) -> SiteConfig:
         """Return the site on partitions of so many nodes of each type, in queue order, with other changes."""
@@ -262,7 +277,8 @@ class SiteConfig(SiteFields):
             for queue, size, nodes in zip(self.queues, sizes, owned, strict=True)
         )
         partitioned = {"queues": queues, "mode": "partitioned", "reserve_after": self.unless_fixed(0), "pool": None}
-        partitioned["reserve"] = {"queues": "cores", "queue_nodes": "nodes"}.get(self.reserve, self.reserve)
+        reserve = self.reserving().reserve
+        partitioned["reserve"] = {"queues": "cores", "queue_nodes": "nodes"}.get(reserve, reserve)
         return self._divided(**{**partitioned, **changes})
 
     def is_fixed(self, path: str) -> bool:

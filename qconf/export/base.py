@@ -97,6 +97,11 @@ class Exporter(ABC):
         values: dict[str, Any] = {name: (readers[name] or (lambda word: word))(word) for name, word in given.items()}
         return cls(**values)
 
+    @property
+    def missing(self) -> str:
+        """What of the batch system is not given beside what is, and matters; empty if all is there."""
+        return ""
+
     def check(self, config: SiteConfig) -> list[str]:
         """Return the reasons why a configuration is not exportable; empty if it is."""
         try:

@@ -90,7 +90,7 @@ class Family:
         if config.mode == "shared":
             for delay in dict.fromkeys((self.given.reserve_after, *DELAYS)):
                 text = f"backfilling, reservations after {format_duration(delay)}" if delay else "backfilling"
-                yield text, config.replace(backfill=True, reserve_after=delay)
+                yield text, (config.reserving() if delay else config).replace(backfill=True, reserve_after=delay)
         for throttle, counts in ((ThrottleConfig(), LOOKED_AT), (ThrottleConfig(each="user"), OF_USER)):
             for most in (None, *counts):
                 text = f"of {throttle.what} {most or 'all'} that wait are looked at"

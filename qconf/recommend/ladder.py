@@ -37,7 +37,8 @@ def rung_of(base: SiteConfig, config: SiteConfig) -> int:
         return 4
     if given_up(base, config):
         return 3
-    if base.reservation_delay != config.reservation_delay:
+    reserving = [(each.reservation_delay, each.reserves_nothing) for each in (base, config)]
+    if reserving[0] != reserving[1]:
         return 2
     return int(config != base)
 

@@ -43,7 +43,7 @@ def changes(recommendation: Recommendation) -> Iterator[tuple[str, str]]:
         yield "all queues", everywhere
     if config.order != base.order and (words := order_in_words(config)):
         yield "all queues", f"the order in words: {words}"
-    if config.reservation_delay != base.reservation_delay:
+    if wording.reservations(config) != wording.reservations(base):
         yield "all queues", wording.reservations(config)
     for queue in definitions(base, config):
         if queue["state"] in ("new", "removed"):

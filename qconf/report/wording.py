@@ -170,20 +170,28 @@ def queue_facts(queue: QueueConfig, config: SiteConfig) -> dict[str, str]:
 def site_facts(config: SiteConfig) -> dict[str, str]:
     """Say what holds for all queues."""
     wait = config.reservation_delay
-    delay = f", a reservation after {format_duration(wait)}" if wait else ""
+    delay = f", a reservation after {format_duration(wait)}" if wait and config.backfill else ""
     alone = [each.name for each in config.nodes if each.exclusive]
     return {
         "mode": config.mode,
         "order of waiting jobs": config.order,
-        "backfill": f"EASY{delay}" if config.backfill else "none",
+        "backfill": _backfill(config) + delay,
         "common pool": _pool(config.pool, config) if config.mode == "hybrid" and config.pool else ABSENT,
         **({"nodes that each job has alone": ", ".join(alone)} if alone else {}),
         **({"shortpools": "; ".join(map(_shortpool, config.shortpools))} if config.shortpools else {}),
     }
 
 
+def _backfill(config: SiteConfig) -> str:
+    if not config.backfill:
+        return "none"
+    return "what fits, nothing is reserved" if config.reserves_nothing else "EASY"
+
+
 def reservations(config: SiteConfig) -> str:
     """Say from when on cores are reserved for a job that does not fit."""
+    if config.reserves_nothing:
+        return "nothing is reserved for a job that does not fit, however long it waits"
     if not config.reservation_delay:
         return "cores are reserved at once for the first job that does not fit"
     return (

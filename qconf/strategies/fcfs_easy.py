@@ -32,7 +32,7 @@ def undistinguished(base: SiteConfig, order: str) -> SiteConfig:
     queues = tuple(queue.model_copy(update=alike) for queue in base.queues)
     shortpools = base.shortpools if base.is_fixed("shortpools") else ()
     plain = {"mode": "shared", "order": order, "backfill": True, "reserve_after": 0, "pool": None}
-    return base.replace(queues=queues, shortpools=shortpools, **plain)
+    return base.reserving().replace(queues=queues, shortpools=shortpools, **plain)
 
 
 STRATEGIES = (FcfsEasy(),)

@@ -67,7 +67,7 @@ def test_partitions_of_nodes_are_read_and_written():
         (
             "mode: hybrid",
             "mode: hybrid\nreserve: queues",
-            "cores or nodes, on a shared machine queues or queue_nodes, only",
+            "cores or nodes, on a shared machine queues, queue_nodes or",
         ),
         ("partition: {gpu: 1}", "partition_nodes: {gpu: 1}", "no such key: partition takes them"),
         (

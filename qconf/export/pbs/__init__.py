@@ -51,6 +51,13 @@ class PbsExporter(Exporter):
     route: str | None = option("The Route queue; default the one that is there, else route.", metavar="NAME")
     remove: tuple[str, ...] = option("Close this queue too, which the configuration lacks.", (), metavar="NAME")
 
+    @property
+    def missing(self) -> str:
+        """The scheduler's sched_config, where the server is given without it."""
+        from qconf.export.pbs.init import ASK_FOR_SCHEDULER
+
+        return ASK_FOR_SCHEDULER if self.current is not None and self.scheduler is None else ""
+
     def export(self, config: SiteConfig) -> Export:
         """Write the qmgr scripts, the scheduler's lines, the scripts that run beside PBS, and PLAN.md."""
         from qconf.export.pbs.scripts import export

@@ -166,6 +166,8 @@ def sorting(text: str | None, server: Server, scheduler: Scheduler) -> Iterator[
 
 def _top_job(config: SiteConfig) -> Iterator[str]:
     """Name what PBS does for its top job and the simulation of this configuration does not."""
+    if config.reserves_nothing:
+        return
     if (config.throttles or any(queue.limited for queue in config.queues)) and config.held_jobs == "pass":
         yield (
             "A job that a running limit holds can be PBS's top job, and then no other has a reservation. The "

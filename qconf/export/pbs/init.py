@@ -33,7 +33,7 @@ from qconf.export.pbs.fairshare import with_shares
 from qconf.export.pbs.order import read_order
 from qconf.export.pbs.preemption import read_tiers
 from qconf.export.pbs.qos import completed
-from qconf.export.pbs.scheduler import Scheduler
+from qconf.export.pbs.scheduler import TRUE, Scheduler
 from qconf.export.pbs.server import Attributes, Server, access, destinations, is_true, seconds
 from qconf.export.pbs.sharing import PLACE, has_alone, of_sharing
 from qconf.export.pbs.throttles import is_queues, of_resources
@@ -56,6 +56,10 @@ _LIMITS = {
 }
 _OLD_LIMITS = {"max_running": "max_run", "max_user_run": "max_user_run", "max_user_res.ncpus": "max_user_cores"}
 _PRIORITY = r"-?[0-9]{1,5}"
+ASK_FOR_SCHEDULER = (
+    "give the scheduler's sched_config with --scheduler: PBS is shipped with strict_ordering: false, and then reserves "
+    "nothing for jobs that wait. Without the file strict_ordering: True is supposed; waits of wide jobs may be wrong"
+)
 
 
 def derive(
@@ -75,6 +79,7 @@ def derive(
     `qos` have what the server does not.
     """
     reader = _Reader(server)
+    reader.warnings += [ASK_FOR_SCHEDULER] if scheduler is None else []
     nodes = [node for node in nodes or () if node.cores != 0]
     names = reader.names()
     if not names:
@@ -85,7 +90,8 @@ def derive(
     division = _Division(server, queues, nodes, reader.warnings, scheduler or Scheduler())
     machine = division.machine(cores, name)
     shape = division.shape(machine, [_within(queue, machine.cores, reader.warnings) for queue in queues])
-    backfill = server.attributes.get("backfill_depth") != "0"
+    formerly = scheduler is None or (scheduler.value("backfill") or "true").lower() in TRUE
+    backfill = server.attributes.get("backfill_depth") != "0" and formerly
     try:
         throttles = reader.throttles(shape.get("nodes", ()))
         config = SiteConfig.build(
@@ -95,7 +101,7 @@ def derive(
             qos=completed(qos, throttles),
             **shape,
         )
-        config = _with_top_job(config, nodes, scheduler or Scheduler(), server, reader.warnings)
+        config = _with_top_job(config, nodes, scheduler, server, reader.warnings)
         config = read_tiers(config, server, scheduler or Scheduler(), reader.warnings)
         config = read_order(config, server, scheduler or Scheduler(), reader.warnings)
         config = _helped(config, scheduler or Scheduler(), reader.warnings)
@@ -500,15 +506,22 @@ def _within(queue: QueueConfig, cores: int, warnings: list[str]) -> QueueConfig:
 
 
 def _with_top_job(
-    config: SiteConfig, nodes: Sequence[Node], scheduler: Scheduler, server: Server, warnings: list[str]
+    config: SiteConfig, nodes: Sequence[Node], scheduler: Scheduler | None, server: Server, warnings: list[str]
 ) -> SiteConfig:
     """Take over what PBS does for its top job, where the simulator can: hold its nodes, and be one that is held.
 
-    Of several top jobs it reserves cores.
+    Of several top jobs it reserves cores. Without ``strict_ordering`` there is no top job, whatever backfill_depth.
     """
     holders = [server.attributes] if config.mode == "shared" else [server.queues[name] for name in config.names]
     depth, *others = {each.get("backfill_depth", "1") for each in holders}
-    strict = scheduler.on("strict_ordering", default=True)  # else PBS reserves nothing
+    strict = scheduler is None or scheduler.is_true("strict_ordering")
+    if config.mode == "shared" and not strict:
+        return config.replace(reserve="nothing", backfill=True)
+    if not strict:
+        warnings.append(
+            "sched_config: strict_ordering is not True, so PBS reserves nothing for jobs that wait; a reservation for "
+            "the first of each partition is simulated"
+        )
     reserves = strict and (config.mode == "shared" or bool(config.nodes))
     if config.nodes:
         if config.backfill and depth != "1":
@@ -546,4 +559,6 @@ def _helped(config: SiteConfig, scheduler: Scheduler, warnings: list[str]) -> Si
         f"starvation: {format_clock(period)} for every queue, from sched_config (help_starving_jobs, max_starve); PBS "
         "counts a job's eligible_time there"
     )
+    if config.reserves_nothing:  # but for jobs that starve
+        return config.reserving().replace(queues=tuple(queues), reserve_after=period)
     return config.replace(queues=tuple(queues))

@@ -11,7 +11,7 @@ from parsim.formula import MOST_CHARACTERS
 from qconf.config import ConfigError, SiteConfig
 from qconf.export.pbs.fairshare import by_pbs
 from qconf.export.pbs.qos import from_pbs, in_pbs
-from qconf.export.pbs.scheduler import TRUE, Scheduler
+from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Server
 from qconf.export.priorities import Priorities, are_several
 
@@ -36,6 +36,14 @@ _BEHIND_PRIORITY = {
 _STARVING = "1e28 * (1 + eligible_time)"
 _RESERVED = "1e38"
 _PRIORITY = re.compile(r"\bqueue_priority\b")
+#: Settings of the scheduler that a configuration has no place for, and what they do.
+_NAMED = {
+    "round_robin": "lets the queues take turns",
+    "sort_by": "sorts jobs too",
+    "peer_queue": "lets jobs of other servers in",
+    "server_dyn_res": "asks a script how much there is of a resource",
+    "load_balancing": "keeps jobs from nodes that are busy",
+}
 # A job_sort_key, within a queue or over all of them; and behind the queues' priorities where they go by these.
 _SORT_KEYS = {
     "walltime low": ("-walltime", "sjf"),
@@ -162,15 +170,24 @@ def read_order(config: SiteConfig, server: Server, scheduler: Scheduler, warning
         for name in ("by_queue", "job_sort_key", "strict_ordering", "round_robin", "fair_share")
         if scheduler.differs(name)
     ]
+    others = {name: scheduler.value(name) or "false" for name in _NAMED}
     warnings += [
-        f"sched_config: {name} sorts jobs too, and has no place in a configuration"
-        for name in ("round_robin", *(["fair_share"] if text is not None else []))
-        if scheduler.on(name)
+        f"sched_config: {name}: {value} {_NAMED[name]}, and has no place in a configuration"
+        for name, value in others.items()
+        if value.lower() not in ("false", "no", "f", "0", "no_sort")
     ]
+    if text is not None and scheduler.on("fair_share"):
+        warnings.append("sched_config: fair_share sorts jobs too, and has no place in a configuration")
     if text is None and scheduler.on("fair_share"):
         return config.replace(order=FAIRSHARE)
     several = are_several(config.queues)
-    by_queue = (scheduler.value("by_queue") or "true").lower() in TRUE
+    by_queue = scheduler.is_true("by_queue")
+    alike = [q.name for q in config.queues if sum(q.priority == each.priority for each in config.queues) > 1]
+    if scheduler.settings.get("by_queue") and by_queue and alike and config.mode == "shared":
+        warnings.append(
+            f"sched_config: by_queue: True: of queues of one Priority ({', '.join(alike)}) PBS takes all jobs of one "
+            "before those of the next; they are simulated together"
+        )
     if text is None:
         return _by_sort_key(config, scheduler, warnings, behind_priority=several and by_queue)
     threshold = server.scheduler.get("job_sort_formula_threshold")

@@ -10,7 +10,14 @@ from pathlib import Path
 from qconf.errors import InputError
 from qconf.export.nodes import read_text
 
-_SETTING = re.compile(r"([A-Za-z_]\w*)\s*:\s*(\"[^\"]*\"|[^\s\"#]+)(?:\s+(\w+))?")
+#: The scheduler of Torque has lines without a colon.
+_SETTING = re.compile(
+    r"([A-Za-z_]\w*)(?:\s*:\s*|\s+(?=\w+\s+(?:prime|non_prime|all)\b))(\"[^\"]*\"|[^\s\"#]+)(?:\s+(\w+))?",
+    re.IGNORECASE,
+)
+_FORMER = {"strict_fifo": "strict_ordering"}  #: names that settings had
+#: What holds at the times for which a setting has no line.
+_DEFAULTS = {"strict_ordering": "false", "by_queue": "true", "round_robin": "false", "fair_share": "false"}
 TRUE = ("true", "yes", "t", "1")
 _PRIME = {"prime": ("prime",), "non_prime": ("non_prime",), "all": ("prime", "non_prime")}
 
@@ -34,10 +41,13 @@ class Scheduler:
                 fix = "give the scheduler's sched_priv/sched_config"
                 raise InputError("is no line like 'by_queue: True ALL'", file=path, line=number, value=text, fix=fix)
             name, value, when = found.groups()
+            name = _FORMER.get(name, name)
             times = _PRIME.get((when or "all").lower(), _PRIME["all"])
             held, value = settings.setdefault(name, {}), value.strip('"')
             for time in times:  # each line of a sort key adds one
                 held[time] = f"{held[time]}, {value}" if name.endswith("_sort_key") and time in held else value
+        for name in _DEFAULTS.keys() & settings.keys():
+            settings[name] = dict.fromkeys(_PRIME["all"], _DEFAULTS[name]) | settings[name]
         return cls(settings)
 
     def value(self, name: str) -> str | None:
@@ -48,6 +58,10 @@ class Scheduler:
     def differs(self, name: str) -> bool:
         """Whether a setting is one thing in prime time and another out of it."""
         return len(set(self.settings.get(name, {}).values())) > 1
+
+    def is_true(self, name: str) -> bool:
+        """Whether a setting is true by what `value` returns, or by what holds without a line."""
+        return (self.value(name) or _DEFAULTS.get(name, "")).lower() in TRUE
 
     def on(self, name: str, *, default: bool = False) -> bool:
         """Whether a setting is true at any time."""

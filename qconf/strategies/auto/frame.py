@@ -68,6 +68,7 @@ class Frame:
     dropped: frozenset[str] = frozenset()  #: parts of the policy
     factors: tuple[float, ...] | None = None  #: by which jobs of each queue go before others, beyond its priority
     delay: int = 0  #: reservation delay, seconds
+    reserving: bool = False  #: whether the first job has a reservation though the base reserves nothing
     shared: bool = True  #: whether the machine is shared, whatever the base's mode
     #: Whether orders are sums, as Slurm's priority is: queues of higher priority go first, nothing starves.
     sums: bool = False
@@ -92,6 +93,7 @@ class Frame:
         if self.shared:
             changed |= {"mode": "shared", "reserve_after": base.unless_fixed(self.delay), "pool": None}
         found = base.replace(**changed)
+        found = found.reserving() if self.reserving else found
         return given_whole(found, exclusive=False) if "sharing" in self.dropped else found
 
     def formula(self, base: SiteConfig, order: str) -> str:

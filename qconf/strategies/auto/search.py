@@ -372,21 +372,24 @@ class _Search:
         """
         if self.base.mode != "shared" or self.base.is_fixed("reserve_after"):
             return None
-        frame = replace(best.frame, delay=self.constants.delay)
+        never = self.base.reserves_nothing
+        if never and self.base.is_fixed("reserve"):
+            return None
+        frame = replace(best.frame, reserving=True) if never else replace(best.frame, delay=self.constants.delay)
         config = self.ordered(best.order, frame)
         measured = [of_system(period, config.system()) for period in self.periods]
         pairs = zip(self.periods, at_once, measured, strict=True)
         rows = np.array([[logarithms(period, each) for each in pair] for period, *pair in pairs])
         score = float(np.diff(self.rated(rows.mean(axis=0), np.zeros(rows.shape[-1])))[0])
-        after = format_duration(self.constants.delay)
-        found = self.scored(
-            self.named(f"the order, and reservations after {after}"), config, measured[-1], best.order, frame
-        )
+        after = "0" if never else format_duration(self.constants.delay)
+        text = "the order, and reservations" + ("" if never else f" after {after}")
+        found = self.scored(self.named(text), config, measured[-1], best.order, frame)
         kept = score + self.constants.delay_margin * JOBS / sum(map(len, self.periods)) < 0
         if len(self.periods) < self.constants.periods:
             kept, note = False, f"not chosen from fewer than {self.constants.periods} months"
         else:
-            note = "better than at once" if kept else "at once, as before"
+            now = "never" if never else "at once"
+            note = f"better than {now}" if kept else f"{now}, as before"
         self.log.append(Reservations(after=after, months=len(self.periods), score=round(score, 4), note=note))
         return replace(found, smoothed=best.smoothed + score), kept
 

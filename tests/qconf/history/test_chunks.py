@@ -223,7 +223,11 @@ def down(of: str) -> str:
         ("name: gpu", "name: cpu", "has this name already"),
         ("boards: 1", "gpus: 1", "gpus has a key of its own"),
         ("walltime: [0, 48h]", "nodes: [gpus]", "gpus: no nodes have this name, did you mean gpu"),
-        ("queues:", "reserve: nothing\nqueues:", "nodes of several types go with reserve: cores or nodes, on a shared"),
+        (
+            "queues:",
+            "reserve: nothing\nreserve_after: 1h\nqueues:",
+            "nodes of several types go with reserve: cores or nodes, on a shared",
+        ),
         ("cores: 192}", "cores: 192, cores_per_node: 32, whole_nodes: true}", "go with whole_nodes: false only"),
         ("memory: 192gb", "memory: 192 pounds", "memory"),
         ("queues:", down("cores: 8"), "out of service whole: write nodes, or types like {cpu: 1}"),

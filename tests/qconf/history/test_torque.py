@@ -123,7 +123,7 @@ def test_a_month_of_torque_is_simulated(tmp_path):
 @given(
     st.lists(st.tuples(st.integers(1, 4), st.integers(1, 16)), min_size=1, max_size=4, unique_by=lambda each: each[1])
 )
-def test_what_is_asked_for_is_what_is_given(parts):
+def test_what_is_requested_is_what_is_given(parts):
     nodes = "+".join(f"{count}:ppn={cores}" for count, cores in parts)
     hosts = [(f"h{n}-{k}", cores) for n, (count, cores) in enumerate(parts) for k in range(count)]
     total = sum(count * cores for count, cores in parts)

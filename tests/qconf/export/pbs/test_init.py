@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import assume, given, settings
 
+from parsim import Workload, simulate
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import dump, load, parse
 from qconf.errors import InputError
@@ -186,23 +187,92 @@ def test_starving_jobs_that_the_scheduler_helps(tmp_path, lines, starvation):
 @pytest.mark.parametrize(
     ("limit", "nodes", "lines", "expected"),
     [
-        ("max_run = [o:PBS_ALL=2]", 2, "", ("reserve", "nodes")),
+        ("max_run = [o:PBS_ALL=2]", 2, None, ("reserve", "nodes")),
         ("max_run = [o:PBS_ALL=2]", 2, "strict_ordering: True ALL", ("reserve", "nodes")),
-        ("max_run = [o:PBS_ALL=2]", 2, "strict_ordering: false ALL", ("pass", "cores")),
-        ("max_run = [o:PBS_ALL=2]", 0, "", ("reserve", "cores")),
-        ("Priority = 2", 2, "", ("pass", "nodes")),
+        ("max_run = [o:PBS_ALL=2]", 0, "strict_ordering: True ALL", ("reserve", "cores")),
+        ("Priority = 2", 2, "strict_ordering: True ALL", ("pass", "nodes")),
+        ("max_run = [o:PBS_ALL=2]", 2, "", ("pass", "nothing")),
+        ("max_run = [o:PBS_ALL=2]", 2, "by_queue: True ALL", ("pass", "nothing")),
+        ("max_run = [o:PBS_ALL=2]", 2, "strict_ordering: false ALL", ("pass", "nothing")),
+        ("Priority = 2", 2, "strict_ordering: True prime", ("pass", "nothing")),
+        ("Priority = 2", 2, "strict_ordering: true non_prime", ("pass", "nodes")),
+        ("Priority = 2", 2, "strict_fifo\ttrue\tALL", ("pass", "nodes")),
     ],
 )
 def test_what_pbs_does_for_its_top_job(tmp_path, limit, nodes, lines, expected):
-    (tmp_path / "sched_config").write_text(lines)
+    (tmp_path / "sched_config").write_text(lines or "")
     config = derive(
         Server.parse(f"{FRESH}\nset queue workq {limit}\n"),
         cores=16,
         nodes=[Node(f"n{i}", 8) for i in range(nodes)],
-        scheduler=Scheduler.read(tmp_path / "sched_config"),
+        scheduler=None if lines is None else Scheduler.read(tmp_path / "sched_config"),
     ).config
     assert (config.held_jobs, config.reserve) == expected
     assert (config.machine.cores_per_node, config.mode) == (8 if nodes else 1, "shared")
+
+
+def lines_of(tmp_path, text):
+    (tmp_path / "sched_config").write_text(text)
+    return Scheduler.read(tmp_path / "sched_config")
+
+
+@pytest.mark.parametrize("depth", ["", "set server backfill_depth = 0\n", "set server backfill_depth = 40\n"])
+@pytest.mark.parametrize("nodes", [[Node("n1", 8), Node("n2", 8)], [Node("n1", 8), Node("n2", 16)]])
+def test_without_strict_ordering_what_fits_starts(tmp_path, nodes, depth):
+    """A wide job waits for as long as narrow ones keep the machine busy, whatever backfill_depth is."""
+    server, scheduler = Server.parse(f"{FRESH}\n{depth}"), lines_of(tmp_path, "strict_ordering: false ALL\n")
+    config = derive(server, nodes=nodes, scheduler=scheduler).config
+    assert parse(dump(config)) == config
+    assert config.reserves_nothing
+    cores = config.machine.cores
+    submit = [0, 1, *range(2, 42, 2)]
+    width = [cores - 1, cores, *[1] * 20]
+    seconds = [30, 10, *[5] * 20]
+    jobs = Workload(submit=submit, cores=width, runtime=seconds, walltime=seconds, queue=[0] * 22, user=[0] * 22)
+    start = simulate(jobs, config.system()).start.tolist()
+    assert start[1] == 45  # behind the last of those that came after it
+    easy = config.reserving()
+    assert not easy.reserves_nothing
+    assert simulate(jobs, easy.system()).start.tolist()[1] == 30
+    assert config.replace(fixed=("reserve",)).reserving().reserves_nothing
+
+
+def test_what_there_is_no_sched_config_for_is_said_first(tmp_path):
+    assert derive(Server.parse(FRESH), cores=8).warnings[0].startswith("give the scheduler's sched_config")
+    scheduler = lines_of(tmp_path, "strict_ordering: True ALL\n")
+    assert not any(
+        "sched_config" in each for each in derive(Server.parse(FRESH), cores=8, scheduler=scheduler).warnings
+    )
+
+
+def test_a_scheduler_that_helps_starving_jobs_reserves_for_them_alone(tmp_path):
+    text = "strict_ordering: false ALL\nhelp_starving_jobs: true ALL\nmax_starve: 12:00:00\n"
+    config = derive(Server.parse(FRESH), cores=8, scheduler=lines_of(tmp_path, text)).config
+    assert (config.reserve, config.reserve_after, config.queues[0].starvation) == ("cores", 43200, 43200)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("round_robin: True ALL", "round_robin: True lets the queues take turns"),
+        ("sort_by: shortest_job_first ALL", "sort_by: shortest_job_first sorts jobs too"),
+        ('peer_queue: "workq workq@other"', "peer_queue: workq workq@other lets jobs of other servers in"),
+        ('server_dyn_res: "matlab !/bin/count"', "server_dyn_res: matlab !/bin/count asks a script"),
+        ("by_queue: True ALL", "of queues of one Priority (workq, b) PBS takes all jobs of one"),
+        ("by_queue: True prime", "of queues of one Priority (workq, b) PBS takes all jobs of one"),
+        ("strict_ordering: True prime", "strict_ordering is one thing in prime time and another out of it"),
+        ("fair_share: true prime", "fair_share is one thing in prime time and another out of it"),
+    ],
+)
+def test_what_else_the_scheduler_does_is_said(tmp_path, line, words):
+    second = FRESH.replace("workq", "b")
+    found = derive(Server.parse(f"{FRESH}\n{second}"), cores=8, scheduler=lines_of(tmp_path, line))
+    assert words in "\n".join(found.warnings)
+
+
+def test_a_scheduler_that_does_not_backfill(tmp_path):
+    scheduler = lines_of(tmp_path, "strict_fifo: true ALL\nbackfill: false ALL\n")
+    assert not derive(Server.parse(FRESH), cores=8, scheduler=scheduler).config.backfill
 
 
 def test_nodes_are_reserved_where_their_sizes_differ_too():
