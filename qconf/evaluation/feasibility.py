@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 
 from parsim.system import LIMITS
@@ -81,7 +82,7 @@ def fixed_violations(base: SiteConfig, other: SiteConfig, binding: Collection[st
     found += [name for name in ("shortpools", "nodes") if getattr(base, name) != getattr(other, name)]
     always += ["qos"] if base.qos != other.qos else []
     always += ["downtime"] if any(each.queue not in {None, *other.names} for each in base.downtime) else []
-    always += ["throttles"] if _unlimited(base, other) != _unlimited(base, base) else []
+    always += ["throttles"] if _unlimited(base, other) != _unlimited(base, base) and not _adds_up(base, other) else []
     found += [f"queues.{name}.{RESOURCES}" for name in other.names if _of_nodes(base, name) != _of_nodes(other, name)]
     always += [
         "throttles"
@@ -106,6 +107,21 @@ def _unlimited(base: SiteConfig, other: SiteConfig) -> dict[str, ThrottleConfig]
         if rest.limits:
             found[each.what] = rest
     return found
+
+
+def _adds_up(base: SiteConfig, other: SiteConfig) -> bool:
+    """Return whether only the throttles of queues that were split or merged differ, and their totals are the same."""
+    ranges = {queue.name: (queue.cores, queue.walltime) for queue in base.queues}
+    same = {queue.name for queue in other.queues if ranges.get(queue.name) == (queue.cores, queue.walltime)}
+    kept, total = [], []
+    for config in (base, other):
+        kept.append({each for each in config.throttles if each.queue is None or each.queue in same})
+        sums: Counter[tuple[object, ...]] = Counter()
+        for each in config.throttles:
+            for kind, limit in each.limits.items() if each not in kept[-1] else ():
+                sums[each.each, each.user, each.group, each.qos, kind] += limit
+        total.append(sums)
+    return kept[0] == kept[1] and total[0] == total[1]
 
 
 def _tier_changes(base: SiteConfig, other: SiteConfig) -> list[tuple[str, str]]:

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import Workload
-from parsim.system import LIMITS
 from parsim.workload import MAX_DURATION
 from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, format_duration, lost_job
 from qconf.config.models import Settings
 from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.period import Runtimes, TrainingSet, UnroutableError
 from qconf.history.names import LONGEST_NAME
+from qconf.strategies.partitioning.limits import UndividedLimitError, with_limits
 from qconf.strategies.partitioning.owned import demand
 from qconf.strategies.partitioning.sizes import apportion
 from qconf.strategies.shared import whole
@@ -49,8 +49,12 @@ class Layout:
         """Actual run times that each queue takes: any, unless a study splits on them."""
         return self.runtimes or (ANY_RUNTIME,) * len(self.config.queues)
 
-    def replaced(self, gone: tuple[int, ...], new: list[Part], origin: int, at: int) -> Layout:
-        """Return the layout with `new` queues instead of those at the indices `gone`, at the position `at`."""
+    def replaced(self, gone: tuple[int, ...], new: list[Part], origin: int, **changes: object) -> Layout:
+        """Return the layout with `new` queues in the place of the first of those at the indices `gone`.
+
+        `changes` are those of other parts of the configuration.
+        """
+        at = min(gone)
         queues: list[tuple[QueueConfig, int, tuple[int, int]]] = []
         for i, entry in enumerate(zip(self.config.queues, self.origin, self.spans, strict=True)):
             if i == at:
@@ -59,7 +63,7 @@ class Layout:
                 queues.append(entry)
         spans = tuple(entry[2] for entry in queues)
         return Layout(
-            self.config.with_queues([entry[0] for entry in queues]),
+            self.config.with_queues([entry[0] for entry in queues], **changes),
             tuple(entry[1] for entry in queues),
             None if set(spans) == {ANY_RUNTIME} else spans,
         )
@@ -168,29 +172,54 @@ def _placed(
     what: str,
     rounding: str = "remainders",
 ) -> Candidate:
-    """Replace queues by new ones, and divide their cores or nodes among the new ones by core- or node-seconds."""
+    """Replace queues by new ones, and divide their cores or nodes among these by core- or node-seconds.
+
+    Running limits are divided by core-seconds.
+    """
     if layout.config.nodes:
         return _placed_on_types(training, layout, gone, parts, origin, what, rounding)
-    at, grid = min(gone), layout.config.grid
+    grid = layout.config.grid
     held = sum(layout.config.queues[i].partition for i in gone)
     nodes = held // grid
-    whole = layout.replaced(gone, _with_sizes(parts, [held] + [0] * (len(parts) - 1)), origin, at)
+    whole = layout.replaced(gone, _with_sizes(parts, [held] + [0] * (len(parts) - 1)), origin)
     try:
         jobs = training.period.routed(whole.config, whole.runtimes)
     except UnroutableError as error:
         return Candidate(what, None, str(error))
-    new = range(at, at + len(parts))
-    widest = [-(-int(jobs.cores[jobs.queue == i].max(initial=0)) // grid) for i in new]
-    if not all(widest):
-        return Candidate(what, None, f"no job would be in {whole.config.queues[at + widest.index(0)].name}")
-    work = np.array([_work(jobs.cores, jobs.effective_runtime, jobs.queue == i) for i in new])
-    if sum(widest) > nodes:
-        return Candidate(what, None, f"the widest jobs need {sum(widest) * grid} of its {nodes * grid} cores at once")
-    sizes = apportion(work, nodes, np.array(widest, dtype=np.int64), rounding)
-    done = layout.replaced(gone, _with_sizes(parts, [int(size) * grid for size in sizes]), origin, at)
+    load = _Load.of(jobs, min(gone), len(parts))
+    widest = -(-load.widest // grid)
+    if not widest.all():
+        return Candidate(what, None, f"no job would be in {parts[int(widest.argmin())][0].name}")
+    if widest.sum() > nodes:
+        return Candidate(what, None, f"the widest jobs need {widest.sum() * grid} of its {nodes * grid} cores at once")
+    sizes = apportion(load.work, nodes, widest, rounding)
+    sized = _with_sizes(parts, [int(size) * grid for size in sizes])
+    try:
+        done = _limited(layout, gone, sized, load, origin)
+    except UndividedLimitError as error:
+        return Candidate(what, None, str(error))
     if why := _objection(training, layout, done):
         return Candidate(what, None, why)
     return Candidate(what, done, rule([queue for queue, _ in parts], done.runtimes))
+
+
+@dataclass(frozen=True, eq=False)
+class _Load:
+    """What the jobs of each new queue are: core-seconds, and the cores of the widest; shape (queues,)."""
+
+    work: NDArray[np.float64]
+    widest: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, jobs: Workload, first: int, count: int) -> _Load:
+        own = [jobs.queue == i for i in range(first, first + count)]
+        work = np.array([_work(jobs.cores, jobs.effective_runtime, mask) for mask in own])
+        return cls(work, np.array([jobs.cores[mask].max(initial=0) for mask in own]))
+
+
+def _limited(layout: Layout, gone: tuple[int, ...], parts: list[Part], load: _Load, origin: int) -> Layout:
+    queues, changes = with_limits(layout.config, gone, [queue for queue, _ in parts], load.work, load.widest)
+    return layout.replaced(gone, list(zip(queues, (spans for _, spans in parts), strict=True)), origin, **changes)
 
 
 def _with_sizes(parts: list[Part], sizes: list[int]) -> list[Part]:
@@ -246,7 +275,7 @@ def _placed_on_types(
         )
         for (queue, spans), its in zip(parts, owned, strict=True)
     ]
-    done = layout.replaced(gone, sized, origin, at)
+    done = layout.replaced(gone, sized, origin)
     try:
         after = training.period.routed(done.config, done.runtimes)
     except UnroutableError as error:
@@ -254,6 +283,10 @@ def _placed_on_types(
     for i, (queue, _) in enumerate(parts):
         if not (after.queue == at + i).any():
             return Candidate(what, None, f"no job would be in {queue.name}")
+    try:
+        done = _limited(layout, gone, sized, _Load.of(after, at, len(parts)), origin)
+    except UndividedLimitError as error:
+        return Candidate(what, None, str(error))
     if why := _driven_out(layout, done, jobs, after) or _objection(training, layout, done):
         return Candidate(what, None, why)
     return Candidate(what, done, rule([queue for queue, _ in parts], done.runtimes))
@@ -302,13 +335,15 @@ def mergeable(layout: Layout, apart: int = 1) -> Iterator[tuple[int, int]]:
             continue  # one of both would let others in, or charge otherwise
         if (a.nodes, a.exclusive) != (b.nodes, b.exclusive):
             continue  # jobs of one of both would have other nodes
+        if any((a.name in each.queues) != (b.name in each.queues) for each in layout.config.qos):
+            continue  # jobs of one of both would be of another QOS
         near = max(a.cores[0], b.cores[0]) <= min(a.cores[1], b.cores[1]) + apart
         if near and max(a.walltime[0], b.walltime[0]) <= min(a.walltime[1], b.walltime[1]):
             yield i, j
 
 
 def merged(training: TrainingSet, layout: Layout, pair: tuple[int, int]) -> Candidate:
-    """Make one queue of two: the name of the busier, both partitions, the looser limits.
+    """Make one queue of two: the name of the busier, both partitions, the sum of their limits.
 
     Its priority is the mean weighted by core-seconds; its jobs starve as soon as those of either queue.
     """
@@ -326,9 +361,6 @@ def merged(training: TrainingSet, layout: Layout, pair: tuple[int, int]) -> Cand
         "priority": round(priority, 6),
         "starvation": min(starvation, default=None),
     }
-    for limit in LIMITS:
-        values = [getattr(queue, limit) for queue in queues]
-        changes[limit] = None if None in values else max(values)
     spans = (min(layout.spans[i][0] for i in pair), max(layout.spans[i][1] for i in pair))
     return _placed(training, layout, pair, [(busier.model_copy(update=changes), spans)], 0, what)
 

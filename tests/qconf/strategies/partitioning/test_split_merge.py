@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parsim import Workload
+from qconf.config.models import HoursConfig, QOSConfig, ThrottleConfig
 from qconf.evaluation.period import Period, TrainingSet
 from qconf.strategies.partitioning.split_merge import Layout, free_name, mergeable, merged, splits, uncovered
 from tests.qconf.small import LONG, SHORT, WIDE, site, three, training, two
@@ -52,11 +53,79 @@ def test_the_cores_are_divided_by_cpu_hours_and_hold_the_widest_jobs():
             assert abs(sizes[0] - 40 * work[0] / work.sum()) <= 1
 
 
-def test_both_parts_inherit_priority_starvation_and_limits():
-    base = site(SHORT, {**LONG, "priority": 7.0, "starvation": 3600, "max_run": 9, "max_user_cores": 30})
-    for candidate in candidates(training(base)).values():
-        for part in candidate.layout.config.queues[1:]:
-            assert (part.priority, part.starvation, part.max_run, part.max_user_cores) == (7.0, 3600, 9, 30)
+def test_both_parts_inherit_priority_and_starvation_and_share_the_limits_by_their_work():
+    base = site(SHORT, {**LONG, "priority": 7.0, "starvation": 3600, "max_run": 9, "max_user_cores": 40})
+    here = training(base)
+    for candidate in candidates(here).values():
+        parts = candidate.layout.config.queues[1:]
+        assert {(part.priority, part.starvation) for part in parts} == {(7.0, 3600)}
+        jobs = here.period.routed(candidate.layout.config)
+        work = np.bincount(jobs.queue, jobs.cores * jobs.effective_runtime)[1:]
+        assert sum(part.max_run for part in parts) == 9
+        assert sum(part.max_user_cores for part in parts) == 40
+        for part, share, i in zip(parts, work / work.sum(), (1, 2), strict=True):
+            assert abs(part.max_run - 9 * share) <= 1
+            assert part.max_user_cores >= jobs.cores[jobs.queue == i].max()
+
+
+def test_a_limit_that_cannot_be_shared_out_refuses_the_split():
+    found = candidates(training(site(SHORT, {**LONG, "max_run": 1})))["jobs"]
+    assert found.layout is None
+    assert found.rule == "max_run of 1 cannot be shared out: 2 are needed"
+
+
+KINDS = ("max_run", "max_run_cores", "max_user_run", "max_user_cores")
+amounts = st.one_of(st.none(), st.integers(16, 200))  # a job of 16 cores can start
+
+
+@given(
+    st.lists(st.fixed_dictionaries(dict.fromkeys(KINDS, amounts)), min_size=2, max_size=2),
+    st.lists(
+        st.tuples(st.sampled_from([0, 1]), st.sampled_from(["user", "group", None]), st.integers(2, 90)), max_size=3
+    ),
+    st.lists(st.tuples(st.booleans(), st.integers(0, 7)), min_size=1, max_size=4),
+)
+@settings(max_examples=25, deadline=None)
+def test_the_total_of_every_limit_stays_through_splits_and_merges(limits, throttles, moves):
+    names = ("short", "long")
+    base = site(
+        *({**queue, **own} for queue, own in zip((SHORT, LONG), limits, strict=True)),
+        throttles=tuple(
+            ThrottleConfig(queue=names[q], each=each, max_run=most, max_queued=most + 1)
+            for q, each, most in {(q, each): (q, each, most) for q, each, most in throttles}.values()
+        ),
+        hours=(HoursConfig(queue="long", begin="08:00", end="18:00", max_run=0, max_run_cores=50),),
+        qos=(QOSConfig(name="urgent", queues=("long",)),),
+    )
+    here, layout = training(base, jobs=120), None
+    for number, (split, which) in enumerate(moves, 1):
+        layout = layout or Layout.of(base)
+        if split:
+            index = which % len(layout.config.queues)
+            found = [each.layout for each in splits(here, layout, index, "walltime", number) if each.layout]
+        else:
+            found = [each.layout for pair in mergeable(layout) if (each := merged(here, layout, pair)).layout]
+        for each in found:
+            gone = [queue for queue in layout.config.queues if queue not in each.config.queues]
+            new = [queue for queue in each.config.queues if queue not in layout.config.queues]
+            assert totals(layout.config, gone) == totals(each.config, new)
+        layout = found[which % len(found)] if found else layout
+    of_urgent = set(layout.config.qos[0].queues)
+    assert of_urgent == {queue.name for queue in layout.config.queues if queue.name.startswith("long")}
+
+
+def totals(config, queues):
+    """Return the sum of each kind of limit over `queues`; a kind that one of them lacks has none."""
+    kept = {}
+    for queue in queues:
+        own = {kind: getattr(queue, kind) for kind in KINDS}
+        for each in config.throttles:
+            own |= {(each.each, kind): most for kind, most in each.limits.items() if each.queue == queue.name}
+        for each in config.hours:
+            own |= {("hours", kind): getattr(each, kind) for kind in KINDS if each.queue == queue.name}
+        kept[queue.name] = {kind: most for kind, most in own.items() if most is not None}
+    common = set.intersection(*map(set, kept.values())) if kept else set()
+    return {kind: sum(own[kind] for own in kept.values()) for kind in common}
 
 
 def test_a_queue_without_jobs_or_with_one_size_is_not_split_with_the_reason():
@@ -141,7 +210,7 @@ def test_a_merged_queue_admits_the_jobs_of_both():
     assert queue.name == "long"
     assert (queue.cores, queue.walltime, queue.partition) == ((1, 16), (0, 36000), 64)
     assert queue.priority == pytest.approx((10 * work[0] + 20 * work[1]) / work.sum(), abs=1e-5)
-    assert (queue.starvation, queue.max_run, queue.max_run_cores) == (7200, 9, None)
+    assert (queue.starvation, queue.max_run, queue.max_run_cores) == (7200, 14, None)
 
 
 def test_jobs_of_a_merged_queue_starve_as_soon_as_those_of_either():
