@@ -5,7 +5,7 @@ Rules 34 to 38 of docs/reference/simulator.md.
 References
 ----------
 PBS Professional Administrator's Guide, "Using Fairshare"; Slurm, "Classic Fairshare Algorithm" and "Fair Tree"; Bode,
-Halstead, Kendall, Zhou and Jackson, ALS 2000, section 2 (targets, floors and ceilings).
+Halstead, Kendall, Lei and Jackson, ALS 2000, section 2 (targets, floors and ceilings).
 """
 
 from __future__ import annotations

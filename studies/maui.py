@@ -6,7 +6,7 @@ answer to what they see, of so many seeds.
 
 References
 ----------
-Bode, Halstead, Kendall, Zhou and Jackson, "The Portable Batch Scheduler and the Maui Scheduler on Linux Clusters",
+Bode, Halstead, Kendall, Lei and Jackson, "The Portable Batch Scheduler and the Maui Scheduler on Linux Clusters",
 ALS 2000, sections 5 and 6.
 """
 

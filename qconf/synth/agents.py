@@ -6,7 +6,7 @@ comparison of PBS and Maui planned for their next one; the numbers are ours.
 
 References
 ----------
-Bode, Halstead, Kendall, Zhou and Jackson, "The Portable Batch Scheduler and the Maui Scheduler on Linux Clusters",
+Bode, Halstead, Kendall, Lei and Jackson, "The Portable Batch Scheduler and the Maui Scheduler on Linux Clusters",
 ALS 2000, section 7.
 """
 

@@ -55,7 +55,7 @@ TEXT: tuple[tuple[str, str, str], ...] = (
     ("half_walltime", "less than half in the first part, the others in the second", "II.B.1"),
     ("split_parts", "the figure splits the first part on, the text the parts", "II.B.1, Figure 3"),
     ("visit_order", "at random, or by adjacency", "II.B.1"),
-    ("merge_cores", "the greater least at most the lesser most", "II.B.2"),
+    ("merge_cores", "adjacent or overlapping; the formula beside it admits no adjacent ranges", "II.B.2, open"),
     ("measured_on", "the simulator runs the history; weights are in the program only", "II.A, II.B, III"),
     ("carve", "the new partitions are evaluated, without the pool", "III"),
     ("chunk", "5 processors; whole nodes are off", "Table III"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from decimal import Decimal
@@ -195,3 +196,22 @@ def test_published_tables(workload: Workload) -> None:
     used = published.utilization(workload, 24).splitlines()
     assert used[2].startswith("| ART | 81.787 |")
     assert len(used) == 2 + len(published.BY_METRIC)
+
+
+def test_statements_about_generated_sets_are_those_of_their_table():
+    page = Path("docs/research/dynp.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (set\d, published|seed \d) \| ~?([\d.]+) \| (.+) \|$", page, re.MULTILINE)
+    tables, of = {}, ""
+    for name, load, cells in rows:
+        of = f"{name[:4]} {load}" if name.startswith("set") else of
+        tables.setdefault(of, []).append([int(cell.split()[0]) for cell in cells.split(" | ")])
+    assert list(tables) == ["set1 63", "set1 78", "set2 58", "set2 73"]
+    in_set2 = [[100 * (1 - dynp / ljf) for _, _, ljf, dynp in tables[of]] for of in ("set2 58", "set2 73")]
+    published = [first for first, *_ in in_set2]
+    better = [gain for _, *seeds in in_set2 for gain in seeds]
+    text = " ".join(page.split())
+    assert f"dynP is {min(better):.1f} to {max(better):.1f} % better than LJF" in text
+    assert f"(published {min(published):.1f} to {max(published):.1f} %)" in text
+    first, *seeds = tables["set1 78"]
+    parts = [ours / paper for row in seeds for ours, paper in zip(row, first, strict=True)]
+    assert f"{min(parts):.2f} to {max(parts):.2f} of the published ones" in text
