@@ -128,7 +128,7 @@ def derive(
         elif "nodes" in shape and reader.fills_nodes_best:
             parts["reserve"] = "queue_nodes"
         config = SiteConfig.build(machine=machine, **parts)
-        tree = () if shares is None else read_shares(shares, reader.warnings)
+        tree = () if shares is None else read_shares(shares, reader.warnings, conf.settings.get("clustername", ""))
         config = with_order(
             config,
             conf.settings,

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from qconf.config import QueueConfig, SiteConfig, parse
+from qconf.errors import InputError
 from qconf.export import exporter
+from qconf.export.slurm.fairshare import read_shares
 
 SLURM = exporter("slurm")
 SITE = """machine: {{name: m, cores: 64}}
@@ -167,3 +169,67 @@ def test_the_undo_puts_back_shares_that_are_the_parents(tmp_path: Path):
     command = ["sh", "-c", programs + block.split("```")[0]]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert [line.rpartition(" ")[2] for line in done.stdout.splitlines()] == ["fairshare=60", "fairshare=parent"]
+
+
+FULL = (
+    "Cluster|Account|User|Partition|Share|Priority|GrpJobs|GrpTRES|GrpSubmit|GrpWall|GrpTRESMins|MaxJobs|MaxTRES"
+    "|MaxTRESPerNode|MaxSubmit|MaxWall|MaxTRESMins|QOS|Def QOS|GrpTRESRunMins"
+)
+END = "|||gres/gpu=16||||||||||normal||"
+
+
+def shares_of(text: str, tmp_path: Path, cluster: str = "x") -> tuple[list[tuple[str, int, str | None]], list[str]]:
+    (tmp_path / "shares").write_text(text)
+    warnings: list[str] = []
+    found = read_shares(tmp_path / "shares", warnings, cluster)
+    return [(share.name, share.shares, share.group) for share in found], warnings
+
+
+@pytest.mark.parametrize("header", [f"{FULL}\n", f"{FULL}|\n", ""])
+def test_all_columns_of_sacctmgr(header: str, tmp_path: Path):
+    end, limits = END + "|" * header.count("|\n"), ["limits of associations are not simulated"] * bool(header)
+    lines = "x|root|||1", "x|root|root||1", "x|chem|||10", "x|chem|u1||parent", "x|phys|||5", "x|phys|u2||2"
+    found, warnings = shares_of(header + "".join(f"{line}{end}\n" for line in lines), tmp_path)
+    assert found == [("root", 1, None), ("chem", 10, None), ("u1", 1, "chem"), ("phys", 5, None), ("u2", 2, "phys")]
+    assert [text.split(":")[0] for text in warnings] == [*limits, "shares", "shares of 1 users are parent"]
+
+
+def test_the_tree_of_sacctmgr_and_of_sshare(tmp_path: Path):
+    tree = "Cluster|Account|User|Share\nx|root||1\nx| sci||30\nx|  chem||10\nx|   chem|u1|2\nx|  phys||5\nx| art||7\n"
+    found = [("sci", 30, None), ("chem", 10, "sci"), ("u1", 2, "chem"), ("phys", 5, "sci"), ("art", 7, None)]
+    assert shares_of(tree, tmp_path) == (found, [])
+    sshare = "Account|User|RawShares|NormShares\nroot|||1\n sci||30|0.8\n  chem||10|0.6\n   chem|u1|2|1.0\n"
+    assert shares_of(sshare, tmp_path) == (found[:3], [])
+
+
+def test_below_an_account_whose_share_is_the_parents(tmp_path: Path):
+    text = "sci|root||30\nchem|sci||parent\ndyn|chem||parent\ndyn||u1|2\nchem||u2|3\n"
+    assert shares_of(text, tmp_path) == ([("sci", 30, None), ("u1", 2, "sci"), ("u2", 3, "sci")], [])
+
+
+def test_several_partitions_accounts_and_clusters(tmp_path: Path):
+    text = (
+        "User|Fairshare|Account|Par Name|Partition|Cluster\n"
+        "|1|root|||y\n|9|chem|root||y\n|1|root|||X\n|10|chem|root||X\n|20|phys|root||X\n"
+        "u1|5|chem||gpu|X\nu1|2|chem|||X\nu1|3|phys|||X\nu2|4|chem||cpu|X\nu2|6|chem||gpu|X\n"
+    )
+    found, warnings = shares_of(text, tmp_path)
+    assert found == [("chem", 10, None), ("phys", 20, None), ("u1", 2, "chem"), ("u2", 4, "chem")]
+    assert warnings == [
+        "shares are those of the cluster X; 1 others are in the file",
+        "shares of u1: in several accounts, only those in chem were taken",
+        "shares of u1: for several partitions, only those in chem were taken",
+        "shares of u2: for several partitions, only those in chem were taken",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a|b|c\n", r"line 1: is no line like 'physics"),
+        ("Cluster|Account|User\nx|a|\n", "no column Share or Fairshare"),
+    ],
+)
+def test_what_is_no_listing_of_shares(text: str, said: str, tmp_path: Path):
+    with pytest.raises(InputError, match=said):
+        shares_of(text, tmp_path)
