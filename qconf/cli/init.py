@@ -86,10 +86,11 @@ def command(
     else:
         found, origin = _of_history(source, name), ", ".join(path.name for path in source.history)
     if downtimes:
-        from qconf.history.closures import numbered, read_downtimes, read_shortpools
+        from qconf.history.closures import numbered, read_downtimes, read_shortpools, span
 
         numbers = numbered(found.config) if found.config.nodes else None
-        times, odd = read_downtimes(downtimes, found.config.machine, source.timezone, numbers)
+        period = span(source.records()) if source.history else None
+        times, odd = read_downtimes(downtimes, found.config.machine, source.timezone, numbers, period)
         kept = read_shortpools(downtimes, found.config.machine) or found.config.shortpools
         found = Derived(found.config, (*found.warnings, *odd)).dedicated(times, kept)
     if hours is not None:

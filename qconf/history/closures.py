@@ -10,13 +10,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from itertools import islice
 from pathlib import Path
 
 from qconf.config import MachineConfig, ShortpoolConfig, SiteConfig
 from qconf.config.models import Downtime
 from qconf.history.readers.sources import find_sources
+from qconf.history.records import TIMES, Records
 from qconf.history.standing import is_shortpool, read_standing, shortpools
 from qconf.history.times import instant, zone
 from qconf.hosts import expand, hosts_in
@@ -27,6 +28,16 @@ RESERVED = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;B;([^;\s]+);(.*)")
 REMOVED = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);[Kk];([^;\s]+);")
 NODE = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d)(?:\.\d+)?;[^;]*;[^;]*;Node;([^;]+);\s*(?:node )?(down|up)\b")
 CPU = re.compile(r"(?:^|,)cpu=(\d+)")
+ALL = ("ALL",)
+OPEN = 2**62  #: the end of what has not ended
+#: Of a reservation that comes again: hours from one to the next, and the days of the week on which it is.
+AGAIN: dict[str, tuple[int, range]] = {
+    "HOURLY": (1, range(7)),
+    "DAILY": (24, range(7)),
+    "WEEKDAY": (24, range(5)),
+    "WEEKEND": (24, range(5, 7)),
+    "WEEKLY": (7 * 24, range(7)),
+}
 VNODE = re.compile(r"\(([\w.-]+(?:\[\d+\])?):")
 
 
@@ -35,11 +46,12 @@ class _Closure:
     """Cores that were out of service or reserved, from one second to another."""
 
     begin: int
-    end: int
+    end: int  #: `OPEN` where it goes on
     cores: int
     failed: bool = False  #: its begin and its end were not known before
     users: tuple[str, ...] = ()
-    nodes: tuple[str, ...] = ()  #: their names, as far as they are known
+    nodes: tuple[str, ...] = ()  #: their names, as far as they are known; `ALL` for all of them
+    again: str = ""  #: the flag of a reservation that comes again
 
     def downtime(self, where: tzinfo, numbers: Sequence[int] = ()) -> Downtime:
         """Return it as a configuration has it: its cores, or in their place nodes by number."""
@@ -78,16 +90,18 @@ def read_downtimes(
     machine: MachineConfig,
     timezone: str = "UTC",
     nodes: Mapping[str, tuple[int, int]] | None = None,
+    period: tuple[int, int] | None = None,
 ) -> tuple[tuple[Downtime, ...], list[str]]:
     """Read downtimes of a machine, and say what is left out; times without an offset are local to `timezone`.
 
-    `nodes` are its nodes where they are of several types, as `numbered` has them. What has not ended is left out, and
-    what has neither cores nor times; of several types, what is not whole nodes that have names. Raises `InputError`
-    where a file has no such record at all.
+    `nodes` are its nodes where they are of several types, as `numbered` has them. `period` is that of a log, as Unix
+    seconds: a reservation that comes again does so all over it, and what has not ended ends with it; without it at the
+    last time that the files name. What has neither cores nor times is left out; of several types, what is not whole
+    nodes that have names. Raises `InputError` where a file has no such record at all.
     """
     where, found, odd = zone(timezone), list[_Closure](), Counter[str]()
     for source in find_sources(list(paths)):
-        lines = [raw.decode("utf-8", "replace").strip() for raw in source.lines()]
+        lines = [raw.decode("utf-8-sig", "replace").strip() for raw in source.lines()]
         before = len(found), odd.total()
         for read in (_events, _reservations, _pbs_reservations, _pbs_nodes):
             found += read(lines, where, machine.cores_per_node, odd)
@@ -95,34 +109,96 @@ def read_downtimes(
         if before == (len(found), odd.total()) and not kept:
             fix = "give sacctmgr show event --parsable2, scontrol show reservation, or PBS accounting or server logs"
             raise source.error("has no record of a node that was down, or of a reservation", fix)
+    found = [each for closure in found for each in _occurrences(closure, where, period, odd)]
+    found = _ended(found, where, period, odd)
     if nodes is not None:
-        whole = [each for each in found if _is_whole(each, nodes)]
-        odd["parts of nodes, or nodes without names, are left out where nodes are of several types"] += len(
-            found
-        ) - len(whole)
+        parts: list[_Closure] = []
+        for each in found:
+            parts += _whole(each, nodes, odd)
         names: dict[_Closure, list[str]] = {}
-        for each in whole:
+        for each in parts:
             names.setdefault(replace(each, cores=0, nodes=()), []).extend(each.nodes)
         closed = sorted(names.items(), key=lambda item: (item[0].begin, item[0].end))
         of_nodes = tuple(each.downtime(where, sorted({nodes[name][0] for name in its})) for each, its in closed)
         return of_nodes, _counted(odd)
     cores: Counter[_Closure] = Counter()
     for each in found:  # nodes that went down together are one
-        cores[replace(each, cores=0, nodes=())] += each.cores
+        cores[replace(each, cores=0, nodes=())] += machine.cores if each.nodes == ALL and not each.cores else each.cores
     ordered = sorted(cores.items(), key=lambda item: (item[0].begin, item[0].end))
     times = [replace(each, cores=min(most, machine.cores)).downtime(where) for each, most in ordered]
     return tuple(times), _counted(odd)
+
+
+def span(records: Records) -> tuple[int, int]:
+    """Return the first and the last Unix second that the jobs of a log know."""
+    submit = records.table["submit"]
+    last = max(int(records.table[name].max()) for name in TIMES)
+    return int(submit[submit >= 0].min()) + records.epoch, last + records.epoch
+
+
+def _occurrences(
+    closure: _Closure, where: tzinfo, period: tuple[int, int] | None, odd: Counter[str]
+) -> Iterator[_Closure]:
+    """Yield a closure, each time that it comes in a period; batch systems show the next time only."""
+    flag = closure.again
+    if not flag:
+        yield closure
+        return
+    first = replace(closure, again="")
+    if period is None:
+        odd[f"a reservation comes again ({flag}) and is read as one: --history says over which time it does"] += 1
+        yield first
+        return
+    hours, days = AGAIN[flag]
+    length, step = closure.end - closure.begin, timedelta(hours=hours)
+    clock = datetime.fromtimestamp(closure.begin, where).replace(tzinfo=None)  # it comes at the same time of the day
+    count = (period[0] - length - closure.begin) // (hours * 3600)
+    clock += count * step
+    times = 0
+    while (begin := int(clock.replace(tzinfo=where).timestamp())) <= period[1]:
+        if begin + length > period[0] and clock.weekday() in days:
+            times += 1
+            yield replace(first, begin=begin, end=begin + length)
+        clock += step
+    odd[f"a reservation comes again ({flag}): taken {times} times, all over the log"] += 1
+
+
+def _ended(found: list[_Closure], where: tzinfo, period: tuple[int, int] | None, odd: Counter[str]) -> list[_Closure]:
+    """End what has not ended: with the period, else with the last time that there is; what begins later is left out."""
+    known = [second for each in found for second in (each.begin, each.end) if second != OPEN]
+    last = period[1] if period else max(known, default=0)
+    ended = []
+    for each in found:
+        if each.end == OPEN and each.begin >= last:
+            odd["a node went down at the end and is down still: left out"] += 1
+            continue
+        if each.end == OPEN:
+            odd[f"a node is down still: taken as down up to {datetime.fromtimestamp(last, where):%Y-%m-%d %H:%M}"] += 1
+        ended.append(replace(each, end=min(each.end, last)) if each.end == OPEN else each)
+    return ended
 
 
 def _counted(odd: Counter[str]) -> list[str]:
     return [f"{count} times: {what}" for what, count in odd.items() if count]
 
 
-def _is_whole(closure: _Closure, nodes: Mapping[str, tuple[int, int]]) -> bool:
-    """Whether a closure is of whole nodes that have names; nodes that fail do so as a whole."""
-    if not closure.nodes or not {*closure.nodes} <= {*nodes}:
-        return False
-    return closure.failed or closure.cores >= sum(nodes[name][1] for name in closure.nodes)
+def _whole(closure: _Closure, nodes: Mapping[str, tuple[int, int]], odd: Counter[str]) -> Iterator[_Closure]:
+    """Yield a closure of whole nodes that have names; nodes that fail do so as a whole. Of others say what is left."""
+    names = tuple(nodes) if closure.nodes == ALL else tuple(name for name in closure.nodes if name in nodes)
+    if strange := len(closure.nodes) - len(names) if closure.nodes != ALL else 0:
+        odd[f"{strange} nodes that the configuration does not have are left out"] += 1
+    if not names:
+        odd["parts of nodes, or nodes without names, are left out where nodes are of several types"] += not strange
+        return
+    left, whole = closure.cores or sum(cores for _, cores in nodes.values()), []
+    for name in names:
+        left -= nodes[name][1]
+        if left >= 0 or closure.failed:
+            whole.append(name)
+    if len(whole) < len(names):
+        odd["of a reservation of parts of nodes, as many whole nodes as its cores fill are taken"] += 1
+    if whole:
+        yield replace(closure, nodes=tuple(whole))
 
 
 def read_shortpools(paths: Sequence[Path], machine: MachineConfig) -> tuple[ShortpoolConfig, ...]:
@@ -135,20 +211,15 @@ def _events(lines: list[str], where: tzinfo, node: int, odd: Counter[str]) -> It
     """Read sacctmgr's events of nodes."""
     if not lines or not EVENTS.search(lines[0]):
         return
-    names = lines[0].split("|")
+    names = lines[0].split("|")  # a bar at the end makes a column without a name
     for line in lines[1:]:
         row = dict(zip(names, line.split("|"), strict=False))
         if not row.get("NodeName") or not OUT.search(row.get("State", "")):
             continue
-        cpus = CPU.search(row.get("TRES", ""))
-        yield from _between(
-            row.get("TimeStart", ""),
-            row.get("TimeEnd", ""),
-            where,
-            int(cpus[1]) if cpus else node,
-            odd,
-            nodes=(row["NodeName"],),
-        )
+        cpus, hosts = CPU.search(row.get("TRES", "")), _hosts(row["NodeName"])
+        end = row.get("TimeEnd", "")
+        times = row.get("TimeStart", ""), "" if end.lower() in ("unknown", "none", "0") else end
+        yield from _between(*times, where, (int(cpus[1]) if cpus else node) * len(hosts), odd, nodes=hosts)
 
 
 def _between(
@@ -159,17 +230,24 @@ def _between(
     odd: Counter[str],
     users: Sequence[str] | None = None,
     nodes: Sequence[str] = (),
+    again: str = "",
 ) -> Iterator[_Closure]:
     """Yield what these times make of cores: a reservation for users, or without these a node that failed."""
     try:
-        first, last = (int(text) if text.isdigit() else instant(text, where) for text in (begin, end))
+        first, last = (int(text) if text.isdigit() else instant(text, where) for text in (begin, end or begin))
     except ValueError:
-        odd["a node is down still, or a record has no times: left out"] += 1
+        odd["a record has no times: left out"] += 1
         return
-    if first >= last or not cores:
+    last = last if end else OPEN
+    if first >= last or not (cores or nodes == ALL):
         odd["a record without cores or duration is left out"] += 1
         return
-    yield _Closure(first, last, cores, users is None, tuple(users or ()), tuple(dict.fromkeys(nodes)))
+    yield _Closure(first, last, cores, users is None, tuple(users or ()), tuple(dict.fromkeys(nodes)), again)
+
+
+def _hosts(text: str) -> tuple[str, ...]:
+    """Return the names in a list of nodes; none where it cannot be read."""
+    return ALL if text.upper() == "ALL" else tuple(expand(text)) if hosts_in(text) else ()
 
 
 def _reservations(lines: list[str], where: tzinfo, node: int, odd: Counter[str]) -> Iterator[_Closure]:
@@ -183,9 +261,13 @@ def _reservations(lines: list[str], where: tzinfo, node: int, odd: Counter[str])
         users = [] if "MAINT" in fields.get("Flags", "") else _names(fields.get("Users", ""))
         count, nodes = fields.get("CoreCnt", ""), fields.get("NodeCnt", "")
         cores = int(count) if count.isdigit() else node * int(nodes) if nodes.isdigit() else 0
-        named = fields.get("Nodes", "")
-        hosts = [*expand(named)] if hosts_in(named) else []
-        yield from _between(fields.get("StartTime", ""), fields.get("EndTime", ""), where, cores, odd, users, hosts)
+        flags = fields.get("Flags", "").upper().split(",")
+        if left := next((flag for flag in flags if flag in ("TIME_FLOAT", "LICENSE_ONLY")), None):
+            odd[f"a reservation with the flag {left} closes no nodes at a time: left out"] += 1
+            continue
+        times = fields.get("StartTime", "-"), fields.get("EndTime", "-")
+        again = next((flag for flag in AGAIN if flag in flags), "")
+        yield from _between(*times, where, cores, odd, users, _hosts(fields.get("Nodes", "")), again)
 
 
 def _pbs_reservations(lines: list[str], where: tzinfo, node: int, odd: Counter[str]) -> Iterator[_Closure]:
@@ -213,7 +295,8 @@ def _pbs_nodes(lines: list[str], where: tzinfo, node: int, odd: Counter[str]) ->
                 down.setdefault(match[2], second)
             elif match[2] in down:
                 yield from _between(str(down.pop(match[2])), str(second), where, node, odd, nodes=(match[2],))
-    odd.update(["a node is down still, or a record has no times: left out"] * len(down))
+    for name, second in down.items():
+        yield from _between(str(second), "", where, node, odd, nodes=(name,))
 
 
 def _second(stamp: str, where: tzinfo) -> int:

@@ -20,7 +20,7 @@ class SlurmExporter(Exporter):
     target = "slurm"
     name = "Slurm"
     orders = "multifactor"
-    source = "slurm.conf, or a file of its partitions and nodes"
+    source = "slurm.conf, or what scontrol show config, node and partition print"
 
     def export(self, config: SiteConfig) -> Export:
         """Write partitions.conf, job_submit.lua, the QOS, the script of the pool, and PLAN.md."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.errors import InputError
 from qconf.export.nodes import read_text
+from qconf.export.slurm import shown
 from qconf.hosts import expand, parts
 
 MARK = "written by qconf export"
@@ -140,7 +141,7 @@ class Conf:
         if MARK in text:
             self.exported = True
             self.called |= {tuple(expand(hosts)): name for name, hosts in _TYPE.findall(text)}
-        for line, fields in _lines(text):
+        for line, fields in shown.lines(text, self.warnings) or _lines(text):
             if "include" not in fields:
                 yield {**fields, "file": str(path), "line": str(line)}
                 continue

@@ -25,13 +25,17 @@ def test_events_of_slurm(tmp_path):
         "hpc||2026-03-01T00:00:00|2026-03-09T00:00:00||Cluster Registered TRES|\n"
         "hpc|n1|2026-03-04T11:23:00|2026-03-04T12:00:00|DOWN*|Not responding|slurm(64030)\n"
         "hpc|n2|2026-03-04T11:23:00|2026-03-04T12:00:00|DOWN*|Not responding|slurm(64030)\n"
-        "hpc|n3|2026-03-05T11:00:00|Unknown|DRAIN|disk|root(0)\n"
+        "hpc|n[3-4]|2026-03-03T11:00:00|Unknown|DRAIN|disk|root(0)\n"
     )
     down = {"begin": "2026-03-04T11:23:00+00:00", "end": "2026-03-04T12:00:00+00:00", "cores": 48}
-    assert found(tmp_path, events) == (
-        [down | {"known_from": down["begin"], "known_end": False}],
-        ["1 times: a node is down still, or a record has no times: left out"],
-    )
+    drained = {"begin": "2026-03-03T11:00:00+00:00", "end": "2026-03-04T12:00:00+00:00", "cores": 48}
+    times, odd = found(tmp_path, events)
+    assert times == [each | {"known_from": each["begin"], "known_end": False} for each in (drained, down)]
+    assert odd == ["1 times: a node is down still: taken as down up to 2026-03-04 12:00"]
+    log = 1772323200, 1773100800  # from 2026-03-01 to 2026-03-10
+    (first, _), odd = found(tmp_path, events, period=log)
+    assert first["end"] == "2026-03-10T00:00:00+00:00"
+    assert odd == ["1 times: a node is down still: taken as down up to 2026-03-10 00:00"]
 
 
 def test_reservations_of_slurm(tmp_path):
@@ -48,6 +52,49 @@ def test_reservations_of_slurm(tmp_path):
         ("2026-03-10T13:00:00+01:00", 24, ("ann", "bob")),
     ]
     assert odd == []
+
+
+TYPES = {"g1": (0, 64), "g2": (1, 64), "c1": (2, 64)}
+COURSE = (
+    "ReservationName=course StartTime=2026-03-27T09:00:00 EndTime=2026-03-27T12:00:00 Duration=03:00:00\n"
+    "   Nodes=g[1-2] NodeCnt=2 CoreCnt={cores} PartitionName=gpu Flags=SPEC_NODES,{flags}\n   Users=u1 State=INACTIVE\n"
+)
+#: From Tuesday the 24th, 10:00, to the next Tuesday at 8:00 in Stockholm, where summer time begins on the 29th.
+WEEK = (1774342800, 1774936800)
+
+
+@pytest.mark.parametrize(
+    ("flags", "days"),
+    [
+        ("", [27]),
+        ("DAILY", [24, 25, 26, 27, 28, 29, 30]),
+        ("WEEKDAY", [24, 25, 26, 27, 30]),
+        ("WEEKEND", [28, 29]),
+        ("WEEKLY", [27]),
+    ],
+)
+def test_a_reservation_that_comes_again_does_so_all_over_the_log(tmp_path, flags, days):
+    text = COURSE.format(cores=128, flags=flags)
+    times, _ = found(tmp_path, text, timezone="Europe/Stockholm", nodes=TYPES, period=WEEK)
+    begins = [f"2026-03-{day}T09:00:00+0{1 + (day >= 29)}:00" for day in days]
+    assert [each["begin"] for each in times] == begins
+    assert {(each["end"][11:16], each["nodes"], each["users"]) for each in times} == {("12:00", (0, 1), ("u1",))}
+
+
+def test_a_reservation_that_comes_again_is_one_without_a_log(tmp_path):
+    times, odd = found(tmp_path, COURSE.format(cores=128, flags="HOURLY"), nodes=TYPES)
+    assert (len(times), len(odd)) == (1, 1)
+    assert "comes again (HOURLY) and is read as one: --history" in odd[0]
+
+
+def test_all_nodes_and_parts_of_nodes(tmp_path):
+    times, odd = found(tmp_path, COURSE.format(cores=96, flags="FLEX"), nodes=TYPES)
+    assert ([each["nodes"] for each in times], len(odd)) == ([(0,)], 1)
+    text = COURSE.format(cores=192, flags="MAINT,IGNORE_JOBS").replace("g[1-2]", "ALL")
+    times, odd = found(tmp_path, text, nodes=TYPES)
+    assert ([(each["nodes"], "users" in each) for each in times], odd) == ([((0, 1, 2), False)], [])
+    times, odd = found(tmp_path, COURSE.format(cores=128, flags="TIME_FLOAT"), nodes=TYPES)
+    assert (times, len(odd)) == ([], 1)
 
 
 def test_reservations_of_pbs(tmp_path):
