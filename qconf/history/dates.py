@@ -235,7 +235,7 @@ class _Dates:
         good = stamps.notna().to_numpy()
         second, fraction = np.divmod(stamps.to_numpy(dtype="datetime64[us]").astype(np.int64)[good], 10**6)
         if "%z" not in form:
-            second = _to_utc(second, self.where)
+            second = to_utc(second, self.where)
         values[np.flatnonzero(rows)[good]] = second + fraction / 10**6
         return values
 
@@ -244,12 +244,15 @@ def _month_first(form: str) -> str:
     return _EITHER.sub(r"%m\1%d\1%Y", form)
 
 
-def _to_utc(local: NDArray[np.int64], where: tzinfo) -> NDArray[np.int64]:
-    """Turn seconds of a zone's clock into Unix seconds, as `instant` does; zones change at whole minutes."""
+def to_utc(local: NDArray[np.int64], where: tzinfo, *, second: bool = False) -> NDArray[np.int64]:
+    """Turn seconds of a zone's clock into Unix seconds, as `instant` does; zones change at whole minutes.
+
+    Of an hour that comes twice, `second` takes the later.
+    """
     if where is UTC:
-        return local
+        return local.copy()
     minutes, position = np.unique(local // 60, return_inverse=True)
-    clock = (datetime(1970, 1, 1, tzinfo=where) + timedelta(minutes=minute) for minute in minutes.tolist())
-    offsets = [(moment.utcoffset() or timedelta()).total_seconds() for moment in clock]
+    clock = (datetime(1970, 1, 1, tzinfo=where, fold=int(second)) + timedelta(minutes=at) for at in minutes.tolist())
+    offsets = [(moment.replace(fold=int(second)).utcoffset() or timedelta()).total_seconds() for moment in clock]
     found: NDArray[np.int64] = local - np.array(offsets, dtype=np.int64)[position]
     return found

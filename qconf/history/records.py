@@ -169,7 +169,7 @@ def table_of(rows: Sequence[Row]) -> pd.DataFrame:
     return job_table({name: [getattr(row, name) for row in rows] for name in COLUMNS}, len(rows))
 
 
-def job_table(columns: Mapping[str, object], length: int) -> pd.DataFrame:
+def job_table(columns: Mapping[str, object] | pd.DataFrame, length: int) -> pd.DataFrame:
     """Complete `columns` to a table of all `COLUMNS` as `Records` has them, unknown where not given."""
     full: dict[str, object] = {}
     for name in COLUMNS:

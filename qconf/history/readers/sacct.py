@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from qconf.history.chunks import UNREADABLE, of_tres, written
+from qconf.history.dates import to_utc
 from qconf.history.needs import words
+from qconf.history.readers.delimited import Column, Rows, Table
 from qconf.history.readers.sources import Source, records_of
-from qconf.history.records import UNKNOWN, Drop, Records, Row, table_of
+from qconf.history.records import DROPPED, LIMITS, UNKNOWN, Records, job_table
 from qconf.history.times import slurm_limit, zone
 
 COMMAND = (
@@ -25,9 +31,10 @@ NEEDED = (
     *(("JobIDRaw", "JobID"), ("Submit",), ("Start",), ("End",)),
     *(("TimelimitRaw", "Timelimit"), ("AllocCPUS", "ReqCPUS", "NCPUS")),
 )
+CPUS = ("alloccpus", "ncpus", "reqcpus")
 WANTED = (
     *("jobidraw", "jobid", "user", "account", "partition", "state", "submit", "eligible", "start", "end"),
-    *("elapsedraw", "suspended", "timelimitraw", "timelimit", "alloccpus", "ncpus", "reqcpus"),
+    *("elapsedraw", "suspended", "timelimitraw", "timelimit", *CPUS),
     *("alloctres", "constraints", "reservation", "admincomment", "cluster", "qos"),
 )
 FREE_TEXT = ("jobname", "admincomment")  #: columns that may hold the bar between columns
@@ -48,28 +55,16 @@ WAITING = {"pending", "requeued", "requeue_hold", "requeue_fed", "resv_del_hold"
 ALIVE = {"running", "suspended", "completing", "configuring", "resizing", "signaling", "stage_out", "stopped"}
 
 
-@dataclass(slots=True)
-class _Run(Row):
-    """A row of sacct: one run of a job."""
+#: What is not as in the log, or not simulated; the marks of a run are a sum of powers of two in this order.
+MARKS = (UNREADABLE, ELIGIBLE, SUSPENDED, RESERVED, RETURNED, RESIZED)
+BIT = {mark: 1 << place for place, mark in enumerate(MARKS)}
+#: Columns that are numbers in a log with Unix seconds.
+NUMBERS = ("submit", "eligible", "start", "end", "elapsedraw", "suspended", "timelimitraw", *CPUS)
+#: What differs between all jobs and is not of interest.
+OF_A_JOB = re.compile(r",?\b(?:billing|energy)=[^,]*")
 
-    key: str = ""
-    queued: int = UNKNOWN  #: submit, or when it was put back into the queue
-    marks: frozenset[str] = frozenset()  #: what is not as in the log, or not simulated
-    eligible: int = UNKNOWN  #: from when on nothing held it; `NEVER` where all the time something did
-    resizing: bool = False  #: the run goes on in another row, with other cores
-
-    def problem(self) -> tuple[str, str] | None:
-        """Return why this last run of a job is no row of a history, reason and detail; None if it is one."""
-        if self.state in WAITING or (self.start == UNKNOWN and self.state in ALIVE):
-            return "waiting at the end of the log", self.state
-        if self.start == UNKNOWN:
-            return DELETED, self.state
-        return self.impossible()
-
-    def waited(self) -> _Run | None:
-        """Return this last run of a job as one that waited until it was deleted; None if it was never eligible."""
-        self.submit = max(self.queued, self.eligible)
-        return self if self.eligible != NEVER and self.submit <= self.end else None
+Texts = NDArray[np.object_]
+Mask = NDArray[np.bool_]
 
 
 def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
@@ -79,70 +74,103 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
     was eligible to run. The parts of a heterogeneous job are one. Raises `InputError` where the header lacks a
     column that is needed.
     """
-    runs: dict[str, _Run] = {}
-    drops: list[Drop] = []
     merged: Counter[str] = Counter()
     clock = _Clock(zone(timezone))
+    read: list[pd.DataFrame] = []
+    drops: list[pd.DataFrame] = []
     for number, source in enumerate(sources):
-        columns: _Columns | None = None
-        for line, raw in enumerate(source.lines(), start=1):
-            text = raw.decode("utf-8-sig" if line == 1 else "utf-8", "replace")
-            if not text.strip():
-                continue
-            if columns is None:
-                columns = _Columns(text, source, line)
-                continue
-            try:
-                run = _read_row(columns.values(text), clock)
-            except ValueError as error:
-                reason = "not a sacct row" if text.endswith("\n") else "torn last line"
-                drops.append(Drop(text.split("|", 1)[0].strip()[:40], str(source.path), line, reason, str(error)))
-                continue
-            if run is None:
-                merged["job steps"] += 1
-                continue
-            run.file, run.line = number, line
-            other = runs.get(run.key)
-            if other is not None:
-                merged["further runs of a job, or the same row again"] += 1
-                run = _one_run(other, run)
-            runs[run.key] = run
-    found = [(run, run.problem()) for run in runs.values()]
-    drops += [Drop(run.job_id, str(sources[run.file].path), run.line, *why) for run, why in found if why]
-    gone = [run.waited() for run, why in found if why and why[0] == DELETED]
-    rows = _whole_jobs([run for run, why in found if not why], merged)
-    changed = Counter(mark for row in rows for mark in sorted(row.marks))
-    more = {"timezone": timezone, "merged": merged, "changed": changed}
-    return records_of("sacct", sources, table_of(rows), drops, gone=table_of(list(filter(None, gone))), **more)
-
-
-def _one_run(*rows: _Run) -> _Run:
-    """Return the last run of a job, with the earliest submit and the cores that it began with."""
-    *before, last = sorted(rows, key=lambda each: (each.queued, each.start, each.end))
-    earliest = min(rows, key=lambda row: row.submit)
-    last.submit = earliest.submit
-    last.marks = frozenset().union(*(row.marks for row in rows)) - {ELIGIBLE} | (earliest.marks & {ELIGIBLE})
-    for row in before:
-        if row.resizing and row.start == last.start:
-            last.cores, last.marks = row.cores, last.marks | {RESIZED}
-    return last
-
-
-def _whole_jobs(rows: list[_Run], merged: Counter[str]) -> list[_Run]:
-    """Put the parts of each heterogeneous job together: they start at once, and one walltime holds for all."""
-    jobs: dict[object, _Run] = {}
-    for row in rows:
-        part = PART.fullmatch(row.job_id)
-        first = jobs.setdefault((part[1], row.user, row.start) if part else row.key, row)
-        if first is row:
+        columns = _Columns.of(source)
+        if columns is None:
             continue
-        merged["further parts of a heterogeneous job"] += 1
-        first.cores += row.cores if UNKNOWN not in (first.cores, row.cores) else 0
+        for rows in columns.table.rows():
+            some = _Runs(*columns.cells(rows), clock)
+            merged["job steps"] += some.steps
+            drops.append(some.dropped(str(source.path), {odd.line for odd in rows.odd if odd.torn}))
+            read.append(some.table().assign(file=np.int64(number)))
+    runs = pd.concat(read, ignore_index=True) if read else _Runs.none()
+    del read
+    runs = _last_runs(runs, merged)
+    reason, detail = _problems(runs)
+    no_job, deleted = reason != "", reason == DELETED
+    files = np.array([str(source.path) for source in sources], dtype=object)[runs["file"].to_numpy()[no_job]]
+    lost = runs.loc[no_job, ["job_id", "line"]].assign(file=files, reason=reason[no_job], detail=detail[no_job])
+    drops.append(lost[[*DROPPED]])
+    gone = runs[deleted]
+    gone = gone.assign(submit=gone[["queued", "eligible"]].max(axis=1))
+    gone = gone[(gone["eligible"] != NEVER) & (gone["submit"] <= gone["end"])].reset_index(drop=True)
+    jobs = _whole_jobs(runs[~no_job], merged).reset_index(drop=True)
+    marks = jobs["marks"].to_numpy()
+    counts = {mark: int(((marks & bit) > 0).sum()) for mark, bit in BIT.items()}
+    changed = Counter({mark: count for mark, count in counts.items() if count})
+    more = {"timezone": timezone, "merged": +merged, "changed": changed, "gone": job_table(gone, len(gone))}
+    return records_of("sacct", sources, job_table(jobs, len(jobs)), pd.concat(drops, ignore_index=True), **more)
+
+
+def _last_runs(runs: pd.DataFrame, merged: Counter[str]) -> pd.DataFrame:
+    """Return the last run of each job, with the earliest submit and the cores that it began with."""
+    who = runs.groupby(["key", "user", "cluster"], sort=False).ngroup().to_numpy()
+    count = np.bincount(who, minlength=1)
+    if not who.size or count.max() == 1:
+        return runs
+    merged["further runs of a job, or the same row again"] += int(who.size - count.size)
+    order = np.lexsort((*(runs[name].to_numpy() for name in ("end", "start", "queued")), who))
+    begins = np.concatenate(([0], np.cumsum(count)[:-1]))
+    last = order[np.cumsum(count) - 1]
+    submit, start, marks, cores = (runs[name].to_numpy().copy() for name in ("submit", "start", "marks", "cores"))
+    earliest = np.lexsort((submit, who))[begins]
+    own = marks[earliest] & BIT[ELIGIBLE]
+    marks[last] = (np.bitwise_or.reduceat(marks[order], begins) & ~BIT[ELIGIBLE]) | own
+    submit[last] = submit[earliest]
+    resized = order[(runs["resizing"].to_numpy() & (start == start[last][who]))[order]]
+    resized = resized[resized != last[who[resized]]]
+    groups, first = np.unique(who[resized], return_index=True)
+    cores[last[groups]] = cores[resized[first]]
+    marks[last[groups]] |= BIT[RESIZED]
+    return runs.assign(submit=submit, marks=marks, cores=cores).iloc[last].reset_index(drop=True)
+
+
+def _problems(runs: pd.DataFrame) -> tuple[Texts, Texts]:
+    """Return why the last runs of jobs are no rows of a history, reason and detail; "" where they are."""
+    reason, detail = np.full(len(runs), "", dtype=object), np.full(len(runs), "", dtype=object)
+
+    def note(rows: Mask, why: str, what: Callable[[pd.Series], str]) -> None:
+        rows = rows & (reason == "")
+        reason[rows] = why
+        detail[rows] = [what(row) for _, row in runs[rows].iterrows()] if rows.any() else []
+
+    start, end, state = (runs[name].to_numpy() for name in ("start", "end", "state"))
+    never = start == UNKNOWN
+    waits = runs["state"].isin(WAITING).to_numpy() | (never & runs["state"].isin(ALIVE).to_numpy())
+    for rows, why in ((waits, "waiting at the end of the log"), (never & ~waits, DELETED)):
+        reason[rows], detail[rows] = why, state[rows]
+    before = (start > end) & (end != UNKNOWN)
+    note(before, "ends before it starts", lambda row: f"start {row['start']}, end {row['end']}")
+    for name, most in LIMITS.items():
+        over = (runs[name] > most).to_numpy()
+        note(over, "absurd value", lambda row, name=name, most=most: f"{name} {row[name]} above {most}")  # type: ignore[misc]
+    return reason, detail
+
+
+def _whole_jobs(runs: pd.DataFrame, merged: Counter[str]) -> pd.DataFrame:
+    """Put the parts of each heterogeneous job together: they start at once, and one walltime holds for all."""
+    parts = runs[runs["job_id"].str.contains("+", regex=False)] if len(runs) else runs
+    parts = parts[parts["job_id"].str.fullmatch(PART)] if len(parts) else parts
+    if parts.empty:
+        return runs
+    ids = parts["job_id"].str.partition("+")[0]
+    gone = []
+    runs = runs.copy()
+    for _, job in parts.groupby([ids, "user", "start"], sort=False):
+        first, *others = job.index
+        gone += others
+        runs.loc[first, "cores"] = job["cores"].sum() if (job["cores"] != UNKNOWN).all() else job["cores"].iloc[0]
         for name in ("end", "runtime", "walltime"):
-            pair = getattr(first, name), getattr(row, name)
-            setattr(first, name, UNKNOWN if UNKNOWN in pair else max(pair))
-        first.submit, first.marks = min(first.submit, row.submit), first.marks | row.marks
-    return list(jobs.values())
+            runs.loc[first, name] = UNKNOWN if (job[name] == UNKNOWN).any() else job[name].max()
+        runs.loc[first, "submit"] = job["submit"].min()
+        runs.loc[first, "marks"] = np.bitwise_or.reduce(job["marks"].to_numpy())
+    if gone:
+        merged["further parts of a heterogeneous job"] += len(gone)
+    return runs.drop(index=gone)
 
 
 class _Columns:
@@ -159,21 +187,43 @@ class _Columns:
         twice = next((name for name in self.names if name and self.names.count(name) > 1), None)
         if twice:
             raise source.error("two columns of this name", "keep one", line=line, field="column", value=twice)
-        self.at = [self.names.index(name) if name in self.names else -1 for name in WANTED]
+        at = {name: self.names.index(name) for name in WANTED if name in self.names}
+        numbers = {name: place for name, place in at.items() if name in NUMBERS}
+        texts = {name: place for name, place in at.items() if name not in NUMBERS}
+        self.table = Table(source, "|", len(names), texts, numbers, header=line, quotes=False, errors="replace")
 
-    def values(self, text: str) -> list[str]:
-        """Split a row into the columns of `WANTED`; those that the header lacks are empty."""
-        cells = text.strip("\r\n").split("|")
-        extra = len(cells) - len(self.names)
-        if extra == 1 and not cells[-1].strip():  # the bar that --parsable writes at the end
-            cells.pop()
-        elif extra > 0 and len(free := [name for name in FREE_TEXT if name in self.names]) == 1:
+    @classmethod
+    def of(cls, source: Source) -> _Columns | None:
+        """Read the header, the first line that is not blank; None where there is none."""
+        for line, raw in enumerate(source.lines(), start=1):
+            if text := raw.decode("utf-8", "replace").strip():
+                return cls(text, source, line)
+        return None
+
+    def cells(self, rows: Rows) -> tuple[pd.DataFrame, Column, Texts]:
+        """Return the columns of `WANTED`, those that the header lacks empty; the line of each row; why it is none."""
+        cells, lines, faults = rows.cells, rows.lines, np.full(rows.lines.size, "", dtype=object)
+        if rows.odd:
+            mended = [self._mended(odd.cells) for odd in rows.odd]
+            at = {**self.table.texts, **self.table.numbers}
+            more = pd.DataFrame({name: [row[place] for row, _ in mended] for name, place in at.items()}, dtype=object)
+            cells = pd.concat([cells.astype(object), more], ignore_index=True)
+            lines = np.append(lines, [odd.line for odd in rows.odd])
+            faults = np.append(faults, np.array([fault for _, fault in mended], dtype=object))
+        return cells.reindex(columns=[*WANTED], fill_value=""), lines, faults
+
+    def _mended(self, cells: list[str]) -> tuple[list[str], str]:
+        """Return the cells of a row that has not as many as the header, and what is wrong, "" if they can be told."""
+        cells, width = [cell.strip() for cell in cells], len(self.names)
+        extra = len(cells) - width
+        if extra == 1 and not cells[-1]:  # the bar that --parsable writes at the end
+            return cells[:-1], ""
+        if extra > 0 and len(free := [name for name in FREE_TEXT if name in self.names]) == 1:
             at = self.names.index(free[0])
-            cells[at : at + extra + 1] = ["|".join(cells[at : at + extra + 1])]
-        elif extra:
-            raise ValueError(f"{len(cells)} cells where the header has {len(self.names)}")
-        cells.append("")
-        return [cells[at].strip() for at in self.at]
+            return [*cells[:at], "|".join(cells[at : at + extra + 1]), *cells[at + extra + 1 :]], ""
+        if not extra:
+            return cells, ""
+        return [cells[0][:40]] * width, f"{len(cells)} cells where the header has {width}"
 
 
 def _lists_steps(source: Source, names: Sequence[str]) -> bool:
@@ -183,67 +233,198 @@ def _lists_steps(source: Source, names: Sequence[str]) -> bool:
     return any(STEP.fullmatch(row[at].strip()) for row in rows for at in ids if at < len(row))
 
 
-def _read_row(values: list[str], clock: _Clock) -> _Run | None:
-    """Read a row; None if it is a step. ValueError if it is no row of such a table."""
-    (raw, shown, user, account, partition, state, submit, eligible, start, end) = values[:10]
-    elapsed, suspended, limit, other_limit, *cpus, tres, constraints, reservation, comment, cluster, qos = values[10:]
-    key, job_id = raw or shown, shown or raw
-    if not key:
-        raise ValueError("no job")
-    if STEP.fullmatch(key) or STEP.fullmatch(job_id):
-        return None
-    submitted = clock.read(submit)
-    if submitted == UNKNOWN:
-        raise ValueError("no submit")
-    started, ended = clock.run(start, end, elapsed, submitted)
-    state = state.split(" ")[0].rstrip("+").lower()
-    resizing = state == "resizing"
-    if state in ALIVE:
-        state, ended = "running", UNKNOWN
-    if not limit or limit.lower() == "partition_limit":
-        limit = other_limit
-    runtime = idle = UNKNOWN
-    if UNKNOWN not in (started, ended):
-        idle = _suspended(suspended, elapsed, ended - started)
-        runtime = ended - started - idle
-    free = clock.read(eligible)
-    waits = min(free, started) if started != UNKNOWN else UNKNOWN
-    promoted = PROMOTED.match(comment)
-    chunks, readable = written(of_tres, tres, constraints)
-    marks = {
-        UNREADABLE: not readable,
-        ELIGIBLE: waits > submitted,
-        SUSPENDED: idle > 0,
-        RESERVED: bool(reservation) and started != UNKNOWN,
-        RETURNED: promoted is not None,
-    }
-    return _Run(
-        key=f"{key}|{user}|{cluster}",  # ids begin anew one day, and belong to other users then
-        job_id=job_id,
-        submit=max(submitted, waits),
-        queued=submitted,
-        start=started,
-        end=ended,
-        runtime=runtime,
-        walltime=_limit(limit) or UNKNOWN,
-        cores=next(filter(None, map(_cores, cpus)), UNKNOWN),
-        queue=promoted[1] if promoted else partition.split(",")[0],
-        user=user,
-        state=state,
-        needs=words(licences={name: int(count) for name, count in LICENCES.findall(tres)}, chunks=chunks),
-        group=account,
-        qos=qos,
-        marks=frozenset(mark for mark, holds in marks.items() if holds),
-        eligible=NEVER if eligible and free == UNKNOWN else free,
-        resizing=resizing,
-    )
+class _Runs:
+    """Rows of sacct while they are read, many at a time: one run of a job each."""
+
+    def __init__(self, cells: pd.DataFrame, lines: Column, faults: Texts, clock: _Clock) -> None:
+        key = cells["jobidraw"].where(cells["jobidraw"] != "", cells["jobid"])
+        job_id = cells["jobid"].where(cells["jobid"] != "", key)
+        step = (_is_step(key) | _is_step(job_id)) & (faults == "")
+        kept = ~step
+        self.steps = int(step.sum())
+        self.cells, self.lines, self.clock = cells[kept].reset_index(drop=True), lines[kept], clock
+        self.key, self.job_id = key[kept].to_numpy(dtype=object), job_id[kept].to_numpy(dtype=object)
+        self.fault = faults[kept]  #: why a row is none of such a table
+        self._refuse(self.key == "", "no job")
+        self.key = np.where(self.key == self.job_id, self.job_id, self.key)  # one text where they are the same
+        self.columns = self._read()
+
+    @classmethod
+    def none(cls) -> pd.DataFrame:
+        """Return a table without a run."""
+        empty = pd.DataFrame({name: np.array([], dtype=object) for name in WANTED})
+        return (
+            cls(empty, np.array([], dtype=np.int64), empty["jobid"].to_numpy(), _Clock(UTC))
+            .table()
+            .assign(file=np.int64(0))
+        )
+
+    def table(self) -> pd.DataFrame:
+        """Return the runs that can be read."""
+        good = self.fault == ""
+        return pd.DataFrame({name: pd.Series(each[good], dtype=each.dtype) for name, each in self.columns.items()})
+
+    def dropped(self, path: str, torn: set[int]) -> pd.DataFrame:
+        """Return the rows that cannot, as `Records` has them."""
+        bad = self.fault != ""
+        lines = self.lines[bad]
+        reason = np.where(np.isin(lines, list(torn)), "torn last line", "not a sacct row")
+        names = [str(job)[:40] for job in self.job_id[bad]]
+        table = {"job_id": names, "file": path, "line": lines, "reason": reason, "detail": self.fault[bad]}
+        return pd.DataFrame(table, columns=list(DROPPED))
+
+    def _read(self) -> dict[str, NDArray[Any]]:
+        cells = self.cells
+        submitted, _ = self._times("submit")
+        self._refuse(submitted == UNKNOWN, "no submit")
+        started, ended = self._run(submitted)
+        states, state_of = self._distinct(cells["state"])
+        plain = [text.split(" ")[0].rstrip("+").lower() for text in states]
+        alive = np.array([text in ALIVE for text in plain], dtype=np.bool_)[state_of]
+        resizing = np.array([text == "resizing" for text in plain], dtype=np.bool_)[state_of]
+        state = np.array(["running" if text in ALIVE else text for text in plain], dtype=object)[state_of]
+        ended = np.where(alive, UNKNOWN, ended)
+        span = np.where((started != UNKNOWN) & (ended != UNKNOWN), ended - started, UNKNOWN)
+        suspended = self._each("suspended", lambda text: UNKNOWN if text.lower() in NO_TIME else slurm_limit(text))
+        lacks = np.where(self.elapsed >= 0, np.maximum(0, span - self.elapsed), 0)
+        idle = np.where(suspended >= 0, np.minimum(suspended, span), lacks)
+        idle = np.where((started != UNKNOWN) & (ended != UNKNOWN), idle, 0)
+        free, _ = self._times("eligible")
+        waits = np.where(started != UNKNOWN, np.minimum(free, started), UNKNOWN)
+        held = (cells["eligible"] != "").to_numpy() & (free == UNKNOWN)
+        comments, comment_of = self._distinct(cells["admincomment"])
+        promoted = [match[1] if (match := PROMOTED.match(text)) else "" for text in comments]
+        back = np.array(promoted, dtype=object)[comment_of]
+        queues, queue_of = self._distinct(cells["partition"])
+        queue = np.array([text.split(",")[0] for text in queues], dtype=object)[queue_of]
+        needs, readable = self._needs()
+        marks = {
+            UNREADABLE: ~readable,
+            ELIGIBLE: waits > submitted,
+            SUSPENDED: idle > 0,
+            RESERVED: (cells["reservation"] != "").to_numpy() & (started != UNKNOWN),
+            RETURNED: back != "",
+        }
+        return {
+            "key": self.key,  # ids begin anew one day, and belong to other users then
+            "cluster": self._shared("cluster"),
+            "job_id": self.job_id,
+            "submit": np.maximum(submitted, waits),
+            "queued": submitted,
+            "start": started,
+            "end": ended,
+            "runtime": np.where(span == UNKNOWN, UNKNOWN, span - idle),
+            "walltime": self._walltime(),
+            "cores": self._cores(),
+            "queue": np.where(back != "", back, queue),
+            "user": self._shared("user"),
+            "state": state,
+            "needs": needs,
+            "group": self._shared("account"),
+            "qos": self._shared("qos"),
+            "marks": sum((rows.astype(np.int64) * BIT[mark] for mark, rows in marks.items()), np.int64(0)),
+            "eligible": np.where(held, NEVER, free),  # from when on nothing held it; NEVER where all the time something
+            "resizing": resizing,  # the run goes on in another row, with other cores
+            "line": self.lines,
+        }
+
+    def _distinct(self, column: pd.Series) -> tuple[list[str], NDArray[np.intp]]:
+        """Return the different cells of a column, and which each row has."""
+        codes, found = pd.factorize(column)
+        return [str(each) for each in found], codes
+
+    def _shared(self, name: str) -> Texts:
+        """Return a column of which equal cells are one text."""
+        found, codes = self._distinct(self.cells[name])
+        return np.array(found, dtype=object)[codes] if found else np.array([], dtype=object)
+
+    def _refuse(self, rows: Mask, why: str) -> None:
+        self.fault[rows & (self.fault == "")] = why
+
+    def _each(self, name: str, read: Callable[[str], int], rows: Mask | None = None) -> Column:
+        """Read the different cells of a column, those of some rows; a row is refused where `read` raises ValueError."""
+        if read is _seconds and self.cells[name].dtype.kind == "i":
+            return np.asarray(self.cells[name], dtype=np.int64)
+        values = np.full(len(self.cells), UNKNOWN, dtype=np.int64)
+        rows = np.ones(values.size, dtype=np.bool_) if rows is None else rows
+        found, codes = self._distinct(self.cells[name][rows])
+        read_values, faults = [], []
+        for text in found:
+            try:
+                read_values.append(read(text))
+                faults.append("")
+            except ValueError as error:
+                read_values.append(UNKNOWN)
+                faults.append(str(error))
+        values[rows] = np.array(read_values, dtype=np.int64)[codes]
+        if any(faults):
+            wrong = np.full(values.size, "", dtype=object)
+            wrong[rows] = np.array(faults, dtype=object)[codes]
+            self.fault = np.where(self.fault == "", wrong, self.fault)
+        return values
+
+    def _times(self, name: str) -> tuple[Column, Column]:
+        """Read a column of times; the second are the later readings of hours that come twice."""
+        first, second, wrong = self.clock.column(self.cells[name])
+        for i in np.flatnonzero(wrong).tolist():
+            self.fault[i] = self.fault[i] or f"{str(self.cells[name].iloc[i])[:40]!r} is no time"
+        return first, second
+
+    def _run(self, submitted: Column) -> tuple[Column, Column]:
+        """Read start and end; of several readings, the one that agrees with the elapsed time and the submit."""
+        (start, late_start), (end, late_end) = self._times("start"), self._times("end")
+        self.elapsed = self._each("elapsedraw", _seconds)
+        unclear = ((start != late_start) | (end != late_end)) & (start != UNKNOWN) & (end != UNKNOWN)
+        for i in np.flatnonzero(unclear).tolist():
+            pairs = sorted((s, e) for s in {start[i], late_start[i]} for e in {end[i], late_end[i]})
+            submit, elapsed = submitted[i], self.elapsed[i]
+            if elapsed >= 0:
+                start[i], end[i] = min(pairs, key=lambda pair: (abs(pair[1] - pair[0] - elapsed), pair[0] < submit))
+            else:
+                start[i], end[i] = next((pair for pair in pairs if submit <= pair[0] <= pair[1]), pairs[0])
+        return start, end
+
+    def _walltime(self) -> Column:
+        """Return the limits in seconds, of TimelimitRaw where it has one, else of Timelimit."""
+        raw = self.cells["timelimitraw"]
+        other = raw.isin(["", "Partition_Limit"]).to_numpy() if raw.dtype == object else np.zeros(len(raw), np.bool_)
+        limit = self._each("timelimitraw", _limit, ~other)
+        limit[other] = self._each("timelimit", _limit, other)[other]
+        return np.where(limit > 0, limit, UNKNOWN)
+
+    def _cores(self) -> Column:
+        cores = np.full(len(self.cells), UNKNOWN, dtype=np.int64)
+        for name in CPUS:
+            missing = cores <= 0
+            if missing.any():
+                cores[missing] = self._each(name, _cores, missing)[missing]
+        return np.where(cores > 0, cores, UNKNOWN)
+
+    def _needs(self) -> tuple[Texts, Mask]:
+        """Return what jobs need, and whether it can be read."""
+        tres, constraints = self.cells["alloctres"], self.cells["constraints"]
+        _, kinds = self._distinct(tres)
+        if kinds.size and kinds.max() > kinds.size // 10:
+            tres = tres.str.replace(OF_A_JOB, "", regex=True)
+        resources, of_tres_ = self._distinct(tres)
+        features, of_features = self._distinct(constraints)
+        pairs, of_pair = np.unique(of_tres_ * max(1, len(features)) + of_features, return_inverse=True)
+        texts, readable = [], []
+        for pair in pairs.tolist():
+            text, feature = resources[pair // len(features)], features[pair % len(features)]
+            chunks, can_be_read = written(of_tres, text, feature)
+            licences = {name: int(count) for name, count in LICENCES.findall(text)}
+            texts.append(words(licences=licences, chunks=chunks))
+            readable.append(can_be_read)
+        return np.array(texts, dtype=object)[of_pair], np.array(readable, dtype=np.bool_)[of_pair]
 
 
-def _suspended(suspended: str, elapsed: str, span: int) -> int:
-    """Seconds between start and end in which a job was suspended; else what its elapsed time lacks of them."""
-    if suspended.lower() not in NO_TIME:
-        return min(slurm_limit(suspended), span)
-    return max(0, span - int(elapsed)) if re.fullmatch(r"[0-9]{1,12}", elapsed) else 0
+def _is_step(ids: pd.Series) -> Mask:
+    """Mark the ids of steps, like 12.batch."""
+    dotted = ids.str.contains(".", regex=False).to_numpy(dtype=np.bool_)
+    if dotted.any():
+        return dotted & ids.where(dotted, "").str.fullmatch(STEP).to_numpy(dtype=np.bool_)
+    return dotted
 
 
 class _Clock:
@@ -251,6 +432,27 @@ class _Clock:
 
     def __init__(self, where: tzinfo) -> None:
         self.where = where
+
+    def column(self, cells: pd.Series) -> tuple[Column, Column, Mask]:
+        """Read a column: its times, the later readings of them, and where there is none."""
+        if cells.dtype.kind == "i":
+            numbers = cells.to_numpy(dtype=np.int64)
+            times = np.where(numbers == 0, UNKNOWN, numbers)
+            return times, times.copy(), (numbers < 0) | (numbers >= 10**15)
+        codes, found = pd.factorize(cells)
+        texts = pd.Series([str(each) for each in found], dtype=object)
+        first, second = np.full(texts.size, UNKNOWN, dtype=np.int64), np.full(texts.size, UNKNOWN, dtype=np.int64)
+        stamps = pd.to_datetime(texts, format="%Y-%m-%dT%H:%M:%S", errors="coerce", exact=True)
+        good = stamps.notna().to_numpy() & (texts.str.len() == 19).to_numpy()
+        local = stamps.to_numpy(dtype="datetime64[s]").astype(np.int64)[good]
+        first[good], second[good] = to_utc(local, self.where), to_utc(local, self.where, second=True)
+        wrong = np.zeros(texts.size, dtype=np.bool_)
+        for i in np.flatnonzero(~good).tolist():
+            try:
+                first[i], second[i] = (self.read(texts[i], second=late) for late in (False, True))
+            except ValueError:
+                wrong[i] = True
+        return first[codes], second[codes], wrong[codes]
 
     def read(self, text: str, *, second: bool = False) -> int:
         """Read a time; `second` takes the later reading of an hour that came twice."""
@@ -267,18 +469,9 @@ class _Clock:
         except (ValueError, OverflowError) as error:
             raise ValueError(f"{text[:40]!r} is no time") from error
 
-    def run(self, start: str, end: str, elapsed: str, submit: int) -> tuple[int, int]:
-        """Read start and end; of several readings, the one that agrees with the elapsed time and the submit."""
-        first = self.read(start), self.read(end)
-        if self.where is UTC or UNKNOWN in first:
-            return first
-        again = self.read(start, second=True), self.read(end, second=True)
-        if again == first:
-            return first
-        pairs = sorted((s, e) for s in {first[0], again[0]} for e in {first[1], again[1]})
-        if re.fullmatch(r"[0-9]{1,12}", elapsed):
-            return min(pairs, key=lambda pair: (abs(pair[1] - pair[0] - int(elapsed)), pair[0] < submit))
-        return next((pair for pair in pairs if submit <= pair[0] <= pair[1]), pairs[0])
+
+def _seconds(text: str) -> int:
+    return int(text) if re.fullmatch(r"[0-9]{1,12}", text) else UNKNOWN
 
 
 @lru_cache(maxsize=65536)

@@ -1,28 +1,58 @@
-"""Files on the disk: plain or gzip, one or many, a folder of daily logs."""
+"""Files on the disk: plain or packed, in any Unicode encoding, one or many, a folder of daily logs."""
 
 from __future__ import annotations
 
+import bz2
+import codecs
 import gzip
+import lzma
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pandas as pd
 
 from qconf.errors import InputError
 from qconf.history.records import Drop, Records, SourceInfo, drop_table
 
-GZIP = b"\x1f\x8b"
+BLOCK = 1 << 23  #: bytes of lines that are read at a time
+LONGEST_LINE = 1 << 26  #: bytes
+#: Logs pack to a tenth or a fiftieth; what unpacks to more than this many times its size, and bytes, is none.
+RATIO, UNPACKED = 100, 1 << 28
+ENCODINGS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+
+
+def _zstd(stream: IO[bytes]) -> Any:  # noqa: ANN401 - of a package that may be missing
+    import zstandard  # noqa: PLC0415 - an extra
+
+    return zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
+
+
+#: How files that begin so are unpacked.
+PACKED: dict[bytes, tuple[str, Callable[[Any], Any]]] = {
+    b"\x1f\x8b": ("gzip", lambda raw: gzip.GzipFile(fileobj=raw)),
+    b"BZh": ("bzip2", bz2.open),
+    b"\xfd7zXZ\x00": ("xz", lzma.open),
+    b"\x28\xb5\x2f\xfd": ("zstd", _zstd),
+}
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file of a history, read through gzip where its first bytes say so."""
+    """A file of a history, read through what packed it where its first bytes say so."""
 
     path: Path
+    in_folder: bool = False  #: whether the folder was named, not the file
+    unpacked: int | None = None  #: bytes that it may unpack to, without regard to the ratio
 
     @cached_property
     def sha256(self) -> str:
@@ -36,41 +66,99 @@ class Source:
         return InputError(message, file=self.path, line=line, field=field, value=value, fix=fix)
 
     def read(self, most: int = -1) -> bytes:
-        """Return its content, or the first `most` bytes; `InputError` if it cannot be opened or is damaged."""
-        return b"".join(self._chunks(most)) if most < 0 else next(self._chunks(most), b"")
+        """Return its content as UTF-8, or the first bytes of it; `InputError` if it cannot be opened or is damaged."""
+        return b"".join(self._text(BLOCK)) if most < 0 else next(self._text(most), b"")
 
-    def lines(self) -> Iterator[bytes]:
-        """Yield its lines with their line ends, never holding the whole file."""
+    def blocks(self) -> Iterator[bytes]:
+        """Yield its lines as UTF-8, many at a time, with their line ends, never holding the whole file."""
         rest = b""
-        for chunk in self._chunks(1 << 22):
-            *whole, rest = (rest + chunk).split(b"\n")
-            for line in whole:
-                yield line + b"\n"
+        for chunk in self._text(BLOCK):
+            rest += chunk
+            if len(rest) > LONGEST_LINE and b"\n" not in rest:
+                raise self.error(f"a line is longer than {LONGEST_LINE >> 20} MiB", "give a log, in lines of text")
+            whole, end, rest = rest.rpartition(b"\n")
+            if end:
+                yield whole + end
         if rest:
             yield rest
 
-    def _chunks(self, size: int) -> Iterator[bytes]:
+    def lines(self) -> Iterator[bytes]:
+        """Yield its lines as UTF-8 with their line ends, never holding the whole file."""
+        for block in self.blocks():
+            *whole, rest = block.split(b"\n")
+            for line in whole:
+                yield line + b"\n"
+            if rest:
+                yield rest
+
+    def _text(self, size: int) -> Iterator[bytes]:
+        """Yield the content as UTF-8, without a byte-order mark; bytes that are no text of its encoding stay."""
+        chunks = self.chunks(size)
+        first = next(chunks, b"")
+        mark = next((mark for mark in ENCODINGS if first.startswith(mark)), b"")
+        encoding = ENCODINGS.get(mark) or _unmarked(first)
+        if encoding == "utf-8":
+            yield first.removeprefix(mark)
+            yield from chunks
+            return
+        decoder = codecs.getincrementaldecoder(encoding)()
+        try:
+            yield decoder.decode(first).encode()
+            for chunk in chunks:
+                yield decoder.decode(chunk).encode()
+            yield decoder.decode(b"", final=True).encode()
+        except UnicodeError as error:
+            raise self.error(f"is not {encoding.upper()} text ({error})", "save it as UTF-8") from error
+
+    def chunks(self, size: int) -> Iterator[bytes]:
+        """Yield the content as it is, unpacked. Raises `InputError` where it unpacks to more than a log does."""
+        name = ""
         try:
             with self.path.open("rb") as raw:
-                packed = raw.read(2) == GZIP
+                head = raw.read(6)
                 raw.seek(0)
-                with gzip.GzipFile(fileobj=raw) if packed else raw as stream:
+                name, unpack = next((PACKED[magic] for magic in PACKED if head.startswith(magic)), ("", None))
+                with raw if unpack is None else unpack(raw) as stream:
+                    size_on_disk, read = self.path.stat().st_size, 0
+                    most = self.unpacked or max(UNPACKED, RATIO * size_on_disk)
                     while chunk := stream.read(size):
+                        read += len(chunk)
+                        if unpack is not None and read > most:
+                            raise self._unpacks_to_too_much(most, read // size_on_disk)  # noqa: TRY301
                         yield chunk
+        except ImportError as error:
+            fix = "install it: pip install zstandard, or qconf-hpc[tables]"
+            raise self.error("is packed with zstd, which needs the package zstandard", fix) from error
         except EOFError as error:
-            raise self.error("the gzip stream is cut off", "copy the file again, it is incomplete") from error
-        except (gzip.BadGzipFile, zlib.error) as error:
-            raise self.error(f"the gzip stream is damaged ({error})", "copy the file again") from error
+            raise self.error(f"the {name} stream is cut off", "copy the file again, it is incomplete") from error
         except OSError as error:
+            if name and not isinstance(error, PermissionError):
+                raise self.error(f"the {name} stream is damaged ({error})", "copy the file again") from error
             why = f"cannot be read: {error.strerror or error}"
             raise self.error(why, "check the path and its permissions") from error
+        except Exception as error:
+            if not isinstance(error, zlib.error | lzma.LZMAError) and type(error).__name__ != "ZstdError":
+                raise
+            raise self.error(f"the {name} stream is damaged ({error})", "copy the file again") from error
+
+    def _unpacks_to_too_much(self, most: int, times: int) -> InputError:
+        message = f"unpacks to more than {most >> 20} MiB, {times} times its size"
+        return self.error(message, "give a log, or allow it with --unpacked, like --unpacked 8gb")
+
+
+def _unmarked(first: bytes) -> str:
+    """Return the encoding of a text that does not begin with a mark; two letters tell UTF-16."""
+    even, odd = first[:4:2], first[1:4:2]
+    if b"\0\0" in (even, odd) and even != odd:
+        return "utf-16-le" if odd == b"\0\0" else "utf-16-be"
+    return "utf-8"
 
 
 def records_of(
     kind: str,
     sources: Sequence[Source],
     table: pd.DataFrame,
-    drops: Sequence[Drop],
+    drops: Sequence[Drop] | pd.DataFrame,
     **more: Any,  # noqa: ANN401
 ) -> Records:
     """Put together what a reader has read; `more` are other fields of `Records`."""
@@ -78,7 +166,7 @@ def records_of(
     return Records(format=kind, table=table, dropped=drop_table(drops), sources=read, **more)
 
 
-def find_sources(paths: Sequence[str | Path] | str | Path) -> list[Source]:
+def find_sources(paths: Sequence[str | Path] | str | Path, unpacked: int | None = None) -> list[Source]:
     """List the files that `paths` name; a folder stands for the files in it, by name, hidden ones excepted.
 
     Raises `InputError` where a path does not exist or is a pipe, a folder holds no file, or two files have the same
@@ -91,9 +179,9 @@ def find_sources(paths: Sequence[str | Path] | str | Path) -> list[Source]:
             if not files:
                 fix = "name the log files, or the folder they are in"
                 raise InputError("the folder holds no file", file=path, fix=fix)
-            found += map(Source, files)
+            found += [Source(file, in_folder=True, unpacked=unpacked) for file in files]
         elif path.is_file():
-            found.append(Source(path))
+            found.append(Source(path, unpacked=unpacked))
         elif path.exists():
             raise InputError("is no file, and a log is read more than once", file=path, fix="save it to a file first")
         else:

@@ -1,0 +1,197 @@
+"""Rows of cells between separators: many at a time by pandas' C parser, with the line of each row.
+
+Lines that have not as many cells as the header come apart, as text, for the reader of the format to check.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from qconf.history.readers.sources import Source
+
+MANY = 50_000  #: rows that are read at a time where quotes may hold line ends
+
+Column = NDArray[np.int64]
+
+
+class Odd(NamedTuple):
+    """A row that has not as many cells as the header."""
+
+    line: int
+    last: int  #: line on which it ends
+    cells: list[str]
+    torn: bool = False  #: whether it is the last of the file and has no line end
+
+
+@dataclass
+class Rows:
+    """Rows that have as many cells as the header; a column of numbers alone is one of numbers, others are of text."""
+
+    cells: pd.DataFrame
+    lines: Column
+    odd: list[Odd] = field(default_factory=list)
+    data: list[bytes] | bytes = b""  #: the rows as they are in the file, where columns are of numbers
+    separator: str = ","
+    place: Mapping[str, int] = field(default_factory=dict)  #: of a column among the cells of a row
+
+    def text(self, name: str, row: int) -> str:
+        """Return a cell as it is in the file."""
+        if self.cells[name].dtype == object:
+            return str(self.cells[name].iloc[row])
+        if isinstance(self.data, bytes):
+            self.data = self.data.split(b"\n")
+        return next(csv.reader([self.data[row].decode("utf-8", "replace")], delimiter=self.separator))[self.place[name]]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A file of lines whose header has been read."""
+
+    source: Source
+    separator: str
+    width: int  #: cells of the header
+    texts: Mapping[str, int]  #: columns that are text, whatever they look like, by their place among the cells
+    numbers: Mapping[str, int]  #: the same of columns that are text only where they are no numbers
+    header: int = 1  #: its line, 0 where there is none
+    quotes: bool = True  #: whether quotes hold cells together, and ``\\r`` ends a line
+    errors: str = "strict"  #: what becomes of bytes that are not UTF-8
+
+    def rows(self) -> Iterator[Rows]:
+        """Yield the rows. Raises UnicodeDecodeError and csv.Error."""
+        number, blocks = 1, self.source.blocks()
+        for raw in blocks:
+            block = raw.replace(b"\r\n", b"\n") if b"\r" in raw else raw
+            block = block.replace(b"\r", b"\n") if self.quotes else block
+            found = self._whole_lines(block, number)
+            if found is None:  # a quote goes on to another line, or there is an odd one
+                yield from self._slowly(block, blocks, number)
+                return
+            yield found
+            number += block.count(b"\n")
+
+    def _whole_lines(self, block: bytes, number: int) -> Rows | None:
+        """Read whole lines; None where a quote is not closed on its line."""
+        text = np.frombuffer(block, np.uint8)
+        ends = np.flatnonzero(text == ord("\n"))
+        torn = not block.endswith(b"\n")
+        ends = np.append(ends, text.size) if torn else ends
+        starts = np.concatenate(([0], ends[:-1] + 1))
+        cells = 1 + _count(text, self.separator, ends)
+        lines = np.arange(number, number + ends.size)
+        quoted = np.zeros(ends.size, dtype=np.bool_)
+        if self.quotes and b'"' in block:
+            quotes = _count(text, '"', ends)
+            if (quotes % 2).any():
+                return None
+            quoted = quotes > 0
+            for i in np.flatnonzero(quoted).tolist():
+                cells[i] = len(self._split(block[starts[i] : ends[i]]))
+        good = (cells == self.width) & (lines > self.header)
+        if b"\0" in block:
+            good &= _count(text, "\0", ends) == 0
+        odd = []
+        for i in np.flatnonzero(~good & (lines > self.header)).tolist():
+            line = block[starts[i] : ends[i]]
+            if line.strip():
+                odd.append(Odd(int(lines[i]), int(lines[i]), self._split(line), torn and i == ends.size - 1))
+        if not good.all():
+            block = b"".join(block[starts[i] : ends[i]] + b"\n" for i in np.flatnonzero(good).tolist())
+        rows = self._parse(block, quoted=bool(quoted.any())) if good.any() else self._frame([])
+        return Rows(rows, lines[good], odd, block, self.separator, {**self.texts, **self.numbers})
+
+    def _split(self, line: bytes) -> list[str]:
+        text = line.decode("utf-8", self.errors)
+        return next(csv.reader([text], delimiter=self.separator), []) if self.quotes else text.split(self.separator)
+
+    def _parse(self, data: bytes, *, quoted: bool) -> pd.DataFrame:
+        found = self._columns(data, {**self.texts, **self.numbers}, texts=self.texts, quoted=quoted)
+        wrong = [name for name in self.numbers if not _is_sound(found[name])]
+        if wrong:
+            again = self._columns(data, {name: self.numbers[name] for name in wrong}, texts=wrong, quoted=quoted)
+            found[wrong] = again[wrong]
+        return found
+
+    def _columns(
+        self, data: bytes, at: Mapping[str, int], *, texts: Sequence[str] | Mapping[str, int], quoted: bool
+    ) -> pd.DataFrame:
+        found = pd.read_csv(
+            io.BytesIO(data), sep=self.separator, header=None, names=range(self.width), usecols=sorted(at.values()),
+            dtype={at[name]: object for name in texts}, na_filter=False, skip_blank_lines=False, low_memory=False,
+            quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE, lineterminator="\n", index_col=False,
+            encoding_errors=self.errors,
+        )  # fmt: skip
+        found = found[list(at.values())].set_axis(list(at), axis=1)
+        for name in found if _has_blanks(data, self.separator) else ():
+            if found[name].dtype == object and _is_sound(found[name]):
+                found[name] = found[name].str.strip()
+        return found
+
+    def _slowly(self, block: bytes, blocks: Iterator[bytes], number: int) -> Iterator[Rows]:
+        """Read rows one by one, from a block on in which a quote holds line ends, or is a stray one."""
+        reader, first = csv.reader(_decoded(block, blocks, self.errors), delimiter=self.separator), number
+        kept: list[list[str]] = []
+        lines: list[int] = []
+        odd: list[Odd] = []
+        for cells in reader:
+            last = number + reader.line_num - 1
+            if first > self.header:
+                if len(cells) == self.width and (last == first or _is_one_row(cells, self.separator)):
+                    kept.append(cells)
+                    lines.append(first)
+                elif len(cells) > 1 or (cells and cells[0].strip()):
+                    odd.append(Odd(first, last, cells))
+            first = last + 1
+            if len(kept) + len(odd) >= MANY:
+                yield Rows(self._frame(kept), np.array(lines, dtype=np.int64), odd)
+                kept, lines, odd = [], [], []
+        yield Rows(self._frame(kept), np.array(lines, dtype=np.int64), odd)
+
+    def _frame(self, rows: list[list[str]]) -> pd.DataFrame:
+        """Make the columns that are wanted of rows of cells."""
+        at = {**self.texts, **self.numbers}
+        return pd.DataFrame(
+            {name: pd.Series([cells[place].strip() for cells in rows], dtype=object) for name, place in at.items()}
+        )
+
+
+def _count(text: NDArray[np.uint8], letter: str, ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Count a letter in each line."""
+    return np.diff(np.searchsorted(np.flatnonzero(text == ord(letter)), ends), prepend=0)
+
+
+def _is_sound(column: pd.Series) -> bool:
+    """Whether a column is of finite numbers, or of text, as written."""
+    if column.dtype.kind in "iu":
+        return True
+    if column.dtype.kind == "f":
+        return bool(np.isfinite(column.to_numpy()).all())
+    return column.dtype == object and pd.api.types.infer_dtype(column, skipna=False) in ("string", "empty")
+
+
+def _has_blanks(data: bytes, separator: str) -> bool:
+    """Whether any cell begins or ends with a blank."""
+    text = np.frombuffer(data, np.uint8)
+    blank = np.flatnonzero((text == ord(" ")) | (text == ord("\t")) | (text == ord("\r")))
+    ends = np.array([ord(separator), ord("\n")])
+    return bool(np.isin(text[np.maximum(blank - 1, 0)], ends).any() or np.isin(text[blank + 1], ends).any())
+
+
+def _decoded(block: bytes, blocks: Iterator[bytes], errors: str) -> Iterator[str]:
+    """Yield the lines of a block, and of those that follow."""
+    for each in chain([block], blocks):
+        for line in each.replace(b"\r\n", b"\n").replace(b"\r", b"\n").splitlines(keepends=True):
+            yield line.decode("utf-8", errors)
+
+
+def _is_one_row(cells: list[str], separator: str) -> bool:
+    """Return whether no cell holds as much as another row: what stands between two stray quotes."""
+    return all(cell.count(separator) < len(cells) - 1 for cell in cells)
