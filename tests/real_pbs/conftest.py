@@ -156,6 +156,7 @@ def loader(server, tmp_path):
             (folder / name).write_text(content)
             server.write(name, content)
         plan, result = Plan(folder), Rehearsal("")
+        server.run("rm -f steps.done")  # of a test that failed
         run_blocks(plan.steps, server, result)
         loaded = Loaded(server, plan, result.problems)
         try:

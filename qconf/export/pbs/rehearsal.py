@@ -160,7 +160,7 @@ def run_blocks(steps: list[tuple[str, str]], server: PrivateServer, result: Rehe
     for title, block in steps:
         done = server.run(block, timeout=600)
         result.blocks += 1
-        if re.search(r"^exit [1-9]|qmgr: Error|command not found|No such file", done.stdout, re.MULTILINE):
+        if done.returncode or re.search(r"qmgr: Error|command not found|No such file", done.stdout, re.MULTILINE):
             result.problems.append(f"{title}: {done.stdout.strip()[-300:]}")
 
 

@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from parsim.fairshare import FAIRSHARE
-from qconf.config import POOL_SUFFIX, SiteConfig, format_clock, lost_job
+from qconf.config import SiteConfig, format_clock, lost_job
 from qconf.errors import ExportError
 from qconf.export import hours
 from qconf.export.base import Export
 from qconf.export.nodes import Node
 from qconf.export.pbs import fairshare, kept, qos, shortpools, types
+from qconf.export.pbs.admission import admission
 from qconf.export.pbs.desired import Desired, desired
 from qconf.export.pbs.hours import HEAD, SetLimits
 from qconf.export.pbs.lint import Linter
 from qconf.export.pbs.nodes import qlists, statements
-from qconf.export.pbs.server import Server
+from qconf.export.pbs.server import Server, is_true
 from qconf.export.pbs.statements import transition
 from qconf.export.priorities import are_several
 from qconf.export.rendering import comment_name, render
@@ -26,6 +27,9 @@ from qconf.export.types import types_of_pool, with_own_types
 
 if TYPE_CHECKING:
     from qconf.export.pbs import PbsExporter
+
+
+JOBS = "qconf-pbs"  #: the script that loads statements and moves jobs
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,6 @@ _RESERVE = Script(
     of="of the reservations",
     # of running jobs too: they may be rerun
     restore=[
-        "qmgr -a -c 'delete hook qconf_reserve'",
         "qselect -s BHQRSW | xargs -r -n 1 qalter -W topjob_ineligible=False",
     ],
     hook="qconf_reserve",
@@ -75,14 +78,6 @@ def script_of(config: SiteConfig) -> Script | None:
     if config.pool_cores and not all(queue.reservation for queue in config.queues):
         return _PROMOTE
     return _RESERVE if config.reservation_delay else None
-
-
-def left_over(config: SiteConfig, before: Server) -> tuple[str, ...]:
-    """Name the script, and the hook, of an earlier export that a server has and that a configuration does not need."""
-    pooled = any(f"{name}{POOL_SUFFIX}" in before.queues for name in before.queues)
-    promotes = [_PROMOTE.name] if pooled and script_of(config) is not _PROMOTE else []
-    keeps = [kept.HOOK] if kept.RESOURCE in before.resources and not config.keeps_cores else []
-    return (*promotes, *keeps)
 
 
 def export(config: SiteConfig, options: PbsExporter) -> Export:
@@ -154,6 +149,19 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
         files[shortpools.SCRIPT] = render("pbs", "shortpool.py", queues=config.names, short=limits, **short)
         for unit in ("service", "timer", "cron"):
             files[f"{shortpools.SCRIPT}.{unit}"] = render("pbs", f"minutely.{unit}", **short)
+    files["step"] = render("", "step")
+    files[JOBS] = render(
+        "pbs",
+        "jobs.py",
+        route=goal.route,
+        default=before.attributes.get("default_queue", "workq"),
+        closed=goal.closed,
+        pools={pool: name for name, pool in goal.pool_queues.items()},
+        scripts=[_PROMOTE.name, _RESERVE.name, shortpools.SCRIPT],
+        hooks=[kept.HOOK, qos.HOOK, _RESERVE.hook],
+        old=admission(before),
+        new=admission(goal.server),
+    )
     settings = ["job_sort_key", *re.findall(r"^(?!resources)(\w+):", files["sched_config.changes"], re.MULTILINE)]
     files["PLAN.md"] = _plan(
         config,
@@ -170,7 +178,7 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
         shares=config.is_fair,
         keeps=shortpools.commands(config),
         left=kept.RESOURCE if left else None,
-        left_over=left_over(config, before),
+        kept_gone=kept.RESOURCE in before.resources and not config.keeps_cores,
         kept=kept.RESOURCE,
         hourly=hours.taken_back(config, SetLimits(goal.server)),
     )
@@ -269,33 +277,28 @@ def _plan(config: SiteConfig, goal: Desired, before: Server, **values: object) -
     return render(
         "pbs",
         "plan.md",
-        checks=lambda names: [f"qselect -q {name}" for name in names],
-        moved=lambda names: [f"qselect -q {name} -s QHW | xargs -r -n 1 qmove {name}" for name in names],
         machine=comment_name(config),
         config=config,
         goal=goal,
         examples={name: _example(config, name) for name in config.names},
         sched=before.scheduler != goal.server.scheduler,
-        back_to=before.attributes.get("default_queue", "workq"),
-        **_switches(goal.route, before),
-        **_switches(goal.route, before, undone=True),
+        **_switches(before),
         **values,
     )
 
 
-def _switches(route: str, before: Server, *, undone: bool = False) -> dict[str, list[str]]:
-    """Return what stops the starting and routing of jobs, and what starts both again; `undone`, as it was before.
+def _switches(before: Server) -> dict[str, list[str]]:
+    """Return what stops the starting and routing of jobs, and what starts both again, as far as they were before."""
+    routes = [name for name in before.of_type("route") if is_true(before.queues[name].get("started"))]
+    starts = before.attributes.get("scheduling") != "False"
 
-    Where no job was started before, none is afterwards.
-    """
-    stop = ["qmgr -a -c 'set server scheduling = False'"]
-    start = [f"qmgr -a -c 'set server scheduling = {before.attributes.get('scheduling') != 'False'}'"]
-    known = route in before.queues
-    if known or undone:
-        stop.append(f"qmgr -a -c 'set queue {route} started = False'")
-    if known and not (undone and before.queues[route].get("started") != "True"):
-        start.insert(0, f"qmgr -a -c 'set queue {route} started = True'")
-    return {"undo_stop": stop, "undo_start": start} if undone else {"stop": stop, "start": start}
+    def started(state: bool) -> list[str]:
+        return [f"qmgr -a -c 'set queue {name} started = {state}'" for name in routes]
+
+    return {
+        "stop": ["qmgr -a -c 'set server scheduling = False'", *started(False)],
+        "start": [*started(True), f"qmgr -a -c 'set server scheduling = {starts}'"],
+    }
 
 
 def _example(config: SiteConfig, name: str) -> str:

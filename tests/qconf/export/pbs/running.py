@@ -26,8 +26,14 @@ here = lambda job: isinstance(job, str) or (job["queue"] == queue and job["job_s
 print(*[name for name, job in jobs.items() if name != "seconds" and here(job)], sep="\\n")
 """
 QSTAT = """
-import json, sys, time
+import json, os, re, sys, time
 jobs = json.load(open("FOLDER/jobs.json"))
+for call in open("FOLDER/calls").read().splitlines() if os.path.exists("FOLDER/calls") else ():
+    queue, _, name = call.partition(" ")
+    if name in jobs:
+        text = json.dumps(jobs[name]) if isinstance(jobs[name], dict) else jobs[name]
+        text = re.sub('"queue": "[a-z_]+"', json.dumps({"queue": queue})[1:-1], text)
+        jobs[name] = json.loads(text) if isinstance(jobs[name], dict) else text
 time.sleep(jobs.pop("seconds", 0))
 of = sys.argv[4]
 queue = lambda job: "small" if isinstance(job, str) else job["queue"]

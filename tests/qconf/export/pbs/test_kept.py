@@ -41,7 +41,8 @@ def test_nodes_have_what_is_left_and_it_comes_back_and_goes_with_the_undo():
     ]
     assert "create resource cores_without_gpus type=long, flag=nh" in commands(files["queues.qmgr"])
     assert 'vnode, aoe, eoe, cores_without_gpus, ngpus"' in files["sched_config.changes"]
-    assert files["PLAN.md"].count("qmgr -a -c 'delete hook qconf_kept'") == 2
+    assert "python3 qconf-pbs ask\n" in files["PLAN.md"]
+    assert "python3 qconf-pbs ask --without cores_without_gpus\n" in files["PLAN.md"].partition("\n## Undo\n")[2]
     assert "pbsnodes -av | grep 'cores_without_gpus'" in files["PLAN.md"]
     for name in ("queues.qmgr", "nodes.qmgr"):
         server.load(files[name])
@@ -59,11 +60,11 @@ def test_nodes_have_what_is_left_and_it_comes_back_and_goes_with_the_undo():
     none = SITE.replace(", kept_per_gpu: 2", "")
     gone = exporter("pbs")(current=Server.parse(server.printed())).export(parse(none))
     assert any(note.startswith("An earlier export keeps cores") for note in gone.notes)
-    steps, undo = gone.files["PLAN.md"].split("## Undo")
-    assert "qmgr -a -c 'delete hook qconf_kept'" in steps
+    steps, undo = gone.files["PLAN.md"].split("\n## Undo\n")
+    assert "qconf-pbs uninstall\npython3 qconf-pbs ask --without cores_without_gpus\n" in steps
     assert r"s/, *cores_without_gpus//' sched_config.before" in steps
-    assert "qmgr < qconf_kept.before" in undo
-    assert "qconf_kept.before" not in second["PLAN.md"]
+    assert "qconf-pbs reinstall\npython3 qconf-pbs ask\n" in undo
+    assert "reinstall\npython3 qconf-pbs ask" not in second["PLAN.md"]
     server.load(files["rollback.qmgr"])
     assert server.printed() == before
     assert not any(server.nodes.values())

@@ -39,12 +39,9 @@ def test_the_script_of_a_pool_that_is_no_more_is_taken_off_and_comes_back_with_t
     config = parse(HYBRID)
     queues = [queue.model_copy(update={"partition": 0}) for queue in config.queues]
     shared = config.replace(mode="shared", pool=None, queues=queues)
-    steps, undo = pbs_files(shared, nodes=NODES, current=server.printed())["PLAN.md"].split("## Undo")
-    assert "systemctl disable --now qconf-promote.timer\n(cd / && rm -f $files)" in steps
-    assert "tar -xpf qconf-promote.before.tar -C /" in undo
-    for current in (config, shared):  # it has a pool again, or there was none before
-        before = server.printed() if current is config else FRESH
-        assert "qconf-promote.before" not in pbs_files(current, nodes=NODES, current=before)["PLAN.md"]
+    steps, undo = pbs_files(shared, nodes=NODES, current=server.printed())["PLAN.md"].split("\n## Undo\n")
+    assert steps.index("qconf-pbs save") < steps.index("qconf-pbs uninstall") < steps.index("queues.qmgr")
+    assert undo.index("qconf-pbs uninstall") < undo.index("qconf-pbs reinstall")
 
 
 def test_promotion_dry_run_moves_nothing(tmp_path):

@@ -161,10 +161,11 @@ def test_the_plan_installs_the_hook_and_takes_it_back(tmp_path: Path):
     files = exported(parse(SITE), tmp_path, "set server scheduling = True\n")
     plan, _, undo = files["PLAN.md"].partition("## Undo")
     assert "import hook qconf_qos application/x-python default qconf_qos.py" in plan
-    assert "delete hook qconf_qos" in undo
+    assert "qconf-pbs uninstall\n" in undo
+    assert '"qconf_qos"' in files["qconf-pbs"]
     assert any("qconf_qos" in each for each in PBS().needs(parse(SITE)))
     plain = parse(SITE).replace(qos=(), throttles=(), order="fcfs")
-    assert not any("qos" in text for text in exported(plain, tmp_path).values())
+    assert not any("qos" in text for name, text in exported(plain, tmp_path).items() if name != "qconf-pbs")
 
 
 @pytest.mark.parametrize(

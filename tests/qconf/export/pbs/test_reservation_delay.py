@@ -126,13 +126,10 @@ def test_the_plan_installs_it_and_takes_it_back(known):
     plan = pbs_files(parse(DELAYED), current=known)["PLAN.md"]
     assert "sets `topjob_ineligible` of new jobs" in plan
     step = plan[plan.index("Install the script that lets jobs wait") : plan.index("Start again")]
-    assert "systemctl enable --now qconf-reserve.timer" in step
-    hook = plan[plan.index("Install the hook") : plan.index("Start again")]
-    assert "import hook qconf_reserve application/x-python default qconf_reserve.py" in hook
-    assert "delete hook qconf_reserve" in hook[hook.index("Undo: ") :]
-    assert "delete hook qconf_reserve" in plan[plan.index("## Undo") :]
-    for undone in (step[step.index("Undo: ") :], plan[plan.index("## Undo") :]):
-        assert undone.index("systemctl disable --now qconf-reserve.timer") < undone.index(UNDO)
+    assert "systemctl enable --now qconf-reserve.timer\n" in step
+    assert "import hook qconf_reserve application/x-python default qconf_reserve.py" in step
+    undo = plan[plan.index("\n## Undo\n") :]
+    assert undo.index("qconf-pbs uninstall") < undo.index(UNDO)
     assert "qconf-promote" not in plan
 
 

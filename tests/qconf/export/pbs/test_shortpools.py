@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from qconf.cli import qconf
 from qconf.config import load, parse
 from qconf.export import exporter
+from qconf.export.pbs.server import Server
 from qconf.history.standing import read_standing, shortpools
 
 SITE = """\
@@ -65,14 +66,16 @@ def test_the_reservations_come_again():
         'pbs_rsub -N shortpool_7200_1 -R $(date --date="@$start" +%Y%m%d%H%M) -E $stop '
         '-r "FREQ=WEEKLY;COUNT=260;BYDAY=MO,TU,WE,TH,FR" -l select=6:ncpus=1 -l place=free\n'
     ) in plan
-    assert "pbs_rdel" in plan.partition("## Undo")[2]
+    assert "qconf-pbs uninstall; python3 qconf-pbs end" in plan.partition("\n## Undo\n")[2]
+    known = exporter("pbs")(current=Server.parse("set server scheduling = True")).export(parse(SITE)).files["PLAN.md"]
+    assert "qconf-pbs uninstall\npython3 qconf-pbs end --back\n" in known.partition("\n## Undo\n")[2]
     assert "PBS reserves particular nodes, for 52 weeks" in plan
     whole = files(
         SITE.replace("cores_per_node: 2", "cores_per_node: 2, whole_nodes: true").replace("cores: 1,", "cores: 4,")
     )
     assert "-l select=3:ncpus=2 -l place=scatter:excl" in whole["PLAN.md"]
     plain = files(SITE.partition("shortpools")[0])
-    assert "shortpool" not in "".join([*plain, *plain.values()])
+    assert "shortpool" not in "".join(name + text for name, text in plain.items() if name != "qconf-pbs")
 
 
 def test_init_reads_what_pbs_rstat_shows(tmp_path):
@@ -95,12 +98,14 @@ def server(tmp_path):
         start = time.strftime("%a %b %d %H:%M:%S %Y", time.localtime(time.time() - 3600))
         (tmp_path / "rstat").write_text(SHOWN.format(state=state, start=start))
         for queue in ("work", "long", "S12"):
-            held = {name: job for name, (where, job) in jobs.items() if where == queue}
+            held = {name: job | {"queue": queue} for name, (where, job) in jobs.items() if where == queue}
+            for name, each in held.items():
+                (tmp_path / name).write_text(json.dumps({"Jobs": {name: each}}))
             (tmp_path / queue).write_text(json.dumps({"Jobs": held} if held else {}))
         for name, line in (
             ("pbs_rstat", f"cat {tmp_path}/rstat"),
             ("qstat", f'cat {tmp_path}/"$4"'),
-            ("qmove", f'echo "$@" >> {tmp_path}/moved'),
+            ("qmove", f'echo "$@" >> {tmp_path}/moved; sed -i \'s/queue": "[a-z]*/queue": "\'$1/ {tmp_path}/$2'),
         ):
             (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
             (tmp_path / name).chmod(stat.S_IRWXU)
@@ -129,10 +134,10 @@ def test_short_jobs_are_moved_as_far_as_there_is_room(server):
         "5.s": ("work", job(1, "00:10:00", "R", minute=2)),
         "6.s": ("S12", job(2, "00:10:00", "R")),
     }
-    assert server(jobs) == (["qmove S12 4.s", "qmove S12 1.s"], ["S12 4.s", "S12 1.s"])
+    assert server(jobs) == (["4.s: to S12", "1.s: to S12"], ["S12 4.s", "S12 1.s"])
 
 
 def test_nothing_is_moved_out_of_the_hours_or_in_a_dry_run(server):
     jobs = {"1.s": ("work", job(2, "01:00:00"))}
     assert server(jobs, "RESV_CONFIRMED") == ([], [])
-    assert server(jobs, "RESV_RUNNING", "--dry-run") == (["qmove S12 1.s"], [])
+    assert server(jobs, "RESV_RUNNING", "--dry-run") == (["1.s: to S12"], [])
