@@ -78,8 +78,11 @@ def command(
 
     if servers:
         ((target, path),) = servers.items()
-        cores = source.records().machine_cores if source.cores is None and source.history else source.cores
-        found, origin = chosen(target, listed).read(path, cores=cores, name=name, shares=shares, qos=qos), path.name
+        records = source.records() if source.history else None
+        cores = records.machine_cores if source.cores is None and records else source.cores
+        server = chosen(target, listed)
+        found = server.read(path, cores=cores, name=name, shares=shares, qos=qos, records=records)
+        origin = path.name
         if found.config.is_fair and not found.config.shares:
             equal = "shares: every user has an equal one; --shares gives those of the batch system"
             found = Derived(found.config, (*found.warnings, equal))

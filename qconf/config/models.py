@@ -92,7 +92,7 @@ class MachineConfig(Model):
     _check_name = field_validator("name")(_printable)
 
 
-Counted = Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9_]{0,63}$")]
+Counted = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.:-]{0,63}$")]
 Amount = Annotated[int, Field(ge=0, le=MOST)]
 Feature = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:=@/-]{1,128}$")]
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from qconf.config import SiteConfig
     from qconf.config.models import Downtime, ShortpoolConfig
     from qconf.export.nodes import Node
+    from qconf.history import Records
 
 DEFAULT_TARGET = "pbs"
 
@@ -141,11 +142,12 @@ class Exporter(ABC):
         name: str | None = None,
         shares: str | Path | None = None,
         qos: str | Path | None = None,
+        records: Records | None = None,
     ) -> Derived:
         """Derive a first configuration from what the batch system holds, `source`, and its nodes.
 
         `cores` and `name` are the machine's, where nothing else says them; `shares` is a file that has those of users,
-        `qos` one that has the qualities of service. Raises InputError.
+        `qos` one that has the qualities of service, `records` are of a log of its jobs. Raises InputError.
         """
 
 

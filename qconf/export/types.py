@@ -12,13 +12,16 @@ from qconf.config import NodesConfig, QueueConfig, SiteConfig
 from qconf.config.models import Settings
 from qconf.errors import ExportError
 from qconf.export.nodes import Node
+from qconf.history import Records
+from qconf.history.chunks import read
 from qconf.hosts import expand, fold
 from qconf.text import grouped
 
 #: Memory that differs by less is one: what the system of a node takes differs from one to the next.
 TOLERANCE = 0.05
+BINDING = 0.01  #: of all core-hours: what jobs take of memory beyond their part of the cores, for it to count
 LARGE = 2  #: times the least memory of all nodes: such nodes are called bigmem
-NAME = re.compile(r"[a-z][A-Za-z0-9_]{0,63}")  #: of what is counted
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.:-]{0,63}")  #: of what is counted
 FEATURE = re.compile(r"[A-Za-z0-9_.:=@/-]{1,128}")
 MOST_TYPES = 64
 
@@ -66,17 +69,19 @@ def differ(kinds: Iterable[Kind]) -> bool:
     return len({kind.counted for kind in kinds}) > 1
 
 
-def alone(kinds: Mapping[str, Kind]) -> str:
-    """Say that nothing but cores is counted of nodes that are all alike, and how it would be."""
-    kind = next(iter(kinds.values()))
-    more = [("memory", kind.memory), ("gpus", kind.gpus)]
-    written = "".join(f", {name}: {amount}" for name, amount in more if amount)
-    if kind.resources:
-        written += f", resources: {{{', '.join(f'{name}: {amount}' for name, amount in kind.resources)}}}"
-    return (
-        "all nodes are alike: cores alone are counted. To count what else they have, write "
-        f"nodes: [{{name: node, count: {len(kinds)}, cores: {kind.cores}{written}}}]"
-    )
+def memory_binds(kind: Kind, records: Records | None) -> bool:
+    """Whether jobs of a log take so much more of a node's memory than of its cores that it has to be counted."""
+    if records is None or not (kind.memory and kind.cores):
+        return False
+    table = records.table
+    columns = (table["needs"].tolist(), table["runtime"].tolist(), table["cores"].tolist())
+    beyond = total = 0.0
+    for text, runtime, cores in zip(*columns, strict=True):
+        total += max(runtime, 0) * max(cores, 0)
+        for chunk in read(text):
+            more = chunk.amount("memory") * kind.cores / kind.memory - chunk.cores
+            beyond += max(runtime, 0) * chunk.count * max(more, 0.0)
+    return beyond > BINDING * total
 
 
 class Types(NamedTuple):

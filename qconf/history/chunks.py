@@ -12,6 +12,7 @@ OpenPBS User's Guide, "Requesting Resources in Chunks"; Slurm, sacct, "ReqTRES".
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -46,6 +47,8 @@ PLACES = {"scatter": "scattered", "excl": "exclusive"}
 PLACE_WORDS = {"", "free", "pack", "scatter", "excl", "shared"}
 CORES_ALONE = "tells of no nodes: asks for cores alone, on any that its queue may use"
 WITH_GPUS = "had GPUs: cores alone are simulated"
+OF_TYPE = re.compile(r"[:,]gpu:[^\s,=]+=0*[1-9]")
+ANY_TYPE = "had GPUs of a type, and nodes: name no type (features: ['gpu:a100']): any are simulated"
 UNREADABLE = "chunks that cannot be read: cores alone are simulated"
 OTHER_CORES = "chunks of other cores than the job's: cores alone are simulated"
 
@@ -152,34 +155,37 @@ def mebibytes_of_pbs(text: str) -> int:
 def of_tres(tres: str, features: str = "") -> Request:
     """Read the TRES of a job of Slurm, like ``cpu=32,mem=128G,node=2,gres/gpu=4``, as one chunk on each node.
 
-    Cores and GPUs that no number of nodes divides are on the first of them. Raises ValueError where they cannot be
-    read; where they name neither memory nor GPUs nor features, there are no chunks.
+    GPUs of a type are taken as GPUs and as ``gpu:a100``, which `requests` looks for; so are other generic resources.
+    What no number of nodes divides is on the first of them. Raises ValueError where they cannot be read; where they
+    name cores alone, there are no chunks.
     """
     amounts: dict[str, int] = {}
-    kinds = 0  # GPUs that a kind is named of
     wanted = {*filter(None, re.split(r"[&,]", features))} if re.fullmatch(r"[\w.&,-]*", features) else set()
     for name, value in (word.split("=", 1) for word in tres.split(",") if "=" in word):
+        gres = name.removeprefix("gres/")
+        if gres == name and name not in ("cpu", "mem", "node"):
+            continue
         match = TRES_SIZE.fullmatch(value)
         if match is None:
             raise ValueError(f"{name[:40]}={value[:40]} is no amount")
         scaled = (int(match[1]) + float(f"0.{match[2] or 0}")) * 1024 ** " KMGTP".index(match[3] or " ")
-        gres, _, kind = name.removeprefix("gres/").partition(":")
-        if name.startswith("gres/") and kind:
-            wanted |= {f"{gres}:{kind}"} if scaled else set()
-            kinds += int(scaled) if gres == "gpu" else 0
-        elif name == "mem":
-            amounts["memory"] = -(-int(scaled) // MIB) if match[3] else int(scaled)
-        else:
-            amounts["gpus" if gres == "gpu" else NAMES.get(gres, gres)] = int(scaled)
+        own = {"gpu": "gpus"}.get(gres, NAMES.get(gres, gres))
+        amounts[own] = -(-int(scaled) // MIB) if own == "memory" and match[3] else int(scaled)
     nodes, cores = max(1, amounts.pop("node", 1)), amounts.pop("cores", 0)
-    gpus, memory = amounts.pop("gpus", kinds), -(-amounts.pop("memory", 0) // nodes)
-    if not (gpus or memory or wanted) or not cores:
+    of_types: Counter[str] = Counter()
+    for name, amount in amounts.items():
+        gres, is_type, _ = name.partition(":")
+        of_types[{"gpu": "gpus"}.get(gres, gres)] += amount if is_type else 0
+    amounts = {**+of_types, **{name: amount for name, amount in amounts.items() if amount}}
+    if not (amounts or wanted) or not cores:
         return ()
+    whole = {"memory": -(-amounts.pop("memory") // nodes)} if "memory" in amounts else {}
     on_node = [
-        {"cores": _on(cores, nodes, node), "gpus": _on(gpus, nodes, node), "memory": memory} for node in range(nodes)
+        {"cores": _on(cores, nodes, node), **{name: _on(amount, nodes, node) for name, amount in amounts.items()}}
+        for node in range(nodes)
     ]
     return tuple(
-        Chunk(on_node.count(dict(each)), each[0][1], dict(each[1:]), frozenset(wanted))
+        Chunk(on_node.count(dict(each)), each[0][1], dict(each[1:]) | whole, frozenset(wanted))
         for each in dict.fromkeys(tuple(each.items()) for each in on_node)
     )
 
@@ -214,6 +220,7 @@ def requests(texts: NDArray[np.object_], cores: Column, config: SiteConfig) -> t
     """Return what jobs ask for of the nodes of a site: numbers of requests, -1 for cores alone, and these.
 
     What no node has is left out, as a batch system does with what it does not schedule; features that no node has stay.
+    A type, like ``gpu:a100``, is a feature unless nodes count it; it is left out where they name no type.
 
     Returns
     -------
@@ -224,12 +231,12 @@ def requests(texts: NDArray[np.object_], cores: Column, config: SiteConfig) -> t
     number = np.full(cores.size, -1, dtype=np.int64)
     known: dict[Request, int] = {}
     of: dict[tuple[str, int], int] = {}
-    counted = {name for each in config.nodes for name, amount in each.amounts.items() if amount}
+    vocabulary = _Vocabulary(config)
     for row, key in enumerate(zip(texts, cores.tolist(), strict=True)):
         if "chunk:" not in key[0]:
             continue
         if key not in of:
-            found = _of_cores(_counted(read(key[0]), counted), key[1])
+            found = _of_cores(vocabulary.counted(read(key[0])), key[1])
             of[key] = known.setdefault(found, len(known)) if found else -2
         number[row] = of[key]
     return number, list(known)
@@ -240,12 +247,31 @@ def taken(number: Column, of_jobs: Sequence[Request], resource: str) -> Column:
     return amounts(of_jobs, resource)[number]
 
 
-def _counted(request: Request, counted: set[str]) -> Request:
-    return tuple(
-        replace(chunk, resources={name: amount for name, amount in dict(chunk.resources).items() if name in counted})
-        for chunk in request
-        if chunk.cores or any(name in counted for name in dict(chunk.resources))
-    )
+class _Vocabulary:
+    """What the nodes of a site have, by names in lower case: Slurm's accounting spells them in its own way."""
+
+    def __init__(self, config: SiteConfig) -> None:
+        self.amounts = {name.lower(): name for each in config.nodes for name, amount in each.amounts.items() if amount}
+        self.types = {name.lower(): name for each in config.nodes for name in each.features if ":" in name}
+        #: Of which the nodes name types.
+        self.typed = {name.partition(":")[0] for name in (*self.amounts, *self.types) if ":" in name}
+
+    def counted(self, request: Request) -> Request:
+        """Return what is counted of a request."""
+        found = [self._chunk(chunk) for chunk in request]
+        return tuple(chunk for chunk in found if chunk is not None)
+
+    def _chunk(self, chunk: Chunk) -> Chunk | None:
+        resources = {}
+        features = {self.types.get(name.lower(), name) if ":" in name else name for name in chunk.features}
+        for name, amount in dict(chunk.resources).items():
+            if name.lower() in self.amounts:
+                resources[self.amounts[name.lower()]] = amount
+            elif amount and ":" in name and name.partition(":")[0].lower() in self.typed:
+                features.add(self.types.get(name.lower(), name))
+        if not (chunk.cores or resources):
+            return None
+        return replace(chunk, resources=resources, features=frozenset(features))
 
 
 def _of_cores(request: Request, cores: int) -> Request:

@@ -200,6 +200,9 @@ class _Cleaning:
             had = np.array([bool(chunks.GPUS.search(text)) for text in texts], dtype=np.bool_)
             self.count(self.alive & had, chunks.WITH_GPUS)
             return
+        if not any(":" in name for each in self.config.nodes for name in (*each.features, *each.resources)):
+            of_type = np.array([bool(chunks.OF_TYPE.search(text)) for text in texts], dtype=np.bool_)
+            self.count(self.alive & of_type, chunks.ANY_TYPE)
         if any(each.memory for each in self.config.nodes):
             self.changed.update(self.records.of_memory)
         number, of_jobs = self.requests

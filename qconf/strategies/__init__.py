@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import Field, fields, replace
 from functools import cache
 from typing import Any
@@ -88,8 +89,12 @@ def variants(
 
 
 def wanted_ahead(names: Sequence[str], training: TrainingSet, given: Mapping[str, Any] | None = None) -> list[Question]:
-    """Return what these strategies compute of single periods of a training set."""
-    return [each for name in names for each in registry()[name].wanted_ahead(*_prepared(name, training, given))]
+    """Return what these strategies compute of single periods of a training set: nothing where one has no proposal."""
+    found: list[Question] = []
+    for name in names:
+        with suppress(NotApplicableError):  # which `propose` raises again
+            found += registry()[name].wanted_ahead(*_prepared(name, training, given))
+    return found
 
 
 def _prepared(name: str, training: TrainingSet, given: Mapping[str, Any] | None) -> tuple[TrainingSet, Options]:

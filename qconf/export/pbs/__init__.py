@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from qconf.config import SiteConfig
     from qconf.export.pbs.scheduler import Scheduler
     from qconf.export.pbs.server import Server
+    from qconf.history import Records
 
 Binding = Literal["qlist", "limits"]
 
@@ -91,6 +92,7 @@ class PbsExporter(Exporter):
         name: str | None = None,
         shares: str | Path | None = None,
         qos: str | Path | None = None,
+        records: Records | None = None,
     ) -> Derived:
         """Derive a configuration from a saved ``print server``, its partitions from ``pbsnodes -av`` output."""
         from qconf.export.pbs.fairshare import read_shares
@@ -111,6 +113,7 @@ class PbsExporter(Exporter):
             name=name or "pbs",
             shares=tree,
             qos=read_qos(Path(path).parent),
+            records=records,
         )
 
 

@@ -40,7 +40,8 @@ from qconf.export.pbs.throttles import is_queues, of_resources
 from qconf.export.pbs.throttles import read as read_throttles
 from qconf.export.pbs.throttles import resources as limited_resources
 from qconf.export.pbs.types import bindings, kinds, usable
-from qconf.export.types import Types, alike, alone, differ, owned, types
+from qconf.export.types import Types, alike, differ, memory_binds, owned, types
+from qconf.history import Records
 from qconf.hosts import expand, fold
 
 _ENTITY = re.compile(r"\[([a-z]:[A-Za-z0-9_.-]+)=([0-9]+)\]")
@@ -71,6 +72,7 @@ def derive(
     name: str = "pbs",
     shares: Sequence[ShareConfig] = (),
     qos: Sequence[QOSConfig] = (),
+    records: Records | None = None,
 ) -> Derived:
     """Derive a configuration, as `Exporter.read` does.
 
@@ -87,7 +89,7 @@ def derive(
     queues = [queue for queue in map(reader.queue, names) if queue is not None]
     if not queues:
         raise InputError("holds no queue that a job can enter", field="print server")
-    division = _Division(server, queues, nodes, reader.warnings, scheduler or Scheduler())
+    division = _Division(server, queues, nodes, reader.warnings, scheduler or Scheduler(), records)
     machine = division.machine(cores, name)
     shape = division.shape(machine, [_within(queue, machine.cores, reader.warnings) for queue in queues])
     formerly = scheduler is None or (scheduler.value("backfill") or "true").lower() in TRUE
@@ -297,9 +299,10 @@ class _Division:
         nodes: Sequence[Node],
         warnings: list[str],
         scheduler: Scheduler,
+        records: Records | None,
     ) -> None:
         self.server, self.queues, self.nodes, self.warnings = server, queues, nodes, warnings
-        self.scheduler = scheduler
+        self.scheduler, self.records = scheduler, records
         self.bound = [q.name for q in queues if "default_chunk.Qlist" in server.queues[q.name]]
         self.pooled = [q.name for q in queues if server.is_pool_queue(q.name + POOL_SUFFIX)]
         self.qlists = [(node.qlist or "").split(",") for node in nodes]
@@ -408,10 +411,13 @@ class _Division:
         held = usable(server, names, nodes, self.scheduler, self.warnings) if others or not divided else {}
         partly = any(len(each) < len(nodes) for each in held.values())
         limited = {name for attributes in holders for name in limited_resources(attributes).values()}
-        counts = bool(whole) or any(name in limited for kind in found.values() for name in kind.names)
+        counts = (
+            bool(whole)
+            or any(kind.gpus or kind.resources for kind in found.values())
+            or any(name in limited for kind in found.values() for name in kind.names)
+            or memory_binds(next(iter(found.values())), self.records)
+        )
         if not (differ(found.values()) or partly or counts or (len({*found.values()}) > 1 and not divided)):
-            if any(kind.gpus or kind.resources for kind in found.values()):
-                self.warnings.append(alone(found))
             return None
         self.parts = self._parts(names) if self.pooled else {}
         if (self.pooled and not self.parts) or (self.bound and not any(map(any, self.qlists))):

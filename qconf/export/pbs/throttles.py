@@ -44,6 +44,8 @@ def refuse(config: SiteConfig) -> None:
     for throttle in config.throttles:
         for name in throttle.limits.keys() - keys(config).keys():
             raise ExportError(f"throttles: {name} of {throttle.what} has no form in PBS")
+        if strange := [name for name in throttle.max_run_resources if not re.fullmatch(r"[\w-]+", name)]:
+            raise ExportError(f"throttles: {strange[0]} of {throttle.what} is no name of a resource of PBS")
         if not _NAME.fullmatch(throttle.name or "x") or throttle.name == EACH:
             raise ExportError(f"throttles: PBS cannot write a limit of {throttle.what}")
 

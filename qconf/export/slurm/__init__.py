@@ -11,6 +11,7 @@ from qconf.export.base import Derived, Export, Exporter
 
 if TYPE_CHECKING:
     from qconf.config import SiteConfig
+    from qconf.history import Records
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,14 @@ class SlurmExporter(Exporter):
         name: str | None = None,
         shares: str | Path | None = None,
         qos: str | Path | None = None,
+        records: Records | None = None,
     ) -> Derived:
         """Derive a configuration from the partitions and nodes of a slurm.conf."""
         from qconf.export.slurm.init import derive
 
         if self.nodes is not None:
             raise InputError("a slurm.conf names its nodes itself", field="--nodes", fix="leave it out")
-        return derive(path, cores=cores, name=name, shares=shares, qos=qos)
+        return derive(path, cores=cores, name=name, shares=shares, qos=qos, records=records)
 
 
 exporter = SlurmExporter

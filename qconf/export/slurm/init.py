@@ -39,8 +39,9 @@ from qconf.export.slurm.shortpools import read as read_shortpools
 from qconf.export.slurm.throttles import counted_only, limit_of, number, with_parameters
 from qconf.export.slurm.throttles import read as read_throttles
 from qconf.export.slurm.types import kinds
-from qconf.export.types import Types, alike, alone, differ, owned, types
+from qconf.export.types import Types, alike, differ, memory_binds, owned, types
 from qconf.export.types import kept as kept_of
+from qconf.history import Records
 from qconf.history.times import slurm_limit
 from qconf.hosts import expand
 
@@ -62,6 +63,7 @@ def derive(
     name: str | None = None,
     shares: str | Path | None = None,
     qos: str | Path | None = None,
+    records: Records | None = None,
 ) -> Derived:
     """Derive a configuration, as `Exporter.read` does; the nodes' cores and the ClusterName are the defaults."""
     conf = Conf(path)
@@ -73,7 +75,7 @@ def derive(
     if {size} != set(conf.nodes.values()) or size < 1 or total % size:
         size = 1
     table = {} if qos is None else service.read_table(qos)
-    reader = _Reader(conf, size, total, table)
+    reader = _Reader(conf, size, total, table, records)
     for quality, words in table.items():
         reader.warnings += [f"QOS {quality}: {limit} is not simulated" for limit in service.of_resources(words)]
     fields_of = [fields for fields in conf.partitions if fields["partitionname"] not in reader.parts]
@@ -176,8 +178,10 @@ class _Partition:
 class _Reader:
     """Makes queues of the partitions of a slurm.conf; `warnings` says what they do not hold."""
 
-    def __init__(self, conf: Conf, size: int, total: int, table: Mapping[str, Mapping[str, str]]) -> None:
-        self.conf, self.size, self.total = conf, size, total
+    def __init__(
+        self, conf: Conf, size: int, total: int, table: Mapping[str, Mapping[str, str]], records: Records | None
+    ) -> None:
+        self.conf, self.size, self.total, self.records = conf, size, total, records
         self.of_partitions = {fields["qos"] for fields in conf.partitions if "qos" in fields}
         self.warnings = conf.warnings
         self.unread: dict[str, list[str]] = {}
@@ -466,18 +470,20 @@ class _Reader:
             return None
         tiers = self.preempts and len({each.tier for each in partitions}) > 1
         weighed = self.fills_nodes_best and self.reserves_as_exported and not (pooled or tiers)
-        found = alike(kinds(conf, weighed=weighed))
+        found = alike(kinds(conf, self.counted, weighed=weighed))
         partly = any(len(each.hosts) < len(found) for each in partitions)
         counts = (
             (pooled and bool(conf.called))
             or differ(found.values())
+            or any(kind.gpus or kind.resources for kind in found.values())
             or any(name in self.counted for kind in found.values() for name in kind.names)
+            or memory_binds(next(iter(found.values())), self.records)
         )
         some_whole = len({self.gives_whole(each) for each in partitions}) > 1
         unequal = len({replace(kind, weight=1) for kind in found.values()}) > 1
         if not counts and not (shared and (partly or some_whole or unequal)):
-            if any(kind.gpus or kind.resources for kind in found.values()):
-                self.warnings.append(alone(found))
+            if self.records is None and "memory" in conf.settings.get("selecttypeparameters", "").lower():
+                self.warnings.append("RealMemory is not counted, all nodes are alike: --history shows whether it binds")
             return None
         if left:
             if differ(found.values()):

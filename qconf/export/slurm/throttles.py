@@ -101,10 +101,11 @@ def counted_only(
     throttles: Iterable[ThrottleConfig], counted: Collection[str], warnings: list[str]
 ) -> tuple[ThrottleConfig, ...]:
     """Return throttles with limits of what is counted of nodes; a warning for those of others, which are left out."""
-    found = []
+    found, spelled = [], {name.lower(): name for name in counted}
     for throttle in throttles:
-        kept = {name: limit for name, limit in throttle.max_run_resources.items() if name in counted}
-        left = [tres(name) for name in throttle.max_run_resources if name not in kept]
+        limits = throttle.max_run_resources.items()
+        kept = {spelled[name.lower()]: limit for name, limit in limits if name.lower() in spelled}
+        left = [tres(name) for name, _ in limits if name.lower() not in spelled]
         warnings += [
             f"throttles: the limit of {name} of {throttle.what} is not simulated: it is not counted of nodes"
             for name in left

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from parsim.node_types import MOST, MOST_WEIGHT
 from qconf.export.slurm.conf import Conf, Fields
 from qconf.export.types import FEATURE, NAME, Kind
 
-_GRES = re.compile(r"(\w+)(?::([\w.-]+))??((?::no_consume)?)(?::([0-9]{1,12})([KMGT]?))?", re.IGNORECASE)
+_GRES = re.compile(r"([^:=]+)(?::([^:=]+))??((?::no_consume)?)(?::([0-9]{1,12})([KMGTP]?))?", re.IGNORECASE)
 _WORDS = {"realmemory": "RealMemory", "memspeclimit": "MemSpecLimit", "weight": "Weight"}
 _SHARED = ("mps", "shard")  #: parts of GPUs
 _NOT_UP = ("DOWN", "DRAIN", "FAIL", "FAILING")
 
 
-def kinds(conf: Conf, *, weighed: bool = False) -> dict[str, Kind]:
+def kinds(conf: Conf, limited: Collection[str] = (), *, weighed: bool = False) -> dict[str, Kind]:
     """Return what counts of each node, in the order of weights; `weighed`, with these, of one weight in that of names.
 
-    Raises InputError.
+    A type of generic resources, like ``gpu:a100``, is a feature. It is counted by itself where a node has several of
+    one resource, such as slices of a GPU, and where it is among those that are `limited`. Raises InputError.
     """
     for name, fields in conf.lines.items():
         if not re.fullmatch(r"[A-Za-z0-9_.-]{1,255}", name):
             raise conf.wrong("is no name of a node", fields, "NodeName", name)
-    known = {id(fields): _kind(conf, fields) for fields in conf.lines.values()}
+    lines = {id(fields): fields for fields in conf.lines.values()}
+    listed = {key: _gres(conf, fields) for key, fields in lines.items()}
+    apart = {name.lower() for name in limited} | {name.lower() for each in listed.values() for name in _several(each)}
+    known = {key: _kind(conf, fields, listed[key], apart) for key, fields in lines.items()}
     down = [name for name, fields in conf.lines.items() if fields.get("state", "").upper() in _NOT_UP]
     if down:
         conf.warnings.append(
@@ -43,49 +48,60 @@ def _number_by_number(name: str) -> list[str | int]:
     return [int(part) if part.isdigit() else part for part in re.split("([0-9]+)", name)]
 
 
-def _kind(conf: Conf, fields: Fields) -> Kind:
+def _kind(conf: Conf, fields: Fields, gres: Sequence[tuple[str, str, int]], apart: Collection[str]) -> Kind:
     """Read one line of nodes."""
     memory = _number(conf, fields, "realmemory", 0) - _number(conf, fields, "memspeclimit", 0)
     select = conf.settings.get("selecttypeparameters", "cr_core_memory").lower()
     if memory > 0 and "memory" not in select:
         conf.warnings.append("RealMemory of nodes: left out, SelectTypeParameters has no Memory: Slurm counts none")
         memory = 0
-    gpus = 0
-    resources: dict[str, int] = {}
     features = {each for each in re.split(r"[,&]", fields.get("feature", fields.get("features", ""))) if each}
-    for name, kind, amount in _gres(conf, fields):
-        if name == "gpu":
-            gpus += amount
-            features |= {f"gpu:{kind}"} if kind else set()
-        else:
-            resources[name] = resources.get(name, 0) + amount
+    amounts: Counter[str] = Counter()
+    for name, kind, amount in gres:
+        amounts[{"gpu": "gpus"}.get(name, name)] += amount
+        if kind and f"{name}:{kind}".lower() in apart:
+            amounts[f"{name}:{kind}"] += amount
+        elif kind:
+            features.add(f"{name}:{kind}")
     return Kind(
         cores=0,
         memory=max(0, min(memory, MOST)),
-        gpus=gpus,
-        resources=tuple(sorted(resources.items())),
+        gpus=amounts.pop("gpus", 0),
+        resources=tuple(sorted(amounts.items())),
         features=frozenset(each for each in features if FEATURE.fullmatch(each)),
     )
 
 
-def _gres(conf: Conf, fields: Fields) -> Iterator[tuple[str, str, int]]:
-    """Yield name, kind and number of the generic resources of a line that are counted."""
+def _several(gres: Sequence[tuple[str, str, int]]) -> set[str]:
+    """Name the types of each generic resource of which a node has several."""
+    kinds = {(name, kind) for name, kind, _ in gres}
+    names = Counter(name for name, _ in kinds)
+    return {f"{name}:{kind}" for name, kind in kinds if kind and names[name] > 1}
+
+
+def _gres(conf: Conf, fields: Fields) -> list[tuple[str, str, int]]:
+    """Return name, type and number of the generic resources of a line that are counted."""
     named = {each.strip().lower() for each in conf.settings.get("grestypes", "").split(",")} - {""}
+    found = []
     for text in re.split(r",(?![^(]*\))", fields.get("gres", "")):
         item = re.sub(r"\([^)]*\)", "", text).strip()
         if not item or item.lower() == "(null)":
             continue
         match = _GRES.fullmatch(item)
-        if match is None:
-            raise conf.wrong("is no list like gpu:a100:4,fpga:2", fields, "Gres", text)
-        name, kind, free, number, unit = match.groups()
-        amount = int(number or 1) * 1024 ** " KMGT".index((unit or " ").upper())
-        if named and name.lower() not in named:
+        name, kind, free, number, unit = match.groups(default="") if match else [item, "", "", "", ""]
+        amount = int(number or 1) * 1024 ** " KMGTP".index((unit or " ").upper())
+        whole = f"{name}:{kind}" if kind else name
+        if match and named and name.lower() not in named:
             conf.warnings.append(f"Gres={name}: left out, GresTypes does not have it")
-        elif free or name.lower() in _SHARED or not NAME.fullmatch(name) or amount > MOST:
+        elif free or not match or not NAME.fullmatch(whole) or amount > MOST:
             conf.warnings.append(f"Gres={item}: left out, it is not counted here")
         elif amount:
-            yield ("gpu" if name == "gpu" else name), kind or "", amount
+            found.append((name.lower() if name.lower() in ("gpu", *_SHARED) else name, kind, amount))
+    if any(name in _SHARED for name, *_ in found):
+        conf.warnings.append(
+            "Gres=mps and shard are counted beside GPUs: in Slurm a GPU is given whole or in parts, here both at once"
+        )
+    return found
 
 
 def _number(conf: Conf, fields: Fields, key: str, otherwise: int) -> int:

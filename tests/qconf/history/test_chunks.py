@@ -61,7 +61,14 @@ def test_a_select_that_cannot_be_read(select: str):
     [
         ("billing=8,cpu=32,gres/gpu=4,mem=128G,node=2", "", (Chunk(2, 16, {"gpus": 2, "memory": 65536}),)),
         ("cpu=5,mem=3000M,node=2", "", (Chunk(1, 3, {"memory": 1500}), Chunk(1, 2, {"memory": 1500}))),
-        ("cpu=4,gres/gpu:a100=2,node=1", "", (Chunk(1, 4, {"gpus": 2}, frozenset({"gpu:a100"})),)),
+        ("cpu=4,gres/gpu:a100=2,node=1", "", (Chunk(1, 4, {"gpus": 2, "gpu:a100": 2}),)),
+        ("cpu=4,gres/gpu:a100=1,gres/gpu=3,node=1", "", (Chunk(1, 4, {"gpus": 3, "gpu:a100": 1}),)),
+        (
+            "cpu=2,gres/gpu:a100=1,node=2",
+            "",
+            (Chunk(1, 1, {"gpus": 1, "gpu:a100": 1}), Chunk(1, 1, {"gpus": 0, "gpu:a100": 0})),
+        ),
+        ("billing=9,cpu=4,gres/compute-node=1,license/x=2,node=1", "", (Chunk(1, 4, {"compute-node": 1}),)),
         ("cpu=4,node=1", "haswell&ib", (Chunk(1, 4, {}, frozenset({"haswell", "ib"})),)),
         ("cpu=4,node=1", "haswell|broadwell", ()),
         ("cpu=4,mem=1.50G,node=1", "", (Chunk(1, 4, {"memory": 1536}),)),
@@ -266,3 +273,24 @@ def test_queues_that_are_bound_to_nodes_are_not_exported(system: str):
         exporter(system)().export(bound)
     plan = exporter(system)().export(site()).files["PLAN.md"]
     assert "what they have stays as it is" in " ".join(plan.split())
+
+
+def test_types_of_gpus_are_those_of_the_nodes() -> None:
+    """As features, counted, or neither where nodes name no type; in whatever letters the log has them."""
+    text, cores = np.array(["chunk:1:cores=4,gpus=2,gpu:a100=2"], dtype=object), np.array([4])
+
+    def wanted(words: str) -> Chunk:
+        ((chunk,),) = chunks.requests(text, cores, site(SITE.replace("features: [a100]", words)))[1]
+        return chunk
+
+    assert wanted('features: ["gpu:A100"]') == Chunk(1, 4, {"gpus": 2}, frozenset({"gpu:A100"}))
+    assert wanted('features: ["gpu:h100"]') == Chunk(1, 4, {"gpus": 2}, frozenset({"gpu:a100"}))
+    assert wanted("features: [a100]") == Chunk(1, 4, {"gpus": 2})
+    counted = SITE.replace("features: [a100], resources: {boards: 1}", 'resources: {"gpu:A100": 2, "gpu:1g.5gb": 2}')
+    assert chunks.requests(text, cores, site(counted))[1] == [(Chunk(1, 4, {"gpus": 2, "gpu:A100": 2}),)]
+
+
+def test_jobs_that_had_gpus_of_a_type_which_no_node_names_are_counted(write) -> None:
+    row = 'a,0,9,9,4,work,"chunk:1:cores=4,gpus=2,gpu:a100=2"'
+    history = clean(read(write(f"{HEADER},needs\n{row}\n")), site())
+    assert history.changed == {chunks.ANY_TYPE: 1}

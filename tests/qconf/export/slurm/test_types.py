@@ -8,9 +8,12 @@ import pytest
 
 from qconf.config import dump, parse
 from qconf.errors import ExportError, InputError
+from qconf.evaluation.period import Period
 from qconf.export import exporter
 from qconf.export.nodes import Node, read_nodes
 from qconf.export.slurm.init import derive
+from qconf.history import clean, read
+from qconf.strategies import Proposal
 from tests.qconf.export.slurm.test_scripts import run_script, waiting
 
 MIXED = """\
@@ -115,9 +118,56 @@ def test_nodes_that_are_alike_stay_cores(tmp_path):
     text = "NodeName=n1 CPUs=8 RealMemory=64000\nNodeName=n2 CPUs=8 RealMemory=64200\nPartitionName=a Nodes=ALL\n"
     found = from_text(tmp_path, text)
     assert (found.config.nodes, found.config.machine.cores_per_node, found.warnings) == ((), 8, ())
-    found = from_text(tmp_path, "NodeName=n[1-2] CPUs=8 Gres=gpu:4\nPartitionName=a Nodes=ALL\n")
-    assert found.config.nodes == ()
-    assert "write nodes: [{name: node, count: 2, cores: 8, gpus: 4}]" in found.warnings[0]
+    counting = from_text(tmp_path, f"SelectTypeParameters=CR_Core_Memory\n{text}")
+    assert counting.warnings == ("RealMemory is not counted, all nodes are alike: --history shows whether it binds",)
+
+
+def test_gpus_of_nodes_that_are_all_alike_count(tmp_path):
+    """Each job takes the eight GPUs of a node, and eight of its 96 cores, so that four run at a time."""
+    text = "GresTypes=gpu\nNodeName=g[1-4] CPUs=96 Gres=gpu:A100:8\nPartitionName=gpu Nodes=g[1-4] Default=YES\n"
+    config = from_text(tmp_path, text).config
+    assert [(each.count, each.gpus, each.features) for each in config.nodes] == [(4, 8, ("gpu:A100",))]
+    tres = "cpu=8,gres/gpu:a100=8,gres/gpu=8,mem=1000M,node=1"  # accounting spells it in its own way
+    rows = "\n".join(f"{i}|{i * 60}|{i * 60}|{i * 60 + 3600}|60|8|{tres}|gpu|COMPLETED" for i in range(1, 9))
+    (tmp_path / "jobs.txt").write_text(
+        f"JobID|Submit|Start|End|TimelimitRaw|AllocCPUS|AllocTRES|Partition|State\n{rows}\n"
+    )
+    history = clean(read([tmp_path / "jobs.txt"]), config)
+    period = Period.of(history, config)
+    assert history.dropped.empty
+    assert Proposal(config).simulate(period).wait.tolist() == [0] * 4 + [3360] * 4
+
+
+@pytest.mark.parametrize(("memory", "counted"), [("16G", False), ("200G", True)])
+def test_memory_of_nodes_that_are_alike_counts_where_jobs_of_a_log_take_it(tmp_path, memory, counted):
+    (tmp_path / "slurm.conf").write_text(
+        "SelectTypeParameters=CR_Core_Memory\nNodeName=n[1-2] CPUs=16 RealMemory=256000\nPartitionName=a Nodes=ALL\n"
+    )
+    (tmp_path / "jobs.txt").write_text(
+        "JobID|Submit|Start|End|TimelimitRaw|AllocCPUS|AllocTRES|Partition|State\n"
+        f"1|60|60|3660|60|4|cpu=4,mem={memory},node=1|a|COMPLETED\n"
+    )
+    found = derive(tmp_path / "slurm.conf", records=read([tmp_path / "jobs.txt"]))
+    assert [each.memory for each in found.config.nodes] == ([256000] if counted else [])
+    assert found.warnings == ()
+
+
+def test_types_of_several_gpus_of_a_node_and_shards_are_counted_apart(tmp_path):
+    text = (
+        "GresTypes=gpu,shard\n"
+        "NodeName=m1 CPUs=32 Gres=gpu:a100:2(S:0-1),gpu:1g.5gb:14(S:0-1)\n"
+        "NodeName=a1 CPUs=32 Gres=gpu:A100:4\nNodeName=s1 CPUs=32 Gres=gpu:t4:1,shard:8\nPartitionName=a Nodes=ALL\n"
+    )
+    found = from_text(tmp_path, text)
+    assert [(each.gpus, dict(each.resources), each.features) for each in found.config.nodes] == [
+        (16, {"gpu:1g.5gb": 14, "gpu:a100": 2}, ()),
+        (4, {"gpu:A100": 4}, ()),
+        (1, {"shard": 8}, ("gpu:t4",)),
+    ]
+    assert found.warnings == (
+        "Gres=mps and shard are counted beside GPUs: in Slurm a GPU is given whole or in parts, here both at once",
+    )
+    assert parse(dump(found.config)) == found.config
 
 
 def test_memory_counts_where_slurm_counts_it(tmp_path):
@@ -132,7 +182,14 @@ def test_memory_counts_where_slurm_counts_it(tmp_path):
         ("gpu:2", 2, {}, (), ""),
         ("gpu", 1, {}, (), ""),
         ("gpu:a100", 1, {}, ("gpu:a100",), ""),
-        ("gpu:a100:2,gpu:v100:1", 3, {}, ("gpu:a100", "gpu:v100"), ""),
+        ("gpu:a100:2,gpu:v100:1", 3, {"gpu:a100": 2, "gpu:v100": 1}, (), ""),
+        ("gpu:1g.5gb:7", 7, {}, ("gpu:1g.5gb",), ""),
+        ("gpu:tesla_v100-sxm2-16gb:2", 2, {}, ("gpu:tesla_v100-sxm2-16gb",), ""),
+        ("GPU:2080:2", 2, {}, ("gpu:2080",), ""),
+        ("gpu:4:a100:x", 0, {}, (), "Gres=gpu:4:a100:x: left out, it is not counted here"),
+        ("compute-node:1", 0, {}, (), "Gres=compute-node: left out, GresTypes does not have it"),
+        ("FPGA:1", 0, {"FPGA": 1}, (), ""),
+        ("fpga:xilinx:2", 0, {"fpga": 2}, ("fpga:xilinx",), ""),
         ("gpu:a100:2(S:0,1),fpga:3", 2, {"fpga": 3}, ("gpu:a100",), ""),
         ("fpga:2K", 0, {"fpga": 2048}, (), ""),
         ("gpu:2,mps:200", 2, {}, (), "Gres=mps: left out, GresTypes does not have it"),
@@ -151,7 +208,6 @@ def test_generic_resources(tmp_path, gres, gpus, resources, features, warning):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("Gres=gpu:4:a100:x", r"slurm.conf, line 2: Gres = 'gpu:4:a100:x': is no list like gpu:a100:4"),
         ("RealMemory=64gb", r"slurm.conf, line 2: RealMemory = '64gb': is no whole number"),
         ("Weight=heavy", r"slurm.conf, line 2: Weight = 'heavy': is no whole number"),
         ("CPUs=4\nNodeName=n²", r"slurm.conf, line 3: NodeName = 'n²': is no name of a node"),
@@ -323,12 +379,15 @@ def test_limits_of_what_nodes_have_are_read_and_others_are_named(tmp_path):
     assert {each.what: each.limits for each in found.config.throttles} == {
         "all jobs in queue gpu": {"max_run_resources.gpus": 8},
         "each user in queue gpu": {"max_run_resources.gpus": 2},
-        "qos deep": {"max_run_resources.gpus": 6, "max_run_resources.memory": 1536},
+        "qos deep": {
+            "max_run_resources.gpu:a100": 4,
+            "max_run_resources.gpus": 6,
+            "max_run_resources.memory": 1536,
+        },
     }
     assert {
         "QOS deep: GrpTRES=node=3 is not simulated",
         "QOS deep: MaxTRESPerUser=mem=much is not simulated",
-        "QOS deep: GrpTRES=gres/gpu:a100=4 is not simulated",
         "throttles: the limit of gres/boards of qos deep is not simulated: it is not counted of nodes",
     } <= {*found.warnings}
 
