@@ -125,10 +125,15 @@ class Formula:
             out[row] = op.evaluate(code, self.constants, base, stack)
         return out
 
-    def values(self, base: NDArray[np.float64], eligible_time: NDArray[np.float64]) -> NDArray[np.float64]:
+    def values(
+        self,
+        base: NDArray[np.float64],
+        eligible_time: NDArray[np.float64],
+        share: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.float64]:
         """Evaluate the formula for each job; NaN where it is undefined, which the simulator takes as 0.
 
-        What it reads of use is that of a user who is alone, so that he has what he should have.
+        What it reads of use is `share`, or that of a user who is alone, so that he has what he should have.
 
         Parameters
         ----------
@@ -136,6 +141,7 @@ class Formula:
             `JOB_NAMES` of each job; what is left out is 0.
         eligible_time : ndarray(float64), shape (n,)
             Seconds.
+        share : ndarray(float64), shape (n,), optional
 
         Returns
         -------
@@ -143,6 +149,7 @@ class Formula:
         """
         alone = {"fairshare_tree_usage": 1.0, "fairshare_target": 0.0}
         uses = np.array([alone.get(name, 0.5) for name in self.uses]).reshape(-1, 1) * np.ones(base.shape[1])
+        uses = uses if share is None else np.ones((len(self.uses), 1)) * share
         columns, code = np.vstack([self.columns(base), uses]), self.code.copy()
         code[code[:, 0] == op.ELIGIBLE_TIME] = op.COLUMN, len(columns)
         stack = np.empty((self.depth, op.CHUNK))

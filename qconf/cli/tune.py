@@ -102,6 +102,7 @@ def command(
     """
     from time import perf_counter
 
+    from qconf.export.precision import met
     from qconf.history import clean
     from qconf.history.sample import MONTH, SAMPLE_CONFIG, known
 
@@ -138,6 +139,7 @@ def command(
     base = source.config(records)
     log = clean(records, base)
     jobs = source.cut(log)
+    exporter = exporter.meeting(met(jobs))
     earlier = [] if source.month is None else log.months_before(jobs.span[0])
     loaded = perf_counter()
     warnings = [*source.preset_warnings(base), *history_warnings(base, jobs, *earlier)]

@@ -11,7 +11,7 @@ import importlib
 import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from qconf.config import SiteConfig
     from qconf.config.models import Downtime, ShortpoolConfig
     from qconf.export.nodes import Node
+    from qconf.export.precision import Jobs
     from qconf.history import Records
 
 DEFAULT_TARGET = "pbs"
@@ -97,6 +98,17 @@ class Exporter(ABC):
         readers = {each.name: each.metadata["read"] for each in fields(cls)}
         values: dict[str, Any] = {name: (readers[name] or (lambda word: word))(word) for name, word in given.items()}
         return cls(**values)
+
+    def meeting(self, jobs: Jobs) -> Self:
+        """Return an exporter that looks whether its batch system keeps these jobs in the order of a configuration."""
+        found = replace(self)
+        object.__setattr__(found, "_jobs", jobs)  # no option of the command line
+        return found
+
+    @property
+    def jobs(self) -> Jobs | None:
+        """The jobs that a formula may meet, where they are known."""
+        return getattr(self, "_jobs", None)
 
     @property
     def missing(self) -> str:

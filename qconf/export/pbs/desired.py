@@ -16,6 +16,7 @@ from qconf.export.pbs import fairshare, kept, qos, shortpools, throttles
 from qconf.export.pbs.differences import envelope, notes, unroutable
 from qconf.export.pbs.lint import OLD_LIMITS
 from qconf.export.pbs.order import formula, present_formula
+from qconf.export.pbs.order import refuse as refuse_order
 from qconf.export.pbs.preemption import Preemption, preemption
 from qconf.export.pbs.preemption import refuse as refuse_preemption
 from qconf.export.pbs.server import ACCESS, Attributes, Server, access, destinations, is_true, is_type, seconds
@@ -122,7 +123,8 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired
     _check_access(config, before, route)
     _close(result, before, [*names, *pool_queues.values()], options.remove)
     _put_route(result, before, config)
-    _put_server(result, before, config)
+    refuse_order(config, result.priorities, options.jobs, present_formula(before))
+    _put_server(result, before, config, options)
     result.notes += shortpools.notes(config)
     result.notes += notes(config, binding, result.priorities, before, options.scheduler, options.nodes or ())
     return result
@@ -354,7 +356,7 @@ def _put_route(result: Desired, before: Server, config: SiteConfig) -> None:
         result.notes.append(f"No longer a destination of {route}: {', '.join(lost)}.")
 
 
-def _put_server(result: Desired, before: Server, config: SiteConfig) -> None:
+def _put_server(result: Desired, before: Server, config: SiteConfig, options: PbsExporter) -> None:
     queues = result.server.queues
     old_style = [key for key in before.attributes if key.partition(".")[0] in OLD_LIMITS]
     old_style += [f"{name}: {key}" for name in queues for key in queues[name] if key.partition(".")[0] in OLD_LIMITS]
@@ -365,7 +367,7 @@ def _put_server(result: Desired, before: Server, config: SiteConfig) -> None:
             "write them as max_run first"
         )
     wanted = {"default_queue": result.route, "backfill_depth": _depth(config) if config.backfill else "0"}
-    text, _ = formula(config, result.priorities)
+    text, _ = formula(config, result.priorities, options.jobs, present_formula(before))
     result.server.scheduler.pop("job_sort_formula", None)  # PBS holds one formula, and this one is the server's
     result.server.scheduler |= result.preemption.scheduler
     if text is not None and text != present_formula(before):

@@ -9,10 +9,12 @@ from fractions import Fraction
 from parsim.fairshare import FAIRSHARE
 from parsim.formula import MOST_CHARACTERS
 from qconf.config import ConfigError, SiteConfig
+from qconf.errors import ExportError
 from qconf.export.pbs.fairshare import by_pbs
 from qconf.export.pbs.qos import from_pbs, in_pbs
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Server
+from qconf.export.precision import MOST, Jobs, in_steps, precise
 from qconf.export.priorities import Priorities, are_several
 
 # Orders within one list, largest value first; 0 leaves PBS's own order, by submission.
@@ -24,7 +26,9 @@ _ALONE = {
     "wfp3": "(eligible_time / max(walltime, 1)) ** 3 * ncpus",
 }
 # The same behind the queue's priority; logarithms let no job reach the next priority. PBS keeps the value of a formula
-# as a float of 24 binary digits: keys of one priority that differ by less than 0.1 % can be equal to it.
+# as a float of 24 binary digits: where priorities are large, their places stand for them.
+_STEP = "queue_priority * 32"
+_LARGE = 128  #: priority from which keys that differ by 0.03 % would be equal
 _BEHIND_PRIORITY = {
     "fcfs": "queue_priority",
     "sjf": "queue_priority * 32 - log(max(walltime, 1))",
@@ -53,29 +57,60 @@ _SORT_KEYS = {
 }
 
 
-def formula(config: SiteConfig, priorities: Priorities) -> tuple[str | None, list[str]]:
+def formula(
+    config: SiteConfig, priorities: Priorities, jobs: Jobs | None = None, present: str | None = None
+) -> tuple[str | None, list[str]]:
     """Write the order of `config` as a formula, None for PBS's own order by submission; note what it approximates.
 
-    Queues of the pool have the negative of their queue's Priority, by which the formula knows a job's list.
+    Queues of the pool have the negative of their queue's Priority, by which the formula knows a job's list. It keeps
+    `jobs`, by default all that the queues admit, apart in single precision, unless it is what sorts at `present`.
     """
-    text, notes = _formula(config, priorities)
+    text, notes = _formula(config, priorities, jobs, present)
     if text is None or len(text) <= MOST_CHARACTERS or priorities.unit is not None:
         return text, notes
-    text, notes = _formula(config, replace(priorities, unit=Fraction(1)))
+    text, notes = _formula(config, replace(priorities, unit=Fraction(1)), jobs, present)
     return text, [*notes, "So many priorities do not fit a formula in their ratios: it sees whole numbers near them."]
 
 
-def _formula(config: SiteConfig, priorities: Priorities) -> tuple[str | None, list[str]]:
+def refuse(config: SiteConfig, priorities: Priorities, jobs: Jobs | None = None, present: str | None = None) -> None:
+    """Raise ExportError where single precision leaves no order of the jobs; `present` is what sorts them now."""
+    if config.order in _ALONE or config.order == FAIRSHARE:
+        return  # written for it
+    own = _own_formula(config, priorities)
+    if own != present and (wrong := precise(own, config, priorities.values, jobs)[1]) > MOST:
+        raise ExportError(
+            f"order: PBS keeps the value of a formula in single precision, 24 binary digits, in which {wrong:.1%} of "
+            "the pairs of jobs change places: add nothing small to what is large, such as waits to 1e10 * ncpus, but "
+            "give the large part a weight that is just large enough"
+        )
+
+
+def _own_formula(config: SiteConfig, priorities: Priorities) -> str:
+    """Write the formula of a configuration in PBS's names, whatever its numbers."""
+    return _own_units(in_pbs(by_pbs(config, " ".join(config.order.split()))), priorities)
+
+
+def _formula(
+    config: SiteConfig, priorities: Priorities, jobs: Jobs | None, present: str | None
+) -> tuple[str | None, list[str]]:
     notes: list[str] = []
     if config.order == FAIRSHARE:
         return None, notes
     values = priorities.values
     named = config.order in _ALONE
-    table = _BEHIND_PRIORITY if config.mode == "shared" and are_several(config.queues) else _ALONE
-    text = (
-        table[config.order] if named else _own_units(in_pbs(by_pbs(config, " ".join(config.order.split()))), priorities)
-    )
-    if named:
+    behind = config.mode == "shared" and are_several(config.queues)
+    table = _BEHIND_PRIORITY if behind else _ALONE
+    text = table[config.order] if named else _own_formula(config, priorities)
+    if not named:
+        text, wrong = (text, 0.0) if text == present else precise(text, config, values, jobs)
+        if wrong >= 0.001:
+            notes.append(
+                f"PBS keeps the value of the formula in single precision: {wrong:.1%} of the pairs of jobs that the "
+                "simulator keeps apart are equal to it, and go by submission."
+            )
+    else:
+        if max(values.values()) > _LARGE:
+            text = text.replace(_STEP, in_steps(values.values(), 32))
         text = _with_starvation(text, config, values, notes)
     reserved = [queue for queue in config.queues if queue.reservation]
     if config.mode != "shared" and reserved:

@@ -26,7 +26,8 @@ create queue large queue_type = Execution, enabled = True, started = True
 set server scheduling = True
 set server default_queue = cpu
 """
-LINE = 'resources: "ncpus, mem, arch, host, vnode, ngpus, site"\n'
+STRICT = "strict_ordering: True ALL\n"
+LINE = f'{STRICT}resources: "ncpus, mem, arch, host, vnode, ngpus, site"\n'
 PLAIN = {"arch": "linux", "ncpus": "32", "mem": "196608mb"}
 GPU = {**PLAIN, "ngpus": "4", "gpunode": "True"}
 LARGE = {**PLAIN, "mem": "2tb", "site": "large,test"}
