@@ -7,27 +7,60 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qconf.errors import InputError
-from qconf.export.base import Derived, Export, Exporter
+from qconf.export.base import Derived, Export, Exporter, option
+from qconf.export.only import PARTS, only
 
 if TYPE_CHECKING:
     from qconf.config import SiteConfig
     from qconf.history import Records
 
 
+def _read_file(path: str | Path) -> Path:
+    from qconf.export.nodes import read_text
+
+    read_text(path)
+    return Path(path)
+
+
 @dataclass(frozen=True)
 class SlurmExporter(Exporter):
-    """Writes a configuration for Slurm; a machine that is shared needs no nodes."""
+    """Writes a configuration for Slurm, with a slurm.conf, `current`, what differs; a shared machine needs no nodes."""
 
     target = "slurm"
     name = "Slurm"
     orders = "multifactor"
     source = "slurm.conf, or what scontrol show config, node and partition print"
 
+    current: Path | None = option(  # noqa: RUF009 - a field
+        "What is there, to write what differs: output of qmgr -c 'print server', or slurm.conf.",
+        read=_read_file,
+        metavar="FILE",
+    )
+    only: tuple[str, ...] = option("Change this part alone.", (), choices=tuple(PARTS))
+    qos: Path | None = option(  # noqa: RUF009 - a field
+        "With --current: the QOS that init was given.", read=_read_file, metavar="FILE"
+    )
+    shares: Path | None = option(  # noqa: RUF009 - a field
+        "With --current: the shares that init was given.", read=_read_file, metavar="FILE"
+    )
+
     def export(self, config: SiteConfig) -> Export:
         """Write partitions.conf, job_submit.lua, the QOS, the script of the pool, and PLAN.md."""
         from qconf.export.slurm.scripts import export
 
-        return export(config, self.nodes)
+        return export(config, self)
+
+    def present(self, config: SiteConfig) -> SiteConfig:
+        """Return the configuration that the cluster runs; what only files say that are not given is as in `config`."""
+        if self.current is None:
+            raise InputError("is not given", field="--current")
+        machine = config.machine
+        found = self.read(self.current, cores=machine.cores, name=machine.name, shares=self.shares, qos=self.qos).config
+        return found.replace(downtime=config.downtime, held_jobs=config.held_jobs)
+
+    def partly(self, config: SiteConfig, base: SiteConfig) -> SiteConfig:
+        """Return the parts of `config` that are to be exported, and all else as it is."""
+        return only(config, base, self.only)
 
     def _scripts(self, config: SiteConfig) -> tuple[str, ...]:
         from qconf.export.slurm.scripts import scripts_of
@@ -53,7 +86,7 @@ class SlurmExporter(Exporter):
         """Derive a configuration from the partitions and nodes of a slurm.conf."""
         from qconf.export.slurm.init import derive
 
-        if self.nodes is not None:
+        if self.nodes is not None and self.current is None:
             raise InputError("a slurm.conf names its nodes itself", field="--nodes", fix="leave it out")
         return derive(path, cores=cores, name=name, shares=shares, qos=qos, records=records)
 

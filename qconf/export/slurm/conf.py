@@ -46,6 +46,7 @@ class Conf:
         self.nodes: dict[str, int] = {}  #: cores by name
         self.lines: dict[str, Fields] = {}  #: what the line of each node has
         self.partitions: list[Fields] = []
+        self.lines_of_partitions: list[str] = []  #: as they are written, in their order
         self._features: dict[str, set[str]] = {}
         self._sets: dict[str, list[Fields]] = {}
         self._future: set[str] = set()
@@ -141,8 +142,10 @@ class Conf:
         if MARK in text:
             self.exported = True
             self.called |= {tuple(expand(hosts)): name for name, hosts in _TYPE.findall(text)}
-        for line, fields in shown.lines(text, self.warnings) or _lines(text):
+        listed = [(line, fields, "") for line, fields in shown.lines(text, self.warnings) or ()]
+        for line, fields, written in listed or _lines(text):
             if "include" not in fields:
+                self.lines_of_partitions += [written] if written and "partitionname" in fields else []
                 yield {**fields, "file": str(path), "line": str(line)}
                 continue
             included = path.parent / fields["include"]
@@ -235,8 +238,8 @@ def limits(folder: Path) -> dict[str, Fields]:
     return found
 
 
-def _lines(text: str) -> Iterator[tuple[int, Fields]]:
-    """Yield (line, fields) with keys in lower case, with a + where += adds; a line ending in a backslash goes on."""
+def _lines(text: str) -> Iterator[tuple[int, Fields, str]]:
+    """Yield line, fields and text, keys in lower case, with a + where += adds; a line ending in a backslash goes on."""
     pending, first = "", 0
     for number, raw in enumerate(text.splitlines(), start=1):
         first = first if pending else number
@@ -246,8 +249,9 @@ def _lines(text: str) -> Iterator[tuple[int, Fields]]:
             continue
         pending = ""
         if include := re.match(r"\s*include\s+(\S+)", joined, re.IGNORECASE):
-            yield first, {"include": include[1]}
+            yield first, {"include": include[1]}, joined
             continue
         fields = re.findall(r'([A-Za-z]\w*)\s*(\+?)=\s*("[^"]*"|\S*)', joined)
         if fields:
-            yield first, {_NOW.get(key.lower(), key.lower()) + added: value.strip('"') for key, added, value in fields}
+            found = {_NOW.get(key.lower(), key.lower()) + added: value.strip('"') for key, added, value in fields}
+            yield first, found, joined

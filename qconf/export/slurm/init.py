@@ -34,7 +34,7 @@ from qconf.export.slurm.conf import MARK, Conf, Fields, Points, excluded, limits
 from qconf.export.slurm.differences import LONGEST_AGE
 from qconf.export.slurm.fairshare import read_shares
 from qconf.export.slurm.order import with_order
-from qconf.export.slurm.scripts import ACCESS, POOL
+from qconf.export.slurm.partitions import ACCESS, POOL
 from qconf.export.slurm.shortpools import read as read_shortpools
 from qconf.export.slurm.throttles import counted_only, limit_of, number, with_parameters
 from qconf.export.slurm.throttles import read as read_throttles

@@ -14,8 +14,8 @@ from qconf.errors import InputError
 from qconf.export.nodes import Node, read_nodes, read_text
 from qconf.export.plan import blocks
 from qconf.export.private import USERS
+from qconf.export.slurm.partitions import ACCESS
 from qconf.export.slurm.private_server import PrivateSlurm
-from qconf.export.slurm.scripts import ACCESS
 from qconf.hosts import expand
 
 #: What is there before: two partitions, the second of the name of a queue, and another order.

@@ -151,24 +151,13 @@ def test_half_life_and_shares():
         "modify user where name=alice account=physics set fairshare=2",
         "modify user where name=bob account=root set fairshare=40",
     ]
-    assert "shares.before" in files["PLAN.md"]
+    assert "python3 accounts load shares.sacctmgr" in files["PLAN.md"]
 
 
 def test_an_order_without_shares_leaves_them_alone():
     files = SLURM().export(site("tree").replace(order="fcfs")).files
     assert "shares.sacctmgr" not in files
     assert "Fairshare" not in files["new-conf"]
-
-
-def test_the_undo_puts_back_shares_that_are_the_parents(tmp_path: Path):
-    """Slurm shows the word in place of a number, and takes it."""
-    plan = SLURM().export(site("classic")).files["PLAN.md"]
-    block = next(text for text in plan.split("## Undo")[1].split("```sh\n") if "< shares.before" in text)
-    (tmp_path / "shares.before").write_text("physics||60\nphysics|bob|parent\nphysics|root|\n")
-    programs = "scontrol() { echo 'ClusterName = c'; }\nsacctmgr() { echo \"$@\"; }\n"
-    command = ["sh", "-c", programs + block.split("```")[0]]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert [line.rpartition(" ")[2] for line in done.stdout.splitlines()] == ["fairshare=60", "fairshare=parent"]
 
 
 FULL = (

@@ -68,9 +68,8 @@ def test_statements_and_undo():
     assert '"PriorityWeightQOS": "2000"' in files["new-conf"]
     assert '"AccountingStorageEnforce": ["limits", "qos"]' in files["new-conf"]
     plan, _, undo = files["PLAN.md"].partition("## Undo")
-    assert "$1 ~ /^(chem)$/) || $2 ~ /^(ann)$/" in plan
-    assert "done < classes.members" in undo
-    assert "for name in gold silver free; do" in undo
+    assert "python3 accounts load classes.sacctmgr" in plan
+    assert "python3 accounts back" in undo
 
 
 def test_round_trip(tmp_path: Path):

@@ -20,8 +20,8 @@ from qconf.config import load, parse
 from qconf.export import ExportError, exporter
 from qconf.export.nodes import read_nodes
 from qconf.export.slurm.conf import routes
+from qconf.export.slurm.partitions import clock
 from qconf.export.slurm.rehearsal import Plan
-from qconf.export.slurm.scripts import clock
 from tests.qconf.export.sites import CRAY, HYBRID, NODES, slurm_files
 from tests.qconf.export.snapshots import check_snapshot
 
@@ -631,24 +631,6 @@ def test_closed_partitions_take_nothing_off_the_priorities_in_open_ones(tmp_path
     assert "PartitionName=last Nodes=n1 MaxTime=5 State=DRAIN" in beside
 
 
-def test_what_the_plan_itself_installs_is_not_saved_as_what_was_there_before(tmp_path):
-    save = re.search(r"^if \[ ! -s partitions.before \]; then\n.*?^fi$", hybrid()["PLAN.md"], re.DOTALL | re.MULTILINE)
-    text = save[0].replace("/usr/local/sbin", ".").replace("/etc/cron.d/qconf-promote", "cron")
-    text = text.replace("./qconf-promote", "installed").replace("scontrol --oneliner show partition", "echo old")
-    for before in (True, False):
-        folder = tmp_path / str(before)
-        folder.mkdir()
-        if before:
-            (folder / "installed").write_text("earlier")
-            (folder / "cron").write_text("earlier")
-        for _ in range(2):
-            subprocess.run(["sh", "-e", "-c", text], cwd=folder, check=True, timeout=20)
-            (folder / "installed").write_text("of the plan")
-            (folder / "cron").write_text("of the plan")
-        saved = {path.name: path.read_text() for path in folder.glob("qconf-promote.*")}
-        assert saved == (dict.fromkeys(("qconf-promote.before", "qconf-promote.cron"), "earlier") if before else {})
-
-
 def test_slurm_conf_is_the_same_when_it_is_written_again_after_it_was_loaded(tmp_path):
     """Then the partitions.conf that the old one includes is ours already: its own is the one that was saved."""
     files, outputs = hybrid(), ("beside", "after", "back")
@@ -668,20 +650,34 @@ def test_slurm_conf_is_the_same_when_it_is_written_again_after_it_was_loaded(tmp
     assert found[0] == found[1]
 
 
-def test_what_the_old_partitions_have_and_the_new_ones_lack_is_named(tmp_path):
+def test_partitions_keep_what_they_have_beside_and_what_ends_is_named(tmp_path):
+    """Also words that are not known here, and what DEFAULT says; where nothing is DefaultTime above MaxTime."""
     files = hybrid()
     for name in ("new-conf", "partitions.conf"):
         (tmp_path / name).write_text(files[name])
     old = (
-        "PartitionName=DEFAULT DefMemPerCPU=2000 MaxTime=30\nPartitionName=work Nodes=ALL AllowGroups=a,b Default=YES\n"
+        "PartitionName=DEFAULT DefMemPerCPU=2000 MaxTime=30 defaulttime=3-0 AllowAccounts=chem\n"
+        "partitionname=small Nodes=ALL AllowGroups=a,b Default=YES Novelty=1 QOS=own\n"
+        "PartitionName=gone Nodes=ALL AllowQos=high Hidden=YES\n"
     )
     (tmp_path / "slurm.conf.before").write_text(old)
     command = [sys.executable, "new-conf", "slurm.conf.before", "site"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == [
-        f"{name}: {words}: not in partitions.conf; add it there where it is to stay"
-        for name, words in (("DEFAULT", "DefMemPerCPU=2000"), ("work", "AllowGroups=a,b"))
-    ]
+    for _ in range(2):
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        lines = (tmp_path / "partitions.conf").read_text().splitlines()
+        found = {line.split()[0].partition("=")[2]: line for line in lines if line.startswith("Part")}
+        assert {"DefMemPerCPU=2000", "Default=YES", "Novelty=1", "defaulttime=3-0"} & {*found["small"].split()} == {
+            *("DefMemPerCPU=2000", "Default=YES", "Novelty=1")
+        }
+        assert " DefaultTime=1-00:00:00" in found["small"]
+        assert "AllowGroups" not in found["small"]
+        assert " DefMemPerCPU=2000" in found["medium"]
+        assert "AllowAccounts" not in found["medium"]
+        assert "small: AllowGroups=a,b becomes none" in done.stdout
+        assert "small: AllowAccounts=chem becomes none" in done.stdout
+        assert "small: QOS=own becomes small: give it the limits of own that are to stay" in done.stdout
+        gone = "ends: PartitionName=gone DefMemPerCPU=2000 MaxTime=30 defaulttime=3-0 AllowAccounts=chem"
+        assert f"{gone} Nodes=ALL AllowQos=high Hidden=YES" in done.stdout
 
 
 def test_slurm_conf_after_an_earlier_export_loses_its_partitions(tmp_path):
@@ -907,12 +903,10 @@ def test_nothing_is_said_to_raise_waiting_jobs_beside_a_priority_that_does_not()
 def test_running_limits_are_qos_lines():
     config = parse(HYBRID.replace("max_run: 6", "max_run: 6, max_run_cores: 32, max_user_run: 2, max_user_cores: 16"))
     text = slurm_files(config, nodes=read_nodes("n[1-12]"))["qos.sacctmgr"]
-    assert text.splitlines()[:2] == [
-        "add qos small",
-        "modify qos small set GrpJobs=6 GrpTRES=cpu=32 MaxJobsPerUser=2 MaxTRESPerUser=cpu=16",
-    ]
+    limits = ("GrpJobs=6", "GrpTRES=cpu=32", "MaxJobsPerUser=2", "MaxTRESPerUser=cpu=16")
+    assert text.splitlines()[:5] == ["add qos small", *(f"modify qos small set {limit}" for limit in limits)]
     text = slurm_files(parse(HYBRID), nodes=read_nodes("n[1-12]"))["qos.sacctmgr"]
-    assert "modify qos small set GrpJobs=6 GrpTRES=cpu=-1 MaxJobsPerUser=-1 MaxTRESPerUser=cpu=-1" in text
+    assert "modify qos small set GrpJobs=6\nmodify qos small set GrpTRES=cpu=-1\n" in text
 
 
 def test_the_limits_of_a_queue_named_normal_are_not_those_of_the_qos_that_all_jobs_have():
@@ -920,7 +914,6 @@ def test_the_limits_of_a_queue_named_normal_are_not_those_of_the_qos_that_all_jo
     files = hybrid(text)
     assert files["qos.sacctmgr"].splitlines()[0] == "add qos normal-queue"
     assert " QOS=normal-queue " in files["partitions.conf"]
-    assert "for name in normal-queue" in files["PLAN.md"]
     with pytest.raises(ExportError, match="one QOS to Slurm"):
         hybrid(text.replace("name: medium", "name: normal-queue"))
 
@@ -972,18 +965,6 @@ def test_a_backup_is_not_the_controller_that_is_restarted(pinged, up, backups, t
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     script = runpy.run_path(str(tmp_path / "load-conf"))
     assert (script["up"](), script["backups"]()) == (up, backups)
-
-
-@pytest.mark.parametrize(("there", "known"), [("old\n", True), ("new\n", True), ("another\n", False), (None, True)])
-def test_a_slurm_conf_that_was_changed_since_is_not_overwritten(there, known, tmp_path, monkeypatch):
-    for name, text in (("before", "old\n"), ("after", "new\n")):
-        (tmp_path / f"slurm.conf.{name}").write_text(text)
-    (tmp_path / "load-conf").write_text(hybrid()["load-conf"])
-    target = tmp_path / "there"
-    if there is not None:
-        target.write_text(there)
-    monkeypatch.chdir(tmp_path)
-    assert runpy.run_path("load-conf")["is_known"](target) is known
 
 
 def test_points_of_an_earlier_export_make_way_and_come_back(tmp_path):

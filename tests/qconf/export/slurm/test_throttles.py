@@ -42,9 +42,8 @@ def test_statements_and_undo():
     ]
     assert '"AccountingStorageEnforce": ["limits"]' in files["new-conf"]
     plan, _, undo = files["PLAN.md"].partition("## Undo")
-    assert "$1 ~ /^(physics)$/) || $2 ~ /^(bob)$/" in plan
-    assert "done < throttles.before" in undo
-    assert "throttles.qos" in undo
+    assert "python3 accounts load throttles.sacctmgr" in plan
+    assert "python3 accounts back" in undo
 
 
 def test_round_trip(tmp_path: Path):

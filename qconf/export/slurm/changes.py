@@ -1,0 +1,293 @@
+"""What an export changes: all that a configuration sets, or what differs from what a slurm.conf has already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from qconf.errors import ExportError
+from qconf.export import hours
+from qconf.export.slurm import shortpools
+from qconf.export.slurm.conf import Conf
+from qconf.export.slurm.desired import OF_QUEUES, STATEMENTS, Desired
+from qconf.export.slurm.merging import NEUTRAL, alike, merged, partitions_of, written
+from qconf.export.slurm.partitions import Line, qos_of
+from qconf.export.slurm.partitions import written as line_of
+
+ORDER_KEPT = "PriorityWeightPartition"  #: has no use where job_submit.lua takes no points
+
+
+class Row(NamedTuple):
+    """A setting that changes; empty for none."""
+
+    setting: str
+    old: str
+    new: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What is to be loaded; `rows` is empty where it is not known what was there."""
+
+    lines: tuple[str, ...]  #: of partitions.conf; empty where the partitions stay as they are
+    settings: Mapping[str, str | None]  #: of slurm.conf; None takes one off
+    added: Mapping[str, Sequence[str]]  #: words of its lists
+    parameters: Mapping[str, str]  #: of SchedulerParameters
+    dropped: tuple[str, ...]  #: of these, too
+    statements: Mapping[str, tuple[str, ...]]  #: of sacctmgr, by their file
+    routes: bool  #: whether job_submit.lua sends jobs that name no partition
+    lua: bool  #: whether there is a job_submit.lua
+    rows: tuple[Row, ...] = ()
+    parts: frozenset[str] = field(default_factory=frozenset)  #: parts of `Desired` that change
+
+    @property
+    def conf(self) -> bool:
+        """Whether slurm.conf changes."""
+        return bool(self.lines or self.settings or self.added or self.parameters or self.dropped or self.lua)
+
+    @property
+    def moves(self) -> bool:
+        """Whether waiting jobs are looked at: for their partitions or their priorities."""
+        return bool(self.lines or self.lua or self.parts & {"order"})
+
+    def __bool__(self) -> bool:
+        return bool(self.conf or self.statements or self.parts & {hours.FILE, shortpools.FILE})
+
+
+def everything(wanted: Desired) -> Changes:
+    """Return all that a configuration sets, where nothing is known of what is there. Raises ExportError."""
+    return Changes(
+        lines=tuple(line_of(name, line) for name, line in wanted["partitions"].items()),
+        settings={**wanted["scheduler"], **wanted["order"], **wanted["preemption"]},
+        added={"JobSubmitPlugins": ["lua"], **wanted["added"]},
+        parameters=wanted["parameters"],
+        dropped=tuple(word for word in ("bf_max_job_user", "bf_min_age_reserve") if word not in wanted["parameters"]),
+        statements={name: tuple(wanted[name]) for name in STATEMENTS if wanted[name]},
+        routes=True,
+        lua=True,
+        parts=frozenset(wanted.parts),
+    )
+
+
+class Difference:
+    """What differs between two configurations, for a slurm.conf from which one of them was read."""
+
+    def __init__(self, conf: Conf, theirs: Desired, wanted: Desired) -> None:
+        self.conf, self.theirs, self.wanted = conf, theirs, wanted
+        self.base, self.config = theirs.config, wanted.config
+        self.rows: list[Row] = []
+        self.apart: list[str] = []  #: queues that need a QOS of their own in place of one that others have, too
+        self.words, self.default = partitions_of(conf.lines_of_partitions)
+
+    def changes(self) -> Changes:
+        """Compare all parts. Raises ExportError for one that changes and has no form in Slurm."""
+        known = {*self.theirs.reasons()}
+        if new := next((reason for reason in self.wanted.reasons() if reason not in known), None):
+            raise ExportError(new)
+        parts = frozenset(name for name, part in self.wanted.parts.items() if part != self.theirs.parts.get(name))
+        for name in parts:
+            self.wanted[name]
+        statements = {name: found for name in STATEMENTS if name in parts and (found := self._statements(name))}
+        settings = self._settings(parts)
+        lines = self._partitions() if "partitions" in parts or self.apart else []
+        routed = self.conf.exported or "routes" in parts
+        lua = "routes" in parts or "points" in parts or ("bounds" in parts and self.conf.exported)
+        added = self._added(parts)
+        if lua and "lua" not in self._list("JobSubmitPlugins"):
+            added["JobSubmitPlugins"] = ["lua"]
+            routing = (
+                "sends jobs that name no partition" if "routes" in parts else "gives jobs their places in the order"
+            )
+            self._row("JobSubmitPlugins", ",".join(self._list("JobSubmitPlugins")), "lua", f"job_submit.lua {routing}")
+        parameters, dropped = self._parameters(parts)
+        return Changes(
+            lines=tuple(lines),
+            settings=settings,
+            added=added,
+            parameters=parameters,
+            dropped=tuple(dropped),
+            statements=statements,
+            routes=routed,
+            lua=lua,
+            rows=tuple(self.rows),
+            parts=parts,
+        )
+
+    def _row(self, setting: str, old: str, new: str, why: str) -> None:
+        self.rows.append(Row(setting, old, new, why))
+
+    def _list(self, name: str) -> list[str]:
+        return [word for word in self.conf.settings.get(name.lower(), "").lower().split(",") if word]
+
+    def _settings(self, parts: frozenset[str]) -> dict[str, str | None]:
+        """Return the settings that change: those of the order together, since their weights are of one scale."""
+        found: dict[str, str | None] = {}
+        for part, why in (("scheduler", "backfill"), ("order", "order"), ("preemption", "tier, preempted")):
+            if part not in parts:
+                continue
+            ours = dict(self.wanted[part])
+            before = self.theirs.parts[part]
+            gone = {*before} - {*ours} if isinstance(before, dict) else set()
+            if part == "order":
+                if self.wanted["points"] is None and ORDER_KEPT.lower() not in self.conf.settings:
+                    ours.pop(ORDER_KEPT, None)
+                gone |= {name for name in WEIGHTS if name not in ours}
+            for name, value in [*ours.items(), *((name, None) for name in sorted(gone))]:
+                old = self.conf.settings.get(name.lower(), "")
+                usual = old or SHIPPED.get(name.lower(), "")
+                if (value is None and old) or (value is not None and not alike(name.lower(), usual, value)):
+                    found[name] = value
+                    self._row(name, old, value or "", why)
+        return found
+
+    def _added(self, parts: frozenset[str]) -> dict[str, Sequence[str]]:
+        found: dict[str, Sequence[str]] = {}
+        for name, words in self.wanted["added"].items() if "added" in parts else ():
+            present = self._list(name)
+            if lacking := [word for word in words if word.lower() not in present]:
+                found[name] = lacking
+                why = "order" if name == "PriorityFlags" else "limits hold where they are enforced"
+                self._row(name, ",".join(present), ",".join([*present, *lacking]), why)
+        return found
+
+    def _parameters(self, parts: frozenset[str]) -> tuple[dict[str, str], list[str]]:
+        """Return the words of SchedulerParameters that change, and those that end."""
+        if "parameters" not in parts:
+            return {}, []
+        ours, before = self.wanted["parameters"], self.theirs.parts["parameters"]
+        before = before if isinstance(before, dict) else {}
+        present = dict(
+            word.partition("=")[::2] for word in self.conf.settings.get("schedulerparameters", "").split(",")
+        )
+        found = {
+            name: value for name, value in ours.items() if before.get(name) != value and present.get(name) != value
+        }
+        gone = [name for name in before if name not in ours and name in present]
+        for name in [*found, *gone]:
+            self._row(
+                f"SchedulerParameters {name}", present.get(name, ""), found.get(name, ""), "reservations, backfill"
+            )
+        return found, gone
+
+    def _statements(self, file: str) -> tuple[str, ...]:
+        """Return the lines of sacctmgr that differ, and those that lift limits that end."""
+        ours, theirs = self.wanted[file], self.theirs.parts[file]
+        before = theirs if isinstance(theirs, list) else []
+        new = [line for line in ours if line not in before]
+        kept = {_of(line) for line in ours}
+        new += [f"{_of(line)}-1" for line in before if _is_limit(line) and _of(line) not in kept]
+        if file == OF_QUEUES:
+            new = [*self._of_queues(ours, new)]
+        for line in new:
+            was = next((each.rpartition("=")[2] for each in before if _of(each) == _of(line)), "")
+            head, _, value = line.rpartition("=")
+            self._row(head.removeprefix("modify ") or line, was, value, "limits, qualities of service, shares")
+        return tuple(new)
+
+    def _of_queues(self, ours: Sequence[str], new: Sequence[str]) -> Iterator[str]:
+        """Yield the lines for the QOS that the partition of a queue has alone; all of them for one of its own."""
+        queues = {qos_of(name): name for name in (*self.config.names, *self.base.names)}
+        for name in dict.fromkeys(line.split()[2] for line in new):
+            queue = queues.get(name, name)
+            present = self.words.get(queue, {}).get("qos", ("", ""))[1]
+            if present and present != name and not self.own_qos(queue):
+                self.apart.append(queue)
+            lines = ours if queue in self.apart else new
+            there = self.own_qos(queue) or name
+            yield from (_for_qos(line, there) for line in lines if line.split()[2] == name)
+
+    def own_qos(self, queue: str) -> str:
+        """Name the QOS that the partition of a queue has and no other partition."""
+        name = self.words.get(queue, {}).get("qos", ("", ""))[1]
+        shared = [other for other, words in self.words.items() if words.get("qos", ("", ""))[1] == name]
+        return name if name and shared == [queue] else ""
+
+    def _partitions(self) -> list[str]:
+        """Return the lines of all partitions; none where these change in words alone that are the same to Slurm."""
+        if not self.words:
+            raise ExportError(
+                "partitions change, and only slurm.conf itself has all of their words: give it to --current"
+            )
+        ours: dict[str, Line] = self.wanted["partitions"]
+        before = self.theirs.parts["partitions"]
+        before = before if isinstance(before, dict) else {}
+        managed = {*before, *self.base.names}
+        begun, lines = len(self.rows), []
+        ranked = self._ranks_change(ours, before)
+        for name, words in self.words.items():
+            if name in managed and name not in ours:
+                self._row(
+                    f"partition {name}", " ".join(f"{key}={value}" for key, value in words.values()), "", "queues"
+                )
+        default = next(
+            (name for name, words in self.words.items() if words.get("default", ("", ""))[1].upper() == "YES"), ""
+        )
+        for name, line in ours.items():
+            new = {key.lower(): (key, value) for key, value in line.items()}
+            old = {key.lower(): value for key, value in before.get(name, {}).items()}
+            changed = (
+                [key for key in NEUTRAL if old.get(key) != new.get(key, ("", None))[1]]
+                if name in before
+                else [*NEUTRAL]
+            )
+            changed = [key for key in changed if key not in RANKS] + (RANKS if ranked else [])
+            if self.own_qos(name):
+                changed = [key for key in changed if key != "qos"]
+            changed += ["qos"] if name in self.apart else []
+            found, rows = merged(self.words.get(name), new, self.default, changed)
+            if default and default not in ours and name == next(iter(ours)):
+                found["default"] = ("Default", "YES")
+                rows.append(("Default", "", "YES"))
+            lines.append(written(name, found))
+            for key, was, value in rows:
+                self._row(f"partition {name}: {key}", was, value, "priority, order" if key in RANK_WORDS else "queues")
+        if len(self.rows) == begun:
+            return []
+        others = {name: words for name, words in self.words.items() if name not in managed and name not in ours}
+        return [*lines, *(written(name, words) for name, words in others.items())]
+
+    def _ranks_change(self, ours: dict[str, Line], before: dict[str, Line]) -> bool:
+        """Whether tiers and factors are written anew, of all partitions together: they say which goes first."""
+        now, was = (
+            {name: [line.get(word) for word in RANK_WORDS] for name, line in of.items()} for of in (ours, before)
+        )
+        if any(was[name] != rank for name, rank in now.items() if name in was):
+            return True
+        there = {words.get(key, ("", "1"))[1] for words in self.words.values() for key in RANKS}
+        return {*now} > {*was} and {each for rank in now.values() for each in rank} | there != {"1"}
+
+
+#: What Slurm takes where slurm.conf says nothing.
+SHIPPED = {
+    "schedulertype": "sched/backfill",
+    "prioritycalcperiod": "5",
+    "priorityfavorsmall": "NO",
+    "prioritymaxage": "7-0",
+    "prioritydecayhalflife": "7-0",
+    "priorityusageresetperiod": "NONE",
+    **dict.fromkeys(("priorityweightage", "priorityweightjobsize", "priorityweightpartition"), "0"),
+}
+RANK_WORDS = ("PriorityTier", "PriorityJobFactor")
+RANKS = [word.lower() for word in RANK_WORDS]  #: what says which partitions go before others
+#: Weights that an export writes where its order has them.
+WEIGHTS = ("PriorityWeightFairshare", "PriorityWeightQOS", "PriorityWeightTRES", "PriorityWeightJobSize")
+
+
+def _of(line: str) -> str:
+    """Return a line of sacctmgr without its value: what it sets of what."""
+    head, _, words = line.partition(" set ")
+    return f"{head} set {words.rpartition('=')[0]}=" if words else head
+
+
+def _for_qos(line: str, name: str) -> str:
+    """Write a line of sacctmgr for another QOS."""
+    verb, kind, _, *rest = line.split()
+    return " ".join([verb, kind, name, *rest])
+
+
+def _is_limit(line: str) -> bool:
+    return " set " in line and not any(
+        word in line for word in ("Flags", "QosLevel", "DefaultQOS", "fairshare", "Priority=")
+    )

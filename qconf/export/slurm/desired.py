@@ -1,0 +1,186 @@
+"""What a configuration sets in Slurm, part by part: two of these differ by what an export has to change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from qconf.config import QueueConfig, SiteConfig
+from qconf.config.multifactor import Multifactor
+from qconf.errors import ExportError
+from qconf.export import hours
+from qconf.export.checks import refuse_access, refuse_idle
+from qconf.export.nodes import Node
+from qconf.export.rendering import checked_queue
+from qconf.export.slurm import fairshare, kept, preemption, qos, shortpools, throttles
+from qconf.export.slurm.conf import LIMITS
+from qconf.export.slurm.differences import placed
+from qconf.export.slurm.partitions import ACCESS, POOL, excluded, is_limited, partitions, qos_of, sides, whole_minutes
+from qconf.export.slurm.settings import added, backfilling, order_settings, places, scheduler
+from qconf.export.types import with_own_types
+
+LONGEST_NAME = 64  #: characters of a queue's name, of which the tools of Slurm show all
+OF_QUEUES = "qos.sacctmgr"  #: file of the limits of queues
+SHARES = "shares.sacctmgr"
+CHECK = "check "
+HEAD = ("PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C")  #: of the lines of cron
+
+
+@dataclass(frozen=True)
+class Desired:
+    """Parts of what a configuration sets; one that Slurm has no form for is the reason."""
+
+    config: SiteConfig  #: with types of nodes of each partition
+    parts: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, given: SiteConfig, nodes: Sequence[Node] | None) -> Desired:
+        """Work out all parts of a configuration."""
+        own = _tried(lambda: with_own_types(given, nodes))
+        config = given if isinstance(own, Refused) else own
+        checks = {f"{CHECK}{n}": _tried(check) for n, check in enumerate(refusals(config, nodes))}
+        checks |= {f"{CHECK}types": own} if isinstance(own, Refused) else {}
+        refused = next((check for check in checks.values() if check), None)
+        parts: dict[str, Callable[[], Any]] = {
+            "partitions": lambda: partitions(config, nodes),
+            "order": lambda: order_settings(config),
+            "points": lambda: points(config),
+            "scheduler": lambda: {"SchedulerType": scheduler(config)},
+            "preemption": lambda: preemption.settings(config),
+            "added": lambda: added(config),
+            "parameters": lambda: backfilling(config),
+            "routes": lambda: routes(config, nodes),
+            "bounds": lambda: {queue.name: (queue.cores, whole_minutes(queue)) for queue in config.queues},
+            hours.FILE: lambda: hours.cron(config, set_limits, HEAD) if config.hours else "",
+            shortpools.FILE: lambda: shortpools.script(config, POOL) if config.shortpools else "",
+        }
+        parts |= {name: partial(statements, config, name) for name in STATEMENTS}
+        return cls(config, {**checks, **{name: _tried(part, refused) for name, part in parts.items()}})
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - of each part its own
+        """Return a part. Raises ExportError."""
+        found = self.parts[name]
+        if isinstance(found, Refused):
+            raise ExportError(found.reason)
+        return found
+
+    def reasons(self) -> list[str]:
+        """Return why it cannot be exported, those of checks first; empty if it can."""
+        checks_first = sorted(self.parts, key=lambda name: not name.startswith(CHECK))
+        return [part.reason for name in checks_first if isinstance(part := self.parts[name], Refused)]
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Why there is no form for a part."""
+
+    reason: str
+
+
+def _tried(part: Callable[[], Any], refused: Refused | None = None) -> Any:  # noqa: ANN401 - of each part its own
+    """Return a part, or why it has no form; what is `refused` may be beyond working out."""
+    try:
+        return part()
+    except ExportError as error:
+        return Refused(str(error))
+    except (LookupError, StopIteration):
+        if refused is None:
+            raise
+        return refused
+
+
+def points(config: SiteConfig) -> object:
+    """Return what job_submit.lua takes off the priorities of jobs."""
+    order = Multifactor.of(config.order)
+    if order is None:
+        return None
+    found = places(config, order)
+    return (order.classes, order.sizes, found) if order.most or any(found.values()) else None
+
+
+def routes(config: SiteConfig, nodes: Sequence[Node] | None) -> object:
+    """Return what job_submit.lua does by itself: bounds of queues that no word of a partition says, and the pool."""
+    lines = partitions(config, nodes)
+    bounds = {
+        queue.name: (None if "MinNodes" in lines[queue.name] else queue.cores, whole_minutes(queue)[0])
+        for queue in config.queues
+    }
+    short = shortpools.kept(config, POOL) if config.shortpools else {}
+    return bounds, config.pool_cores, kept.rooms(config), sides(config), excluded(config, nodes), short
+
+
+def refusals(config: SiteConfig, nodes: Sequence[Node] | None) -> Iterator[Callable[[], object]]:
+    """Yield checks that raise ExportError where Slurm has no form for a configuration."""
+    yield lambda: _refuse_names(config)
+    yield lambda: _refuse_order(config)
+    taken = [qos_of(queue.name) for queue in config.queues if is_limited(config, queue)]
+    yield lambda: qos.refuse(config, taken)
+    yield lambda: throttles.refuse(config)
+    yield lambda: hours.refuse(config)
+    yield lambda: shortpools.refuse(config)
+    yield lambda: refuse_access(config, "Slurm", [*ACCESS])
+    yield lambda: _refuse_nodes(config, nodes)
+    yield lambda: refuse_idle(placed(config), "Slurm")
+    yield lambda: kept.refuse(config)
+    yield lambda: preemption.refuse(config)
+
+
+def _refuse_names(config: SiteConfig) -> None:
+    for name in config.names:
+        checked_queue(name, system="Slurm", most=LONGEST_NAME)
+        if name.lower() in ("default", "all") or (config.pool_cores and name == POOL):
+            raise ExportError(f"queue name {name!r} means something else to Slurm, or to the pool: rename it")
+    if len({qos_of(name).lower() for name in config.names}) < len(config.names):
+        raise ExportError("queue names that differ in case only are one QOS to Slurm: rename one of them")
+
+
+def _refuse_order(config: SiteConfig) -> None:
+    if config.order != "fcfs" and Multifactor.of(config.order) is None:
+        raise ExportError(
+            f"order {config.order!r}: Slurm's priority is a weighted sum and has no form for it; export with order: "
+            "fcfs or a sum like min(eligible_time, 2592000) + (86400 if walltime <= 3600 else 0), or to another system"
+        )
+
+
+def _refuse_nodes(config: SiteConfig, nodes: Sequence[Node] | None) -> None:
+    if config.mode != "shared" and nodes is None and not config.nodes:
+        raise ExportError("partitions are made of nodes: name them with --nodes")
+
+
+def _of_queues(config: SiteConfig) -> Iterator[str]:
+    """Write the limits of queues; -1 takes back what an earlier configuration set."""
+    for queue in config.queues:
+        if is_limited(config, queue):
+            limits = {word: getattr(queue, name) for name, word in LIMITS.items()}
+            yield f"add qos {qos_of(queue.name)}"
+            for word, limit in limits.items():
+                yield f"modify qos {qos_of(queue.name)} set {word}={-1 if limit is None else limit}"
+            for word, limit in throttles.of_queue(config, queue.name):
+                yield f"modify qos {qos_of(queue.name)} set {word}={limit}"
+
+
+def _shares(config: SiteConfig) -> str:
+    order = Multifactor.of(config.order)
+    return fairshare.statements(config) if order is not None and order.fair_share and config.shares else ""
+
+
+#: The files of lines of sacctmgr.
+STATEMENTS: dict[str, Callable[[SiteConfig], str]] = {
+    OF_QUEUES: lambda config: "".join(f"{line}\n" for line in _of_queues(config)),
+    throttles.FILE: throttles.statements,
+    qos.FILE: qos.statements,
+    SHARES: _shares,
+}
+
+
+def statements(config: SiteConfig, file: str) -> list[str]:
+    """Return the lines of sacctmgr of a file."""
+    return STATEMENTS[file](config).splitlines()
+
+
+def set_limits(queue: QueueConfig, limits: Mapping[str, int | None]) -> list[str]:
+    """Write the command that gives a queue these limits."""
+    words = " ".join(f"{LIMITS[name]}={-1 if most is None else most}" for name, most in limits.items())
+    return [f"sacctmgr --immediate modify qos {qos_of(queue.name)} set {words} > /dev/null"]

@@ -1,0 +1,111 @@
+"""The settings of slurm.conf that a configuration needs: order, use, backfilling."""
+
+from __future__ import annotations
+
+from qconf.config import SiteConfig
+from qconf.config.multifactor import Multifactor
+from qconf.errors import ExportError
+from qconf.export.slurm import fairshare, preemption, qos, throttles
+from qconf.export.slurm.differences import LONGEST_AGE, LONGEST_WINDOW, calc_minutes
+from qconf.export.slurm.order import weights_of_tres
+from qconf.export.slurm.partitions import clock, is_limited
+
+STEPS = 200  #: at most so many starts of a job are tried; Slurm gives up after two seconds
+
+
+def settings(config: SiteConfig) -> dict[str, str]:
+    """Return the words of slurm.conf for scheduler, order, use and preemption. Raises ExportError."""
+    return {"SchedulerType": scheduler(config), **order_settings(config), **preemption.settings(config)}
+
+
+def order_settings(config: SiteConfig) -> dict[str, str]:
+    """Return those that order the waiting jobs. Raises ExportError."""
+    order = Multifactor.of(config.order)
+    return {**priority(config, order, most_points(config, order)), **use(config, order)}
+
+
+def most_points(config: SiteConfig, order: Multifactor | None) -> int:
+    """Return the points that job_submit.lua takes off the priority of a job at most."""
+    return 0 if order is None else order.most + max(places(config, order).values())
+
+
+def added(config: SiteConfig) -> dict[str, list[str]]:
+    """Return the words that lists of slurm.conf need."""
+    limited = any(is_limited(config, queue) for queue in config.queues) or throttles.statements(config) or config.qos
+    enforced = [*(["limits"] if limited else []), *(["qos"] if config.qos else [])]
+    order = Multifactor.of(config.order)
+    classic = order is not None and order.fair_share > 0 and config.tree.fair_share == "classic"
+    lists = {"AccountingStorageEnforce": enforced, "PriorityFlags": ["NO_FAIR_TREE"] if classic else []}
+    return {name: words for name, words in lists.items() if words}
+
+
+def places(config: SiteConfig, order: Multifactor) -> dict[str, int]:
+    """Return the points that jobs of each queue have less than those of the queue of the highest priority."""
+    highest = max(queue.priority for queue in config.queues)
+    found = {queue.name: order.weight * (highest - queue.priority) for queue in config.queues}
+    if uneven := [name for name, points in found.items() if points != int(points)]:
+        raise ExportError(
+            f"order {config.order!r}: Slurm's points are whole numbers, and {order.weight} times the priority of "
+            f"{', '.join(uneven)} is none apart from the others'; change the factor or the priorities"
+        )
+    return {name: int(points) for name, points in found.items()}
+
+
+def priority(config: SiteConfig, order: Multifactor | None, most: int) -> dict[str, str]:
+    """Write the words of slurm.conf that order the waiting jobs, those of one queue or all."""
+    if order is None:
+        return {"PriorityType": "priority/basic"}
+    return {
+        "PriorityType": "priority/multifactor",
+        "PriorityCalcPeriod": str(calc_minutes(config)),
+        "PriorityFavorSmall": "NO",
+        "PriorityMaxAge": clock(order.max_age),
+        "PriorityWeightAge": str(order.max_age),
+        "PriorityWeightJobSize": "0",
+        **({} if (points := qos.weight(config)) is None else {"PriorityWeightQOS": str(points)}),
+        **({"PriorityWeightTRES": weights} if (weights := weights_of_tres(config, order)) else {}),
+        # The same for every job, so that what job_submit.lua takes away leaves something.
+        "PriorityWeightPartition": str(most + 1),
+    }
+
+
+def use(config: SiteConfig, order: Multifactor | None) -> dict[str, str]:
+    """Write the words of slurm.conf about what users have used, where the order reads it."""
+    if order is None or not order.fair_share:
+        return {}
+    return {
+        "PriorityWeightFairshare": str(order.fair_share),
+        "PriorityDecayHalfLife": clock(fairshare.half_life(config)),
+        "PriorityUsageResetPeriod": "NONE",
+    }
+
+
+def scheduler(config: SiteConfig) -> str:
+    """Name the plugin that starts jobs."""
+    return "sched/backfill" if config.backfill else "sched/builtin"
+
+
+def backfilling(config: SiteConfig) -> dict[str, str]:
+    """Return the words of SchedulerParameters with which Slurm backfills as the simulator does, as far as it can.
+
+    One reservation in each partition, on nodes that are in use where these will do, and every waiting job is tried,
+    with little delay. When a job can start is found in steps, which double by default: the last may be half of the
+    time.
+    """
+    if not config.backfill:
+        return {}
+    longest = min(max(queue.walltime[1] for queue in config.queues), LONGEST_WINDOW * 60)
+    words = {
+        "bf_busy_nodes": "",
+        "bf_continue": "",
+        "bf_interval": "10",
+        "bf_job_part_count_reserve": str(config.reservation_depth or 0),
+        "bf_max_job_test": "10000",
+        "bf_max_time": "60",
+        "bf_resolution": "60",
+        "bf_window": str(max(-(-longest // 60), 1440)),
+        "bf_window_linear": str(max(1, longest // STEPS)),
+    }
+    age = min(config.reservation_delay, LONGEST_AGE)
+    words |= throttles.parameters(config)
+    return words | ({"bf_min_age_reserve": str(age)} if age else {})

@@ -1,0 +1,150 @@
+"""`load-conf` of an export, in a folder in place of /etc/slurm: what it saves, and installs in which order."""
+
+import json
+import os
+import runpy
+
+import pytest
+
+from qconf.config import parse
+from tests.qconf.export.sites import HYBRID, NODES, slurm_files
+
+CONF = "ClusterName = c\nPriorityType = priority/multifactor\nPriorityWeightAge = 1000\nPriorityWeightTRES = (null)\n"
+FILES = ("slurm.conf", "partitions.conf", "job_submit.lua")
+
+
+@pytest.fixture
+def plan(tmp_path, monkeypatch):
+    """The script's names in a folder of an export, with the files that new-conf would write, beside /etc/slurm."""
+    there, folder = tmp_path / "etc", tmp_path / "export"
+    there.mkdir()
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    script = runpy.run_path(str(_written(folder / "load-conf", slurm_files(parse(HYBRID), nodes=NODES)["load-conf"])))
+    names = script["load"].__globals__
+    calls = []
+    places = {"FOLDER": there, "CONF": there / "slurm.conf", "ROUTING": there / "job_submit.lua"}
+    fake = {"printed": lambda *words: _said(words), "restart": lambda: calls.append(1), "up": lambda: True}
+    names |= {**places, **fake, "SITE": there / "job_submit.site.lua", "PROMOTE": {}, "calls": calls}
+    for name in ("beside", "after", "back"):
+        (folder / f"slurm.conf.{name}").write_text(f"{name}\n")
+    for name in ("partitions.conf", "job_submit.lua", "job_submit.back.lua"):
+        (folder / name).write_text(f"our {name}\n")
+    return names, there, folder
+
+
+def _written(path, text):
+    path.write_text(text)
+    return path
+
+
+def _said(words):
+    return CONF if words[:2] == ("scontrol", "show") else ""
+
+
+def test_files_keep_mode_and_links_and_come_back(plan, tmp_path):
+    names, there, _ = plan
+    real = _written(tmp_path / "elsewhere.conf", "old\n")
+    real.chmod(0o640)
+    (there / "slurm.conf").symlink_to(real)
+    _written(there / "job_submit.lua", "theirs\n").chmod(0o600)
+    os.chown(real, 1234, 4321) if os.geteuid() == 0 else None
+    owner = (real.stat().st_uid, real.stat().st_gid)
+    names["save"]()
+    for name in ("beside", "beside", "after", "back", "before", "before"):
+        names["load"](name)
+        assert (there / "slurm.conf").is_symlink()
+        assert real.read_text() == {"before": "old\n"}.get(name, f"{name}\n")
+        assert (real.stat().st_mode & 0o777, real.stat().st_uid, real.stat().st_gid) == (0o640, *owner)
+        assert (there / "job_submit.lua").stat().st_mode & 0o777 == 0o600
+        assert not (there / "partitions.conf").exists() or (there / "partitions.conf").stat().st_mode & 0o777 == 0o640
+    assert (there / "job_submit.lua").read_text() == "theirs\n"
+    assert sorted(each.name for each in there.iterdir()) == ["job_submit.lua", "slurm.conf"]
+    assert len(names["calls"]) == 6
+
+
+@pytest.mark.parametrize(
+    ("loaded", "name", "said"),
+    [
+        ("old", "after", "slurm.conf.before is loaded, from which no step leads to after"),
+        ("after", "beside", "slurm.conf.after is loaded, from which no step leads to beside"),
+        ("beside", "before", "slurm.conf.beside is loaded, from which no step leads to before"),
+        ("another", "beside", "was changed since the plan wrote it"),
+    ],
+)
+def test_out_of_order_nothing_is_installed(loaded, name, said, plan):
+    names, there, _ = plan
+    (there / "slurm.conf").write_text("old\n")
+    names["save"]()
+    (there / "slurm.conf").write_text(f"{loaded}\n")
+    before = {each.name: each.read_text() for each in there.iterdir()}
+    with pytest.raises(SystemExit, match=said):
+        names["load"](name)
+    assert {each.name: each.read_text() for each in there.iterdir()} == before
+    assert names["calls"] == []
+
+
+def test_what_was_saved_stays_and_a_loaded_state_is_never_saved(plan):
+    names, there, folder = plan
+    (there / "slurm.conf").write_text("old\n")
+    names["save"]()
+    names["load"]("beside")
+    names["save"]()
+    assert (folder / "slurm.conf.before").read_text() == "old\n"
+    (folder / "slurm.conf.before").unlink()
+    with pytest.raises(SystemExit, match=r"slurm\.conf\.before is gone"):
+        names["save"]()
+
+
+def test_an_undo_where_nothing_was_written_says_so(plan):
+    names, there, folder = plan
+    (there / "slurm.conf").write_text("old\n")
+    (folder / "slurm.conf.back").unlink()
+    names["save"]()
+    with pytest.raises(SystemExit, match=r"there is no slurm\.conf\.back"):
+        names["load"]("back")
+
+
+def test_priorities_that_an_administrator_gave_are_found(plan):
+    """Not what sprio makes of a job, or beyond all weights where sprio has it not; the pool's are qconf-promote's."""
+    names, _, _ = plan
+    sprio = "1|0|40|0|0|0|0|0||5\n2|0|40|0|0|0|0|0|cpu=1.50|0\n3|0|40|0|0|0|0|0||0\n"
+    squeue = (
+        "1|1|35|5|\n2|2|123456|0|\n3|3|9|0|qconf-promote:small|\n"
+        "4|4|1001|0|\n5_[1-3%2]|5|1000|0|\n6_7|8|2000|0|\n9|9|0|0|\n"
+    )
+    names["printed"] = lambda *words: sprio if words[0] == "sprio" else squeue
+    given = {"1": False, "2": True, "3": False, "4": True, "5": False, "6_7": True, "9": False}
+    assert {job: of for job, (_, of) in names["priorities"](CONF).items()} == given
+    basic = names["priorities"]("PriorityType = priority/basic\n")
+    assert [job for job, (_, of) in basic.items() if of] == ["1", "2", "4", "5", "6_7"]
+
+
+def test_submissions_that_come_too_fast_wait_and_the_routing_comes_back(plan, monkeypatch, capsys):
+    """Where a job comes at each look, job_submit.lua holds submissions for seconds."""
+    names, there, folder = plan
+    routing = there / "job_submit.lua"
+    routing.write_text("theirs\n")
+    (there / "slurm.conf").write_text("old\n")
+    names["save"]()
+    clock = iter(range(1000))
+    jobs = []
+
+    def printed(*words):
+        if words[0] == "scontrol":
+            return f"{CONF}JobSubmitPlugins = lua\nAccountingStorageType = accounting_storage/slurmdbd\n"
+        if words[0] == "squeue" and "--states=PENDING,RUNNING" in words and "EAGAIN" not in routing.read_text():
+            jobs.append(f"{len(jobs)} PENDING")
+        return (
+            "".join(f"{job}\n" for job in jobs)
+            if words[0] in ("squeue", "sacct") and "--Format" not in words[-1]
+            else ""
+        )
+
+    names["printed"] = printed
+    monkeypatch.setattr(names["time"], "monotonic", lambda: next(clock))
+    monkeypatch.setattr(names["time"], "sleep", lambda seconds: None)
+    names["load"]("beside")
+    assert "they wait and are tried again for some seconds" in capsys.readouterr().out
+    assert routing.read_text() == "our job_submit.lua\n"
+    assert json.loads((folder / "priorities.beside").read_text()) == {}
