@@ -22,7 +22,7 @@ def command(source: Source, output: Path, kind: str, as_json: bool) -> None:
     """Turn logs (files, .gz, a folder of daily ones) into one history CSV; list the rest in dropped.csv."""
     import json
 
-    from qconf.history.history import history_csv
+    from qconf.history.history import history_lines
 
     check_table(output, source.history)
     records = source.records(kind)
@@ -31,7 +31,7 @@ def command(source: Source, output: Path, kind: str, as_json: bool) -> None:
         why = ", ".join(f"{n} {reason}" for reason, n in counts.items()) or "there is none"
         message, fix = f"no job among {records.read} records: {why}", "give the logs of days on which jobs ran"
         raise InputError(message, file=source.history[0], fix=fix)
-    write_table(output, history_csv(records.table, records.epoch), records.dropped)
+    write_table(output, history_lines(records.table, records.epoch), records.dropped)
     running = int((records.table["state"] == "running").sum())
     summary = {
         "format": records.format,

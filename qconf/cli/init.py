@@ -93,7 +93,7 @@ def command(
 
         numbers = numbered(found.config) if found.config.nodes else None
         period = span(source.records()) if source.history else None
-        times, odd = read_downtimes(downtimes, found.config.machine, source.timezone, numbers, period)
+        times, odd = read_downtimes(downtimes, found.config.machine, source.timezone or "UTC", numbers, period)
         kept = read_shortpools(downtimes, found.config.machine) or found.config.shortpools
         found = Derived(found.config, (*found.warnings, *odd)).dedicated(times, kept)
     if hours is not None:

@@ -100,7 +100,7 @@ def command(
     warn(order_warnings(config, workload))
     if out is not None and not broken:
         table = schedule_table(past, workload, config, schedule)
-        write_table(out, csv_text(table), past.dropped)
+        write_table(out, [csv_text(table)], past.dropped)
     if as_json:
         document = {
             "strategy": strategy,

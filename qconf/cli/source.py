@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from qconf.cli.options import CORES, PATH, F, Terse, with_options
+from qconf.cli.options import CORES, PATH, F, Parsed, Terse, with_options
 from qconf.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,17 +34,24 @@ class Source:
     month: str | None = None
     start: str | None = None
     end: str | None = None
-    timezone: str = "UTC"
+    timezone: str | None = None
     date_format: str | None = None
+    columns: Mapping[str, str] | None = None
+    units: Mapping[str, str] | None = None
     cores_per_node: int | None = None
+    unpacked: int | None = None
     strict: bool = False
     preset: str | None = None  #: of strategies, which may say how the machine is divided
     anonymous: Names | None = None  #: replaces users and groups
 
     @property
-    def reading(self) -> dict[str, object]:
-        """The options that decide how a log is read."""
-        return {name: getattr(self, name) for name in READING}
+    def reading(self) -> dict[str, Any]:
+        """What decides how a log is read: the options, else what the configuration says of its logs."""
+        site = None if self._configured is None else self._configured.history
+        given = {name: getattr(self, name) for name in READING}
+        of_tables = {} if site is None else {name: getattr(site, name) for name in ("columns", "units", "date_format")}
+        zone = self.timezone or (site and site.timezone) or "UTC"
+        return given | {"timezone": zone, "cores_per_node": self._cores_per_node, "of_tables": of_tables}
 
     @property
     def inputs(self) -> list[Path]:
@@ -70,14 +77,7 @@ class Source:
 
         if not self.history:
             raise click.UsageError(NO_LOG)
-        found = read(
-            self.history,
-            format=kind,
-            timezone=self.timezone,
-            date_format=self.date_format,
-            cores_per_node=self._cores_per_node,
-            strict=self.strict,
-        )
+        found = read(self.history, format=kind, **self.reading)
         return found if self.anonymous is None else self.anonymous.records(found)
 
     def config(self, records: Records) -> SiteConfig:
@@ -183,6 +183,20 @@ def _names(_context: click.Context, _option: click.Parameter, wanted: bool) -> N
     return Names() if wanted else None
 
 
+def pairs(text: str, alone: str) -> dict[str, str] | None:
+    """Read ``walltime=time_limit,cores=``, or one word, which gets the name `alone`; None if it is neither."""
+    if "=" not in text:
+        return {alone: text} if alone and text else None
+    parts = [part.partition("=") for part in re.split(r",(?=\s*\w+=)", text)]
+    return {name.strip(): value.strip() for name, _, value in parts}
+
+
+def _bytes(text: str) -> int:
+    from qconf.history.chunks import mebibytes
+
+    return mebibytes(text) << 20
+
+
 #: The options of the fields of `Source`, in their order.
 _SOURCE: dict[str, Callable[[Any], Any]] = {
     "history": history_option("Log: CSV, SWF, PBS accounting or sacct"),
@@ -195,17 +209,33 @@ _SOURCE: dict[str, Callable[[Any], Any]] = {
     "end": click.option("--to", "end", metavar="TIME", help="Only jobs before this date or epoch second."),
     "timezone": click.option(
         "--timezone",
-        default="UTC",
-        show_default=True,
         metavar="ZONE",
-        help="Zone of local times, dates and months.",
+        help="Zone of local times, dates and months.  [default: UTC]",
     ),
     "date_format": click.option(
         "--date-format",
         metavar="FORMAT",
-        help="Of times in CSV: strptime, or epoch.",
+        help="Of times in tables: strptime, or epoch.",
     ),
-    "cores_per_node": click.option("--cores-per-node", type=CORES, metavar="N", help="Of a CSV that counts nodes."),
+    "columns": click.option(
+        "--columns",
+        type=Parsed("columns", lambda text: pairs(text, "preset"), "is not like walltime=time_limit,cores=num_cores"),
+        metavar="OURS=ITS",
+        help="Columns of a table, or the name of a public trace.",
+    ),
+    "units": click.option(
+        "--units",
+        type=Parsed("units", lambda text: pairs(text, ""), "is not like walltime=min,memory=gb"),
+        metavar="OURS=UNIT",
+        help="Of numbers in a table, like walltime=min.",
+    ),
+    "cores_per_node": click.option("--cores-per-node", type=CORES, metavar="N", help="Of a table that counts nodes."),
+    "unpacked": click.option(
+        "--unpacked",
+        type=Parsed("size", _bytes, "is no size like 8gb"),
+        metavar="SIZE",
+        help="Most that a packed file unpacks to, like 8gb.",
+    ),
     "strict": click.option("--strict", is_flag=True, help="Stop at the first record that cannot be read."),
     "anonymous": click.option(
         "--anonymous",
@@ -215,7 +245,7 @@ _SOURCE: dict[str, Callable[[Any], Any]] = {
     ),
 }
 #: Those that say how a log is to be read.
-READING = ("timezone", "date_format", "cores_per_node", "strict")
+READING = ("timezone", "date_format", "columns", "units", "cores_per_node", "unpacked", "strict")
 
 
 def source_options(*options: str | Callable[[Any], Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

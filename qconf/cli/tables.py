@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,14 +29,17 @@ def check_table(output: Path, inputs: Sequence[Path]) -> None:
         raise InputError("is there already and no list of dropped records", file=beside, fix=fix)
 
 
-def write_table(output: Path, text: str, dropped: pd.DataFrame) -> None:
+def write_table(output: Path, text: Iterable[str], dropped: pd.DataFrame) -> None:
     """Write a table, gzipped if its name ends so, and the list of dropped records beside it; both or none."""
     import gzip
 
     from qconf.inert import csv_text
     from qconf.text import all_or_nothing
 
-    data = text.encode()
     with all_or_nothing(output.parent) as scratch:
-        (scratch / output.name).write_bytes(gzip.compress(data, mtime=0) if output.suffix == ".gz" else data)
+        with (scratch / output.name).open("wb") as plain, ExitStack() as stack:
+            packed = gzip.GzipFile("", "wb", fileobj=plain, mtime=0) if output.suffix == ".gz" else None
+            stream = plain if packed is None else stack.enter_context(packed)
+            for part in text:
+                stream.write(part.encode())
         (scratch / DROPPED).write_bytes(csv_text(dropped).encode())

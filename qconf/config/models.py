@@ -71,6 +71,11 @@ class Settings(dict[str, Any]):
         return hash(frozenset(self.items()))
 
 
+def _of_preset(value: object) -> object:
+    """Take the name of a public trace for what its columns are."""
+    return {"preset": value} if isinstance(value, str) else value
+
+
 Licence = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.@-]{1,64}$")]
 Setting = bool | int | float | str | Annotated[tuple[int | float, ...], BeforeValidator(_as_tuple)]
 
@@ -456,6 +461,15 @@ class FidelityConfig(Model):
     of: Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]  #: digest of what was simulated
 
 
+class HistoryConfig(Model):
+    """How the site's logs are read, where no option says it."""
+
+    columns: Annotated[dict[str, str], BeforeValidator(_of_preset), AfterValidator(Settings)] = Settings()
+    units: Annotated[dict[str, str], AfterValidator(Settings)] = Settings()
+    timezone: Annotated[str, Field(min_length=1)] | None = None
+    date_format: Annotated[str, Field(min_length=1)] | None = None
+
+
 class SiteFields(Model):
     """All that a configuration file holds, and what follows from it alone; `SiteConfig` is one whose parts fit."""
 
@@ -484,6 +498,7 @@ class SiteFields(Model):
     #: How many licences the site has, by name.
     licences: Annotated[dict[Licence, Annotated[int, Field(ge=0, le=MAX_CORES)]], AfterValidator(Settings)] = Settings()
     fidelity: FidelityConfig | None = None
+    history: HistoryConfig | None = None
     #: Settings of the strategies by name, as the file has them: what they may be, the strategies know.
     strategies: Annotated[dict[Name, Setting], AfterValidator(Settings)] = Settings()
 
@@ -547,5 +562,5 @@ SCALARS = tuple(
     name
     for name in SiteFields.model_fields
     if name not in ("machine", "queues", "pool", "fairshare", "shares", "throttles", "policy", "fixed", "targets")
-    and name not in ("nodes", "qos", "downtime", "hours", "shortpools", "licences", "fidelity", "strategies")
+    and name not in ("nodes", "qos", "downtime", "hours", "shortpools", "licences", "fidelity", "history", "strategies")
 )

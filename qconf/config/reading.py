@@ -24,6 +24,7 @@ from qconf.config.models import (
     Downtime,
     FairshareConfig,
     FidelityConfig,
+    HistoryConfig,
     HoursConfig,
     MachineConfig,
     NodesConfig,
@@ -115,6 +116,11 @@ _ALLOWED = {
     "shortpools.days": "a list of mon, tue, wed, thu, fri, sat, sun",
     **dict.fromkeys(("hours.begin", "hours.end", "shortpools.begin", "shortpools.end"), "a time of the day like 08:00"),
     **{f"hours.{limit}": "a whole number from 0 up" for limit in LIMITS},
+    "history": "like {columns: {walltime: time_limit}, units: {walltime: min}, timezone: Europe/Stockholm}",
+    "history.columns": "columns of the logs by ours, like {walltime: time_limit, cores: num_cores_alloc}",
+    "history.units": "units by column, like {walltime: min, memory: gb}",
+    "history.timezone": "the name of a zone, like Europe/Stockholm",
+    "history.date_format": "a strptime format, like '%d.%m.%Y %H:%M'",
     "fidelity": "what `qconf fidelity --calibrate` wrote, or leave it out",
     "grade": "A, B, C, D or E",
     "agreement": "a number from 0 to 1",
@@ -157,6 +163,7 @@ _PARTS = (
     "shortpools",
     "licences",
     "fidelity",
+    "history",
     "strategies",
 )
 
@@ -376,6 +383,8 @@ def _field_problems(error: ValidationError) -> Iterator[tuple[Steps, str]]:
 def _allowed(path: Steps) -> str:
     if len(path) == 2 and path[0] in _ITEMS:
         return _ITEMS[str(path[0])]
+    if path[0] == "history" and len(path) > 2:
+        path = path[:2]
     if path[0] in ("strategies", "licences"):
         return _ALLOWED[str(path[0])]
     names = [step for step in path if isinstance(step, str)]
@@ -391,6 +400,7 @@ def _instead(path: Steps) -> str:
         "hours": HoursConfig,
         "shortpools": ShortpoolConfig,
         "fidelity": FidelityConfig,
+        "history": HistoryConfig,
         "targets": Target,
         "fairshare": FairshareConfig,
         "shares": ShareConfig,
@@ -404,8 +414,8 @@ def _instead(path: Steps) -> str:
 
 def _stand_in(data: dict[str, Any], path: Steps) -> None:
     """Replace what is wrong by something harmless; an optional field is left out."""
-    if path[0] == "fidelity":
-        data.pop("fidelity", None)
+    if path[0] in ("fidelity", "history"):
+        data.pop(path[0], None)
         return
     parent: Any = data
     for step in path[:-1]:

@@ -58,6 +58,8 @@ def dump(config: SiteConfig, comment: str = "") -> str:
         lines.append(f"licences: {_value('licences', config.licences)}")
     if config.fidelity is not None:
         lines.append(f"fidelity: {flow(config.fidelity, always=())}")
+    if config.history is not None:
+        lines.append(f"history: {flow(config.history, always=())}")
     if config.strategies:
         settings = (f"{_scalar(name)}: {_setting(value)}" for name, value in config.strategies.items())
         lines.append(f"strategies: {{{', '.join(settings)}}}")
@@ -88,7 +90,7 @@ def _value(name: str, value: object) -> str:
         low, high = value
         return f"[{_value(name, low)}, {'null' if high == unlimited else _value(name, high)}]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_scalar(key)}: {amount}" for key, amount in value.items()) + "}"
+        return "{" + ", ".join(f"{_scalar(key)}: {_scalar(amount)}" for key, amount in value.items()) + "}"
     if isinstance(value, AccessConfig):
         shown = [f"{kind}: [{', '.join(map(_scalar, names))}]" for kind, names in value if names is not None]
         return "{" + ", ".join(shown) + "}"

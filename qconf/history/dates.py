@@ -36,7 +36,8 @@ _CLOCK = re.compile(
 _CTIME = re.compile(r"[A-Za-z]{3} [A-Za-z]{3} {1,2}\d{1,2} \d{2}:\d{2}:\d{2} \d{4}")
 #: Times of digits alone that are too great for Unix seconds, by their length.
 _DIGITS = {12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
-_MILLISECONDS = 13
+#: Days from that of Excel's number 0 to 1970, and to 2070.
+_EXCEL, _EXCEL_EPOCH, _EXCEL_END = "excel", 25569, 62093
 #: Dates that may have the month first as well.
 _EITHER = re.compile(r"%d([-/])%m\1%Y")
 
@@ -84,35 +85,176 @@ def check_format(text: str) -> str:
 
 
 class TwoReadingsError(ValueError):
-    """A column of times can be read in two ways; `value` is one of it."""
+    """A column of times can be read in two ways; `value` is one of it, at `row`."""
 
-    def __init__(self, value: str, message: str, fix: str) -> None:
+    def __init__(self, value: str, message: str, fix: str, row: int = 0) -> None:
         super().__init__(message)
-        self.value, self.fix = value, fix
+        self.value, self.fix, self.row = value, fix, row
 
 
 def read_times(texts: pd.Series, where: tzinfo, form: str | None = None) -> tuple[Values, Mask, bool]:
-    """Read a column of times as Unix seconds: numbers as such, nothing as `UNKNOWN`, dates in the usual forms.
+    """Read a whole column as `Times` does. Return the values, where there is none, and whether `form` read any."""
+    times = Times(where, form)
+    times.add(texts)
+    values = times.settled()[0]
+    return values, np.isnan(values), times.used
 
-    Times without an offset are local to `where`. `form`, a strptime format or `EPOCH`, is tried before all others and
-    settles whether day or month comes first. Return the values, NaN where the text is not understood; where it is not;
-    and whether `form` read any. Raises `TwoReadingsError`.
+
+class Times:
+    """A column of times while it is read, some rows after others.
+
+    Numbers are Unix seconds, or thousandths, millionths or billionths of them by their size; nothing is `UNKNOWN`;
+    dates are read in the usual forms. Times without an offset are local to `where`. `form`, a strptime format or
+    `EPOCH`, is tried before all others and settles whether day or month comes first. With a `scale`, numbers are of
+    that many seconds; with `excel`, they are days of Excel's.
     """
-    numbers = pd.to_numeric(texts, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan).copy()
-    formed = form not in (None, EPOCH)
-    numbers[np.isinf(numbers)] = np.nan
-    dated = np.isnan(numbers) | (numbers > MAX_TIME)
-    if formed:
-        dated |= numbers >= 0
-    elif form is None:
-        _refuse_compact(numbers, texts)
-    if not dated.any():
-        return numbers, np.isnan(numbers), form == EPOCH
-    codes, distinct = pd.factorize(texts[dated])
-    column = _Dates(pd.Series(distinct, dtype="str"), numbers[dated][_first(codes, len(distinct))], where)
-    used = column.read_form(form) if form is not None and formed else form == EPOCH
-    numbers[dated] = column.read(_order(form))[codes]
-    return numbers, np.isnan(numbers), used
+
+    def __init__(
+        self, where: tzinfo, form: str | None = None, scale: float | None = None, *, excel: bool = False
+    ) -> None:
+        self.where, self.form, self.scale, self.excel = where, form, scale, excel
+        self.used = form == EPOCH  #: whether `form` read any
+        self.rows = 0
+        self.numbers_only = True  #: whether no date was among them
+        self._values: list[Values] = []
+        self._late: list[Values] = []  #: later readings of hours that come twice
+        self._skipped: list[Mask] = []  #: in an hour that the clock skips
+        self._by: dict[str, list[Values]] = {"day": [], "month": []}  #: read with it first
+        self._seen: dict[str, tuple[int, str]] = {}  #: row and text of the first that reads one way, or both
+        self._unlike: dict[str, bool] = {}  #: whether some number is none of days like 20261001, or of Excel's
+        self._number: tuple[int, str, bool] | None = None  #: row and text of a number, and whether it has a fraction
+
+    def add(self, cells: pd.Series) -> tuple[Values, Mask]:
+        """Read some rows; return their values, and where there is none. What is read two ways has none yet."""
+        values, day, month, dates = self._read(cells)
+        late, skipped = values.copy(), np.zeros(values.size, dtype=np.bool_)
+        if dates is not None:
+            of, codes, distinct = dates
+            late[of], skipped[of] = distinct.late[codes], distinct.skipped[codes]
+            late = np.where(np.isnan(late), values, late)
+        if order := _order(self.form):
+            read = day if order == "day" else month
+            values, late = (np.where(np.isnan(each), read, each) for each in (values, late))
+            day = month = np.full(values.size, np.nan)
+        self.numbers_only &= dates is None or bool(dates[2].texts.str.fullmatch(r"[-\d.]*").all())
+        self._values.append(values)
+        self._late.append(late)
+        self._skipped.append(skipped)
+        self._by["day"].append(day)
+        self._by["month"].append(month)
+        self._note(cells, day, month)
+        self.rows += values.size
+        return values, np.isnan(values) & np.isnan(day) & np.isnan(month)
+
+    def settled(self) -> tuple[Values, Values, Mask]:
+        """Return all values, the later readings of hours that come twice, and which are in an hour that is skipped.
+
+        Raises `TwoReadingsError`.
+        """
+        self._refuse_numbers()
+        values, late = np.concatenate(self._values), np.concatenate(self._late)
+        if self._seen:
+            read = np.concatenate(self._by[self._order_shown()])
+            open_ = np.isnan(values)
+            values[open_], late[open_] = read[open_], read[open_]
+        return values, late, np.concatenate(self._skipped)
+
+    def _read(self, cells: pd.Series) -> tuple[Values, Values, Values, tuple[Mask, NDArray[np.intp], _Dates] | None]:
+        nothing = np.full(len(cells), np.nan)
+        numbers = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan).copy()
+        numbers[np.isinf(numbers)] = np.nan
+        formed = self.form not in (None, EPOCH)
+        if self.scale is not None or self.excel:
+            known = numbers >= 0
+            numbers[known] = self._scaled(numbers[known])
+            dated = np.isnan(numbers)
+        else:
+            if self.form is None:
+                self._look_at(numbers, cells)
+            for size in (10**3, 10**6, 10**9):
+                fine = (numbers >= 10**9 * size) & (numbers < 10**10 * size)
+                numbers[fine] /= size
+            dated = np.isnan(numbers) | (numbers > MAX_TIME)
+            dated |= (numbers >= 0) & formed
+        if not dated.any():
+            return numbers, nothing, nothing, None
+        texts = cells[dated].astype("str")
+        codes, distinct = pd.factorize(texts)
+        column = _Dates(pd.Series(distinct, dtype="str"), numbers[dated][_first(codes, len(distinct))], self.where)
+        self.used |= column.read_form(self.form) if self.form is not None and formed else False
+        numbers[dated] = column.read()[codes]
+        found = {}
+        for order, values in column.by.items():
+            found[order] = nothing.copy()
+            found[order][dated] = values[codes]
+        return numbers, found["day"], found["month"], (dated, codes, column)
+
+    def _scaled(self, numbers: Values) -> Values:
+        if not self.excel:
+            return numbers * (self.scale or 1)
+        seconds = np.round((numbers - _EXCEL_EPOCH) * 86400)
+        return to_utc(seconds.astype(np.int64), self.where).astype(np.float64)
+
+    def _note(self, cells: pd.Series, day: Values, month: Values) -> None:
+        """Remember the first text that has the day first, the month, or either."""
+        both = ~np.isnan(day) & ~np.isnan(month)
+        kinds = {"day": ~np.isnan(day) & np.isnan(month), "month": np.isnan(day) & ~np.isnan(month)}
+        for kind, rows in {**kinds, "unclear": both & (day != month), "same": both & (day == month)}.items():
+            if kind not in self._seen and rows.any():
+                row = int(np.argmax(rows))
+                self._seen[kind] = self.rows + row, str(cells.iloc[row]).strip()
+
+    def _order_shown(self) -> str:
+        """Return which of day and month comes first in all that can be read both ways."""
+        if "day" in self._seen and "month" in self._seen:
+            row, text = self._seen["day"]
+            message = f"has the day first, and {self._seen['month'][1]!r} in the same column the month"
+        elif "day" in self._seen or "month" in self._seen or "unclear" not in self._seen:
+            return "month" if "month" in self._seen else "day"
+        else:
+            row, text = self._seen["unclear"]
+            seconds = (np.concatenate(self._by[order])[row] for order in ("day", "month"))
+            a, b = (f"{datetime.fromtimestamp(second, self.where):%Y-%m-%d %H:%M}" for second in seconds)
+            message = (
+                f"reads two ways, {a} (day first) and {b} (month first), and no other value of the column settles it"
+            )
+        form = spelling(text)
+        fix = f"add --date-format '{form}' or --date-format '{_month_first(form)}'"
+        raise TwoReadingsError(text, message, fix, row)
+
+    def _look_at(self, numbers: Values, cells: pd.Series) -> None:
+        """Note whether each number could be a date such as 20261001, or a day of Excel's with a time."""
+        known = np.flatnonzero(numbers >= 0)
+        found = numbers[known]
+        if not known.size:
+            return
+        month, day = found // 100 % 100, found % 100
+        dates = (found >= 1970_01_01) & (found <= 2099_12_31) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+        self._unlike["date"] = self._unlike.get("date", False) or not dates.all()
+        days = (found >= _EXCEL_EPOCH) & (found < _EXCEL_END)
+        self._unlike["excel"] = self._unlike.get("excel", False) or not days.all()
+        broken = found != np.floor(found)
+        if self._number is None or (broken.any() and not self._number[2]):
+            row = int(known[np.argmax(broken)])
+            self._number = self.rows + row, str(cells.iloc[row]).strip(), bool(broken.any())
+
+    def _refuse_numbers(self) -> None:
+        """Refuse a column of numbers each of which could be something else than a second."""
+        if self._number is None:
+            return
+        row, value, broken = self._number
+        if not self._unlike["date"]:
+            second = datetime.fromtimestamp(float(value), UTC)
+            date = f"{value[:4]}-{value[4:6]}-{value[6:8]}"
+            message = (
+                f"reads two ways, the date {date} and the Unix second of {second:%Y-%m-%d %H:%M:%S}, as do all here"
+            )
+            raise TwoReadingsError(value, message, f"add --date-format %Y%m%d for dates, or --date-format {EPOCH}", row)
+        if broken and not self._unlike["excel"]:
+            moment = datetime(1899, 12, 30, tzinfo=UTC) + timedelta(days=float(value))
+            message = f"reads two ways, Excel's day of {moment:%Y-%m-%d %H:%M} and seconds, as do all here"
+            fix = f"add --units with submit={_EXCEL}, and the same for start and end, or --date-format {EPOCH}"
+            raise TwoReadingsError(value, message, fix, row)
 
 
 def _first(codes: NDArray[np.intp], count: int) -> NDArray[np.intp]:
@@ -128,24 +270,6 @@ def _order(form: str | None) -> str | None:
     return None if -1 in (day, month, year) or year < max(day, month) else "day" if day < month else "month"
 
 
-def _refuse_compact(numbers: Values, texts: pd.Series) -> None:
-    """Refuse a column of numbers each of which could be a date such as 20261001."""
-    known = np.flatnonzero(numbers >= 0)
-    whole = numbers[known]
-    if not known.size or whole.min() < 1970_01_01 or whole.max() > 2099_12_31:
-        return
-    month, day = whole // 100 % 100, whole % 100
-    if ((month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)).all():
-        value = str(texts.iloc[known[0]]).strip()
-        second = datetime.fromtimestamp(float(value), UTC)
-        date = f"{value[:4]}-{value[4:6]}-{value[6:8]}"
-        raise TwoReadingsError(
-            value,
-            f"reads two ways, the date {date} and the Unix second of {second:%Y-%m-%d %H:%M:%S}, as do all here",
-            f"add --date-format %Y%m%d for dates, or --date-format {EPOCH}",
-        )
-
-
 class _Dates:
     """The distinct texts of a column while they are read."""
 
@@ -153,6 +277,8 @@ class _Dates:
         self.texts, self.values, self.where = texts.str.strip(), numbers, where
         self.open = np.ones(texts.size, dtype=np.bool_)  #: not yet read
         self.by = {order: np.full(texts.size, np.nan) for order in ("day", "month")}  #: read with it first
+        self.late = np.full(texts.size, np.nan)  #: the later readings of hours that come twice
+        self.skipped = np.zeros(texts.size, dtype=np.bool_)  #: in an hour that the clock skips
         self._close((self.texts == "").to_numpy(), np.full(texts.size, float(UNKNOWN)))
         self.open &= ~self.texts.isin(["now", "today"]).to_numpy()  # pandas would read the clock
 
@@ -162,8 +288,8 @@ class _Dates:
         self._close(~np.isnan(values), values)
         return not bool(np.isnan(values).all())
 
-    def read(self, order: str | None) -> Values:
-        """Read the rest in the usual forms, dates without an own `order` in that one, or in the one that they show.
+    def read(self) -> Values:
+        """Read the rest in the usual forms; what has the day or the month first, and no own order, stays open.
 
         First all that are spelled as the first, then the others, then what only ISO 8601 knows; numbers stay.
         """
@@ -177,17 +303,12 @@ class _Dates:
                 alike = np.zeros_like(self.open)
                 alike[rows[forms == form]] = True
                 self._read_spelled(alike, form)
-        if not all(np.isnan(values).all() for values in self.by.values()):
-            values = self.by[order or self._order_shown()]
-            self._close(~np.isnan(values), values)
         rows = np.flatnonzero(self.open)
         self.values[rows] = [attempt(partial(instant, where=self.where), text) for text in self.texts.iloc[rows]]
         return self.values
 
     def _read_digits(self, rows: Mask) -> None:
         lengths = self.texts.where(rows, "").str.len().to_numpy()
-        milliseconds = lengths == _MILLISECONDS
-        self._close(milliseconds, self.values / 1000)
         for length, form in _DIGITS.items():
             values = self._parse(lengths == length, form)
             self._close(~np.isnan(values), values)
@@ -203,27 +324,6 @@ class _Dates:
         self.by["day"][rows], self.by["month"][rows] = values[rows], self._parse(rows, _month_first(form))[rows]
         self.open &= np.isnan(self.by["day"]) & np.isnan(self.by["month"])
 
-    def _order_shown(self) -> str:
-        """Return which of day and month comes first in all that can be read both ways."""
-        day, month = self.by.values()
-        only_day, only_month = (np.flatnonzero(~np.isnan(a) & np.isnan(b)) for a, b in ((day, month), (month, day)))
-        unclear = np.flatnonzero(~np.isnan(day) & ~np.isnan(month) & (day != month))
-        if only_day.size and only_month.size:
-            row = int(only_day[0])
-            other = str(self.texts.iloc[int(only_month[0])])
-            message = f"has the day first, and {other!r} in the same column the month"
-        elif only_day.size or only_month.size or not unclear.size:
-            return "month" if only_month.size else "day"
-        else:
-            row = int(unclear[0])
-            a, b = (f"{datetime.fromtimestamp(values[row], self.where):%Y-%m-%d %H:%M}" for values in (day, month))
-            message = (
-                f"reads two ways, {a} (day first) and {b} (month first), and no other value of the column settles it"
-            )
-        text = str(self.texts.iloc[row])
-        form = spelling(text)
-        raise TwoReadingsError(text, message, f"add --date-format '{form}' or --date-format '{_month_first(form)}'")
-
     def _close(self, rows: Mask, values: Values) -> None:
         self.values[rows] = values[rows]
         self.open &= ~rows
@@ -234,9 +334,13 @@ class _Dates:
         stamps = pd.to_datetime(self.texts[rows], format=form, errors="coerce", utc=True)
         good = stamps.notna().to_numpy()
         second, fraction = np.divmod(stamps.to_numpy(dtype="datetime64[us]").astype(np.int64)[good], 10**6)
+        at = np.flatnonzero(rows)[good]
         if "%z" not in form:
-            second = to_utc(second, self.where)
-        values[np.flatnonzero(rows)[good]] = second + fraction / 10**6
+            local = second
+            second, late = (to_utc(local, self.where, second=later) for later in (False, True))
+            self.late[at] = np.maximum(second, late) + fraction / 10**6
+            self.skipped[at] = late < second  # an hour that is skipped has its offsets the other way round
+        values[at] = second + fraction / 10**6
         return values
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -22,6 +23,8 @@ from qconf.history.times import zone
 from qconf.inert import guarded
 
 COLUMNS = (*FIELDS, "row")
+QUOTE = '"'
+CELL = re.compile(r'[,"\r\n]')  #: what a cell of a CSV has in quotes only
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -199,10 +202,29 @@ class History(Log):
 
 def history_csv(table: pd.DataFrame, epoch: int) -> str:
     """Write job rows as the project's history CSV: Unix seconds, empty cells where unknown, no formulas."""
+    return "".join(history_lines(table, epoch))
+
+
+def history_lines(table: pd.DataFrame, epoch: int, many: int = 50_000) -> Iterator[str]:
+    """Yield the same, many rows at a time."""
     names = [name for name in FIELDS if name not in SELDOM or (name in table and (table[name] != "").any())]
-    out = table[names].copy()
-    for name in names:
-        if name not in TEXTS:
-            shifted = out[name] + (epoch if name in TIMES else 0)
-            out[name] = shifted.astype("Int64").where(out[name] >= 0)
-    return str(guarded(out).to_csv(index=False, lineterminator="\n"))
+    yield ",".join(names) + "\n"
+    for first in range(0, len(table), many):
+        rows = table.iloc[first : first + many]
+        cells = [
+            _quoted(rows[name]) if name in TEXTS else _numbers(rows[name].to_numpy(), epoch if name in TIMES else 0)
+            for name in names
+        ]
+        yield "\n".join(map(",".join, zip(*cells, strict=True))) + "\n"
+
+
+def _numbers(values: NDArray[np.int64], shift: int) -> list[str]:
+    return ["" if value < 0 else str(value + shift) for value in values.tolist()]
+
+
+def _quoted(texts: pd.Series[str]) -> list[str]:
+    """Write texts as cells of a CSV that are no formulas."""
+    codes, found = pd.factorize(texts)
+    safe = guarded(pd.DataFrame({"text": pd.Series(found, dtype="str")}))["text"].tolist()
+    cells = [f'"{text.replace(QUOTE, 2 * QUOTE)}"' if CELL.search(text) else text for text in map(str, safe)]
+    return [cells[code] for code in codes.tolist()]

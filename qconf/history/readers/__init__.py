@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from itertools import chain
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import pandas as pd
 
 from qconf.errors import InputError
-from qconf.history.readers.csv import ALIASES, INSTEAD, NODE_ALIASES, REQUIRED, read_csv
+from qconf.history.readers.columns import REQUIRED, looks_like_jobs
+from qconf.history.readers.csv import read_csv
+from qconf.history.readers.formats import SEP, kind_of, split_header
 from qconf.history.readers.pbs import read_pbs
 from qconf.history.readers.sacct import read_sacct
 from qconf.history.readers.sources import Source, find_sources
 from qconf.history.readers.swf import read_swf
-from qconf.history.records import Records
+from qconf.history.records import Drop, Records, drop_table
 
 #: Reasons for which a record of a log is dropped that cannot be read.
 UNREADABLE = (
@@ -26,6 +32,9 @@ PBS = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Za-z]{1,2};")
 SWF = re.compile(r"\s*(-?\d+(\.\d*)?\s+){17}-?\d+(\.\d*)?\s*$")
 
 
+LEFT_OUT = "file left out"
+
+
 def read(
     paths: Sequence[str | Path] | str | Path,
     *,
@@ -34,36 +43,94 @@ def read(
     date_format: str | None = None,
     cores_per_node: int | None = None,
     strict: bool = False,
+    columns: Mapping[str, str] | None = None,
+    units: Mapping[str, str] | None = None,
+    unpacked: int | None = None,
+    of_tables: Mapping[str, Any] | None = None,
 ) -> Records:
-    """Read one or many files of one format, gzip or not; a folder stands for the files in it, by name.
+    """Read one or many files of one format, packed or not; a folder stands for the files in it, by name.
 
-    The format is ``auto``, which looks at the content, or one of `READERS`. Local times in CSV and sacct files are
-    those of `timezone`, like ``Europe/Stockholm``; PBS and SWF carry Unix times. Months are counted in it, those of SWF
-    in the zone of its header. `date_format` is the strptime format of times in CSV, `cores_per_node` multiplies nodes
-    in one that has no cores. What cannot be read is dropped; with `strict` the first such record raises `InputError`.
-    So does what makes no sense in a whole file, naming file, line, field and value.
+    The format is ``auto``, which looks at the content, or one of `READERS`; ``csv`` is any table. Local times in CSV
+    and sacct files are those of `timezone`, like ``Europe/Stockholm``; PBS and SWF carry Unix times. Months are counted
+    in it, those of SWF in the zone of its header. `date_format` is the strptime format of times in a table, `columns`
+    names its columns and `units` the units of their numbers, `cores_per_node` multiplies nodes in one that has no
+    cores. `of_tables` has the first three where they are not given, and does not count for other formats. A file may
+    unpack to `unpacked` bytes, by default to what a log does. What cannot be read is dropped, and so is a file of a
+    folder; with `strict` the first such record or file raises `InputError`. So does what makes no sense in a whole
+    file, naming file, line, field and value.
     """
     if format not in ("auto", *READERS):
         raise InputError("unknown format", field="format", value=format, fix=f"one of auto, {', '.join(READERS)}")
-    sources = find_sources(paths)
-    filled = [source for source in sources if source.read(4096).strip()]
-    if not filled:
-        raise InputError("the file is empty", file=sources[0].path, fix="give a log with jobs in it")
-    found = {source.path: format if format != "auto" else recognise(source) for source in filled}
-    kinds = sorted(set(found.values()))
-    if len(kinds) > 1:
-        first, other = (next(path for path, kind in found.items() if kind == wanted) for wanted in kinds[:2])
-        message = f"is {kinds[1]}, but {first} is {kinds[0]}"
-        raise InputError(message, file=other, fix="read files of one format at a time")
-    if kinds == ["csv"]:
-        return read_csv(filled, timezone, date_format=date_format, cores_per_node=cores_per_node, strict=strict)
-    if date_format is not None:
-        message = f"the times of {kinds[0]} have one form"
-        raise InputError(message, file=filled[0].path, field="--date-format", value=date_format, fix="leave it out")
-    records = READERS[kinds[0]](filled, timezone=timezone)
+    sources = find_sources(paths, unpacked)
+    site = of_tables or {}
+    known: dict[str, Any] = {"date_format": date_format or site.get("date_format")}
+    known |= {name: {**site.get(name, {}), **(each or {})} for name, each in (("columns", columns), ("units", units))}
+    out: dict[Source, InputError] = {}  # files of folders that cannot be read
+    while True:
+        left = [source for source in sources if source not in out]
+        try:
+            kind, filled = _same_kind(left, format, known["columns"], out, strict=strict)
+            how: dict[str, Any] = {"timezone": timezone}
+            if kind == "csv":
+                how |= {**known, "cores_per_node": cores_per_node, "strict": strict}
+            else:
+                _refuse_of_tables(
+                    kind, filled[0], {"--date-format": date_format, "--columns": columns, "--units": units}
+                )
+            records = READERS[kind](filled, **how)
+            break
+        except InputError as error:
+            bad = next((source for source in left if str(source.path) == str(error.file)), None)
+            if strict or bad is None or not bad.in_folder or len(left) == 1:
+                raise
+            out[bad] = error
     if strict:
         _refuse_unreadable(records, [str(source.path) for source in filled])
-    return records
+    drops = [Drop("", str(source.path), 1, f"{LEFT_OUT}: {error}", str(error)) for source, error in out.items()]
+    return (
+        replace(records, dropped=pd.concat([records.dropped, drop_table(drops)], ignore_index=True)) if out else records
+    )
+
+
+def _same_kind(
+    sources: Sequence[Source], wanted: str, columns: Mapping[str, str], out: dict[Source, InputError], *, strict: bool
+) -> tuple[str, list[Source]]:
+    """Return the format of files, and those that are not empty; files of a folder that differ from most go `out`."""
+    found: dict[Source, str] = {}
+    for source in sources:
+        try:
+            if source.read(4096).strip():
+                found[source] = wanted if wanted != "auto" else recognise(source, columns)
+        except InputError as error:
+            if strict or not source.in_folder or len(sources) == 1:
+                raise
+            out[source] = error
+    if not found:
+        if out:
+            raise next(iter(out.values()))
+        raise InputError("the file is empty", file=sources[0].path, fix="give a log with jobs in it")
+    counts = Counter(found.values()).most_common()
+    kinds = sorted(counts, key=lambda item: (-item[1], item[0]))
+    kind = kinds[0][0]
+    for source, other in found.items():
+        if other == kind:
+            continue
+        first = next(each for each, of in found.items() if of == kind)
+        fix = "read files of one format at a time"
+        mixed = InputError(f"is {other}, but {first.path} is {kind}", file=source.path, fix=fix)
+        if strict or not source.in_folder or counts[0][1] == counts[1][1]:
+            raise mixed
+        out[source] = mixed
+    return kind, [source for source, of in found.items() if of == kind]
+
+
+def _refuse_of_tables(kind: str, source: Source, given: Mapping[str, object]) -> None:
+    """Refuse an option that is for tables alone."""
+    for option, value in given.items():
+        if value:
+            message = f"the times of {kind} have one form" if option == "--date-format" else f"{kind} is no such table"
+            shown = value if isinstance(value, str) else None
+            raise InputError(message, file=source.path, field=option, value=shown, fix="leave it out")
 
 
 def _refuse_unreadable(records: Records, files: list[str]) -> None:
@@ -75,20 +142,23 @@ def _refuse_unreadable(records: Records, files: list[str]) -> None:
         raise InputError(f"{reason}: {detail}", file=files[file], line=line, fix="correct or remove the line")
 
 
-def recognise(source: Source) -> str:
+def recognise(source: Source, columns: Mapping[str, str] | None = None) -> str:
     """Return the format of a file, by its first lines; `InputError` if they look like none."""
-    head = source.read(1 << 16).decode("utf-8", "replace").removeprefix("\ufeff")
-    lines = [line for line in head.splitlines() if line.strip()][:40]
+    data = source.read(1 << 16)
+    if kind_of(data) != "lines":
+        return "csv"
+    lines = [line for line in data.decode("utf-8", "replace").splitlines() if line.strip()][:40]
     if any(PBS.match(line) for line in lines):
         return "pbs"
     first = lines[0] if lines else ""
-    names = {name.strip().lower() for name in re.split(r"[|,;\t]", first)}
-    if "|" in first and names & {"jobid", "jobidraw"}:
+    first = lines[1] if SEP.fullmatch(first) and len(lines) > 1 else first
+    names, _ = split_header(first)
+    if "|" in first and {name.strip().lower() for name in names} & {"jobid", "jobidraw"}:
         return "sacct"
-    if len(names & {*REQUIRED, *ALIASES, *NODE_ALIASES, *chain(*INSTEAD.values())}) >= 2:
+    if looks_like_jobs(names, columns or {}):
         return "csv"
     if first.lstrip().startswith(";") or any(SWF.match(line.split(";")[0]) for line in lines):
         return "swf"
-    message = "not recognised as SWF, history CSV, PBS accounting log or sacct output"
-    fix = f"a CSV starts with {','.join(REQUIRED)}; qconf import also takes --format"
+    message = "not recognised as a table of jobs, SWF, PBS accounting log or sacct output"
+    fix = f"a table has a header like {','.join(REQUIRED)}; --columns says which of its columns are these"
     raise source.error(message, fix, line=1, field="first line", value=first[:60])

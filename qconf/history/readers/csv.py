@@ -1,12 +1,12 @@
-"""The history CSV of this project, and tables like it; a row that cannot be read is dropped, with its line."""
+"""The history CSV of this project, and any table of jobs; a row that cannot be read is dropped, with its line."""
 
 from __future__ import annotations
 
 import csv
-import io
+import itertools
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -15,26 +15,33 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from parsim.node_types import Chunk
-from qconf.config import parse_duration
-from qconf.history.chunks import mebibytes, of_select, placed, spread
+from qconf.history.chunks import mebibytes, of_select, of_tres, placed, spread, written
 from qconf.history.chunks import words as chunk_words
-from qconf.history.dates import TwoReadingsError, check_format, read_times
-from qconf.history.needs import words, wrong
+from qconf.history.dates import Times, TwoReadingsError, check_format
+from qconf.history.needs import wrong
+from qconf.history.readers.amounts import NOTHING, Numbers, duration
+from qconf.history.readers.columns import (
+    CHUNKS,
+    CLOCKS,
+    DURATIONS,
+    EXCEL,
+    NODES,
+    SECONDS,
+    check,
+    resolve,
+)
+from qconf.history.readers.delimited import Odd
+from qconf.history.readers.formats import open_table
 from qconf.history.readers.sources import Source, records_of
 from qconf.history.records import FIELDS, LIMITS, TEXTS, TIMES, UNKNOWN, Drop, Records, job_table, stack
-from qconf.history.times import parse_column, zone
+from qconf.history.times import zone
 from qconf.inert import unguarded
 
-REQUIRED = ("job_id", "submit", "runtime", "walltime", "cores", "queue")
-DURATIONS = ("runtime", "walltime")
-NODES = ("nodes", "cores_per_node")
-#: What a job asks for of nodes, beside its cores.
-CHUNKS = ("chunks", "gpus", "memory", "node_type", "place")
-#: The columns of which a required one that is not there is computed.
-INSTEAD = {"runtime": ("start", "end"), "cores": ("nodes",)}
 FORMS = {
     **dict.fromkeys(TIMES, "write epoch seconds or ISO 8601 such as 2016-02-01T08:00:00, or give --date-format"),
-    **dict.fromkeys(DURATIONS, "write seconds, [D-]HH:MM:SS or 2h30m, nothing where unknown"),
+    **dict.fromkeys(
+        DURATIONS, "write seconds, [D-]HH:MM:SS or 2h30m, nothing where unknown; --units for other numbers"
+    ),
     **dict.fromkeys(("cores", *NODES), "write a whole number, nothing where unknown"),
     "job_id": "give every job one",
     "gpus": "write a whole number, nothing where unknown",
@@ -44,19 +51,19 @@ FORMS = {
     "place": "write it as PBS does, like scatter:excl: of pack, scatter, free, excl, exclhost, shared",
     "needs": "write after:JOB, licence:NAME:COUNT, array:NAME:COUNT, chunk:COUNT:cores=N with place:scatter,excl, with "
     "blanks between them",
+    "tres": "write it as Slurm does, like cpu=32,mem=128G,node=2,gres/gpu=4",
     "cells": "complete or remove the line",
 }
-#: What other tools call our columns; only used where our own name is absent.
-ALIASES = {
-    "jobid": "job_id", "id": "job_id", "job": "job_id", "submit_time": "submit", "submitted": "submit",
-    "run_time": "runtime", "elapsed": "runtime",
-    "requested_time": "walltime", "estimate": "walltime", "timelimit": "walltime",
-    "procs": "cores", "processors": "cores", "ncpus": "cores", "cpus": "cores", "partition": "queue",
-    "user_id": "user", "username": "user", "start_time": "start", "end_time": "end", "status": "state",
-    "account": "group", "group_id": "group", "groupname": "group",
-}  # fmt: skip
-#: The same of columns that are only read where there is none of cores.
-NODE_ALIASES = {"nnodes": "nodes", "node_count": "nodes", "num_nodes": "nodes", "cpus_per_node": "cores_per_node"}
+#: Numbers of Slurm's that say that there is no value, or no limit.
+NO_VALUE = (2**32 - 2, 2**32 - 1)
+#: Numbers of resources in Slurm's database; those above 1000 are a site's own, and the first of them mostly GPUs.
+TRES = {"1": "cpu", "2": "mem", "4": "node", "1001": "gres/gpu", "1002": "gres/gpu"}
+SAME_ROW = "the same row again: taken as another job"
+SAME_ID = "job_id that another job has, too: taken as different jobs"
+SKIPPED = "in an hour that the clock skips: as if it had not moved"
+DOUBLED = "in an hour that comes twice: the reading that agrees with the other times, else the first"
+#: Shares of jobs from which on a unit is taken for wrong.
+MOST_OVER, FEWEST_OVER = 0.5, 0.05
 
 Column = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -70,15 +77,18 @@ class About:
     date_format: str | None = None  #: strptime format of its times, or `dates.EPOCH`
     cores_per_node: int | None = None  #: where it counts nodes
     strict: bool = False  #: whether the first row that cannot be read stops the reading
+    columns: Mapping[str, str] = field(default_factory=dict)  #: its name for ours; "" where it has none; `preset`
+    units: Mapping[str, str] = field(default_factory=dict)  #: of the numbers of our columns
 
 
 def read_csv(sources: Sequence[Source], timezone: str = "UTC", **more: Any) -> Records:  # noqa: ANN401 - of `About`
-    """Read history CSV files, in order; `more` as in `About`.
+    """Read tables of jobs, in order; `more` as in `About`.
 
     A row that cannot be read is dropped. Raises `InputError` where more than half of a file's rows are, or one with
     `strict`; where columns are missing or come twice; and where the times of a column read two ways.
     """
     about = About(timezone, **more)
+    check(about.columns, about.units)
     if about.date_format is not None:
         check_format(about.date_format)
     drops: list[Drop] = []
@@ -90,6 +100,9 @@ def read_csv(sources: Sequence[Source], timezone: str = "UTC", **more: Any) -> R
         for job, number, line in table.loc[again, ["job_id", "file", "line"]].itertuples(index=False):
             drops.append(Drop(job, str(sources[number].path), int(line), "in an earlier file too"))
         table = table[~again].reset_index(drop=True)
+    same = table.duplicated([*FIELDS])
+    for rows, what in ((same, SAME_ROW), (table.duplicated("job_id") & ~same, SAME_ID)):
+        changed.update({what: int(rows.sum())} if rows.any() else {})
     nodes = set().union(*(file.node_sizes for file in files))
     per_node = nodes.pop() if len(nodes) == 1 else None
     return records_of("csv", sources, table, drops, timezone=timezone, changed=changed, cores_per_node=per_node)
@@ -126,104 +139,186 @@ class _File:
     changed: Counter[str]
     node_sizes: set[int] = field(default_factory=set)  #: cores of the nodes that jobs were counted in
     faults: dict[int, _Fault] = field(default_factory=dict)  #: the first of each bad row, by its line
+    example: str = ""  #: its first time
 
     def read(self) -> pd.DataFrame:
-        text = self._text()
-        header = text.split("\n", 1)[0]
-        delimiter = max(",;\t", key=header.count)
-        names = _columns(header, delimiter, self.source)
-        text, self.lines = self._whole_lines(text, delimiter, len(names))
-        computed = [other for name, others in INSTEAD.items() if name not in names for other in (*others, *NODES)]
-        wanted = [name for name in names if name in (*FIELDS, *computed, *CHUNKS)]
         try:
-            self.cells = pd.read_csv(
-                io.StringIO(text), sep=delimiter, dtype="str", keep_default_na=False, header=None, names=names,
-                skiprows=1, index_col=False, usecols=wanted,
-            )  # fmt: skip
-        except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-            raise self.source.error(f"is no table: {str(error).strip()}", "check the quotes and commas") from error
-        if len(self.cells) != self.lines.size:
-            raise self.source.error("is no table: rows and lines do not match", "check the quotes and blank lines")
+            return self._read()
+        except UnicodeDecodeError as error:
+            fix = "save the table as CSV in UTF-8"
+            raise self.source.error(f"is not UTF-8 text ({error.reason})", fix) from error
+        except csv.Error as error:
+            raise self.source.error(f"is no table ({error})", "check the quotes") from error
+
+    def _read(self) -> pd.DataFrame:
+        table = open_table(self.source)
+        about = self.about
+        self.columns = resolve(table.names, about.columns, about.units, self.source, table.line)
+        at = self.columns.at
+        texts = {name: place for name, place in at.items() if name in (*TEXTS, *CHUNKS, "tres")}
+        numbers = {name: place for name, place in at.items() if name not in texts}
+        where = zone(about.timezone)
+        self.times = {name: self._new_times(name, where) for name in TIMES if name in numbers}
+        self.numbers = {name: self._new_numbers(name) for name in numbers if name not in TIMES}
+        parts: dict[str, list[Any]] = {name: [] for name in at}
+        kept: list[Column] = []
+        for rows in table.rows(texts, numbers):
+            self.rows, self.lines = rows, rows.lines
+            if self.lines.size and "submit" in self.times and not self.times["submit"].rows:
+                self.example = rows.text("submit", 0)
+            kept.append(rows.lines)
+            self._take_odd(rows.odd, len(table.names))
+            for name in at:
+                parts[name].append(self._text(name) if name in texts else self._integers(name))
+        self.lines = np.concatenate(kept) if kept else np.array([], dtype=np.int64)
         columns: dict[str, Any] = {"line": self.lines}
-        self.fits_format = self.about.date_format is None
-        for name in wanted:
-            is_text = name in (*TEXTS, *CHUNKS)
-            columns[name] = unguarded(self.cells[name].str.strip()) if is_text else self._integers(name)
-        if not self.fits_format and self.lines.size:
-            value, fix = self.about.date_format, f"submit is written like {self.cells['submit'].iloc[0]!r}"
+        for name, found in parts.items():
+            columns[name] = np.concatenate(found) if found else np.array([])
+        self._settle_times(columns)
+        if (
+            self.about.date_format is not None
+            and not any(each.used for each in self.times.values())
+            and self.lines.size
+        ):
+            value, fix = self.about.date_format, f"submit is written like {self.example!r}"
             raise self.source.error("no time of the file is written so", fix, field="--date-format", value=value)
-        self._refuse((columns["job_id"] == "").to_numpy(), "job_id", "is missing")
-        if "needs" in columns:
-            self._refuse(columns["needs"].map(wrong).to_numpy() != "", "needs", "is not what a job can need")
         self._compute(columns)
         self._add_chunks(columns)
+        if "job_id" not in columns:
+            columns["job_id"] = self.lines.astype("str").astype(object)
+        self._check_units(columns)
         return self._without_faults(job_table(columns, self.lines.size))
 
-    def _text(self) -> str:
-        fix = "save the table as CSV in UTF-8"
-        try:
-            text = self.source.read().decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise self.source.error(f"is not UTF-8 text ({error.reason})", fix) from error
-        if "\0" in text:
-            raise self.source.error("holds a zero byte", fix, line=text.count("\n", 0, text.index("\0")) + 1)
-        return text.replace("\r\n", "\n").replace("\r", "\n")
+    def _new_times(self, name: str, where: Any) -> Times:  # noqa: ANN401 - a tzinfo
+        unit = self.columns.units.get(name, "")
+        return Times(where, self.about.date_format, SECONDS.get(unit), excel=unit == EXCEL)
 
-    def _whole_lines(self, text: str, delimiter: str, width: int) -> tuple[str, Column]:
-        """Return the text without rows that have not `width` cells, and the line of each row."""
-        lines: list[int] = []
-        reader, line = csv.reader(io.StringIO(text, newline="\n"), delimiter=delimiter), 1
-        odd: list[tuple[int, int, int, str]] = []  # first and last line, cells, the first of them
-        try:
-            for cells in reader:
-                if len(cells) == width and (reader.line_num == line or _one_row(cells, delimiter)):
-                    lines.append(line)
-                elif len(cells) > 1 or (cells and cells[0].strip()):
-                    odd.append((line, reader.line_num, len(cells), cells[0]))
-                line = reader.line_num + 1
-        except csv.Error as error:
-            raise self.source.error(f"is no table ({error})", "check the quotes", line=line) from error
-        for first, last, filled, job in odd:
-            if first != last:
-                message = f"a quote is left open: the row goes on to line {last}"
-                raise self.source.error(message, "close the quote", line=first)
+    def _new_numbers(self, name: str) -> Numbers:
+        clock = CLOCKS.get(self.columns.units.get(name, ""))
+        if name in DURATIONS:
+            return Numbers(lambda text: duration(text, clock), self.columns.scale(name))
+        return Numbers(_count, self.columns.scale(name), whole=True)
+
+    def _take_odd(self, odd: Sequence[Odd], width: int) -> None:
+        """Note rows that have not as many cells as the header; refuse a quote that is left open."""
+        for each in odd:
+            if any("\0" in cell for cell in each.cells):
+                raise self.source.error("holds a zero byte", "save the table as CSV in UTF-8", line=each.line)
+            if each.last != each.line:
+                message = f"a quote is left open: the row goes on to line {each.last}"
+                raise self.source.error(message, "close the quote", line=each.line)
+            filled = len(each.cells)
             message = f"{filled} cells where the header has {width}"
-            torn = filled < width and first == line - 1 and not text.endswith("\n")
-            reason = "torn last line" if torn else "not as many cells as the header"
-            self.faults[first] = _Fault("cells", message, None, reason, f"{filled} of {width} cells", job)
-        if odd:
-            text = "\n".join(each for i, each in enumerate(text.split("\n"), 1) if i not in self.faults)
-        return text, np.array(lines[1:], dtype=np.int64)
+            reason = "torn last line" if each.torn and filled < width else "not as many cells as the header"
+            job = each.cells[0] if each.cells else ""
+            self.faults[each.line] = _Fault("cells", message, None, reason, f"{filled} of {width} cells", job)
 
-    def _integers(self, name: str) -> Column:
-        """Read a column of numbers, `UNKNOWN` where it cannot be read."""
-        cells = self.cells[name]
+    def _text(self, name: str) -> NDArray[np.object_]:
+        """Take a column of texts, of which equal ones are one."""
+        codes, found = pd.factorize(self.rows.cells[name])
+        texts = [str(text) for text in found]
+        if name == "state":
+            known = self.columns.preset.states if self.columns.preset else {}
+            texts = [known.get(text, text.lower()) for text in texts]
+        values = unguarded(pd.Series(texts, dtype="str")).to_numpy(dtype=object)[codes] if texts else np.array([])
+        if name == "job_id":
+            self._refuse(values == "", name, "is missing")
+        if name == "needs":
+            bad = np.array([wrong(text) != "" for text in texts], dtype=np.bool_)
+            self._refuse(bad[codes] if texts else np.array([], dtype=np.bool_), name, "is not what a job can need")
+        return values
+
+    def _integers(self, name: str) -> Column | NDArray[np.float64]:
+        """Read a column of numbers, `UNKNOWN` where it cannot be read; times that read two ways are NaN."""
+        cells = self.rows.cells[name]
         if name in TIMES:
-            values, bad = self._times(name)
+            values, bad = self.times[name].add(cells)
         else:
-            values, bad = parse_column(cells, parse_duration if name in DURATIONS else _count)
-        most = LIMITS.get(name, LIMITS["cores"])
+            values, bad, unclear = self.numbers[name].add(cells)
+            if unclear.any():
+                row = int(np.argmax(unclear))
+                text = self.rows.text(name, row)
+                message = f"reads two ways, {text.replace(',', '')} and {text.replace(',', '.')}, as do all here"
+                fix = "write such numbers without a comma"
+                raise self.source.error(message, fix, line=int(self.lines[row]), field=name, value=text)
+            if name in DURATIONS:
+                values = np.where(
+                    np.isin(values, [each * self.columns.scale(name) for each in NO_VALUE]), UNKNOWN, values
+                )
+        most = LIMITS.get(name, LIMITS["cores"]) if name != "memory" else 2**40
         self._refuse(bad, name, "not a " + ("time" if name in TIMES else "duration" if name in DURATIONS else "number"))
         self._refuse((values < 0) & (values != UNKNOWN), name, "is negative")
         self._refuse(values > most, name, f"is absurd, more than {most}")
-        whole = np.floor(values) if name in TIMES else np.ceil(values)
-        fractions = (whole != values) & ~bad
-        if name not in (*TIMES, *DURATIONS):
-            self._refuse(fractions, name, "is not a whole number")
-        elif fractions.any():
-            what = f"{name}: fraction of a second {'cut' if name in TIMES else 'rounded up'}"
-            self.changed[what] += int(fractions.sum())
-        return np.where(bad | (whole < 0) | (whole > most), UNKNOWN, whole).astype(np.int64)
+        if name in TIMES:
+            return np.where(bad | (values < 0) | (values > most), UNKNOWN, values)
+        return self._whole(name, values, bad | (values < 0) | (values > most))
 
-    def _times(self, name: str) -> tuple[NDArray[np.float64], Mask]:
-        try:
-            values, bad, fits = read_times(self.cells[name], zone(self.about.timezone), self.about.date_format)
-        except TwoReadingsError as error:
-            row = int(np.argmax(self.cells[name].str.strip() == error.value))
-            line = int(self.lines[row])
-            raise self.source.error(str(error), error.fix, line=line, field=name, value=error.value) from error
-        self.fits_format |= fits
-        return values, bad
+    def _whole(self, name: str, values: NDArray[np.float64], unknown: Mask) -> Column:
+        """Round to whole numbers, and count what was rounded."""
+        whole = np.floor(values) if name in TIMES else np.ceil(values)
+        fractions = (whole != values) & ~unknown
+        if name in (*TIMES, *DURATIONS):
+            if fractions.any():
+                what = f"{name}: fraction of a second {'cut' if name in TIMES else 'rounded up'}"
+                self.changed[what] += int(fractions.sum())
+        elif name != "memory" and self.columns.scale(name) == 1:
+            self._refuse(fractions, name, "is not a whole number")
+        return np.where(unknown, UNKNOWN, whole).astype(np.int64)
+
+    def _settle_times(self, columns: dict[str, Any]) -> None:
+        """Take the times whose reading the whole column settles, and of hours that come twice the likely one."""
+        late: dict[str, NDArray[np.float64]] = {}
+        for name, times in self.times.items():
+            if not times.rows:
+                columns[name] = np.array([], dtype=np.int64)
+                continue
+            try:
+                values, later, skipped = times.settled()
+            except TwoReadingsError as error:
+                line = int(self.lines[error.row])
+                raise self.source.error(str(error), error.fix, line=line, field=name, value=error.value) from error
+            values = np.where(np.isnan(columns[name]), values, columns[name])
+            self._count(f"{name}: {SKIPPED}", skipped)
+            self._count(f"{name}: {DOUBLED}", later > values)
+            late[name] = later
+            columns[name] = np.where(np.isnan(values) | (values < 0), UNKNOWN, values)
+        for name in ("start", "end"):  # what Slurm's database has in place of none
+            if name in columns and "submit" in columns:
+                columns[name] = np.where((columns[name] == 0) & (columns["submit"] > 0), UNKNOWN, columns[name])
+        ran = columns.get("runtime", np.full(self.lines.size, UNKNOWN))
+        for i in np.flatnonzero(np.any([late[name] > columns[name] for name in late], axis=0)).tolist() if late else ():
+            self._settle_hour(i, columns, late, int(ran[i]))
+        for name in self.times:
+            columns[name] = self._whole(name, columns[name], columns[name] == UNKNOWN)
+
+    def _settle_hour(self, i: int, columns: dict[str, Any], late: Mapping[str, NDArray[np.float64]], ran: int) -> None:
+        """Choose among the readings of a job's times in an hour that comes twice."""
+        names = list(late)
+        readings = [sorted({float(columns[name][i]), float(max(late[name][i], columns[name][i]))}) for name in names]
+
+        def unlikely(times: Iterable[float]) -> tuple[float, ...]:
+            at = dict(zip(names, times, strict=True))
+            submit, start, end = (at.get(name, UNKNOWN) for name in TIMES)
+            known = start >= 0 and end >= 0
+            off = abs(end - start - ran) if known and ran >= 0 else 0.0
+            return off, float(known and end < start), float(start >= 0 and start < submit), *times
+
+        for name, value in zip(names, min(itertools.product(*readings), key=unlikely), strict=True):
+            columns[name][i] = value
+
+    def _check_units(self, columns: dict[str, Any]) -> None:
+        """Refuse walltimes that most jobs ran beyond, and would not in minutes or hours, where no unit is given."""
+        name = self.columns.names[self.columns.at["walltime"]] if "walltime" in self.columns.at else "walltime"
+        if name == "walltime" or "walltime" in self.columns.units or "runtime" not in columns:
+            return
+        ran, limit = columns["runtime"], columns["walltime"]
+        known = (ran > 0) & (limit > 0)
+        if known.any() and (ran > limit)[known].mean() > MOST_OVER:
+            for unit in ("min", "h"):
+                if (ran > 1.05 * SECONDS[unit] * limit + 60)[known].mean() < FEWEST_OVER:
+                    message = f"the column {name} is shorter than the run time of most jobs, in seconds"
+                    fix = f"say what it is in, like --units walltime={unit}"
+                    raise self.source.error(message, fix, field="walltime", value=int(limit[known][0]))
 
     def _compute(self, columns: dict[str, Any]) -> None:
         """Work out run times and cores where there is no column of them, from `INSTEAD`; refuse ends before starts."""
@@ -231,12 +326,19 @@ class _File:
             start, end = columns["start"], columns["end"]
             ran = (start >= 0) & (end >= 0)
             for i in np.flatnonzero(ran & (end < start)).tolist():
-                first, last = (str(self.cells[name].iloc[i]) for name in ("start", "end"))
+                first, last = (self._written(int(each[i])) for each in (start, end))
                 fault = ("end", f"is before the start, {first!r}", last)
                 self._add(i, _Fault(*fault, "ends before it starts", f"start {first!r}, end {last!r}"))
             if "runtime" not in columns:
                 columns["runtime"] = np.where(ran, end - start, UNKNOWN)
+                if "suspended" in columns:
+                    idle = np.where(ran, np.clip(columns["suspended"], 0, np.maximum(end - start, 0)), 0)
+                    columns["runtime"] -= idle
+                    self._count("run time: the time in which the job was suspended left out", idle > 0)
                 self._count("run time: from start to end", ran)
+        columns.pop("suspended", None)
+        if "tres" in columns:
+            self._read_tres(columns)
         if "cores" not in columns:
             nodes, each = columns.pop("nodes"), np.full(self.lines.size, self.about.cores_per_node or UNKNOWN)
             if "cores_per_node" in columns:
@@ -248,51 +350,106 @@ class _File:
                 raise self.source.error(message, fix, line=1)
             known = (nodes > 0) & (each > 0)
             columns["cores"] = cores = np.where(known, nodes * each, UNKNOWN)
-            self._refuse(cores > LIMITS["cores"], "nodes", f"is absurd, more than {LIMITS['cores']} cores")
+            self._refuse_cores(cores > LIMITS["cores"], nodes)
             self._count("cores: nodes times cores per node", known)
             self.node_sizes |= set(np.unique(each[known]).tolist())
+        for name in NODES:
+            columns.pop(name, None)
+
+    def _written(self, second: int) -> str:
+        """Write a time as the file has it, a number where it has numbers."""
+        return str(second) if self.times["start"].numbers_only else str(pd.Timestamp(second, unit="s"))
+
+    def _refuse_cores(self, rows: Mask, nodes: Column) -> None:
+        for i in np.flatnonzero(rows).tolist():
+            self._add(i, _Fault.of("nodes", f"is absurd, more than {LIMITS['cores']} cores", str(nodes[i])))
+
+    def _read_tres(self, columns: dict[str, Any]) -> None:
+        """Take the cores that Slurm gave a job, its memory and GPUs, from a list of what it had."""
+        codes, found = pd.factorize(columns.pop("tres"))
+        needs, cores, readable = [], [], []
+        for text in found:
+            parts = (part.partition("=") for part in str(text).split(",") if part)
+            named = [(TRES.get(name, name), amount) for name, _, amount in parts if not name.isdigit() or name in TRES]
+            named = [(name, f"{amount}M" if name == "mem" and amount.isdigit() else amount) for name, amount in named]
+            chunks, can_be_read = written(of_tres, ",".join(f"{name}={amount}" for name, amount in named), "")
+            has = dict(named).get("cpu", "")
+            needs.append(chunks)
+            cores.append(int(has) if re.fullmatch(r"[0-9]{1,9}", has) else UNKNOWN)
+            readable.append(can_be_read)
+        of_job = np.array(cores, dtype=np.int64)[codes]
+        self._refuse_texts(~np.array(readable, dtype=np.bool_)[codes], "tres", found, codes)
+        columns["cores"] = np.where(of_job > 0, of_job, columns.get("cores", UNKNOWN))
+        texts = np.array(needs, dtype=object)[codes]
+        given = columns.get("needs")
+        columns["needs"] = texts if given is None else np.where(given == "", texts, given)
+
+    def _refuse_texts(self, rows: Mask, name: str, found: Any, codes: NDArray[np.intp]) -> None:  # noqa: ANN401
+        for i in np.flatnonzero(rows).tolist():
+            self._add(i, _Fault.of(name, "cannot be read", str(found[codes[i]])))
 
     def _add_chunks(self, columns: dict[str, Any]) -> None:
         """Write into `needs` what columns of their own say of GPUs, memory, types of nodes, or chunks of them."""
         given = {name: columns.pop(name) for name in CHUNKS if name in columns}
         if not given:
             return
-        texts = columns["needs"] if "needs" in columns else [""] * self.lines.size
-        cells = zip(*(given.get(name, [""] * self.lines.size) for name in CHUNKS), strict=True)
-        rows = list(zip(texts, columns["cores"].tolist(), cells, strict=True))
-        found = [words(chunks=self._chunks(i, cores, of)) for i, (_, cores, of) in enumerate(rows)]
-        columns["needs"] = np.array(
-            [f"{text} {chunks}".strip() for (text, *_), chunks in zip(rows, found, strict=True)]
+        kinds = [pd.factorize(each) for each in (columns["cores"], *given.values())]
+        table = np.stack([codes for codes, _ in kinds], axis=1)
+        _, first, of = np.unique(table, axis=0, return_index=True, return_inverse=True)
+        chunks = []
+        for row in first.tolist():
+            cells = dict.fromkeys(CHUNKS, "") | {name: str(each[row]) for name, each in given.items()}
+            chunks.append(self._chunks(int(columns["cores"][row]), cells))
+        of = of.reshape(-1)
+        for kind, (_, fault) in enumerate(chunks):
+            if fault is not None:
+                for i in np.flatnonzero(of == kind).tolist():
+                    self._add(i, fault)
+        texts = np.array([text for text, _ in chunks], dtype=object)[of]
+        had = columns.get("needs")
+        columns["needs"] = (
+            texts
+            if had is None
+            else np.array([f"{text} {more}".strip() for text, more in zip(had, texts, strict=True)], dtype=object)
         )
 
-    def _chunks(self, row: int, cores: int, cells: Sequence[str]) -> str:
-        """Write the chunks of one row; nothing where it has none, or cannot be read, which is noted."""
-        texts = dict(zip(CHUNKS, cells, strict=True))
+    def _chunks(self, cores: int, texts: Mapping[str, str]) -> tuple[str, _Fault | None]:
+        """Write the chunks of a job, nothing where it has none; or what cannot be read of them."""
         name = "place"
         try:
             is_free = placed((Chunk(2, 1),), texts[name]) == (Chunk(2, 1),)
             name = "chunks"
             if texts[name]:
-                return chunk_words(of_select(texts[name], texts["place"]))
+                return chunk_words(of_select(texts[name], texts["place"])), None
             name = "gpus"
-            gpus = _count(texts[name] or "0")
+            gpus = self._amount(name, texts[name])
             name = "memory"
-            memory = mebibytes(texts[name] or "0")
+            memory = self._amount(name, texts[name])
             if cores < 1 or (is_free and not (gpus or memory or texts["node_type"])):
-                return ""
+                return "", None
             chunks = spread(cores, gpus, memory, filter(None, [texts["node_type"]]))
-            return chunk_words(placed(chunks, texts["place"]))
+            return chunk_words(placed(chunks, texts["place"])), None
         except ValueError:
-            self._add(row, _Fault.of(name, "cannot be read", texts[name]))
-            return ""
+            return "", _Fault.of(name, "cannot be read", texts[name])
+
+    def _amount(self, name: str, text: str) -> int:
+        """Read GPUs or memory, in MiB; nothing is none."""
+        if text.lower() in NOTHING:
+            return 0
+        if re.fullmatch(r"\d{1,15}(\.\d+)?", text) and (
+            name == "memory" or float(text).is_integer() or self.columns.scale(name) < 1
+        ):
+            return -int(-float(text) * self.columns.scale(name) // 1)
+        return mebibytes(text) if name == "memory" else _count(text)
 
     def _count(self, what: str, rows: Mask) -> None:
-        self.changed[what] += int((rows & ~np.isin(self.lines, list(self.faults))).sum())
+        if count := int((rows & ~np.isin(self.lines, list(self.faults))).sum()):
+            self.changed[what] += count
 
     def _refuse(self, rows: Mask, name: str, message: str) -> None:
-        """Note what is wrong with the values of a column in these rows."""
+        """Note what is wrong with the values of a column in these of the rows at hand."""
         for i in np.flatnonzero(rows).tolist():
-            self._add(i, _Fault.of(name, message, str(self.cells[name].iloc[i])))
+            self._add(i, _Fault.of(name, message, self.rows.text(name, i)))
 
     def _add(self, row: int, fault: _Fault) -> None:
         self.faults.setdefault(int(self.lines[row]), fault)
@@ -318,35 +475,6 @@ class _File:
             job = jobs[line] if fault.job_id is None else fault.job_id
             self.drops.append(Drop(job[:40], str(self.source.path), line, fault.reason, fault.detail))
         return table[~bad].reset_index(drop=True)
-
-
-def _columns(header: str, delimiter: str, source: Source) -> list[str]:
-    """Name the columns, ours where another tool's name is known; refuse what is missing or comes twice."""
-    given = [name.strip() for name in next(csv.reader([header], delimiter=delimiter), [])]
-    names = [re.sub(r"[\s-]+", "_", name.lower()) for name in given]
-    for aliases in (ALIASES, NODE_ALIASES):
-        if aliases is NODE_ALIASES and "cores" in names:
-            break
-        names = [name if name not in aliases or aliases[name] in names else aliases[name] for name in names]
-    twice = [name for name, times in Counter(names).items() if times > 1 and name]
-    if twice:
-        raise source.error("two columns of this name", "keep one", line=1, field="column", value=twice[0])
-    missing = [
-        name for name in REQUIRED if name not in names and not (name in INSTEAD and set(INSTEAD[name]) <= set(names))
-    ]
-    if missing:
-        message = f"no column {', '.join(missing)} among {', '.join(given) or 'nothing'}"
-        fix = (
-            f"a header of {','.join(REQUIRED)} is required, cells may be empty where unknown; start and end do for "
-            "runtime, nodes for cores"
-        )
-        raise source.error(message, fix, line=1)
-    return [name or f"unnamed {i}" for i, name in enumerate(names)]
-
-
-def _one_row(cells: list[str], delimiter: str) -> bool:
-    """Return whether no cell holds as much as another row: what stands between two stray quotes."""
-    return all(cell.count(delimiter) < len(cells) - 1 for cell in cells)
 
 
 def _count(text: str) -> int:

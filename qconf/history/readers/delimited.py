@@ -45,7 +45,7 @@ class Rows:
 
     def text(self, name: str, row: int) -> str:
         """Return a cell as it is in the file."""
-        if self.cells[name].dtype == object:
+        if self.cells[name].dtype == object or not self.place:
             return str(self.cells[name].iloc[row])
         if isinstance(self.data, bytes):
             self.data = self.data.split(b"\n")
@@ -144,7 +144,8 @@ class Table:
         for cells in reader:
             last = number + reader.line_num - 1
             if first > self.header:
-                if len(cells) == self.width and (last == first or _is_one_row(cells, self.separator)):
+                whole = last == first or _is_one_row(cells, self.separator)
+                if len(cells) == self.width and whole and not any("\0" in cell for cell in cells):
                     kept.append(cells)
                     lines.append(first)
                 elif len(cells) > 1 or (cells and cells[0].strip()):

@@ -1,0 +1,264 @@
+"""What the columns of a table are: named like ours, as other programs name them, like a known trace, or as given."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from qconf.config.problems import did_you_mean
+from qconf.errors import InputError
+from qconf.history.readers.presets import PRESETS, Preset
+from qconf.history.readers.sources import Source
+from qconf.history.records import FIELDS, TIMES
+
+REQUIRED = ("job_id", "submit", "runtime", "walltime", "cores", "queue")
+DURATIONS = ("runtime", "walltime", "suspended")
+NODES = ("nodes", "cores_per_node")
+#: What a job asks for of nodes, beside its cores.
+CHUNKS = ("chunks", "gpus", "memory", "node_type", "place")
+#: The columns of which a required one that is not there is computed.
+INSTEAD = {"runtime": (("start", "end"),), "cores": (("nodes",), ("tres",))}
+KNOWN = (*FIELDS, *NODES, *CHUNKS, "tres", "suspended")
+#: What other programs call our columns, without blanks and underscores; only used where our own name is absent.
+SYNONYMS = {
+    "job_id": "jobid id job jid jobidraw jobnumber idjob jobno jobnum",
+    "submit": "submittime submitted submission submissiontime submittimestamp submitdate timesubmit submitat "
+    "submittedat submittedtime queuedtimestamp queuedtime queuedat createdat creationtime created ctime qdate",
+    "start": "starttime started timestart startedat starttimestamp begin begintime startdate dispatchtime",
+    "end": "endtime ended timeend endedat endtimestamp finish finished finishtime finishedat completed completiontime "
+    "completedat enddate",
+    "runtime": "elapsed elapsedtime elapsedraw duration runduration walltimeused usedwalltime actualruntime "
+    "wallclockused timeused usedtime resourcesusedwalltime",
+    "walltime": "requestedwalltime walltimerequested walltimereq reqwalltime requestedtime reqtime estimate timelimit "
+    "timelimitraw wallclockreq wallclocklimit wallclockrequested requestedwallclock walltimelimit maxwalltime "
+    "timerequested timereq limit resourcelistwalltime requestedruntime elapsedlimit",
+    "cores": "procs processors ncpus cpus ncores numcores numcpus corecount cpucount alloccpus cpusalloc "
+    "numcoresalloc coresalloc allocatedcores coresused numprocs nprocs slots allocatedprocessors processorsreq "
+    "reqcpus cpusreq numcoresreq coresrequested requestedcores requestedprocessors resourcelistncpus cpunum",
+    "queue": "partition queuename partitionname",
+    "user": "userid username iduser usr owner uid",
+    "state": "status jobstate jobstatus",
+    "group": "account groupid groupname project projectname gid",
+    "qos": "qosname",
+    "suspended": "timesuspended suspendedtime",
+    "tres": "tresalloc alloctres",
+    "gpus": "ngpus numgpus gpusalloc gpusreq gpunum numgpusalloc gpucount allocgpus",
+    "memory": "mem memreq memoryreq reqmem memalloc requestedmemory",
+    "node_type": "nodetype",
+}
+#: The same of columns that are only read where there is none of cores.
+OF_NODES = {
+    "nodes": "nnodes nodecount numnodes nodesreq nodesalloc allocnodes numnodesalloc nodesused nodenum numnodesreq",
+    "cores_per_node": "cpuspernode coresperhost",
+}
+#: Units of numbers, in seconds, MiB or pieces; `excel` counts days, `hh:mm` and `mm:ss` say what two numbers are.
+SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+SIZES = {"b": 2.0**-20, "kb": 2.0**-10, "mb": 1.0, "gb": 2.0**10, "tb": 2.0**20}
+PIECES = {"milli": 1e-3, "percent": 1e-2}
+EXCEL, CLOCKS = "excel", {"hh:mm": 3600, "mm:ss": 60}
+#: Other words for units.
+WORDS = {
+    "s": "sec secs second seconds",
+    "min": "m mins minute minutes",
+    "h": "hr hrs hour hours",
+    "d": "day days",
+    "ms": "millis millisecond milliseconds",
+    "us": "microsecond microseconds",
+    "ns": "nanosecond nanoseconds",
+    "kb": "k kib",
+    "mb": "m mib",
+    "gb": "g gib",
+    "tb": "t tib",
+    "b": "byte bytes",
+}
+#: Names of columns that have a unit of their own.
+OWN_UNITS = {"timelimitraw": "min"}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which column of a table is which of ours, by its position, and the units of those of numbers."""
+
+    at: Mapping[str, int]
+    names: Sequence[str]  #: of all columns, as the table has them
+    units: Mapping[str, str] = field(default_factory=dict)
+    preset: Preset | None = None
+
+    def scale(self, name: str) -> float:
+        """Return what a number of a column counts in seconds, MiB or pieces."""
+        return units_of(name).get(self.units.get(name, ""), 1.0)
+
+
+def units_of(name: str) -> dict[str, float]:
+    """Return the units of the numbers of a column."""
+    if name in (*DURATIONS, *TIMES):
+        return SECONDS
+    return SIZES if name == "memory" else PIECES if name in ("cores", "gpus", *NODES) else {}
+
+
+def unit(name: str, word: str) -> str:
+    """Return the unit of a column that a word names, "" where it is none of it."""
+    known = units_of(name)
+    others = (EXCEL,) if name in TIMES else tuple(CLOCKS) if name in DURATIONS else ()
+    word = word.lower()
+    if word in known or word in others:
+        return word
+    return next((each for each in known if word in WORDS.get(each, "").split()), "")
+
+
+def check(columns: Mapping[str, str], units: Mapping[str, str]) -> None:
+    """Refuse names of columns, and units, that there are not."""
+    for name in (*columns, *units):
+        if name not in KNOWN and not (name == "preset" and name in columns):
+            fix = f"name one of {', '.join(KNOWN)}"
+            raise InputError(f"is none of our columns{did_you_mean(name, KNOWN)}", field="column", value=name, fix=fix)
+    if columns.get("preset", "") not in ("", *PRESETS):
+        message = f"is no known kind of table{did_you_mean(columns['preset'], PRESETS)}"
+        fix = f"name one of {', '.join(PRESETS)}, or columns like walltime=time_limit,cores=num_cores"
+        raise InputError(message, field="--columns", value=columns["preset"], fix=fix)
+    for name, word in units.items():
+        if not unit(name, word):
+            known = [*units_of(name), *((EXCEL,) if name in TIMES else CLOCKS if name in DURATIONS else ())]
+            fix = f"write one of {', '.join(known)}" if known else "leave it out: it has none"
+            raise InputError(f"is no unit of {name}", field="--units", value=word, fix=fix)
+
+
+def plain(name: str) -> str:
+    """Write a name as it is compared: ``Submit Time``, ``submit_time`` and ``SubmitTime`` are the same."""
+    return re.sub(r"[\W_]+", "", name.lower())
+
+
+def _stem(name: str, of: str) -> tuple[str, str]:
+    """Cut a unit that a name ends with, like ``WALLTIME_SECONDS`` or ``Elapsed (h)``, and return both."""
+    words = re.findall(r"[^\W_]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name))
+    found = unit(of, words[-1]) if len(words) > 1 else ""
+    return ("".join(words[:-1]).lower(), found) if found else (plain(name), "")
+
+
+def looks_like_jobs(names: Sequence[str], columns: Mapping[str, str]) -> bool:
+    """Return whether a header may be that of a table of jobs."""
+    if any(_fits(preset, names) for preset in PRESETS.values()):
+        return True
+    given = {plain(name) for name in names if name.strip()}
+    known = {plain(name) for name in chain(FIELDS, NODES, columns.values())}
+    known |= set(" ".join([*SYNONYMS.values(), *OF_NODES.values()]).split())
+    stems = {stem for name in names for of in ("runtime", "memory") for stem in _stem(name, of)[:1]}
+    return len((given | stems) & known) >= 2
+
+
+def resolve(
+    names: Sequence[str], columns: Mapping[str, str], units: Mapping[str, str], source: Source, line: int = 1
+) -> Columns:
+    """Find out what the columns of a table are. Raises `InputError` where one is missing, or comes twice."""
+    names = [name.strip() for name in names]
+    wanted = {name: given for name, given in columns.items() if name != "preset"}
+    at = {name: _given(names, name, given, source, line) for name, given in wanted.items() if given}
+    found = dict(units)
+    preset = _preset(names, columns.get("preset", ""), source, line)
+    if preset is None:
+        _guess(names, at, found, wanted, source, line)
+    else:
+        of_preset = {**preset.columns, **{name: each for name, each in preset.optional.items() if each in names}}
+        at = {name: names.index(each) for name, each in of_preset.items() if name not in wanted} | at
+        for name, word in preset.units.items():
+            if name not in wanted:
+                found.setdefault(name, word)
+    missing = [name for name in REQUIRED if name not in at and name not in wanted and not _is_computed(name, at)]
+    if missing and preset is None:
+        raise _missing(missing, names, at, source, line)
+    return Columns(at, names, {name: unit(name, word) for name, word in found.items()}, preset)
+
+
+def _is_computed(name: str, at: Mapping[str, int]) -> bool:
+    return any(set(others) <= set(at) for others in INSTEAD.get(name, ()))
+
+
+def _fits(preset: Preset, names: Sequence[str]) -> bool:
+    return {*preset.columns.values(), *preset.also} <= {name.strip() for name in names}
+
+
+def _preset(names: Sequence[str], wanted: str, source: Source, line: int) -> Preset | None:
+    """Return the kind of table that is named, else the one whose columns are all there."""
+    if not wanted:
+        fitting = [preset for preset in PRESETS.values() if _fits(preset, names)]
+        return max(fitting, key=lambda each: len(each.columns) + len(each.also), default=None)
+    lacks = [name for name in PRESETS[wanted].columns.values() if name not in names]
+    if lacks:
+        fix = f"leave out --columns {wanted}, or name the columns like walltime=time_limit"
+        raise source.error(f"is no table of {wanted}: no column {', '.join(lacks)}", fix, line=line)
+    return PRESETS[wanted]
+
+
+def _given(names: Sequence[str], name: str, given: str, source: Source, line: int) -> int:
+    """Return the position of a column that the user named."""
+    exact = [i for i, each in enumerate(names) if each == given]
+    alike = exact or [i for i, each in enumerate(names) if plain(each) == plain(given)]
+    if len(alike) == 1:
+        return alike[0]
+    if alike:
+        raise source.error("two columns of this name", "keep one", line=line, field="column", value=given)
+    near = difflib.get_close_matches(given, names, n=1)
+    message = f"no column {given!r} among {', '.join(filter(None, names))}" + (f": is it {near[0]!r}?" if near else "")
+    raise source.error(message, f"correct --columns {name}=...", line=line)
+
+
+def _guess(
+    names: Sequence[str],
+    at: dict[str, int],
+    units: dict[str, str],
+    wanted: Mapping[str, str],
+    source: Source,
+    line: int,
+) -> None:
+    """Add the columns that have our names, or one that another program gives them."""
+    taken = set(at.values())
+    own = Counter(plain(name) for i, name in enumerate(names) if name and i not in taken)
+    for field_ in KNOWN:
+        if field_ in wanted:
+            continue
+        if field_ in OF_NODES and "cores" in at:
+            continue
+        words = [plain(field_), *SYNONYMS.get(field_, OF_NODES.get(field_, "")).split()]
+        for rank in words:
+            for i, name in enumerate(names):
+                stem, of_name = (plain(name), "") if plain(name) == rank else _stem(name, field_)
+                if i in taken or stem != rank:
+                    continue
+                if own[plain(name)] > 1:
+                    raise source.error("two columns of this name", "keep one", line=line, field="column", value=name)
+                at[field_] = i
+                taken.add(i)
+                if of_name := of_name or OWN_UNITS.get(rank, ""):
+                    units.setdefault(field_, of_name)
+                break
+            if field_ in at:
+                break
+
+
+def _missing(
+    missing: Sequence[str], names: Sequence[str], at: Mapping[str, int], source: Source, line: int
+) -> InputError:
+    message = f"no column {', '.join(missing)} among {', '.join(filter(None, names)) or 'nothing'}"
+    left = [name for i, name in enumerate(names) if name and i not in at.values()]
+    guesses = {name: near for name in missing if (near := _near(name, left))}
+    if guesses:
+        message += "".join(f": is {name} {near!r}?" for name, near in guesses.items())
+    example = next(iter(guesses.items()), (missing[0], "NAME"))
+    quoted = f"'{example[0]}={example[1]}'" if re.search(r"\W", example[1]) else f"{example[0]}={example[1]}"
+    fix = (
+        f"say which it is, like --columns {quoted}, or --columns {missing[0]}= where the table has none; a header of "
+        f"{','.join(REQUIRED)} needs no option; start and end do for runtime, nodes for cores"
+    )
+    return source.error(message, fix, line=line)
+
+
+def _near(name: str, left: Sequence[str]) -> str:
+    """Return the column that comes nearest to one of ours, "" where none does."""
+    words = [plain(name), *SYNONYMS.get(name, "").split()]
+    scores = {given: max(difflib.SequenceMatcher(None, plain(given), word).ratio() for word in words) for given in left}
+    best = max(scores, key=scores.__getitem__, default="")
+    return best if best and scores[best] >= 0.7 else ""

@@ -1,0 +1,215 @@
+"""Tables that are no lines of text: Excel's, Parquet and JSON, as rows of cells; and lines whose header is read."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from qconf.history.readers.delimited import MANY, Odd, Rows, Table
+from qconf.history.readers.sources import BLOCK, Source
+
+SEPARATORS = ",;\t|"
+SEP = re.compile(r"sep=.", re.IGNORECASE)  #: what Excel writes before a header
+EXCEL, PARQUET = b"PK\x03\x04", b"PAR1"
+#: Packages that read them, which are extras.
+PACKAGES = {"xlsx": "openpyxl", "parquet": "pyarrow"}
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A table whose header has been read."""
+
+    names: Sequence[str]
+    line: int  #: of the header
+    #: Takes the places of columns that are text, and of those that are numbers where they can be, by name.
+    rows: Callable[[Mapping[str, int], Mapping[str, int]], Iterator[Rows]]
+
+
+def kind_of(head: bytes) -> str:
+    """Return what a file that begins so is: xlsx, parquet, json or lines."""
+    if head.startswith((EXCEL, PARQUET)):
+        return "xlsx" if head.startswith(EXCEL) else "parquet"
+    return "json" if head.lstrip()[:1] in (b"{", b"[") else "lines"
+
+
+def open_table(source: Source) -> Opened:
+    """Read the header of a table. Raises `InputError` where it is none, or a package is missing."""
+    kind = kind_of(source.read(4096))
+    if kind == "lines":
+        return _open_lines(source)
+    try:
+        frames = {"xlsx": _of_excel, "parquet": _of_parquet, "json": _of_json}[kind](source)
+        first = next(frames, None)
+    except ImportError as error:
+        package = PACKAGES.get(kind, "pandas")
+        fix = f"install it: pip install {package}, or qconf-hpc[tables]"
+        raise source.error(f"is a table of {kind}, which needs the package {package}", fix) from error
+    except (ValueError, KeyError, OSError, TypeError, zipfile.BadZipFile) as error:
+        raise source.error(f"is no table of {kind}: {str(error)[:200]}", "save it as CSV") from error
+    if first is None:
+        raise source.error("holds no table", "give a table with a header and a row for each job")
+    names = [str(name) for name in first.frame.columns]
+
+    def rows(texts: Mapping[str, int], numbers: Mapping[str, int]) -> Iterator[Rows]:
+        try:
+            for each in chain([first], frames):
+                yield each.rows(names, texts, numbers)
+        except (ValueError, OSError, TypeError) as error:
+            raise source.error(f"is no table of {kind}: {str(error)[:200]}", "save it as CSV") from error
+
+    return Opened(names, first.header, rows)
+
+
+def split_header(line: str) -> tuple[list[str], str]:
+    """Return the names in a header, and the separator between them."""
+    separator = max(SEPARATORS, key=line.count)
+    return [name.strip() for name in next(csv.reader([line], delimiter=separator), [])], separator
+
+
+def _open_lines(source: Source) -> Opened:
+    header, at = "", 0
+    for at, raw in enumerate(source.lines(), start=1):  # noqa: B007 - the line of the header
+        try:
+            header = raw.decode("utf-8").strip("\r\n\ufeff ").split("\r", 1)[0]
+        except UnicodeDecodeError as error:
+            raise source.error(f"is not UTF-8 text ({error.reason})", "save the table as CSV in UTF-8") from error
+        if header.strip() and not SEP.fullmatch(header):
+            break
+    names, separator = split_header(header)
+    number = at
+
+    def rows(texts: Mapping[str, int], numbers: Mapping[str, int]) -> Iterator[Rows]:
+        return Table(source, separator, len(names), texts, numbers, header=number).rows()
+
+    return Opened(names, number, rows)
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """Some rows of a table of typed columns."""
+
+    frame: pd.DataFrame
+    first: int = 1  #: line, or number, of the first
+    header: int = 1
+    lines: Sequence[int] | None = None  #: of all, where some are left out
+    odd: Sequence[Odd] = ()
+
+    def rows(self, names: Sequence[str], texts: Mapping[str, int], numbers: Mapping[str, int]) -> Rows:
+        frame = self.frame.set_axis([str(name) for name in self.frame.columns], axis=1)
+        frame = frame.reindex(columns=list(names)) if list(frame.columns) != list(names) else frame
+        cells = {
+            name: _cells(frame.iloc[:, place], is_text=name in texts) for name, place in {**texts, **numbers}.items()
+        }
+        lines = np.arange(self.first, self.first + len(frame)) if self.lines is None else np.array(self.lines)
+        return Rows(pd.DataFrame(cells), lines.astype(np.int64), list(self.odd))
+
+
+def _cells(column: pd.Series, *, is_text: bool) -> pd.Series:
+    """Return numbers as they are, where all cells are some, and else texts; "" for none."""
+    column = column.reset_index(drop=True)
+    if pd.api.types.is_timedelta64_dtype(column):
+        column = column.dt.total_seconds()
+    elif isinstance(column.dtype, pd.DatetimeTZDtype):
+        column = column.dt.tz_convert("UTC").astype("str").where(column.notna(), "")
+    elif pd.api.types.is_datetime64_dtype(column):
+        column = column.astype("str").where(column.notna(), "")
+    kind = column.dtype.kind if isinstance(column.dtype, np.dtype) else "O"
+    if kind in "iuf" and column.notna().all() and not is_text:
+        return column
+    if kind == "f":
+        column = column.astype(object)
+    return column.astype(object).map(_text).astype(object)
+
+
+def _text(cell: Any) -> str:  # noqa: ANN401
+    if cell is None or cell is pd.NaT or cell is pd.NA or (isinstance(cell, float) and np.isnan(cell)):
+        return ""
+    if isinstance(cell, bool | np.bool_):
+        return str(cell).lower()
+    if isinstance(cell, float | np.floating):
+        return str(int(cell)) if float(cell).is_integer() else repr(float(cell))
+    if isinstance(cell, datetime):
+        return cell.isoformat(sep=" ")
+    if isinstance(cell, timedelta):
+        return str(cell.total_seconds())
+    return (cell.isoformat() if isinstance(cell, date | time) else str(cell)).strip()
+
+
+def _of_excel(source: Source) -> Iterator[_Frame]:
+    """Read the first sheet that has cells; its header is the first row with more than one."""
+    sheets = pd.read_excel(
+        io.BytesIO(b"".join(source.chunks(BLOCK))), sheet_name=None, header=None, dtype=object, engine="openpyxl"
+    )
+    for sheet in sheets.values():
+        filled = sheet.notna()
+        heads = np.flatnonzero(filled.sum(axis=1).to_numpy() > 1)
+        if heads.size:
+            head = int(heads[0])
+            rows = sheet.iloc[head + 1 :]
+            kept = filled.iloc[head + 1 :].any(axis=1).to_numpy()
+            names = ["" if pd.isna(name) else str(name).strip() for name in sheet.iloc[head]]
+            lines = (np.flatnonzero(kept) + head + 2).tolist()
+            yield _Frame(rows[kept].set_axis(names, axis=1), header=head + 1, lines=lines)
+            return
+
+
+def _of_parquet(source: Source) -> Iterator[_Frame]:
+    from pyarrow import parquet  # noqa: PLC0415 - an extra
+
+    first = 1
+    for batch in parquet.ParquetFile(io.BytesIO(b"".join(source.chunks(BLOCK)))).iter_batches(batch_size=MANY):
+        frame = batch.to_pandas()
+        frame = frame.reset_index() if frame.index.names != [None] else frame
+        yield _Frame(frame, first)
+        first += len(frame)
+
+
+def _of_json(source: Source) -> Iterator[_Frame]:
+    """Read an object a line, else one list of them, alone or under a name, or an object of columns."""
+    head = source.read(1 << 16)
+    try:
+        first = head.lstrip().split(b"\n", 1)[0]
+        lines = isinstance(json.loads(first), dict) and b"\n" in head.strip()
+    except ValueError:
+        lines = False
+    if lines:
+        yield from _of_json_lines(source)
+        return
+    data = json.loads(source.read())
+    if isinstance(data, dict):
+        lists = [value for value in data.values() if isinstance(value, list) and value and isinstance(value[0], dict)]
+        data = lists[0] if len(lists) == 1 else data
+    yield _Frame(pd.DataFrame(data))
+
+
+def _of_json_lines(source: Source) -> Iterator[_Frame]:
+    number, kept, lines, odd = 0, list[dict[str, Any]](), list[int](), list[Odd]()
+    for raw in source.lines():
+        number += 1
+        if not raw.strip():
+            continue
+        try:
+            found = json.loads(raw)
+        except ValueError:
+            found = None
+        if isinstance(found, dict):
+            kept.append(found)
+            lines.append(number)
+        else:
+            odd.append(Odd(number, number, [raw.decode("utf-8", "replace").strip()[:40]], torn=not raw.endswith(b"\n")))
+        if len(kept) >= MANY:
+            yield _Frame(pd.DataFrame(kept, dtype=object), lines=lines, odd=odd)
+            kept, lines, odd = [], [], []
+    if kept or odd:
+        yield _Frame(pd.DataFrame(kept, dtype=object), lines=lines, odd=odd)

@@ -1,0 +1,86 @@
+"""What the columns of public traces, and of tables that programs write alike everywhere, are: data, not code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Preset:
+    """What the columns of one kind of table are; a table that has all that are named here is of the kind."""
+
+    columns: Mapping[str, str]  #: by our name
+    units: Mapping[str, str] = field(default_factory=dict)  #: of numbers that are not seconds, or MiB
+    states: Mapping[str, str] = field(default_factory=dict)  #: what its words, or numbers, for states say
+    also: tuple[str, ...] = ()  #: other columns that tell the kind
+    optional: Mapping[str, str] = field(default_factory=dict)  #: columns that are read where they are there
+
+
+#: Numbers of the states of jobs in Slurm's database.
+SLURM_STATES = dict(
+    enumerate((
+        *("pending", "running", "suspended", "completed", "cancelled", "failed", "timeout", "node_fail", "preempted"),
+        *("boot_fail", "deadline", "out_of_memory"),
+    ))
+)  # fmt: skip
+
+PRESETS = {
+    # The job table of Slurm's database, as slurmdbd has it: the MIT Supercloud's trace is one.
+    "supercloud": Preset(
+        {"job_id": "id_job", "user": "id_user", "submit": "time_submit", "start": "time_start", "end": "time_end",
+         "walltime": "timelimit", "cores": "cpus_req", "queue": "partition", "state": "state", "tres": "tres_alloc"},
+        units={"walltime": "min"},
+        states={str(number): name for number, name in SLURM_STATES.items()},
+        optional={"suspended": "time_suspended", "group": "account"},
+    ),
+    # NREL, Eagle and its successors.
+    "eagle": Preset(
+        {"job_id": "job_id", "user": "user", "group": "account", "state": "state", "queue": "partition", "qos": "qos",
+         "submit": "submit_time", "start": "start_time", "end": "end_time", "runtime": "run_time",
+         "walltime": "wallclock_req", "cores": "processors_req"},
+        also=("nodes_req",),
+        optional={"gpus": "gpus_req"},
+    ),
+    # F-DATA of Fugaku.
+    "fdata": Preset(
+        {"job_id": "jid", "user": "usr", "cores": "cnumat", "submit": "adt", "start": "sdt", "end": "edt",
+         "walltime": "elpl", "runtime": "duration"},
+        also=("qdt", "nnumr"),
+    ),
+    # Helios of SenseTime; its column `queue` is the time that a job waited.
+    "helios": Preset(
+        {"job_id": "job_id", "user": "user", "queue": "vc", "gpus": "gpu_num", "cores": "cpu_num", "state": "state",
+         "submit": "submit_time", "start": "start_time", "end": "end_time", "runtime": "duration"},
+        also=("node_num", "queue"),
+    ),
+    # Acme of Shanghai AI Laboratory (Seren, Kalos), made like Helios.
+    "acme": Preset(
+        {"job_id": "job_id", "user": "user", "queue": "type", "gpus": "gpu_num", "cores": "cpu_num", "state": "state",
+         "submit": "submit_time", "start": "start_time", "end": "end_time", "runtime": "duration"},
+        also=("node_num", "queue", "gpu_time"),
+    ),
+    # PM100 of CINECA's Marconi100.
+    "pm100": Preset(
+        {"job_id": "job_id", "user": "user_id", "group": "group_id", "qos": "qos", "queue": "partition",
+         "submit": "submit_time", "start": "start_time", "end": "end_time", "runtime": "run_time",
+         "walltime": "time_limit", "cores": "num_cores_alloc", "gpus": "num_gpus_alloc", "memory": "mem_alloc",
+         "state": "job_state"},
+        units={"walltime": "min", "memory": "gb"},
+        also=("num_nodes_alloc",),
+    ),
+    # Cobalt's jobs at Argonne (Mira, Theta).
+    "cobalt": Preset(
+        {"job_id": "COBALT_JOBID", "user": "USERNAME_GENID", "group": "PROJECT_NAME_GENID", "queue": "QUEUE_NAME",
+         "submit": "QUEUED_TIMESTAMP", "start": "START_TIMESTAMP", "end": "END_TIMESTAMP",
+         "walltime": "WALLTIME_SECONDS", "runtime": "RUNTIME_SECONDS", "cores": "CORES_USED"},
+        also=("NODES_USED",),
+    ),
+    # Alibaba's pods on GPUs of 2023.
+    "openb": Preset(
+        {"job_id": "name", "cores": "cpu_milli", "memory": "memory_mib", "gpus": "num_gpu", "qos": "qos",
+         "state": "pod_phase", "submit": "creation_time", "start": "scheduled_time", "end": "deletion_time"},
+        units={"cores": "milli"},
+        also=("gpu_milli",),
+    ),
+}  # fmt: skip
