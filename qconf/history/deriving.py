@@ -11,6 +11,7 @@ import pandas as pd
 from parsim.workload import MAX_DURATION
 from qconf.config import MachineConfig, QueueConfig, SiteConfig, route
 from qconf.errors import InputError
+from qconf.history.chunks import GPUS
 from qconf.history.names import alike, legal_names, renamed
 from qconf.history.ranges import Sizes, arranged
 from qconf.history.records import Records
@@ -70,6 +71,11 @@ def remarks(records: Records, config: SiteConfig) -> list[str]:
         counts = wide["queue"].value_counts(sort=False)
         queues = ", ".join(f"{count} of {legal.get(str(name), 'no queue')}" for name, count in counts.items())
         found.append(f"jobs wider than the machine of {size} cores are left out: {queues}")
+    if gpus := sum(bool(GPUS.search(text)) for text in table["needs"].tolist()):
+        found.append(
+            f"{gpus} jobs had GPUs: cores alone are counted; init from what the batch system holds writes nodes: with "
+            "theirs, or write them yourself"
+        )
     usable = table[~np.any(list(_lacks(table).values()), axis=0) & (table["cores"] <= size)]
     return [*found, *_routed_elsewhere(usable, legal, config)]
 

@@ -51,8 +51,12 @@ class Conf:
         self._sets: dict[str, list[Fields]] = {}
         self._future: set[str] = set()
         defaults: dict[str, Fields] = {"nodename": {}, "partitionname": {}, "nodeset": {}}
+        down: list[Fields] = []
         for fields in self._read(Path(path), ()):
             first = next(iter(fields))
+            if first == "downnodes":
+                down.append(fields)
+                continue
             if first not in defaults:
                 self._set(fields)
             elif fields[first].upper() == "DEFAULT":
@@ -65,6 +69,10 @@ class Conf:
                     self._sets.setdefault(fields[first], []).append(merged)
                 else:
                     self.partitions.append(merged)
+        for fields in down:
+            for name in self.expand(fields["downnodes"], fields):
+                if name in self.lines:
+                    self.lines[name] = {**self.lines[name], "state": fields.get("state", "DOWN")}
         if self._future:
             self.warnings.append(f"{len(self._future)} nodes have State=FUTURE: left out")
 

@@ -28,7 +28,7 @@ from qconf.export.base import Derived
 from qconf.export.hours import FILE as HOURS
 from qconf.export.hours import read_hours
 from qconf.export.nodes import read_text
-from qconf.export.slurm import kept, preemption
+from qconf.export.slurm import kept, named, preemption
 from qconf.export.slurm import qos as service
 from qconf.export.slurm.conf import MARK, Conf, Fields, Points, excluded, limits, points, promotion, routes
 from qconf.export.slurm.differences import LONGEST_AGE
@@ -46,14 +46,6 @@ from qconf.history.times import slurm_limit
 from qconf.hosts import expand
 
 UNLIMITED = ("UNLIMITED", "INFINITE", "-1")
-
-
-#: What is read of a partition.
-READ = {
-    *("file", "line", "partitionname", "nodes", "state", "rootonly", "hidden", "default", "qos"),
-    *("minnodes", "maxnodes", "maxtime", "maxcpuspernode", "oversubscribe", "preemptmode", "tresbillingweights"),
-    *("prioritytier", "priorityjobfactor", *(key.lower() for pair in ACCESS.values() for key in pair if key)),
-}
 
 
 def derive(
@@ -77,7 +69,9 @@ def derive(
     table = {} if qos is None else service.read_table(qos)
     reader = _Reader(conf, size, total, table, records)
     for quality, words in table.items():
-        reader.warnings += [f"QOS {quality}: {limit} is not simulated" for limit in service.of_resources(words)]
+        of_queue = quality in reader.of_partitions
+        left = service.unsimulated(words, of_queue=of_queue)
+        reader.warnings += [f"QOS {quality}: {limit} is not simulated" for limit in left]
     fields_of = [fields for fields in conf.partitions if fields["partitionname"] not in reader.parts]
     partitions = [each for fields in fields_of if (each := reader.partition(fields)) is not None]
     pools = [each for each in partitions if reader.is_pool(each.name)]
@@ -212,6 +206,8 @@ class _Reader:
     def partition(self, fields: Fields) -> _Partition | None:
         """Read a partition; None, with a warning, where no job can enter it."""
         name, conf = fields["partitionname"], self.conf
+        words = self.words.get(fields.get("qos", ""), {})
+        fields = service.bounded(fields, words)
         for key, entered in (("State", "UP"), ("RootOnly", "NO")):
             if (value := fields.get(key.lower(), entered)).upper() != entered:
                 self.warnings.append(f"{name}: {key}={value}, left out")
@@ -225,6 +221,7 @@ class _Reader:
             usable = self._usable(fields, hosts)
             room = sum(usable) if conf.nodes and hosts else self.total
             bounds = self._cores(fields, usable, self.total if every and room == sum(conf.nodes.values()) else room)
+            bounds = bounds and service.cores(bounds, words)
             longest = fields.get("maxtime", "UNLIMITED").upper()
             upto = MAX_DURATION if longest in UNLIMITED else min(slurm_limit(longest), MAX_DURATION)
             if bounds is None or not upto:
@@ -279,16 +276,10 @@ class _Reader:
     def _remark(self, fields: Fields) -> None:
         """Warn about what a partition has and a queue has not."""
         name = fields["partitionname"]
-        share = fields.get("oversubscribe", "NO").upper()
-        if share.startswith(("FORCE", "YES")):
-            self.warnings.append(f"{name}: OverSubscribe={share}: jobs share cores, which is not simulated")
-        if not self.preempts and fields.get("preemptmode", "OFF").upper() != "OFF":
-            self.warnings.append(f"{name}: PreemptMode={fields['preemptmode']}: counts with {preemption.TYPE} only")
-        if fields.get("hidden", "NO").upper() == "YES":
-            self.warnings.append(f"{name}: Hidden=YES: a queue like the others here")
+        self.warnings += named.of_partition(fields, preempts=None if self.preempts else preemption.TYPE)
         if (qos := fields.get("qos")) is not None and qos not in self.limits:
-            self.warnings.append(f"{name}: the limits of QOS {qos} are not in slurm.conf; add max_run and the like")
-        for key in fields.keys() - READ:
+            self.warnings.append(f"{name}: the limits of QOS {qos} are not in slurm.conf: give --qos, or add max_run")
+        for key in fields.keys() - named.PARTITION:
             self.unread.setdefault(key, []).append(name)
 
     @property
@@ -362,14 +353,7 @@ class _Reader:
     def discipline(self) -> dict[str, Any]:
         """Read backfilling and the reservation delay; warn about an order that jobs do not have here."""
         settings = self.conf.settings
-        if settings.get("prioritytype", "").lower() == "priority/multifactor":
-            weights = sorted(
-                key for key, value in settings.items() if key.startswith("priorityweight") and value != "0"
-            )
-            self.warnings.append(
-                f"PriorityType=priority/multifactor ({', '.join(weights) or 'no weights'}): the order of the jobs of "
-                "one priority is not taken over; they are first come, first served"
-            )
+        self.warnings += named.of_settings({} if self.conf.exported else settings)
         other = settings.get("preempttype", "preempt/none")
         if not self.preempts and other.lower() != "preempt/none":
             self.warnings.append(f"PreemptType={other}: jobs are preempted, which is not simulated")

@@ -13,6 +13,7 @@ from qconf.history.times import slurm_limit
 
 #: What formulas call what jobs ask for, by the words of PriorityWeightTRES in lower case.
 TRES = {"cpu": "ncpus", "gres/gpu": "ngpus", "mem": "mem"}
+_WEIGHTS = {"jobsize": "JobSize", "partition": "Partition", "qos": "QOS", "assoc": "Assoc"}
 STEP = 3600  #: seconds from decay to decay of a half-life that is read
 HALF_LIFE = 7 * 86400  #: Slurm's default
 CALC_PERIOD = 300  #: Slurm's default
@@ -46,17 +47,18 @@ def weights_of_tres(config: SiteConfig, order: Multifactor) -> str:
     return ",".join(f"{word}={int(weight) if weight.is_integer() else weight!r}" for word, weight in exact)
 
 
-def tres_of(listed: str, config: SiteConfig, unit: float) -> tuple[tuple[str, int, int], ...] | None:
-    """Read PriorityWeightTRES, of which a point counts as so many seconds; None where no order holds it."""
+def tres_of(listed: str, config: SiteConfig, unit: float) -> tuple[tuple[tuple[str, int, int], ...], list[str]]:
+    """Read PriorityWeightTRES, of which a point counts as so many seconds; and what of it no order holds."""
     there = amounts(config)
-    found = []
-    for word, text in (each.partition("=")[::2] for each in filter(None, listed.replace(" ", "").split(","))):
+    found, left = [], []
+    for each in filter(None, listed.replace(" ", "").split(",")):
+        word, _, text = each.partition("=")
         name = TRES.get(word.lower(), "")
         if not there.get(name) or not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text):
-            return None
-        if float(text):
+            left.append(each)
+        elif float(text):
             found.append((name, max(1, round(float(text) * unit)), there[name]))
-    return tuple(found)
+    return tuple(found), left
 
 
 def with_order(
@@ -85,8 +87,10 @@ def with_order(
     greatest = max((qos.priority for qos in config.qos), default=0.0)
     unit = weights.pop("qos") / greatest if greatest and "qos" in weights else 0.0  # of the priority of a QOS
     listed = settings.get("priorityweighttres", "")  # like CPU=1000,Mem=250
-    if settings.get("prioritytype", "").lower() != "priority/multifactor" or not (fair or points or unit or listed):
+    if settings.get("prioritytype", "").lower() != "priority/multifactor":
         return config
+    if "qos" in weights:
+        warnings.append("PriorityWeightQOS: for the priorities give --qos, output of sacctmgr --parsable2 show qos")
     tree = "NO_FAIR_TREE" not in settings.get("priorityflags", "").upper().split(",")
     if fair:
         half = _seconds("PriorityDecayHalfLife", settings, HALF_LIFE, warnings)
@@ -97,16 +101,18 @@ def with_order(
             unknown_shares=1,
         )
         config = config.replace(fairshare=use)
-    age = weights.get("age", 0)
+    age, unit = weights.get("age", 0), unit if "age" in weights else 0.0
     others = set(weights) - {"age", "fairshare"} - ({"partition"} if alike else set())
-    if others or ((points or unit or listed) and not age) or (listed and not whole):
-        return config
-    if not age:
+    left = [f"PriorityWeight{_WEIGHTS.get(key, key)}={weights[key]}" for key in sorted(others)]
+    longest = _seconds("PriorityMaxAge", settings, MAX_AGE, warnings)
+    tres, unread = tres_of(listed, config, longest / age) if age and whole else ((), [listed] if listed else [])
+    left += [f"PriorityWeightTRES={','.join(unread)}"] if unread else []
+    if left and (fair or (age and (points or unit or tres))):
+        warnings.append(f"{', '.join(left)}: left out of the order, which has the other weights")
+    if not age and fair:
         factor = f"{TIER} * queue_priority + fair_share" if tiers else "fair_share"
         return config.replace(order=FAIRSHARE if tree else factor)
-    longest = _seconds("PriorityMaxAge", settings, MAX_AGE, warnings)
-    tres = tres_of(listed, config, longest / age)
-    if tres is None:
+    if not age or not (fair or points or unit or tres):
         return config
     if points.weight:
         config = _with_priorities(config, points, warnings, tiers=tiers)

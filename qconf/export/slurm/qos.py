@@ -14,6 +14,7 @@ from qconf.errors import ExportError, InputError
 from qconf.export.nodes import read_text
 from qconf.export.slurm.throttles import EACH, GROUP, NAME, QOS, amount, limit_of, limited, number, word_of
 from qconf.export.slurm.throttles import of_queue as resources_of_queue
+from qconf.history.times import slurm_limit
 
 FILE = "classes.sacctmgr"
 OVER = "OverPartQOS"  #: the flag with which limits of a job's QOS go before those of its partition's
@@ -35,6 +36,18 @@ _OF_QUEUES = {"GrpJobs": "max_run", "GrpTRES=cpu": "max_run_cores"} | {
     "MaxJobsPerUser": "max_user_run",
     "MaxTRESPerUser=cpu": "max_user_cores",
 }
+
+BOUNDS = ("MaxWall", "MaxTRES=node", "MaxTRES=cpu", "MinTRES=cpu")  #: of one job
+#: Values of ``show qos`` that change nothing, and flags that are simulated or keep jobs out at submission.
+_IDLE = {
+    "GraceTime": "[0:]*",
+    "PreemptMode": "cluster",
+    "UsageFactor": r"1(\.0*)?",
+    "LimitFactor": r"[01](\.0*)?",
+    "UsageThres": r"0(\.0*)?",
+}
+_READ = ("Priority", "Descr", "Description", "ID")
+_FLAGS = (OVER, "DenyOnLimit", "PartitionMaxNodes", "PartitionMinNodes", "PartitionTimeLimit")
 
 Limits = dict[str, int]  #: by word of sacctmgr
 
@@ -216,28 +229,54 @@ def read_table(path: str | Path) -> dict[str, dict[str, str]]:
             message = f"{len(cells)} columns where the header has {len(columns)}"
             raise InputError(message, file=path, line=at, value=line[:60], fix="give whole lines")
         row = dict(zip(columns, (cell.strip() for cell in cells), strict=False))
-        found[row.pop("Name")] = dict(_words(row))
+        name = row.pop("Name")
+        found[name] = dict(_words(row))
     return found
 
 
 def _words(row: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the words of `modify` of a row of ``show qos``."""
+    """Yield the words of `modify` of a row of ``show qos``, each TRES of a limit by itself."""
     for shown, value in row.items():
         word = SHOWN.get(shown, shown)
-        if limit_of(f"{word}=cpu"):
-            cores = re.search(r"(?:^|,)cpu=([0-9]+)", value)
-            if cores:
-                yield f"{word}=cpu", cores[1]
-            for name, amount in re.findall(r"(?:^|,)(?!cpu=)([^=,]+)=([^,]+)", value):
-                yield f"{word}={name}", amount
-        elif value and (limit_of(word) or word in ("Priority", "Flags")):
+        amounts = re.findall(r"(?:^|,)([^=,]+)=([^,]+)", value)
+        if amounts:
+            yield from ((f"{word}={name}", amount) for name, amount in amounts)
+        elif value:
             yield word, value
 
 
-def of_resources(words: Mapping[str, str]) -> list[str]:
-    """Name the limits of a QOS that no configuration has: of TRES that are not counted of nodes, or of no number."""
-    of_tres = [(word, value) for word, value in words.items() if "=" in word]
-    return [f"{word}={value}" for word, value in of_tres if not limit_of(word) or number(word, value) is None]
+def unsimulated(words: Mapping[str, str], *, of_queue: bool) -> list[str]:
+    """Name what no configuration has of a QOS, or with `of_queue` no queue whose partition has it."""
+    found = []
+    for word, value in words.items():
+        if of := limit_of(word):
+            simulated = not of_queue or word in _OF_QUEUES or of[1].startswith(RESOURCES)
+            found += [f"{word}={value}"] if number(word, value) is None or not simulated else []
+        elif word == "Flags":
+            others = [flag for flag in value.split(",") if flag not in _FLAGS]
+            found += [f"Flags={','.join(others)}"] if others else []
+        elif not (word in _READ or (of_queue and word in BOUNDS) or re.fullmatch(_IDLE.get(word, "(?!)"), value)):
+            found.append(f"{word}={value}")
+    return found
+
+
+def bounded(fields: Mapping[str, str], words: Mapping[str, str]) -> dict[str, str]:
+    """Return the fields of a partition within the most nodes and the longest time of one job of its QOS."""
+    found = dict(fields)
+    for key, word in (("maxnodes", "MaxTRES=node"), ("maxtime", "MaxWall")):
+        own, value = found.get(key, "UNLIMITED"), words.get(word, "")
+        amounts = [each for each in (own, value) if re.fullmatch(r"[0-9][0-9:-]*", each)]
+        if value and amounts:
+            found[key] = min(amounts, key=slurm_limit)
+    return found
+
+
+def cores(bounds: tuple[int, int], words: Mapping[str, str]) -> tuple[int, int] | None:
+    """Return the least and the most cores within those of one job of the QOS of a partition; None where none are."""
+    least, most = (words.get(word, "") for word in ("MinTRES=cpu", "MaxTRES=cpu"))
+    low = max(bounds[0], int(least)) if least.isdigit() else bounds[0]
+    high = min(bounds[1], int(most)) if most.isdigit() else bounds[1]
+    return (low, high) if low <= high else None
 
 
 def of_queue(words: Mapping[str, str]) -> dict[str, int]:

@@ -68,7 +68,11 @@ def test_the_period_is_that_of_the_server(written: str, seconds: int, tmp_path: 
     ("written", "order", "said"),
     [
         ("PriorityMaxAge=UNLIMITED", "min(eligible_time, 604800) + 604800 * fair_share", "PriorityMaxAge=UNLIMITED"),
-        ("PriorityWeightTRES=CPU=1000,Mem=250", "fcfs", "PriorityType=priority/multifactor (priorityweightage"),
+        (
+            "PriorityWeightTRES=CPU=1000,Mem=250",
+            "min(eligible_time, 604800) + 604800 * fair_share + 604800 * ncpus / 64",
+            "PriorityWeightTRES=Mem=250: left out of the order",
+        ),
     ],
 )
 def test_what_is_not_read_of_priorities_is_said(written: str, order: str, said: str, tmp_path: Path):

@@ -72,10 +72,10 @@ def test_shared_and_partitioned_machines(tmp_path):
     [
         ("", 0, ""),
         ("SchedulerParameters=bf_continue", 0, ""),
-        ("SchedulerParameters=bf_continue,bf_min_age_reserve=600,defer", 600, ""),
+        ("SchedulerParameters=bf_continue,bf_min_age_reserve=600,bf_interval=9", 600, ""),
         ("schedulerparameters = BF_Min_Age_Reserve=2592000 # a month", 2592000, ""),
         ("SchedulerParameters=bf_continue\nSchedulerParameters+=bf_min_age_reserve=600", 600, ""),
-        ("SchedulerParameters=bf_min_age_reserve=600\nSchedulerParameters=defer", 0, ""),
+        ("SchedulerParameters=bf_min_age_reserve=600\nSchedulerParameters=bf_continue", 0, ""),
         ("SchedulerParameters=bf_min_age_reserve=2592001", 0, "bf_min_age_reserve=2592001 is no number"),
         ("SchedulerParameters=bf_min_age_reserve=-1", 0, "bf_min_age_reserve=-1 is no number"),
     ],

@@ -72,14 +72,27 @@ def test_nodes_that_are_alike_have_a_type_where_their_gpus_count(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("CPU=10", "Node=10", "PriorityWeightTRES=Node=10: left out"),
+        ("CPU=10", "GRES/gpu:a100=10", "PriorityWeightTRES=GRES/gpu:a100=10: left out"),
+        ("CPU=10", "CPU=1e3", "PriorityWeightTRES=CPU=1e3: left out"),
+        (" Gres=gpu:4", "", "PriorityWeightTRES=GRES/gpu=200.5: left out"),
+    ],
+)
+def test_weights_that_no_order_holds_are_named_and_the_others_kept(tmp_path: Path, old: str, new: str, said: str):
+    (tmp_path / "slurm.conf").write_text(CONF.replace(old, new).replace("Mem=0", "Mem=0,CPU=20"))
+    found = derive(tmp_path / "slurm.conf")
+    assert found.config.order.startswith("min(eligible_time, 86400) + ")
+    assert "1728 * ncpus / 256" in found.config.order
+    assert any(each.startswith(said) for each in found.warnings)
+
+
+@pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("CPU=10", "Node=10"),
-        ("CPU=10", "GRES/gpu:a100=10"),
-        ("CPU=10", "CPU=1e3"),
         ("Nodes=ALL", "Nodes=cpu[1-6]\nPartitionName=gpu Nodes=gpu[1-2]"),
         ("PriorityWeightAge=1000", "PriorityWeightAge=0"),
-        (" Gres=gpu:4", ""),
     ],
 )
 def test_weights_that_no_order_holds_are_named(tmp_path: Path, old: str, new: str):

@@ -1,0 +1,77 @@
+"""What a slurm.conf has that changes when jobs start and no configuration has: it is named when it is read.
+
+What stands in none of these tables changes no start: paths, ports, accounting, limits that the log's jobs have met.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from qconf.export.slurm.scripts import ACCESS
+from qconf.export.slurm.throttles import USER_JOBS
+
+#: What is read of a partition; all else is named.
+PARTITION = {
+    *("file", "line", "partitionname", "nodes", "state", "rootonly", "hidden", "default", "qos"),
+    *("minnodes", "maxnodes", "maxtime", "maxcpuspernode", "oversubscribe", "preemptmode", "tresbillingweights"),
+    *("prioritytier", "priorityjobfactor", *(key.lower() for pair in ACCESS.values() for key in pair if key)),
+}
+#: Settings by key: the name, values that change nothing, and what others do.
+SETTINGS: dict[str, tuple[str, tuple[str, ...], str]] = {
+    "jobsubmitplugins": ("JobSubmitPlugins", (), "it may change jobs at submission; the log has what it left"),
+    "topologyplugin": (
+        "TopologyPlugin",
+        ("topology/none", "topology/default", "topology/flat"),
+        "jobs are put on nodes near each other, which is not simulated",
+    ),
+    "prioritysitefactorplugin": ("PrioritySiteFactorPlugin", (), "what it adds to priorities is not simulated"),
+    "priorityusageresetperiod": ("PriorityUsageResetPeriod", ("none",), "that use is forgotten then is not simulated"),
+    "completewait": ("CompleteWait", ("0",), "that nothing starts while jobs complete is not simulated"),
+    "licenses": ("Licenses", (), "write licences: {name: number} to have them counted"),
+    "federationparameters": ("FederationParameters", (), "starts in other clusters are not simulated"),
+    "suspendprogram": ("SuspendProgram", (), "the time in which nodes are powered up is not simulated"),
+    "burstbuffertype": ("BurstBufferType", ("burst_buffer/none",), "waits for burst buffers are not simulated"),
+}
+#: Words of SchedulerParameters that are read, and those that change no start of a simulation.
+PARAMETERS = {"bf_min_age_reserve", "bf_job_part_count_reserve", "bf_busy_nodes", USER_JOBS, "pack_serial_at_end"} | {
+    *("bf_continue", "bf_interval", "bf_window_linear", "bf_yield_interval", "bf_yield_sleep", "bf_yield_rpc_cnt"),
+    *("bf_max_time", "batch_sched_delay", "build_queue_timeout", "max_rpc_cnt", "sched_interval", "max_script_size"),
+    *("sched_min_interval", "sched_max_job_start", "max_array_tasks", "max_depend_depth", "kill_invalid_depend"),
+    *("enable_user_top", "no_env_cache", "nohold_on_prolog_fail", "permit_job_expansion", "disable_remote_singleton"),
+    *("salloc_wait_nodes", "sbatch_wait_nodes", "spec_cores_first", "ignore_prefer_validation", "bf_licenses"),
+    *("requeue_setup_env_fail", "allow_zero_lic", "default_gbytes", "max_submit_line_size"),
+}
+FLAGS = {"", "NO_FAIR_TREE", "FAIR_TREE", "CALCULATE_RUNNING", "NO_NORMAL_ALL", "NO_NORMAL_QOS", "NO_NORMAL_TRES"}
+
+
+def of_settings(settings: Mapping[str, str]) -> Iterator[str]:
+    """Name the settings that are not simulated."""
+    for key, (name, idle, what) in SETTINGS.items():
+        value = settings.get(key, "")
+        if value and value.lower() not in idle:
+            yield f"{name}={value}: {what}"
+    words = [word.strip() for word in settings.get("schedulerparameters", "").split(",")]
+    if others := [word for word in words if word and word.partition("=")[0].lower() not in PARAMETERS]:
+        yield f"SchedulerParameters: not simulated: {', '.join(others)}"
+    flags = [flag.strip() for flag in settings.get("priorityflags", "").split(",")]
+    if others := [flag for flag in flags if flag.upper() not in FLAGS]:
+        yield f"PriorityFlags: not simulated: {', '.join(others)}"
+    if settings.get("prioritytype", "").lower() == "priority/multifactor":
+        weights = sorted(key for key, value in settings.items() if re.match("priorityweight", key) and value != "0")
+        yield (
+            f"PriorityType=priority/multifactor ({', '.join(weights) or 'no weights'}): the order of the jobs of "
+            "one priority is not taken over; they are first come, first served"
+        )
+
+
+def of_partition(fields: Mapping[str, str], *, preempts: str | None) -> Iterator[str]:
+    """Name what a partition has and a queue has not; `preempts`, with which type alone its mode counts."""
+    name = fields["partitionname"]
+    share = fields.get("oversubscribe", "NO").upper()
+    if share.startswith(("FORCE", "YES")):
+        yield f"{name}: OverSubscribe={share}: jobs share cores, which is not simulated"
+    if preempts is not None and fields.get("preemptmode", "OFF").upper() != "OFF":
+        yield f"{name}: PreemptMode={fields['preemptmode']}: counts with {preempts} only"
+    if fields.get("hidden", "NO").upper() == "YES":
+        yield f"{name}: Hidden=YES: a queue like the others here"

@@ -1,0 +1,124 @@
+"""What init reads of QOS and priorities, and names where no configuration has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from qconf.export.base import Derived
+from qconf.export.slurm.init import derive
+
+CONF = """ClusterName=x
+GresTypes=gpu
+PriorityType=priority/multifactor
+PriorityWeightAge=500
+PriorityMaxAge=14-0
+PriorityWeightQOS=1000
+NodeName=g[1-4] CPUs=64 Gres=gpu:a100:4
+NodeName=c[1-8] CPUs=64
+PartitionName=gpu Nodes=g[1-4] QOS=p_gpu
+PartitionName=cpu Nodes=c[1-8] MaxTime=5-0 Default=YES
+"""
+QOS = """\
+Name|Priority|GraceTime|Preempt|PreemptMode|Flags|UsageFactor|GrpTRES|GrpTRESMins|GrpJobs|MaxTRES|MaxTRESPerNode|\
+MaxWall|MaxTRESPU|MaxJobsPU|MaxSubmitPU|MinTRES
+normal|10|00:00:00||cluster||1.000000||||||||||
+p_gpu|0|00:00:00||cluster||1.000000|gres/gpu=12|||cpu=48,gres/gpu=8,node=3|gres/gpu=4|2-00:00:00|gres/gpu=4|2|10|cpu=2
+scav|1|00:02:00||requeue|NoReserve|0.000000||cpu=900||||||||
+high|1000|00:00:00|scav|cluster|DenyOnLimit|2.000000|cpu=128||4|node=2||04:00:00|||9|
+"""
+AGE = "min(eligible_time, 1209600)"
+
+
+def from_text(folder: Path, text: str, qos: str | None = QOS) -> Derived:
+    (folder / "slurm.conf").write_text(text)
+    if qos is not None:
+        (folder / "qos.txt").write_text(qos)
+    return derive(folder / "slurm.conf", qos=None if qos is None else folder / "qos.txt")
+
+
+def test_each_limit_of_a_qos_is_simulated_or_named(tmp_path: Path) -> None:
+    found = from_text(tmp_path, CONF)
+    gpu = found.config.queue("gpu")
+    assert (gpu.cores, gpu.walltime, gpu.max_user_run) == ((2, 48), (0, 2 * 86400), 2)
+    assert {each.what: each.limits for each in found.config.throttles} == {
+        "qos high": {"max_run": 4, "max_run_cores": 128},
+        "each user in qos high": {"max_queued": 9},
+        "all jobs in queue gpu": {"max_run_resources.gpus": 12},
+        "each user in queue gpu": {"max_run_resources.gpus": 4},
+    }
+    assert [each.removesuffix(" is not simulated") for each in found.warnings if each.startswith("QOS")] == [
+        "QOS p_gpu: MaxTRES=gres/gpu=8",
+        "QOS p_gpu: MaxTRESPerNode=gres/gpu=4",
+        "QOS p_gpu: MaxSubmitJobsPerUser=10",
+        "QOS scav: GraceTime=00:02:00",
+        "QOS scav: PreemptMode=requeue",
+        "QOS scav: Flags=NoReserve",
+        "QOS scav: UsageFactor=0.000000",
+        "QOS scav: GrpTRESMins=cpu=900",
+        "QOS high: Preempt=scav",
+        "QOS high: UsageFactor=2.000000",
+        "QOS high: MaxTRES=node=2",
+        "QOS high: MaxWall=04:00:00",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "walltime", "cores"),
+    [
+        ("MaxTime=1-0 MaxNodes=2", 86400, 128),
+        ("MaxTime=3-0 MaxNodes=4", 2 * 86400, 192),
+        ("MaxTime=INFINITE MaxNodes=UNLIMITED", 2 * 86400, 192),
+    ],
+)
+def test_the_lesser_of_a_partition_and_its_qos_holds(tmp_path: Path, words: str, walltime: int, cores: int) -> None:
+    text = CONF.replace("Nodes=g[1-4] QOS", f"Nodes=g[1-4] {words} QOS")
+    gpu = from_text(tmp_path, text, QOS.replace("cpu=48,", "")).config.queue("gpu")
+    assert (gpu.walltime[1], gpu.cores[1]) == (walltime, cores)
+
+
+@pytest.mark.parametrize(
+    ("more", "qos", "order", "said"),
+    [
+        ("", True, f"{AGE} + 2419 * qos_priority", ""),
+        ("PriorityWeightJobSize=1", True, f"{AGE} + 2419 * qos_priority", "PriorityWeightJobSize=1: left out"),
+        ("PriorityWeightAssoc=9", True, f"{AGE} + 2419 * qos_priority", "PriorityWeightAssoc=9: left out"),
+        (
+            "PriorityWeightFairshare=500\nPriorityWeightJobSize=1",
+            False,
+            f"{AGE} + 1209600 * fair_share",
+            "PriorityWeightJobSize=1, PriorityWeightQOS=1000: left out",
+        ),
+        ("", False, "fcfs", "PriorityWeightQOS: for the priorities give --qos"),
+    ],
+)
+def test_the_order_keeps_the_weights_that_it_can(tmp_path: Path, more: str, qos: bool, order: str, said: str) -> None:
+    found = from_text(tmp_path, f"{more}\n{CONF}", QOS if qos else None)
+    assert found.config.order == order
+    assert said in "; ".join(found.warnings)
+    assert ("PriorityType=" in "; ".join(found.warnings)) == (order == "fcfs")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("JobSubmitPlugins=lua", "JobSubmitPlugins=lua: it may change jobs at submission"),
+        ("TopologyPlugin=topology/tree", "TopologyPlugin=topology/tree: jobs are put on nodes near each other"),
+        ("SchedulerParameters=bf_continue,bf_window=4320,defer", "not simulated: bf_window=4320, defer"),
+        ("PriorityFlags=MAX_TRES,CALCULATE_RUNNING", "PriorityFlags: not simulated: MAX_TRES"),
+        ("Licenses=matlab:10", "Licenses=matlab:10: write licences"),
+        ("PreemptType=preempt/qos", "PreemptType=preempt/qos: jobs are preempted, which is not simulated"),
+        ("DownNodes=c[1-2] State=DOWN Reason=broken", "2 nodes have State=DOWN or the like"),
+        ("PartitionName=own Nodes=c1 ExclusiveUser=YES Shared=FORCE:2", "own: OverSubscribe=FORCE:2"),
+        ("PartitionName=own Nodes=c1 ExclusiveUser=YES", "not taken over: exclusiveuser of own"),
+    ],
+)
+def test_what_changes_starts_and_is_not_simulated_is_named(tmp_path: Path, line: str, said: str) -> None:
+    assert said in "; ".join(from_text(tmp_path, f"{CONF}{line}\n").warnings)
+
+
+def test_what_changes_no_start_is_not_named(tmp_path: Path) -> None:
+    idle = "TopologyPlugin=topology/none\nCompleteWait=0\nSchedulerParameters=bf_continue,bf_interval=30\n"
+    before, after = from_text(tmp_path, CONF), from_text(tmp_path, f"{idle}{CONF}")
+    assert before.warnings == after.warnings
