@@ -115,7 +115,7 @@ class Conf:
         for key, value in fields.items():
             if key.endswith("+"):
                 self.settings[key[:-1]] = f"{self.settings.get(key[:-1], '')},{value}"
-            elif key not in ("file", "line"):
+            elif key not in ("file", "line") and value.lower() not in ("(null)", "n/a"):
                 self.settings[key] = value
 
     def _add_nodes(self, fields: Fields) -> None:

@@ -279,7 +279,7 @@ class _Reader:
         self.warnings += named.of_partition(fields, preempts=None if self.preempts else preemption.TYPE)
         if (qos := fields.get("qos")) is not None and qos not in self.limits:
             self.warnings.append(f"{name}: the limits of QOS {qos} are not in slurm.conf: give --qos, or add max_run")
-        for key in fields.keys() - named.PARTITION:
+        for key in (key for key in fields.keys() - named.PARTITION if fields[key].upper() != "NO"):
             self.unread.setdefault(key, []).append(name)
 
     @property

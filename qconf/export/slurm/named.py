@@ -25,7 +25,11 @@ SETTINGS: dict[str, tuple[str, tuple[str, ...], str]] = {
         ("topology/none", "topology/default", "topology/flat"),
         "jobs are put on nodes near each other, which is not simulated",
     ),
-    "prioritysitefactorplugin": ("PrioritySiteFactorPlugin", (), "what it adds to priorities is not simulated"),
+    "prioritysitefactorplugin": (
+        "PrioritySiteFactorPlugin",
+        ("site_factor/none",),
+        "what it adds to priorities is not simulated",
+    ),
     "priorityusageresetperiod": ("PriorityUsageResetPeriod", ("none",), "that use is forgotten then is not simulated"),
     "completewait": ("CompleteWait", ("0",), "that nothing starts while jobs complete is not simulated"),
     "licenses": ("Licenses", (), "write licences: {name: number} to have them counted"),
@@ -69,7 +73,7 @@ def of_partition(fields: Mapping[str, str], *, preempts: str | None) -> Iterator
     """Name what a partition has and a queue has not; `preempts`, with which type alone its mode counts."""
     name = fields["partitionname"]
     share = fields.get("oversubscribe", "NO").upper()
-    if share.startswith(("FORCE", "YES")):
+    if share.startswith(("FORCE", "YES")) and not share.endswith(":1"):
         yield f"{name}: OverSubscribe={share}: jobs share cores, which is not simulated"
     if preempts is not None and fields.get("preemptmode", "OFF").upper() != "OFF":
         yield f"{name}: PreemptMode={fields['preemptmode']}: counts with {preempts} only"

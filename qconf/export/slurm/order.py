@@ -86,7 +86,8 @@ def with_order(
     fair = weights.get("fairshare", 0)
     greatest = max((qos.priority for qos in config.qos), default=0.0)
     unit = weights.pop("qos") / greatest if greatest and "qos" in weights else 0.0  # of the priority of a QOS
-    listed = settings.get("priorityweighttres", "")  # like CPU=1000,Mem=250
+    listed = settings.get("priorityweighttres", "0")  # like CPU=1000,Mem=250
+    listed = "" if listed == "0" else listed
     if settings.get("prioritytype", "").lower() != "priority/multifactor":
         return config
     if "qos" in weights:

@@ -93,7 +93,9 @@ def _gres(conf: Conf, fields: Fields) -> list[tuple[str, str, int]]:
         whole = f"{name}:{kind}" if kind else name
         if match and named and name.lower() not in named:
             conf.warnings.append(f"Gres={name}: left out, GresTypes does not have it")
-        elif free or not match or not NAME.fullmatch(whole) or amount > MOST:
+        elif amount > MOST:
+            conf.warnings.append(f"Gres={item}: left out, at most {MOST} can be counted")
+        elif free or not match or not NAME.fullmatch(whole):
             conf.warnings.append(f"Gres={item}: left out, it is not counted here")
         elif amount:
             found.append((name.lower() if name.lower() in ("gpu", *_SHARED) else name, kind, amount))

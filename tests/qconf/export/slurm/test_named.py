@@ -119,6 +119,57 @@ def test_what_changes_starts_and_is_not_simulated_is_named(tmp_path: Path, line:
 
 
 def test_what_changes_no_start_is_not_named(tmp_path: Path) -> None:
-    idle = "TopologyPlugin=topology/none\nCompleteWait=0\nSchedulerParameters=bf_continue,bf_interval=30\n"
-    before, after = from_text(tmp_path, CONF), from_text(tmp_path, f"{idle}{CONF}")
+    idle = "PriorityWeightTRES=(null)\nJobSubmitPlugins=(null)\nPrioritySiteFactorPlugin=site_factor/none\n"
+    idle += "PriorityWeightTRES=0\nTopologyPlugin=topology/none\nCompleteWait=0\nSchedulerParameters=bf_continue\n"
+    shared = CONF.replace("Default=YES", "Default=YES OverSubscribe=FORCE:1 LLN=NO")
+    before, after = from_text(tmp_path, CONF), from_text(tmp_path, f"{idle}{shared}")
     assert before.warnings == after.warnings
+
+
+SITE = """\
+# slurm.conf of a site
+ClusterName = "big"   # quoted, with blanks
+include more.conf
+SelectType = select/cons_res
+SelectTypeParameters=CR_Core_Memory,CR_CORE_DEFAULT_DIST_BLOCK
+GresTypes=gpu,lscratch,bandwidth,shard
+NodeName=DEFAULT Sockets=2 CoresPerSocket=64 ThreadsPerCore=2 RealMemory=500K State=UNKNOWN
+NodeName=c[001-003,012] CPUs=128 Feature=rome,ib
+NodeName=g[01-04] CPUs=256 Gres=gpu:A100-SXM4-80GB:4(S:0-1),lscratch:3K,bandwidth:lustre:no_consume:4G \\
+   Features="rome,gpu" MemSpecLimit=8192 CoreSpecCount=4
+NodeName=fut[1-9] State=FUTURE
+NodeName=cloud[1-3] State=CLOUD CPUs=16
+NodeSet=gpus Feature=gpu
+DownNodes=c[001-002] State=DOWN Reason="bad dimm"
+PartitionName=DEFAULT MaxTime=INFINITE State=UP
+PartitionName=batch Nodes=c[001-003,012],g[01-04] Default=YES TRESBillingWeights="CPU=1.0,Mem=0.25G,GRES/gpu=16"
+PartitionName=gpu Nodes=gpus AllowAccounts=ai,ml DenyQos=low
+PartitionName=all Nodes=ALL MaxNodes=4 MaxTime=3-12:30
+PartitionName=short Nodes=c[001-002] Shared=EXCLUSIVE MaxTime=60
+PartitionName=old Nodes=ALL State=DOWN
+"""
+
+
+def test_a_conf_as_sites_write_it(tmp_path: Path) -> None:
+    (tmp_path / "more.conf").write_text("SchedulerParameters=bf_continue\n")
+    found = from_text(tmp_path, SITE, None)
+    config = found.config
+    assert (config.machine.name, config.machine.cores) == ("big", 4 * 128 + 4 * 248 + 3 * 16)
+    assert [(each.hosts, each.cores, each.memory, each.gpus, dict(each.resources)) for each in config.nodes] == [
+        ("c[001-002]", 128, 512000, 0, {}),
+        ("c[003,012]", 128, 512000, 0, {}),
+        ("g[01-04]", 248, 512000 - 8192, 4, {"lscratch": 3072}),
+        ("cloud[1-3]", 16, 512000, 0, {}),
+    ]
+    assert config.nodes[2].features == ("gpu", "gpu:A100-SXM4-80GB", "rome")
+    times = {queue.name: (queue.walltime[1], queue.nodes, queue.exclusive) for queue in config.queues}
+    assert times["gpu"] == (config.queue("batch").walltime[1], ("g",), False)
+    assert times["all"] == (3 * 86400 + 12 * 3600 + 30 * 60, None, False)
+    assert times["short"] == (3600, ("c",), True)
+    assert [*times] == ["batch", "gpu", "all", "short"]
+    assert found.warnings == (
+        "9 nodes have State=FUTURE: left out",
+        "old: State=DOWN, left out",
+        "Gres=bandwidth:lustre:no_consume:4G: left out, it is not counted here",
+        "2 nodes have State=DOWN or the like: counted as the others, as if they were up",
+    )
