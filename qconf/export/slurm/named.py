@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from qconf.export.slurm.scripts import ACCESS
+from qconf.export.slurm.partitions import ACCESS
 from qconf.export.slurm.throttles import USER_JOBS
 
 #: What is read of a partition; all else is named.
