@@ -13,6 +13,8 @@ from qconf.errors import ExportError, InputError
 from qconf.export.rendering import checked_host
 from qconf.hosts import expand
 
+_NP = re.compile(r"^[^\s#]+\s.*?\b(?:np|gpus|mics)=[0-9]", re.MULTILINE)
+_SET = re.compile(r"([\w.]+)\s*(\+?)=\s*(\"[^\"]*\"|'[^']*'|[^,]*)(?:,|$)")
 POOL = ""  #: owner of the nodes of the common pool
 
 
@@ -38,7 +40,11 @@ class Node:
 
 
 def read_nodes(given: str) -> list[Node]:
-    """Read a file of node names or of ``pbsnodes -av`` output, or expand a pattern like ``nid[00001-01468]``."""
+    """Read a file of nodes, or expand a pattern like ``nid[00001-01468]``.
+
+    A file has names, lines of Torque's server_priv/nodes, or what ``pbsnodes -av`` or ``qmgr -c 'print node @default'``
+    printed.
+    """
     path = Path(given)
     if not path.is_file():
         if "[" not in given and "/" not in given and "," not in given:
@@ -48,7 +54,12 @@ def read_nodes(given: str) -> list[Node]:
         text = read_text(path)
         printed = re.search(r"^\s+\w[\w.]* = ", text, re.MULTILINE)
         is_json = text.lstrip().startswith("{")
-        nodes = list(_json(text, path) if is_json else _pbsnodes(text, path) if printed else _names(text))
+        if is_json:
+            nodes = list(_json(text, path))
+        elif printed:
+            nodes = list(_pbsnodes(text, path))
+        else:
+            nodes = of_statements(text, path) or list(_of_torque(text, path) if _NP.search(text) else _names(text))
     if not nodes:
         raise InputError("names no node", field="--nodes", value=given)
     seen: set[str] = set()
@@ -73,6 +84,29 @@ def _names(text: str) -> Iterator[Node]:
     for line in text.splitlines():
         for word in line.partition("#")[0].split():
             yield from (Node(checked_host(name)) for name in expand(word))
+
+
+def of_statements(text: str, path: Path) -> list[Node]:
+    """Read the nodes that statements of qmgr create and set; none where there is no such statement."""
+    found: dict[str, tuple[int, dict[str, str]]] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        statement = re.match(r"\s*(?:create|set)\s+node\s+(\S+)\s*(.*)", line)
+        for name in statement[1].split(",") if statement else ():
+            values = found.setdefault(name, (number, {}))[1]
+            for key, operator, value in _SET.findall(statement[2]) if statement else ():
+                text_of = value.strip().strip("\"'")
+                values[key] = f"{values[key]},{text_of}" if operator == "+" and key in values else text_of
+    return [_node(name, values, path, number) for name, (number, values) in found.items()]
+
+
+def _of_torque(text: str, path: Path) -> Iterator[Node]:
+    """Read lines like ``n1 np=8 gpus=2 bigmem``: a host, what it has, and its properties."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        name, *words = line.partition("#")[0].split() or [""]
+        pairs = dict(word.split("=", 1) for word in words if "=" in word)
+        properties = ",".join(word for word in words if "=" not in word)
+        for host in expand(name.removesuffix(":ts")) if name else ():
+            yield _node(host, {**pairs, "properties": properties}, path, number)
 
 
 def _pbsnodes(text: str, path: Path) -> Iterator[Node]:
@@ -104,8 +138,19 @@ def _json(text: str, path: Path) -> Iterator[Node]:
         yield _node(name, values | {f"resources_available.{key}": str(value) for key, value in resources.items()}, path)
 
 
-def _node(name: str, values: Mapping[str, str], path: Path, line: int | None = None) -> Node:
+def _as_pbs(values: Mapping[str, str]) -> dict[str, str]:
+    """Name what Torque says of a node as PBS does: processors, properties, GPUs, and the memory that its MoM tells."""
     there = "resources_available."
+    found = {f"{there}ncpus": values["np"]} if "np" in values else {}
+    found |= {f"{there}{word.strip()}": "True" for word in values.get("properties", "").split(",") if word.strip()}
+    counts = (("gpus", "ngpus"), ("mics", "mics"))
+    found |= {f"{there}{own}": values[name] for name, own in counts if values.get(name, "0") != "0"}
+    memory = re.search(r"(?:^|,)physmem=([0-9]+kb)", values.get("status", ""))
+    return {**found, **({f"{there}mem": memory[1]} if memory else {}), **values}
+
+
+def _node(name: str, given: Mapping[str, str], path: Path, line: int | None = None) -> Node:
+    there, values = "resources_available.", _as_pbs(given)
     cores, priority, sharing = values.get(f"{there}ncpus", ""), values.get("Priority", ""), values.get("sharing", "")
     return Node(
         checked_host(name),

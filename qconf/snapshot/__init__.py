@@ -10,6 +10,7 @@ from typing import Any
 
 from qconf.errors import InputError
 from qconf.history.times import zone
+from qconf.snapshot.listing import documents as listed
 from qconf.snapshot.model import Closure, Job, Snapshot
 from qconf.snapshot.pbs import read_pbs
 from qconf.snapshot.plain import read_plain
@@ -17,7 +18,7 @@ from qconf.snapshot.slurm import read_slurm
 
 __all__ = ["Closure", "Job", "Snapshot", "read_snapshot"]
 
-ASK = "qstat -t -f -F json and pbsnodes -a -v -F json, or squeue --json and sinfo --json, each into a file of its own"
+ASK = "qstat -t -f and pbsnodes -a -v (-F json or not), or squeue --json and sinfo --json, each into a file of its own"
 
 
 def read_snapshot(folder: Path, timezone: str = "UTC") -> Snapshot:
@@ -34,12 +35,15 @@ def read_snapshot(folder: Path, timezone: str = "UTC") -> Snapshot:
         return replace(read_plain(texts, folder, where), timezone=timezone)
     cut: Counter[str] = Counter()
     documents = [_document(path, text, cut) for path, text in texts.items() if text.lstrip().startswith("{")]
-    rest = "\n".join(text for text in texts.values() if not text.lstrip().startswith("{"))
+    rest = [text for text in texts.values() if not text.lstrip().startswith("{")]
+    stamp = texts.get(folder / "taken_at", "").strip()
+    taken = int(stamp) if stamp.isdigit() else None
+    if not any("jobs" in doc for doc in documents):
+        documents += [document for text in rest for document in listed(text)]
     if any("Jobs" in doc for doc in documents):
-        found = read_pbs(documents, rest, where)
+        found = read_pbs(documents, "\n".join(rest), where, taken)
     elif any("jobs" in doc for doc in documents):
-        taken = texts.get(folder / "taken_at", "").strip()
-        found = read_slurm(documents, rest, where, int(taken) if taken.isdigit() else None)
+        found = read_slurm(documents, "\n".join(rest), where, taken)
     else:
         raise InputError("holds no jobs of PBS or Slurm, and no jobs.csv", file=folder, fix=f"put there {ASK}")
     return replace(found, warnings=cut + found.warnings, timezone=timezone)

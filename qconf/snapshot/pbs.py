@@ -1,20 +1,25 @@
-"""Snapshots of PBS: ``qstat -f -F json`` (with ``-t`` also subjobs), ``pbsnodes -a -F json``, ``pbs_rstat -F``."""
+"""Snapshots of PBS: ``qstat -f`` (with ``-t`` also subjobs), ``pbsnodes -a``, as text or JSON, and ``pbs_rstat -F``.
+
+Torque prints the text too.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from datetime import datetime, tzinfo
 from typing import Any
 
 from qconf.errors import InputError
-from qconf.history.chunks import UNREADABLE, of_select, written
+from qconf.history.chunks import UNREADABLE, of_select, wanted_chunks, written
 from qconf.history.needs import waits_for, words
 from qconf.history.readers.pbs import OWN, project
 from qconf.history.standing import is_shortpool
+from qconf.history.torque import requested, slots
 from qconf.snapshot.model import Closure, Job, Snapshot, indices
 
-OVER = {"X", "F", "E", "M"}  #: finished, exiting, moved
+OVER = {"X", "F", "E", "M", "C"}  #: finished, exiting, moved; in Torque complete
 CLOSED = re.compile(r"down|offline|unknown|stale|maintenance|sleep")
 VNODE = re.compile(r"([\w.-]+(?:\[\d+\])?)((?::\w+=[^:+()]+)+)")  #: with what a job has there
 WHEN = ("%a %b %d %H:%M:%S %Y", "%a %d %b %Y %H:%M:%S")
@@ -41,40 +46,64 @@ def duration(text: object) -> int:
     return seconds
 
 
-def read_pbs(documents: list[dict[str, Any]], reservations: str, where: tzinfo) -> Snapshot:
-    """Read a snapshot from its JSON documents and what pbs_rstat printed."""
+def read_pbs(documents: list[dict[str, Any]], reservations: str, where: tzinfo, taken: int | None = None) -> Snapshot:
+    """Read a snapshot from its documents and what pbs_rstat printed; `taken` is when, where no document says so."""
     warnings: Counter[str] = Counter()
     held = max((doc for doc in documents if "Jobs" in doc), key=lambda doc: len(doc["Jobs"]))
-    now = _time(held, documents, where)
+    now = _time(held, documents, where, taken, warnings)
     jobs = _jobs(held["Jobs"], now, where, warnings)
     cores, closures = None, _reservations(reservations, where, warnings)
     nodes: tuple[str, ...] = ()
     for doc in documents:
-        total = sum(_ncpus(node.get("resources_available")) for node in doc.get("nodes", {}).values())
+        total = sum(map(_cores_of, doc.get("nodes", {}).values()))
         if total and (cores is None or total > cores):
             cores = total
             if abs(int(doc.get("timestamp", now)) - now) > 600:
                 warnings["jobs and nodes were printed more than ten minutes apart"] += 1
             lost = {
-                name: _ncpus(node.get("resources_available"))
+                name: _cores_of(node)
                 for name, node in doc["nodes"].items()
                 if CLOSED.search(str(node.get("state", "")))
             }
-            nodes = tuple(name for name, node in doc["nodes"].items() if _ncpus(node.get("resources_available")))
+            nodes = tuple(name for name, node in doc["nodes"].items() if _cores_of(node))
             closures = [each for each in closures if not each.node]
             closures += [Closure(f"node {name}", now, None, here, node=name) for name, here in lost.items() if here]
     return Snapshot(now, tuple(jobs), cores, tuple(closures), warnings, nodes)
 
 
-def _time(held: dict[str, Any], documents: list[dict[str, Any]], where: tzinfo) -> int:
-    """Return when jobs were printed, else nodes, else the last time that a job has."""
+def _time(
+    held: dict[str, Any], documents: list[dict[str, Any]], where: tzinfo, taken: int | None, warnings: Counter[str]
+) -> int:
+    """Return when jobs were printed, else nodes, else `taken`, else the last time that a job has."""
     stamps = [int(doc["timestamp"]) for doc in (held, *documents) if str(doc.get("timestamp", "")).isdigit()]
-    if stamps:
-        return stamps[0]
-    known = [clock(job.get(key), where) or 0 for job in held["Jobs"].values() for key in ("mtime", "ctime", "stime")]
-    if not any(known):
-        raise InputError("tells no time", field="timestamp", fix="take qstat -f -F json again")
+    if stamps or taken is not None:
+        return [*stamps, taken or 0][0]
+    known = [time for job in held["Jobs"].values() if isinstance(job, dict) for time in _times(job, where)]
+    if not known:
+        raise InputError("tells no time", field="timestamp", fix="write what date +%s prints into a file taken_at")
+    last = datetime.fromtimestamp(max(known), where)
+    warnings[
+        f"no file says when jobs were printed: {last:%Y-%m-%d %H:%M:%S} is taken, the latest time that a job tells; "
+        "write what date +%s prints into a file taken_at"
+    ] += 1
     return max(known)
+
+
+def _times(job: dict[str, Any], where: tzinfo) -> Iterator[int]:
+    """Yield instants that were over when a job was printed."""
+    used = job.get("resources_used")
+    ran = duration(used.get("walltime", 0)) if isinstance(used, dict) else 0
+    for key, since in (
+        *(("mtime", 0), ("ctime", 0), ("etime", duration(job.get("eligible_time", 0)))),
+        *(("stime", ran), ("start_time", ran)),
+    ):
+        if (time := clock(job.get(key), where)) is not None:
+            yield time + since
+
+
+def _cores_of(node: dict[str, Any]) -> int:
+    """Return the cores of a node, in Torque its processors."""
+    return _ncpus(node.get("resources_available")) or _ncpus({"ncpus": node.get("np", 0)})
 
 
 def _ncpus(resources: Any) -> int:  # noqa: ANN401 - of a JSON document
@@ -97,13 +126,15 @@ def _jobs(found: dict[str, Any], now: int, where: tzinfo, warnings: Counter[str]
         if state not in "RQHWTSUB":
             warnings[f"state {state} of a job is unknown: it is taken to wait"] += 1
         cores, submit = _ncpus(wanted), clock(job.get("ctime"), where)
+        if not wanted.get("select"):  # of Torque
+            cores = requested(_texts(wanted), str(job.get("exec_host", "")))[0]
         if not cores or submit is None:
             warnings["a job without cores or time of submission is left out"] += 1
             continue
         if submit > now:
             warnings["a job was submitted after the snapshot: clocks are apart"] += 1
-        start = clock(job.get("stime"), where) if state in "RSU" else None
-        remaining = str(job.get("array_indices_remaining", ""))
+        start = clock(job.get("stime") or job.get("start_time"), where) if state in "RSU" else None
+        remaining = str(job.get("array_indices_remaining") or job.get("job_array_request") or "")
         for suffix in map(str, indices(remaining)) if "[]" in name and remaining else [""]:
             jobs.append(  # noqa: PERF401
                 Job(
@@ -120,19 +151,25 @@ def _jobs(found: dict[str, Any], now: int, where: tzinfo, warnings: Counter[str]
                     not_before=clock(job.get("Execution_Time"), where) if state == "W" else None,
                     qos=str(wanted.get("qos", "")),
                     account=str(job.get("Account_Name", "") or project(str(job.get("project", "")))),
-                    on=_on(str(job.get("exec_vnode", ""))) if start is not None else (),
+                    on=_on(job) if start is not None else (),
                 )
             )
     return jobs
 
 
-def _on(vnodes: str) -> tuple[tuple[str, int], ...]:
-    """Return the nodes of an ``exec_vnode``, and the cores on each."""
+def _on(job: dict[str, Any]) -> tuple[tuple[str, int], ...]:
+    """Return the nodes of a job that runs, and the cores on each."""
+    if "exec_vnode" not in job:
+        return tuple(slots(str(job.get("exec_host", ""))).items())
     found: dict[str, int] = {}
-    for name, rest in VNODE.findall(vnodes):
+    for name, rest in VNODE.findall(str(job["exec_vnode"])):
         cores = re.search(r":ncpus=(\d+)", rest)
         found[name] = found.get(name, 0) + (int(cores[1]) if cores else 0)
     return tuple(found.items())
+
+
+def _texts(resources: Any) -> dict[str, str]:  # noqa: ANN401 - of a document
+    return {name: str(value) for name, value in resources.items()}
 
 
 def _held(state: str, job: dict[str, Any]) -> str:
@@ -155,6 +192,9 @@ def _needs(name: str, job: dict[str, Any], found: dict[str, Any], warnings: Coun
     array = parent.split(".")[0] if "[" in name else ""
     select, place = (str(both.get("Resource_List", {}).get(name) or "") for name in ("select", "place"))
     chunks, readable = written(of_select, select, place)
+    if not select:  # of Torque
+        _, request, readable = requested(_texts(both.get("Resource_List", {})), str(job.get("exec_host", "")))
+        chunks = wanted_chunks(request)
     if not readable:
         warnings[UNREADABLE] += 1
     return words(after, licences, array, int(most) if most.isdigit() else 0, chunks)

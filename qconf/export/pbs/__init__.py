@@ -24,6 +24,19 @@ def _read_server(path: str | Path) -> Server:
     return Server.read(path)
 
 
+def _read_current(path: str | Path) -> Server:
+    from qconf.export.pbs.torque import is_torque
+
+    server = _read_server(path)
+    if is_torque(server):
+        raise InputError(
+            "is of Torque, to which nothing is exported: its statements are not those of PBS",
+            file=path,
+            fix="read it with qconf init --from-pbs, and tune without --current",
+        )
+    return server
+
+
 def _read_scheduler(path: str | Path) -> Scheduler:
     from qconf.export.pbs.scheduler import Scheduler
 
@@ -39,7 +52,7 @@ class PbsExporter(Exporter):
     source = "output of qmgr -c 'print server'"
 
     current: Server | None = option(  # noqa: RUF009 - a field
-        "qmgr -c 'print server', to write what differs.", read=_read_server, metavar="FILE"
+        "qmgr -c 'print server', to write what differs.", read=_read_current, metavar="FILE"
     )
     scheduler: Scheduler | None = option(  # noqa: RUF009 - a field
         "The scheduler's settings: its sched_config.", read=_read_scheduler, metavar="FILE"
@@ -95,6 +108,7 @@ class PbsExporter(Exporter):
         records: Records | None = None,
     ) -> Derived:
         """Derive a configuration from a saved ``print server``, its partitions from ``pbsnodes -av`` output."""
+        from qconf.export.nodes import of_statements, read_text
         from qconf.export.pbs.fairshare import read_shares
         from qconf.export.pbs.init import derive
         from qconf.export.pbs.qos import read as read_qos
@@ -105,9 +119,10 @@ class PbsExporter(Exporter):
             )
         server = _read_server(path)
         tree = () if shares is None else read_shares(shares)
+        nodes = of_statements(read_text(path), Path(path)) if self.nodes is None else self.nodes
         return derive(
             server,
-            nodes=self.nodes,
+            nodes=nodes,
             scheduler=self.scheduler,
             cores=cores,
             name=name or "pbs",

@@ -39,6 +39,7 @@ from qconf.export.pbs.sharing import PLACE, has_alone, of_sharing
 from qconf.export.pbs.throttles import is_queues, of_resources
 from qconf.export.pbs.throttles import read as read_throttles
 from qconf.export.pbs.throttles import resources as limited_resources
+from qconf.export.pbs.torque import ABOUT, as_pbs, is_torque
 from qconf.export.pbs.types import bindings, kinds, usable
 from qconf.export.types import Types, alike, differ, memory_binds, owned, types
 from qconf.history import Records
@@ -80,8 +81,12 @@ def derive(
     size, nodes that carry a Qlist the partitions and the pool, those that differ the types. `scheduler`, `shares` and
     `qos` have what the server does not.
     """
+    of_torque = is_torque(server)
+    server = as_pbs(server) if of_torque else server
     reader = _Reader(server)
-    reader.warnings += [ASK_FOR_SCHEDULER] if scheduler is None else []
+    asking = [] if scheduler is not None else [ABOUT if of_torque else ASK_FOR_SCHEDULER]
+    reader.warnings[:0] = [*asking, *([ABOUT] if of_torque and not asking else [])]
+    reader.warnings += [f"{name}: left out, it has no queue_type" for name in server.untyped]
     nodes = [node for node in nodes or () if node.cores != 0]
     names = reader.names()
     if not names:
@@ -106,7 +111,7 @@ def derive(
         config = _with_top_job(config, nodes, scheduler, server, reader.warnings)
         config = read_tiers(config, server, scheduler or Scheduler(), reader.warnings)
         config = read_order(config, server, scheduler or Scheduler(), reader.warnings)
-        config = _helped(config, scheduler or Scheduler(), reader.warnings)
+        config = _helped(config, scheduler or Scheduler(), reader.warnings, waits=of_torque)
         config = with_shares(config, shares, scheduler or Scheduler(), reader.warnings)
     except ConfigError as error:
         raise InputError(f"cannot be made a configuration: {error}", field="print server") from error
@@ -546,8 +551,11 @@ def _with_top_job(
     )
 
 
-def _helped(config: SiteConfig, scheduler: Scheduler, warnings: list[str]) -> SiteConfig:
-    """Take the starvation period of a scheduler that helps starving jobs, as PBS before 22.05 does by default."""
+def _helped(config: SiteConfig, scheduler: Scheduler, warnings: list[str], *, waits: bool) -> SiteConfig:
+    """Take the starvation period of a scheduler that helps starving jobs, as PBS before 22.05 does by default.
+
+    PBS reserves for them; Torque's scheduler `waits`, and starts no other job until they have started.
+    """
     if not scheduler.on("help_starving_jobs"):
         return config
     text = scheduler.value("max_starve") or "24:00:00"
@@ -565,6 +573,8 @@ def _helped(config: SiteConfig, scheduler: Scheduler, warnings: list[str]) -> Si
         f"starvation: {format_clock(period)} for every queue, from sched_config (help_starving_jobs, max_starve); PBS "
         "counts a job's eligible_time there"
     )
+    if config.reserves_nothing and waits and not config.nodes:
+        return config.replace(queues=tuple(queues), reserve_after=period)
     if config.reserves_nothing:  # but for jobs that starve
         return config.reserving().replace(queues=tuple(queues), reserve_after=period)
     return config.replace(queues=tuple(queues))

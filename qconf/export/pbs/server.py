@@ -78,6 +78,11 @@ class Server:
         """Name the queues of a type, ``execution`` or ``route``, in the order of their creation."""
         return [name for name, attributes in self.queues.items() if is_type(attributes, kind)]
 
+    @property
+    def untyped(self) -> list[str]:
+        """The queues without a type, which take no jobs."""
+        return [name for name, attributes in self.queues.items() if not attributes.get("queue_type")]
+
     def is_pool_queue(self, name: str) -> bool:
         """Whether a queue is another's way into the pool: ``small_p`` beside ``small``, by qmove only."""
         only_moved = is_true(self.queues.get(name, {}).get("from_route_only"))

@@ -257,3 +257,100 @@ def test_with_the_real_run_times_every_job_starts_when_the_real_server_started_i
     waited = [job.job_id for job in present.jobs if job.start is None and job.job_id in real]
     assert len(waited) == 10
     assert {name: starts[name] for name in waited} == {name: real[name][0] for name in waited}
+
+
+def printed(document, head, indent):
+    """Write a document as qstat and pbsnodes print it as text: values that are long go on behind a tab."""
+    lines = []
+    for name, held in document.items():
+        lines.append(head.format(name))
+        for key, value in held.items():
+            inner = value if isinstance(value, dict) and key != "Variable_List" else {"": value}
+            for resource, text in inner.items():
+                variables = ",".join(f"{k}={v}" for k, v in text.items()) if isinstance(text, dict) else text
+                shown = ", ".join(f"{each}/0" for each in text) if isinstance(text, list) else variables
+                line = f"{' ' * indent}{key}{'.' * bool(resource)}{resource} = {shown}"
+                lines.append(line[:79])
+                lines += ["\t" + line[at : at + 71] for at in range(79, len(line), 71)]
+        lines.append("")
+    return "\n".join(lines) + "\n"
+
+
+def as_text(folder, found):
+    """Write the text of each JSON document of PBS in a folder, and copy the rest."""
+    heads = {"Jobs": ("Job Id: {}", 4), "Queue": ("Queue: {}", 4), "Server": ("Server: {}", 4), "nodes": ("{}", 5)}
+    for path in found.iterdir():
+        if path.suffix != ".json":
+            (folder / path.name).write_text(path.read_text())
+            continue
+        document = json.loads(path.read_text())
+        for kind, how in heads.items():
+            if kind in document:
+                (folder / path.with_suffix(".txt").name).write_text(printed(document[kind], *how))
+
+
+def test_text_and_json_of_a_real_pbs_server_are_the_same(tmp_path):
+    if not REAL.exists():
+        pytest.skip(f"{REAL} is not there")
+    as_text(tmp_path, REAL)
+    found, expected = read_snapshot(tmp_path), read_snapshot(REAL)
+    assert not [*tmp_path.glob("*.json")]
+    assert found == expected
+    assert len(found.jobs) > 15
+
+
+def test_text_without_a_time(tmp_path):
+    if not REAL.exists():
+        pytest.skip(f"{REAL} is not there")
+    as_text(tmp_path, REAL)
+    (tmp_path / "taken_at").unlink()
+    found = read_snapshot(tmp_path)
+    assert 0 <= 1795429613 - found.now < 60
+    assert [warning[:40] for warning in found.warnings] == ["no file says when jobs were printed: 202"]
+
+
+def test_a_text_in_one_line_and_one_in_two(tmp_path):
+    """`qstat -f -w` breaks no lines; those of PBS Professional break in the middle of a word."""
+    job = "Job Id: 7.srv\n    Job_Name = a\n    Job_Owner = ann@login\n    job_state = {}\n    queue = work\n"
+    job += "    ctime = Sun Sep  9 01:40:00 2001\n    etime = Sun Sep  9 01:40:00 2001\n    eligible_time = 00:01:40\n"
+    job += "    Resource_List.ncpus = 4\n    Resource_List.select = 1:ncpus=4:mem=4gb\n"
+    job += "    Resource_List.walltime = 01:00:00\n"
+    node = "n{0}\n     Mom = n{0}.site\n     state = {1}\n     resources_available.ncpus = 4\n\n"
+    (tmp_path / "nodes").write_text(node.format(1, "free") + node.format(2, "down,offline"))
+    found = []
+    for more in ("    depend = afterany:12345.server@server\n", "    depend = after\n\tany:12345.ser\n\tver@server\n"):
+        (tmp_path / "qstat").write_text(job.format("H") + "    Hold_Types = s\n" + more)
+        found.append(read_snapshot(tmp_path))
+    assert found[0] == found[1]
+    (one,) = found[0].jobs
+    assert (one.cores, one.walltime, one.needs, one.held) == (4, 3600, "after:12345 chunk:1:cores=4,memory=4096", "")
+    assert (found[0].now, found[0].cores) == (999999700, 8)
+    assert [each.name for each in found[0].closures] == ["node n2"]
+
+
+def test_torque(tmp_path):
+    """Nodes have np, jobs ask for nodes; what has ended is shown for a while."""
+    (tmp_path / "taken_at").write_text("1000000100\n")
+    (tmp_path / "pbsnodes").write_text(
+        "n1\n     state = job-exclusive\n     np = 8\n     properties = avx\n     ntype = cluster\n"
+        "     jobs = 0/7.srv, 1/7.srv\n     status = rectime=1,ncpus=8,physmem=16384kb\n\n"
+        "n2\n     state = down,offline\n     np = 8\n     ntype = cluster\n\n"
+    )
+    job = (
+        "Job Id: {}.srv\n    Job_Name = a\n    Job_Owner = ann@login\n    job_state = {}\n    queue = work\n"
+        "    ctime = Sun Sep  9 01:40:00 2001\n    exec_host = {}\n    Resource_List.nodes = {}\n"
+        "    Resource_List.walltime = 01:00:00\n    start_time = Sun Sep  9 01:41:00 2001\n"
+        "    Variable_List = PBS_O_QUEUE=batch,PBS_O_HOME=/home/ann,\n        PBS_O_PATH=/usr/bin:/bin\n\n"
+    )
+    (tmp_path / "qstat").write_text(
+        job.format(7, "R", "n1/0-1", "1:ppn=2")
+        + job.format(8, "C", "n1/2", "1").replace("    exec", "    exit_status = 0\n    exec")
+        + job.format("9[]", "Q", "", "2:ppn=4:avx").replace("    exec_host = \n", "    job_array_request = 0-1%1\n")
+    )
+    found = read_snapshot(tmp_path)
+    assert (found.cores, found.nodes) == (16, ("n1", "n2"))
+    assert [(job.job_id, job.cores, job.start, job.on, job.needs) for job in found.jobs] == [
+        ("7", 2, 999999660, (("n1", 2),), "chunk:1:cores=2"),
+        ("9[0]", 8, None, (), "chunk:2:cores=4,avx"),
+        ("9[1]", 8, None, (), "chunk:2:cores=4,avx"),
+    ]

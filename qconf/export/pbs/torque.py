@@ -1,0 +1,83 @@
+"""Torque: its ``print server`` is known by attributes that PBS has not, and read as that of PBS, never written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from copy import deepcopy
+
+from qconf.export.pbs.server import Attributes, Server
+
+#: Attributes that Torque alone has: of the server, and of queues.
+_SERVER = (
+    *("tcp_timeout", "node_check_rate", "next_job_number", "mom_job_sync", "log_level", "log_keep_days", "poll_jobs"),
+    *(
+        "keep_completed",
+        "auto_node_np",
+        "np_default",
+        "submit_hosts",
+        "allow_node_submit",
+        "job_stat_rate",
+        "job_nanny",
+    ),
+    *("moab_array_compatible", "nppcu", "timeout_for_job_delete", "timeout_for_job_requeue", "record_job_info"),
+    *("record_job_script", "log_file_max_size", "log_file_roll_depth", "disable_server_id_check", "owner_purge"),
+    *("authorized_users", "node_submit_exceptions", "display_job_server_suffix", "clone_batch_size", "max_threads"),
+    *("cray_enabled", "legacy_vmem", "tcp_incoming_timeout", "job_start_timeout", "checkpoint_dir", "extra_resc"),
+    *("max_slot_limit", "max_job_array_size", "email_batch_seconds", "copy_on_rerun", "lock_file", "down_on_error"),
+)
+_QUEUE = (
+    *("resources_default.neednodes", "resources_max.procct", "resources_min.procct", "resources_available.procct"),
+    *("max_user_queuable", "acl_group_sloppy", "acl_logic_or", "disallowed_types", "features_required", "ghost_queue"),
+    *("is_transit", "required_login_property", "resources_max.procs"),
+)
+#: Attributes that PBS alone prints of its server.
+_PBS = ("resv_enable", "eligible_time_enable", "pbs_license_min", "max_concurrent_provision", "license_count")
+_CORES = ("procct", "procs", "mppwidth", "size")
+ABOUT = (
+    "this is a Torque server, which is read and cannot be exported to. Its queues say nothing of order and "
+    "reservations: of pbs_sched give the sched_config with --scheduler; those of Maui or Moab (RESERVATIONDEPTH, "
+    "weights) write yourself: reservation_depth, order: {maui: ...}. One reservation, first come, first served, is "
+    "supposed"
+)
+
+
+def is_torque(server: Server) -> bool:
+    """Whether what was printed is of Torque."""
+    if any(key in server.attributes for key in _PBS):
+        return False
+    queues = (key for attributes in server.queues.values() for key in attributes)
+    return any(key in _SERVER for key in server.attributes) or any(key in _QUEUE for key in queues)
+
+
+def as_pbs(server: Server) -> Server:
+    """Return what Torque's queues hold by the names that PBS has for it."""
+    found = deepcopy(server)
+    for attributes in found.queues.values():
+        _limits(attributes)
+        for name in _properties(attributes):
+            attributes[f"default_chunk.{name}"] = "True"
+    return found
+
+
+def _limits(attributes: Attributes) -> None:
+    """Take limits of processors, and of nodes with their processors, as those of cores."""
+    for end in ("min", "max"):
+        for name in _CORES:
+            if (value := attributes.pop(f"resources_{end}.{name}", None)) is not None:
+                attributes[f"resources_{end}.ncpus"] = value
+        nodes = attributes.get(f"resources_{end}.nodes", "")
+        if found := re.fullmatch(r"([0-9]+)(?::ppn=([0-9]+))?", nodes):
+            del attributes[f"resources_{end}.nodes"]
+            if found[2]:
+                attributes.setdefault(f"resources_{end}.ncpus", str(int(found[1]) * int(found[2])))
+            else:
+                attributes.setdefault(f"resources_{end}.nodect", found[1])
+
+
+def _properties(attributes: Attributes) -> Iterator[str]:
+    """Yield the properties that the nodes of a queue's jobs must have."""
+    for key in ("resources_default.neednodes", "features_required"):
+        for word in re.split(r"[:,+&]", attributes.pop(key, "")):
+            if re.fullmatch(r"[A-Za-z]\w*", word):
+                yield word

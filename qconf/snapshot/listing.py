@@ -1,0 +1,58 @@
+"""What ``qstat -f`` and ``pbsnodes -a`` print as text, as the documents that they print with ``-F json``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+#: Heads of the blocks of qstat, and the names of what they have in a document.
+_HEADS = {"Job Id": "Jobs", "Queue": "Queue", "Server": "Server"}
+_HEAD = re.compile(r"(Job Id|Queue|Server): *(\S+)")
+_NODE = re.compile(r"[A-Za-z0-9][\w.\[\]-]*")
+_ATTRIBUTE = re.compile(r" +([A-Za-z_]\w*)(?:\.([\w-]+))? = ?(.*)")
+_CONTINUED = re.compile(r"\t| {8}")
+
+
+def documents(text: str) -> Iterator[dict[str, Any]]:
+    """Yield a document of jobs, queues, servers and nodes each, where there are any."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for kind, name, attributes in _blocks(text):
+        found.setdefault(kind, {})[name] = attributes
+    yield from ({kind: held} for kind, held in found.items())
+
+
+def _blocks(text: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield kind, name and attributes of each block."""
+    kind = name = ""
+    lines: list[str] = []
+    for line in [*text.replace("\r\n", "\n").split("\n"), "end"]:
+        if line[:1] in ("\t", " "):
+            if lines and _CONTINUED.match(line):
+                lines[-1] += line.lstrip("\t") if line.startswith("\t") else line.lstrip()
+            elif line.strip():
+                lines.append(line)
+            continue
+        attributes = _attributes(lines)
+        if name and attributes:
+            yield kind, name, attributes
+        head, lines = _HEAD.fullmatch(line.strip()), []
+        if head is not None:
+            kind, name = _HEADS[head[1]], head[2]
+        else:
+            kind, name = "nodes", line.strip() if _NODE.fullmatch(line.strip()) else ""
+
+
+def _attributes(lines: list[str]) -> dict[str, Any]:
+    """Read ``    Resource_List.ncpus = 4``: what has a second name is in a document of its own."""
+    found: dict[str, Any] = {}
+    for line in lines:
+        match = _ATTRIBUTE.fullmatch(line)
+        if match is None:
+            continue
+        name, resource, value = match.groups()
+        if resource is None:
+            found[name] = value.strip()
+        elif isinstance(found.setdefault(name, {}), dict):
+            found[name][resource] = value.strip()
+    return found

@@ -1,0 +1,153 @@
+"""Torque's server and nodes: read as PBS's, and never written."""
+
+import pytest
+
+from qconf.errors import InputError
+from qconf.export import exporter
+from qconf.export.nodes import read_nodes
+from qconf.export.pbs.init import derive
+from qconf.export.pbs.scheduler import Scheduler
+from qconf.export.pbs.server import Server
+from qconf.export.pbs.torque import is_torque
+from tests.qconf.export.sites import FRESH
+
+PRINTED = """\
+#
+# Create and define queue batch
+#
+create queue batch
+set queue batch queue_type = Execution
+set queue batch resources_max.procct = 64
+set queue batch resources_max.walltime = 72:00:00
+set queue batch resources_default.nodes = 1
+set queue batch enabled = True
+set queue batch started = True
+create queue standard
+create queue himem
+set queue himem queue_type = Execution
+set queue himem resources_max.nodes = 2:ppn=8
+set queue himem resources_default.neednodes = himem
+set queue himem enabled = True
+set queue himem started = True
+create queue route
+set queue route queue_type = Route
+set queue route route_destinations = batch
+set queue route route_destinations += himem
+set queue route enabled = True
+set queue route started = True
+set server scheduling = True
+set server default_queue = route
+set server node_check_rate = 150
+set server tcp_timeout = 300
+set server next_job_number = 24
+"""
+CREATED = """\
+create node n1
+set node n1 state = free
+set node n1 np = 8
+set node n1 ntype = cluster
+create node n2 np = 8, properties = himem
+set node n2 properties += avx
+"""
+FILE = "# name np\nn1 np=8\nn2 np=8 himem avx  # big\n\ng1:ts np=16 gpus=2 avx\n"
+PBSNODES = """\
+n1
+     state = free
+     power_state = Running
+     np = 8
+     ntype = cluster
+     status = rectime=1435,cpuclock=Fixed,varattr=,jobs=,state=free,ncpus=8,physmem=16777216kb,totmem=9kb,opsys=linux
+     mom_service_port = 15002
+
+n2
+     state = job-exclusive
+     np = 8
+     properties = himem,avx
+     ntype = cluster
+     jobs = 0/7.srv,1/7.srv
+     status = rectime=1435,state=free,ncpus=8,physmem=67108864kb
+     gpus = 2
+"""
+
+
+def given(tmp_path, text, name="file"):
+    (tmp_path / name).write_text(text)
+    return tmp_path / name
+
+
+def types(config):
+    return [(each.hosts, each.cores, each.gpus, sorted(each.features)) for each in config.nodes]
+
+
+def test_a_server_with_its_nodes(tmp_path):
+    found = exporter("pbs")().read(given(tmp_path, PRINTED + CREATED))
+    config = found.config
+    assert [(queue.name, queue.cores, queue.walltime[1], queue.nodes) for queue in config.queues] == [
+        ("batch", (1, 16), 259200, None),
+        ("himem", (1, 16), 2**31 - 1, ("n-2",)),
+    ]
+    assert types(config) == [("n1", 8, 0, []), ("n2", 8, 0, ["avx", "himem"])]
+    assert found.warnings[0].startswith("this is a Torque server, which is read and cannot be exported to")
+    assert "standard: left out, it has no queue_type" in found.warnings
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (FILE, [("n1", 8, 0, []), ("n2", 8, 0, ["avx", "himem"]), ("g1", 16, 2, ["avx"])]),
+        (PBSNODES, [("n1", 8, 0, []), ("n2", 8, 2, ["avx", "himem"])]),
+        (CREATED, [("n1", 8, 0, []), ("n2", 8, 0, ["avx", "himem"])]),
+    ],
+)
+def test_nodes_in_each_form(tmp_path, text, expected):
+    nodes = read_nodes(str(given(tmp_path, text)))
+    assert types(derive(Server.parse(PRINTED), nodes=nodes).config) == expected
+
+
+def test_the_memory_that_a_node_tells(tmp_path):
+    config = derive(Server.parse(PRINTED), nodes=read_nodes(str(given(tmp_path, PBSNODES)))).config
+    assert [each.memory for each in config.nodes] == [16384, 65536]
+
+
+def test_nodes_of_pbs_as_statements(tmp_path):
+    text = (
+        "create node a Mom=a.site\nset node a resources_available.ncpus = 4\nset node a Priority = 3\ncreate node b\n"
+    )
+    a, b = read_nodes(str(given(tmp_path, text)))
+    assert (a.name, a.cores, a.priority, b.name, b.cores) == ("a", 4, 3, "b", None)
+
+
+def test_an_export_to_it_is_refused_once(tmp_path):
+    path = given(tmp_path, PRINTED)
+    with pytest.raises(InputError, match="is of Torque, to which nothing is exported"):
+        exporter("pbs").of(current=str(path))
+    assert exporter("pbs").of(current=str(given(tmp_path, FRESH, "pbs"))).current is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (PRINTED, True),
+        (FRESH, False),
+        ("create queue a\nset queue a queue_type = E\nset queue a resources_default.neednodes = big\n", True),
+        ("create queue a\nset queue a queue_type = E\nset server scheduling = True\n", False),
+        ("create queue a\nset server resv_enable = True\nset server node_check_rate = 5\n", False),
+    ],
+)
+def test_what_tells_it_from_pbs(text, expected):
+    assert is_torque(Server.parse(text)) is expected
+
+
+def test_its_own_scheduler(tmp_path):
+    """It goes through the list, and waits for a job that starves; its file has lines without a colon."""
+    text = "round_robin: False\tall\nby_queue: True\t\tprime\nby_queue: True\t\tnon_prime\nstrict_fifo: false\tALL\n"
+    text += "fair_share: false\tALL\nhelp_starving_jobs\ttrue\tALL\nsort_queues\ttrue\tALL\nmax_starve: 24:00:00\n"
+    scheduler = Scheduler.read(given(tmp_path, text + "sort_by: shortest_job_first\tALL\nsync_time: 1:00:00\n"))
+    found = derive(Server.parse(PRINTED), cores=64, scheduler=scheduler)
+    assert (found.config.reserve, found.config.reserve_after) == ("nothing", 86400)
+    assert any("sort_by: shortest_job_first sorts jobs too" in warning for warning in found.warnings)
+
+
+def test_a_queue_without_a_type_is_named_for_pbs_too():
+    found = derive(Server.parse(FRESH + "create queue odd\n"), cores=8)
+    assert "odd: left out, it has no queue_type" in found.warnings
