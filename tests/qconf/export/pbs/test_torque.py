@@ -104,7 +104,7 @@ def test_nodes_in_each_form(tmp_path, text, expected):
     assert types(derive(Server.parse(PRINTED), nodes=nodes).config) == expected
 
 
-def test_the_memory_that_a_node_tells(tmp_path):
+def test_the_memory_of_a_node(tmp_path):
     config = derive(Server.parse(PRINTED), nodes=read_nodes(str(given(tmp_path, PBSNODES)))).config
     assert [each.memory for each in config.nodes] == [16384, 65536]
 
@@ -134,7 +134,7 @@ def test_an_export_to_it_is_refused_once(tmp_path):
         ("create queue a\nset server resv_enable = True\nset server node_check_rate = 5\n", False),
     ],
 )
-def test_what_tells_it_from_pbs(text, expected):
+def test_torque_is_not_taken_for_pbs(text, expected):
     assert is_torque(Server.parse(text)) is expected
 
 
