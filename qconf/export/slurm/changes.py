@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -144,7 +144,10 @@ class Difference:
 
     def _added(self, parts: frozenset[str]) -> dict[str, Sequence[str]]:
         found: dict[str, Sequence[str]] = {}
+        before = self.theirs.parts["added"]
         for name, words in self.wanted["added"].items() if "added" in parts else ():
+            if isinstance(before, dict) and words == before.get(name):
+                continue
             present = self._list(name)
             if lacking := [word for word in words if word.lower() not in present]:
                 found[name] = lacking
@@ -162,7 +165,10 @@ class Difference:
             word.partition("=")[::2] for word in self.conf.settings.get("schedulerparameters", "").split(",")
         )
         found = {
-            name: value for name, value in ours.items() if before.get(name) != value and present.get(name) != value
+            name: value
+            for name, value in ours.items()
+            if value not in (before.get(name), present.get(name))
+            and (name not in WINDOWS or self._widens(present.get(name), before.get(name), value))
         }
         gone = [name for name in before if name not in ours and name in present]
         for name in [*found, *gone]:
@@ -171,32 +177,45 @@ class Difference:
             )
         return found, gone
 
+    @staticmethod
+    def _widens(present: str | None, before: str | None, value: str) -> bool:
+        """Whether a window that held the longest walltime does not hold that which is longest now."""
+        if before is None:
+            return True
+        return str(present).isdigit() and int(before) <= int(str(present)) < int(value)
+
     def _statements(self, file: str) -> tuple[str, ...]:
         """Return the lines of sacctmgr that differ, and those that lift limits that end."""
-        ours, theirs = self.wanted[file], self.theirs.parts[file]
+        theirs = self.theirs.parts[file]
         before = theirs if isinstance(theirs, list) else []
-        new = [line for line in ours if line not in before]
-        kept = {_of(line) for line in ours}
-        new += [f"{_of(line)}-1" for line in before if _is_limit(line) and _of(line) not in kept]
+        ours = self.wanted[file]
         if file == OF_QUEUES:
-            new = [*self._of_queues(ours, new)]
+            ours, before = ([self._for_own_qos(line) for line in lines] for lines in (ours, before))
+        kept = {_of(line) for line in ours}
+        new = [line for line in ours if line not in before]
+        ended = [line for line in before if _is_limit(line) and _of(line) not in kept and not line.endswith("=-1")]
+        new += [f"{_of(line)}-1" for line in ended]
+        if file == OF_QUEUES:
+            names = {line.split()[2] for line in new}
+            self.apart = [name for name in self.config.names if qos_of(name) in names and self._is_shared(name)]
+            own = {qos_of(name) for name in self.apart}
+            new = [*(line for line in ours if line.split()[2] in own), *(n for n in new if n.split()[2] not in own)]
+        was = {_of(line): line.rpartition("=")[2] for line in before}
         for line in new:
-            was = next((each.rpartition("=")[2] for each in before if _of(each) == _of(line)), "")
             head, _, value = line.rpartition("=")
-            self._row(head.removeprefix("modify ") or line, was, value, "limits, qualities of service, shares")
+            self._row(head.removeprefix("modify ") or line, was.get(_of(line), ""), value, WHY_LIMITS)
         return tuple(new)
 
-    def _of_queues(self, ours: Sequence[str], new: Sequence[str]) -> Iterator[str]:
-        """Yield the lines for the QOS that the partition of a queue has alone; all of them for one of its own."""
-        queues = {qos_of(name): name for name in (*self.config.names, *self.base.names)}
-        for name in dict.fromkeys(line.split()[2] for line in new):
-            queue = queues.get(name, name)
-            present = self.words.get(queue, {}).get("qos", ("", ""))[1]
-            if present and present != name and not self.own_qos(queue):
-                self.apart.append(queue)
-            lines = ours if queue in self.apart else new
-            there = self.own_qos(queue) or name
-            yield from (_for_qos(line, there) for line in lines if line.split()[2] == name)
+    def _is_shared(self, queue: str) -> bool:
+        """Whether the partition of a queue has a QOS of another name that other partitions have, too."""
+        present = self.words.get(queue, {}).get("qos", ("", ""))[1]
+        return bool(present) and present != qos_of(queue) and not self.own_qos(queue)
+
+    def _for_own_qos(self, line: str) -> str:
+        """Write a line for the QOS that the partition of a queue has alone."""
+        verb, kind, name, *rest = line.split()
+        queue = next((each for each in (*self.config.names, *self.base.names) if qos_of(each) == name), "")
+        return " ".join([verb, kind, self.own_qos(queue) or name, *rest])
 
     def own_qos(self, queue: str) -> str:
         """Name the QOS that the partition of a queue has and no other partition."""
@@ -269,6 +288,8 @@ SHIPPED = {
     "priorityusageresetperiod": "NONE",
     **dict.fromkeys(("priorityweightage", "priorityweightjobsize", "priorityweightpartition"), "0"),
 }
+WINDOWS = ("bf_window", "bf_window_linear")  #: of SchedulerParameters, by the longest walltime
+WHY_LIMITS = "limits, qualities of service, shares"
 RANK_WORDS = ("PriorityTier", "PriorityJobFactor")
 RANKS = [word.lower() for word in RANK_WORDS]  #: what says which partitions go before others
 #: Weights that an export writes where its order has them.
@@ -279,12 +300,6 @@ def _of(line: str) -> str:
     """Return a line of sacctmgr without its value: what it sets of what."""
     head, _, words = line.partition(" set ")
     return f"{head} set {words.rpartition('=')[0]}=" if words else head
-
-
-def _for_qos(line: str, name: str) -> str:
-    """Write a line of sacctmgr for another QOS."""
-    verb, kind, _, *rest = line.split()
-    return " ".join([verb, kind, name, *rest])
 
 
 def _is_limit(line: str) -> bool:
