@@ -68,7 +68,7 @@ def by(way, steps):
             if stop is None:
                 yield title, block
                 continue
-            ends = f"(sleep 1; touch /srv/end) > /dev/null 2>&1 & setsid --wait timeout 60 sh -c {shlex.quote(block)}"
+            ends = f"(sleep 1; touch /srv/end) > /dev/null 2>&1 & setsid --wait timeout 120 sh -c {shlex.quote(block)}"
             yield title, f"echo {stop[0]} {stop[1]} > /srv/stop\n{ends}\nrm -f /srv/stop\nexit 0"
         yield title, block
 
