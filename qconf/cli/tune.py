@@ -71,7 +71,7 @@ Examples:
     metavar="RUN",
     help="An earlier run: what became of its recommendation.",
 )
-@target_options("current", "scheduler", "nodes")
+@target_options("current", "scheduler", "nodes", "qos", "shares")
 @click.option("-o", "--out", type=PATH, help="Run directory.  [default: reports/<history>]")
 @backend_option
 @click.option("--resume", is_flag=True, help="Go on from what an interrupted run had finished.")

@@ -323,9 +323,9 @@ def test_the_export_goes_to_the_folder_of_the_target(small: Path, tmp_path: Path
     assert "slurm/ (see slurm/PLAN.md)" in result.output
     assert (tmp_path / "out" / "slurm" / "partitions.conf").exists()
     assert not (tmp_path / "out" / "pbs").exists()
-    refused = invoke(*site, "--target", "slurm", "--current", tmp_path / "server.txt")
+    refused = invoke(*site, "--target", "slurm", "--scheduler", tmp_path / "sched_config")
     assert refused.exit_code == 2
-    assert "--current is no option of --target slurm, but of pbs" in refused.output
+    assert "--scheduler is no option of --target slurm, but of pbs" in refused.output
 
 
 def test_what_the_server_holds_needs_the_configuration_that_it_stands_for(small: Path, tmp_path: Path) -> None:
