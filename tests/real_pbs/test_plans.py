@@ -1,0 +1,232 @@
+"""No job is lost by a plan: loaded, repeated, interrupted, broken off half way and undone, with every kind of job."""
+
+import re
+import time
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from qconf.config import parse
+from qconf.export import exporter
+from qconf.export.nodes import Node
+from qconf.export.pbs.rehearsal import PRINTED, Plan, resemble
+from qconf.export.pbs.server import Server
+from tests.qconf.export.sites import HYBRID
+from tests.real_pbs.conftest import NODES
+from tests.real_pbs.test_exports import BOUND, SHARED, SITE
+
+STATE = """
+qmgr -c 'print server'; qmgr -c 'print node @default'; qmgr -c 'list hook' | grep ^Hook
+cat /srv/pbs/sched_priv/sched_config; stat -c '%a %U' /srv/pbs/sched_priv/sched_config
+ls /usr/local/sbin /etc/cron.d
+"""
+#: Attributes of a job that no plan may change.
+KEPT = ("job_state", "queue", "Hold_Types", "Priority", "depend", "Resource_List.select", "Resource_List.walltime")
+
+
+@dataclass
+class Scenario:
+    """What the server holds before, the configuration that is loaded, and the jobs that wait."""
+
+    config: str
+    printed: str = ""
+    jobs: dict[str, str] = field(default_factory=dict)  #: name to user and words of qsub; {name} is an earlier one's id
+    more: str = ""  #: commands of root after the submissions; $name is an id
+    stay: tuple[str, ...] = ()  #: jobs that a plan may not move, and names
+
+
+WAITING = {
+    "plain": "alice -q old -l ncpus=2",
+    "held": "alice -q old -h -l ncpus=2",
+    "later": "alice -q old -l ncpus=2 -a {tomorrow}",
+    "array": "alice -q old -J 1-4 -l ncpus=2",
+    "given": "alice -q old -p 7 -l ncpus=2",
+    "first": "alice -q old -l ncpus=2",
+    "second": "alice -q old -l ncpus=2 -W depend=afterok:{first}",
+    "awaited": "alice -q old -l ncpus=2",
+    "other": "bob -q old -l ncpus=2 -W depend=afterany:{awaited}",
+    "once": "alice -q old -l ncpus=2",
+    "again": "alice -q old -l ncpus=2 -W depend=runone:{once}",
+    "new": "bob -q small -l ncpus=2",
+    "routed": "bob -q route -h -l ncpus=2",
+}
+SCENARIOS = {
+    "closed": Scenario(
+        SHARED.replace("ORDER", "lxf"),
+        SITE.replace("set queue old resources_min.ncpus = 17\n", ""),
+        WAITING,
+        "qhold -h s $given; qalter -p 9 $given",
+        ("awaited",),
+    ),
+    "stopped": Scenario(
+        SHARED.replace("ORDER", "fcfs"),
+        SITE.replace("set queue old resources_min.ncpus = 17\n", "").replace(
+            "set queue old started = True", "set queue old started = False"
+        )
+        + "create queue site queue_type=r,enabled=t,started=t\nset queue site route_destinations = route\n",
+        {**WAITING, "nested": "carol -q site -h -l ncpus=3"},
+        "",
+        ("awaited",),
+    ),
+    "bound": Scenario(
+        BOUND,
+        "create resource ngpus type = long, flag = nh\ncreate queue work queue_type = e, enabled = t, started = t\n",
+        {name: words.replace("-q old", "-q work") for name, words in WAITING.items() if name not in ("new", "routed")},
+        "",
+        ("awaited",),
+    ),
+    "pool": Scenario(
+        HYBRID.replace("entry: move", "entry: move, threshold: 1"),
+        "",
+        {name: words.replace("-q old", "-q workq") for name, words in WAITING.items() if name not in ("new", "routed")},
+    ),
+}
+
+
+class Loading:
+    """A scenario on a server, and the blocks of its plan."""
+
+    def __init__(self, server, scenario, folder):
+        self.server, self.scenario = server, scenario
+        assert resemble(server, Server.parse(server.run(PRINTED).stdout + scenario.printed)) == []
+        server.run("rm -rf steps.* jobs.* *.before*; qmgr -c 'set server scheduling = False'")
+        for node in NODES if "memory" in scenario.config else ():
+            server.run(f"qmgr -c 'set node {node} resources_available.mem = 256gb'")
+        self.ids = {"tomorrow": time.strftime("%m%d%H%M", time.localtime(time.time() + 86400))}
+        for name, words in scenario.jobs.items():
+            user, _, asked = words.format(**self.ids).partition(" ")
+            self.ids[name] = self.submit(user, asked)
+        names = "; ".join(f"{name}={job}" for name, job in self.ids.items())
+        server.run(f"{names}; {scenario.more}")
+        nodes = [Node(name, cores) for name, cores in NODES.items()]
+        present = Server.parse(server.run(PRINTED).stdout)
+        files = exporter("pbs")(current=present, nodes=nodes).export(parse(scenario.config)).files
+        for name, text in files.items():
+            server.write(name, text)
+            (folder / name).write_text(text)
+        self.plan = Plan(folder)
+        self.before, self.jobs = server.run(STATE).stdout, self.known()
+
+    def submit(self, user, words, seconds=2):
+        walltime = "" if "walltime" in words else "-l walltime=60"
+        found = self.server.run(f"qsub {words} {walltime} -- /bin/sleep {seconds}", user=user).stdout.strip()
+        assert re.fullmatch(r"\d+(\[\])?\.\S+", found), found
+        return found
+
+    def known(self):
+        """What the server knows of each job: its attributes; nothing of one that is no more."""
+        text = self.server.run("qstat -xf | sed -e ':a;N;$!ba;s/\\n\\t//g'").stdout
+        blocks = {block.split("\n", 1)[0]: block for block in text.split("Job Id: ")[1:]}
+        found = {job: dict(re.findall(r"(?m)^\s+(\S+) = (.*)$", block)) for job, block in blocks.items()}
+        return {job: {key: about.get(key) for key in (*KEPT, "stime")} for job, about in found.items()}
+
+    def lost(self):
+        """Jobs that were there and are neither known to the server nor have run."""
+        now = self.known()
+        return [
+            name
+            for name, job in self.ids.items()
+            if name != "tomorrow" and (job not in now or (now[job]["job_state"] == "F" and not now[job]["stime"]))
+        ]
+
+    def run(self, block):
+        return self.server.run(block, timeout=300)
+
+    def interrupted(self, block):
+        """Run a block that is killed after some time, with all that it has begun."""
+        for after in (0.15, 0.4, 0.9):
+            command = f"setsid timeout --signal=KILL {after} bash <<'BLOCK'\n{block}BLOCK\n"
+            self.server.run(f"{command}sleep 0.1")
+
+
+def follow(loading, blocks, way):
+    for _, block in blocks:
+        if way == "interrupted":
+            loading.interrupted(block)
+        done = loading.run(block)
+        assert done.returncode == 0, done.stdout
+        assert loading.lost() == [], (block, done.stdout)
+        if way == "twice":
+            again = loading.run(block)
+            assert again.returncode == 0, again.stdout
+            assert re.search("done already|nothing is to be undone", again.stdout), again.stdout
+
+
+@pytest.fixture
+def loading(fresh, tmp_path):
+    def load(scenario):
+        return Loading(fresh, scenario, tmp_path)
+
+    yield load
+    for name in NODES:
+        fresh.run(f"qmgr -c 'unset node {name} resources_available.mem'")
+    fresh.run("rm -rf steps.* jobs.* *.before*")
+
+
+@pytest.mark.parametrize("way", ["literal", "twice", "interrupted", "half"])
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_no_job_is_lost_and_all_is_as_before_after_the_undo(name, way, loading):
+    loaded = loading(SCENARIOS[name])
+    steps = loaded.plan.steps
+    follow(loaded, steps[: len(steps) // 2] if way == "half" else steps, way)
+    now = loaded.known()
+    moved = {job: about["queue"] for job, about in now.items() if about["queue"] != loaded.jobs[job]["queue"]}
+    assert not {loaded.ids[each] for each in loaded.scenario.stay} & moved.keys()
+    if "closed" in loaded.plan.text and way != "half":
+        assert {loaded.ids[each] for each in ("held", "array", "second", "other")} <= moved.keys()
+    late = loaded.submit("carol", f"-q {loaded.plan.route if way != 'half' else 'workq'} -h -l ncpus=1")
+    follow(loaded, loaded.plan.undo, way)
+    after = loaded.known()
+    assert after.pop(late)["job_state"] == "H"
+    assert after == loaded.jobs
+    loaded.server.run(f"qdel -x -W force {late}")
+    assert loaded.server.run(STATE).stdout == loaded.before
+
+
+def test_a_job_that_no_queue_takes_stops_the_plan_and_nothing_is_changed(loading):
+    loaded = loading(SCENARIOS["closed"])
+    long = {"nowhere": "-q route -h", "stays": "-q old"}
+    for name, words in long.items():
+        loaded.ids[name] = loaded.submit("bob", f"{words} -l ncpus=20 -l walltime=60:00:00")
+    jobs = loaded.known()
+    (_, first), *others = loaded.plan.steps
+    done = loaded.run(first)
+    assert done.returncode == 1
+    for name, words in long.items():
+        queue = words.split()[1]
+        assert f"{loaded.ids[name]}: no queue takes it from {queue} (ncpus=20 " in done.stdout
+    assert "step 1 comes first" in loaded.run(others[0][1]).stdout
+    assert (loaded.server.run(STATE).stdout, loaded.known()) == (loaded.before, jobs)
+    loaded.server.run(f"qalter -l walltime=1:00:00 {loaded.ids['nowhere']}; echo {loaded.ids['stays']} > jobs.left")
+    follow(loaded, loaded.plan.steps, "literal")
+    assert loaded.known()[loaded.ids["stays"]]["queue"] == "old"
+    late = loaded.submit("bob", "-q route -h -l ncpus=1")
+    follow(loaded, loaded.plan.undo, "literal")
+    assert loaded.known()[late]["queue"] == "route"
+    assert loaded.server.run(STATE).stdout == loaded.before
+
+
+def test_jobs_that_run_and_arrays_that_have_begun_go_on(loading):
+    """What cannot leave a queue that was created runs there, on any nodes; the last step is run again then."""
+    loaded = loading(replace(SCENARIOS["bound"], jobs={}))
+    server = loaded.server
+    loaded.ids = {"array": loaded.submit("alice", "-q work -J 1-16 -l ncpus=8", 30)}
+    loaded.ids["wide"] = loaded.submit("alice", "-q work -l select=12:ncpus=8")
+    server.run("qmgr -c 'set server scheduling = True'")
+    server.wait(f"qstat -f '{loaded.ids['array']}' | grep 'job_state = B'", "the array does not begin")
+    follow(loaded, loaded.plan.steps, "literal")
+    server.run("qmgr -c 'set server scheduling = True'")
+    loaded.ids["gpus"] = loaded.submit("bob", "-q gpu -J 1-16 -l ncpus=8", 20)
+    loaded.ids["awaited"] = loaded.submit("bob", "-q gpu -l ncpus=1")
+    loaded.ids["other"] = loaded.submit("carol", f"-q work -W depend=afterok:{loaded.ids['awaited']} -l ncpus=1")
+    server.wait(f"qstat -f '{loaded.ids['gpus']}' | grep 'job_state = B'", "the array does not begin")
+    *undo, (_, last) = loaded.plan.undo
+    follow(loaded, undo, "literal")
+    done = loaded.run(last)
+    assert done.returncode == 0 or "jobs of gpu: " in done.stdout
+    server.run("qmgr -c 'set server scheduling = True'")
+    server.wait("! qselect | grep .", "jobs do not end", seconds=240)
+    assert loaded.lost() == []
+    server.run("qmgr -c 'set server scheduling = False'; qselect -x | xargs qdel -x")
+    assert loaded.run(last).returncode == 0
+    assert server.run(STATE).stdout == loaded.before
