@@ -95,3 +95,10 @@ def test_a_log_that_counts_nodes_gives_the_machine_its_nodes(write, cores, whole
     path = write("job_id,submit,runtime,walltime,nodes,queue\n1,0,60,100,2,q\n")
     machine = derive_config(read(path, cores_per_node=24), cores).machine
     assert (machine.cores_per_node, machine.whole_nodes) == (24, whole)
+
+
+def test_jobs_that_had_gpus_are_said(write):
+    rows = '1,0,60,100,4,a,chunk:1:cores=4\n2,0,60,100,4,a,"chunk:1:cores=4,gpus=2"\n'
+    records = read(write(f"{CSV.strip()},needs\n{rows}"))
+    (said,) = remarks(records, derive_config(records, 64))
+    assert said.startswith("1 jobs had GPUs: cores alone are counted")

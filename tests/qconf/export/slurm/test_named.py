@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from qconf.export import exporter
 from qconf.export.base import Derived
 from qconf.export.slurm.init import derive
 
@@ -173,3 +174,12 @@ def test_a_conf_as_sites_write_it(tmp_path: Path) -> None:
         "Gres=bandwidth:lustre:no_consume:4G: left out, it is not counted here",
         "2 nodes have State=DOWN or the like: counted as the others, as if they were up",
     )
+
+
+@pytest.mark.parametrize("qos", [QOS, None])
+@pytest.mark.parametrize("text", [CONF, f"PriorityWeightJobSize=1\n{CONF}", SITE.replace("include more.conf\n", "")])
+def test_what_was_read_in_part_is_exported_as_it_is(tmp_path: Path, text: str, qos: str | None) -> None:
+    found = from_text(tmp_path, text, qos)
+    given = {"current": tmp_path / "slurm.conf", "qos": None if qos is None else tmp_path / "qos.txt"}
+    export = exporter("slurm").of(**{name: str(path) for name, path in given.items() if path}).export(found.config)
+    assert export.notes[0].endswith("has nothing to load.")
