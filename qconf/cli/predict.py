@@ -117,7 +117,7 @@ class Query:
         from qconf.snapshot import read_snapshot
 
         snapshot = read_snapshot(self.folder, self.timezone)
-        config = _config(self.folder, self.config_path, snapshot.cores)
+        config = _config(self.folder, self.config_path, snapshot)
         extra = [_job(text, number, snapshot.now) for number, text in enumerate(self.what_if, start=1)]
         if self.history and self.past is None:
             from qconf.history import clean, read
@@ -157,20 +157,26 @@ class Query:
         )
 
 
-def _config(folder: Path, path: Path | None, cores: int | None) -> SiteConfig:
+def _config(folder: Path, path: Path | None, snapshot: Snapshot) -> SiteConfig:
     """Read the configuration, or derive it from what the folder has of the server."""
     from qconf.config import MachineConfig, QueueConfig, SiteConfig, load
     from qconf.errors import InputError
 
     if path is not None:
         return load(path)
-    server = folder / "print_server.txt"
-    if server.exists():
+    server, cores = folder / "print_server.txt", snapshot.cores
+    if server.exists() or snapshot.server:
+        from tempfile import TemporaryDirectory
+
         from qconf.export import exporter
 
         scheduler = folder / "sched_config.txt"
         options = {"scheduler": str(scheduler)} if scheduler.exists() else {}
-        return exporter("pbs").of(**options).read(server, cores=cores).config
+        with TemporaryDirectory() as scratch:
+            if not server.exists():
+                server = Path(scratch, "qstat")
+                server.write_text(snapshot.server, encoding="utf-8")
+            return exporter("pbs").of(**options).read(server, cores=cores).config
     if cores is None:
         raise InputError(
             "tells neither queues nor cores", file=folder, fix="give --config, or the nodes of pbsnodes or sinfo"

@@ -11,6 +11,7 @@ from typing import Any
 from qconf.errors import InputError
 from qconf.history.times import zone
 from qconf.snapshot.listing import documents as listed
+from qconf.snapshot.listing import statements
 from qconf.snapshot.model import Closure, Job, Snapshot
 from qconf.snapshot.pbs import read_pbs
 from qconf.snapshot.plain import read_plain
@@ -41,7 +42,7 @@ def read_snapshot(folder: Path, timezone: str = "UTC") -> Snapshot:
     if not any("jobs" in doc for doc in documents):
         documents += [document for text in rest for document in listed(text)]
     if any("Jobs" in doc for doc in documents):
-        found = read_pbs(documents, "\n".join(rest), where, taken)
+        found = replace(read_pbs(documents, "\n".join(rest), where, taken), server=statements(documents))
     elif any("jobs" in doc for doc in documents):
         found = read_slurm(documents, "\n".join(rest), where, taken)
     else:

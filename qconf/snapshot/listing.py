@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 #: Heads of the blocks of qstat, and the names of what they have in a document.
@@ -11,6 +11,11 @@ _HEADS = {"Job Id": "Jobs", "Queue": "Queue", "Server": "Server"}
 _HEAD = re.compile(r"(Job Id|Queue|Server): *(\S+)")
 _NODE = re.compile(r"[A-Za-z0-9][\w.\[\]-]*")
 _ATTRIBUTE = re.compile(r" +([A-Za-z_]\w*)(?:\.([\w-]+))? = ?(.*)")
+#: What the server says of itself and its queues, and no manager sets.
+_STATE = (
+    *("server_state", "server_host", "total_jobs", "state_count", "license_count", "pbs_version", "hasnodes"),
+    *("resources_assigned", "mtime"),
+)
 _CONTINUED = re.compile(r"\t| {8}")
 
 
@@ -41,6 +46,27 @@ def _blocks(text: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
             kind, name = _HEADS[head[1]], head[2]
         else:
             kind, name = "nodes", line.strip() if _NODE.fullmatch(line.strip()) else ""
+
+
+def statements(documents: Iterable[dict[str, Any]]) -> str:
+    """Write the queues and the server in documents as ``print server`` does; nothing without queues."""
+    queues: dict[str, dict[str, Any]] = {}
+    server: dict[str, Any] = {}
+    for document in documents:
+        queues |= document.get("Queue", {})
+        server |= next(iter(document.get("Server", {}).values()), {})
+    lines = [f"create queue {name}" for name in queues]
+    held = [*((f"queue {name}", attributes) for name, attributes in queues.items()), ("server", server)]
+    lines += [f"set {what} {key} = {value}" for what, attributes in held for key, value in _settings(attributes)]
+    return "\n".join(lines) + "\n" if queues else ""
+
+
+def _settings(attributes: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what a manager sets of the attributes of a queue or a server, in quotes where it has blanks or commas."""
+    for name, held in attributes.items():
+        for resource, value in held.items() if isinstance(held, dict) else [("", held)]:
+            if name not in _STATE and not (quoted := f"{value}").count('"'):
+                yield f"{name}.{resource}".rstrip("."), f'"{quoted}"' if re.search(r"[\s,]", quoted) else quoted
 
 
 def _attributes(lines: list[str]) -> dict[str, Any]:

@@ -51,6 +51,7 @@ class Snapshot:
     closures: tuple[Closure, ...] = ()
     warnings: Counter[str] = field(default_factory=Counter)  #: what was odd, and how often
     nodes: tuple[str, ...] = ()  #: names of all nodes, in service or not
+    server: str = ""  #: of PBS, its queues and its own attributes as statements of qmgr, where they were printed
     timezone: str = "UTC"  #: of times without an offset, in the configuration too
 
     @property

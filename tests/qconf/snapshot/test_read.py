@@ -354,3 +354,15 @@ def test_torque(tmp_path):
         ("9[0]", 8, None, (), "chunk:2:cores=4,avx"),
         ("9[1]", 8, None, (), "chunk:2:cores=4,avx"),
     ]
+
+
+def test_the_server_of_a_real_snapshot_without_print_server(tmp_path):
+    """`qstat -Qf` and `qstat -Bf` tell the same configuration, as text and as JSON."""
+    if not REAL.exists():
+        pytest.skip(f"{REAL} is not there")
+    as_text(tmp_path, REAL)
+    expected = exporter("pbs")().read(REAL / "print_server.txt", cores=16).config
+    for folder in (REAL, tmp_path):
+        (path := tmp_path / "statements").write_text(read_snapshot(folder).server)
+        assert exporter("pbs")().read(path, cores=16).config == expected
+        path.unlink()
