@@ -27,7 +27,8 @@ def command(directory: Path, current: Path | None, nodes: str | None) -> None:
 
     if not directory.is_dir():
         raise InputError("no such directory", file=directory, fix="give the directory of an export")
-    target = "slurm" if (directory / "partitions.conf").exists() else "pbs"
+    of_slurm = ("partitions.conf", "new-conf", "accounts")
+    target = "slurm" if any((directory / name).exists() for name in of_slurm) else "pbs"
     rehearse = importlib.import_module(f"qconf.export.{target}.rehearsal").rehearse
     found = rehearse(directory, current=current, nodes=None if nodes is None else read_nodes(nodes))
     click.echo(found.summary)

@@ -95,7 +95,9 @@ class Difference:
         routed = self.conf.exported or "routes" in parts
         lua = "routes" in parts or "points" in parts or ("bounds" in parts and self.conf.exported)
         added = self._added(parts)
-        if lua and "lua" not in self._list("JobSubmitPlugins"):
+        if lua and "lua" in self._list("JobSubmitPlugins") and not self.conf.exported:
+            self._row("job_submit.lua", "the site's own", "the export's", "what else it did goes in by hand")
+        elif lua and not self._list("JobSubmitPlugins").count("lua"):
             added["JobSubmitPlugins"] = ["lua"]
             routing = (
                 "sends jobs that name no partition" if "routes" in parts else "gives jobs their places in the order"

@@ -74,7 +74,8 @@ class Plan:
     def __init__(self, folder: Path) -> None:
         self.files = {path.name: read_text(path) for path in sorted(folder.iterdir()) if path.is_file()}
         if not {"PLAN.md", "partitions.conf", "job_submit.lua"} <= set(self.files):
-            raise InputError("holds no PLAN.md and partitions.conf of a Slurm export", file=folder, fix="name it")
+            fix = "name the folder of an export without --current, which has all of them"
+            raise InputError("holds no PLAN.md and partitions.conf of a Slurm export", file=folder, fix=fix)
         steps, _, undo = self.files["PLAN.md"].partition("\n## Undo\n")
         self.steps, self.undo = list(blocks(steps)), list(blocks(undo))
 

@@ -164,6 +164,9 @@ def test_of_an_order_alone_settings_are_written_alone(tmp_path):
     assert "default_of(part_list)" in points.files["job_submit.lua"]
     assert "no queue takes" not in points.files["job_submit.lua"]
     assert rows(points)["JobSubmitPlugins"] == ("none", "lua")
+    target, config = opened(tmp_path, f"JobSubmitPlugins=lua\n{SITE}")
+    points = target.export(config.replace(order="min(eligible_time, 86400) + (60 if walltime <= 3600 else 0)"))
+    assert rows(points)["job_submit.lua"] == ("the site's own", "the export's")
 
 
 def changed(config, name, **update):

@@ -1,0 +1,93 @@
+"""An export of what differs from a server's slurm.conf: it changes that alone, and its undo leaves nothing of it."""
+
+import pytest
+
+from qconf.config import dump, parse
+from qconf.export import exporter
+from qconf.export.plan import blocks
+from qconf.export.slurm.private_server import PrivateSlurm
+from qconf.export.slurm.rehearsal import Rehearsal, run_blocks, saved, tasks
+from tests.real_slurm.conftest import NODES
+
+LINES = """\
+SchedulerType=sched/backfill
+PriorityType=priority/multifactor
+PriorityWeightAge=1000
+PriorityMaxAge=7-0
+SchedulerParameters=defer,bf_interval=1,bf_max_job_test=200
+PartitionName=DEFAULT DefaultTime=5 State=UP GraceTime=30
+PartitionName=short Nodes=ALL MaxTime=1:00:00 QOS=fast AllowAccounts=all,root
+PartitionName=long Nodes=ALL MaxTime=7-0 Default=YES DefMemPerCPU=1 OverTimeLimit=3 Hidden=YES
+PartitionName=closed Nodes=n1 State=DOWN MaxTime=60 DisableRootJobs=YES
+"""
+SHOWN = {"partitions": "scontrol --all --oneliner show partition", "settings": "scontrol show config | grep -v ^Next"}
+
+
+def shown(server):
+    """Return each word of partitions, and each line of settings, that the controller has."""
+    found = {}
+    for line in server.run(SHOWN["partitions"]).stdout.splitlines():
+        name = line.split()[0].partition("=")[2]
+        found |= {(name, word.partition("=")[0]): word.partition("=")[2] for word in line.split()}
+    for line in server.run(SHOWN["settings"]).stdout.splitlines():
+        name, _, value = line.partition(" = ")
+        if not name.startswith(("Configuration data", "BOOT_TIME", "NEXT_JOB_ID")):
+            found["", name.strip()] = value.strip()
+    return found
+
+
+def changed(config, name, **update):
+    queues = [queue.model_copy(update=update) if queue.name == name else queue for queue in config.queues]
+    return config.replace(queues=tuple(queues))
+
+
+CHANGES = {
+    "order": (
+        lambda config: config.replace(order="min(eligible_time, 86400) + (60 if walltime <= 3600 else 0)"),
+        {("", name) for name in ("PriorityMaxAge", "PriorityWeightAge", "PriorityWeightPartition", "JobSubmitPlugins")},
+    ),
+    "limit": (lambda config: changed(config, "short", max_run=2), set()),
+    "partition": (lambda config: changed(config, "long", walltime=(0, 3 * 86400)), {("long", "MaxTime")}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_differs_is_loaded_alone_and_comes_back(what, tmp_path):
+    change, words = CHANGES[what]
+    (tmp_path / "export").mkdir()
+    lines = LINES.replace(" QOS=fast", "")
+    with PrivateSlurm(NODES, lines, accounting=True) as server:
+        server.run("sacctmgr -i add qos fast; sacctmgr -i modify qos fast set GrpJobs=5 MaxWall=60")
+        server.run("sed -i 's/^PartitionName=short /&QOS=fast /' /etc/slurm/slurm.conf; systemctl restart slurmctld")
+        server.wait("scontrol ping | grep -q UP", "no controller")
+        for name, command in (("slurm.conf", "cat /etc/slurm/slurm.conf"), ("qos", "sacctmgr -P show qos")):
+            (tmp_path / name).write_text(server.run(command).stdout)
+        files = {"current": tmp_path / "slurm.conf", "qos": tmp_path / "qos"}
+        found = exporter("slurm").of().read(files["current"], qos=files["qos"]).config
+        config = parse(dump(found, "as init writes it"))
+        assert list(exporter("slurm").of(**files).export(config).files) == ["PLAN.md"]
+        for name, text in exporter("slurm").of(**files).export(change(config)).files.items():
+            (tmp_path / "export" / name).write_text(text)
+            server.write(name, text)
+        submit = "sbatch --parsable --output=/dev/null --begin=now+1day --ntasks=1 --wrap true"
+        jobs = [server.run(f"{submit} {words}", user="alice").stdout.strip() for words in ("", "--partition=short")]
+        before, there, held = saved(server), shown(server), tasks(server)
+        steps, _, undo = (tmp_path / "export" / "PLAN.md").read_text().partition("\n## Undo\n")
+        result = Rehearsal("")
+        run_blocks(list(blocks(steps)), server, result)
+        assert result.problems == []
+        loaded = shown(server)
+        differ = {key for key in {*loaded, *there} if loaded.get(key) != there.get(key)}
+        assert differ - {("", "PriorityCalcPeriod")} == words
+        if what == "limit":
+            qos = server.run("sacctmgr -nP show qos fast format=GrpJobs,MaxWall").stdout.strip()
+            assert qos == "2|01:00:00"
+        run_blocks(list(blocks(undo)), server, result)
+        assert result.problems == []
+        assert saved(server) == before
+        assert shown(server) == there
+        after = tasks(server)
+        assert (
+            [after[job]["Partition"] for job in jobs] == [held[job]["Partition"] for job in jobs] == ["long", "short"]
+        )
