@@ -195,13 +195,13 @@ class _Cleaning:
 
     def drop_without_place(self) -> None:
         """Drop the jobs that the nodes of their queue never hold; count those of which only the cores count."""
-        texts = self.table["needs"].to_numpy(dtype=object)
+        codes, found = pd.factorize(self.table["needs"])
         if not self.config.nodes:
-            had = np.array([bool(chunks.GPUS.search(text)) for text in texts], dtype=np.bool_)
+            had = np.array([bool(chunks.GPUS.search(text)) for text in found], dtype=np.bool_)[codes]
             self.count(self.alive & had, chunks.WITH_GPUS)
             return
         if not any(":" in name for each in self.config.nodes for name in (*each.features, *each.resources)):
-            of_type = np.array([bool(chunks.OF_TYPE.search(text)) for text in texts], dtype=np.bool_)
+            of_type = np.array([bool(chunks.OF_TYPE.search(text)) for text in found], dtype=np.bool_)[codes]
             self.count(self.alive & of_type, chunks.ANY_TYPE)
         if any(each.memory for each in self.config.nodes):
             self.changed.update(self.records.of_memory)

@@ -117,9 +117,9 @@ class Times:
         self.rows = 0
         self.numbers_only = True  #: whether no date was among them
         self._values: list[Values] = []
-        self._late: list[Values] = []  #: later readings of hours that come twice
-        self._skipped: list[Mask] = []  #: in an hour that the clock skips
-        self._by: dict[str, list[Values]] = {"day": [], "month": []}  #: read with it first
+        #: Of some of these parts: later readings of hours that come twice, and what is in an hour that the clock skips.
+        self._late: dict[int, tuple[Values, Mask]] = {}
+        self._by: dict[int, dict[str, Values]] = {}  #: the same, read with the day or the month first
         self._seen: dict[str, tuple[int, str]] = {}  #: row and text of the first that reads one way, or both
         self._unlike: dict[str, bool] = {}  #: whether some number is none of days like 20261001, or of Excel's
         self._number: tuple[int, str, bool] | None = None  #: row and text of a number, and whether it has a fraction
@@ -127,24 +127,22 @@ class Times:
     def add(self, cells: pd.Series) -> tuple[Values, Mask]:
         """Read some rows; return their values, and where there is none. What is read two ways has none yet."""
         values, day, month, dates = self._read(cells)
-        late, skipped = values.copy(), np.zeros(values.size, dtype=np.bool_)
+        part = len(self._values)
+        if order := _order(self.form):
+            values = np.where(np.isnan(values), day if order == "day" else month, values)
+        elif not (np.isnan(day).all() and np.isnan(month).all()):
+            self._by[part] = {"day": day, "month": month}
+            self._note(cells, day, month)
         if dates is not None:
             of, codes, distinct = dates
+            late, skipped = values.copy(), np.zeros(values.size, dtype=np.bool_)
             late[of], skipped[of] = distinct.late[codes], distinct.skipped[codes]
-            late = np.where(np.isnan(late), values, late)
-        if order := _order(self.form):
-            read = day if order == "day" else month
-            values, late = (np.where(np.isnan(each), read, each) for each in (values, late))
-            day = month = np.full(values.size, np.nan)
-        self.numbers_only &= dates is None or bool(dates[2].texts.str.fullmatch(r"[-\d.]*").all())
+            if skipped.any() or (late > values).any():
+                self._late[part] = np.where(np.isnan(late), values, late), skipped
+            self.numbers_only &= bool(distinct.texts.str.fullmatch(r"[-\d.]*").all())
         self._values.append(values)
-        self._late.append(late)
-        self._skipped.append(skipped)
-        self._by["day"].append(day)
-        self._by["month"].append(month)
-        self._note(cells, day, month)
         self.rows += values.size
-        return values, np.isnan(values) & np.isnan(day) & np.isnan(month)
+        return values, np.isnan(values) & (np.isnan(day) & np.isnan(month) if part in self._by else True)
 
     def settled(self) -> tuple[Values, Values, Mask]:
         """Return all values, the later readings of hours that come twice, and which are in an hour that is skipped.
@@ -152,12 +150,15 @@ class Times:
         Raises `TwoReadingsError`.
         """
         self._refuse_numbers()
-        values, late = np.concatenate(self._values), np.concatenate(self._late)
-        if self._seen:
-            read = np.concatenate(self._by[self._order_shown()])
-            open_ = np.isnan(values)
-            values[open_], late[open_] = read[open_], read[open_]
-        return values, late, np.concatenate(self._skipped)
+        order = self._order_shown() if self._seen else ""
+        late, skipped = list(self._values), [np.zeros(each.size, dtype=np.bool_) for each in self._values]
+        for part, found in self._late.items():
+            late[part], skipped[part] = found
+        for part, read in self._by.items():
+            self._values[part] = np.where(np.isnan(self._values[part]), read[order], self._values[part])
+            late[part] = np.where(np.isnan(late[part]), read[order], late[part])
+        values = np.concatenate(self._values)
+        return values, np.concatenate(late) if self._late else values, np.concatenate(skipped)
 
     def _read(self, cells: pd.Series) -> tuple[Values, Values, Values, tuple[Mask, NDArray[np.intp], _Dates] | None]:
         nothing = np.full(len(cells), np.nan)
@@ -213,7 +214,9 @@ class Times:
             return "month" if "month" in self._seen else "day"
         else:
             row, text = self._seen["unclear"]
-            seconds = (np.concatenate(self._by[order])[row] for order in ("day", "month"))
+            first = next(read for read in self._by.values() if (read["day"] != read["month"]).any())
+            at = int(np.argmax(~np.isnan(first["day"]) & ~np.isnan(first["month"]) & (first["day"] != first["month"])))
+            seconds = (first[order][at] for order in ("day", "month"))
             a, b = (f"{datetime.fromtimestamp(second, self.where):%Y-%m-%d %H:%M}" for second in seconds)
             message = (
                 f"reads two ways, {a} (day first) and {b} (month first), and no other value of the column settles it"

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.errors import InputError
@@ -174,10 +175,54 @@ def job_table(columns: Mapping[str, object] | pd.DataFrame, length: int) -> pd.D
     full: dict[str, object] = {}
     for name in COLUMNS:
         if name in TEXTS:
-            full[name] = pd.Series(columns[name] if name in columns else np.full(length, ""), dtype="str")
+            full[name] = _texts(columns[name]) if name in columns else pd.Series(np.full(length, ""), dtype="str")
         else:
             full[name] = np.asarray(columns.get(name, np.full(length, UNKNOWN)), dtype=np.int64)
-    return pd.DataFrame(full)
+    return pd.DataFrame(full, copy=False)
+
+
+def _texts(values: Any) -> pd.Series:  # noqa: ANN401 - any column
+    if isinstance(getattr(values, "dtype", None), pd.CategoricalDtype):
+        return pd.Series(pd.array(values.cat.categories, dtype="str").take(values.cat.codes), index=values.index)
+    return pd.Series(values, dtype="str")
+
+
+class Gathered:
+    """Rows of a large log while they are read, many at a time, in little memory.
+
+    Texts that many rows have are kept once, by number, and become categories of the table; `ids` are texts of their
+    own, which are packed.
+    """
+
+    def __init__(self, ids: Sequence[str]) -> None:
+        self.ids = ids
+        self._words: dict[str, int] = {}
+        self._parts: dict[str, list[Any]] = {}
+
+    def add(self, columns: Mapping[str, NDArray[Any]]) -> None:
+        """Add rows; a column of objects is one of texts."""
+        for name, values in columns.items():
+            part: Any = values
+            if name in self.ids:
+                part = pd.Series(values, dtype="str")
+            elif values.dtype == object:
+                codes, found = pd.factorize(values)
+                number = [self._words.setdefault(text, len(self._words)) for text in found]
+                part = np.array(number, dtype=np.int32)[codes]
+            self._parts.setdefault(name, []).append(part)
+
+    def table(self) -> pd.DataFrame:
+        """Return all rows, and keep none."""
+        kinds = pd.CategoricalDtype([*self._words])
+        found: dict[str, Any] = {}
+        for name in list(self._parts):
+            parts = self._parts.pop(name)
+            if name in self.ids:
+                found[name] = pd.concat(parts, ignore_index=True)
+                continue
+            values = np.concatenate(parts)
+            found[name] = pd.Categorical.from_codes(values, dtype=kinds) if values.dtype == np.int32 else values
+        return pd.DataFrame(found, copy=False)
 
 
 def shifted(table: pd.DataFrame, seconds: int) -> pd.DataFrame:

@@ -33,7 +33,7 @@ from qconf.history.readers.columns import (
 from qconf.history.readers.delimited import Odd
 from qconf.history.readers.formats import open_table
 from qconf.history.readers.sources import Source, records_of
-from qconf.history.records import FIELDS, LIMITS, TEXTS, TIMES, UNKNOWN, Drop, Records, job_table, stack
+from qconf.history.records import FIELDS, LIMITS, TEXTS, TIMES, UNKNOWN, Drop, Gathered, Records, job_table, stack
 from qconf.history.times import zone
 from qconf.inert import unguarded
 
@@ -100,8 +100,10 @@ def read_csv(sources: Sequence[Source], timezone: str = "UTC", **more: Any) -> R
         for job, number, line in table.loc[again, ["job_id", "file", "line"]].itertuples(index=False):
             drops.append(Drop(job, str(sources[number].path), int(line), "in an earlier file too"))
         table = table[~again].reset_index(drop=True)
-    same = table.duplicated([*FIELDS])
-    for rows, what in ((same, SAME_ROW), (table.duplicated("job_id") & ~same, SAME_ID)):
+    codes, found = pd.factorize(table["job_id"])  # in less memory than `duplicated`
+    twice = table[np.bincount(codes, minlength=1)[codes] > 1] if len(found) < len(table) else table[:0]
+    same = twice.duplicated([*FIELDS])
+    for rows, what in ((same, SAME_ROW), (twice.duplicated("job_id") & ~same, SAME_ID)):
         changed.update({what: int(rows.sum())} if rows.any() else {})
     nodes = set().union(*(file.node_sizes for file in files))
     per_node = nodes.pop() if len(nodes) == 1 else None
@@ -160,20 +162,21 @@ class _File:
         where = zone(about.timezone)
         self.times = {name: self._new_times(name, where) for name in TIMES if name in numbers}
         self.numbers = {name: self._new_numbers(name) for name in numbers if name not in TIMES}
-        parts: dict[str, list[Any]] = {name: [] for name in at}
-        kept: list[Column] = []
+        gathered = Gathered(("job_id",) if "job_id" in at else ())
         for rows in table.rows(texts, numbers):
             self.rows, self.lines = rows, rows.lines
             if self.lines.size and "submit" in self.times and not self.times["submit"].rows:
                 self.example = rows.text("submit", 0)
-            kept.append(rows.lines)
             self._take_odd(rows.odd, len(table.names))
-            for name in at:
-                parts[name].append(self._text(name) if name in texts else self._integers(name))
-        self.lines = np.concatenate(kept) if kept else np.array([], dtype=np.int64)
-        columns: dict[str, Any] = {"line": self.lines}
-        for name, found in parts.items():
-            columns[name] = np.concatenate(found) if found else np.array([])
+            read = {name: self._text(name) if name in texts else self._integers(name) for name in at}
+            gathered.add({"line": rows.lines} | {name: each for name, each in read.items() if name not in TIMES})
+        all_rows = gathered.table()
+        self.lines = all_rows["line"].to_numpy(dtype=np.int64) if "line" in all_rows else np.array([], dtype=np.int64)
+        columns: dict[str, Any] = {
+            str(name): each if name in texts else each.to_numpy(copy=True) for name, each in all_rows.items()
+        }
+        columns = {name: np.array([]) for name in at} | columns
+        del all_rows
         self._settle_times(columns)
         if (
             self.about.date_format is not None
@@ -220,7 +223,9 @@ class _File:
         if name == "state":
             known = self.columns.preset.states if self.columns.preset else {}
             texts = [known.get(text, text.lower()) for text in texts]
-        values = unguarded(pd.Series(texts, dtype="str")).to_numpy(dtype=object)[codes] if texts else np.array([])
+        if any(text.startswith("'") for text in texts):
+            texts = unguarded(pd.Series(texts, dtype="str")).tolist()
+        values = np.array(texts, dtype=object)[codes] if texts else np.array([], dtype=object)
         if name == "job_id":
             self._refuse(values == "", name, "is missing")
         if name == "needs":
@@ -277,11 +282,10 @@ class _File:
             except TwoReadingsError as error:
                 line = int(self.lines[error.row])
                 raise self.source.error(str(error), error.fix, line=line, field=name, value=error.value) from error
-            values = np.where(np.isnan(columns[name]), values, columns[name])
             self._count(f"{name}: {SKIPPED}", skipped)
             self._count(f"{name}: {DOUBLED}", later > values)
             late[name] = later
-            columns[name] = np.where(np.isnan(values) | (values < 0), UNKNOWN, values)
+            columns[name] = np.where(np.isnan(values) | (values < 0) | (values > LIMITS[name]), UNKNOWN, values)
         for name in ("start", "end"):  # what Slurm's database has in place of none
             if name in columns and "submit" in columns:
                 columns[name] = np.where((columns[name] == 0) & (columns["submit"] > 0), UNKNOWN, columns[name])

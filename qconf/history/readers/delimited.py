@@ -85,19 +85,21 @@ class Table:
         torn = not block.endswith(b"\n")
         ends = np.append(ends, text.size) if torn else ends
         starts = np.concatenate(([0], ends[:-1] + 1))
-        cells = 1 + _count(text, self.separator, ends)
+        cells = 1 + _count(np.flatnonzero(text == ord(self.separator)), ends)
         lines = np.arange(number, number + ends.size)
         quoted = np.zeros(ends.size, dtype=np.bool_)
         if self.quotes and b'"' in block:
-            quotes = _count(text, '"', ends)
-            if (quotes % 2).any():
+            quotes = np.flatnonzero(text == ord('"'))
+            quoted = _count(quotes, ends) > 0
+            if (_count(quotes, ends) % 2).any():
                 return None
-            quoted = quotes > 0
-            for i in np.flatnonzero(quoted).tolist():
+            separators = np.flatnonzero(text == ord(self.separator))
+            cells = 1 + _count(separators[np.searchsorted(quotes, separators) % 2 == 0], ends)
+            for i in np.unique(np.searchsorted(ends, quotes[self._is_stray(text, quotes)])).tolist():
                 cells[i] = len(self._split(block[starts[i] : ends[i]]))
         good = (cells == self.width) & (lines > self.header)
         if b"\0" in block:
-            good &= _count(text, "\0", ends) == 0
+            good &= _count(np.flatnonzero(text == 0), ends) == 0
         odd = []
         for i in np.flatnonzero(~good & (lines > self.header)).tolist():
             line = block[starts[i] : ends[i]]
@@ -107,6 +109,13 @@ class Table:
             block = b"".join(block[starts[i] : ends[i]] + b"\n" for i in np.flatnonzero(good).tolist())
         rows = self._parse(block, quoted=bool(quoted.any())) if good.any() else self._frame([])
         return Rows(rows, lines[good], odd, block, self.separator, {**self.texts, **self.numbers})
+
+    def _is_stray(self, text: NDArray[np.uint8], quotes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Mark the quotes that neither begin nor end a cell."""
+        around = [ord(self.separator), ord("\n"), ord('"')]
+        before = np.where(quotes > 0, text[quotes - 1], ord("\n"))
+        after = np.where(quotes < text.size - 1, text[np.minimum(quotes + 1, text.size - 1)], ord("\n"))
+        return ~np.isin(np.where(np.arange(quotes.size) % 2 == 0, before, after), around)
 
     def _split(self, line: bytes) -> list[str]:
         text = line.decode("utf-8", self.errors)
@@ -164,9 +173,9 @@ class Table:
         )
 
 
-def _count(text: NDArray[np.uint8], letter: str, ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Count a letter in each line."""
-    return np.diff(np.searchsorted(np.flatnonzero(text == ord(letter)), ends), prepend=0)
+def _count(places: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Count the places in each line."""
+    return np.diff(np.searchsorted(places, ends), prepend=0)
 
 
 def _is_sound(column: pd.Series) -> bool:

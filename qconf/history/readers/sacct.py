@@ -18,7 +18,7 @@ from qconf.history.dates import to_utc
 from qconf.history.needs import words
 from qconf.history.readers.delimited import Column, Rows, Table
 from qconf.history.readers.sources import Source, records_of
-from qconf.history.records import DROPPED, LIMITS, UNKNOWN, Records, job_table
+from qconf.history.records import DROPPED, LIMITS, UNKNOWN, Gathered, Records, job_table
 from qconf.history.times import slurm_limit, zone
 
 COMMAND = (
@@ -76,7 +76,8 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
     """
     merged: Counter[str] = Counter()
     clock = _Clock(zone(timezone))
-    read: list[pd.DataFrame] = []
+    gathered = Gathered(("key", "job_id"))
+    gathered.add(_Runs.none())
     drops: list[pd.DataFrame] = []
     for number, source in enumerate(sources):
         columns = _Columns.of(source)
@@ -86,9 +87,8 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
             some = _Runs(*columns.cells(rows), clock)
             merged["job steps"] += some.steps
             drops.append(some.dropped(str(source.path), {odd.line for odd in rows.odd if odd.torn}))
-            read.append(some.table().assign(file=np.int64(number)))
-    runs = pd.concat(read, ignore_index=True) if read else _Runs.none()
-    del read
+            gathered.add(some.good(number))
+    runs = gathered.table()
     runs = _last_runs(runs, merged)
     reason, detail = _problems(runs)
     no_job, deleted = reason != "", reason == DELETED
@@ -98,7 +98,8 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
     gone = runs[deleted]
     gone = gone.assign(submit=gone[["queued", "eligible"]].max(axis=1))
     gone = gone[(gone["eligible"] != NEVER) & (gone["submit"] <= gone["end"])].reset_index(drop=True)
-    jobs = _whole_jobs(runs[~no_job], merged).reset_index(drop=True)
+    jobs = _whole_jobs(runs[~no_job] if no_job.any() else runs, merged).reset_index(drop=True)
+    del runs
     marks = jobs["marks"].to_numpy()
     counts = {mark: int(((marks & bit) > 0).sum()) for mark, bit in BIT.items()}
     changed = Counter({mark: count for mark, count in counts.items() if count})
@@ -108,7 +109,12 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
 
 def _last_runs(runs: pd.DataFrame, merged: Counter[str]) -> pd.DataFrame:
     """Return the last run of each job, with the earliest submit and the cores that it began with."""
-    who = runs.groupby(["key", "user", "cluster"], sort=False).ngroup().to_numpy()
+    key, found = pd.factorize(runs["key"])
+    if len(found) == len(runs):
+        return runs
+    who = key.astype(np.int64)
+    for name in ("user", "cluster"):
+        who = pd.factorize(who * len(runs[name].cat.categories) + runs[name].cat.codes.to_numpy())[0]
     count = np.bincount(who, minlength=1)
     if not who.size or count.max() == 1:
         return runs
@@ -250,19 +256,15 @@ class _Runs:
         self.columns = self._read()
 
     @classmethod
-    def none(cls) -> pd.DataFrame:
-        """Return a table without a run."""
+    def none(cls) -> dict[str, NDArray[Any]]:
+        """Return the columns of no run."""
         empty = pd.DataFrame({name: np.array([], dtype=object) for name in WANTED})
-        return (
-            cls(empty, np.array([], dtype=np.int64), empty["jobid"].to_numpy(), _Clock(UTC))
-            .table()
-            .assign(file=np.int64(0))
-        )
+        return cls(empty, np.array([], dtype=np.int64), np.array([], dtype=object), _Clock(UTC)).good(0)
 
-    def table(self) -> pd.DataFrame:
-        """Return the runs that can be read."""
+    def good(self, file: int) -> dict[str, NDArray[Any]]:
+        """Return the columns of the runs that can be read."""
         good = self.fault == ""
-        return pd.DataFrame({name: pd.Series(each[good], dtype=each.dtype) for name, each in self.columns.items()})
+        return {**{name: each[good] for name, each in self.columns.items()}, "file": np.full(int(good.sum()), file)}
 
     def dropped(self, path: str, torn: set[int]) -> pd.DataFrame:
         """Return the rows that cannot, as `Records` has them."""

@@ -18,7 +18,7 @@ import pandas as pd
 from qconf.errors import InputError
 from qconf.history.records import Drop, Records, SourceInfo, drop_table
 
-BLOCK = 1 << 23  #: bytes of lines that are read at a time
+BLOCK = 1 << 22  #: bytes of lines that are read at a time
 LONGEST_LINE = 1 << 26  #: bytes
 #: Logs pack to a tenth or a fiftieth; what unpacks to more than this many times its size, and bytes, is none.
 RATIO, UNPACKED = 100, 1 << 28
