@@ -190,6 +190,7 @@ class _File:
         if "job_id" not in columns:
             columns["job_id"] = self.lines.astype("str").astype(object)
         self._check_units(columns)
+        self._check_queues(columns)
         return self._without_faults(job_table(columns, self.lines.size))
 
     def _new_times(self, name: str, where: Any) -> Times:  # noqa: ANN401 - a tzinfo
@@ -323,6 +324,19 @@ class _File:
                     message = f"the column {name} is shorter than the run time of most jobs, in seconds"
                     fix = f"say what it is in, like --units walltime={unit}"
                     raise self.source.error(message, fix, field="walltime", value=int(limit[known][0]))
+
+    def _check_queues(self, columns: dict[str, Any]) -> None:
+        """Refuse names of queues that are the seconds that jobs waited: some tables call that `queue`."""
+        if self.columns.preset is not None or not {"queue", "submit", "start"} <= {*self.columns.at}:
+            return
+        waited = columns["start"] - columns["submit"]
+        known = (columns["start"] > columns["submit"]) & (columns["submit"] >= 0)
+        names = pd.to_numeric(pd.Series(np.asarray(columns["queue"], dtype=object)), errors="coerce").to_numpy()
+        if np.unique(waited[known]).size > 1 and (np.abs(names - waited) <= 1)[known].mean() > MOST_OVER:
+            name, row = self.columns.names[self.columns.at["queue"]], int(np.argmax(known))
+            message = f"the column {name} has the seconds that jobs waited, and no queues"
+            fix = "say where the queues are, like --columns queue=partition, or --columns queue= where there are none"
+            raise self.source.error(message, fix, field="queue", value=str(columns["queue"][row]))
 
     def _compute(self, columns: dict[str, Any]) -> None:
         """Work out run times and cores where there is no column of them, from `INSTEAD`; refuse ends before starts."""

@@ -91,6 +91,18 @@ def test_limits_below_most_run_times_are_refused_with_their_unit(write):
     assert read(write(text), units={"walltime": "min"}).table["walltime"].tolist() == [120, 180]
 
 
+def test_a_queue_that_is_the_time_waited_is_refused(write):
+    header = "job_id,submit,start,end,walltime,cores,queue\n"
+    path = write(header + "a,1000,1005,1100,200,4,5\nb,1000,1060,1100,200,4,60\n")
+    with pytest.raises(InputError, match=r"queue = '5': the column queue has the seconds that jobs waited"):
+        read(path)
+    assert read(path, columns={"queue": ""}).table["queue"].tolist() == ["", ""]
+    assert read(write(header + "a,1000,1005,1100,200,4,5\nb,1000,1060,1100,200,4,6\n")).table["queue"].tolist() == [
+        "5",
+        "6",
+    ]
+
+
 SAMPLES: dict[str, tuple[str, list[object]]] = {  # a header, a row; what is read of it
     "eagle": (
         ("job_id,user,account,name,state,partition,qos,submit_time,start_time,end_time,run_time,wallclock_req,nodes_req,"
