@@ -93,7 +93,7 @@ class Chunk(_OfANode):
     resources : mapping of str to int
         What else each takes.
     features : frozenset of str
-        What its node must have.
+        What its node must have; one like ``a|b`` is either.
     exclusive : bool
         Whether the job has its nodes alone; so it has all of them if it is so of one of its chunks (rule 69).
     scattered : bool
@@ -112,6 +112,13 @@ class Chunk(_OfANode):
         takes = (self.cores, *dict(self.resources).values())
         if self.count < 1 or min(takes) < 0 or not any(takes) or max(self.count, *takes) > MOST:
             raise ValueError(f"{self} is no part of a node: a count from 1 up of something, up to 2**40 each")
+
+
+def has_features(node: NodeType, chunk: Chunk) -> bool:
+    """Return whether nodes of a type have the features that a chunk asks for (rule 60)."""
+    return chunk.features <= node.features or all(
+        not node.features.isdisjoint(each.split("|")) for each in chunk.features
+    )
 
 
 Request = tuple[Chunk, ...]  #: all that a job takes

@@ -9,7 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.kernels.node_types import NodeTypes
-from parsim.node_types import CORES, Chunk, Demands, NodeType, Request, exclusively, is_cores_alone, is_exclusive
+from parsim.node_types import (
+    CORES,
+    Chunk,
+    Demands,
+    NodeType,
+    Request,
+    exclusively,
+    has_features,
+    is_cores_alone,
+    is_exclusive,
+)
 from parsim.system import System
 from parsim.workload import Column, Workload
 
@@ -119,7 +129,7 @@ def _fits(of: NodeType, chunk: Chunk) -> bool:
 def copies_on(of: NodeType, chunk: Chunk) -> int:
     """Return how many copies of a chunk fit on an idle node of a type, none where it has not the features."""
     wanted = [(CORES, chunk.cores), *dict(chunk.resources).items()]
-    copies = min(of.amount(name) // amount for name, amount in wanted if amount) * (chunk.features <= of.features)
+    copies = min(of.amount(name) // amount for name, amount in wanted if amount) * has_features(of, chunk)
     return min(copies, 1) if chunk.scattered else copies
 
 

@@ -601,6 +601,7 @@ def _chunks(rng: Random, cores: int) -> tuple[Chunk, ...]:
         for count in [rng.choice([n for n in (1, 2, 3, part) if part % n == 0])] if part else ():
             resources = {name: rng.randint(0, 2) for name in ("gpus", "memory") if rng.random() < 0.4}
             features = [name for name in ("new", "big") if rng.random() < 0.15]
+            features = ["big|new"] if len(features) == 2 else features
             found.append(Chunk(count, part // count, resources, frozenset(features)))
     if rng.random() < 0.1:
         found.append(Chunk(rng.randint(1, 2), 0, {rng.choice(("gpus", "memory")): 1}))

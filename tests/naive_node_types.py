@@ -147,10 +147,15 @@ def both(first: Taken, second: Taken) -> Taken:
     return {what: first.get(what, 0) + second.get(what, 0) for what in first.keys() | second.keys()}
 
 
+def has_features(has: frozenset[str], wanted: frozenset[str]) -> bool:
+    """Whether nodes have each feature that is wanted, of one like a|b either."""
+    return all(any(part in has for part in each.split("|")) for each in wanted)
+
+
 def holds(each: NodeType, chunk, nodes: int | None = None) -> bool:
     """Whether as many chunks as there are fit on so many idle nodes of a type, by default all, each on one node."""
     nodes = each.nodes if nodes is None else nodes
-    if not chunk.features <= each.features:
+    if not has_features(each.features, chunk.features):
         return False
     node = {"cores": each.cores, **dict(each.resources)}
     on_node = 0
@@ -239,7 +244,7 @@ def first_nodes(
     for takes, features, scattered in copies(request, cores):
         there = None
         for number, (each, _) in enumerate(nodes_of(all_types(system))):
-            usable = may_use(system, queue, each) and features <= each.features
+            usable = may_use(system, queue, each) and has_features(each.features, features)
             usable = usable and not (scattered and number in found)
             if number not in found:  # rule 69: whose is it?
                 usable = usable and left[number].get("no job" if has_alone(each, request) else "not alone", 0) == 1
@@ -265,7 +270,7 @@ def room(
 ) -> int:
     """Rule 85: for how many copies of a kind a node has room, of which so much is left; `has`: nodes of the job."""
     each, node = nodes_of(all_types(system))[number][0], dict(node)
-    if not (may_use(system, queue, each) and chunk.features <= each.features):
+    if not (may_use(system, queue, each) and has_features(each.features, chunk.features)):
         return 0
     if number not in has and node.get("no job" if has_alone(each, request) else "not alone", 0) != 1:
         return 0

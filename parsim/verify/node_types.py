@@ -17,7 +17,7 @@ from parsim.system import System
 from parsim.verify.beginning import FOR_EVER, Beginning
 from parsim.verify.columns import first_excess
 from parsim.verify.lists import ListReplay
-from parsim.verify.places import Machines, Sums, is_exclusive, places_of, takes_of
+from parsim.verify.places import Machines, Sums, is_exclusive, meets, places_of, takes_of
 from parsim.verify.rules import Jobs
 from parsim.verify.violation import Discrepancy, Violation
 from parsim.workload import Column, Workload
@@ -269,13 +269,13 @@ class PlacedReplay(TypedReplay):
         own = (0,) if self.system.is_whole else (self.jobs.queue[job], self.pool)
         return partition in own and self._put(job, partition, self.idle)[2]
 
-    def _nodes_for(self, partition: int, queue: int, features: frozenset[str]) -> NDArray[np.int64]:
-        """Return the nodes of a partition with these features that a queue may use."""
-        key = partition, queue, features
+    def _nodes_for(self, partition: int, queue: int, chunk: Chunk) -> NDArray[np.int64]:
+        """Return the nodes of a partition with the features of a chunk that a queue may use."""
+        key = partition, queue, chunk.features
         if key not in self.usable:
             names = self.system.queues[queue].node_types
             fit = [
-                p == partition and features <= each.features and (names is None or each.name in names)
+                p == partition and meets(each, chunk) and (names is None or each.name in names)
                 for p, each in self.nodes
             ]
             self.usable[key] = np.flatnonzero(fit)
@@ -296,7 +296,7 @@ class PlacedReplay(TypedReplay):
 
     def _room(self, job: int, partition: int, chunk: Chunk, left: Sums, takes: Sums) -> tuple[NDArray[np.int64], Sums]:
         """Return the nodes that may have a chunk, and how many copies each has room for beside what the job takes."""
-        nodes = self._nodes_for(partition, self.jobs.queue[job], chunk.features)
+        nodes = self._nodes_for(partition, self.jobs.queue[job], chunk)
         each = self._amounts(chunk)
         beside = np.maximum(left - takes, 0)[nodes][:, each > 0]
         fit = (beside // each[each > 0]).min(axis=1)

@@ -18,6 +18,11 @@ from parsim.workload import Workload
 Sums = NDArray[np.int64]  #: of each resource of each type, or node
 
 
+def meets(node: NodeType, chunk: Chunk) -> bool:
+    """Whether nodes of a type have every feature that a chunk asks for, of one like ``a|b`` either."""
+    return all(any(name in node.features for name in each.split("|")) for each in chunk.features)
+
+
 class Machine:
     """The nodes of one partition of a system, and what jobs may take of them (rules 58 and 76)."""
 
@@ -51,7 +56,7 @@ class Machine:
         for k, chunk in enumerate(request):
             need = chunk.count
             for each, node, has in left:
-                if chunk.features - each.features or (chunk.scattered and has):
+                if not meets(each, chunk) or (chunk.scattered and has):
                     continue
                 copies = min(need, _on_node(node, chunk))
                 if copies:
@@ -127,7 +132,7 @@ def _on_node(left: dict[str, int], chunk: Chunk) -> int:
 
 def _room(each: NodeType, chunk: Chunk) -> int:
     """Return how many such chunks fit on idle nodes of a type."""
-    return 0 if chunk.features - each.features else each.nodes * _on_node(_node(each), chunk)
+    return 0 if not meets(each, chunk) else each.nodes * _on_node(_node(each), chunk)
 
 
 def _of_cores(each: NodeType, cores: int, *, alone: bool) -> tuple[NodeType, int, dict[str, int]]:

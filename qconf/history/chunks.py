@@ -29,6 +29,7 @@ from parsim.state import Window
 from parsim.system import System
 from qconf.config import KEPT, SiteConfig
 from qconf.config.routing import shortpool_gaps_of_types
+from qconf.history.features import read as wanted_features
 
 Column = NDArray[np.int64]
 
@@ -42,6 +43,7 @@ NOT_TAKEN = ("mpiprocs", "ompthreads", "nchunk", "vmem", "host", "vnode", "arch"
 SIZE = re.compile(r"(\d{1,15})([kmgtp]?)([bw]?)", re.IGNORECASE)
 TRES_SIZE = re.compile(r"(\d{1,12})(?:\.(\d{1,6}))?([KMGTP]?)")
 MIB = 2**20
+USED_ALONE = ("gpumem", "gpuutil")  #: what Slurm measures of GPUs, no resource of nodes
 #: How chunks are placed: in the text of what a job needs, as in PBS, and of a `Chunk`.
 PLACES = {"scatter": "scattered", "excl": "exclusive"}
 PLACE_WORDS = {"", "free", "pack", "scatter", "excl", "shared"}
@@ -49,6 +51,7 @@ CORES_ALONE = "tells of no nodes: asks for cores alone, on any that its queue ma
 WITH_GPUS = "had GPUs: cores alone are simulated"
 OF_TYPE = re.compile(r"[:,]gpu:[^\s,=]+=0*[1-9]")
 ANY_TYPE = "had GPUs of a type, and nodes: name no type (features: ['gpu:a100']): any are simulated"
+UNREAD_FEATURES = "features asked for that cannot be read, or of more nodes than the job had: left out"
 UNREADABLE = "chunks that cannot be read: cores alone are simulated"
 OTHER_CORES = "chunks of other cores than the job's: cores alone are simulated"
 
@@ -156,14 +159,15 @@ def of_tres(tres: str, features: str = "") -> Request:
     """Read the TRES of a job of Slurm, like ``cpu=32,mem=128G,node=2,gres/gpu=4``, as one chunk on each node.
 
     GPUs of a type are taken as GPUs and as ``gpu:a100``, which `requests` looks for; so are other generic resources.
-    What no number of nodes divides is on the first of them. Raises ValueError where they cannot be read; where they
-    name cores alone, there are no chunks.
+    What no number of nodes divides is on the first of them, and so are `features` of some nodes, which
+    `qconf.history.features` reads. Raises ValueError where they cannot be read; where they name cores alone, there are
+    no chunks.
     """
     amounts: dict[str, int] = {}
-    wanted = {*filter(None, re.split(r"[&,]", features))} if re.fullmatch(r"[\w.&,-]*", features) else set()
+    wanted = wanted_features(features)
     for name, value in (word.split("=", 1) for word in tres.split(",") if "=" in word):
         gres = name.removeprefix("gres/")
-        if gres == name and name not in ("cpu", "mem", "node"):
+        if (gres == name and name not in ("cpu", "mem", "node")) or gres in USED_ALONE:
             continue
         match = TRES_SIZE.fullmatch(value)
         if match is None:
@@ -177,17 +181,31 @@ def of_tres(tres: str, features: str = "") -> Request:
         gres, is_type, _ = name.partition(":")
         of_types[{"gpu": "gpus"}.get(gres, gres)] += amount if is_type else 0
     amounts = {**+of_types, **{name: amount for name, amount in amounts.items() if amount}}
-    if not (amounts or wanted) or not cores:
+    of_node = [names for count, names in wanted.some for _ in range(count)]
+    if len(of_node) > nodes:
+        raise ValueError(f"features {features[:60]} of {len(of_node)} nodes, of which the job had {nodes}")
+    if not (amounts or wanted.all or of_node) or not cores:
         return ()
     whole = {"memory": -(-amounts.pop("memory") // nodes)} if "memory" in amounts else {}
-    on_node = [
-        {"cores": _on(cores, nodes, node), **{name: _on(amount, nodes, node) for name, amount in amounts.items()}}
-        for node in range(nodes)
-    ]
-    return tuple(
-        Chunk(on_node.count(dict(each)), each[0][1], dict(each[1:]) | whole, frozenset(wanted))
-        for each in dict.fromkeys(tuple(each.items()) for each in on_node)
+    of_node += [frozenset()] * (nodes - len(of_node))
+    on_node = Counter(
+        (_on(cores, nodes, node), tuple((name, _on(amount, nodes, node)) for name, amount in amounts.items()), names)
+        for node, names in enumerate(of_node)
     )
+    return tuple(
+        Chunk(count, own, dict(rest) | whole, wanted.all | names) for (own, rest, names), count in on_node.items()
+    )
+
+
+def tres_of_gres(text: str) -> str:
+    """Write generic resources as older versions of Slurm have them, ``gpu:a100:2,fpga:1``, as TRES."""
+    found: Counter[str] = Counter()
+    for item in filter(None, re.sub(r"\([^)]*\)", "", text).split(",")):
+        name, *rest = item.split(":")
+        number = rest.pop() if rest and re.fullmatch("[0-9]{1,12}", rest[-1]) else "1"
+        if re.fullmatch(r"[A-Za-z][\w-]*", name):
+            found[":".join([f"gres/{name}", *rest[:1]])] += int(number)
+    return ",".join(f"{name}={count}" for name, count in found.items())
 
 
 def _on(amount: int, nodes: int, node: int) -> int:

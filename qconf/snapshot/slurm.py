@@ -11,6 +11,7 @@ from typing import Any
 
 from qconf.history.chunks import UNREADABLE, of_tres, written
 from qconf.history.needs import ENDED_SLURM, waits_for, words
+from qconf.history.readers.sacct_json import number
 from qconf.history.standing import is_shortpool
 from qconf.snapshot.model import Closure, Job, Snapshot, host_names, indices
 
@@ -19,13 +20,6 @@ CLOSED = re.compile(r"DOWN|DRAIN|FAIL|MAINT|POWERED_DOWN|UNKNOWN|FUTURE")
 LICENCE = re.compile(r"([^,;|:]+)(?::(\d+))?")  #: a name, and how many
 
 RESERVATION = "reservation "  #: before its name, where it stands for a queue
-
-
-def number(value: Any) -> int | None:  # noqa: ANN401 - of a JSON document
-    """Return a number as older and newer versions write it: plain, or an object that says whether it is set."""
-    if isinstance(value, dict):
-        return int(value["number"]) if value.get("set") and not value.get("infinite") else None
-    return int(value) if isinstance(value, int) and value > 0 else None
 
 
 def read_slurm(documents: list[dict[str, Any]], reservations: str, where: tzinfo, now: int | None) -> Snapshot:

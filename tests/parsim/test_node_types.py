@@ -51,6 +51,8 @@ def on(chunk: Chunk, *types: NodeType) -> list[dict[str, int]]:
         (Chunk(1, 8, {"gpus": 1}), [{"gpu": 8}]),
         (Chunk(1, 8, {"memory": 65}), [{"gpu": 8}]),
         (Chunk(1, 8, {}, frozenset({"a100"})), [{"gpu": 8}]),
+        (Chunk(1, 8, {}, frozenset({"h100|a100"})), [{"gpu": 8}]),
+        (Chunk(1, 8, {}, frozenset({"h100|a100", "v100|h100"})), []),
         (Chunk(8, 8), [{"cpu": 64}]),  # two on each of four nodes
         (Chunk(5, 9), []),  # one on each node, and no type has five nodes
         (Chunk(1, 17), []),

@@ -17,6 +17,7 @@ from qconf.history.readers.csv import read_csv
 from qconf.history.readers.formats import SEP, kind_of, split_header
 from qconf.history.readers.pbs import read_pbs
 from qconf.history.readers.sacct import read_sacct
+from qconf.history.readers.sacct_columns import is_sacct, separator_of
 from qconf.history.readers.sources import Source, find_sources
 from qconf.history.readers.swf import read_swf
 from qconf.history.records import Drop, Records, drop_table
@@ -145,20 +146,23 @@ def _refuse_unreadable(records: Records, files: list[str]) -> None:
 def recognise(source: Source, columns: Mapping[str, str] | None = None) -> str:
     """Return the format of a file, by its first lines; `InputError` if they look like none."""
     data = source.read(1 << 16)
+    head = data.decode("utf-8", "replace")
+    lines = [line for line in head.splitlines() if line.strip()][:40]
+    if not columns and is_sacct(lines, head):
+        return "sacct"
     if kind_of(data) != "lines":
         return "csv"
-    lines = [line for line in data.decode("utf-8", "replace").splitlines() if line.strip()][:40]
     if any(PBS.match(line) for line in lines):
         return "pbs"
     first = lines[0] if lines else ""
     first = lines[1] if SEP.fullmatch(first) and len(lines) > 1 else first
     names, _ = split_header(first)
-    if "|" in first and {name.strip().lower() for name in names} & {"jobid", "jobidraw"}:
-        return "sacct"
     if looks_like_jobs(names, columns or {}):
         return "csv"
     if first.lstrip().startswith(";") or any(SWF.match(line.split(";")[0]) for line in lines):
         return "swf"
+    if separator_of(lines):
+        return "sacct"
     message = "not recognised as a table of jobs, SWF, PBS accounting log or sacct output"
     fix = f"a table has a header like {','.join(REQUIRED)}; --columns says which of its columns are these"
     raise source.error(message, fix, line=1, field="first line", value=first[:60])

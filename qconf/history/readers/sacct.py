@@ -13,36 +13,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from qconf.history.chunks import UNREADABLE, of_tres, written
+from qconf.history.chunks import UNREAD_FEATURES, UNREADABLE, of_tres, tres_of_gres, written
 from qconf.history.dates import to_utc
 from qconf.history.needs import words
-from qconf.history.readers.delimited import Column, Rows, Table
+from qconf.history.readers.delimited import Column
+from qconf.history.readers.sacct_columns import CPUS, STATES, STEP, WANTED, Columns
 from qconf.history.readers.sources import Source, records_of
 from qconf.history.records import DROPPED, LIMITS, UNKNOWN, Gathered, Records, job_table
 from qconf.history.times import slurm_limit, zone
 
-COMMAND = (
-    "SLURM_TIME_FORMAT=%s sacct -a -D -S now-31days --parsable2 -o "
-    "JobIDRaw,JobID,User,Account,Partition,State,Submit,Eligible,Start,End,ElapsedRaw,Suspended,"
-    "TimelimitRaw,Timelimit,AllocCPUS,ReqCPUS,NNodes,AllocTRES,Constraints,Reservation,QOS,AdminComment"
-)
-#: Any one of each group is needed.
-NEEDED = (
-    *(("JobIDRaw", "JobID"), ("Submit",), ("Start",), ("End",)),
-    *(("TimelimitRaw", "Timelimit"), ("AllocCPUS", "ReqCPUS", "NCPUS")),
-)
-CPUS = ("alloccpus", "ncpus", "reqcpus")
-WANTED = (
-    *("jobidraw", "jobid", "user", "account", "partition", "state", "submit", "eligible", "start", "end"),
-    *("elapsedraw", "suspended", "timelimitraw", "timelimit", *CPUS),
-    *("alloctres", "constraints", "reservation", "admincomment", "cluster", "qos"),
-)
-FREE_TEXT = ("jobname", "admincomment")  #: columns that may hold the bar between columns
 NO_TIME = {"", "unknown", "none", "n/a"}
 NO_LIMIT = {"", "unlimited", "partition_limit", "infinite", "none", "unknown", "n/a"}
-STEP = re.compile(r"[^.\s]+\.\S+")
 PROMOTED = re.compile(r"qconf-promote:(\S+)")  #: the AdminComment of a job that came into the pool from that queue
-PART = re.compile(r"([0-9]+)\+[0-9]+")  #: the JobID of a part of a heterogeneous job
+PART = re.compile(r"[0-9]+\+[0-9]+(?:#[0-9]+)?")  #: the JobID of a part of a heterogeneous job
 LICENCES = re.compile(r"(?:^|,)license/([^=,]+)=([0-9]{1,9})(?=,|$)")
 ELIGIBLE = "submit: the time from which on the job was eligible to run"
 SUSPENDED = "run time: the time in which the job was suspended left out"
@@ -50,16 +33,15 @@ RESIZED = "resized while running: of the cores it began with all the time"
 RESERVED = "ran in a reservation: simulated as if there were none"
 DELETED = "deleted before start"
 NEVER = -2
+EARLIER = "earlier run of a job that was requeued or preempted: a job of its own"
 RETURNED = "moved into the pool: back in its queue"
 WAITING = {"pending", "requeued", "requeue_hold", "requeue_fed", "resv_del_hold", "special_exit"}
 ALIVE = {"running", "suspended", "completing", "configuring", "resizing", "signaling", "stage_out", "stopped"}
 
 
 #: What is not as in the log, or not simulated; the marks of a run are a sum of powers of two in this order.
-MARKS = (UNREADABLE, ELIGIBLE, SUSPENDED, RESERVED, RETURNED, RESIZED)
+MARKS = (UNREADABLE, UNREAD_FEATURES, ELIGIBLE, SUSPENDED, RESERVED, RETURNED, RESIZED, EARLIER)
 BIT = {mark: 1 << place for place, mark in enumerate(MARKS)}
-#: Columns that are numbers in a log with Unix seconds.
-NUMBERS = ("submit", "eligible", "start", "end", "elapsedraw", "suspended", "timelimitraw", *CPUS)
 #: What differs between all jobs and is not of interest.
 OF_A_JOB = re.compile(r",?\b(?:billing|energy)=[^,]*")
 
@@ -70,7 +52,7 @@ Mask = NDArray[np.bool_]
 def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
     """Read sacct output; times in it are local to `timezone`, or epoch seconds.
 
-    Of a job that was requeued, the earliest submit and the last run count; a submit is the time from which on the job
+    Each run of a job that was requeued is a job, the last one with its id; a submit is the time from which on the job
     was eligible to run. The parts of a heterogeneous job are one. Raises `InputError` where the header lacks a
     column that is needed.
     """
@@ -80,7 +62,7 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
     gathered.add(_Runs.none())
     drops: list[pd.DataFrame] = []
     for number, source in enumerate(sources):
-        columns = _Columns.of(source)
+        columns = Columns.of(source)
         if columns is None:
             continue
         for rows in columns.table.rows():
@@ -88,8 +70,7 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
             merged["job steps"] += some.steps
             drops.append(some.dropped(str(source.path), {odd.line for odd in rows.odd if odd.torn}))
             gathered.add(some.good(number))
-    runs = gathered.table()
-    runs = _last_runs(runs, merged)
+    runs = _single_runs(gathered.table(), merged)
     reason, detail = _problems(runs)
     no_job, deleted = reason != "", reason == DELETED
     files = np.array([str(source.path) for source in sources], dtype=object)[runs["file"].to_numpy()[no_job]]
@@ -107,8 +88,11 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
     return records_of("sacct", sources, job_table(jobs, len(jobs)), pd.concat(drops, ignore_index=True), **more)
 
 
-def _last_runs(runs: pd.DataFrame, merged: Counter[str]) -> pd.DataFrame:
-    """Return the last run of each job, with the earliest submit and the cores that it began with."""
+def _single_runs(runs: pd.DataFrame, merged: Counter[str]) -> pd.DataFrame:
+    """Return each run of each job once, those before the last one with ids of their own.
+
+    Several rows are of one run where it was resized, with the cores that it began with, or where logs overlap.
+    """
     key, found = pd.factorize(runs["key"])
     if len(found) == len(runs):
         return runs
@@ -118,21 +102,32 @@ def _last_runs(runs: pd.DataFrame, merged: Counter[str]) -> pd.DataFrame:
     count = np.bincount(who, minlength=1)
     if not who.size or count.max() == 1:
         return runs
-    merged["further runs of a job, or the same row again"] += int(who.size - count.size)
-    order = np.lexsort((*(runs[name].to_numpy() for name in ("end", "start", "queued")), who))
-    begins = np.concatenate(([0], np.cumsum(count)[:-1]))
-    last = order[np.cumsum(count) - 1]
-    submit, start, marks, cores = (runs[name].to_numpy().copy() for name in ("submit", "start", "marks", "cores"))
-    earliest = np.lexsort((submit, who))[begins]
-    own = marks[earliest] & BIT[ELIGIBLE]
-    marks[last] = (np.bitwise_or.reduceat(marks[order], begins) & ~BIT[ELIGIBLE]) | own
-    submit[last] = submit[earliest]
-    resized = order[(runs["resizing"].to_numpy() & (start == start[last][who]))[order]]
-    resized = resized[resized != last[who[resized]]]
-    groups, first = np.unique(who[resized], return_index=True)
-    cores[last[groups]] = cores[resized[first]]
-    marks[last[groups]] |= BIT[RESIZED]
-    return runs.assign(submit=submit, marks=marks, cores=cores).iloc[last].reset_index(drop=True)
+    start, queued, end, submit, marks, cores = (
+        runs[name].to_numpy().copy() for name in ("start", "queued", "end", "submit", "marks", "cores")
+    )
+    resizing, job_id = runs["resizing"].to_numpy(), runs["job_id"].to_numpy(dtype=object).copy()
+    order = np.lexsort((end, queued, start, who))
+    begins = np.flatnonzero(np.diff(who[order], prepend=-1) | np.diff(start[order], prepend=-2))
+    last = order[np.append(begins[1:], order.size) - 1]  # of each run
+    first = order[begins]
+    eligible = marks[first] & BIT[ELIGIBLE]
+    marks[last] = (np.bitwise_or.reduceat(marks[order], begins) & ~BIT[ELIGIBLE]) | eligible
+    resized = resizing[first] & (first != last)
+    cores[last[resized]] = cores[first[resized]]
+    marks[last[resized]] |= BIT[RESIZED]
+    submit[last], queued_first = submit[first], queued[first]
+    later = np.lexsort((start[last], queued[last], who[last]))  # the runs of each job, one after the other
+    last, queued_first = last[later], queued_first[later]
+    before = np.append(who[last][1:] == who[last][:-1], False)
+    kept = ~before | ((start[last] != UNKNOWN) & (end[last] > start[last]))
+    last, queued_first, before = last[kept], queued_first[kept], before[kept]
+    queued[last] = queued_first
+    place = np.arange(last.size) - np.searchsorted(who[last], who[last])
+    job_id[last[before]] = [f"{job_id[row]}#{at + 1}" for row, at in zip(last[before], place[before], strict=True)]
+    marks[last[before]] |= BIT[EARLIER]
+    merged["further rows of a run, or the same row again"] += who.size - last.size
+    runs = runs.assign(submit=submit, queued=queued, marks=marks, cores=cores, job_id=job_id)
+    return runs.iloc[np.sort(last)].reset_index(drop=True)
 
 
 def _problems(runs: pd.DataFrame) -> tuple[Texts, Texts]:
@@ -146,7 +141,8 @@ def _problems(runs: pd.DataFrame) -> tuple[Texts, Texts]:
 
     start, end, state = (runs[name].to_numpy() for name in ("start", "end", "state"))
     never = start == UNKNOWN
-    waits = runs["state"].isin(WAITING).to_numpy() | (never & runs["state"].isin(ALIVE).to_numpy())
+    waits = runs["state"].isin(WAITING).to_numpy() & (never | (end == UNKNOWN))  # else a run that was requeued
+    waits |= never & runs["state"].isin(ALIVE).to_numpy()
     for rows, why in ((waits, "waiting at the end of the log"), (never & ~waits, DELETED)):
         reason[rows], detail[rows] = why, state[rows]
     before = (start > end) & (end != UNKNOWN)
@@ -163,7 +159,7 @@ def _whole_jobs(runs: pd.DataFrame, merged: Counter[str]) -> pd.DataFrame:
     parts = parts[parts["job_id"].str.fullmatch(PART)] if len(parts) else parts
     if parts.empty:
         return runs
-    ids = parts["job_id"].str.partition("+")[0]
+    ids = parts["job_id"].str.replace(r"\+[0-9]+", "", regex=True)
     gone = []
     runs = runs.copy()
     for _, job in parts.groupby([ids, "user", "start"], sort=False):
@@ -177,66 +173,6 @@ def _whole_jobs(runs: pd.DataFrame, merged: Counter[str]) -> pd.DataFrame:
     if gone:
         merged["further parts of a heterogeneous job"] += len(gone)
     return runs.drop(index=gone)
-
-
-class _Columns:
-    """The columns that a header names."""
-
-    def __init__(self, header: str, source: Source, line: int) -> None:
-        names = [name.strip() for name in header.strip().removeprefix("\ufeff").split("|")]
-        self.names = [name.lower() for name in names]
-        missing = [" or ".join(group) for group in NEEDED if not any(name.lower() in self.names for name in group)]
-        if missing:
-            steps = "this is a listing of job steps, " if _lists_steps(source, self.names) else ""
-            message = f"{steps}no column {', '.join(missing)} among {', '.join(filter(None, names)) or 'nothing'}"
-            raise source.error(message, f"make it with {COMMAND}", line=line)
-        twice = next((name for name in self.names if name and self.names.count(name) > 1), None)
-        if twice:
-            raise source.error("two columns of this name", "keep one", line=line, field="column", value=twice)
-        at = {name: self.names.index(name) for name in WANTED if name in self.names}
-        numbers = {name: place for name, place in at.items() if name in NUMBERS}
-        texts = {name: place for name, place in at.items() if name not in NUMBERS}
-        self.table = Table(source, "|", len(names), texts, numbers, header=line, quotes=False, errors="replace")
-
-    @classmethod
-    def of(cls, source: Source) -> _Columns | None:
-        """Read the header, the first line that is not blank; None where there is none."""
-        for line, raw in enumerate(source.lines(), start=1):
-            if text := raw.decode("utf-8", "replace").strip():
-                return cls(text, source, line)
-        return None
-
-    def cells(self, rows: Rows) -> tuple[pd.DataFrame, Column, Texts]:
-        """Return the columns of `WANTED`, those that the header lacks empty; the line of each row; why it is none."""
-        cells, lines, faults = rows.cells, rows.lines, np.full(rows.lines.size, "", dtype=object)
-        if rows.odd:
-            mended = [self._mended(odd.cells) for odd in rows.odd]
-            at = {**self.table.texts, **self.table.numbers}
-            more = pd.DataFrame({name: [row[place] for row, _ in mended] for name, place in at.items()}, dtype=object)
-            cells = pd.concat([cells.astype(object), more], ignore_index=True)
-            lines = np.append(lines, [odd.line for odd in rows.odd])
-            faults = np.append(faults, np.array([fault for _, fault in mended], dtype=object))
-        return cells.reindex(columns=[*WANTED], fill_value=""), lines, faults
-
-    def _mended(self, cells: list[str]) -> tuple[list[str], str]:
-        """Return the cells of a row that has not as many as the header, and what is wrong, "" if they can be told."""
-        cells, width = [cell.strip() for cell in cells], len(self.names)
-        extra = len(cells) - width
-        if extra == 1 and not cells[-1]:  # the bar that --parsable writes at the end
-            return cells[:-1], ""
-        if extra > 0 and len(free := [name for name in FREE_TEXT if name in self.names]) == 1:
-            at = self.names.index(free[0])
-            return [*cells[:at], "|".join(cells[at : at + extra + 1]), *cells[at + extra + 1 :]], ""
-        if not extra:
-            return cells, ""
-        return [cells[0][:40]] * width, f"{len(cells)} cells where the header has {width}"
-
-
-def _lists_steps(source: Source, names: Sequence[str]) -> bool:
-    """Whether there is a row like that of 1.batch."""
-    rows = (line.split("|") for line in source.read(1 << 16).decode("utf-8", "replace").splitlines())
-    ids = [at for at, name in enumerate(names) if name in ("jobid", "jobidraw")]
-    return any(STEP.fullmatch(row[at].strip()) for row in rows for at in ids if at < len(row))
 
 
 class _Runs:
@@ -281,7 +217,8 @@ class _Runs:
         self._refuse(submitted == UNKNOWN, "no submit")
         started, ended = self._run(submitted)
         states, state_of = self._distinct(cells["state"])
-        plain = [text.split(" ")[0].rstrip("+").lower() for text in states]
+        words = [text.split(" ")[0].rstrip("+") for text in states]
+        plain = [STATES.get(text, text).lower() for text in words]
         alive = np.array([text in ALIVE for text in plain], dtype=np.bool_)[state_of]
         resizing = np.array([text == "resizing" for text in plain], dtype=np.bool_)[state_of]
         state = np.array(["running" if text in ALIVE else text for text in plain], dtype=object)[state_of]
@@ -299,9 +236,10 @@ class _Runs:
         back = np.array(promoted, dtype=object)[comment_of]
         queues, queue_of = self._distinct(cells["partition"])
         queue = np.array([text.split(",")[0] for text in queues], dtype=object)[queue_of]
-        needs, readable = self._needs()
+        needs, readable, featured = self._needs()
         marks = {
             UNREADABLE: ~readable,
+            UNREAD_FEATURES: ~featured,
             ELIGIBLE: waits > submitted,
             SUSPENDED: idle > 0,
             RESERVED: (cells["reservation"] != "").to_numpy() & (started != UNKNOWN),
@@ -389,7 +327,7 @@ class _Runs:
     def _walltime(self) -> Column:
         """Return the limits in seconds, of TimelimitRaw where it has one, else of Timelimit."""
         raw = self.cells["timelimitraw"]
-        other = raw.isin(["", "Partition_Limit"]).to_numpy() if raw.dtype == object else np.zeros(len(raw), np.bool_)
+        other = np.zeros(len(raw), np.bool_) if raw.dtype.kind in "iu" else raw.isin(["", "Partition_Limit"]).to_numpy()
         limit = self._each("timelimitraw", _limit, ~other)
         limit[other] = self._each("timelimit", _limit, other)[other]
         return np.where(limit > 0, limit, UNKNOWN)
@@ -402,23 +340,46 @@ class _Runs:
                 cores[missing] = self._each(name, _cores, missing)[missing]
         return np.where(cores > 0, cores, UNKNOWN)
 
-    def _needs(self) -> tuple[Texts, Mask]:
-        """Return what jobs need, and whether it can be read."""
-        tres, constraints = self.cells["alloctres"], self.cells["constraints"]
+    def _needs(self) -> tuple[Texts, Mask, Mask]:
+        """Return what jobs need, and whether it can be read, and whether of the features at least the rest can."""
+        tres, constraints = self._tres(), self.cells["constraints"]
         _, kinds = self._distinct(tres)
         if kinds.size and kinds.max() > kinds.size // 10:
             tres = tres.str.replace(OF_A_JOB, "", regex=True)
         resources, of_tres_ = self._distinct(tres)
         features, of_features = self._distinct(constraints)
         pairs, of_pair = np.unique(of_tres_ * max(1, len(features)) + of_features, return_inverse=True)
-        texts, readable = [], []
+        texts, readable, featured = [], [], []
         for pair in pairs.tolist():
             text, feature = resources[pair // len(features)], features[pair % len(features)]
             chunks, can_be_read = written(of_tres, text, feature)
+            without_features = not can_be_read and bool(feature)
+            if without_features:
+                chunks, can_be_read = written(of_tres, text)
             licences = {name: int(count) for name, count in LICENCES.findall(text)}
             texts.append(words(licences=licences, chunks=chunks))
             readable.append(can_be_read)
-        return np.array(texts, dtype=object)[of_pair], np.array(readable, dtype=np.bool_)[of_pair]
+            featured.append(not (without_features and can_be_read))
+        good, whole = np.array(readable, dtype=np.bool_), np.array(featured, dtype=np.bool_)
+        return np.array(texts, dtype=object)[of_pair], good[of_pair], whole[of_pair]
+
+    def _tres(self) -> pd.Series[Any]:
+        """Return what jobs had of nodes, else asked for; in older logs generic resources are columns of their own."""
+        cells = self.cells
+        tres: pd.Series[Any] = cells["alloctres"].where(cells["alloctres"] != "", cells["reqtres"])
+        gres = cells["allocgres"].where(~cells["allocgres"].isin(["", "0"]), cells["reqgres"])
+        old = ((gres != "") & ~tres.str.contains("gres/", regex=False)).to_numpy(dtype=np.bool_)
+        if old.any():
+            cores, nodes = self._cores(), cells["nnodes"].where(cells["nnodes"] != "", "1")
+            bare = [
+                tres_ or f"cpu={count},node={node}"
+                for tres_, count, node in zip(tres[old], cores[old].tolist(), nodes[old], strict=True)
+            ]
+            tres = tres.astype(object)
+            tres[old] = [
+                ",".join(filter(None, (text, tres_of_gres(its)))) for text, its in zip(bare, gres[old], strict=True)
+            ]
+        return tres
 
 
 def _is_step(ids: pd.Series) -> Mask:

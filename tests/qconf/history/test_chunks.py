@@ -70,7 +70,12 @@ def test_a_select_that_cannot_be_read(select: str):
         ),
         ("billing=9,cpu=4,gres/compute-node=1,license/x=2,node=1", "", (Chunk(1, 4, {"compute-node": 1}),)),
         ("cpu=4,node=1", "haswell&ib", (Chunk(1, 4, {}, frozenset({"haswell", "ib"})),)),
-        ("cpu=4,node=1", "haswell|broadwell", ()),
+        ("cpu=4,node=1", "haswell|broadwell", (Chunk(1, 4, {}, frozenset({"broadwell|haswell"})),)),
+        ("cpu=4,node=1", "(a100|h100)&nvme", (Chunk(1, 4, {}, frozenset({"a100|h100", "nvme"})),)),
+        ("cpu=4,node=1", "a&b|c", (Chunk(1, 4, {}, frozenset({"a|c", "b|c"})),)),
+        ("cpu=4,node=1", "a|a&b", (Chunk(1, 4, {}, frozenset({"a", "b"})),)),
+        ("cpu=4,node=4", "[a*2&b*1]", (Chunk(2, 1, {}, frozenset("a")), Chunk(1, 1, {}, frozenset("b")), Chunk(1, 1))),
+        ("cpu=4,gres/fpga=2,gres/gpumem=8,energy=5,node=1", "", (Chunk(1, 4, {"fpga": 2}),)),
         ("cpu=4,mem=1.50G,node=1", "", (Chunk(1, 4, {"memory": 1536}),)),
         ("cpu=4,node=1", "", ()),
         ("", "", ()),
@@ -78,6 +83,12 @@ def test_a_select_that_cannot_be_read(select: str):
 )
 def test_tres(tres: str, constraints: str, found: tuple[Chunk, ...]):
     assert chunks.of_tres(tres, constraints) == found
+
+
+@pytest.mark.parametrize("features", ["a&", "(a", "a)", "a*", "[a*2&b*1]|c", "a=1", "a*0", "[a*3]", "a b"])
+def test_features_that_cannot_be_read(features: str):
+    with pytest.raises(ValueError, match="feature"):
+        chunks.of_tres("cpu=4,node=2", features)
 
 
 @pytest.mark.parametrize("place", ["pack:scatter", "scatter:free", "excl:shared", "vscatter:pack:excl"])

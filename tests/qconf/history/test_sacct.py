@@ -1,14 +1,19 @@
 """sacct output: the real sample against its raw rows, and every corner by itself."""
 
+import re
+
 import pytest
 
 from qconf.config import load
 from qconf.errors import InputError
 from qconf.history import clean, derive_config, read
-from qconf.history.readers.sacct import COMMAND, ELIGIBLE, RESERVED, RESIZED, RETURNED, SUSPENDED
+from qconf.history.chunks import UNREAD_FEATURES
+from qconf.history.readers.sacct import EARLIER, ELIGIBLE, RESERVED, RESIZED, RETURNED, SUSPENDED
+from qconf.history.readers.sacct_columns import COMMAND, LISTED
 
 # By hand from the rows of the sample, on 2026-11-20: job, submit, start, end, cores, limit, queue, state.
-# 7 was requeued: Submit of its first row, run of its second; 18 is UNLIMITED; 13 asked for 1 and held 24.
+# 7 was requeued: each of its two runs is a job, the second one eligible two minutes after it was put back.
+# 18 is UNLIMITED; 13 asked for 1 and held 24.
 # 4_3 and 4_4 were eligible once two others of their array, which runs two at once, had ended.
 REAL = """
 1   15:13:24 15:13:24 15:13:29 48 300   idqueue completed
@@ -16,13 +21,14 @@ REAL = """
 3   15:13:24 15:13:30 15:15:57 24 120   idqueue timeout
 5   15:13:24 15:13:33 15:13:34 1  600   idqueue completed
 6   15:13:24 15:13:24 15:13:25 24 86400 small   completed
-7   15:13:24 15:15:57 15:16:17 1  600   idqueue completed
+7#1 15:13:24 15:13:33 15:13:54 1  600   idqueue requeued
 8   15:13:24 15:13:33 15:13:54 1  600   idqueue cancelled
 13  15:13:24 15:13:57 15:13:58 24 300   idqueue completed
 4_1 15:13:24 15:13:33 15:13:35 1  300   idqueue completed
 4_2 15:13:24 15:13:33 15:13:35 1  300   idqueue completed
 4_3 15:13:36 15:13:36 15:13:38 1  300   idqueue completed
 4_4 15:13:36 15:13:36 15:13:38 1  300   idqueue completed
+7   15:15:55 15:15:57 15:16:17 1  600   idqueue completed
 17  15:13:56 15:13:56 15:16:22 24 1800  small   node_fail
 18  15:16:22 15:16:23 15:16:24 1  -1    unl     completed
 """
@@ -47,8 +53,8 @@ def test_the_real_sample_says_what_its_rows_say(shared):
     assert table["queue"].tolist() == [row[6] for row in rows]
     assert table["state"].tolist() == [row[7] for row in rows]
     assert records.dropped["job_id"].tolist() == ["21"]  # still pending
-    assert (records.read, sum(records.merged.values())) == (15, 1)
-    assert records.changed == {ELIGIBLE: 2}
+    assert (records.read, sum(records.merged.values())) == (16, 0)
+    assert records.changed == {ELIGIBLE: 3, EARLIER: 1}
 
 
 def test_output_without_submit_is_refused_with_the_command_to_use(shared, write):
@@ -177,7 +183,7 @@ def test_a_requeued_job_that_still_waits_is_no_job_yet(write):
     third = row(State="PENDING", Submit=DAY + "09:59:00", Start="Unknown", End="Unknown")
     for rows in ((row(State="REQUEUED"), again, third), (again, third, row(State="REQUEUED"))):
         records = read(write(sacct(*rows, row(JobIDRaw="6", JobID="6"))))
-        assert records.table["job_id"].tolist() == ["6"]
+        assert records.table["job_id"].tolist() == ["5#1", "6"]
         assert records.dropped["reason"].tolist() == ["waiting at the end of the log"]
 
 
@@ -223,7 +229,8 @@ def test_the_second_real_sample(shared):
     assert table.loc["35", ["cores", "runtime", "walltime"]].tolist() == [2, 20, 60]
     assert table.loc["12", "queue"] == "b"
     assert records.merged["further parts of a heterogeneous job"] == 1
-    assert records.changed == {RESIZED: 1}
+    assert table.loc["12#1", ["cores", "runtime", "state"]].tolist() == [1, 2, "requeued"]
+    assert records.changed == {RESIZED: 1, EARLIER: 2}
 
 
 def test_jobs_promoted_without_a_comment_go_back_by_their_size(shared):
@@ -248,12 +255,33 @@ def test_a_job_waits_from_when_it_is_eligible(write):
     assert records.changed == {ELIGIBLE: 1}
 
 
-def test_of_a_requeued_job_the_first_run_says_from_when_it_was_eligible(write):
+def test_each_run_of_a_job_is_load(write):
     again = {"Submit": DAY + "09:30:00", "Start": DAY + "11:00:00", "End": DAY + "12:00:00"}
-    text = more("Eligible", ({"State": "REQUEUED"}, DAY + "08:00:00"), (again, DAY + "09:32:00"))
+    third = {"Submit": DAY + "12:00:00", "Start": DAY + "12:10:00", "End": DAY + "13:00:00", "State": "TIMEOUT"}
+    rows = [({"State": "PREEMPTED", "End": DAY + "09:30:00"}, DAY + "08:00:00"), (again, DAY + "09:32:00")]
+    text = more("Eligible", *rows, (third, DAY + "12:00:00"))
     records = read(write(text))
-    assert (records.table["start"] - records.table["submit"]).tolist() == [3 * 3600]
-    assert records.changed == {}
+    found = records.table[["job_id", "submit", "start", "end", "state"]].values.tolist()
+    assert found == [
+        ["5#1", second("08:00:00"), second("09:00:00"), second("09:30:00"), "preempted"],
+        ["5#2", second("09:32:00"), second("11:00:00"), second("12:00:00"), "completed"],
+        ["5", second("12:00:00"), second("12:10:00"), second("13:00:00"), "timeout"],
+    ]
+    assert records.changed == {ELIGIBLE: 1, EARLIER: 2}
+
+
+def test_a_run_that_two_logs_have_is_one(write):
+    running = row(State="RUNNING", End="Unknown")
+    first, last = write(sacct(row(State="PENDING", Start="Unknown", End="Unknown"), running), "a"), sacct(row())
+    records = read([first, write(last, "b")])
+    assert records.table[["job_id", "end", "state"]].values.tolist() == [["5", second("10:00:00"), "completed"]]
+    assert (sum(records.merged.values()), records.changed) == (2, {})
+
+
+def test_a_requeue_that_did_not_run_is_no_load(write):
+    records = read(write(sacct(row(State="REQUEUED", Start="Unknown"), row(Submit=DAY + "08:30:00"))))
+    assert records.table[["job_id", "submit"]].values.tolist() == [["5", second("08:30:00")]]
+    assert sum(records.merged.values()) == 1
 
 
 @pytest.mark.parametrize(
@@ -273,7 +301,226 @@ def test_reservations_and_gpus_are_counted(write):
     records = read(write(more("AllocTRES|Reservation", *zip(numbers, tres, names, strict=True))))
     assert len(records.table) == 5
     assert records.changed == {RESERVED: 1}
-    assert records.table["needs"].tolist() == ["chunk:1:cores=4,gpus=2", "chunk:1:cores=4,gpus=1,gpu:a100", "", "", ""]
+    assert records.table["needs"].tolist() == ["chunk:1:cores=4,gpus=2", "chunk:1:cores=4,gpu:a100=1,gpus=1", "", "", ""]
+
+
+FEATURED = f"{HEADER}|AllocTRES|Constraints|Reservation|QOS|AdminComment"
+
+
+def featured(*rows, header=FEATURED):
+    """Return sacct output with features, reservation, QOS and comment of each row."""
+    cells = [f"{row(JobIDRaw=str(n), JobID=str(n), AllocCPUS='4')}|cpu=4,mem=1G,node=1|{each}" for n, each in rows]
+    return "\n".join((header, *cells, ""))
+
+
+@pytest.mark.parametrize(
+    ("cells", "needs", "queue_of"),
+    [
+        ("a100|v100||normal|", "a100|v100", ("", "normal")),
+        ("(a100|h100)&nvme||normal|a|b", "a100|h100,nvme", ("", "normal")),
+        ("a|b|c|course|high|", "a|b|c", ("course", "high")),
+        ("a100||normal|x|y", "a100", ("", "normal")),
+        ("[a|b]|course|normal|", "a|b", ("course", "normal")),
+    ],
+)
+def test_a_bar_in_a_cell(write, cells, needs, queue_of):
+    records = read(write(featured((1, "||normal|"), (2, "|course|high|"), (9, cells))))
+    job = records.table.set_index("job_id").loc["9"]
+    assert (job["needs"], job["qos"]) == (f"chunk:1:cores=4,memory=1024,{needs}", queue_of[1])
+    assert records.changed.get(RESERVED, 0) == 1 + bool(queue_of[0])
+    assert records.dropped.empty
+
+
+def test_a_bar_in_every_row(write):
+    records = read(write(featured((1, "a100|v100||normal|"), (2, "a|b|c||normal|"))))
+    assert records.table["qos"].tolist() == ["normal", "normal"]
+    assert [needs.rpartition(",")[2] for needs in records.table["needs"]] == ["a100|v100", "a|b|c"]
+
+
+def test_what_reads_two_ways_is_refused_by_its_line(write):
+    header = f"{HEADER}|AllocTRES|Constraints|Reservation|AdminComment"
+    rows = (1, "|course|"), (2, "a100|course||x")
+    records = read(write(featured(*rows, header=header)))
+    assert records.dropped[["job_id", "line", "reason"]].values.tolist() == [["2", 3, "not a sacct row"]]
+    assert "can be read in several ways" in records.dropped["detail"][0]
+    with pytest.raises(InputError, match=r"line 3: .*several ways"):
+        read(write(featured(*rows, header=header)), strict=True)
+
+
+@pytest.mark.parametrize("separator", ["\x1f", "^", ";", "\t", ",", "~", "||", ":"])
+def test_other_separators(write, separator):
+    epoch = row(Submit="1795161600", Start="1795165200", End="1795168800", Timelimit="UNLIMITED", TimelimitRaw="60")
+    text = f"{HEADER}|AllocTRES|QOS\n{epoch}|cpu=24#node=1|normal\n".replace("|", separator)
+    records = read(write(text.replace("#", "," if separator != "," else "#")))
+    assert records.format == "sacct"
+    assert records.table[["job_id", "submit", "walltime", "cores", "qos"]].values.tolist() == [
+        ["5", 1795161600, 3600, 24, "normal"]
+    ]
+
+
+def test_commas_in_cells_between_commas(write):
+    text = f"{HEADER}|AllocTRES|NodeList|QOS\n{row()}|billing=24,cpu=24,mem=8G,node=2|n[1-2,4]|normal\n"
+    plain = read(write(text.replace("|", ","), "a")).table.drop(columns="line")
+    quoted = text.replace("billing=24,cpu=24,mem=8G,node=2", '"billing=24,cpu=24,mem=8G,node=2"')
+    quoted = quoted.replace("n[1-2,4]", '"n[1-2,4]"').replace("|", ",")
+    assert plain["needs"].tolist() == ["chunk:2:cores=12,memory=4096"]
+    assert read(write(quoted, "b")).table.drop(columns="line").equals(plain)
+
+
+def cells_of(names, **cells):
+    values = {
+        "JobIDRaw": "5", "JobID": "5", "User": "ann", "Account": "chem", "Partition": "small", "State": "COMPLETED",
+        "Submit": DAY + "08:00:00", "Eligible": DAY + "08:00:00", "Start": DAY + "09:00:00", "End": DAY + "10:00:00",
+        "ElapsedRaw": "3600", "Suspended": "00:00:00", "TimelimitRaw": "120", "Timelimit": "02:00:00",
+        "AllocCPUS": "24", "ReqCPUS": "24", "NNodes": "1", "AllocTRES": "cpu=24,gres/gpu=1,node=1",
+        "ReqTRES": "cpu=24,gres/gpu=1,node=1", "Constraints": "", "Reservation": "", "QOS": "normal",
+        "AdminComment": "",
+    } | cells  # fmt: skip
+    return [values[name] for name in names]
+
+
+@pytest.mark.parametrize("left", ["", "Suspended", "ReqTRES", "Suspended,ReqTRES", "AdminComment", "Account,Eligible"])
+@pytest.mark.parametrize("separator", ["|", "\x1f", ";", "^", "\t"])
+def test_without_a_header(write, left, separator):
+    names = [name for name in LISTED.split(",") if name not in left.split(",")]
+    rows = [cells_of(names), cells_of(names, JobIDRaw="6", JobID="4_1", State="CANCELLED by 0")]
+    rows.append(cells_of(names, JobIDRaw="7", JobID="7", State="PENDING", Start="Unknown", End="Unknown"))
+    text = "".join(f"{separator.join(each)}\n" for each in rows)
+    named = separator.join(names) + "\n" + text
+    found, whole = read(write(text, "a")), read(write(named, "b"))
+    assert found.table["job_id"].tolist() == ["5", "4_1"]
+    assert found.table.drop(columns="line").equals(whole.table.drop(columns="line"))
+
+
+def test_without_a_header_and_in_doubt(write):
+    names = ["JobID", "State", "Submit", "Start", "End", "Timelimit", "ReqCPUS", "NNodes", "QOS"]
+    with pytest.raises(InputError, match=r"there is no header, and the cells can be read in several ways"):
+        read(write("|".join(cells_of(names)) + "\n"))
+    names = ["State", "JobID", "Submit", "Start", "End", "Timelimit", "ReqCPUS"]
+    with pytest.raises(InputError, match=r"the cells do not say which columns they are. Leave out -n"):
+        read(write("|".join(cells_of(names)) + "\n"))
+
+
+def ruled(widths, *rows):
+    """Return what sacct prints without --parsable2: columns of one width each, cut off with a plus."""
+
+    def line(cells):
+        return " ".join(
+            f"{cell if len(cell) <= width else cell[: width - 1] + '+':>{width}}"
+            for cell, width in zip(cells, widths, strict=True)
+        )
+
+    head, *others = rows
+    return "".join(f"{each} \n" for each in (line(head), " ".join("-" * width for width in widths), *map(line, others)))
+
+
+def test_columns_of_one_width(write):
+    names = ["JobID", "User", "Partition", "State", "Submit", "Start", "End", "Timelimit", "AllocCPUS", "JobName"]
+    rows = [[*cells_of(names[:-1], State="CANCELLED by 0"), "a b c d e f g h"]]
+    rows += [[*cells_of(names[:-1], JobID="6", User=""), "x"], [*cells_of(names[:-1], JobID="6.batch"), "batch"]]
+    records = read(write(ruled([12, 9, 10, 10, 19, 19, 19, 10, 10, 10], names, *rows)))
+    assert records.table[["job_id", "user", "state", "cores", "runtime", "walltime"]].values.tolist() == [
+        ["5", "ann", "cancelled", 24, 3600, 7200],
+        ["6", "", "completed", 24, 3600, 7200],
+    ]
+    assert records.merged == {"job steps": 1}
+    with pytest.raises(InputError, match=r"line 3: partition = 'sm\+': is cut off.*--parsable2"):
+        read(write(ruled([12, 9, 3, 10, 19, 19, 19, 10, 10, 10], names, *rows), "b"))
+
+
+PLAIN = (
+    '{"meta": {"plugin": {"type": "openapi/dbv0.0.37"}}, "jobs": [{"job_id": 5, "user": "ann", "account": "chem", '
+    '"partition": "gpu", "qos": "normal", "constraints": "a100|v100", "reservation": {"id": 0, "name": 0}, '
+    '"association": {"account": "chem", "cluster": "x", "partition": null, "user": "ann"}, '
+    '"array": {"job_id": 0, "task_id": null}, "het": {"job_id": 0, "job_offset": null}, '
+    '"comment": {"administrator": null, "job": null, "system": null}, "required": {"CPUs": 8, "memory": 4096}, '
+    '"state": {"current": "COMPLETED", "reason": "None"}, "time": {"elapsed": 3540, "eligible": 1757000000, '
+    '"submission": 1757000000, "start": 1757000100, "end": 1757003700, "suspended": 60, "limit": 120}, '
+    '"tres": {"allocated": [{"type": "cpu", "name": null, "id": 1, "count": 8}, {"type": "mem", "name": null, '
+    '"id": 2, "count": 4096}, {"type": "node", "name": null, "id": 4, "count": 2}, '
+    '{"type": "gres", "name": "gpu", "id": 1001, "count": 2}], "requested": []}}]}'
+)
+
+
+def newer(text):
+    """Return a document as newer versions write it."""
+    for name in ("start", "limit"):
+        text = re.sub(rf'"{name}": (\d+)', rf'"{name}": {{"set": true, "infinite": false, "number": \1}}', text)
+    text = text.replace('"task_id": null', '"task_id": {"set": false, "infinite": false, "number": 0}')
+    return text.replace('"current": "COMPLETED"', '"current": ["COMPLETED"]').replace("v0.0.37", "v0.0.42")
+
+
+@pytest.mark.parametrize("form", [str, newer, lambda text: text[text.index("[") : -1]])
+def test_json_of_several_versions(write, form):
+    records = read(write(form(PLAIN)))
+    (job,) = records.table.to_dict("records")
+    assert [job[name] for name in ("job_id", "submit", "start", "runtime", "walltime", "cores", "state")] == [
+        *("5", 1757000000, 1757000100, 3540, 7200, 8, "completed")
+    ]
+    assert [job[name] for name in ("queue", "user", "group", "qos")] == ["gpu", "ann", "chem", "normal"]
+    assert job["needs"] == "chunk:2:cores=4,gpus=1,memory=2048,a100|v100"
+
+
+def test_arrays_limits_and_parts_in_json(write):
+    array = PLAIN.replace('"job_id": 0, "task_id": null', '"job_id": 4, "task_id": {"set": true, "number": 0}')
+    endless = array.replace('"limit": 120', '"limit": {"set": false, "infinite": true, "number": 0}')
+    assert read(write(endless, "a")).table[["job_id", "walltime"]].values.tolist() == [["4_0", -1]]
+    part = PLAIN.replace('"job_id": 0, "job_offset": null', '"job_id": 4, "job_offset": {"set": true, "number": 1}')
+    assert read(write(part, "b")).table["job_id"].tolist() == ["4+1"]
+    waiting = PLAIN.replace('"COMPLETED"', '["PENDING"]').replace(
+        '"start": 1757000100, "end": 1757003700', '"start": 0'
+    )
+    assert read(write(waiting, "c")).dropped["reason"].tolist() == ["waiting at the end of the log"]
+
+
+def test_json_that_is_none(write):
+    with pytest.raises(InputError, match=r"line 1: is no whole JSON document"):
+        read(write(PLAIN[:-20]))
+    with pytest.raises(InputError, match=r"jobs = .*not as sacct --json has them"):
+        read(write(PLAIN.replace('"tres": {', '"tres": [], "other": {').replace('"time": {', '"time": 7, "t": {')))
+
+
+@pytest.mark.parametrize(
+    ("columns", "cells", "needs"),
+    [
+        ("AllocTRES|ReqTRES", "|cpu=24,mem=8G,node=1,gres/gpu=2", "chunk:1:cores=24,gpus=2,memory=8192"),
+        ("AllocTRES|ReqTRES", "cpu=24,node=1|cpu=24,mem=8G,node=1", ""),
+        ("NNodes|AllocGRES", "2|gpu:a100:4", "chunk:2:cores=12,gpu:a100=2,gpus=2"),
+        ("NNodes|ReqGRES|AllocGRES", "1|gpu:2|0", "chunk:1:cores=24,gpus=2"),
+        ("NNodes|ReqGRES", "1|gpu:1,fpga:2", "chunk:1:cores=24,fpga=2,gpus=1"),
+        ("AllocTRES|AllocGRES", "cpu=24,mem=1G,node=1|gpu:0", "chunk:1:cores=24,memory=1024"),
+        ("AllocTRES", "cpu=24,node=1,gres/gpu=1,gres/gpu:1g.5gb=1", "chunk:1:cores=24,gpu:1g.5gb=1,gpus=1"),
+        ("AllocTRES", "cpu=24,node=1,gres/shard=3", "chunk:1:cores=24,shard=3"),
+    ],
+)
+def test_generic_resources_of_any_version(write, columns, cells, needs):
+    header = HEADER.removesuffix("|NNodes") if "NNodes" in columns else HEADER
+    line = row().removesuffix("|1") if "NNodes" in columns else row()
+    assert read(write(f"{header}|{columns}\n{line}|{cells}\n")).table["needs"].tolist() == [needs]
+
+
+def test_features_of_some_nodes(write):
+    rows = [(n, f"{features}||normal|") for n, features in ((1, "[a*2&v*1]"), (2, "[a*1]"), (3, "a&&b"), (4, "a&b"))]
+    text = (
+        featured(*rows)
+        .replace("|cpu=4,mem=1G,node=1|[a*2", "|cpu=6,mem=3G,node=3|[a*2")
+        .replace("|4|24|1|cpu=6", "|6|24|3|cpu=6")
+    )
+    records = read(write(text))
+    assert [needs.split(" ") for needs in records.table["needs"]] == [
+        ["chunk:2:cores=2,memory=1024,a", "chunk:1:cores=2,memory=1024,v"],
+        ["chunk:1:cores=4,memory=1024,a"],
+        ["chunk:1:cores=4,memory=1024"],
+        ["chunk:1:cores=4,memory=1024,a,b"],
+    ]
+    assert records.changed == {UNREAD_FEATURES: 1}
+
+
+@pytest.mark.parametrize(
+    ("short", "state"), [("CD", "completed"), ("CA", "cancelled"), ("TO", "timeout"), ("NF", "node_fail")]
+)
+def test_short_states(write, short, state):
+    assert read(write(sacct(row(State=short)))).table["state"].tolist() == [state]
 
 
 def test_a_promoted_job_goes_back_to_its_queue(write):
