@@ -51,7 +51,6 @@ CORES_ALONE = "tells of no nodes: asks for cores alone, on any that its queue ma
 WITH_GPUS = "had GPUs: cores alone are simulated"
 OF_TYPE = re.compile(r"[:,]gpu:[^\s,=]+=0*[1-9]")
 ANY_TYPE = "had GPUs of a type, and nodes: name no type (features: ['gpu:a100']): any are simulated"
-UNREAD_FEATURES = "features asked for that cannot be read, or of more nodes than the job had: left out"
 UNREADABLE = "chunks that cannot be read: cores alone are simulated"
 OTHER_CORES = "chunks of other cores than the job's: cores alone are simulated"
 

@@ -219,7 +219,8 @@ def _events(lines: list[str], where: tzinfo, node: int, odd: Counter[str]) -> It
         cpus, hosts = CPU.search(row.get("TRES", "")), _hosts(row["NodeName"])
         end = row.get("TimeEnd", "")
         times = row.get("TimeStart", ""), "" if end.lower() in ("unknown", "none", "0") else end
-        yield from _between(*times, where, (int(cpus[1]) if cpus else node) * len(hosts), odd, nodes=hosts)
+        planned: list[str] | None = [] if row["State"].upper().startswith("MAINT") else None
+        yield from _between(*times, where, (int(cpus[1]) if cpus else node) * len(hosts), odd, planned, hosts)
 
 
 def _between(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.errors import InputError
 
+EARLIER = "earlier run of a job that was requeued or preempted: a job of its own"
 UNKNOWN = -1  #: in every integer column; "" in those of text
 
 MAX_TIME = 2**37  #: of a time, seconds after the log's epoch

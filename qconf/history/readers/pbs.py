@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 
@@ -20,7 +20,7 @@ from qconf.config import POOL_SUFFIX, parse_duration
 from qconf.history.chunks import UNREADABLE, of_select, wanted_chunks, written
 from qconf.history.needs import waits_for, words
 from qconf.history.readers.sources import Source, records_of
-from qconf.history.records import UNKNOWN, Drop, Records, Row, table_of
+from qconf.history.records import EARLIER, UNKNOWN, Drop, Records, Row, table_of
 from qconf.history.times import zone
 from qconf.history.torque import OF_NODES, REQUEST, requested
 
@@ -84,7 +84,7 @@ def _fields(kind: str, text: str) -> dict[str, str]:
 
 @dataclass(slots=True)
 class _Job(Row):
-    """What the records of one job hold so far; of several runs the last one counts."""
+    """What the records of one job hold so far, of its last run, or those of a run before it."""
 
     ended: str = ""  #: type of the record that ended the run
     exit: int | None = None
@@ -236,6 +236,9 @@ class _Log:
         #: type, stamp, file and line of the record that a job was deleted, aborted or moved
         self.gone: dict[str, tuple[str, str, int, int]] = {}
         self.suspended: set[str] = set()
+        self.earlier: dict[
+            tuple[str, int], dict[int, _Job]
+        ] = {}  #: runs of a job that were not its last, by their starts
         self.depend: dict[str, str] = {}  #: by job or array, what its records of being queued say of others
         self.arrays: dict[str, int] = {}  #: members of an array that may run at a time
         #: stamps, file and line of records of Torque that have no data: that a job is queued, and that it was requeued
@@ -287,6 +290,13 @@ class _Log:
         key = name, ctime
         job = self.jobs.get(key) or _Job(name, ctime, file=file, line=line)
         if kind != "Q":
+            start = _whole(fields, "start")
+            if UNKNOWN not in (start, job.start) and start > job.start and not job.ended:
+                self._runs(key).setdefault(job.start, replace(job))
+            if start != UNKNOWN and (kind == "R" or start < job.start):
+                run = self._runs(key).setdefault(start, _Job(name, ctime))
+                run.add(kind, fields, stamp, file, line)
+                run.take_chunks(rest, nodes)
             job.add(kind, fields, stamp, file, line)
         else:
             job.queue_up(fields, stamp)
@@ -294,12 +304,35 @@ class _Log:
                 self.depend[name] = depend
             if (most := fields.get("array_indices", "").partition("%")[2]).isdigit():
                 self.arrays[name] = int(most)
-        if kind != "Q" or job.start == UNKNOWN:
+        if (kind != "Q" and _whole(fields, "start") in (UNKNOWN, job.start)) or job.start == UNKNOWN:
             job.licences = {name: int(count) for name, count in OWN.findall(f" {rest}")}
             job.take_chunks(rest, nodes)
         if key in self.jobs:
             self.merged["further records of a job"] += 1
         self.jobs[key] = job
+
+    def _runs(self, key: tuple[str, int]) -> dict[int, _Job]:
+        return self.earlier.setdefault(key, {})
+
+    def runs_before(self, key: tuple[str, int], job: _Job) -> list[_Job]:
+        """Return the runs of a job that ended by a requeue; each waited from the end of the one before it."""
+        found: list[_Job] = []
+        submit = job.submit
+        for start, run in sorted(self.earlier.get(key, {}).items()):
+            run.requeue(self.requeued.get(job.job_id, ()))
+            if run.ended and run.end > start and (start < job.start or job.ended == "R"):
+                run.job_id, run.submit, run.runtime, run.state = (
+                    f"{job.job_id}#{len(found) + 1}",
+                    submit,
+                    run.end - start,
+                    "requeued",
+                )
+                run.needs = words(licences=run.licences, chunks=run.chunks)
+                submit = run.end
+                found.append(run)
+        if job.ended != "R":
+            job.submit = submit
+        return found
 
 
 def read_pbs(sources: Sequence[Source], timezone: str = "UTC") -> Records:
@@ -331,11 +364,15 @@ def _rows(log: _Log, paths: Sequence[str], changed: Counter[str]) -> tuple[list[
     Of these the second list has those that waited until they were gone.
     """
     rows, waited = list[_Job](), list[_Job]()
-    for job in log.jobs.values():
+    for key, job in log.jobs.items():
         gone, stamp = log.gone.get(job.job_id, ("", ""))[:2]
         if gone in ("D", "A"):
             job.remove(stamp)
         job.requeue(log.requeued.get(job.job_id, ()))
+        runs = log.runs_before(key, job)
+        changed.update([EARLIER] * len(runs))
+        log.merged["further records of a job"] -= len(runs)
+        rows += runs
         changed.update([LEFT_OUT] if job.finish(suspended=job.job_id in log.suspended) else ())
         changed.update([UNREADABLE] if job.unreadable else ())
         problem = job.problem(gone)

@@ -13,13 +13,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from qconf.history.chunks import UNREAD_FEATURES, UNREADABLE, of_tres, tres_of_gres, written
+from qconf.history.chunks import UNREADABLE, of_tres, tres_of_gres, written
 from qconf.history.dates import to_utc
 from qconf.history.needs import words
 from qconf.history.readers.delimited import Column
 from qconf.history.readers.sacct_columns import CPUS, STATES, STEP, WANTED, Columns
 from qconf.history.readers.sources import Source, records_of
-from qconf.history.records import DROPPED, LIMITS, UNKNOWN, Gathered, Records, job_table
+from qconf.history.records import DROPPED, EARLIER, LIMITS, UNKNOWN, Gathered, Records, job_table
 from qconf.history.times import slurm_limit, zone
 
 NO_TIME = {"", "unknown", "none", "n/a"}
@@ -32,15 +32,15 @@ SUSPENDED = "run time: the time in which the job was suspended left out"
 RESIZED = "resized while running: of the cores it began with all the time"
 RESERVED = "ran in a reservation: simulated as if there were none"
 DELETED = "deleted before start"
+MOST_NAMED = 10  #: features that cannot be read
 NEVER = -2
-EARLIER = "earlier run of a job that was requeued or preempted: a job of its own"
 RETURNED = "moved into the pool: back in its queue"
 WAITING = {"pending", "requeued", "requeue_hold", "requeue_fed", "resv_del_hold", "special_exit"}
 ALIVE = {"running", "suspended", "completing", "configuring", "resizing", "signaling", "stage_out", "stopped"}
 
 
 #: What is not as in the log, or not simulated; the marks of a run are a sum of powers of two in this order.
-MARKS = (UNREADABLE, UNREAD_FEATURES, ELIGIBLE, SUSPENDED, RESERVED, RETURNED, RESIZED, EARLIER)
+MARKS = (UNREADABLE, ELIGIBLE, SUSPENDED, RESERVED, RETURNED, RESIZED, EARLIER)
 BIT = {mark: 1 << place for place, mark in enumerate(MARKS)}
 #: What differs between all jobs and is not of interest.
 OF_A_JOB = re.compile(r",?\b(?:billing|energy)=[^,]*")
@@ -57,6 +57,7 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
     column that is needed.
     """
     merged: Counter[str] = Counter()
+    features: Counter[str] = Counter()
     clock = _Clock(zone(timezone))
     gathered = Gathered(("key", "job_id"))
     gathered.add(_Runs.none())
@@ -68,6 +69,7 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
         for rows in columns.table.rows():
             some = _Runs(*columns.cells(rows), clock)
             merged["job steps"] += some.steps
+            features.update(some.unread)
             drops.append(some.dropped(str(source.path), {odd.line for odd in rows.odd if odd.torn}))
             gathered.add(some.good(number))
     runs = _single_runs(gathered.table(), merged)
@@ -84,6 +86,9 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
     marks = jobs["marks"].to_numpy()
     counts = {mark: int(((marks & bit) > 0).sum()) for mark, bit in BIT.items()}
     changed = Counter({mark: count for mark, count in counts.items() if count})
+    for place, (text, count) in enumerate(features.most_common()):
+        named = f"features {text}" if place < MOST_NAMED else "other features"
+        changed[f"{named} cannot be read, or are of more nodes than the job had: left out"] += count
     more = {"timezone": timezone, "merged": +merged, "changed": changed, "gone": job_table(gone, len(gone))}
     return records_of("sacct", sources, job_table(jobs, len(jobs)), pd.concat(drops, ignore_index=True), **more)
 
@@ -189,6 +194,7 @@ class _Runs:
         self.fault = faults[kept]  #: why a row is none of such a table
         self._refuse(self.key == "", "no job")
         self.key = np.where(self.key == self.job_id, self.job_id, self.key)  # one text where they are the same
+        self.unread: Counter[str] = Counter()  #: features that cannot be read
         self.columns = self._read()
 
     @classmethod
@@ -236,10 +242,9 @@ class _Runs:
         back = np.array(promoted, dtype=object)[comment_of]
         queues, queue_of = self._distinct(cells["partition"])
         queue = np.array([text.split(",")[0] for text in queues], dtype=object)[queue_of]
-        needs, readable, featured = self._needs()
+        needs, readable = self._needs()
         marks = {
             UNREADABLE: ~readable,
-            UNREAD_FEATURES: ~featured,
             ELIGIBLE: waits > submitted,
             SUSPENDED: idle > 0,
             RESERVED: (cells["reservation"] != "").to_numpy() & (started != UNKNOWN),
@@ -340,8 +345,8 @@ class _Runs:
                 cores[missing] = self._each(name, _cores, missing)[missing]
         return np.where(cores > 0, cores, UNKNOWN)
 
-    def _needs(self) -> tuple[Texts, Mask, Mask]:
-        """Return what jobs need, and whether it can be read, and whether of the features at least the rest can."""
+    def _needs(self) -> tuple[Texts, Mask]:
+        """Return what jobs need, and whether it can be read; features that cannot are left out, and counted."""
         tres, constraints = self._tres(), self.cells["constraints"]
         _, kinds = self._distinct(tres)
         if kinds.size and kinds.max() > kinds.size // 10:
@@ -349,19 +354,17 @@ class _Runs:
         resources, of_tres_ = self._distinct(tres)
         features, of_features = self._distinct(constraints)
         pairs, of_pair = np.unique(of_tres_ * max(1, len(features)) + of_features, return_inverse=True)
-        texts, readable, featured = [], [], []
-        for pair in pairs.tolist():
+        texts, readable = [], []
+        for pair, count in zip(pairs.tolist(), np.bincount(of_pair).tolist(), strict=True):
             text, feature = resources[pair // len(features)], features[pair % len(features)]
             chunks, can_be_read = written(of_tres, text, feature)
-            without_features = not can_be_read and bool(feature)
-            if without_features:
+            if feature and not can_be_read:
                 chunks, can_be_read = written(of_tres, text)
+                self.unread[feature] += count if can_be_read else 0
             licences = {name: int(count) for name, count in LICENCES.findall(text)}
             texts.append(words(licences=licences, chunks=chunks))
             readable.append(can_be_read)
-            featured.append(not (without_features and can_be_read))
-        good, whole = np.array(readable, dtype=np.bool_), np.array(featured, dtype=np.bool_)
-        return np.array(texts, dtype=object)[of_pair], good[of_pair], whole[of_pair]
+        return np.array(texts, dtype=object)[of_pair], np.array(readable, dtype=np.bool_)[of_pair]
 
     def _tres(self) -> pd.Series[Any]:
         """Return what jobs had of nodes, else asked for; in older logs generic resources are columns of their own."""

@@ -27,6 +27,9 @@ def test_events_of_slurm(tmp_path):
         "hpc|n2|2026-03-04T11:23:00|2026-03-04T12:00:00|DOWN*|Not responding|slurm(64030)\n"
         "hpc|n[3-4]|2026-03-03T11:00:00|Unknown|DRAIN|disk|root(0)\n"
     )
+    maint = "hpc|n1|2026-03-03T08:00:00|2026-03-03T09:00:00|MAINT|upgrade|root(0)\n"
+    planned = {"begin": "2026-03-03T08:00:00+00:00", "end": "2026-03-03T09:00:00+00:00", "cores": 24}
+    assert found(tmp_path, events + maint)[0][0] == planned
     down = {"begin": "2026-03-04T11:23:00+00:00", "end": "2026-03-04T12:00:00+00:00", "cores": 48}
     drained = {"begin": "2026-03-03T11:00:00+00:00", "end": "2026-03-04T12:00:00+00:00", "cores": 48}
     times, odd = found(tmp_path, events)

@@ -6,9 +6,11 @@ import pytest
 
 from qconf.errors import InputError
 from qconf.history import clean, derive_config, read
+from qconf.history.records import EARLIER
 
 # By hand from the E records of the sample: job, ctime, start, end, cores, walltime, queue, state.
-# Times count from 1795185000. 38 was requeued and ran twice; 58 ended in small_p, the pool's side of small.
+# Times count from 1795185000. 38 was requeued: each of its two runs is a job, the second one from the end of the first.
+# 58 ended in small_p, the pool's side of small.
 REAL = """
 29    912  912  918   48 5     idqueue completed
 30    912  913  918   48 5     idqueue completed
@@ -20,7 +22,7 @@ REAL = """
 35    913  913  1035  24 120   idqueue completed
 36    991  992  1014  24 20    small   completed
 37    1063 1063 1068  48 60    idqueue failed
-38    1063 1085 1121  24 300   idqueue cancelled
+38#1  1063 1063 1084  24 300   idqueue requeued
 39    1063 1063 1085  24 300   idqueue cancelled
 40    1063 1063 1074  24 4     idqueue timeout
 41    1063 1063 1121  24 300   idqueue cancelled
@@ -32,6 +34,7 @@ REAL = """
 43[0] 1063 1063 1085  24 300   idqueue cancelled
 43[1] 1063 1063 1085  24 300   idqueue cancelled
 45    1063 1063 1066  72 300   idqueue completed
+38    1084 1085 1121  24 300   idqueue cancelled
 49    1125 1125 1130 1200 3600  medium cancelled
 53    1207 1207 1227 1032 36000 small  cancelled
 54    1207 1207 1228 1032 36000 small  cancelled
@@ -52,7 +55,7 @@ def test_the_real_sample_has_the_values_of_its_records(shared):
     table = records.table
     rows = [line.split() for line in REAL.split("\n") if line]
     done = table[table["state"] != "running"]
-    assert done["job_id"].tolist() == [f"{row[0]}.pbshost" for row in rows]
+    assert done["job_id"].tolist() == ["{}.pbshost{}{}".format(*row[0].partition("#")) for row in rows]
     for column, place in (("submit", 1), ("start", 2), ("end", 3)):
         assert done[column].tolist() == [ZERO + int(row[place]) for row in rows]
     assert done["runtime"].tolist() == [int(row[3]) - int(row[2]) for row in rows]
@@ -76,7 +79,7 @@ def test_the_real_sample_leaves_nothing_uncounted(shared):
     assert dropped["array parent"] == ARRAYS
     assert sorted(dropped["waiting at the end of the log"]) == sorted(WAITING)
     assert len(dropped["deleted before start"]) == 25
-    assert records.read == 68  # distinct ids in the log
+    assert records.read == 69  # distinct ids in the log, and the first run of 38
     assert sum(records.merged.values()) + records.read == 210
 
 
@@ -93,7 +96,7 @@ def test_files_in_any_order_give_the_same_table(shared, write):
 
 def test_the_invented_sample(shared):
     records = read(shared("pbs/accounting_invented.log"))
-    assert records.table.empty
+    assert records.table[["job_id", "state"]].values.tolist() == [["501.pbshost#1", "requeued"]]
     assert dict(zip(records.dropped["job_id"], records.dropped["reason"], strict=True)) == {
         "501.pbshost": "waiting at the end of the log",  # R and no second S
         "502.pbshost": "deleted before start",
@@ -150,17 +153,26 @@ def test_the_real_jobs_that_were_deleted_waited_until_then(shared):
     assert (job["end"] - job["submit"], job["cores"], job["start"]) == (26, 48, -1)
 
 
-def test_a_requeue_counts_its_last_run_and_first_submit(write):
-    log = record("S", start=1100) + record("R", start=1100, end=1200, Exit_status=-11)
-    log += record("S", start=1300) + record("E", start=1300, end=1450, Exit_status=0)
-    job = only(read(write(log)))
-    assert (job["submit"], job["start"], job["end"], job["runtime"], job["state"]) == (
-        1000,
-        1300,
-        1450,
-        150,
-        "completed",
-    )
+def test_each_run_of_a_job_is_load(write):
+    lines = [record("S", start=1100), record("R", start=1100, end=1200, Exit_status=-11)]
+    lines += [record("S", start=1300), record("R", start=1300, end=1350), record("S", start=1400)]
+    lines += [record("E", start=1400, end=1450, Exit_status=0)]
+    for number, order in enumerate((lines, lines[::-1], lines[::2] + lines[1::2])):
+        records = read(write("".join(order), f"{number}.log"))
+        table = records.table
+        assert table[["job_id", "submit", "start", "runtime", "state"]].values.tolist() == [
+            ["7.srv#1", 1000, 1100, 100, "requeued"],
+            ["7.srv#2", 1200, 1300, 50, "requeued"],
+            ["7.srv", 1350, 1400, 50, "completed"],
+        ]
+        assert (table["cores"].unique().tolist(), records.changed) == ([24], {EARLIER: 2})
+        assert records.read + sum(records.merged.values()) == len(lines)
+
+
+def test_a_job_that_waits_after_a_requeue_has_run(write):
+    records = read(write(record("S", start=1100) + record("R", start=1100, end=1200)))
+    assert records.table[["job_id", "runtime"]].values.tolist() == [["7.srv#1", 100]]
+    assert records.dropped[["job_id", "reason"]].values.tolist() == [["7.srv", "waiting at the end of the log"]]
 
 
 def test_the_group_is_that_of_the_last_run(write):
@@ -168,7 +180,7 @@ def test_the_group_is_that_of_the_last_run(write):
         only(read(write(record("S", start=1100, group="math") + record("E", start=1100, end=1200))))["group"] == "math"
     )
     log = record("R", start=1100, end=1200, group="math") + record("E", start=1300, end=1450, group="chem")
-    assert only(read(write(log)))["group"] == "chem"
+    assert read(write(log)).table["group"].tolist() == ["math", "chem"]
 
 
 def test_the_last_of_several_queues_counts_without_its_pool_ending(write):

@@ -7,9 +7,9 @@ import pytest
 from qconf.config import load
 from qconf.errors import InputError
 from qconf.history import clean, derive_config, read
-from qconf.history.chunks import UNREAD_FEATURES
-from qconf.history.readers.sacct import EARLIER, ELIGIBLE, RESERVED, RESIZED, RETURNED, SUSPENDED
+from qconf.history.readers.sacct import ELIGIBLE, RESERVED, RESIZED, RETURNED, SUSPENDED
 from qconf.history.readers.sacct_columns import COMMAND, LISTED
+from qconf.history.records import EARLIER
 
 # By hand from the rows of the sample, on 2026-11-20: job, submit, start, end, cores, limit, queue, state.
 # 7 was requeued: each of its two runs is a job, the second one eligible two minutes after it was put back.
@@ -301,7 +301,8 @@ def test_reservations_and_gpus_are_counted(write):
     records = read(write(more("AllocTRES|Reservation", *zip(numbers, tres, names, strict=True))))
     assert len(records.table) == 5
     assert records.changed == {RESERVED: 1}
-    assert records.table["needs"].tolist() == ["chunk:1:cores=4,gpus=2", "chunk:1:cores=4,gpu:a100=1,gpus=1", "", "", ""]
+    needs = ["chunk:1:cores=4,gpus=2", "chunk:1:cores=4,gpu:a100=1,gpus=1", "", "", ""]
+    assert records.table["needs"].tolist() == needs
 
 
 FEATURED = f"{HEADER}|AllocTRES|Constraints|Reservation|QOS|AdminComment"
@@ -513,7 +514,14 @@ def test_features_of_some_nodes(write):
         ["chunk:1:cores=4,memory=1024"],
         ["chunk:1:cores=4,memory=1024,a,b"],
     ]
-    assert records.changed == {UNREAD_FEATURES: 1}
+    why = "cannot be read, or are of more nodes than the job had: left out"
+    assert records.changed == {f"features a&&b {why}": 1}
+
+
+def test_few_features_that_cannot_be_read_are_named(write):
+    records = read(write(featured(*((n, f"f{n}&&||normal|") for n in range(20)))))
+    assert len(records.changed) == 11
+    assert sum(records.changed.values()) == 20
 
 
 @pytest.mark.parametrize(

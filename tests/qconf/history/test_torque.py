@@ -100,6 +100,7 @@ def test_records_without_data(tmp_path):
         records = read(path, strict=True)
         jobs = records.table.set_index("job_id")
         assert jobs[["start", "end", "state"]].to_dict("index") == {
+            "7.srv#1": {"start": 1100, "end": 1700, "state": "requeued"},
             "7.srv": {"start": 2900, "end": 3900, "state": "completed"},
             "9[3].srv": {"start": 1100, "end": 1200, "state": "timeout"},
         }
