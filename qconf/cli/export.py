@@ -20,7 +20,9 @@ def target_options(*names: str) -> Callable[[F], F]:
     def option(name: str) -> Callable[[F], F]:
         default, about = every[name].default, every[name].metadata
         choices = about.get("choices")
-        text = f"{about['help']}  [{' and '.join(_having(name))}{f'; default: {default}' if choices else ''}]"
+        text = (
+            f"{about['help']}  [{' and '.join(_having(name))}{f'; default: {default}' if default and choices else ''}]"
+        )
         kind = click.Choice(choices) if choices else None
         shown = about.get("metavar")
         return click.option(f"--{name}", multiple=default == (), type=kind, metavar=shown, help=text)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from qconf.config import QueueConfig
 
-HIGHEST = 1023  #: of PBS's queue attribute Priority
+LOWEST, HIGHEST = -1024, 1023  #: of PBS's queue attribute Priority
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,46 @@ def scale(queues: Sequence[QueueConfig], highest: int = HIGHEST) -> Priorities:
         unit,
         {values[exact[queue.name]]: queue.priority for queue in queues},
     )
+
+
+def as_present(
+    queues: Sequence[QueueConfig],
+    present: Mapping[str, tuple[float, int]],
+    highest: int = HIGHEST,
+    lowest: int = LOWEST,
+) -> Priorities | None:
+    """Keep the whole priorities that queues have, and write others by the same rule; None where there is none.
+
+    `present` has the priority in the configuration and the whole one, by queue; those that change are in
+    `lowest`..`highest`.
+    """
+    if all(queue.name in present and queue.priority == present[queue.name][1] for queue in queues):
+        held = {queue.name: int(queue.priority) for queue in queues}
+        return Priorities(held, Fraction(1), {value: float(value) for value in held.values()})
+    known = dict(present.values())
+    if not known or len({*known.values()}) < len(known):
+        return None
+    (own, whole), *_ = known.items()
+    ratio = Fraction(repr(own)) / whole if whole else None
+    values: dict[str, int] = {}
+    for queue in queues:
+        value = Fraction(repr(queue.priority))
+        if queue.priority in known:
+            values[queue.name] = known[queue.priority]
+            continue
+        if all(each - at == own - whole for each, at in known.items()):
+            value -= Fraction(repr(own)) - whole
+        elif ratio and all(Fraction(repr(each)) == at * ratio for each, at in known.items()):
+            value /= ratio
+        else:
+            return None
+        if value.denominator != 1 or not lowest <= value <= highest:
+            return None
+        values[queue.name] = int(value)
+    exact = {values[queue.name]: queue.priority for queue in queues}
+    if sorted(exact.values()) != [exact[value] for value in sorted(exact)] or len(exact) < len({*exact.values()}):
+        return None
+    return Priorities(values, Fraction(1) if all(value == each for value, each in exact.items()) else None, exact)
 
 
 def _scaled(distinct: Sequence[Fraction], highest: int) -> tuple[dict[Fraction, int], Fraction | None]:

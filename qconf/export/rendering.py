@@ -24,6 +24,7 @@ def _environment() -> jinja2.Environment:
         keep_trailing_newline=True,
     )
     environment.globals |= {"MAX_CORES": MAX_CORES, "MAX_DURATION": MAX_DURATION}
+    environment.filters["cell"] = lambda text: f"`{text}`".replace("|", "\\|") if text else ""
     environment.filters |= {"duration": format_duration, "exact": lambda value: str(Fraction(repr(value)))}
     return environment
 

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Literal
 
 from qconf.errors import InputError
 from qconf.export.base import Derived, Export, Exporter, option
+from qconf.export.only import PARTS
 
 if TYPE_CHECKING:
-    from qconf.config import SiteConfig
+    from collections.abc import Iterator, Sequence
+
+    from qconf.config import ShareConfig, SiteConfig
     from qconf.export.pbs.scheduler import Scheduler
     from qconf.export.pbs.server import Server
     from qconf.history import Records
@@ -43,6 +46,12 @@ def _read_scheduler(path: str | Path) -> Scheduler:
     return Scheduler.read(path)
 
 
+def _read_shares(path: str | Path) -> Sequence[ShareConfig]:
+    from qconf.export.pbs.fairshare import read_shares
+
+    return read_shares(path)
+
+
 @dataclass(frozen=True)
 class PbsExporter(Exporter):
     """Writes a configuration for PBS; with what the server holds, `current`, only the difference and a rollback."""
@@ -64,6 +73,10 @@ class PbsExporter(Exporter):
     )
     route: str | None = option("The Route queue; default the one that is there, else route.", metavar="NAME")
     remove: tuple[str, ...] = option("Close this queue too, which the configuration lacks.", (), metavar="NAME")
+    only: tuple[str, ...] = option("Change this part alone.", (), choices=tuple(PARTS))
+    shares: Sequence[ShareConfig] | None = option(
+        "The scheduler's resource_group, to leave it where shares are the same.", read=_read_shares, metavar="FILE"
+    )
 
     @property
     def missing(self) -> str:
@@ -78,12 +91,20 @@ class PbsExporter(Exporter):
 
         return export(config, self)
 
+    def present(self, config: SiteConfig) -> SiteConfig | None:
+        """Return the configuration that the server runs; what only files say that are not given is as in `config`."""
+        from qconf.export.pbs.present import present
+
+        return None if self.current is None else present(config, self.current, self)
+
     def _scripts(self, config: SiteConfig) -> tuple[str, ...]:
         from qconf.export.pbs.scripts import script_of
 
         script = script_of(config)
         found = () if script is None else (f"a systemd timer or cron job of root every minute: {script.name}",)
-        hooks = ["a hook of the server, for qualities of service: qconf_qos"] if config.qos else []
+        from qconf.export.pbs.qos import needs_hook
+
+        hooks = ["a hook of the server, for qualities of service: qconf_qos"] if needs_hook(config) else []
         hooks += (
             ["a hook of the server, for cores that jobs without GPUs leave: qconf_kept"] if config.keeps_cores else []
         )
@@ -91,11 +112,18 @@ class PbsExporter(Exporter):
 
     def notes(self, config: SiteConfig) -> tuple[str, ...]:
         """Name what PBS does otherwise than the simulator."""
-        from qconf.export.pbs.differences import notes
+        from qconf.export.pbs.differences import notes, sorting
+        from qconf.export.pbs.order import formula
         from qconf.export.pbs.preemption import preemption
 
-        found = preemption(config, self.current, self.scheduler)
-        return (*found.notes, *notes(config, self.binding, found.priorities, self.current, self.scheduler))
+        base = self.present(config)
+        found = preemption(config, self.current, self.scheduler, base)
+        ended: Iterator[str] = iter(())
+        if self.scheduler is not None or self.current is not None:
+            text, _ = formula(config, found.priorities)
+            ended = sorting(text, self.current, self.scheduler, changed=base is None or base.order != config.order)
+        others = notes(config, self.binding, found.priorities, self.current, self.scheduler)
+        return (*found.notes, *ended, *others)
 
     def read(
         self,
@@ -109,7 +137,6 @@ class PbsExporter(Exporter):
     ) -> Derived:
         """Derive a configuration from a saved ``print server``, its partitions from ``pbsnodes -av`` output."""
         from qconf.export.nodes import of_statements, read_text
-        from qconf.export.pbs.fairshare import read_shares
         from qconf.export.pbs.init import derive
         from qconf.export.pbs.qos import read as read_qos
 
@@ -118,7 +145,7 @@ class PbsExporter(Exporter):
                 "is of Slurm: PBS has qualities of service on its server", field="--qos", fix="leave it out"
             )
         server = _read_server(path)
-        tree = () if shares is None else read_shares(shares)
+        tree = () if shares is None else _read_shares(shares)
         nodes = of_statements(read_text(path), Path(path)) if self.nodes is None else self.nodes
         return derive(
             server,

@@ -38,8 +38,8 @@ def notes(
 ) -> tuple[str, ...]:
     """Name the differences that follow from the configuration, and from what server, scheduler and nodes have."""
     server, scheduler = server or Server(), scheduler or Scheduler()
-    text, found = formula(config, priorities)
-    own = (*sorting(text, server, scheduler), *prime_time(config, scheduler))
+    _, found = formula(config, priorities)
+    own = prime_time(config, scheduler)
     of_nodes = (*_nodes_alone(config, nodes), *kept.notes(config, server))
     return (*found, *own, *of_nodes, *_differences(config, binding))
 
@@ -148,16 +148,20 @@ def prime_time(config: SiteConfig, scheduler: Scheduler) -> Iterator[str]:
         yield "backfill_prime: jobs that would run across a border of prime time wait; the simulator has none."
 
 
-def sorting(text: str | None, server: Server, scheduler: Scheduler) -> Iterator[str]:
-    """Name what else sorts the waiting jobs now, or keeps them waiting, and what becomes of it; `text` the formula."""
+def sorting(text: str | None, server: Server | None, scheduler: Scheduler | None, *, changed: bool) -> Iterator[str]:
+    """Name what else sorts the waiting jobs now, or keeps them waiting, and what becomes of it.
+
+    `text` is the formula; `changed`, the order is another one now.
+    """
+    server, scheduler = server or Server(), scheduler or Scheduler()
     threshold = server.scheduler.get("job_sort_formula_threshold")
     if threshold is not None and text is not None:
-        kept = text == present_formula(server)
+        kept = not changed or text == present_formula(server)
         yield (
             f"job_sort_formula_threshold = {threshold} is {'kept' if kept else 'taken away'}: PBS starts no job whose "
             "formula is not above it; the simulator starts them all."
         )
-    if keys := scheduler.value("job_sort_key"):
+    if changed and (keys := scheduler.value("job_sort_key")):
         yield (
             f"job_sort_key ({keys}) is taken away: PBS would sort by it what the formula leaves equal, and everything "
             "where there is none."

@@ -74,20 +74,22 @@ def derive(
     shares: Sequence[ShareConfig] = (),
     qos: Sequence[QOSConfig] = (),
     records: Records | None = None,
+    like: SiteConfig | None = None,
 ) -> Derived:
     """Derive a configuration, as `Exporter.read` does.
 
     ``print server`` has neither the machine's size nor its nodes: `cores` or `nodes` from ``pbsnodes -av`` give the
     size, nodes that carry a Qlist the partitions and the pool, those that differ the types. `scheduler`, `shares` and
-    `qos` have what the server does not.
+    `qos` have what the server does not. `like` is a configuration whose machine and nodes are taken where no nodes are
+    given.
     """
     of_torque = is_torque(server)
     server = as_pbs(server) if of_torque else server
-    reader = _Reader(server)
+    nodes = [node for node in nodes or () if node.cores != 0]
+    reader = _Reader(server, nodes, like)
     asking = [] if scheduler is not None else [ABOUT if of_torque else ASK_FOR_SCHEDULER]
     reader.warnings[:0] = [*asking, *([ABOUT] if of_torque and not asking else [])]
     reader.warnings += [f"{name}: left out, it has no queue_type" for name in server.untyped]
-    nodes = [node for node in nodes or () if node.cores != 0]
     names = reader.names()
     if not names:
         raise InputError("holds no Execution queue that jobs can enter", field="print server")
@@ -97,17 +99,17 @@ def derive(
     division = _Division(server, queues, nodes, reader.warnings, scheduler or Scheduler(), records)
     machine = division.machine(cores, name)
     shape = division.shape(machine, [_within(queue, machine.cores, reader.warnings) for queue in queues])
+    if like is not None:
+        machine, shape = like.machine, _shaped(shape, like, server)
+    if not shape["queues"]:
+        fix = "give all nodes of the server"
+        raise InputError("no queue may use any of the nodes", field="--nodes", fix=fix)
     formerly = scheduler is None or (scheduler.value("backfill") or "true").lower() in TRUE
     backfill = server.attributes.get("backfill_depth") != "0" and formerly
     try:
         throttles = reader.throttles(shape.get("nodes", ()))
-        config = SiteConfig.build(
-            machine=machine,
-            backfill=backfill,
-            throttles=throttles,
-            qos=completed(qos, throttles),
-            **shape,
-        )
+        fields = {"machine": machine, "backfill": backfill, "qos": completed(qos, throttles), **shape}
+        config = _consistent(fields, throttles, reader.warnings)
         config = _with_top_job(config, nodes, scheduler, server, reader.warnings)
         config = read_tiers(config, server, scheduler or Scheduler(), reader.warnings)
         config = read_order(config, server, scheduler or Scheduler(), reader.warnings)
@@ -122,43 +124,53 @@ def derive(
 class _Reader:
     """Reads queues one by one and collects what is odd about them."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, nodes: Sequence[Node], like: SiteConfig | None) -> None:
         self.server = server
         self.warnings: list[str] = []
+        self.entered: list[str] = []  #: the queues that jobs can enter
         self.taken: list[str] = []  #: the queues of the configuration
-        routes = server.of_type("route")
+        sizes = {node.cores for node in nodes}
+        #: cores of a node, where all are alike: what limits of nodes count
+        self.per_node = next(iter(sizes)) if len(sizes) == 1 else None
+        self.whole = bool(nodes) and all(node.exclusive for node in nodes)
+        if like is not None:
+            alike = {each.cores for each in like.nodes} or {like.machine.cores_per_node} - {1}
+            self.per_node = next(iter(alike)) if len(alike) == 1 else None
+        self.routes = server.of_type("route")
         default = server.attributes.get("default_queue", "")
-        self.route = default if default in routes else (routes[0] if routes else None)
         if default and default not in server.queues:
             self.warnings.append(f"default_queue = {default}: there is no such queue")
-        if len(routes) > 1:
-            self.warnings.append(f"several Route queues, only {self.route} was read: {', '.join(routes)}")
 
     def names(self) -> list[str]:
         """Name the queues that jobs can enter, in the order of routing."""
-        queues, execution = self.server.queues, self.server.of_type("execution")
-        if self.route is not None:
-            listed = destinations(queues[self.route])
-            missing = [name for name in listed if name not in queues]
-            self.warnings += [f"{self.route}: its destination {name} does not exist" for name in missing]
-            candidates = [name for name in listed if name in execution]
-        else:
-            candidates = [name for name in execution if not is_true(queues[name].get("from_route_only"))]
-            self.warnings.append("no Route queue: jobs are routed in the order in which the queues were created")
+        queues = self.server.queues
+        for route in self.routes:
+            missing = [name for name in destinations(queues[route]) if name not in queues]
+            self.warnings += [f"{route}: its destination {name} does not exist" for name in missing]
+        candidates = self.server.entered
+        if not self.routes:
+            self.warnings.append("no Route queue: a job that its queue does not take goes to the first that does")
+        routed = {name for route in self.routes for name in self.server.reached(route)}
+        opened = [name for name in candidates if is_true(queues[name].get("enabled"))]
+        bound = {name for name in opened if "default_chunk.Qlist" in queues[name]}
+        free = [name for name in opened if bound & routed and name not in {*bound, *routed}]
+        if free:
+            self.warnings.append(f"left out, since no nodes of the divided machine are theirs: {', '.join(free)}")
         for name in candidates:
-            for attribute, effect in (("enabled", ", left out"), ("started", "")):
+            for attribute, effect in (("enabled", "left out"), ("started", "its jobs start in the simulation")):
                 if not is_true(queues[name].get(attribute)):
-                    self.warnings.append(f"{name}: not {attribute}{effect}")
+                    self.warnings.append(f"{name}: not {attribute}, {effect}")
+        execution = self.server.of_type("execution")
         others = [name for name in execution if name not in candidates and not self.server.is_pool_queue(name)]
         if others:
             self.warnings.append(f"left out, since no routing leads there: {', '.join(others)}")
-        return [name for name in candidates if is_true(queues[name].get("enabled"))]
+        self.entered = [name for name in opened if name not in free]
+        return self.entered
 
     def queue(self, name: str) -> QueueConfig | None:
         """Read one queue; None, with a warning, where no job can enter it."""
         attributes = self.server.queues[name]
-        least = max(1, self.number(name, attributes, "resources_min.ncpus") or 1)
-        most = self.number(name, attributes, "resources_max.ncpus") or MAX_CORES
+        least, most = self.sizes(name, attributes)
         above = max(0, self.time(name, attributes, "resources_min.walltime", 1) - 1)
         upto = self.time(name, attributes, "resources_max.walltime", MAX_DURATION)
         if least > most or above >= upto:
@@ -173,7 +185,8 @@ class _Reader:
             del limits["max_run_cores"]
         bound = [f"default_chunk.{resource}" for resource in bindings(attributes)]
         for key, value in attributes.items():
-            if not _UNDERSTOOD.fullmatch(key) and key not in bound and not of_resources({key: value}):
+            known = _UNDERSTOOD.fullmatch(key) or key in bound or key.endswith(".nodect")
+            if not known and not of_resources({key: value}):
                 self.warnings.append(f"{name}: {key} = {value} has no place in a configuration")
         text = attributes.get("Priority", "0")
         priority = int(text) if re.fullmatch(_PRIORITY, text) else self.lowest
@@ -186,6 +199,24 @@ class _Reader:
             access=self.access(name, attributes),
             **limits,
         )
+
+    def sizes(self, name: str, attributes: Attributes) -> tuple[int, int]:
+        """Read the fewest and most cores of a queue's jobs, by limits of nodes too where these are known."""
+        least = max(1, self.number(name, attributes, "resources_min.ncpus") or 1)
+        most = self.number(name, attributes, "resources_max.ncpus") or MAX_CORES
+        nodes = [self.number(name, attributes, f"resources_{end}.nodect") for end in ("min", "max")]
+        if any(nodes) and self.per_node is None:
+            self.warnings.append(
+                f"{name}: its limits of nodes (nodect) are not simulated: give --nodes with `pbsnodes -av` output of "
+                "nodes of one size"
+            )
+        elif self.per_node is not None:
+            if any(nodes) and not self.whole:
+                self.warnings.append(f"{name}: nodect is simulated as whole nodes, and PBS counts chunks")
+            fewest, widest = nodes
+            least = max(least, (fewest - 1) * self.per_node + 1 if fewest else 1)
+            most = min(most, widest * self.per_node if widest else MAX_CORES)
+        return least, most
 
     def access(self, name: str, attributes: Attributes) -> AccessConfig | None:
         """Return who may use a queue; None, with a warning, where its lists are not understood."""
@@ -217,11 +248,8 @@ class _Reader:
 
     @cached_property
     def lowest(self) -> int:
-        """The lowest Priority of the queues that routing reaches."""
-        queues = self.server.queues
-        reached = queues if self.route is None else destinations(queues[self.route])
-        own = [name for name in self.server.of_type("execution") if not self.server.is_pool_queue(name)]
-        texts = [queues[name].get("Priority", "0") for name in own if name in reached]
+        """The lowest Priority of the queues that jobs can enter."""
+        texts = [self.server.queues[name].get("Priority", "0") for name in self.entered]
         values = {int(text) for text in texts if re.fullmatch(_PRIORITY, text)}
         lowest = min(values, default=0)
         if lowest < 1 and len(values) > 1:
@@ -272,8 +300,14 @@ class _Reader:
         formula = attributes.get("job_sort_formula", "")
         if "eligible_time" in formula and not is_true(attributes.get("eligible_time_enable")):
             yield "job_sort_formula names eligible_time, but eligible_time_enable is not True: it is 0"
-        if self.route is not None:
-            yield from self._routing(config, self.route, queues[self.route])
+        depths = [name for name in config.names if "backfill_depth" in queues[name]]
+        if depths and config.mode == "shared":
+            found = ", ".join(f"{name} {queues[name]['backfill_depth']}" for name in depths)
+            yield f"backfill_depth of queues ({found}) is not simulated: one list has the server's on a shared machine"
+        for route in self.routes:
+            yield from self._routing(config, route, queues[route])
+        default = self.time("server", self.server.attributes, "resources_default.walltime", 0)
+        yield from unroutable(config, default)
 
     def _routing(self, config: SiteConfig, name: str, route: Attributes) -> Iterator[str]:
         if PLACE in route:
@@ -285,13 +319,14 @@ class _Reader:
             yield f"{name}: with route_lifetime = 0 jobs that fit no queue never leave it"
         widest = self.number(name, route, "resources_max.ncpus") or MAX_CORES
         longest = self.time(name, route, "resources_max.walltime", MAX_DURATION)
+        reached = {*self.server.reached(name)}
         for queue in config.queues:
+            if queue.name not in reached:
+                continue
             if queue.cores[0] > widest or queue.walltime[0] >= longest:
                 yield f"{queue.name}: {name}'s own limits turn all of its jobs away"
             elif widest < queue.cores[1] < MAX_CORES or longest < queue.walltime[1] < MAX_DURATION:
                 yield f"{queue.name}: {name}'s own limits turn some of its jobs away"
-        default = self.time("server", self.server.attributes, "resources_default.walltime", 0)
-        yield from unroutable(config, default)
 
 
 class _Division:
@@ -506,6 +541,69 @@ class _Division:
         if own and not self.pooled:
             sizes[own[0].name] += machine.cores - sum(sizes.values())
         return sizes
+
+
+def _shaped(shape: dict[str, Any], like: SiteConfig, server: Server) -> dict[str, Any]:
+    """Return how a machine is divided, with the nodes of `like` as far as the server's queues are bound to some."""
+    divided = like.mode if shape["mode"] != "shared" else "shared"
+    queues = []
+    for queue in shape["queues"]:
+        held = {**server.attributes, **server.queues[queue.name]}
+        if queue.name not in like.names:
+            lost = (like.nodes and bindings(held)) or queue.cores[
+                0
+            ] > like.machine.cores  # it was left out: no node is its
+            queues += [] if lost else [queue.model_copy(update={"partition": 0})]
+            continue
+        wanted = like.queue(queue.name)
+        changes: dict[str, object] = {"nodes": wanted.nodes} if bindings(held) else {}
+        changes |= {"exclusive": wanted.exclusive} if has_alone(held) else {}
+        if divided != "shared":
+            changes |= {name: getattr(wanted, name) for name in ("partition", "partition_nodes", "reservation")}
+        elif shape["mode"] != "shared":
+            changes |= {"partition": 0, "reservation": False}
+        queues.append(queue.model_copy(update=changes))
+    pool = like.pool if divided == "hybrid" else None
+    return {"mode": divided, "queues": queues, "nodes": like.nodes, "pool": pool}
+
+
+def _consistent(fields: dict[str, Any], throttles: Sequence[ThrottleConfig], warnings: list[str]) -> SiteConfig:
+    """Return the configuration without the limits, and queues, that no job can keep to; each is a warning."""
+    queues, names = list(fields["queues"]), [queue.name for queue in fields["queues"]]
+    left = [each for each in throttles if each.queue in (None, *names)]
+    while True:
+        try:
+            return SiteConfig.build(**{**fields, "queues": queues, "throttles": left})
+        except ConfigError as error:
+            wrong = re.findall(r"(throttles|queues)\[(\d+)\]\.?(cores|max_\w+)?: ([^;]*)", str(error))
+            of = {
+                kind: {int(at): name for each, at, name, _ in wrong if each == kind} for kind in ("throttles", "queues")
+            }
+            unusable = [at for at, name in of["queues"].items() if name == "cores"]
+            limits = {at: name for at, name in of["queues"].items() if name.startswith("max_")}
+            if not (of["throttles"] or unusable or limits):
+                raise
+            warnings += [
+                f"left out, {queues[at].name} {name}: {why}"
+                for each, i, name, why in wrong
+                if each == "queues"
+                for at in [int(i)]
+            ]
+            warnings += [
+                f"left out, {left[int(i)].what} {name}: {why}" for each, i, name, why in wrong if each == "throttles"
+            ]
+            left = [each for i, each in enumerate(left) if i not in of["throttles"]]
+            queues = [
+                queue.model_copy(update={limits[i]: None} if i in limits else {}) for i, queue in enumerate(queues)
+            ]
+            freed = sum(queues[at].partition for at in unusable)
+            queues = [queue for i, queue in enumerate(queues) if i not in unusable]
+            if not queues:
+                raise InputError("no queue takes a job that the machine holds", field="print server") from error
+            if freed:
+                warnings.append(f"{freed} cores belong to no queue; {queues[0].name} was given them")
+                queues[0] = queues[0].model_copy(update={"partition": queues[0].partition + freed})
+            left = [each for each in left if each.queue in (None, *(queue.name for queue in queues))]
 
 
 def _within(queue: QueueConfig, cores: int, warnings: list[str]) -> QueueConfig:

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from qconf.config import KEPT, SiteConfig
-from qconf.errors import ExportError
 from qconf.export.nodes import Node
 from qconf.export.pbs.nodes import per_node
 from qconf.export.types import hosts, kept
@@ -29,12 +28,6 @@ FILE = f"{HOOK}.py"
 RESOURCE = KEPT
 OF_NODES = {"type": "long", "flag": "nh"}
 _KEY = f"resources_available.{RESOURCE}"
-
-
-def refuse(config: SiteConfig, before: Server) -> None:
-    """Raise ExportError where the server has another resource of this name."""
-    if config.keeps_cores and before.resources.get(RESOURCE, OF_NODES).get("type") != "long":
-        raise ExportError(f"the server has a resource {RESOURCE} already that is no whole number (long)")
 
 
 def amounts(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, int]:

@@ -152,7 +152,7 @@ OLD_LIMITS = (
 )
 _EXECUTION_ONLY = (
     *("max_run", "max_run_soft", "max_run_res", "max_run_res_soft", "priority", "backfill_depth", "partition"),
-    *("from_route_only", "kill_delay", "resources_default", "resources_available", "default_chunk"),
+    *("kill_delay", "resources_default", "resources_available", "default_chunk"),
 )
 
 
@@ -223,7 +223,10 @@ class Linter:
                 continue
             attribute, resource = setting.attribute.lower(), setting.resource
             if attribute in OLD_LIMITS and kind in ("queue", "server"):
-                yield f"{setting.key}: limits of the older kind are not mixed with max_run"
+                if self._has_limits() or not self.known:
+                    yield f"{setting.key}: limits of the older kind are not mixed with max_run"
+                elif message := _COUNT(setting.value):
+                    yield f"{setting.key}: {message}"
             elif attribute == "mom" and statement.command != "create":
                 yield "mom: a node has it from its creation on"
             elif (
@@ -239,6 +242,11 @@ class Linter:
         default = {setting.key: setting.value for setting in statement.settings}.get("default_queue")
         if kind == "server" and default and self.known and default not in self.server.queues:
             yield f"default_queue {default} does not exist"
+
+    def _has_limits(self) -> bool:
+        """Whether the server has limits of the newer kind."""
+        holders = (self.server.attributes, *self.server.queues.values())
+        return any(key.partition(".")[0] in (*_LIMITS, *_LIMITS_OF_RESOURCES) for held in holders for key in held)
 
     def _check(self, kind: str, setting: qmgr.Setting) -> Check | None:
         """Find the check of a value; None where there is none."""
@@ -279,8 +287,9 @@ class Linter:
         if is_type(now, "execution") and routes:
             yield f"queue {name}: an Execution queue has no {routes[0]}"
         if is_type(now, "route") or routes:
+            there = {key.lower() for key in self.trusted.queues.get(name, {})}  # set before it was a Route queue
             for key in now:
-                if key.partition(".")[0] in _EXECUTION_ONLY:
+                if key.partition(".")[0] in _EXECUTION_ONLY and key not in there:
                     yield f"queue {name}: a Route queue has no {key}"
         yield from self._ranges(name, now)
 

@@ -13,7 +13,7 @@ from qconf.errors import ExportError
 from qconf.export.pbs.fairshare import by_pbs
 from qconf.export.pbs.qos import from_pbs, in_pbs
 from qconf.export.pbs.scheduler import Scheduler
-from qconf.export.pbs.server import Server
+from qconf.export.pbs.server import Server, priority_of
 from qconf.export.precision import MOST, Jobs, in_steps, precise
 from qconf.export.priorities import Priorities, are_several
 
@@ -236,8 +236,12 @@ def read_order(config: SiteConfig, server: Server, scheduler: Scheduler, warning
             "by_queue: True: PBS takes one queue after the other, by Priority, and sorts by job_sort_formula within "
             "each; the configuration's formula is over all queues together"
         )
-    if (known := recognise(config, text)) is not None:
+    held = {name: priority_of(server.queues[name]) for name in config.names}
+    if (known := recognise(config, text, held)) is not None:
         return known
+    raised = {queue.priority - held[queue.name] for queue in config.queues}
+    if len(raised) == 1 and (by := int(raised.pop())):
+        text = _PRIORITY.sub(f"(queue_priority - {by})", text)
     try:
         return config.replace(order=re.sub(r"\bfair_share_perc\b", "fairshare_perc", from_pbs(text)))
     except ConfigError as error:
@@ -261,17 +265,24 @@ def _by_sort_key(config: SiteConfig, scheduler: Scheduler, warnings: list[str], 
     return config.replace(order=key[1] if behind_priority or (not several and key[1] in _ALONE) else key[0])
 
 
-def recognise(config: SiteConfig, text: str | None) -> SiteConfig | None:
-    """Return `config` with the order, priorities and starvation periods with which `formula` writes `text`, or None."""
+def recognise(config: SiteConfig, text: str | None, held: dict[str, int] | None = None) -> SiteConfig | None:
+    """Return `config` with the order, priorities and starvation periods with which `formula` writes `text`, or None.
+
+    `held` are the priorities of the server's queues, where they are not those of the configuration.
+    """
     if text is None:
         return config
-    values = {queue.name: int(queue.priority) for queue in config.queues}
-    own, priorities = _own_priorities(text, values)
+    values = held or {queue.name: int(queue.priority) for queue in config.queues}
+    own, priorities = _own_priorities(text, values, {values[q.name]: q.priority for q in config.queues})
     pool_part, found, order = text.partition(" if queue_priority < 0 else ")
     periods = " ".join(re.findall(r"eligible_time >= \(([^()]*) else 1e15\)", text))
-    by_value = {int(value): int(length) for length, value in re.findall(r"([0-9]+) if \S+ == -?([0-9]+)", periods)}
+    levels_of = {*values.values()}
+    by_value = {
+        (int(value) if int(value) in levels_of else -int(value)): int(length)
+        for length, value in re.findall(r"([0-9]+) if \S+ == (-?[0-9]+)", periods)
+    }
     single = re.search(r"1e28 \* \(1 \+ eligible_time\) if eligible_time >= ([0-9]+) else", text)
-    levels = re.findall(r"1e38 \+ \(eligible_time >= ([0-9]+)\) if queue_priority == ([0-9]+)\b", text)
+    levels = re.findall(r"1e38 \+ \(eligible_time >= ([0-9]+)\) if queue_priority == (-?[0-9]+)\b", text)
     reserved = {int(value): int(length) for length, value in levels}
     queues = []
     for queue in config.queues:
@@ -295,8 +306,11 @@ def recognise(config: SiteConfig, text: str | None) -> SiteConfig | None:
     return None
 
 
-def _own_priorities(text: str, values: dict[str, int]) -> tuple[str, Priorities]:
-    """Find what stands for queue_priority in an exported formula, and the priorities that it stands for."""
+def _own_priorities(text: str, values: dict[str, int], own: dict[int, float]) -> tuple[str, Priorities]:
+    """Find what stands for queue_priority in an exported formula, and the priorities that it stands for.
+
+    They are the queues' `own` where nothing does.
+    """
     numbers = {*values.values()}
     if found := re.search(r"\(queue_priority \* ([0-9]+)(?: / ([0-9]+))?\)", text):
         unit = Fraction(int(found[1]), int(found[2] or 1))
@@ -304,9 +318,11 @@ def _own_priorities(text: str, values: dict[str, int]) -> tuple[str, Priorities]
     number = r"[0-9.]+(?:e[+-]?[0-9]+)?"
     for found in re.finditer(rf"\((?:{number} if queue_priority == -?[0-9]+ else )+({number})\)", text):
         exact = {
-            abs(int(value)): float(own) for own, value in re.findall(rf"({number}) if \S+ == (-?[0-9]+)", found[0])
+            (int(value) if int(value) in numbers else -int(value)): float(stands)
+            for stands, value in re.findall(rf"({number}) if \S+ == (-?[0-9]+)", found[0])
         }
         if len(left := numbers - {*exact}) == 1 and {*exact} < numbers and found[1] != "1e15":  # that is of starvation
             priorities = Priorities(values, None, exact | {left.pop(): float(found[1])})
             return _exactly(priorities), priorities
-    return "queue_priority", Priorities(values, Fraction(1), {value: float(value) for value in numbers})
+    same = all(value == priority for value, priority in own.items())
+    return "queue_priority", Priorities(values, Fraction(1) if same else None, own)

@@ -13,15 +13,15 @@ OpenPBS Administrator's Guide, "Using Preemption".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from qconf.config import QueueConfig, SiteConfig
 from qconf.errors import ExportError
 from qconf.export.pbs.scheduler import Scheduler
-from qconf.export.pbs.server import Attributes, Server
+from qconf.export.pbs.server import Attributes, Server, priority_of
 from qconf.export.pbs.statements import TARGETS
-from qconf.export.priorities import HIGHEST, Priorities, scale
+from qconf.export.priorities import HIGHEST, LOWEST, Priorities, as_present, scale
 
 LINE = 150  #: preempt_queue_prio as PBS ships it
 METHODS = {"suspend": "S", "checkpoint": "C", "requeue": "R"}  #: preempt_order, by `preempted`
@@ -60,12 +60,6 @@ def _present(server: Server, scheduler: Scheduler, name: str) -> str:
     return server.scheduler.get(name) or scheduler.value(name) or _DEFAULTS[name]
 
 
-def _priority(server: Server, name: str) -> int:
-    """Return the Priority of a queue; 0, as PBS has it, where it holds none."""
-    text = server.queues[name].get("Priority", "0")
-    return int(text) if re.fullmatch(r"-?[0-9]{1,5}", text) else 0
-
-
 def refuse(config: SiteConfig) -> None:
     """Raise ExportError where PBS has no form for how jobs are preempted, or for priorities within a tier."""
     modes = {queue.preempted: queue.name for queue in _preempted(config)}
@@ -94,13 +88,31 @@ def _preempted(config: SiteConfig) -> list[QueueConfig]:
     return [queue for queue in config.queues if queue.tier < highest and queue.preempted != "off"]
 
 
-def preemption(config: SiteConfig, server: Server | None = None, scheduler: Scheduler | None = None) -> Preemption:
-    """Make queues of a higher tier express queues, or keep all below the line, and find what that needs."""
+def preemption(
+    config: SiteConfig,
+    server: Server | None = None,
+    scheduler: Scheduler | None = None,
+    base: SiteConfig | None = None,
+) -> Preemption:
+    """Make queues of a higher tier express queues, or keep all below the line, and find what that needs.
+
+    Queues whose tier and priority are those of `base`, what the server does now, keep the Priority that they have.
+    """
     server, scheduler = server or Server(), scheduler or Scheduler()
-    return (_express if config.has_tiers else _none)(config, server, scheduler)
+    there = (
+        [queue for queue in base.queues if queue.name in server.queues and queue.name in config.names] if base else []
+    )
+    present = {queue.name: (queue.priority, priority_of(server.queues[queue.name])) for queue in there}
+    return (_express if config.has_tiers else _none)(config, server, scheduler, base, present)
 
 
-def _express(config: SiteConfig, server: Server, scheduler: Scheduler) -> Preemption:
+def _express(
+    config: SiteConfig,
+    server: Server,
+    scheduler: Scheduler,
+    base: SiteConfig | None,
+    present: Mapping[str, tuple[float, int]],
+) -> Preemption:
     """Make queues of a higher tier express queues."""
     lowest, *higher = _levels(config)
     line = min(LINE, HIGHEST + 1 - len(higher))
@@ -109,6 +121,9 @@ def _express(config: SiteConfig, server: Server, scheduler: Scheduler) -> Preemp
     values = {queue.name: line + higher.index(queue.tier) for queue in express}
     exact = {values[queue.name]: queue.priority for queue in express}
     priorities = Priorities(below.values | values, None, below.exact | exact)
+    if base is not None and _ranks(base) == _ranks(config):
+        priorities = as_present(config.queues, present) or priorities
+        values = {queue.name: priorities.values[queue.name] for queue in express}
     preempted = _preempted(config)
     targets = {
         queue.name: ",".join(f"queue={each.name}" for each in preempted if each.tier < queue.tier) or "NONE"
@@ -136,7 +151,7 @@ def _notes(config: SiteConfig, express: dict[str, int], targets: dict[str, str],
             f"Jobs that wait in {', '.join(already)} now preempt what they did before: `qmove QUEUE JOB`, into the "
             "same queue, has them name its preempt_targets."
         )
-    held = {name: _priority(server, name) for name in server.of_type("execution")}
+    held = {name: priority_of(server.queues[name]) for name in server.of_type("execution")}
     if others := [name for name in held if held[name] >= min(express.values()) and name not in config.names]:
         yield f"Jobs of {', '.join(others)} preempt those of every queue of a lower Priority; that was not simulated."
     names = ", ".join(queue.name for queue in _preempted(config))
@@ -166,7 +181,7 @@ def read_tiers(config: SiteConfig, server: Server, scheduler: Scheduler, warning
     line = express_line(server, scheduler)
     if line is None:
         return config
-    held = {name: _priority(server, name) for name in config.names}
+    held = {name: priority_of(server.queues[name]) for name in config.names}
     ranks = {value: rank for rank, value in enumerate(sorted({max(value, line - 1) for value in held.values()}))}
     tiers = {name: ranks[max(value, line - 1)] for name, value in held.items()}
     if len(ranks) == 1:
@@ -212,12 +227,26 @@ def _targets(name: str, server: Server, config: SiteConfig, warnings: list[str])
     return [] if "none" in text.lower().split(",") else [word.partition("=")[2] for word in words]
 
 
-def _none(config: SiteConfig, server: Server, scheduler: Scheduler) -> Preemption:
-    """Scale the priorities of `config` below the line; what cannot lie below it needs preemption turned off."""
+def _ranks(config: SiteConfig) -> dict[str, tuple[int, float]]:
+    return {queue.name: (queue.tier, queue.priority) for queue in config.queues}
+
+
+def _none(
+    config: SiteConfig,
+    server: Server,
+    scheduler: Scheduler,
+    base: SiteConfig | None,
+    present: Mapping[str, tuple[float, int]],
+) -> Preemption:
+    """Keep the priorities of `config` below the line; what cannot lie below it needs preemption turned off."""
     line = express_line(server, scheduler)
+    least = 1 if config.pool_cores else LOWEST  # the pool's queues have their negatives
+    kept = as_present(config.queues, present, HIGHEST if line is None else line - 1, least)
+    if kept and (least == LOWEST or min(kept.values.values()) > 0) and not (base is not None and base.has_tiers):
+        return Preemption(kept)
     if line is None:
         return Preemption(scale(config.queues))
-    held = {name: _priority(server, name) for name in server.of_type("execution")}
+    held = {name: priority_of(server.queues[name]) for name in server.of_type("execution")}
     express = {name: priority for name, priority in held.items() if priority >= line}
     own = [name for name in express if name in config.names]
     others = [name for name in express if name not in own]

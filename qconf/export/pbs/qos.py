@@ -50,6 +50,13 @@ def _limits(config: SiteConfig) -> list[str]:
     return [*found, *(name for throttle in config.throttles if not throttle.is_of_qos for name in throttle.limits)]
 
 
+def needs_hook(config: SiteConfig) -> bool:
+    """Whether a QOS is more than a name that limits have."""
+    return any(
+        qos.priority or qos.target or qos.queues or any(getattr(qos, name) for name in _LISTS) for qos in config.qos
+    )
+
+
 def scoped(config: SiteConfig, throttle: ThrottleConfig, name: str) -> list[str]:
     """Name the projects that a limit of QOS is for: each that has none of its own, or the one."""
     if throttle.name:
@@ -95,7 +102,7 @@ def classes(config: SiteConfig) -> dict[str, dict[str, object]]:
 
 def notes(config: SiteConfig) -> Iterator[str]:
     """Name what PBS does otherwise than the simulator."""
-    if not config.qos:
+    if not needs_hook(config):
         return
     yield (
         f"Qualities of service are projects: a job has that which it names with -P, and the hook {HOOK} gives one to "

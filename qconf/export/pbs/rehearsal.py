@@ -81,7 +81,7 @@ class Plan:
     def route(self) -> str:
         """The Route queue."""
         found = re.search(r"sent to it from (\S+) \|", self.text)
-        return found[1] if found else "route"
+        return found[1] if found else ""
 
     @property
     def examples(self) -> list[tuple[str, int, str]]:
@@ -186,7 +186,7 @@ def submit_examples(plan: Plan, server: PrivateServer, result: Rehearsal) -> lis
     starts_jobs = "scheduling = True" in server.run("qmgr -c 'list server scheduling'").stdout
     server.run("qmgr -c 'set server scheduling = False'")
     for queue, cores, walltime in plan.examples:
-        command = f"qsub -q {plan.route} -l ncpus={cores} -l walltime={walltime} -- /bin/true"
+        command = f"qsub -q {plan.route or queue} -l ncpus={cores} -l walltime={walltime} -- /bin/true"
         job = server.run(command, user="alice").stdout.strip()
         landed = _queue_of(job, server, plan.route)
         server.run(f"qdel -x -W force {job}")  # from the history too: a job there keeps its resources

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,15 +12,17 @@ from qconf.errors import ExportError
 from qconf.export import hours
 from qconf.export.base import Export
 from qconf.export.nodes import Node
+from qconf.export.only import only
 from qconf.export.pbs import fairshare, kept, qos, shortpools, types
 from qconf.export.pbs.admission import admission
-from qconf.export.pbs.desired import Desired, desired
+from qconf.export.pbs.changes import NOTHING, changes, ended
+from qconf.export.pbs.desired import Desired, desired, of_nodes
 from qconf.export.pbs.hours import HEAD, SetLimits
 from qconf.export.pbs.lint import Linter
 from qconf.export.pbs.nodes import qlists, statements
+from qconf.export.pbs.present import completed
 from qconf.export.pbs.server import Server, is_true
 from qconf.export.pbs.statements import transition
-from qconf.export.priorities import are_several
 from qconf.export.rendering import comment_name, render
 from qconf.export.types import types_of_pool, with_own_types
 
@@ -81,24 +82,89 @@ def script_of(config: SiteConfig) -> Script | None:
 
 
 def export(config: SiteConfig, options: PbsExporter) -> Export:
-    """Write a configuration as PBS scripts. Raises ExportError."""
-    config = with_own_types(config, options.nodes)
+    """Write a configuration as PBS scripts: all, or what differs from what the server runs. Raises ExportError."""
     before = options.current or Server()
+    base = options.present(config)
+    config, kept_limits = completed(only(config, base, options.only), base)
+    config = with_own_types(config, options.nodes)
+    goal = desired(config, before, options, base)
+    if kept_limits:
+        goal.notes.append(
+            f"Limits that the configuration lacks stay, and were not simulated: {', '.join(kept_limits)}."
+        )
+    if base is not None and not options.nodes and (config.nodes or config.mode != "shared"):
+        goal.notes.append(
+            "--nodes was not given: what nodes have, and which of them are whose, is taken to be as the configuration "
+            "says."
+        )
+    files, found = _files(config, goal, before, options, base)
+    there = {} if base is None else files if config == base else _present(base, before, options)
+    kept_before = bool(config.nodes) and (not options.nodes or base is None or base.keeps_cores)
+    gone = kept.RESOURCE in before.resources and kept_before and not config.keeps_cores
+    if config.is_fair and files["resource_group"] == there.get("resource_group"):
+        del files["resource_group"]
+    if base is not None and not (goal.settings or found.scheduled or "resource_group" in files or gone):
+        del files["sched_config.changes"]
+    added = {name: text for name, text in files.items() if there.get(name) != text}
+    table = changes(before, goal, added, found.counts, [kept.HOOK] if gone else [], options)
+    if base is not None and not table:
+        plan = render("pbs", "nothing.md", machine=comment_name(config), said=NOTHING, lines=goal.notes)
+        return Export({"queues.qmgr": files["queues.qmgr"], "PLAN.md": plan}, (NOTHING, *goal.notes))
+    goal.notes[:0] = ended(table, before, options.scheduler, goal.closed)
+    files["PLAN.md"] = _plan(
+        config,
+        goal,
+        before,
+        table=table,
+        current=options.current is not None,
+        by_nodes="nodes.qmgr" in files,
+        scheduled=found.scheduled,
+        rebound=_rebound(config, goal, before),
+        created=[name for name in goal.server.resources if name not in before.resources],
+        counts=found.counts,
+        script=found.script,
+        settings=list(goal.settings),
+        sched_lines="sched_config.changes" in files,
+        shares="resource_group" in files,
+        keeps=shortpools.commands(config),
+        qos=qos.FILE in files,
+        left=kept.RESOURCE if kept.FILE in files else None,
+        kept_gone=gone,
+        kept=kept.RESOURCE,
+        hourly=hours.taken_back(config, SetLimits(goal.server)),
+    )
+    loaded = tuple(name for name in ("queues.qmgr", "nodes.qmgr", "sched_config.changes") if name in files)
+    return Export(files, tuple(goal.notes), loaded, "rollback.qmgr" if "rollback.qmgr" in files else "")
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What the plan needs of the files."""
+
+    counts: Counter[str]  #: of nodes, by what they are given
+    scheduled: list[str]  #: resources that the scheduler is to match
+    script: Script | None
+
+
+def _files(
+    config: SiteConfig, goal: Desired, before: Server, options: PbsExporter, base: SiteConfig | None
+) -> tuple[dict[str, str], _Found]:
+    """Write all files but the plan."""
     known = options.current is not None
-    goal = desired(config, before, options)
-    parted = config.mode != "shared" and options.binding == "qlist" and not config.nodes
+    divided = config.mode != "shared" and options.binding == "qlist" and not config.nodes
+    of_base = base is not None and _nodes_of(base) == _nodes_of(config)
+    parted = divided and not of_base
     by_nodes = parted or bool(goal.bound)
     node_lines, node_back, counts = _nodes(config, options, goal) if by_nodes else ([], [], Counter())
     left = kept.amounts(config, options.nodes)
-    if left:
+    if left and not of_base:
         by_nodes = True
         more, back_again = kept.statements(left, options.nodes or ())
         node_lines, node_back = [*node_lines, *more], [*node_back, *back_again]
         counts += Counter(f"{kept.RESOURCE} = {amount}" for amount in left.values())
-    of_kept = [kept.RESOURCE] if left else []
     scheduled = [
-        *(["Qlist"] if parted else []),
-        *of_kept,
+        *(["Qlist"] if divided else []),
+        *([kept.RESOURCE] if left else []),
         *types.scheduled(config, types.own_resources(config, goal.bound), options),
     ]
     forward, back = transition(before, goal.server), transition(goal.server, before)
@@ -118,15 +184,18 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
     for name, start in (("queues.qmgr", before), ("nodes.qmgr", goal.server), ("rollback.qmgr", goal.server)):
         if findings := Linter(start, trusted=before).script(files.get(name, "")):
             raise ExportError(f"{name} would be refused by PBS: " + "; ".join(str(finding) for finding in findings[:5]))
+    if base is not None:
+        there = types.scheduled(base, (), options) + (["Qlist"] if base.mode != "shared" and not base.nodes else [])
+        there += [kept.RESOURCE] if base.keeps_cores else []
+        scheduled = scheduled if {*scheduled} - {*there} else []
     files["sched_config.changes"] = render(
         "pbs",
         "sched_config.changes",
+        settings=goal.settings,
         backfill=config.backfill,
         scheduled=scheduled,
-        by_queue=config.order == FAIRSHARE and are_several(config.queues),
         fair=config.order == FAIRSHARE,
-        use=fairshare.settings(config),
-        preempt=goal.preemption.on,
+        use=list(fairshare.settings(config)),
         starving=options.scheduler.on("help_starving_jobs") if options.scheduler else None,
     )
     if config.is_fair:
@@ -134,7 +203,7 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
     script = script_of(config)
     if script is not None:
         files |= script.files(config=config, goal=goal, **_parts(config, goal, options))
-    if config.qos:
+    if qos.needs_hook(config):
         files[qos.FILE] = render("pbs", "qos_hook.py", classes=qos.classes(config))
     if left:
         gpus = types.gpus_of(options.scheduler)
@@ -153,7 +222,7 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
     files[JOBS] = render(
         "pbs",
         "jobs.py",
-        route=goal.route,
+        route=goal.route or before.attributes.get("default_queue", "workq"),
         default=before.attributes.get("default_queue", "workq"),
         closed=goal.closed,
         pools={pool: name for name, pool in goal.pool_queues.items()},
@@ -162,28 +231,15 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
         old=admission(before),
         new=admission(goal.server),
     )
-    settings = ["job_sort_key", *re.findall(r"^(?!resources)(\w+):", files["sched_config.changes"], re.MULTILINE)]
-    files["PLAN.md"] = _plan(
-        config,
-        goal,
-        before,
-        current=known,
-        by_nodes=by_nodes,
-        scheduled=scheduled,
-        rebound=_rebound(config, goal, before),
-        created=[name for name in goal.server.resources if name not in before.resources],
-        counts=counts,
-        script=script,
-        settings=settings,
-        shares=config.is_fair,
-        keeps=shortpools.commands(config),
-        left=kept.RESOURCE if left else None,
-        kept_gone=kept.RESOURCE in before.resources and not config.keeps_cores,
-        kept=kept.RESOURCE,
-        hourly=hours.taken_back(config, SetLimits(goal.server)),
-    )
-    loaded = tuple(name for name in ("queues.qmgr", "nodes.qmgr", "sched_config.changes") if name in files)
-    return Export(files, tuple(goal.notes), loaded, "rollback.qmgr" if known else "")
+    return files, _Found(counts, scheduled, script)
+
+
+def _present(base: SiteConfig, before: Server, options: PbsExporter) -> dict[str, str]:
+    """Write what is installed beside the server by the configuration that it runs; nothing where that has no form."""
+    try:
+        return _files(base, desired(base, before, options, base), before, options, base)[0]
+    except ExportError:
+        return {}
 
 
 def _script(title: str, sections: dict[str, list[str]]) -> str:
@@ -263,6 +319,11 @@ def _bound(config: SiteConfig, options: PbsExporter, goal: Desired) -> tuple[lis
     return *types.statements(wanted, nodes), counts
 
 
+def _nodes_of(config: SiteConfig) -> tuple[object, ...]:
+    """Return what says which nodes the parts of a machine have."""
+    return of_nodes(config), config.machine.cores, config.machine.cores_per_node
+
+
 def _rebound(config: SiteConfig, goal: Desired, before: Server) -> list[str]:
     """Name the queues that are there already and whose jobs are to ask for other nodes than now."""
 
@@ -280,7 +341,7 @@ def _plan(config: SiteConfig, goal: Desired, before: Server, **values: object) -
         machine=comment_name(config),
         config=config,
         goal=goal,
-        examples={name: _example(config, name) for name in config.names},
+        examples={name: _example(config, name, goal) for name in config.names},
         sched=before.scheduler != goal.server.scheduler,
         **_switches(before),
         **values,
@@ -301,10 +362,13 @@ def _switches(before: Server) -> dict[str, list[str]]:
     }
 
 
-def _example(config: SiteConfig, name: str) -> str:
+def _example(config: SiteConfig, name: str, goal: Desired) -> str:
     """Find a job that routing sends to this queue: its narrowest or widest, its longest or shortest."""
     queue = config.queue(name)
     longest = min(queue.walltime[1], 100 * 86400)
+    if name not in goal.server.reached(goal.route):
+        there = f"-q {name} " if goal.route else ""
+        return f"`{there}-l ncpus={queue.cores[0]} -l walltime={format_clock(longest)}`"
     for cores in (queue.cores[0], config.widest(queue)):
         for walltime in (longest, queue.walltime[0] + 1):
             if next((other.name for other in config.queues if other.admits(cores, walltime)), None) == name:

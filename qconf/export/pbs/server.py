@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -26,11 +27,14 @@ class Server:
     queues: dict[str, Attributes] = field(default_factory=dict)
     resources: dict[str, Attributes] = field(default_factory=dict)
     scheduler: Attributes = field(default_factory=dict)
+    file: Path | None = field(default=None, compare=False)  #: that it was read from
 
     @classmethod
     def read(cls, path: str | Path) -> Server:
         """Read a saved ``print server``. Raises InputError."""
-        return cls.parse(read_text(path), path)
+        server = cls.parse(read_text(path), path)
+        server.file = Path(path)
+        return server
 
     @classmethod
     def parse(cls, text: str, source: str | Path | None = None) -> Server:
@@ -83,6 +87,36 @@ class Server:
         """The queues without a type, which take no jobs."""
         return [name for name, attributes in self.queues.items() if not attributes.get("queue_type")]
 
+    @property
+    def entered(self) -> list[str]:
+        """Name the Execution queues that users' jobs come to: the default's, those of other routes, then the others.
+
+        Routes are followed through each other, in the order of their destinations.
+        """
+        default = self.attributes.get("default_queue", "").partition("@")[0]
+        direct = [
+            name
+            for name in self.of_type("execution")
+            if not is_true(self.queues[name].get("from_route_only")) and not self._is_left_over(name)
+        ]
+        entries = [*([default] if default in self.queues else []), *self.of_type("route"), *direct]
+        reached = dict.fromkeys(name for entry in entries for name in self.reached(entry))
+        return [name for name in reached if name in direct or not self.is_pool_queue(name)]
+
+    def _is_left_over(self, name: str) -> bool:
+        """Whether it is the queue that PBS ships, beside a Route queue that jobs come through, with nothing set."""
+        routed = is_type(self.queues.get(self.attributes.get("default_queue", ""), {}), "route")
+        return name == "workq" and routed and {*self.queues[name]} <= {"queue_type", "enabled", "started"}
+
+    def reached(self, name: str, through: tuple[str, ...] = ()) -> Iterator[str]:
+        """Yield the Execution queues that jobs of a queue come to: itself, or what its routes lead to."""
+        attributes = self.queues.get(name, {})
+        if is_type(attributes, "execution"):
+            yield name
+        elif name not in through:
+            for each in destinations(attributes):
+                yield from self.reached(each, (*through, name))
+
     def is_pool_queue(self, name: str) -> bool:
         """Whether a queue is another's way into the pool: ``small_p`` beside ``small``, by qmove only."""
         only_moved = is_true(self.queues.get(name, {}).get("from_route_only"))
@@ -98,6 +132,12 @@ def is_type(attributes: Mapping[str, str], kind: str) -> bool:
 def is_true(value: str | None) -> bool:
     """Whether a boolean attribute is set to true."""
     return value is not None and value.lower() in ("true", "t", "1", "y")
+
+
+def priority_of(attributes: Mapping[str, str]) -> int:
+    """Return the Priority of a queue; 0, as PBS has it, where it holds none."""
+    text = attributes.get("Priority", "0")
+    return int(text) if re.fullmatch(r"-?[0-9]{1,5}", text) else 0
 
 
 def seconds(value: str) -> int:

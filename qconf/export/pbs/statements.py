@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from qconf.errors import ExportError
-from qconf.export.pbs.lint import OLD_LIMITS
 from qconf.export.pbs.server import Attributes, Server
 
-_LIMITS = {"old": {*OLD_LIMITS}, "new": {"max_run", "max_run_res"}}
 TARGETS = "resources_default.preempt_targets"
 _BARE = re.compile(r"[A-Za-z0-9_.:@*+/-]+|\[[a-z]:[A-Za-z0-9_.-]+=[0-9]+\]")
 
@@ -27,18 +25,12 @@ def quoted(value: str) -> str:
 
 def transition(before: Server, after: Server) -> dict[str, list[str]]:
     """Write what turns `before` into `after`, section by section, in the order in which to load them."""
-    limits = [
-        f"unset queue {name} {key}"
-        for name, old in before.queues.items()
-        for key in old
-        if _styles([key]) and _styles(after.queues.get(name, {})) == {*_LIMITS} - _styles([key])
-    ]
     resources = {name: new for name, new in after.resources.items() if name not in before.resources}
     created: list[str] = []
     changed: list[str] = []
     for name, new in after.queues.items():
         if name in before.queues:
-            changed += [line for line in _change(f"queue {name}", before.queues[name], new) if line not in limits]
+            changed += _change(f"queue {name}", before.queues[name], new)
         else:
             created += _create(name, new)
     targets = [line for line in (*created, *changed) if TARGETS in line]
@@ -48,7 +40,6 @@ def transition(before: Server, after: Server) -> dict[str, list[str]]:
             f"create resource {name} " + ", ".join(f"{key}={quoted(value)}" for key, value in new.items())
             for name, new in resources.items()
         ],
-        "limits of the other style": limits,
         "new queues": [line for line in created if line not in targets],
         "changed queues": [line for line in changed if line not in targets],
         "what jobs preempt": targets,  # of queues that have to be there
@@ -59,12 +50,6 @@ def transition(before: Server, after: Server) -> dict[str, list[str]]:
         "resources to delete": [f"delete resource {name}" for name in before.resources if name not in after.resources],
     }
     return {title: lines for title, lines in sections.items() if lines}
-
-
-def _styles(keys: Iterable[str]) -> set[str]:
-    """Return the kinds of limits among these attributes: a server does not hold both."""
-    names = {key.partition(".")[0] for key in keys}
-    return {style for style, kind in _LIMITS.items() if names & kind}
 
 
 def _create(name: str, attributes: Attributes) -> Iterator[str]:

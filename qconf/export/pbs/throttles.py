@@ -97,21 +97,6 @@ def notes(config: SiteConfig) -> Iterator[str]:
         )
 
 
-def others(config: SiteConfig, key: str, value: str) -> list[str]:
-    """Return the parts of an attribute that no configuration has a word for, or this one, without throttles or QOS."""
-    throttled = bool(config.throttles)
-    found = []
-    for part in re.findall(r"\[[^\]]*\]", value):
-        entity = _ENTITY.fullmatch(part)
-        scope = f"{entity[1]}:{entity[2]}" if entity else ""
-        known = scope == ALL or scope[:2] in ("u:", "g:") if throttled else scope in (ALL, f"u:{EACH}")
-        known &= throttled or key != "max_queued"
-        known |= bool(config.qos) and scope[:2] == "p:"
-        if not known:
-            found.append(part)
-    return found
-
-
 def read(
     attributes: Mapping[str, str], queue: str | None, warnings: list[str], counted: Collection[str] = ()
 ) -> Iterator[ThrottleConfig]:

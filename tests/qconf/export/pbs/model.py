@@ -109,8 +109,7 @@ class PbsServer:
         if "enabled = True" in command and not kind:
             raise RefusedError(f"15030 {command}")
         if kind == "Route" and any(
-            key.partition(".")[0] in ("Priority", "max_run", "max_run_res", "default_chunk", "resources_default")
-            for key in attributes
+            key.partition(".")[0] in ("Priority", "max_run", "max_run_res", "default_chunk") for key in attributes
         ):
             raise RefusedError(f"15026 {command}")
         limits = {key.partition(".")[0] for queue in self.queues.values() for key in queue}
@@ -188,7 +187,7 @@ class PbsServer:
             yield f"set {subject} {key} = {value}"
 
     def route(self, cores, walltime, queue="route"):
-        """Name the queue in which a job lands, or None where it is turned away."""
+        """Name the queue in which a job lands, or None where it is turned away; `walltime` None, it names none."""
 
         def seconds(text):
             total = 0
@@ -202,7 +201,7 @@ class PbsServer:
                 (key.startswith("resources_max.") and amounts[key.partition(".")[2]] <= seconds(value))
                 or (key.startswith("resources_min.") and amounts[key.partition(".")[2]] >= seconds(value))
                 for key, value in attributes.items()
-                if key.startswith(("resources_min.", "resources_max."))
+                if key.startswith(("resources_min.", "resources_max.")) and amounts[key.partition(".")[2]] is not None
             )
 
         if not admits(self.queues[queue]):

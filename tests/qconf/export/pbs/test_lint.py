@@ -1,6 +1,7 @@
 import pytest
 
 from qconf.export.pbs.lint import Linter
+from qconf.export.pbs.qmgr import parse_statement
 from qconf.export.pbs.server import Server
 from tests.beside import SHARED
 
@@ -180,4 +181,7 @@ def test_values_that_a_server_held_are_trusted():
     assert Linter(had).statement(statement)
     assert not Linter(had, trusted=had).statement(statement)
     assert not Linter(had, trusted=had).statement("set queue a max_running = 3")
-    assert Linter(had, trusted=had).statement("set queue a max_running = 4")
+    assert not Linter(had, trusted=had).statement("set queue a max_running = 4")
+    assert Linter(had, trusted=had).statement("set queue a max_running = many")
+    had.apply(parse_statement("set server max_run = [o:PBS_ALL=9]"))
+    assert Linter(had).statement("set queue a max_running = 4")

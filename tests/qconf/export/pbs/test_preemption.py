@@ -28,7 +28,7 @@ def priorities_of(export, current=FRESH):
 
 
 def settings_of(export):
-    return [line.split("\t")[0] for line in export.files["sched_config.changes"].splitlines() if line[0] != "#"]
+    return [line.split("\t")[0] for line in export.files.get("sched_config.changes", "").splitlines() if line[0] != "#"]
 
 
 def test_exported_priorities_lie_below_the_line_and_the_formula_sees_their_own_values():

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from parsim.workload import MAX_DURATION
 from qconf.errors import InputError
-from qconf.export.pbs.server import seconds
 from qconf.history import Records, clean, derive_config
 from qconf.history.records import SourceInfo, drop_table, job_table
 from tests.qconf.export.pbs.model import PbsServer
@@ -69,17 +68,15 @@ def test_jobs_that_name_no_queue(config, data):
 
 @settings(QUICK, max_examples=20)
 @given(exportable())
-def test_jobs_without_a_walltime_find_a_queue_with_the_default_of_the_server(config):
+def test_jobs_without_a_walltime_go_by_their_cores(config):
     server = PbsServer(exported(config)["queues.qmgr"])
-    default = server.server.get("resources_default.walltime")
-    assume(default is not None)
+    assert "resources_default.walltime" not in server.server
     jobs = [(c, -1, "") for c in edges(config)[0]]
     assume(jobs)
     found = simulated(jobs, config)
     assume(found is not None)
     for (cores, _, _), queue in zip(jobs, found, strict=True):
-        sent = server.route(cores, seconds(default), server.server["default_queue"])
-        assert (sent is None) == (queue is None)
+        assert server.route(cores, None, server.server["default_queue"]) == queue
 
 
 @settings(QUICK, max_examples=20)

@@ -165,7 +165,7 @@ def test_exporting_what_is_there_writes_nothing():
     assert commands(pbs_files(config, current=server.printed())["queues.qmgr"]) == []
 
 
-def test_older_limits_are_replaced_and_come_back():
+def test_older_limits_stay_of_the_older_kind_and_come_back():
     printed = """\
 create queue a
 set queue a queue_type = Execution
@@ -186,11 +186,13 @@ set server default_queue = a
     server = PbsServer(printed)
     before = server.printed()
     server.load(files["queues.qmgr"])
-    assert server.queues["a"]["max_run"] == "[o:PBS_ALL=4]"
+    assert (server.queues["a"]["max_running"], server.queues["b"]["max_running"]) == ("4", "4")
+    assert "max_user_run" not in server.queues["b"]
     server.load(files["rollback.qmgr"])
     assert server.printed() == before
+    of_cores = config.queues[0].model_copy(update={"max_run_cores": 8})
     with pytest.raises(ExportError, match="older kind"):
-        pbs_files(config, current=printed + "set server max_running = 3\n")
+        pbs_files(config.with_queues([of_cores, config.queues[1]]), current=printed)
 
 
 SCOPES = """\
@@ -234,7 +236,7 @@ set queue a started = True
     config = SiteConfig(machine=MachineConfig(cores=8), queues=[QueueConfig(name="a", max_run=4, cores=(1, 8))])
     export = pbs(config, current=printed)
     assert 'max_run = "[o:PBS_ALL=4],[u:alice=3]"' in export.files["queues.qmgr"]
-    assert any("alice" in note for note in export.notes)
+    assert any("user alice in queue a" in note for note in export.notes)
 
 
 def test_limits_of_others_are_kept_where_the_configuration_has_none():
@@ -252,7 +254,7 @@ set queue a started = True
     server.load(files["queues.qmgr"])
     assert server.queues["a"]["max_run"] == "[u:alice=3]"
     assert server.queues["a"]["max_run_res.ncpus"] == "[u:bob=4]"
-    assert "the limits [u:alice=3] of max_run are kept; none was simulated." in files["PLAN.md"]
+    assert "were not simulated: user alice in queue a, user bob in queue a." in files["PLAN.md"]
 
 
 @needs_printed
@@ -264,16 +266,13 @@ def test_a_default_walltime_that_no_queue_takes_is_noted():
     assert "names no walltime" not in pbs_files(load(CRAY), current=short)["PLAN.md"]
 
 
-def test_where_no_default_walltime_can_be_that_is_noted():
-    queues = [
-        QueueConfig(name="a", cores=(1, 4), walltime=(0, 1800)),
-        QueueConfig(name="b", cores=(5, 8), walltime=(7200, 9000)),
-    ]
-    config = SiteConfig(machine=MachineConfig(cores=8), queues=queues)
-    note = "No walltime suits jobs of every width, so none is set as default."
+def test_no_walltime_is_a_default_since_pbs_takes_the_queues_longest():
+    endless = [QueueConfig(name="a", cores=(1, 4), walltime=(0, 1800)), QueueConfig(name="b", cores=(5, 8))]
+    config = SiteConfig(machine=MachineConfig(cores=8), queues=endless)
+    note = "A job that names no walltime has its queue's longest, in PBS as in the simulator; b has none"
     assert note in pbs_files(config)["PLAN.md"]
     assert "resources_default.walltime" not in pbs_files(config)["queues.qmgr"]
-    assert note not in pbs_files(config.replace(queues=[queues[0]]))["PLAN.md"]
+    assert note not in pbs_files(config.replace(queues=[endless[0]]))["PLAN.md"]
 
 
 def test_binding_by_limits():
@@ -297,11 +296,6 @@ def test_binding_by_limits():
         ({}, {"remove": ["other"]}, "no such queue"),
         ({}, {"current": "create queue small queue_type=Route"}, "no Execution queue"),
         ({}, {"current": "create resource Qlist type=string"}, "no string_array"),
-        (
-            {},
-            {"current": "create queue r queue_type=Route; create queue s queue_type=Route"},
-            "several Route queues",
-        ),
     ],
 )
 def test_what_is_not_exportable(change, options, reason):

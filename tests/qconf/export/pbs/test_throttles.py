@@ -64,7 +64,7 @@ def test_in_a_queue_the_lesser_of_both_limits_of_users_counts(tmp_path: Path):
 
 def test_a_server_s_own_limits_go_where_throttles_come_and_return_with_the_undo(tmp_path: Path):
     files = exported(parse(SITE), tmp_path, SERVER)
-    assert '[o:PBS_ALL=200],[u:PBS_GENERIC=10],[u:bob=12],[p:atlas=3]"' in files["queues.qmgr"]
+    assert '"[o:PBS_ALL=200],[p:atlas=3],[u:PBS_GENERIC=10],[u:bob=12]"' in files["queues.qmgr"]
     assert "u:ann" not in files["queues.qmgr"]
     server = Server.parse(SERVER)
     before = Server.parse(SERVER).attributes
@@ -72,16 +72,15 @@ def test_a_server_s_own_limits_go_where_throttles_come_and_return_with_the_undo(
         for statement in Server.parse(text, "x").attributes.items():
             server.attributes[statement[0]] = statement[1]
     assert server.attributes["max_run"] == before["max_run"]
-    assert "The server's limits [p:atlas=3] of max_run are kept" in files["PLAN.md"]
+    assert "Limits that the configuration lacks stay, and were not simulated: qos atlas." in files["PLAN.md"]
 
 
 def test_without_throttles_a_server_keeps_its_limits(tmp_path: Path):
     files = exported(parse(SITE.partition("throttles")[0]), tmp_path, SERVER)
     assert "set server max_run" not in files["queues.qmgr"]
     assert "[u:ann=7]" in files["queues.qmgr"]
-    assert (
-        "The server's limits [o:PBS_ALL=300], [p:atlas=3] of max_run are kept; none was simulated." in files["PLAN.md"]
-    )
+    whose = "all jobs, qos atlas, user ann in queue work"
+    assert f"Limits that the configuration lacks stay, and were not simulated: {whose}." in files["PLAN.md"]
 
 
 @pytest.mark.parametrize(

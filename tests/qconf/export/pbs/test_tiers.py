@@ -120,9 +120,8 @@ def test_the_site_s_own_settings_are_kept_or_come_back():
         "create queue other\nset queue other queue_type=Execution, Priority=160, enabled=True, started=True\n"
     )
     server, export = loaded(FCFS, former)
-    assert server.scheduler == {"preempt_prio": "express_queue, normal_jobs", "preempt_order": "R"}
+    assert server.scheduler == {"preempt_prio": "fairshare, express_queue, normal_jobs", "preempt_order": "R"}
     back = export.files["rollback.qmgr"]
-    assert 'set sched preempt_prio = "fairshare, express_queue, normal_jobs"' in back
     assert "set sched preempt_order = SR" in back
     assert "print_sched.before" in export.files["PLAN.md"]
     assert any("Jobs of other preempt those of every queue" in note for note in export.notes)

@@ -1,0 +1,173 @@
+"""What an export changes, attribute by attribute, with the reason; and what ends by it, in plain words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from qconf.export import hours
+from qconf.export.pbs import kept, qos, shortpools
+from qconf.export.pbs.scheduler import Scheduler
+from qconf.export.pbs.server import Attributes, Server, is_true
+
+if TYPE_CHECKING:
+    from qconf.export.pbs import PbsExporter
+    from qconf.export.pbs.desired import Desired
+
+NOTHING = "Your server is this configuration already: there is nothing to load."
+_NOT_KNOWN = "not known"
+#: Why an attribute changes: the key of the configuration, or what needs it; the first pattern that matches.
+_WHY = (
+    (r"queue_type|enabled|started", "the queue is new"),
+    (r"from_route_only", "jobs come to it by routing alone, as to its neighbours"),
+    (r"default_queue|route_destinations", "routing: jobs go to the first queue that takes them"),
+    (r"resources_(min|max)\.walltime", "`walltime` of the queue"),
+    (r"resources_(min|max)\.", "`cores` of the queue"),
+    (r"resources_default\.place", "`exclusive`"),
+    (r"resources_default\.preempt_targets|preempt", "`tier` and `preempted`"),
+    (r"resources_default\.qos", "`qos`"),
+    (r"Priority", "`priority`"),
+    (r"max_|queued_", "limits: `max_run`, `max_run_cores`, `throttles`"),
+    (r"default_chunk\.|resources_available\.|Qlist|resources$", "which nodes the queue has"),
+    (r"backfill_depth|strict_ordering", "`backfill`, `reserve`, `reservation_depth`"),
+    (r"acl_", "`access`"),
+    (r"job_sort_formula_threshold", "it was for the formula before"),
+    (r"job_sort_formula", "`order`"),
+    (r"eligible_time_enable", "the formula reads eligible_time"),
+    (
+        r"by_queue|round_robin|fair|half_life|unknown_shares|job_sort_key|help_starving",
+        "`order` decides over all queues",
+    ),
+)
+#: What ends where a setting of sched_config that is on is turned off or taken away.
+_ENDS = {
+    "by_queue": "PBS takes the jobs of all queues together, and no longer one queue after the other",
+    "round_robin": "PBS no longer takes the queues in turn",
+    "fair_share": "what users have used no longer orders the waiting jobs",
+    "strict_ordering": "no waiting job has a reservation any more",
+    "help_starving_jobs": "PBS puts no starving jobs first by itself: the formula does",
+    "preemptive_sched": "no waiting job suspends running ones any more",
+}
+
+
+#: Settings that sort waiting jobs.
+_OF_ORDER = ("by_queue", "round_robin", "fair_share", "job_sort_key")
+
+
+class Change(NamedTuple):
+    """An attribute of an object, what it is and what it becomes; empty, it is not there."""
+
+    of: str
+    name: str
+    old: str
+    new: str
+    why: str
+
+
+def changes(
+    before: Server,
+    goal: Desired,
+    files: Mapping[str, str],
+    counts: Mapping[str, int],
+    left_over: Sequence[str],
+    options: PbsExporter,
+) -> list[Change]:
+    """List all that is loaded, in the order of the plan."""
+    after = goal.server
+    found: list[Change] = []
+    new = [name for name in after.resources if name not in before.resources]
+    found += [Change("resource", name, "", after.resources[name]["type"], "what is set names it") for name in new]
+    found += _attributes("server", before.attributes, after.attributes)
+    for name, attributes in after.queues.items():
+        if name not in before.queues:
+            found.append(Change(f"queue {name}", "", "", _text(attributes), "the configuration has it"))
+            continue
+        rows = list(_attributes(f"queue {name}", before.queues[name], attributes))
+        closed = name in goal.closed
+        found += [row._replace(why="the configuration has no such queue") if closed else row for row in rows]
+    found += _attributes("scheduler", before.scheduler, after.scheduler)
+    scheduler = options.scheduler
+    for name, value in goal.settings.items():
+        old = _NOT_KNOWN if scheduler is None else scheduler.value(name) or ""
+        found.append(Change("sched_config", name, old, value or "", _why(name)))
+    if "\nresources:" in files.get("sched_config.changes", ""):
+        found.append(Change("sched_config", "resources", "", "more names", _why("resources")))
+    if "nodes.qmgr" in files and ("set node" in files["nodes.qmgr"] or not options.nodes):
+        named = "; ".join(f"{count} with {what}" for what, count in counts.items())
+        found.append(Change("nodes", "resources_available", "", named or _NOT_KNOWN, _why("Qlist")))
+    gone = [Change("host", name, "installed by an earlier export", "", "it is not needed") for name in left_over]
+    return [*found, *gone, *_files(files)]
+
+
+def _files(files: Mapping[str, str]) -> Iterator[Change]:
+    """List what is installed beside the server."""
+    if "resource_group" in files:
+        yield Change(
+            "scheduler", "resource_group", _NOT_KNOWN, "that of the export", "`shares`; --shares compares them"
+        )
+    for name in ("qconf-promote", "qconf-reserve"):
+        if name in files:
+            yield Change(
+                "host", name, "", "run every minute", "`pool`" if name == "qconf-promote" else "`reserve_after`"
+            )
+    for name, why in ((qos.FILE, "`qos`"), (kept.FILE, "`kept_per_gpu`"), ("qconf_reserve.py", "`reserve_after`")):
+        if name in files:
+            yield Change("hook", name.removesuffix(".py"), "", "enabled", why)
+    if hours.FILE in files:
+        yield Change("host", hours.FILE, _NOT_KNOWN, "lines of cron", "`hours`; the server does not show them")
+    if shortpools.SCRIPT in files:
+        why = "`shortpools`; the server does not show them"
+        yield Change("reservations", "shortpools", _NOT_KNOWN, "standing reservations", why)
+
+
+def _attributes(of: str, old: Attributes, new: Attributes) -> Iterator[Change]:
+    for key in dict.fromkeys((*old, *new)):
+        if old.get(key) != new.get(key):
+            yield Change(of, key, old.get(key, ""), new.get(key, ""), _why(key))
+
+
+def _text(attributes: Attributes) -> str:
+    return ", ".join(f"{key} = {value}" for key, value in attributes.items())
+
+
+def _why(key: str) -> str:
+    return next((why for pattern, why in _WHY if re.match(pattern, key)), "the configuration says so")
+
+
+def ended(table: Sequence[Change], before: Server, scheduler: Scheduler | None, closed: Collection[str]) -> list[str]:
+    """Say in plain words which settings end by these changes, and which go on that were not simulated."""
+    scheduler = scheduler or Scheduler()
+    found = []
+    for row in table:
+        of = "" if row.of == "server" else f" of {row.of}"
+        was_on = row.old.lower() == "true" or (not row.old and row.name in ("by_queue", "preemptive_sched"))
+        if row.of == "sched_config" and row.name in _ENDS and was_on and row.new.lower() in ("false", ""):
+            found.append(f"`{row.name}` ends: {_ENDS[row.name]}.")
+        if row.name == "backfill_depth" and row.old:
+            what = f"becomes {row.new}" if row.new else "ends: PBS then has 1"
+            found.append(f"`backfill_depth = {row.old}`{of} {what}.")
+        if row.name == "job_sort_formula" and row.old and row.of == "scheduler":
+            found.append(f"The scheduler's own formula ends ({row.old}): PBS holds one, and it is the server's now.")
+        if row.name == "job_sort_formula" and row.old and row.of == "server":
+            found.append(f"The formula `{row.old}` ends.")
+        if row.name in ("enabled", "started") and not is_true(row.old) and is_true(row.new) and row.old:
+            found.append(f"`{row.name} = {row.old}`{of} ends: the configuration has the queue, and it is opened.")
+    unknown = [
+        row.name for row in table if row.of == "sched_config" and row.old == _NOT_KNOWN and row.name in _OF_ORDER
+    ]
+    if unknown:
+        found.append(
+            f"What sched_config has is not known (--scheduler). If it sorts by {', '.join(unknown)}, that ends: the "
+            "order decides over all queues."
+        )
+    if peer := scheduler.value("peer_queue"):
+        gone = [name for name in closed if re.search(rf"(?:^|, ?)\"?{re.escape(name)}[\s,]", f"{peer} ")]
+        what = f"ends for {', '.join(gone)}, closed here" if gone else "stays; jobs of other servers were not simulated"
+        found.append(f"`peer_queue: {peer}` {what}.")
+    stopped = [
+        name for name, held in before.queues.items() if held.get("queue_type") and not is_true(held.get("started"))
+    ]
+    if stopped := [name for name in stopped if name not in closed]:
+        found.append(f"Stopped, and stay so: {', '.join(stopped)}. Their jobs do not start (`started`).")
+    return found
