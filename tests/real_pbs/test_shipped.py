@@ -16,7 +16,7 @@ def submit(server, cores, walltime, seconds):
 
 
 def state(server, job):
-    return server.run(f"qstat -xf {job} | sed -n 's/ *job_state = //p'").stdout.strip()
+    return server.run(f"qstat -f {job} | sed -n 's/ *job_state = //p'").stdout.strip()
 
 
 @pytest.mark.parametrize("strict", [False, True])
