@@ -19,7 +19,7 @@ from qconf.history.needs import words
 from qconf.history.readers.delimited import Column
 from qconf.history.readers.sacct_columns import CPUS, STATES, STEP, WANTED, Columns
 from qconf.history.readers.sources import Source, records_of
-from qconf.history.records import DROPPED, EARLIER, LIMITS, UNKNOWN, Gathered, Records, job_table
+from qconf.history.records import COLUMNS, DROPPED, EARLIER, LIMITS, UNKNOWN, Gathered, Records, job_table
 from qconf.history.times import slurm_limit, zone
 
 NO_TIME = {"", "unknown", "none", "n/a"}
@@ -72,6 +72,7 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
             features.update(some.unread)
             drops.append(some.dropped(str(source.path), {odd.line for odd in rows.odd if odd.torn}))
             gathered.add(some.good(number))
+            del rows, some  # before the next are read
     runs = _single_runs(gathered.table(), merged)
     reason, detail = _problems(runs)
     no_job, deleted = reason != "", reason == DELETED
@@ -82,8 +83,9 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
     gone = gone.assign(submit=gone[["queued", "eligible"]].max(axis=1))
     gone = gone[(gone["eligible"] != NEVER) & (gone["submit"] <= gone["end"])].reset_index(drop=True)
     jobs = _whole_jobs(runs[~no_job] if no_job.any() else runs, merged).reset_index(drop=True)
-    del runs
     marks = jobs["marks"].to_numpy()
+    jobs = jobs[[name for name in COLUMNS if name in jobs]]  # and no memory for what was of the runs
+    del runs
     counts = {mark: int(((marks & bit) > 0).sum()) for mark, bit in BIT.items()}
     changed = Counter({mark: count for mark, count in counts.items() if count})
     for place, (text, count) in enumerate(features.most_common()):
