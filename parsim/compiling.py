@@ -7,6 +7,7 @@ compile at the same time take as long as the slowest group.
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 import time
@@ -93,10 +94,12 @@ class Compiling:
         self._start()
 
     def _start(self) -> None:
+        path = os.pathsep.join(filter(None, sys.path))
         while self._waiting and len(self._running) < self._most:
             name = self._waiting.pop(0)
             module = self._modules.get(name, __name__)
-            self._running[name] = subprocess.Popen([sys.executable, "-m", module, name])  # noqa: S603
+            command = [sys.executable, "-P", "-m", module, name]  # modules are the caller's, not the current folder's
+            self._running[name] = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": path})  # noqa: S603
 
     def wait(self) -> None:
         """Return when all are compiled; what fails here is compiled, and says why, where it is called."""

@@ -82,9 +82,15 @@ def one_blas_thread() -> None:
     os.environ |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"), "1")
 
 
+def safe_path() -> None:
+    """Let the processes that are started, joblib's among them, not take modules from the current folder."""
+    os.environ["PYTHONSAFEPATH"] = "1"
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; a domain error is one message on stderr and exit code 1."""
     one_blas_thread()
+    safe_path()
     given = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in takewhile(lambda word: word.startswith("-"), given)  # else it belongs to a command
     sys.stdout, sys.stderr = _forgiving(sys.stdout), _forgiving(sys.stderr)

@@ -41,8 +41,8 @@ def test_nodes_have_what_is_left_and_it_comes_back_and_goes_with_the_undo():
     ]
     assert "create resource cores_without_gpus type=long, flag=nh" in commands(files["queues.qmgr"])
     assert 'vnode, aoe, eoe, cores_without_gpus, ngpus"' in files["sched_config.changes"]
-    assert "python3 qconf-pbs ask\n" in files["PLAN.md"]
-    assert "python3 qconf-pbs ask --without cores_without_gpus\n" in files["PLAN.md"].partition("\n## Undo\n")[2]
+    assert "python3 -I qconf-pbs ask\n" in files["PLAN.md"]
+    assert "python3 -I qconf-pbs ask --without cores_without_gpus\n" in files["PLAN.md"].partition("\n## Undo\n")[2]
     assert "pbsnodes -av | grep 'cores_without_gpus'" in files["PLAN.md"]
     for name in ("queues.qmgr", "nodes.qmgr"):
         server.load(files[name])
@@ -61,10 +61,10 @@ def test_nodes_have_what_is_left_and_it_comes_back_and_goes_with_the_undo():
     gone = exporter("pbs")(current=Server.parse(server.printed())).export(parse(none))
     assert any(note.startswith("An earlier export keeps cores") for note in gone.notes)
     steps, undo = gone.files["PLAN.md"].split("\n## Undo\n")
-    assert "qconf-pbs uninstall\npython3 qconf-pbs ask --without cores_without_gpus\n" in steps
+    assert "qconf-pbs uninstall\npython3 -I qconf-pbs ask --without cores_without_gpus\n" in steps
     assert r"s/, *cores_without_gpus//' sched_config.before" in steps
-    assert "qconf-pbs reinstall\npython3 qconf-pbs ask\n" in undo
-    assert "reinstall\npython3 qconf-pbs ask" not in second["PLAN.md"]
+    assert "qconf-pbs reinstall\npython3 -I qconf-pbs ask\n" in undo
+    assert "reinstall\npython3 -I qconf-pbs ask" not in second["PLAN.md"]
     server.load(files["rollback.qmgr"])
     assert server.printed() == before
     assert not any(server.nodes.values())

@@ -96,13 +96,13 @@ def test_difference_to_a_real_server_and_back():
     cleaned = PbsServer(changed)
     cleaned.load(files["cleanup.qmgr"])
     assert "small72" not in cleaned.queues
-    assert "python3 qconf-pbs move" in files["PLAN.md"]
+    assert "python3 -I qconf-pbs move" in files["PLAN.md"]
     assert "workq" in files["PLAN.md"]
 
 
 def in_plan(text):
     """The qmgr statements of a plan's shell commands; a script that is loaded there is named, and which part of it."""
-    command = r"^qmgr -a -c '(.*)'$|^python3 qconf-pbs load (\S+)(?: --(but|only))?$"
+    command = r"^qmgr -a -c '(.*)'$|^python3 -I qconf-pbs load (\S+)(?: --(but|only))?$"
     for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL):
         for line in block.splitlines():
             yield from re.findall(command, line)

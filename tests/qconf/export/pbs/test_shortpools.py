@@ -66,9 +66,9 @@ def test_the_reservations_come_again():
         'pbs_rsub -N shortpool_7200_1 -R $(date --date="@$start" +%Y%m%d%H%M) -E $stop '
         '-r "FREQ=WEEKLY;COUNT=260;BYDAY=MO,TU,WE,TH,FR" -l select=6:ncpus=1 -l place=free\n'
     ) in plan
-    assert "qconf-pbs uninstall; python3 qconf-pbs end" in plan.partition("\n## Undo\n")[2]
+    assert "qconf-pbs uninstall; python3 -I qconf-pbs end" in plan.partition("\n## Undo\n")[2]
     known = exporter("pbs")(current=Server.parse("set server scheduling = True")).export(parse(SITE)).files["PLAN.md"]
-    assert "qconf-pbs uninstall\npython3 qconf-pbs end --back\n" in known.partition("\n## Undo\n")[2]
+    assert "qconf-pbs uninstall\npython3 -I qconf-pbs end --back\n" in known.partition("\n## Undo\n")[2]
     assert "PBS reserves particular nodes, for 52 weeks" in plan
     whole = files(
         SITE.replace("cores_per_node: 2", "cores_per_node: 2, whole_nodes: true").replace("cores: 1,", "cores: 4,")

@@ -339,7 +339,7 @@ def test_a_binding_that_holds_already_stays_and_another_is_replaced():
     assert "set queue cpu default_chunk.q_cpu = True" in found
     assert not [each for each in found if "q_gpu" in each or "gpunode" in each]
     assert commands(files["nodes.qmgr"]) == ["set node c1,c2,c3,c4,m1 resources_available.q_cpu = True"]
-    assert files["PLAN.md"].count("python3 qconf-pbs renew cpu\n") == 2  # and in the undo
+    assert files["PLAN.md"].count("python3 -I qconf-pbs renew cpu\n") == 2  # and in the undo
     server.load(files["queues.qmgr"] + files["nodes.qmgr"])
     server.load(files["rollback.qmgr"])
     assert server.printed() == before

@@ -155,7 +155,7 @@ def test_half_life_and_shares():
         "modify user where name=alice account=physics set fairshare=2",
         "modify user where name=bob account=root set fairshare=40",
     ]
-    assert "python3 accounts load shares.sacctmgr" in files["PLAN.md"]
+    assert "python3 -I accounts load shares.sacctmgr" in files["PLAN.md"]
 
 
 def test_an_order_without_shares_leaves_them_alone():
