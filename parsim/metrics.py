@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.bottleneck import by_run
 from parsim.kernels.compiled import on_disk
 from parsim.kernels.state import NEVER
 from parsim.node_metrics import NodeUse, node_use
+from parsim.node_types import CORES
 from parsim.schedule import Schedule
 from parsim.system import System
 from parsim.usage import distance, share_uses
@@ -22,6 +24,7 @@ from parsim.workload import Column, Workload
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Taken = NDArray[np.int64] | Floats
 
 #: Runtimes below this many seconds count as this many in the bounded slowdown.
 THRESHOLD = 10
@@ -95,11 +98,14 @@ class Summary:
         By name, in configuration order; queues of the same name are taken together.
     nodes : dict of str to NodeUse
         Of each type of nodes, then of all (`parsim.node_metrics.ALL_NODES`); empty where all nodes are alike.
+    resource : str
+        What utilization is of.
     """
 
     overall: dict[str, float]
     queues: dict[str, dict[str, float]]
     nodes: dict[str, NodeUse] = field(default_factory=dict)
+    resource: str = CORES
 
     def __getitem__(self, metric: str) -> float:
         """Return the overall value of `metric`."""
@@ -113,6 +119,7 @@ def summary(
     *,
     threshold: int = THRESHOLD,
     counted: Mask | None = None,
+    resource: str = CORES,
 ) -> Summary:
     """Compute every metric, overall and per queue.
 
@@ -133,6 +140,8 @@ def summary(
     counted : ndarray(bool), shape (n,), optional
         Jobs that enter the averages; the others, a warm-up for instance, only occupy the machine. Default:
         all.
+    resource : str
+        Of `parsim.bottleneck.RESOURCES`: what utilization is of.
 
     Returns
     -------
@@ -148,6 +157,7 @@ def summary(
     if len(schedule) != n or counted.shape != (n,):
         raise ValueError(f"{n} jobs, but the schedule has {len(schedule)} and counted has shape {counted.shape}")
     bounded = bounded_slowdown(schedule, threshold=threshold)
+    taken, there = by_run(schedule, system, resource)
 
     def row(members: Mask) -> dict[str, float]:
         """Averages over the counted members; use of the machine by all of them during the counted jobs."""
@@ -163,20 +173,22 @@ def summary(
             }
         if counted.any():
             low, high = int(schedule.submit[counted].min()), int(schedule.end[counted].max())
-            values["utilization"] = utilization(schedule, system.cores, counted, members)
-            values["utilization_window"] = utilization_window(schedule, system.cores, counted, members)
+            values["utilization"] = utilization(schedule, there, counted, members, taken)
+            values["utilization_window"] = utilization_window(schedule, there, counted, members, taken)
             values["throughput"] = values["jobs"] / (high - low)
             values |= _preemption(schedule, counted, members)
             if system.is_fair and members.all():
                 values["share_distance"] = distance(share_uses(workload, schedule, system, counted))
-            values["loss_of_capacity"] = loss_of_capacity(schedule, system.cores, window=(low, high), waiting=members)
+            values["loss_of_capacity"] = loss_of_capacity(
+                schedule, int(there), window=(low, high), waiting=members, taken=taken
+            )
         return values
 
     queues = {}
     for name in dict.fromkeys(queue.name for queue in system.queues):
         same = [i for i, queue in enumerate(system.queues) if queue.name == name]
         queues[name] = row(np.isin(workload.queue, same))
-    return Summary(row(np.ones(n, dtype=np.bool_)), queues, node_use(workload, schedule, system, counted))
+    return Summary(row(np.ones(n, dtype=np.bool_)), queues, node_use(workload, schedule, system, counted), resource)
 
 
 def _preemption(schedule: Schedule, counted: Mask, members: Mask) -> dict[str, float]:
@@ -299,18 +311,26 @@ def bsld(schedule: Schedule, *, threshold: int = THRESHOLD) -> Floats:
     return out
 
 
-def utilization(schedule: Schedule, cores: int, counted: Mask | None = None, members: Mask | None = None) -> float:
-    """Share of the cores in use from the first submission to the last end.
+def utilization(
+    schedule: Schedule,
+    there: float,
+    counted: Mask | None = None,
+    members: Mask | None = None,
+    taken: Taken | None = None,
+) -> float:
+    """Share of the machine in use from the first submission to the last end.
 
     Parameters
     ----------
     schedule : Schedule
-    cores : int
-        Of the machine.
+    there : int or float
+        Cores of the machine, or how much it has of another resource.
     counted : ndarray(bool), shape (n,), optional
         Jobs that set the time; all by default.
     members : ndarray(bool), shape (n,), optional
         Jobs whose use counts; all by default.
+    taken : ndarray(int64 or float64), shape (n + k,), optional
+        What each run of a job takes (`parsim.bottleneck.by_run`); its cores by default.
 
     Returns
     -------
@@ -319,21 +339,25 @@ def utilization(schedule: Schedule, cores: int, counted: Mask | None = None, mem
     """
     rows = slice(None) if counted is None else counted
     submit, end = schedule.submit[rows], schedule.end[rows]
-    return _use(schedule, cores, (int(submit.min()), int(end.max())), members) if submit.size else np.nan
+    return _use(schedule, there, (int(submit.min()), int(end.max())), members, taken) if submit.size else np.nan
 
 
-def utilization_window(schedule: Schedule, cores: int, counted: Mask, members: Mask | None = None) -> float:
-    """Share of the cores in use from the first to the last submission.
+def utilization_window(
+    schedule: Schedule, there: float, counted: Mask, members: Mask | None = None, taken: Taken | None = None
+) -> float:
+    """Share of the machine in use from the first to the last submission.
 
     Parameters
     ----------
     schedule : Schedule
-    cores : int
-        Of the machine.
+    there : int or float
+        Cores of the machine, or how much it has of another resource.
     counted : ndarray(bool), shape (n,)
         Jobs that set the time.
     members : ndarray(bool), shape (n,), optional
         Jobs whose use counts; all by default.
+    taken : ndarray(int64 or float64), shape (n + k,), optional
+        What each run of a job takes (`parsim.bottleneck.by_run`); its cores by default.
 
     Returns
     -------
@@ -342,24 +366,25 @@ def utilization_window(schedule: Schedule, cores: int, counted: Mask, members: M
     """
     submit = schedule.submit[counted]
     low, high = (int(submit.min()), int(submit.max())) if submit.size else (0, 0)
-    return _use(schedule, cores, (low, high), members) if low < high else 0.0
+    return _use(schedule, there, (low, high), members, taken) if low < high else 0.0
 
 
-def _use(schedule: Schedule, cores: int, window: tuple[int, int], members: Mask | None) -> float:
-    """Share of the core-seconds of a window that jobs use, `members` or all; what is lost of it counts."""
+def _use(schedule: Schedule, there: float, window: tuple[int, int], members: Mask | None, taken: Taken | None) -> float:
+    """Share of what there is in a window that jobs use, `members` or all; what is lost of it counts."""
     low, high = window
     job, begin, stop = schedule.runs
     start, end = np.maximum(begin, low), np.minimum(stop, high)
-    used = schedule.cores[job].astype(np.float64) * np.maximum(end - start, 0)
-    return float(used.sum() if members is None else used[members[job]].sum()) / (cores * float(high - low))
+    used = (schedule.cores[job] if taken is None else taken).astype(np.float64) * np.maximum(end - start, 0)
+    return float(used.sum() if members is None else used[members[job]].sum()) / (there * float(high - low))
 
 
 def loss_of_capacity(
     schedule: Schedule,
-    cores: int,
+    there: int,
     *,
     window: tuple[int, int] | None = None,
     waiting: Mask | None = None,
+    taken: Taken | None = None,
 ) -> float:
     """Share of the machine's core-seconds that idle while a waiting job would fit in them.
 
@@ -370,12 +395,14 @@ def loss_of_capacity(
     Parameters
     ----------
     schedule : Schedule
-    cores : int
-        Of the machine.
+    there : int
+        Cores of the machine, or how much it has of another resource.
     window : (int, int), optional
         Seconds, from and to; by default from the first submission to the last end.
     waiting : ndarray(bool), shape (n,), optional
         Jobs whose wait is a loss; all by default.
+    taken : ndarray(int64 or float64), shape (n + k,), optional
+        What each run of a job takes, in whole numbers; its cores by default. Jobs that take nothing lose nothing.
 
     Returns
     -------
@@ -393,20 +420,23 @@ def loss_of_capacity(
     stops = schedule.interruptions
     waits = np.concatenate((np.arange(len(schedule)), stops.job))
     since, until = np.concatenate((schedule.submit, stops.begin)), np.concatenate((schedule.start, stops.end))
-    delayed = until > since
+    taken = schedule.cores[job] if taken is None else np.rint(taken).astype(np.int64)
+    of_job = np.zeros(len(schedule), dtype=np.int64)
+    of_job[job] = taken
+    delayed = (until > since) & (of_job[waits] > 0)
     if waiting is not None:
         delayed &= waiting[waits]
     rows = np.flatnonzero(delayed)
     rows = rows[np.argsort(since[rows], kind="stable")]
     started, ended = np.argsort(start, kind="stable"), np.argsort(end, kind="stable")
     lost = _lost_core_seconds(
-        np.stack((start[started], schedule.cores[job[started]])),
-        np.stack((end[ended], schedule.cores[job[ended]])),
-        np.stack((since[rows], until[rows], schedule.cores[waits[rows]])),
-        cores,
+        np.stack((start[started], taken[started])),
+        np.stack((end[ended], taken[ended])),
+        np.stack((since[rows], until[rows], of_job[waits[rows]])),
+        there,
         window,
     )
-    return float(lost) / (cores * float(high - low))
+    return float(lost) / (there * float(high - low))
 
 
 def jain(values: Floats) -> float:

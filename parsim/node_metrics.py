@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.bottleneck import first_places
 from parsim.kernels.compiled import on_disk
 from parsim.kernels.state import NEVER
-from parsim.places import lay_out
-from parsim.prepared import prepare
 from parsim.schedule import Schedule
 from parsim.system import System
 from parsim.workload import Column, Workload
@@ -131,14 +130,8 @@ def first_types(workload: Workload, system: System) -> Column:
     ndarray(int64), shape (n,)
         Positions in `System.node_types`; 0 for a job without a place.
     """
-    prepared = prepare(workload)
-    laid_out = prepared.node_types(system) or lay_out(system, prepared.workload)
-    if not len(laid_out.amounts):
-        return np.zeros(len(workload), dtype=np.int64)
-    on = laid_out.amounts.reshape(len(laid_out.amounts), len(system.node_types), -1).any(axis=2).argmax(axis=1)
-    has_place = laid_out.first[:-1] < laid_out.first[1:]
-    type_of = np.where(has_place, on[np.minimum(laid_out.first[:-1], on.size - 1)], 0)
-    found: Column = prepared.restore(type_of[laid_out.of])
+    amounts, row = first_places(workload, system)
+    found: Column = amounts.any(axis=2).argmax(axis=1)[row]
     return found
 
 

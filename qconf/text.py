@@ -23,6 +23,22 @@ V = TypeVar("V")
 SCRATCH = ".qconf."  #: how the name of a scratch folder begins; one that is left is of a process that was killed
 
 
+#: What is the bottleneck of a machine (`parsim.bottleneck.RESOURCES`), and its hours.
+TERMS = {
+    "cores": ("cores", "core-hours"),
+    "gpus": ("GPUs", "GPU-hours"),
+    "memory": ("memory", "GiB-hours"),
+    "nodes": ("nodes", "node-hours"),
+}
+
+
+def in_terms_of(resource: str, text: str) -> str:
+    """Say of the bottleneck what a text says of the cores and of core-hours."""
+    name, hours = TERMS[resource]
+    text = text.replace("Core-hours", f"{hours[0].upper()}{hours[1:]}").replace("core-hours", hours)
+    return text.replace("the cores", f"the {name}")
+
+
 def write_whole(path: str | Path, content: str | bytes) -> None:
     """Write `content` (text as UTF-8) so that no reader ever sees a part of it; make missing folders.
 

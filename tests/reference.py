@@ -51,8 +51,24 @@ The run time of a job that was preempted is what it ran but for runs that were l
 the rest of its response time. `utilization` and `utilization_window` count all that ran;
 `work_lost` says how much of it was lost, and may grow by one percentage point where `qconf tune`
 recommends something.
+
+Where nodes are of several types and cores are not the [bottleneck](#the-bottleneck),
+`utilization`, `utilization_window` and `loss_of_capacity` are those of the resource that is.
 """
 NODES = """
+## The bottleneck
+
+The bottleneck is the resource of the machine of which the jobs use the largest part: cores, GPUs,
+memory or whole nodes (`nodes`: more than cores where jobs have nodes alone). What a job takes at
+its first place (rule 58) times its run time, over all jobs, is compared with how much there is; of
+equal ones it is the first. So it depends on the configuration and the jobs of the history, on no
+schedule, and is the same for all that is compared on them. Where all nodes are alike it is cores.
+
+Utilization, loss of capacity, the guard rail on the use of the machine, the users' classes and the
+shares of "Who waits longer", and the figures of use and of queued and submitted work are those of
+the bottleneck: GPU-hours in place of core-hours. Where it is not cores, the verdict names it with
+the use of the others, and summaries in run.json have `bottleneck`.
+
 ## Nodes of several types
 
 Where nodes are of several types ([rules 58 to 61](simulator.md#types-of-nodes)) these are measured

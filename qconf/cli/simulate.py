@@ -94,7 +94,7 @@ def command(
     broken = proposal.verify(jobs, schedule) if verify else []
     names = past.jobs["job_id"].tolist()
     explained = [] if broken else [proposal.explain(jobs, schedule, row, names) for row in rows]
-    found = metrics.summary(workload, schedule, config.system())
+    found = metrics.summary(workload, schedule, config.system(), resource=jobs.resource)
     shares = share_uses(workload, schedule, config.system()) if config.is_fair else []
     short = _of_shortpools(workload, schedule, config)
     warn(order_warnings(config, workload))

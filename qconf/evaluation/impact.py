@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import metrics
+from parsim.node_types import CORES
 from qconf.config import SiteConfig
 from qconf.evaluation.outcome import Outcome
+from qconf.text import in_terms_of
 
 Kind = Literal["queue", "nodes", "size", "user", "qos"]
 
@@ -28,7 +30,7 @@ GROWTH: Mapping[str, tuple[float, float]] = {
     "mean_bounded_slowdown": (0.1, 1.0),
 }
 CLASSES_ABOVE_A_NODE = 4
-#: Shares of the core-hours of all users that divide them into classes.
+#: Shares of the hours of all users that divide them into classes.
 HEAVY, OCCASIONAL = 0.1, 0.01
 
 
@@ -47,7 +49,7 @@ class Group:
     name: str  #: of a queue, else in words, like ``jobs of 25 to 192 cores``
     jobs: int
     core_seconds: float
-    share: float  #: of the core-seconds of all counted jobs, 0..1
+    share: float  #: of the hours of the bottleneck (`Period.resource`) that all counted jobs take, 0..1
     before: Mapping[str, float]  #: the metrics of `GROWTH` by name; of `parsim.metrics`
     after: Mapping[str, float]
 
@@ -78,6 +80,7 @@ class Impact:
 
     #: Queues and types of nodes in the base's order, then sizes from narrow to wide, users from heavy on, and QOS.
     groups: tuple[Group, ...]
+    resource: str = CORES  #: the bottleneck
 
     def of(self, kind: Kind) -> tuple[Group, ...]:
         """Return the groups of one kind."""
@@ -104,13 +107,15 @@ def impact(before: Outcome, after: Outcome) -> Impact:
     jobs = before.jobs
     if not all(np.array_equal(getattr(jobs, name), getattr(after.jobs, name)) for name in ("submit", "cores", "queue")):
         raise ValueError("the outcomes are of different jobs")
-    work = (jobs.cores * jobs.effective_runtime).astype(np.float64)
+    period = before.period
+    core_seconds = (jobs.cores * jobs.effective_runtime).astype(np.float64)
+    work = core_seconds if period.resource == CORES else period.use.work(period.workload)[before.rows]
     found = []
     kinds: tuple[tuple[Kind, Iterator[tuple[str, NDArray[np.bool_]]], int], ...] = (
         ("queue", ((queue.name, jobs.queue == i) for i, queue in enumerate(before.period.base.queues)), 1),
         ("nodes", _nodes(before), 2),
         ("size", _sizes(before.period.base, jobs.cores), 2),
-        ("user", _users(jobs.user, work), 2),
+        ("user", _users(jobs.user, work, period.resource), 2),
         ("qos", ((f"QOS {name}", jobs.qos == i) for i, name in enumerate(jobs.qos_names)), 1),
     )
     for kind, members, fewest in kinds:
@@ -119,8 +124,8 @@ def impact(before: Outcome, after: Outcome) -> Impact:
                 kind=kind,
                 name=name,
                 jobs=int(rows.sum()),
-                core_seconds=float(work[rows].sum()),
-                share=float(work[rows].sum() / work.sum()),
+                core_seconds=float(core_seconds[rows].sum()),
+                share=float(work[rows].sum() / max(work.sum(), 1.0)),
                 before=_metrics(before, rows),
                 after=_metrics(after, rows),
             )
@@ -128,7 +133,7 @@ def impact(before: Outcome, after: Outcome) -> Impact:
             if rows.any()
         ]
         found += groups if len(groups) >= fewest else []
-    return Impact(tuple(found))
+    return Impact(tuple(found), period.resource)
 
 
 def _metrics(outcome: Outcome, rows: NDArray[np.bool_]) -> dict[str, float]:
@@ -165,8 +170,10 @@ def _sizes(base: SiteConfig, cores: NDArray[np.int64]) -> Iterator[tuple[str, ND
         low = high
 
 
-def _users(user: NDArray[np.int64], work: NDArray[np.float64]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Yield users by their share of the core-hours; jobs without a user are in no class."""
+def _users(
+    user: NDArray[np.int64], work: NDArray[np.float64], resource: str
+) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Yield users by their share of the hours of the bottleneck; jobs without a user are in no class."""
     known = np.flatnonzero(user >= 0)
     _, index = np.unique(user[known], return_inverse=True)
     used = np.bincount(index, weights=work[known])
@@ -179,4 +186,5 @@ def _users(user: NDArray[np.int64], work: NDArray[np.float64]) -> Iterator[tuple
         rows = np.zeros(user.size, dtype=np.bool_)
         rows[known] = chosen[index]
         count = int(chosen.sum())
-        yield f"{count} user{'s' * (count != 1)} with {text} of the core-hours{' each' * (count != 1)}", rows
+        of = in_terms_of(resource, "of the core-hours")
+        yield f"{count} user{'s' * (count != 1)} with {text} {of}{' each' * (count != 1)}", rows

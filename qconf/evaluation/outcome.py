@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import Schedule, Workload, metrics
+from parsim.bottleneck import by_run
 from parsim.metrics import Summary
 from qconf.evaluation.period import Period
 from qconf.evaluation.score import WEIGHTED
@@ -26,28 +27,29 @@ class Outcome:
     counted: NDArray[np.bool_] | None = None
 
     @property
-    def _rows(self) -> NDArray[np.bool_] | slice:
+    def rows(self) -> NDArray[np.bool_] | slice:
+        """The counted jobs among all."""
         return slice(None) if self.counted is None else self.counted
 
     @cached_property
     def jobs(self) -> Workload:
         """The counted jobs, their queues those of the base configuration."""
-        return self.period.workload.take(self._rows)
+        return self.period.workload.take(self.rows)
 
     @cached_property
     def wait(self) -> NDArray[np.int64]:
         """Waits of the counted jobs, seconds, shape (m,)."""
-        return self.schedule.wait[self._rows]
+        return self.schedule.wait[self.rows]
 
     @cached_property
     def slowdown(self) -> Floats:
         """Bounded slowdowns of the counted jobs, shape (m,)."""
-        return metrics.bounded_slowdown(self.schedule)[self._rows]
+        return metrics.bounded_slowdown(self.schedule)[self.rows]
 
     @cached_property
     def queue_waits(self) -> list[NDArray[np.int64]]:
         """Waits of the counted jobs of each base queue."""
-        queue = self.period.workload.queue[self._rows]
+        queue = self.period.workload.queue[self.rows]
         return [self.wait[queue == q] for q in range(len(self.period.base.queues))]
 
     def queue_wait(self, name: str) -> NDArray[np.int64]:
@@ -57,14 +59,14 @@ class Outcome:
     def group_wait(self, position: int) -> NDArray[np.int64]:
         """Return those of the group of users at this position of the base's targets."""
         group = self.period.group
-        return self.wait[:0] if group is None else self.wait[group[self._rows] == position]
+        return self.wait[:0] if group is None else self.wait[group[self.rows] == position]
 
     def means(self, part: slice = slice(None)) -> Floats:
         """Mean wait (seconds) and mean bounded slowdown of a part of the counted jobs, shape (2,).
 
         Weighted where the base configuration gives queues or groups weights.
         """
-        weight = None if self.period.weight is None else self.period.weight[self._rows][part]
+        weight = None if self.period.weight is None else self.period.weight[self.rows][part]
         return np.array([np.average(values[part], weights=weight) for values in (self.wait, self.slowdown)])
 
     @property
@@ -75,7 +77,7 @@ class Outcome:
     @property
     def meant(self) -> NDArray[np.int64]:
         """Position of the type of nodes that each counted job is meant for, shape (m,)."""
-        return self.period.node_type[self._rows]
+        return self.period.node_type[self.rows]
 
     @property
     def p95_nodes(self) -> Floats:
@@ -89,15 +91,18 @@ class Outcome:
 
     @property
     def utilization(self) -> float:
-        """Share of the machine in use from the first to the last counted submission."""
+        """Share of the bottleneck in use from the first to the last counted submission."""
         counted = np.ones(len(self.schedule), dtype=np.bool_) if self.counted is None else self.counted
-        return metrics.utilization_window(self.schedule, self.period.base.machine.cores, counted)
+        taken, there = by_run(self.schedule, self.period.base.system(), self.period.resource)
+        return metrics.utilization_window(self.schedule, there, counted, taken=taken)
 
     @property
     def summary(self) -> Summary:
         """All metrics, for tables and reports; overall also the weighted means, where there are weights."""
         period = self.period
-        found = metrics.summary(period.workload, self.schedule, period.base.system(), counted=self.counted)
+        found = metrics.summary(
+            period.workload, self.schedule, period.base.system(), counted=self.counted, resource=period.resource
+        )
         if period.weight is not None:
             found.overall.update(zip(WEIGHTED, self.means().tolist(), strict=True))
         return found

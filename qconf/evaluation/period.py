@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import UNSTARTED, Schedule, State, System, Workload, simulate
+from parsim.bottleneck import Use, bottleneck, uses
 from parsim.node_metrics import first_types
+from parsim.node_types import CORES
 from parsim.placing import has_place
 from qconf.config import QueueConfig, SiteConfig, route, throttled, too_wide
 from qconf.errors import QconfError
@@ -91,6 +93,8 @@ class Period:
     fills: NDArray[np.bool_] | None = field(default=None, repr=False)  #: jobs of an earlier period, shape (n,)
     epoch: int = 0  #: Unix time of second 0
     timezone: str = "UTC"  #: of the hours of a configuration
+    #: The bottleneck of the history that the jobs are of: what utilization is of, and the shares of users.
+    resource: str = CORES
     _workloads: dict[tuple[object, ...], Workload] = field(default_factory=dict, init=False, repr=False)
     _routed: dict[tuple[object, ...], NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
 
@@ -99,8 +103,9 @@ class Period:
         """Take the jobs of a history that was cleaned with `base`; `binding` are the history's own unless given."""
         binding = tuple(binding_limits(history)) if binding is None else binding
         started = history.jobs["start"].to_numpy(dtype=np.int64)
+        workload = history.workload(base)
         return cls(
-            workload=history.workload(base),
+            workload=workload,
             base=base,
             binding=binding,
             group=history.groups(base),
@@ -108,6 +113,7 @@ class Period:
             outages=outages(base, history.epoch, history.timezone),
             epoch=history.epoch,
             timezone=history.timezone,
+            resource=bottleneck(workload, base.system()).resource,
         )
 
     def __len__(self) -> int:
@@ -239,6 +245,12 @@ class Period:
     def node_type(self) -> NDArray[np.int64]:
         """Position in the base's `nodes` of those that each job is meant for, its first place there; shape (n,)."""
         return first_types(self.workload, self.base.system())
+
+    @cached_property
+    def use(self) -> Use:
+        """What each job takes of the bottleneck."""
+        cores, *others = uses(self.workload, self.base.system())
+        return next((each for each in others if each.resource == self.resource), cores)
 
     @cached_property
     def core_seconds(self) -> NDArray[np.float64]:

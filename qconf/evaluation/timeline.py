@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.bottleneck import by_run
 from qconf.config import KEPT
 from qconf.evaluation.outcome import Outcome
 
 Floats = NDArray[np.float64]
+Weight = NDArray[np.int64] | Floats
 #: Lengths of a bin, seconds.
 BINS = (900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 MOST = 400  # bins
@@ -22,8 +24,8 @@ class Timeline:
     """Means over bins of time, of all jobs of a schedule, those of the warm-up too."""
 
     edges: NDArray[np.int64]  #: seconds, shape (bins + 1,)
-    used: Floats  #: share of the machine in use, shape (bins,)
-    queued: Floats  #: core-seconds that waiting jobs will use
+    used: Floats  #: share of the bottleneck in use, shape (bins,)
+    queued: Floats  #: what waiting jobs will use of it, times seconds: core-seconds where cores are the bottleneck
     waiting: Floats  #: jobs that wait
     #: Share in use of each resource but memory, by the name of the type of nodes and its own; none where all are alike.
     by_type: dict[tuple[str, str], Floats]
@@ -36,17 +38,18 @@ def timeline(outcome: Outcome) -> Timeline:
     length = next((each for each in BINS if last - first <= MOST * each), -(-(last - first) // MOST))
     edges = np.append(np.arange(first, last, max(length, 1), dtype=np.int64), last)
     found, jobs = outcome.schedule, outcome.period.workload
-    work = found.cores * jobs.effective_runtime
+    taken, there = by_run(found, outcome.period.base.system(), outcome.period.resource)
+    work = outcome.period.use.amount * jobs.effective_runtime
     span = np.maximum(np.diff(edges), 1).astype(np.float64)
 
-    def mean(begin: NDArray[np.int64], end: NDArray[np.int64], weight: NDArray[np.int64] | None = None) -> Floats:
+    def mean(begin: NDArray[np.int64], end: NDArray[np.int64], weight: Weight | None = None) -> Floats:
         """Return the mean in each bin of the sum of the weights of the jobs that are between begin and end."""
         return np.asarray(np.diff(_sum(begin, edges, weight) - _sum(end, edges, weight)) / span)
 
-    job, begin, end = found.runs
+    _, begin, end = found.runs
     return Timeline(
         edges=edges,
-        used=mean(begin, end, found.cores[job]) / outcome.period.base.machine.cores,
+        used=mean(begin, end, taken) / there,
         queued=mean(found.submit, found.start, work),
         waiting=mean(found.submit, found.start),
         by_type={what: mean(begin, end, amounts) / there for what, amounts, there in _taken(outcome)},
@@ -64,7 +67,7 @@ def _taken(outcome: Outcome) -> Iterator[tuple[tuple[str, str], NDArray[np.int64
                 yield (each.name, name), demands.amounts[outcome.schedule.taken_by_run, t, r], int(demands.there[t, r])
 
 
-def _sum(since: NDArray[np.int64], times: NDArray[np.int64], weight: NDArray[np.int64] | None) -> Floats:
+def _sum(since: NDArray[np.int64], times: NDArray[np.int64], weight: Weight | None) -> Floats:
     """Return, at each of the times, the seconds since each earlier instant, weighted and added."""
     order = np.argsort(since, kind="stable")
     weights = (np.ones(since.size) if weight is None else weight.astype(np.float64))[order]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from parsim.metrics import Summary
+from parsim.node_types import CORES
 from qconf.config import FidelityConfig, SiteConfig
 from qconf.evaluation.bootstrap import BootstrapResult
 from qconf.evaluation.impact import Impact
@@ -137,6 +138,11 @@ class Recommendation:
             f"{title} ({kind})" if kind and titles.count(title) > 1 else title
             for title, kind in zip(titles, kinds, strict=True)
         ]
+
+    @property
+    def resource(self) -> str:
+        """The bottleneck of the jobs: what utilization is of, and the shares of users."""
+        return next((row.test.resource for row in self.rows if row.test is not None), CORES)
 
     @property
     def row(self) -> Row:

@@ -45,6 +45,7 @@ def render_backtest(
     last, comparison = found.folds[-1].label, backtest.is_comparison(found)
     context: dict[str, Any] = {
         "found": found,
+        "resource": found.results[0].summary.resource,
         "view": backtest,
         "beside": beside(each.means for each in found.averages),
         "comparison": comparison,

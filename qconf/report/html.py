@@ -10,18 +10,20 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.resources import files
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
+from parsim.node_types import CORES
 from qconf.config import format_duration
 from qconf.inert import inert
 from qconf.recommend import Row
 from qconf.report import wording
 from qconf.report.figures import Figure, figure_style
+from qconf.text import TERMS, in_terms_of
 
 Sections = Sequence[tuple[str, str]]  #: id and title of each section, in order; the id names its template
 
@@ -33,8 +35,13 @@ def page(
     figures: Mapping[str, Figure],
     context: Mapping[str, Any],
 ) -> str:
-    """Write a page of the templates in a folder, or of those that all pages have; empty sections are left out."""
-    environment, shown = _environment(), dict(context) | {"figures": figures}
+    """Write a page of the templates in a folder, or of those that all pages have; empty sections are left out.
+
+    `resource` of the context is the bottleneck, of which texts speak in place of cores.
+    """
+    resource = context.get("resource", CORES)
+    about = {"figures": figures, "bottleneck": TERMS[resource][0], "terms": partial(in_terms_of, resource)}
+    environment, shown = _environment(), dict(context) | about
 
     def part(name: str) -> Markup:
         found = environment.select_template([f"{folder}/{name}.html.j2", f"{name}.html.j2"])

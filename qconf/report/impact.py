@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 
 from parsim.metrics import Summary
+from parsim.node_types import CORES
 from qconf.evaluation.impact import Group, Impact
 from qconf.report.columns import COLUMNS
 from qconf.report.wording import number
+from qconf.text import in_terms_of
 
 #: The metrics of a line, in its order, each with its name there.
 _NAMES = {
@@ -29,7 +31,7 @@ _VERBS = {
 
 def losers(found: Impact) -> list[str]:
     """Return a line for each group that is worse: queues, then sizes, then users, the one with the most harm first."""
-    return [line(group) for group in found.losers]
+    return [line(group, found.resource) for group in found.losers]
 
 
 def short(group: Group) -> str:
@@ -38,10 +40,12 @@ def short(group: Group) -> str:
     return f"{name} {_lead(group)}"
 
 
-def line(group: Group) -> str:
+def line(group: Group, resource: str = CORES) -> str:
     """Say by how much a group is worse, or how it fares where it is not, and what it waits before and after."""
     facts = ", ".join(_fact(group, key, text) for key, text in _NAMES.items())
-    jobs = f"{group.jobs} job{'s' * (group.jobs != 1)}, {_share(group.share)} of the core-hours"
+    jobs = (
+        f"{group.jobs} job{'s' * (group.jobs != 1)}, {_share(group.share)} {in_terms_of(resource, 'of the core-hours')}"
+    )
     return f"{short(group)}: {facts} ({jobs})"
 
 

@@ -10,9 +10,7 @@ from rich.table import Table
 from parsim.node_metrics import ALL_NODES, NodeUse
 from qconf.recommend import Recommendation
 from qconf.report.layout import new_table
-from qconf.report.wording import count, hours, number
-
-GIB = 1024  # MiB
+from qconf.report.wording import GIB, count, hours, number
 
 Uses = Mapping[str, NodeUse]
 USE = "nodes", "resource", "there", "hours", "utilization, %", "fragmented, %"

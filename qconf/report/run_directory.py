@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from parsim.metrics import Summary
+from parsim.node_types import CORES
 from qconf.backtest import Backtest, FoldResult
 from qconf.config import SiteConfig, dump
 from qconf.errors import InputError
@@ -234,7 +235,8 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - of any field
         return value.model_dump(mode="json")
     if isinstance(value, Summary):
         nodes = {"nodes": {name: asdict(each) for name, each in value.nodes.items()}} if value.nodes else {}
-        return {"overall": value.overall, "queues": value.queues, **nodes}
+        bottleneck = {} if value.resource == CORES else {"bottleneck": value.resource}
+        return {"overall": value.overall, "queues": value.queues, **nodes, **bottleneck}
     if isinstance(value, BootstrapResult):
         record = {**asdict(value), "certain": value.certain}
         del record["numbers"]

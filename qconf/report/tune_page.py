@@ -24,6 +24,7 @@ from qconf.report.impact import losers
 from qconf.report.nodes import node_tables
 from qconf.report.story import story
 from qconf.strategies import baselines
+from qconf.text import in_terms_of
 
 GROUPS = columns("mean_wait", "median_wait", "p95_wait", "max_wait", "mean_bounded_slowdown")
 KINDS: dict[Kind, str] = {
@@ -75,6 +76,7 @@ def render(
     r, doubts = recommendation, verdict.doubts(recommendation, fidelity)[:1]
     context = {
         "r": r,
+        "resource": r.resource,
         "change": r.verdict == "CHANGE",
         "action": verdict.action(r, exported),
         "sure": list(verdict.sure(r, fidelity)),
@@ -130,7 +132,10 @@ def _groups(recommendation: Recommendation) -> Iterator[tuple[str, list[dict[str
         return
     for kind, title in ({"queue": "queue"} | KINDS).items():
         members = recommendation.impact.of(kind)  # type: ignore[arg-type]
-        yield title, [_group(each.name, each.jobs, each.share, each.before, each.after) for each in members]
+        yield (
+            in_terms_of(recommendation.resource, title),
+            [_group(each.name, each.jobs, each.share, each.before, each.after) for each in members],
+        )
 
 
 def _group(

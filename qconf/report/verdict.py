@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from parsim.node_metrics import ALL_NODES
+from parsim.node_types import CORES
 from qconf.evaluation.score import OBJECTIVE_TEXTS, means
 from qconf.evaluation.targets import TargetResult
 from qconf.recommend import Recommendation
@@ -20,6 +22,7 @@ from qconf.report.wording import (
     interval_text,
     number,
 )
+from qconf.text import TERMS
 
 FAR = 2.0  # factor between the mean waits of the test period and of the whole history from which both are shown
 MINUTE = 60.0  # seconds, added to both
@@ -93,6 +96,7 @@ def _gained(found: Recommendation) -> Iterator[str]:
 def sections(found: Recommendation, near: Fidelity | None) -> Iterator[tuple[str, Sequence[str]]]:
     """Yield what stands beside a verdict, each with its title; sections without content are left out."""
     texts = (
+        ("The bottleneck", list(_bottleneck(found))),
         ("Also in doubt", doubts(found, near)[1:]),
         ("The whole history", list(_whole(found))),
         ("What it needs to run", list(needs(found))),
@@ -103,6 +107,21 @@ def sections(found: Recommendation, near: Fidelity | None) -> Iterator[tuple[str
         ("The last recommendation", [] if found.last is None else list(last_lines(found.last))),
     )
     yield from ((title, lines) for title, lines in texts if lines)
+
+
+def _bottleneck(found: Recommendation) -> Iterator[str]:
+    """Say which resource jobs wait for, and how much of it and of the others is in use, unless it is cores."""
+    test = found.rows[0].test if found.rows else None
+    if test is None or test.resource == CORES:
+        return
+    name, hours = TERMS[test.resource]
+    others = [
+        f"{100 * values['utilization']:.1f} % of the {TERMS[other][0]}"
+        for other, values in test.nodes[ALL_NODES].resources.items()
+        if other in TERMS and other != test.resource
+    ]
+    yield f"{name}: {100 * test['utilization_window']:.1f} % in use, {', '.join(others)}"
+    yield f"utilization and the shares of users and groups are those of {hours}"
 
 
 def _whole(found: Recommendation) -> Iterator[str]:

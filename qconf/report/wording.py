@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 ABSENT = "-"
 UNUSED = "not used"
+GIB = 1024  # MiB
 OF_NODES = {"gpus": "GPUs", "memory": "MiB"}  #: units of limits of what nodes have
 
 

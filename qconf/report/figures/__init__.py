@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from parsim.bottleneck import bottleneck
 from qconf.history import History
 from qconf.recommend import Recommendation, default_strategies
 from qconf.recommend.fidelity import Fidelity
@@ -49,7 +50,7 @@ def _figures(found: Recommendation, history: History | None, near: Fidelity | No
         yield gantt(shown, history, epoch, where)
     if history is not None and len(history):
         jobs = history.workload(found.base)
-        yield core_hours(jobs, names, epoch, where)
+        yield core_hours(jobs, bottleneck(jobs, found.base.system()), names, epoch, where)
         yield queue_map(jobs, found.base, found.config)
     looks = hues(names, weights)
     configs = [("before", found.base), *([("after", found.config)] if change else [])]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
+from parsim.node_types import MEMORY
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.timeline import timeline
 from qconf.report.figures.base import Figure
 from qconf.report.svg import Drawing, Scale, date_ticks, ticks
+from qconf.report.wording import GIB
+from qconf.text import in_terms_of
 
 LOOKS = ("before", "after")
 TALL, GAP = 96, 40
@@ -19,10 +23,12 @@ def over_time(outcomes: Sequence[tuple[str, Outcome]], epoch: int, where: str) -
     `epoch` is the second 0 of their times.
     """
     found = [timeline(outcome) for _, outcome in outcomes]
+    resource = outcomes[0][1].period.resource
+    terms, hour = partial(in_terms_of, resource), 3600 * (GIB if resource == MEMORY else 1)
     edges = found[0].edges + epoch
     series = [
-        ("utilization", "% of the cores", [100 * each.used for each in found], 100.0),
-        ("queued work", "core-hours of the jobs that wait", [each.queued / 3600 for each in found], 0.0),
+        ("utilization", terms("% of the cores"), [100 * each.used for each in found], 100.0),
+        ("queued work", terms("core-hours of the jobs that wait"), [each.queued / hour for each in found], 0.0),
         ("queue length", "jobs that wait", [each.waiting for each in found], 0.0),
     ]
     series += [

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
+from parsim.bottleneck import bottleneck
 from qconf.backtest import Backtest
 from qconf.history import History
 from qconf.report.backtest import running
@@ -30,7 +31,9 @@ RATIOS = {"mean_wait": ("mean wait", 60.0), "mean_bounded_slowdown": ("bounded s
 
 def backtest_figures(found: Backtest, history: History) -> dict[str, Figure]:
     """Draw ratios of mean wait and slowdown, and utilization, strategy by strategy, and what was submitted."""
-    workload = core_hours(history.workload(found.base), found.base.names, history.epoch, history.timezone)
+    jobs = history.workload(found.base)
+    use = bottleneck(jobs, found.base.system())
+    workload = core_hours(jobs, use, found.base.names, history.epoch, history.timezone)
     return {figure.name: figure for figure in (*_figures(found), workload)}
 
 

@@ -11,12 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import Workload
+from parsim.bottleneck import Use
+from parsim.node_types import MEMORY
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import QueueConfig, SiteConfig
 from qconf.history.times import zone
 from qconf.report.figures.base import HUES, Figure, hue_legend, hues
 from qconf.report.svg import DAY, LETTER, Drawing, Scale, date_ticks, decades, midnights, ticks
-from qconf.report.wording import count
+from qconf.report.wording import GIB, count
+from qconf.text import in_terms_of
 
 TALL, GAP = 92, 42
 MOST_DAYS = 130  # bars of single days; of a longer log ten days and months are drawn alone
@@ -25,13 +28,14 @@ TICKS = {60: "1 min", 600: "10 min", 3600: "1 h", 14400: "4 h", 43200: "12 h", 8
 CELLS = (44, 28)  # of the queue map, across and up
 
 
-def core_hours(jobs: Workload, names: Sequence[str], epoch: int, where: str) -> Figure:
-    """Draw the core-hours submitted a day by queue: of each day, of ten days, and of the whole or its months.
+def core_hours(jobs: Workload, use: Use, names: Sequence[str], epoch: int, where: str) -> Figure:
+    """Draw the hours of the bottleneck submitted a day by queue: of each day, of ten days, of the whole or its months.
 
     As Figures 4 to 6 of Kondameedi and Vadhiyar, CCGrid 2017.
     """
     submit = jobs.submit + epoch
-    work = jobs.cores * jobs.effective_runtime / 3600
+    work = use.amount * jobs.effective_runtime / 3600 / (GIB if use.resource == MEMORY else 1)
+    unit = in_terms_of(use.resource, "core-hours")
     looks = hues(names, np.bincount(jobs.queue, work, len(names)).tolist())
     groups = np.array([int(looks[name][1:]) for name in names])[jobs.queue]
     first, last = int(submit[0]), int(submit[-1]) + 1
@@ -53,7 +57,7 @@ def core_hours(jobs: Workload, names: Sequence[str], epoch: int, where: str) -> 
         high = float(rates.sum(axis=0).max()) or 1.0
         y = Scale(0, high, top + 24 + (i + 1) * TALL + i * GAP, top + 24 + i * (TALL + GAP))
         panel = drawing.panel(
-            x, y, title=title, y_title="core-hours a day", y_ticks=ticks(0, high, 4), grid="y",
+            x, y, title=title, y_title=f"{unit} a day", y_ticks=ticks(0, high, 4), grid="y",
             x_ticks=date_ticks(begin, end, where),
         )  # fmt: skip
         for k, (left, right) in enumerate(pairwise(cuts)):
@@ -63,13 +67,14 @@ def core_hours(jobs: Workload, names: Sequence[str], epoch: int, where: str) -> 
                 if rates[hue, k] > 0:
                     who = next((name for look, name in hue_legend(looks) if look == f"fill q{hue}"), "")
                     bar = (left + gap, right - gap), (below, below + rates[hue, k])
-                    panel.bar(*bar, f"fill q{hue}", f"{who}: {count(round(rates[hue, k]))} core-hours a day")
+                    panel.bar(*bar, f"fill q{hue}", f"{who}: {count(round(rates[hue, k]))} {unit} a day")
                     below += rates[hue, k]
         drawing.height = y.start + 26
     text = (
         "Core-hours that were submitted a day, by queue: single days differ much, ten days less, a month shows the "
         "pattern that a configuration can follow."
     )
+    text = in_terms_of(use.resource, text)
     return Figure("core-hours", drawing.svg(text), text)
 
 
