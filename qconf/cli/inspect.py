@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +64,7 @@ def _print(found: dict[str, Any]) -> None:
         ("machine", machine),
         ("offered load", load),
         ("CPU hours", f"{found['cpu_hours']:.0f}"),
+        *_gpus(found.get("gpus")),
         ("users", str(found["users"])),
         (
             "run time / walltime",
@@ -71,7 +73,8 @@ def _print(found: dict[str, Any]) -> None:
     ):
         facts.add_row(name, value)
     to.print(facts)
-    for table in (_queues(found["queues"]), _times(found["queues"])):
+    gpus = [_of_gpus(found["gpus"])] if "gpus" in found else []
+    for table in (_queues(found["queues"]), *gpus, _times(found["queues"])):
         print_table(to, table)
     where = " in the whole log" if found["outside_period"] else ""
     for title, counts in (
@@ -86,6 +89,34 @@ def _print(found: dict[str, Any]) -> None:
             for reason, count in counts.items():
                 table.add_row(f"{count:>8}", reason)
             print_table(to, table)
+
+
+def _gpus(found: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
+    """Yield what there is to say of GPUs in a line, and which resource is the bottleneck."""
+    from qconf.text import TERMS
+
+    if found is None:
+        return
+    load = "" if found["offered_load"] is None else f", offered load {found['offered_load']:.3f}"
+    text = f"{found['gpu_hours']:.0f}{load}; {found['jobs']} jobs have GPUs"
+    if found["machine_gpus"] is not None:
+        text += f", {found['others_on_gpu_nodes']} others may use nodes with GPUs"
+    yield "GPU hours", text
+    if found["bottleneck"] is not None:
+        yield "bottleneck", TERMS[found["bottleneck"]][0]
+
+
+def _of_gpus(found: dict[str, Any]) -> Table:
+
+    from qconf.report.layout import new_table
+
+    table = new_table(("GPUs by", ""), ("there", "jobs", "GPU h", "share %"), title="GPUs")
+    for kind, of in (("type", "types"), ("queue", "queues"), ("user", "users")):
+        for each in found[of]:
+            if each["jobs"] or of == "types":
+                numbers = (f"{each['jobs']}", f"{each['gpu_hours']:.0f}", f"{100 * each['share']:.1f}")
+                table.add_row(kind, each["name"], str(each.get("gpus") or ""), *numbers)
+    return table
 
 
 def _queues(queues: list[dict[str, Any]]) -> Table:

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from qconf.config import SiteConfig
+from qconf.history.gpus import of_gpus
 from qconf.history.history import History
 from qconf.history.periods import DAY
 
@@ -20,8 +21,9 @@ def overview(history: History, config: SiteConfig) -> dict[str, Any]:
     """Summarise a history, cleaned with `config`, for people and for JSON.
 
     The offered load is core-seconds of the jobs over those of the machine from first to last submit, None for a single
-    instant. Of `queues` those without jobs are listed too.
+    instant. Of `queues` those without jobs are listed too. `gpus` are there where the jobs or the machine have some.
     """
+    gpus = of_gpus(history, config)
     jobs = history.jobs
     area = (jobs["cores"] * jobs["runtime"]).to_numpy(dtype=np.float64)
     first, last = history.span
@@ -44,7 +46,7 @@ def overview(history: History, config: SiteConfig) -> dict[str, Any]:
         "walltime_accuracy": accuracy(jobs),
         "queues": [_queue(name, jobs, area) for name in config.names],
         "sources": [source._asdict() for source in history.sources],
-    }
+    } | ({} if gpus is None else {"gpus": gpus})
 
 
 def _queue(name: str, jobs: pd.DataFrame, area: NDArray[np.float64]) -> dict[str, Any]:

@@ -84,6 +84,70 @@ def test_a_log_without_a_usable_job_is_refused_with_the_reasons(run, tmp_path):
     assert all(why in err for why in ("1 no run time", "1 no cores", "1 more than 64 cores"))
 
 
+GPU_SITE = """\
+machine: {name: small, cores: 128}
+nodes:
+  - {name: cpu, count: 1, cores: 64}
+  - {name: gpu, count: 1, cores: 64, gpus: 8}
+queues:
+  - {name: plain, nodes: [cpu]}
+  - {name: any}
+"""
+GPU_CSV = """\
+job_id,submit,runtime,walltime,cores,gpus,queue,user
+a,2016-02-01,36000,36000,4,8,any,ann
+b,2016-02-01T06:00,18000,36000,8,4,any,bob
+c,2016-02-01T08:00,3600,3600,8,,any,bob
+d,2016-02-01T10:00,3600,3600,32,0,plain,cid
+"""
+
+
+def test_inspect_counts_gpus(run, tmp_path):
+    (tmp_path / "h.csv").write_text(GPU_CSV)
+    (tmp_path / "site.yaml").write_text(GPU_SITE)
+    found = json.loads(run("inspect", "h.csv", "--config", "site.yaml", "--json")[1])["gpus"]
+    assert found == {
+        "jobs": 2,
+        "gpu_hours": 100,
+        "machine_gpus": 8,
+        "offered_load": 100 / 80,
+        "bottleneck": "gpus",
+        "others_on_gpu_nodes": 1,
+        "types": [{"name": "gpu", "jobs": 2, "gpu_hours": 100, "share": 1, "gpus": 8}],
+        "queues": [
+            {"name": "plain", "jobs": 0, "gpu_hours": 0, "share": 0},
+            {"name": "any", "jobs": 2, "gpu_hours": 100, "share": 1},
+        ],
+        "users": [
+            {"name": "ann", "jobs": 1, "gpu_hours": 80, "share": 0.8},
+            {"name": "bob", "jobs": 1, "gpu_hours": 20, "share": 0.2},
+        ],
+    }
+    out = run("inspect", "h.csv", "--config", "site.yaml")[1]
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert "bottleneck GPUs" in lines
+    assert "user ann 1 80 80.0" in lines
+    assert not any(line.startswith("queue plain") for line in lines)
+
+
+def test_inspect_counts_gpus_by_the_kinds_that_jobs_ask_for(run, tmp_path):
+    head = "JobIDRaw|User|Partition|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocCPUS|NNodes|AllocTRES\n"
+    row = (
+        "{0}|u{0}|p|COMPLETED|2025-09-01T00:00:00|2025-09-01T00:00:00|2025-09-01T01:00:00|3600|60|8|1|cpu=8,node=1{1}\n"
+    )
+    wanted = [",gres/gpu:a100=4,gres/gpu=4", ",gres/gpu=2", "", ",gres/gpu:h100=1,gres/gpu=1"]
+    (tmp_path / "h.txt").write_text(head + "".join(row.format(i, text) for i, text in enumerate(wanted)))
+    found = json.loads(run("inspect", "h.txt", "--json")[1])["gpus"]
+    assert {each["name"]: each["gpu_hours"] for each in found["types"]} == {"a100": 4, "any": 2, "h100": 1}
+    assert (found["offered_load"], found["bottleneck"], found["others_on_gpu_nodes"]) == (None, None, None)
+
+
+def test_inspect_says_nothing_of_gpus_where_there_are_none(run, tmp_path):
+    (tmp_path / "h.csv").write_text(CSV)
+    assert "gpus" not in json.loads(run("inspect", "h.csv", "--json")[1])
+    assert "GPU" not in run("inspect", "h.csv")[1]
+
+
 def test_import_does_not_overwrite_what_it_reads(run, tmp_path):
     (tmp_path / "h.csv").write_text(CSV)
     code, _, err = run("import", "h.csv", "-o", "h.csv")
