@@ -17,7 +17,7 @@ from qconf.history.chunks import read
 from qconf.history.history import History
 
 HOUR = 3600
-KIND = "gpu:"  #: how the feature begins that is a kind of GPUs
+KIND = "gpu:"  #: how the feature or resource begins that is a kind of GPUs
 MOST_USERS = 5
 
 Floats = NDArray[np.float64]
@@ -74,7 +74,8 @@ def of_gpus(history: History, config: SiteConfig) -> dict[str, Any] | None:
 
 def _kind(request: Any) -> str:  # noqa: ANN401 - a Request
     """Return the kinds of GPUs that a job asks for; GPUs of any kind where it names none."""
-    named = sorted({word.removeprefix(KIND) for chunk in request for word in chunk.features if word.startswith(KIND)})
+    words = {word for chunk in request for word in (*chunk.features, *dict(chunk.resources)) if word.startswith(KIND)}
+    named = sorted(word.removeprefix(KIND) for word in words)
     return ", ".join(named) or "any"
 
 
