@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,7 +54,7 @@ def command(
     if job_set is None:
         workload, document = policies.read_workload(source, quiet=as_json)
     else:
-        if replace(source, timezone="UTC") != Source():
+        if source != Source(timezone=source.timezone):
             raise click.UsageError("--job-set is used instead of a history and its options")
         workload, cores = generate_job_set(JOB_SETS[job_set], seed), JOB_SETS[job_set].machine
         document = {"source": f"{job_set}, seed {seed}", "jobs": len(workload), "cores": cores}
