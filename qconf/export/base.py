@@ -88,6 +88,7 @@ class Exporter(ABC):
     name: ClassVar[str]  #: in texts
     orders: ClassVar[str] = "formula"  #: the family of orders that `auto` searches for it
     source: ClassVar[str]  #: what `read` takes, and ``--current`` where there is that option: a noun without article
+    current_for_rollback: ClassVar[bool] = False  #: whether an export without ``--current`` cannot be taken back
 
     #: The nodes that the queues may use.
     nodes: Sequence[Node] | None = option("Names: nid[001-146], or a file.", read=_read_nodes, metavar="FILE|PATTERN")

@@ -15,18 +15,22 @@ from dataclasses import replace
 from parsim.node_types import Chunk, Request
 from qconf.history.chunks import NAMES, mebibytes_of_pbs
 
-#: Resources of a job that are about its nodes and cores.
-OF_NODES = (
-    *("nodes", "neednodes", "ncpus", "procs", "size", "mppwidth", "mppnppn", "mppdepth"),
-    *("mem", "pmem", "gpus", "feature", "features"),
-)
 REQUEST = "Resource_Request_2.0"  #: of Torque 6: like ``-L tasks=2:lprocs=4 -L tasks=1:lprocs=all``
+#: Those that no job of PBS has without a select.
+_FORMS = ("nodes", "neednodes", "procs", "size", "mppwidth", "gpus", "feature", "features")
+#: Resources of a job that are about its nodes and cores.
+OF_NODES = (*_FORMS, "ncpus", "mppnppn", "mppdepth", "mem", "pmem")
 _CORES = ("ppn", "ncpus", "cpp", "lprocs")
 #: Words of a request that say how nodes and GPUs are used, and are no property of a node.
 _USES = re.compile(
     r"shared|excl|exclusive(?:_thread|_process)?|default|reseterr|usecores|usethreads|allowcores|allowthreads"
     r"|(?:tpn|place|maxtpn|cpt|pack|thread|swap|opsys)(?:=.*)?"
 )
+
+
+def is_in_form(resources: Mapping[str, object]) -> bool:
+    """Return whether a job without a select asks for nodes in one of these forms; with ncpus alone it is one of PBS."""
+    return "ncpus" not in resources or any(name in resources for name in (*_FORMS, REQUEST))
 
 
 def slots(exec_host: str) -> Counter[str]:

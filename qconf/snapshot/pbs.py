@@ -16,7 +16,7 @@ from qconf.history.chunks import UNREADABLE, of_select, wanted_chunks, written
 from qconf.history.needs import waits_for, words
 from qconf.history.readers.pbs import OWN, project
 from qconf.history.standing import is_shortpool
-from qconf.history.torque import requested, slots
+from qconf.history.torque import is_in_form, requested, slots
 from qconf.snapshot.model import Closure, Job, Snapshot, indices
 
 OVER = {"X", "F", "E", "M", "C"}  #: finished, exiting, moved; in Torque complete
@@ -126,7 +126,7 @@ def _jobs(found: dict[str, Any], now: int, where: tzinfo, warnings: Counter[str]
         if state not in "RQHWTSUB":
             warnings[f"state {state} of a job is unknown: it is taken to wait"] += 1
         cores, submit = _ncpus(wanted), clock(job.get("ctime"), where)
-        if not wanted.get("select"):  # of Torque
+        if not wanted.get("select") and is_in_form(wanted):  # of Torque
             cores = requested(_texts(wanted), str(job.get("exec_host", "")))[0]
         if not cores or submit is None:
             warnings["a job without cores or time of submission is left out"] += 1
@@ -192,7 +192,7 @@ def _needs(name: str, job: dict[str, Any], found: dict[str, Any], warnings: Coun
     array = parent.split(".")[0] if "[" in name else ""
     select, place = (str(both.get("Resource_List", {}).get(name) or "") for name in ("select", "place"))
     chunks, readable = written(of_select, select, place)
-    if not select:  # of Torque
+    if not select and is_in_form(both.get("Resource_List", {})):  # of Torque
         _, request, readable = requested(_texts(both.get("Resource_List", {})), str(job.get("exec_host", "")))
         chunks = wanted_chunks(request)
     if not readable:

@@ -94,8 +94,8 @@ class Loading:
             server.run(f"qmgr -c 'set node {node} resources_available.mem = 256gb'")
         self.ids = {"tomorrow": time.strftime("%m%d%H%M", time.localtime(time.time() + 86400))}
         for name, words in scenario.jobs.items():
-            user, _, asked = words.format(**self.ids).partition(" ")
-            self.ids[name] = self.submit(user, asked)
+            user, _, wanted = words.format(**self.ids).partition(" ")
+            self.ids[name] = self.submit(user, wanted)
         names = "; ".join(f"{name}={job}" for name, job in self.ids.items())
         server.run(f"{names}; {scenario.more}")
         nodes = [Node(name, cores) for name, cores in NODES.items()]

@@ -59,6 +59,7 @@ class PbsExporter(Exporter):
     target = "pbs"
     name = "PBS"
     source = "output of qmgr -c 'print server'"
+    current_for_rollback = True
 
     current: Server | None = option(  # noqa: RUF009 - a field
         "qmgr -c 'print server', to write what differs.", read=_read_current, metavar="FILE"

@@ -22,7 +22,7 @@ from qconf.history.needs import waits_for, words
 from qconf.history.readers.sources import Source, records_of
 from qconf.history.records import EARLIER, UNKNOWN, Drop, Records, Row, table_of
 from qconf.history.times import zone
-from qconf.history.torque import OF_NODES, REQUEST, requested
+from qconf.history.torque import OF_NODES, REQUEST, is_in_form, requested
 
 RECORD = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);([A-Za-z]{1,2});([^;\s]*);")
 _WHOSE = (" user=", " group=", " account=", " project=", " queue=")
@@ -224,6 +224,8 @@ class _Nodes:
             return None
         host, tasks = HOST.search(rest), TASKS.search(rest)
         resources = dict(NODES.findall(rest)) | ({REQUEST: tasks[1]} if tasks else {})
+        if not is_in_form(resources):
+            return None
         cores, request, readable = requested(resources, host[1] if host else "")
         return cls(cores, wanted_chunks(request), readable, by_select)
 
