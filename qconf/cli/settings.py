@@ -25,16 +25,23 @@ def _weights(text: str) -> tuple[float, ...] | None:
 _WEIGHTS = Parsed("numbers", _weights, "is not like 1,2,3: a positive number for each epoch, the oldest first")
 
 
+#: Options of tables of jobs, which are in the help of the settings.
+_OF_TABLES = ("date_format", "columns", "units", "cores_per_node", "unpacked")
+
+
 class StrategyCommand(click.Command):
     """Has a flag for every option of every strategy; the command gets those given as `settings`, a dict by name.
 
     The flags are not in its help but in that of ``--help-strategies``, and they are added when one of them is given:
-    the strategies are a heavy import. The command completes its settings by `strategy_settings`.
+    the strategies are a heavy import. Options of tables of jobs are in that help, too.
+    The command completes its settings by `strategy_settings`.
     """
 
     def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401 - of click
         super().__init__(*given, **named)
-        text = "Show the settings of the strategies, options too."
+        for option in _of_tables(self):
+            option.hidden = True
+        text = "Show the options of strategies, and of tables of jobs."
         self.params.append(
             click.Option(
                 ["--help-strategies"], is_flag=True, is_eager=True, expose_value=False, callback=_help, help=text
@@ -62,6 +69,10 @@ class StrategyCommand(click.Command):
         unless = click.core.ParameterSource.DEFAULT
         ctx.params["settings"] = {n: value for n, value in given.items() if ctx.get_parameter_source(n) != unless}
         return super().invoke(ctx)
+
+
+def _of_tables(command: click.Command) -> list[click.Option]:
+    return [each for each in command.params if isinstance(each, click.Option) and each.name in _OF_TABLES]
 
 
 def _help(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -96,6 +107,9 @@ def settings_help(ctx: click.Context) -> str:
         with formatter.section(title[0].upper() + title[1:] if title == "every strategy" else title):
             records = [strategy_flag(each, hidden=False).get_help_record(ctx) for each in found]
             formatter.write_dl([record for record in records if record is not None])
+    if tables := _of_tables(ctx.command):
+        with formatter.section("Options of tables of jobs, none of them a setting"):
+            formatter.write_dl([(f"{each.opts[0]} {each.metavar}", each.help or "") for each in tables])
     return formatter.getvalue().rstrip("\n")
 
 

@@ -229,7 +229,9 @@ _SOURCE: dict[str, Callable[[Any], Any]] = {
         metavar="OURS=UNIT",
         help="Of numbers in a table, like walltime=min.",
     ),
-    "cores_per_node": click.option("--cores-per-node", type=CORES, metavar="N", help="Of a table that counts nodes."),
+    "cores_per_node": click.option(
+        "--cores-per-node", type=CORES, cls=Terse, metavar="N", help="Of a table that counts nodes."
+    ),
     "unpacked": click.option(
         "--unpacked",
         type=Parsed("size", _bytes, "is no size like 8gb"),

@@ -41,7 +41,7 @@ class SlurmExporter(Exporter):
         "With --current: the QOS that init was given.", read=_read_file, metavar="FILE"
     )
     shares: Path | None = option(  # noqa: RUF009 - a field
-        "With --current: the shares that init was given.", read=_read_file, metavar="FILE"
+        "The shares that init was given.", read=_read_file, metavar="FILE"
     )
 
     def export(self, config: SiteConfig) -> Export:

@@ -191,6 +191,9 @@ def test_the_settings_of_strategies_have_a_help_of_their_own(command):
         assert f" --{name.replace('_', '-')} " not in own
         assert settings.count(f"--{name.replace('_', '-')} ") == 1
     assert "\ndp-nlp, dqr, hybrid" in settings
+    for name in ("date-format", "columns", "units", "cores-per-node", "unpacked"):
+        assert f" --{name} " not in own
+        assert settings.count(f"\n  --{name} ") == 1
     assert len(own.splitlines()) <= 40
     assert "Examples:" in own or command is not tune.command
 
