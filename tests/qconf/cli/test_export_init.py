@@ -37,7 +37,7 @@ def test_export_leaves_nothing_of_an_earlier_one(site, tmp_path):
     (tmp_path / "out" / "mine.txt").write_text("kept")
     assert run("export", CRAY, "-o", tmp_path / "out").exit_code == 0
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {"queues.qmgr", "sched_config.changes", "PLAN.md", "export.json", "mine.txt"}
+    assert names == {"queues.qmgr", "sched_config.changes", "PLAN.md", "step", "qconf-pbs", "export.json", "mine.txt"}
 
 
 def test_export_replaces_and_takes_away_nothing_but_its_own(site, tmp_path):
@@ -96,7 +96,7 @@ def test_export_to_slurm(site, tmp_path):
     assert "PartitionName=small" in (tmp_path / "out" / "partitions.conf").read_text()
 
 
-@pytest.mark.parametrize("given", [("--binding", "limits"), ("--current", "f"), ("--route", "r"), ("--remove", "q")])
+@pytest.mark.parametrize("given", [("--binding", "limits"), ("--route", "r"), ("--remove", "q")])
 def test_options_of_another_target_are_refused(site, given):
     done = run("export", site, "--target", "slurm", *given)
     assert done.exit_code == 2
@@ -235,7 +235,8 @@ def test_downtimes_of_types_of_nodes(tmp_path):
     given = [word for name in ("events", "reservations") for word in ("--downtimes", tmp_path / name)]
     done = run("init", "--from-slurm", tmp_path / "slurm.conf", *given)
     assert done.exit_code == 0, done.output
-    assert "2 times: parts of nodes, or nodes without names, are left out where nodes are of several" in done.stderr
+    assert "1 times: 1 nodes that the configuration does not have are left out" in done.stderr
+    assert "1 times: of a reservation of parts of nodes, as many whole nodes as its cores fill are taken" in done.stderr
     assert "shortpools: left out, they name no types of nodes" in done.stderr
     config = parse(done.stdout)
     assert [each.gpus for each in config.nodes] == [2, 0]

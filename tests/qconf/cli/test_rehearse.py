@@ -72,8 +72,10 @@ def test_the_plan_is_read_block_by_block(tmp_path):
     plan = Plan(tmp_path)
     assert plan.route == "route"
     assert plan.examples == [("small", 1, "24:00:00"), ("medium", 17, "24:00:00"), ("large", 41, "48:00:00")]
-    assert plan.steps[0][0] == "1. Save what there is"
-    assert [block.split()[0] for _, block in plan.undo][-2:] == ["qmgr", "qmgr"]
+    assert plan.steps[0][0] == "1. Look at the waiting jobs, and save what there is"
+    assert [block.splitlines()[0] for _, block in plan.undo] == [
+        f"sh step undo {number} <<'END'" for number in ("1", "2", "3", "4 last")
+    ]
     assert list(plan.nodes()) == [node.name for node in NODES]
 
 

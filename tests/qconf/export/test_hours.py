@@ -10,6 +10,7 @@ from qconf.config import load, parse
 from qconf.errors import ExportError, InputError
 from qconf.export import exporter
 from qconf.export.hours import read_hours
+from tests.qconf.export.sites import FRESH, pbs_files
 
 SITE = """\
 machine: {name: tiny, cores: 16}
@@ -57,13 +58,33 @@ def test_slurm_sets_the_qos_of_the_queue():
     assert "add qos large\n" in files("slurm")["qos.sacctmgr"]
 
 
+def taken_off(script, monkeypatch):
+    """Return the files that `uninstall` removes where the hours are installed, and no hook is."""
+    names = {"__name__": "qconf-pbs"}
+    exec(script, names)
+    removed = []
+    monkeypatch.setitem(names, "hooks", list)
+    monkeypatch.setattr("os.path.exists", lambda _: False)
+    monkeypatch.setattr("os.path.lexists", lambda path: path == "/etc/cron.d/qconf-hours")
+    monkeypatch.setattr("os.remove", removed.append)
+    assert not names["uninstall"](None)
+    monkeypatch.undo()
+    return removed
+
+
 @pytest.mark.parametrize("target", ["pbs", "slurm"])
-def test_the_plan_installs_them_and_takes_them_back(target):
-    steps, _, undo = files(target)["PLAN.md"].partition("## Undo")
+def test_the_plan_installs_them_and_takes_them_back(target, monkeypatch):
+    exported = pbs_files(parse(SITE), current=FRESH) if target == "pbs" else files(target)
+    steps, _, undo = exported["PLAN.md"].partition("## Undo")
     assert "install -m 644 qconf-hours /etc/cron.d/qconf-hours\n" in steps
-    assert "rm -f /etc/cron.d/qconf-hours\n" in undo
+    if target == "pbs":
+        assert "python3 -I qconf-pbs uninstall\n" in undo
+        assert taken_off(exported["qconf-pbs"], monkeypatch) == ["/etc/cron.d/qconf-hours"]
+    else:
+        assert "rm -f /etc/cron.d/qconf-hours\n" in undo
     assert ("unset queue large max_run" if target == "pbs" else "qos large set GrpJobs=-1") in undo
     plain = files(target, SITE.partition("hours:")[0])
+    plain.pop("qconf-pbs", None)  # it takes off what any earlier export installed
     assert "qconf-hours" not in "".join([*plain, *plain.values()])
 
 

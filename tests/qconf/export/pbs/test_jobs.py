@@ -46,8 +46,8 @@ set server resources_max.ncpus = 64
 CONFIG = """\
 machine: {name: tiny, cores: 64}
 queues:
-  - {name: small, cores: [1, 8], walltime: [0, 1h]}
-  - {name: large, cores: [9, 64], walltime: [0, 24h]}
+  - {name: small, cores: [1, 8], walltime: [0, 1h], access: {users: [alice, bob@login*]}}
+  - {name: large, cores: [1, 64], walltime: [0, 24h]}
 """
 
 
