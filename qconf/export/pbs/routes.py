@@ -44,7 +44,8 @@ def led_to(
     """Return the destinations that each Route queue of a server is to have, where they are others than now.
 
     `base` are the queues of the present configuration and `names` those of the new one, in their order. A queue that
-    is new comes behind the one before it, in the Route queue that has this one; what is closed leaves.
+    is new comes behind the one before it, in the Route queue that has this one; what is closed leaves. A Route queue
+    that has none left leads to all queues: jobs that users send there still find one.
     """
     now = {route: destinations(before.queues[route]) for route in before.of_type("route")}
     found = {route: [name for name in listed if name not in closed] for route, listed in now.items()}
@@ -63,4 +64,5 @@ def led_to(
             if kept and kept[0] in listed:
                 earlier = [each for each in listed if each in names[:i]]
                 listed.insert(listed.index((earlier or kept)[-1 if earlier else 0]) + bool(earlier), name)
+    found = {route: listed if listed or not now[route] else [*names] for route, listed in found.items()}
     return {route: listed for route, listed in found.items() if listed != now[route]}
