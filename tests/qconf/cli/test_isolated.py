@@ -20,6 +20,7 @@ NAMES = {*sys.stdlib_module_names, "joblib", "numba", "numpy", "pandas", "parsim
 @pytest.fixture
 def hostile(tmp_path, monkeypatch):
     """A current folder in which every module says that it was imported; and a log."""
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)  # a command that ran in this process has set it
     for name in NAMES - {*sys.builtin_module_names}:
         (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'a').write('{name} ')\n")
     walking.write(tmp_path / "log.csv", walking.table(1, 60))
