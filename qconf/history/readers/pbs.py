@@ -39,7 +39,7 @@ KEYS = {
 PAIR = re.compile(r"""([^\s=]+)=('[^']*'(?=\s|$)|(?:[^\s"]+|"[^"]*"|")*)""")
 ORDER = re.compile(r"(\d{1,18})(?:\[(\d{1,18})\])?")
 SUBJOB = re.compile(r"\[\d+\]")
-READ_DURATION = lru_cache(maxsize=65536)(parse_duration)
+_CLOCK = re.compile(r"\d{1,9}(?::\d{1,9}){1,3}")  # 30:00 is minutes; Torque has days, too: 1:10:00:00
 #: Whole numbers of what is no core, memory or time, and no way to place a job: a site's own resources, like licences.
 _NO_LICENCES = (
     *(*OF_NODES, "nodect", "nchunk", "select", "place", "mpiprocs", "ompthreads", "ngpus", "naccelerators", "nice"),
@@ -80,6 +80,15 @@ def _fields(kind: str, text: str) -> dict[str, str]:
             at = text.find(" ", start)
             found[key[1:-1]] = text[start:at]
     return found
+
+
+@lru_cache(maxsize=65536)
+def _walltime(text: str) -> int:
+    """Read a walltime as seconds; raise ValueError where it is none."""
+    if not _CLOCK.fullmatch(text):
+        return parse_duration(text)
+    parts = [int(part) for part in reversed(text.split(":"))]
+    return parse_duration(sum(part * size for part, size in zip(parts, (1, 60, 3600, 86400), strict=False)))
 
 
 @dataclass(slots=True)
@@ -416,7 +425,7 @@ def _whole(fields: dict[str, str], name: str, digits: int = 15, what: str = "tim
 def _duration(fields: dict[str, str], name: str) -> int:
     text = fields.get(name)
     try:
-        return (READ_DURATION(text) if text else 0) or UNKNOWN
+        return (_walltime(text) if text else 0) or UNKNOWN
     except ValueError as error:
         raise ValueError(f"{name}={(text or '')[:40]} is no duration") from error
 

@@ -134,3 +134,15 @@ def test_what_is_requested_is_what_is_given(parts):
         assert requested({"nodes": nodes}, given_hosts) == (total, request, True)
         assert slots(given_hosts).total() in (total, 0)
     assert slots("+".join(f"{host}/0*{cores}" for host, cores in hosts)).total() == total
+
+
+@pytest.mark.parametrize(
+    ("walltime", "seconds"), [("1:10:00:00", 122400), ("30:00", 1800), ("90", 90), ("72:00:00", 259200)]
+)
+def test_a_walltime_has_days_or_no_hours(tmp_path, walltime, seconds):
+    (tmp_path / "log").write_text(
+        "11/10/2024 08:00:00;E;14.srv;user=u group=g queue=q ctime=100 qtime=100 etime=100 start=110 exec_host=- "
+        f"Resource_List.size=256 Resource_List.walltime={walltime} end=170 Exit_status=0\n"
+    )
+    table = read([tmp_path / "log"]).table
+    assert table[["cores", "walltime", "runtime"]].to_numpy().tolist() == [[256, seconds, 60]]
