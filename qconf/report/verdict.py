@@ -122,6 +122,8 @@ def _bottleneck(found: Recommendation) -> Iterator[str]:
     ]
     yield f"{name}: {100 * test['utilization_window']:.1f} % in use, {', '.join(others)}"
     yield f"utilization and the shares of users and groups are those of {hours}"
+    if any(row.config is not None and row.config.is_fair for row in found.rows):
+        yield "fair share is simulated by core-hours all the same: a batch system may charge otherwise"
 
 
 def _whole(found: Recommendation) -> Iterator[str]:

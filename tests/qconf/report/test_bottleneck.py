@@ -106,6 +106,13 @@ def test_the_verdict_names_the_bottleneck(found):
     title, lines = next(verdict.sections(found, None))
     gpus, cores = (found.rows[0].test.nodes[ALL_NODES].resources[name]["utilization"] for name in ("gpus", "cores"))
     assert (title, lines[0]) == ("The bottleneck", f"GPUs: {100 * gpus:.1f} % in use, {100 * cores:.1f} % of the cores")
+    shared = replace(found.rows[0], config=found.rows[0].config.replace(order="fairshare"))
+    plain, by_shares = (
+        dict(verdict.sections(replace(found, rows=rows), None)) for rows in (found.rows, [shared, *found.rows[1:]])
+    )
+    assert [line for line in by_shares["The bottleneck"] if line not in plain["The bottleneck"]] == [
+        "fair share is simulated by core-hours all the same: a batch system may charge otherwise"
+    ]
     assert "The bottleneck" not in dict(verdict.sections(small.recommendation(), None))
     assert _plain(found.rows[0].test)["bottleneck"] == "gpus"
     assert "bottleneck" not in _plain(small.recommendation().rows[0].test)
