@@ -67,7 +67,8 @@ schedule, and is the same for all that is compared on them. Where all nodes are 
 Utilization, loss of capacity, the guard rail on the use of the machine, the users' classes and the
 shares of "Who waits longer", and the figures of use and of queued and submitted work are those of
 the bottleneck: GPU-hours in place of core-hours. Where it is not cores, the verdict names it with
-the use of the others, and summaries in run.json have `bottleneck`.
+the use of the others, and summaries in run.json have `bottleneck`. Fair share charges core-seconds
+whatever the bottleneck is, and the verdict says so.
 
 ## Nodes of several types
 
