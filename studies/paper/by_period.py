@@ -1,4 +1,4 @@
-"""Period by period: wait, slowdown and utilization of every strategy, as tables and figures."""
+"""Period by period: wait of every strategy as a table, and wait, slowdown and utilization as figures."""
 
 from __future__ import annotations
 
@@ -16,23 +16,10 @@ METRICS = {"mean_wait": 2, "mean_bounded_slowdown": 1, "utilization_window": 1}
 
 
 def tables(found: PieceResult) -> str:
-    """Write a table and a figure per metric."""
-    out = []
-    for column in columns(*METRICS):
-        out += [f"### Period by period: {column.caption}\n", _table(column, found)]
-        out += [f"![{column.caption}, period by period](figures/{_figure(column)})\n"]
-    return "\n".join(out)
-
-
-def folded(found: PieceResult) -> str:
-    """Write the tables of a long log, folded up."""
-    out = []
-    for column in columns(*METRICS):
-        out += [
-            f"<details><summary>Period by period: {column.caption}</summary>\n",
-            _table(column, found),
-            "</details>\n",
-        ]
+    """Write the table of mean waits, and a figure per metric."""
+    waits, *_ = columns(*METRICS)
+    out = [f"### Period by period: {waits.caption}\n", _table(waits, found)]
+    out += [f"![{column.caption}, period by period](figures/{_figure(column)})\n" for column in columns(*METRICS)]
     return "\n".join(out)
 
 

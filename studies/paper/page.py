@@ -195,7 +195,6 @@ def _log(found: PieceResult) -> str:
             f"## {found.piece.what}: {found.periods[0]} to {found.periods[-1]}, {found.jobs} jobs evaluated\n",
             paragraph(text),
             _strategies(found),
-            by_period.folded(found),
         ]
     )
 
