@@ -146,7 +146,10 @@ class _Folds:
         training: list[TrainingSet] = []
         for fold in folds:
             earlier = (*training[-1].earlier, training[-1].period) if training else ()
-            training.append(TrainingSet(Period.of(history.between(*bounds[fold.training]), base), earlier))
+            known = None
+            if settings["epoch_days"] is not None:
+                known = Period.of(history.between(None, bounds[fold.training][1]), base)
+            training.append(TrainingSet(Period.of(history.between(*bounds[fold.training]), base), earlier, known=known))
         whole, around = Period.of(history, base), []
         for fold in folds:
             warm = Period.of(history.between(fold.start - warmup_days * DAY, fold.end), base)

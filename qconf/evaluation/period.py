@@ -23,8 +23,10 @@ from qconf.evaluation.hours import hourly
 from qconf.evaluation.shortpools import dedicated
 from qconf.history import History, binding_limits
 from qconf.history.chunks import with_kept_cores
+from qconf.history.records import MAX_TIME
 from qconf.history.times import zone
 
+DAY = 86400
 #: Weights of the epochs of a training set, the oldest first (Kondameedi and Vadhiyar, CCGrid 2017, Table III).
 WEIGHTS = (1 / 3, 2 / 3, 1.0)
 
@@ -308,12 +310,17 @@ class Period:
         state = fitting(jobs, begun, start, self.base.machine.cores)
         return replace(found, workload=jobs, fills=(runs | waits)[rows], state=state)
 
-    def epochs(self, weights: tuple[float, ...]) -> tuple[tuple[float, Period], ...]:
-        """Cut into equal spans of time, one for each weight: (weight, jobs); spans without jobs are left out."""
+    def epochs(self, weights: tuple[float, ...], days: int | None = None) -> tuple[tuple[float, Period], ...]:
+        """Cut into equal spans of time, one for each weight: (weight, jobs); spans without jobs are left out.
+
+        They cover the period. With `days` each is so long, and the last ends with the last submission.
+        """
         if not len(self):
             return ()
         submit = self.workload.submit
-        edges = np.linspace(int(submit[0]), int(submit[-1]) + 1, len(weights) + 1)
+        end = int(submit[-1]) + 1
+        begin = int(submit[0]) if days is None else end - days * DAY * len(weights)
+        edges = np.linspace(begin, end, len(weights) + 1)
         which = np.searchsorted(edges, submit, side="right") - 1
         return tuple((weight, self.take(which == e)) for e, weight in enumerate(weights) if (which == e).any())
 
@@ -326,6 +333,9 @@ class TrainingSet:
     #: Periods before it under the same base, the oldest first: `auto` compares orders on them too.
     earlier: tuple[Period, ...] = field(default=(), repr=False)
     weights: tuple[float, ...] = WEIGHTS  #: of the epochs, equal spans of time, the oldest first
+    epoch_days: int | None = None  #: of each epoch; None: the epochs cover the period
+    #: The period with what is known of the jobs before it, for epochs that begin earlier; None: nothing is.
+    known: Period | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         """Return the number of jobs."""
@@ -344,7 +354,7 @@ class TrainingSet:
     @cached_property
     def epochs(self) -> tuple[tuple[float, Period], ...]:
         """(weight, jobs) of each epoch that has jobs."""
-        return self.period.epochs(self.weights)
+        return self.period.epochs(self.weights, self.epoch_days)
 
     def weighted_wait(self, config: SiteConfig) -> float:
         """Return the weighted sum of the epochs' mean waits under `config`, each from an empty machine; seconds."""
@@ -352,13 +362,33 @@ class TrainingSet:
 
     def under(self, config: SiteConfig) -> TrainingSet:
         """Return the same jobs under another base. Raises `UnroutableError`."""
-        return replace(
-            self, period=self.period.under(config), earlier=tuple(each.under(config) for each in self.earlier)
-        )
+        return self.of_each(lambda period: period.under(config))
+
+    def of_each(self, change: Callable[[Period], Period]) -> TrainingSet:
+        """Return the training set with every period of it changed."""
+        known = None if self.known is None else change(self.known)
+        return replace(self, period=change(self.period), earlier=tuple(map(change, self.earlier)), known=known)
 
     def between(self, start: int, end: int) -> TrainingSet:
         """Return the jobs submitted in ``[start, end)``; the earlier periods stay the same."""
-        return replace(self, period=self.period.between(start, end))
+        known = self.known
+        if known is not None:
+            known = known.between(-MAX_TIME, end + self.period.epoch - known.epoch)
+        return replace(self, period=self.period.between(start, end), known=known)
+
+
+@cached
+def in_epochs(training: TrainingSet, weights: tuple[float, ...], days: int | None) -> TrainingSet:
+    """Return a training set in other epochs; with `days` it is so many days for each, that end with it.
+
+    Its first days are left out where it is longer; where it is shorter, jobs before it are taken that are known.
+    """
+    if days is None or not len(training):
+        return replace(training, weights=weights)
+    everything = training.period if training.known is None else training.known
+    end = int(everything.workload.submit[-1]) + 1
+    period = everything.between(end - days * DAY * len(weights), end)
+    return replace(training, period=period, weights=weights, epoch_days=days)
 
 
 def fitting(workload: Workload, begun: NDArray[np.int64], start: int, cores: int) -> State:

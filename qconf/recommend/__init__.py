@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import cache, partial
+from functools import cache, partial, reduce
 from typing import Any
 
 import numpy as np
@@ -71,7 +71,10 @@ def recommend(
     base = plain.replace(policy=(*base.policy, *may_change))
     binding = tuple(dict.fromkeys(path for each in (history, *earlier) for path in binding_limits(each)))
     period, *before = (Period.of(each, base, binding) for each in (history, *earlier))
-    training = TrainingSet(period, tuple(before))
+    known = None
+    if earlier and chosen["epoch_days"] is not None:
+        known = Period.of(reduce(History.joined, (*earlier, history)), base, binding)
+    training = TrainingSet(period, tuple(before), known=known)
     splits = splits_of(training, *history.span)
     last = splits["last"]
     recorded = {"guards": asdict(guards), "least_gain": least_gain, "warmup_seconds": WARMUP, "strategies": list(names)}

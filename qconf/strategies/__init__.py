@@ -9,13 +9,13 @@ import importlib
 import pkgutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import Field, fields, replace
+from dataclasses import Field, fields
 from functools import cache
 from typing import Any
 
 from qconf.config import SiteConfig
 from qconf.errors import InputError
-from qconf.evaluation.period import NotApplicableError, TrainingSet
+from qconf.evaluation.period import NotApplicableError, TrainingSet, in_epochs
 from qconf.strategies.base import Options as Options
 from qconf.strategies.base import Proposal as Proposal
 from qconf.strategies.base import Question as Question
@@ -104,8 +104,9 @@ def _prepared(name: str, training: TrainingSet, given: Mapping[str, Any] | None)
     if training.base.nodes and not registry()[name].any_nodes:
         why = f"nodes are of several types, and {name} goes by numbers of cores, on whatever nodes they are"
         raise NotApplicableError(why)
-    weights = getattr(options, "weights", training.weights)
-    return (replace(training, weights=weights) if weights != training.weights else training), options
+    now = training.weights, training.epoch_days
+    wanted = getattr(options, "weights", now[0]), getattr(options, "epoch_days", now[1])
+    return (training if wanted == now else in_epochs(training, *wanted)), options
 
 
 def check(wanted: Sequence[str], given: Mapping[str, Any], base: SiteConfig) -> None:

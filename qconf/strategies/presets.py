@@ -37,6 +37,7 @@ PAPER = Preset(
         "proportions": "one-sided",
         "decide_by": "program",
         "weights": (1 / 3, 2 / 3, 1.0),  # Table III
+        "epoch_days": 10,  # Table III
         "tau_util": 0.9,  # Table III
         "excess": "toward-widest",  # open
         "rounding": "remainders",  # open

@@ -40,7 +40,8 @@ TEXT: tuple[tuple[str, str, str], ...] = (
     ("slack", "the constraint has none; it is strict, which a solver cannot tell from at least", "II.A, (6)"),
     ("proportions", "one constraint for a pair of queues i and j", "II.A, (6)"),
     ("decide_by", "the partition sizes are what the solver returns", "II.A, IV.A"),
-    ("weights", "1/3, 2/3, 3/3 for three epochs of ten days", "Table III"),
+    ("weights", "1/3, 2/3, 3/3 for three epochs", "Table III"),
+    ("epoch_days", "ten days each, of the month before", "Table III"),
     (
         "tau_util",
         "90 % of the most utilization; a bound is the size above which it falls below",

@@ -145,7 +145,7 @@ def measured_set(training: TrainingSet, options: DqrOptions) -> TrainingSet:
 
 @cached
 def _undivided(training: TrainingSet) -> TrainingSet:
-    return replace(training, weights=(1.0,))
+    return replace(training, weights=(1.0,), epoch_days=None)
 
 
 def _visits(config: SiteConfig, options: DqrOptions) -> list[str]:

@@ -75,6 +75,4 @@ def _as_read(training: TrainingSet, limits: str, starvation: str) -> TrainingSet
         queues: list[QueueConfig] = [queue.model_copy(update=changes) for queue in period.base.queues]
         return replace(period, base=period.base.with_queues(queues))
 
-    return replace(
-        training, period=changed(training.period), earlier=tuple(changed(period) for period in training.earlier)
-    )
+    return training.of_each(changed)

@@ -13,6 +13,7 @@ from parsim.planning import plan
 from qconf.backtest import AVERAGED, FoldResult, averages, backtest, compare
 from qconf.config import dump, parse
 from qconf.errors import InputError
+from qconf.evaluation.period import in_epochs
 from qconf.history import clean, read
 from qconf.recommend.checkpoint import Checkpoint
 from qconf.report.backtest import mark, sentences
@@ -87,6 +88,24 @@ def test_the_training_set_of_auto_has_every_earlier_period(history, monkeypatch)
     assert earlier == list(range(len(earlier)))
     orders = [result.decisions[0] for result in found.results if result.strategy == "auto"]
     assert ["forecast_skill" in each for each in orders] == [False] + [True] * (len(orders) - 1)
+
+
+def test_epochs_of_so_many_days_have_the_jobs_before_the_period_and_none_after(history, monkeypatch):
+    spans = {}
+
+    def spy(name, training, settings):
+        within = in_epochs(training, settings["weights"], settings["epoch_days"])
+        spans[within.workload.submit[-1]] = [len(epoch) for _, epoch in within.epochs]
+        return propose(name, training, settings)
+
+    monkeypatch.setattr("qconf.backtest.walk_forward.propose", spy)
+    settings = {**QUICK, "epoch_days": 5}
+    found = small_backtest(history, strategies=("dp-nlp",), settings=settings, period="10d")
+    first, last = (history.between(None, fold.start).jobs["submit"].to_numpy() for fold in found.folds)
+    five = 5 * walking.DAY
+    assert list(spans) == [first[-1], last[-1]]
+    assert spans[last[-1]] == [((last[-1] - last) // five == back).sum() for back in (2, 1, 0)]
+    assert spans[first[-1]] == [len(first) - ((first[-1] - first) // five == 0).sum(), spans[first[-1]][-1]]
 
 
 def test_static_is_trained_once_and_pp_on_every_period(found):

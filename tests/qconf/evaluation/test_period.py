@@ -1,11 +1,13 @@
 import gc
 import weakref
+from dataclasses import replace
+from itertools import chain, pairwise
 
 import numpy as np
 import pytest
 
 from parsim import Workload
-from qconf.evaluation.period import Period, UnroutableError, cached
+from qconf.evaluation.period import Period, TrainingSet, UnroutableError, cached, in_epochs
 from qconf.history import clean, read
 from tests.qconf.small import LONG, SHORT, WIDE, period, site, training, two
 
@@ -80,6 +82,30 @@ def test_epochs_are_equal_spans_the_last_heaviest():
 @pytest.mark.parametrize(("count", "span", "expected"), [(0, 1, 0), (1, 0, 1), (5, 0, 1)])
 def test_epochs_without_jobs_are_left_out(count, span, expected):
     assert len(training(two(), jobs=count, span=span).epochs) == expected
+
+
+def test_epochs_of_so_many_days_end_with_the_training_set_and_begin_before_it():
+    day, rng = 86400, np.random.default_rng(3)
+    submit = np.sort(rng.integers(0, 40 * day, 400))
+    ones = np.ones_like(submit)
+    everything = Period(Workload(submit, ones, 60 * ones, 60 * ones, queue=0 * ones), two())
+    end = int(submit[-1]) + 1
+    month = TrainingSet(everything.between(20 * day, end), known=replace(everything, epoch=-5))
+
+    def submits(found):
+        return [epoch.workload.submit.tolist() for _, epoch in found.epochs]
+
+    for here, last in ((month, end), (month.between(20 * day, 30 * day), int(submit[submit < 30 * day][-1]) + 1)):
+        found = in_epochs(here, (1.0, 2.0, 3.0), 10)
+        edges = [last - 30 * day, last - 20 * day, last - 10 * day, last]
+        expected = [submit[(submit >= a) & (submit < b)].tolist() for a, b in pairwise(edges)]
+        assert submits(found) == expected
+        assert found.workload.submit.tolist() == [*chain(*expected)]  # proportions, bounds and sizes are of these jobs
+        assert in_epochs(here, (1.0, 2.0, 3.0), 10) is found
+    alone = in_epochs(replace(month, known=None), (1.0, 2.0, 3.0), 10)
+    assert submits(alone) == submits(in_epochs(month, (2.0, 3.0), 10))
+    assert [weight for weight, _ in alone.epochs] == [2.0, 3.0]
+    assert submits(in_epochs(month, (1.0,), 2)) == [submit[submit >= end - 2 * day].tolist()]
 
 
 def test_the_weighted_wait_is_the_weighted_sum_of_the_mean_waits_of_the_epochs():

@@ -274,6 +274,21 @@ def test_earlier_periods_are_used_by_auto_and_reported():
     assert "months" not in next(row for row in alone.rows if row.name == "auto").decisions[0]
 
 
+def test_epochs_of_so_many_days_begin_before_the_month_where_jobs_are_known():
+    base = two()
+    whole = history(base, jobs=600, span=60 * DAY)
+    last = whole.between(30 * DAY, None)
+    about = {"strategies": ("dp-nlp",), "settings": {**FEW, "epoch_days": 15}}
+
+    def notes(**more):
+        row = next(row for row in recommend(last, base, **about, **more).rows if row.name == "dp-nlp")
+        return row.decisions[0].get("notes", [])
+
+    few = "only 2 of 3 epochs have jobs"
+    assert not any(few in each for each in notes(earlier=[whole.between(None, 30 * DAY)]))
+    assert any(few in each for each in notes())
+
+
 def test_a_strategy_that_fails_on_the_earlier_split_is_shown_and_ineligible(monkeypatch):
     def fails(name, training, options):
         if name == "pp" and len(training) < 300:
