@@ -8,10 +8,11 @@ import shlex
 
 import pytest
 
+from qconf.export.private import WORK
 from qconf.export.slurm.private_server import PrivateSlurm
 from qconf.export.slurm.rehearsal import SITE, Rehearsal, lost, run_blocks, saved, started, submitted, tasks
 from tests.real_slurm.conftest import NODES
-from tests.real_slurm.test_exports import FCFS, HYBRID, LIMITED
+from tests.real_slurm.test_exports import FCFS, HYBRID, LIMITED, SHARED
 
 THROTTLES = "throttles: [{user: carol, max_run: 2}, {each: user, max_queued: 90}]\n"
 SUM = LIMITED.replace("order: fcfs", "order: min(eligible_time, 2592000) + (7200 if walltime <= 60 else 0)")
@@ -157,21 +158,73 @@ def test_no_job_is_lost_and_all_is_as_before(config, way, exported):
 
 @pytest.mark.slow
 def test_it_is_loaded_while_jobs_come_all_the_time(exported):
-    """Where no job_submit.lua runs yet, load-conf waits for a gap between submissions, else it makes one."""
+    """Faster than slurmdbd hears of them: they wait and are tried again, and lua is loaded for that where it is not."""
     plan = exported(FCFS)
     with PrivateSlurm(NODES, SITE.replace("KEPT", "work"), accounting=True) as server:
         result = Rehearsal("")
         for name, text in plan.files.items():
             server.write(name, text)
-        loop = "while [ ! -e /srv/stop ]; do sbatch --time=1 --output=/dev/null --wrap true; sleep {}; done"
-        of_a_second, faster = (f"nohup sh -c '{loop.format(pause)}' > /srv/said 2>&1 &" for pause in (1, 0.05))
-        server.run(f"chmod 755 /srv\n{of_a_second}")
-        loaded = next(n for n, (_, block) in enumerate(plan.steps) if "load-conf beside" in block) + 1
+        comes = "while [ ! -e /srv/stop ]; do sbatch --time=1 --output=/dev/null --wrap true; sleep 0.05; done"
+        start = f"rm -f /srv/stop; nohup sh -c '{comes}' > /srv/said 2>&1 &"
+        loaded = next(n for n, (_, block) in enumerate(plan.steps) if "load-conf beside" in block)
+        server.run("chmod 755 /srv")
         run_blocks(plan.steps[:loaded], server, result)
-        server.run(f"touch /srv/stop; sleep 2; rm /srv/stop; {faster}")
-        done = server.run("python3 load-conf back; touch /srv/stop; cat /srv/said", timeout=200)
-        run_blocks([*plan.steps[-1:], *plan.undo], server, Rehearsal(""))
+        for name in ("beside", "back"):
+            server.run(start)
+            done = server.run(f"sleep 2; python3 load-conf {name}; touch /srv/stop; cat /srv/said", timeout=200)
+            assert "they wait and are tried again for some seconds" in done.stdout
+            assert "temporarily unable to accept job, sleeping and retrying" in done.stdout
+            assert "submission failed" not in done.stdout.replace("Unable to contact", "")
+            server.run("squeue --all --noheader --format=%A | xargs -r scancel")
+        run_blocks(plan.undo, server, result)
         assert result.problems == []
-        assert "they wait and are tried again for some seconds" in done.stdout
-        assert "temporarily unable to accept job, sleeping and retrying" in done.stdout
-        assert "submission failed" not in done.stdout.replace("Unable to contact", "")
+
+
+SITES_LUA = """
+function slurm_job_submit(job, parts, uid)
+   if job.name == "refused" then slurm.log_user("not here") return slurm.ERROR end
+   job.comment = "seen"
+   return slurm.SUCCESS
+end
+function slurm_job_modify(job, record, parts, uid) return slurm.SUCCESS end
+return slurm.SUCCESS
+"""
+
+
+@pytest.mark.slow
+def test_a_job_submit_lua_of_the_site_goes_before_the_routing(exported):
+    """With the plan, with a second export above it, and while each is undone."""
+    plans = {"first": exported(FCFS), "second": exported(SHARED, "second")}
+    result = Rehearsal("")
+    submit = "sbatch --parsable --begin=now+1day --time=1 --output=/dev/null --wrap true"
+    with PrivateSlurm(NODES, SITE.replace("KEPT", "work"), accounting=False) as server:
+        server.write("job_submit.lua", SITES_LUA, folder="/etc/slurm")
+        server.run("echo JobSubmitPlugins=lua >> /etc/slurm/slurm.conf; systemctl restart slurmctld")
+        before, there = saved(server), []
+
+        def look():
+            assert "not here" in server.run(f"{submit} --job-name=refused", user="alice").stdout
+            job = server.run(submit, user="alice").stdout.strip()
+            assert tasks(server)[job]["Comment"] == "seen"
+            there.append(tasks(server)[job]["Partition"])
+
+        def run(name, steps):
+            run_blocks([(title, f"cd {name}\n{block}") for title, block in steps], server, result)
+            assert result.problems == []
+
+        for name, plan in plans.items():
+            server.run(f"mkdir {name}")
+            for file, text in plan.files.items():
+                server.write(file, text, folder=f"{WORK}/{name}")
+            run(name, plan.steps)
+            look()
+        for name in reversed(plans):
+            undo, loaded = plans[name].undo, "load-conf back"
+            at = next(n for n, (_, block) in enumerate(undo) if loaded in block) + 1
+            run(name, undo[:at])
+            look()
+            run(name, undo[at:])
+            look()
+        assert there == ["work", "short", "work", "work", "former", "former"]
+        server.run("squeue --noheader --format=%A | xargs -r scancel")
+        assert saved(server) == before

@@ -96,7 +96,9 @@ class Difference:
         lua = "routes" in parts or "points" in parts or ("bounds" in parts and self.conf.exported)
         added = self._added(parts)
         if lua and "lua" in self._list("JobSubmitPlugins") and not self.conf.exported:
-            self._row("job_submit.lua", "the site's own", "the export's", "what else it did goes in by hand")
+            self._row(
+                "job_submit.lua", "the site's own", "the export's", "which calls it first, as job_submit.site.lua"
+            )
         elif lua and not self._list("JobSubmitPlugins").count("lua"):
             added["JobSubmitPlugins"] = ["lua"]
             routing = (

@@ -25,7 +25,7 @@ def plan(tmp_path, monkeypatch):
     calls = []
     places = {"FOLDER": there, "CONF": there / "slurm.conf", "ROUTING": there / "job_submit.lua"}
     fake = {"printed": lambda *words: _said(words), "restart": lambda: calls.append(1), "up": lambda: True}
-    names |= {**places, **fake, "SITE": there / "job_submit.site.lua", "PROMOTE": {}, "calls": calls}
+    names |= {**places, **fake, "PROMOTE": {}, "calls": calls}
     for name in ("beside", "after", "back"):
         (folder / f"slurm.conf.{name}").write_text(f"{name}\n")
     for name in ("partitions.conf", "job_submit.lua", "job_submit.back.lua"):
@@ -120,20 +120,29 @@ def test_priorities_that_an_administrator_gave_are_found(plan):
     assert [job for job, (_, of) in basic.items() if of] == ["1", "2", "4", "5", "6_7"]
 
 
-def test_submissions_that_come_too_fast_wait_and_the_routing_comes_back(plan, monkeypatch, capsys):
-    """Where a job comes at each look, job_submit.lua holds submissions for seconds."""
+@pytest.mark.parametrize("plugins", ["lua", "(null)", "require_timelimit"])
+@pytest.mark.parametrize("routes", [True, False])
+def test_submissions_that_come_too_fast_wait_and_the_routing_comes_back(plugins, routes, plan, monkeypatch, capsys):
+    """Where a job comes at each look, a job_submit.lua holds submissions for seconds; Slurm loads lua for it."""
     names, there, folder = plan
-    routing = there / "job_submit.lua"
-    routing.write_text("theirs\n")
-    (there / "slurm.conf").write_text("old\n")
+    routing, conf = there / "job_submit.lua", there / "slurm.conf"
+    conf.write_text("old\n")
+    if plugins == "lua":
+        routing.write_text("theirs\n")
+    if not routes:
+        (folder / "job_submit.lua").unlink()
+    (there / "job_submit_lua.so").touch()
     names["save"]()
-    clock = iter(range(1000))
-    jobs = []
+    clock, jobs, confs = iter(range(1000)), [], []
 
     def printed(*words):
+        if words == ("scontrol", "reconfigure"):
+            confs.append(conf.read_text().splitlines()[-1])
         if words[0] == "scontrol":
-            return f"{CONF}JobSubmitPlugins = lua\nAccountingStorageType = accounting_storage/slurmdbd\n"
-        if words[0] == "squeue" and "--states=PENDING,RUNNING" in words and "EAGAIN" not in routing.read_text():
+            of = f"JobSubmitPlugins = {plugins}\nPluginDir = /none:{there}\nSLURM_VERSION = 22.05.8\n"
+            return f"{CONF}{of}AccountingStorageType = accounting_storage/slurmdbd\n"
+        held = routing.exists() and "EAGAIN" in routing.read_text()
+        if words[0] == "squeue" and "--states=PENDING,RUNNING" in words and not held:
             jobs.append(f"{len(jobs)} PENDING")
         return (
             "".join(f"{job}\n" for job in jobs)
@@ -146,5 +155,29 @@ def test_submissions_that_come_too_fast_wait_and_the_routing_comes_back(plan, mo
     monkeypatch.setattr(names["time"], "sleep", lambda seconds: None)
     names["load"]("beside")
     assert "they wait and are tried again for some seconds" in capsys.readouterr().out
-    assert routing.read_text() == "our job_submit.lua\n"
+    loads = {"lua": [], "(null)": ["JobSubmitPlugins=lua"]}
+    assert confs == loads.get(plugins, ["JobSubmitPlugins=lua,require_timelimit"])
+    theirs = "theirs\n" if plugins == "lua" else None
+    assert (routing.read_text() if routing.exists() else None) == ("our job_submit.lua\n" if routes else theirs)
+    assert conf.read_text() == "beside\n"
     assert json.loads((folder / "priorities.beside").read_text()) == {}
+
+
+def test_a_load_that_is_stopped_while_submissions_wait_leaves_what_was_there(plan, monkeypatch):
+    """And one that was killed, and so left it, is run again from where it was."""
+    names, there, _ = plan
+    (there / "slurm.conf").write_text("old\n")
+    (there / "job_submit_lua.so").touch()
+    names["save"]()
+    config = f"AccountingStorageType = accounting_storage/slurmdbd\nPluginDir = {there}\n"
+    names["printed"] = lambda *words: config if words[:2] == ("scontrol", "show") else ""
+    monkeypatch.setitem(
+        names, "wait_until_quiet", lambda config: names["hold"](config) and names["sys"].exit("stopped")
+    )
+    for _ in range(2):
+        with pytest.raises(SystemExit, match="stopped"):
+            names["load"]("beside")
+        assert sorted(each.name for each in there.iterdir()) == ["job_submit_lua.so", "slurm.conf"]
+        assert (there / "slurm.conf").read_text() == "old\n"
+        assert names["hold"](config)  # as if killed
+        assert names["loaded"]() == {"before"}

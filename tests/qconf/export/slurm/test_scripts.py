@@ -751,7 +751,7 @@ def test_lua_takes_no_list_that_holds_a_closed_partition(state, verdict, tmp_pat
 @pytest.mark.parametrize("site", [True, False])
 def test_no_list_holds_a_partition_that_ends_while_the_former_ones_come_back(site, tmp_path):
     """The site's own script, if it had one, decides on all else."""
-    text, path = hybrid()["job_submit.back.lua"], tmp_path / "job_submit.site.lua"
+    text, path = hybrid()["job_submit.back.lua"], tmp_path / "job_submit.former.lua"
     refuse = "function {}({}) return one.num_tasks == 9 and {} or slurm.SUCCESS end\n"
     if site:
         path.write_text(
@@ -759,7 +759,7 @@ def test_no_list_holds_a_partition_that_ends_while_the_former_ones_come_back(sit
             + refuse.format("slurm_job_modify", "one, other", 8)
             + "return 0\n"
         )
-    text = text.replace("/etc/slurm/job_submit.site.lua", str(path))
+    text = text.replace("/etc/slurm/job_submit.former.lua", str(path))
     parts = "{ small = { state_up = 3 }, medium = { state_up = 2 }, other = { state_up = 2 } }"
     what = f"slurm_job_submit(one, {parts}, 0), slurm_job_modify(one, other, {parts}, 7)"
     for job, verdicts in (
@@ -769,6 +769,44 @@ def test_no_list_holds_a_partition_that_ends_while_the_former_ones_come_back(sit
         ({"num_tasks": 9}, ["7", "8"] if site else ["0", "0"]),
     ):
         assert call(tmp_path, text, what, job) == verdicts, job
+
+
+@needs_lua
+def test_the_sites_own_script_goes_before_the_routing(tmp_path):
+    """What it refuses is refused, and what it makes of a job is routed; the same where a user changes a job."""
+    (tmp_path / "theirs.lua").write_text(
+        "function slurm_job_submit(job) job.num_tasks = (job.num_tasks or 1) * 2 return job.num_tasks == 8 and 7 end\n"
+        "function slurm_job_modify(job) return job.partition == 'small' and 8 or slurm.SUCCESS end\nreturn 0\n"
+    )
+    text = hybrid()["job_submit.lua"].replace("/etc/slurm/job_submit.site.lua", str(tmp_path / "theirs.lua"))
+    routed = "slurm_job_submit(one, {}, 0), one.num_tasks, one.partition"
+    for tasks, found in ((4, ["7", "8", "nil"]), (1, ["0", "2", "small"]), (12, ["0", "24", "medium"])):
+        assert call(tmp_path, text, routed, {"num_tasks": tasks, "time_limit": 60}) == found
+    record = {"user_id": 7, "partition": "medium", "min_cpus": 20, "min_nodes": 1, "time_limit": 60, "job_state": 0}
+    for partition, found in (("small", "8"), ("pool", "2002"), ("medium", "0")):
+        assert call(tmp_path, text, "slurm_job_modify(one, other, {}, 7)", {"partition": partition}, record) == [found]
+
+
+def test_the_sites_own_script_is_kept_once_beneath_several_exports(tmp_path):
+    """new-conf keeps what was there for the undo, and what is the site's own for the routing."""
+    text, conf = hybrid()["new-conf"], "JobSubmitPlugins=lua\nPartitionName=old Nodes=ALL\n"
+    for name in ("site", "export"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "new-conf").write_text(text)
+        (tmp_path / name / "slurm.conf.before").write_text(conf)
+        (tmp_path / name / "partitions.conf").write_text(hybrid()["partitions.conf"])
+    theirs = "function slurm_job_submit(job) job.partition = 'old' end\n"
+    (tmp_path / "site" / "job_submit.lua.before").write_text(theirs)
+    (tmp_path / "export" / "job_submit.lua.before").write_text(hybrid()["job_submit.lua"])
+    said = {}
+    for name in ("site", "export"):
+        words = [sys.executable, "new-conf", "slurm.conf.before", str(tmp_path)]
+        said[name] = subprocess.run(words, cwd=tmp_path / name, capture_output=True, text=True, check=True).stdout
+    assert (tmp_path / "site" / "job_submit.site.lua").read_text() == theirs
+    assert (tmp_path / "site" / "job_submit.former.lua").read_text() == theirs
+    assert "job_submit.lua: it names old, which end" in said["site"]
+    assert not (tmp_path / "export" / "job_submit.site.lua").exists()
+    assert "Written by qconf export" in (tmp_path / "export" / "job_submit.former.lua").read_text()
 
 
 @needs_lua

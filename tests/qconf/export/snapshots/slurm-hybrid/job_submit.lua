@@ -65,7 +65,7 @@ local function forbidden(partitions, cores, walltime, part_list)
    end
 end
 
-function slurm_job_submit(job, part_list, submit_uid)
+local function submit(job, part_list)
    local cores, walltime = cores_of(job), seconds_of(job.time_limit)
    if job.partition ~= nil then
       local why = forbidden(job.partition, cores, walltime, part_list)
@@ -89,7 +89,7 @@ function slurm_job_submit(job, part_list, submit_uid)
 end
 
 -- Users may change their own waiting jobs into what they may submit; operators may change all as they like.
-function slurm_job_modify(job, record, part_list, modify_uid)
+local function modify(job, record, part_list, modify_uid)
    local resized = given(job.time_limit) or job.time_limit == UNLIMITED or given(job.min_cpus)
       or given(job.num_tasks) or given(job.cpus_per_task, UNSET16) or given(job.min_nodes)
    local pending = record.job_state == 0 and record.partition ~= POOL
@@ -108,6 +108,31 @@ function slurm_job_modify(job, record, part_list, modify_uid)
       return ACCESS_DENIED
    end
    return slurm.SUCCESS
+end
+
+-- The site's own job_submit.lua lies beside this file as job_submit.site.lua, if it had one. It goes first: what it
+-- refuses is refused, and what it changes is what this one sees.
+local function of_the_site()
+   local file = io.open("/etc/slurm/job_submit.site.lua")
+   if file == nil then
+      return
+   end
+   file:close()
+   slurm_job_submit, slurm_job_modify = nil, nil
+   dofile("/etc/slurm/job_submit.site.lua")
+   return slurm_job_submit, slurm_job_modify
+end
+
+local first_submit, first_modify = of_the_site()
+
+function slurm_job_submit(job, part_list, submit_uid)
+   local found = first_submit and first_submit(job, part_list, submit_uid) or slurm.SUCCESS
+   return found == slurm.SUCCESS and submit(job, part_list) or found
+end
+
+function slurm_job_modify(job, record, part_list, modify_uid)
+   local found = first_modify and first_modify(job, record, part_list, modify_uid) or slurm.SUCCESS
+   return found == slurm.SUCCESS and modify(job, record, part_list, modify_uid) or found
 end
 
 slurm.log_info("qconf: routing to %d queues", #QUEUES)
