@@ -59,6 +59,7 @@ WAYS = {
     "failing": [(n, "fail") for n in (0, 4, 11)],
 }
 KEPT = ("Partition", "Nice", "Dependency", "EligibleTime", "Reservation", "Comment")
+GIVEN = ("held", "held in a list", "first of all", "last of all", "held by root")
 LATER = "--begin=now+1day --time=1"
 
 
@@ -75,7 +76,7 @@ def by(way, steps):
 
 
 def jobs_of_every_kind(server):
-    """Submit jobs that wait until the end, and return what they have; one has a priority of an administrator."""
+    """Submit jobs that wait until the end, and return what they have; some have a priority of an administrator."""
     submit = "sbatch --parsable --output=/dev/null --ntasks=1"
 
     def one(words, user="alice"):
@@ -95,8 +96,11 @@ def jobs_of_every_kind(server):
         "reservation": one("--partition=former --time=1 --reservation=later"),
         "nice": one(f"--partition=former {LATER} --nice=70"),
         "first of all": one(f"--partition=former {LATER}", "bob"),
+        "last of all": one(f"--partition=former {LATER}", "bob"),
+        "held by root": one(f"--partition=former {LATER}", "carol"),
     }
-    server.run(f"scontrol update JobId={jobs['first of all']} Priority=123456")
+    for name, priority in (("first of all", 123456), ("last of all", 70), ("held by root", 0)):
+        server.run(f"scontrol update JobId={jobs[name]} Priority={priority}")
     assert all(job.isdigit() for job in jobs.values()), jobs
     return jobs
 
@@ -105,7 +109,7 @@ def held_of(server, jobs):
     found = tasks(server)
     numbers = {name: [key for key in found if key.partition("_")[0] == job] for name, job in jobs.items()}
     of = {name: [[found[key].get(word) for word in KEPT] for key in sorted(keys)] for name, keys in numbers.items()}
-    of["priorities"] = [found[jobs[name]]["Priority"] for name in ("held", "held in a list", "first of all")]
+    of["priorities"] = [found[jobs[name]]["Priority"] for name in GIVEN]
     return of
 
 

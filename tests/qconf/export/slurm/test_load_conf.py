@@ -106,18 +106,30 @@ def test_an_undo_where_nothing_was_written_says_so(plan):
 
 
 def test_priorities_that_an_administrator_gave_are_found(plan):
-    """Not what sprio makes of a job, or beyond all weights where sprio has it not; the pool's are qconf-promote's."""
+    """Not what the parts make of a job, or what those of others say; the pool's are qconf-promote's."""
     names, _, _ = plan
-    sprio = "1|0|40|0|0|0|0|0||5\n2|0|40|0|0|0|0|0|cpu=1.50|0\n3|0|40|0|0|0|0|0||0\n"
-    squeue = (
-        "1|1|35|5|\n2|2|123456|0|\n3|3|9|0|qconf-promote:small|\n"
-        "4|4|1001|0|\n5_[1-3%2]|5|1000|0|\n6_7|8|2000|0|\n9|9|0|0|\n"
+    sprio = (
+        "1|0|40|0|0|0|0|0|\n2|0|0|0|0|0|0|0|\n3|0|40|0|0|0|0|0|\n10|0|0|0|0|0|0|0|\n11|0|9|0|0|0|0|0|\n"
+        "12|0|0|0|0|0|0|0|\n15|0|0|0|50|0|300|0|cpu=1.50\n16|0|0|0|0|0|0|0|\n"
+    )
+    rows = {  # priority, nice value, since when it may start, where, whose
+        **{"1": (35, 5, 100, "a|u|x"), "2": (123456, 0, 90, "a|u|x"), "3": (9, 0, 100, "a|u|x|qconf-promote:small")},
+        **{"4": (1001, 0, "N/A", "a|u|x"), "5_[1-3%2]": (1, 0, 9999, "a|u|x"), "6_7": (50, 0, "N/A", "a|u|x")},
+        **{"9": (1, 0, 9999, "a|u|x"), "10": (1, 0, 200, "a|u|x"), "11": (9, 0, 190, "a|u|x")},
+        **{"12": (1, 0, 150, "a|u|x"), "13": (60, -60, 9999, "a|u|x"), "14": (200, 0, 9999, "b|v|x")},
+        **{"15": (352, 0, 300, "b|v|x"), "16": (2, 0, 300, "a|u|x"), "17": (352, 0, 9999, "b|v|x")},
+    }
+    squeue = "".join(
+        f"{job}|{job.partition('_[')[0]}|{priority}|{nice}|{since}|{whose}{'|' * (4 - whose.count('|'))}\n"
+        for job, (priority, nice, since, whose) in rows.items()
     )
     names["printed"] = lambda *words: sprio if words[0] == "sprio" else squeue
-    given = {"1": False, "2": True, "3": False, "4": True, "5": False, "6_7": True, "9": False}
-    assert {job: of for job, (_, of) in names["priorities"](CONF).items()} == given
+    given = {"2", "4", "6_7", "12", "14", "16"}
+    weights = CONF.replace("1000", "1000\nPriorityWeightPartition = 300\nPriorityWeightFairShare = 700")
+    assert {job for job, (_, of) in names["priorities"](CONF).items() if of} == given | {"17"}
+    assert {job for job, (_, of) in names["priorities"](weights).items() if of} == given - {"6_7"} | {"4"}
     basic = names["priorities"]("PriorityType = priority/basic\n")
-    assert [job for job, (_, of) in basic.items() if of] == ["1", "2", "4", "5", "6_7"]
+    assert {job for job, (_, of) in basic.items() if not of} == {"3"}
 
 
 @pytest.mark.parametrize("plugins", ["lua", "(null)", "require_timelimit"])
