@@ -69,9 +69,7 @@ def derive(
     table = {} if qos is None else service.read_table(qos)
     reader = _Reader(conf, size, total, table, records)
     for quality, words in table.items():
-        of_queue = quality in reader.of_partitions
-        left = service.unsimulated(words, of_queue=of_queue)
-        reader.warnings += [f"QOS {quality}: {limit} is not simulated" for limit in left]
+        reader.warnings += service.remarks(quality, words, of_queue=quality in reader.of_partitions)
     fields_of = [fields for fields in conf.partitions if fields["partitionname"] not in reader.parts]
     partitions = [each for fields in fields_of if (each := reader.partition(fields)) is not None]
     pools = [each for each in partitions if reader.is_pool(each.name)]

@@ -38,6 +38,7 @@ _OF_QUEUES = {"GrpJobs": "max_run", "GrpTRES=cpu": "max_run_cores"} | {
 }
 
 BOUNDS = ("MaxWall", "MaxTRES=node", "MaxTRES=cpu", "MinTRES=cpu")  #: of one job
+OF_ONE = {"MaxTRES", "MaxTRESPerNode", "MaxTRESMins", "MaxWall", "MinTRES"}  #: words of limits of one job
 #: Values of ``show qos`` that change nothing, and flags that are simulated or keep jobs out at submission.
 _IDLE = {
     "GraceTime": "[0:]*",
@@ -243,6 +244,16 @@ def _words(row: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             yield from ((f"{word}={name}", amount) for name, amount in amounts)
         elif value:
             yield word, value
+
+
+def remarks(name: str, words: Mapping[str, str], *, of_queue: bool) -> Iterator[str]:
+    """Name what of a QOS is not simulated."""
+    left = unsimulated(words, of_queue=of_queue)
+    of_one = [each for each in left if each.partition("=")[0] in OF_ONE]
+    if others := [each for each in left if each not in of_one]:
+        yield f"QOS {name}: not simulated: {', '.join(others)}"
+    if of_one:
+        yield f"QOS {name}: limits of one job, which those of a log have met: {', '.join(of_one)}"
 
 
 def unsimulated(words: Mapping[str, str], *, of_queue: bool) -> list[str]:

@@ -49,19 +49,14 @@ def test_each_limit_of_a_qos_is_simulated_or_named(tmp_path: Path) -> None:
         "all jobs in queue gpu": {"max_run_resources.gpus": 12},
         "each user in queue gpu": {"max_run_resources.gpus": 4},
     }
-    assert [each.removesuffix(" is not simulated") for each in found.warnings if each.startswith("QOS")] == [
-        "QOS p_gpu: MaxTRES=gres/gpu=8",
-        "QOS p_gpu: MaxTRESPerNode=gres/gpu=4",
-        "QOS p_gpu: MaxSubmitJobsPerUser=10",
-        "QOS scav: GraceTime=00:02:00",
-        "QOS scav: PreemptMode=requeue",
-        "QOS scav: Flags=NoReserve",
-        "QOS scav: UsageFactor=0.000000",
-        "QOS scav: GrpTRESMins=cpu=900",
-        "QOS high: Preempt=scav",
-        "QOS high: UsageFactor=2.000000",
-        "QOS high: MaxTRES=node=2",
-        "QOS high: MaxWall=04:00:00",
+    met = "limits of one job, which those of a log have met"
+    scav = "GraceTime=00:02:00, PreemptMode=requeue, Flags=NoReserve, UsageFactor=0.000000, GrpTRESMins=cpu=900"
+    assert [each for each in found.warnings if each.startswith("QOS")] == [
+        "QOS p_gpu: not simulated: MaxSubmitJobsPerUser=10",
+        f"QOS p_gpu: {met}: MaxTRES=gres/gpu=8, MaxTRESPerNode=gres/gpu=4",
+        f"QOS scav: not simulated: {scav}",
+        "QOS high: not simulated: Preempt=scav, UsageFactor=2.000000",
+        f"QOS high: {met}: MaxTRES=node=2, MaxWall=04:00:00",
     ]
 
 

@@ -112,7 +112,7 @@ def test_a_table_of_sacctmgr(tmp_path: Path):
     (tmp_path / "qos").write_text(TABLE)
     derived = SLURM().read(tmp_path / "slurm.conf", name="m", qos=tmp_path / "qos")
     config = derived.config
-    assert [each for each in derived.warnings if "QOS" in each] == ["QOS gold: GrpTRES=node=2 is not simulated"]
+    assert [each for each in derived.warnings if "QOS" in each] == ["QOS gold: not simulated: GrpTRES=node=2"]
     assert (config.queues[0].max_run, config.queues[0].max_user_run) == (7, 2)
     assert [(qos.name, qos.priority) for qos in config.qos] == [("normal", 0), ("gold", 50)]
     assert config.qos[1].exempt == (

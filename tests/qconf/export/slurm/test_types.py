@@ -386,8 +386,7 @@ def test_limits_of_what_nodes_have_are_read_and_others_are_named(tmp_path):
         },
     }
     assert {
-        "QOS deep: GrpTRES=node=3 is not simulated",
-        "QOS deep: MaxTRESPerUser=mem=much is not simulated",
+        "QOS deep: not simulated: GrpTRES=node=3, MaxTRESPerUser=mem=much",
         "throttles: the limit of gres/boards of qos deep is not simulated: it is not counted of nodes",
     } <= {*found.warnings}
 
