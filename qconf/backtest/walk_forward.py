@@ -353,8 +353,7 @@ def evaluate(fold: Fold, name: str, around: Period, proposed: Proposed) -> FoldR
     except UnroutableError as error:
         fallback, proposal = str(error), Proposal(base)
         schedule = proposal.simulate(around)
-    summary = Outcome(around, schedule, around.counted(fold.start)).summary
+    counted = around.counted(fold.start)
+    summary, log = Outcome(around, schedule, counted).summary, [*proposal.decisions, *proposal.refused(around, counted)]
     fixed = tuple(fixed_violations(base, proposal.config, around.binding))
-    return FoldResult(
-        fold.label, name, summary, proposal.config, fallback, proposal.not_exportable, proposal.decisions, fixed=fixed
-    )
+    return FoldResult(fold.label, name, summary, proposal.config, fallback, proposal.not_exportable, log, fixed=fixed)

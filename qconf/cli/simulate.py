@@ -88,7 +88,7 @@ def command(
     settings = strategy_settings(source.config_path, {"workers": workers} | ({} if seed is None else {"seed": seed}))
     proposal = propose(strategy, TrainingSet(jobs), settings)
     config = proposal.config
-    workload = jobs.routed(config, proposal.runtimes)
+    workload = proposal.routed(jobs)
     rows = [] if job_id is None else _rows(past, job_id)
     schedule = _simulate(jobs, proposal)
     broken = proposal.verify(jobs, schedule) if verify else []

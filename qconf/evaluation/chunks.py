@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,9 +16,29 @@ from qconf.evaluation.period import admission_keys, cached
 from qconf.history.chunks import with_kept_cores
 
 
+class TooMany(NamedTuple):
+    """A queue, and the most chunks of a kind that one of its jobs can ever have."""
+
+    queue: QueueConfig
+    most: int
+    chunk: Chunk
+
+    def __str__(self) -> str:
+        """Say which jobs would never start."""
+        more = f"more than {self.most} chunks" if self.most else "chunks"
+        return f"jobs of {self.queue.name} that ask for {more} of {_text(self.chunk)} would never start"
+
+    def cores(self, config: SiteConfig) -> int:
+        """Return the cores of the widest job whose nodes have no more such chunks."""
+        names = self.queue.nodes or [each.name for each in config.nodes]
+        types = [each for each in config.system().node_types if each.name in names]
+        on = [(each.cores, copies) for each in types if (copies := copies_on(each, self.chunk))]
+        return min((cores * (self.most // copies) for cores, copies in on), default=0)
+
+
 def too_many(
     base: SiteConfig, other: SiteConfig, jobs: Workload, takers: Collection[tuple[QueueConfig, QueueConfig]]
-) -> Iterator[str]:
+) -> Iterator[TooMany]:
     """Yield which chunks jobs of a queue would wait for forever under `other`, and not under the base.
 
     A log shows what chunks the jobs of a queue consist of, and its queue how wide they may be: looked at are jobs of as
@@ -47,8 +68,7 @@ def too_many(
             most = max((_most(other, queue, now) for queue in beside), default=0)
             if most < wanted:
                 named.add(new.name)
-                more = f"more than {most} chunks" if most else "chunks"
-                yield f"jobs of {new.name} that ask for {more} of {_text(was)} would never start"
+                yield TooMany(new, most, was)
 
 
 @cached

@@ -12,6 +12,7 @@ from qconf.config import SCALARS, PoolConfig, QueueConfig, SiteConfig, ThrottleC
 from qconf.config.checks import kept_waiting
 from qconf.config.models import Settings
 from qconf.evaluation.chunks import too_many
+from qconf.evaluation.period import Period
 
 
 def never_start(base: SiteConfig, other: SiteConfig, jobs: Workload | None = None) -> list[str]:
@@ -20,21 +21,10 @@ def never_start(base: SiteConfig, other: SiteConfig, jobs: Workload | None = Non
     A job stays in its queue while that admits it, else it goes to any queue that does. Where nodes are of several types
     some `jobs`, in the queues of the base, tell what chunks those of a queue ask for.
     """
-    kept = {queue.name: queue for queue in other.queues}
-
-    def stays(old: QueueConfig) -> bool:
-        return old.name in kept and _within(old, kept[old.name])
-
-    takers = [
-        (old, queue)
-        for queue in other.queues
-        for old in base.queues
-        if old.name == queue.name or (not stays(old) and _meet(old, queue))
-    ]
+    takers = _takers(base, other)
     found = []
     for queue in other.queues:
-        taken = [min(base.widest(old), base.reach(old)) for old, new in takers if new is queue]
-        if min(other.widest(queue), max(taken, default=0)) > other.reach(queue):
+        if _too_wide(base, other, queue, takers):
             found.append(f"jobs of {queue.name} wider than {other.reach(queue)} cores would never start")
         never = kept_waiting(other, queue)
         if (
@@ -43,7 +33,51 @@ def never_start(base: SiteConfig, other: SiteConfig, jobs: Workload | None = Non
             and not any(kept_waiting(base, old) == never for old in base.queues)
         ):
             found.append(f"of {queue.name}, {never} would never start: they find no time between those of a shortpool")
-    return found if jobs is None else [*found, *too_many(base, other, jobs, takers)]
+    return found if jobs is None else [*found, *map(str, too_many(base, other, jobs, takers))]
+
+
+def lowered(period: Period, config: SiteConfig) -> SiteConfig:
+    """Return a configuration whose queues admit no job that the base would start and its own partitions do not hold.
+
+    A limit that is fixed stays, and so does one that jobs of the period need.
+    """
+    base, takers = period.base, _takers(period.base, config)
+    most = {queue.name: config.reach(queue) for queue in config.queues if _too_wide(base, config, queue, takers)}
+    most = most or {e.queue.name: e.cores(config) for e in too_many(base, config, period.workload, takers)}
+    if not most:
+        return config
+    jobs, queues = period.routed(config), []
+    for i, queue in enumerate(config.queues):
+        least = max(queue.cores[0], jobs.cores[jobs.queue == i].max(initial=0))
+        change = least <= most.get(queue.name, 0) < queue.cores[1] and not period.is_fixed(f"queues.{queue.name}.cores")
+        queues.append(queue.model_copy(update={"cores": (queue.cores[0], most[queue.name])}) if change else queue)
+    if queues == [*config.queues]:
+        return config
+    return lowered(period, config.with_queues(queues))  # jobs that leave a queue may be too wide for the next
+
+
+_Takers = Collection[tuple[QueueConfig, QueueConfig]]
+
+
+def _takers(base: SiteConfig, other: SiteConfig) -> _Takers:
+    """Pair each queue of the base with those of `other` that take some of its jobs."""
+    kept = {queue.name: queue for queue in other.queues}
+
+    def stays(old: QueueConfig) -> bool:
+        return old.name in kept and _within(old, kept[old.name])
+
+    return [
+        (old, queue)
+        for queue in other.queues
+        for old in base.queues
+        if old.name == queue.name or (not stays(old) and _meet(old, queue))
+    ]
+
+
+def _too_wide(base: SiteConfig, other: SiteConfig, queue: QueueConfig, takers: _Takers) -> bool:
+    """Return whether a queue of `other` admits a job that the base would start and it would not."""
+    taken = [min(base.widest(old), base.reach(old)) for old, new in takers if new is queue]
+    return min(other.widest(queue), max(taken, default=0)) > other.reach(queue)
 
 
 def fixed_violations(base: SiteConfig, other: SiteConfig, binding: Collection[str] = ()) -> list[str]:

@@ -126,20 +126,21 @@ class Period:
         """Return whether no search may change `path`: the base fixes it, or it is a limit that binds."""
         return path in self.binding or self.base.is_fixed(path)
 
-    def routed(self, config: SiteConfig, runtimes: Runtimes | None = None) -> Workload:
+    def routed(self, config: SiteConfig, runtimes: Runtimes | None = None, lowered: tuple[str, ...] = ()) -> Workload:
         """Return the jobs with the queues that `config` routes them to.
 
         A job stays in the queue of its name where that still admits it; others go to the first queue in order that does
         and whose limits and nodes let it start, as a Route queue would send them. Cores are compared in whole nodes
         where jobs have whole nodes. With `runtimes` queues also select jobs by their actual run times, which no
-        scheduler knows: for studies only. Raises `UnroutableError` where a job fits no queue.
+        scheduler knows: for studies only. A job that is too wide for all queues stays in one of those whose limits were
+        `lowered`, on nodes of several partitions. Raises `UnroutableError` where a job fits no queue.
         """
         same = config.queues is self.base.queues and config.throttles is self.base.throttles
         if runtimes is None and (same or admission_keys(config) == admission_keys(self.base)):
             return self.limited(self.workload, config)
-        key = (admission_keys(config), runtimes)
+        key = (admission_keys(config), runtimes, lowered)
         if key not in self._routed:
-            self._routed[key] = self._route(config, runtimes)
+            self._routed[key] = self._route(config, runtimes, lowered)
         w = self.workload
         return self.limited(replace(w, queue=self._routed[key]), config)
 
@@ -162,7 +163,7 @@ class Period:
             self._workloads[key] = replace(jobs, request=request, requests=of_jobs)
         return self._workloads[key]
 
-    def _route(self, config: SiteConfig, runtimes: Runtimes | None) -> NDArray[np.int64]:
+    def _route(self, config: SiteConfig, runtimes: Runtimes | None, lowered: tuple[str, ...]) -> NDArray[np.int64]:
         w, has_user = self.workload, self.workload.user >= 0
         position = {queue.name: i for i, queue in enumerate(config.queues)}
         same_name = [position.get(queue.name, -1) for queue in self.base.queues]
@@ -188,6 +189,12 @@ class Period:
             spans = [(ran > above) & (ran <= most) for above, most in runtimes]
             admitted = [jobs & span for jobs, span in zip(admitted, spans, strict=True)]
         queue = route(named, admitted)
+        if lowered and (queue < 0).any() and not config.nodes:  # no job spans partitions of nodes of several types
+            wide = [q.admits(np.maximum(w.cores, q.cores[0]).clip(max=q.cores[1]), w.walltime) for q in config.queues]
+            wide = [
+                jobs & (q.name in lowered) & (w.cores > q.cores[1]) for q, jobs in zip(config.queues, wide, strict=True)
+            ]
+            queue = np.where(queue < 0, route(named, wide), queue)
         if (queue < 0).any():
             job = int(np.argmax(queue < 0))
             raise UnroutableError(

@@ -180,7 +180,7 @@ def _written(finished: Finished) -> dict[str, Any] | None:
 
 
 def _proposal(proposal: Proposal) -> dict[str, Any]:
-    names = (*_TEXTS, "runtimes")
+    names = (*_TEXTS, "runtimes", "lowered")
     return {name: getattr(proposal, name) for name in names} | {
         "config": dump(proposal.config),
         "steps": proposal.decisions,
@@ -204,6 +204,7 @@ def _read_proposal(kept: Mapping[str, Any], path: Path) -> Proposal:
         parse(kept["config"], str(path)),
         tuple(Recorded(notes=tuple(values.get("notes", ())), values=values) for values in kept["steps"]),
         runtimes=kept["runtimes"] and tuple((above, most) for above, most in kept["runtimes"]),
+        lowered=tuple(kept["lowered"]),
         **{name: kept[name] for name in _TEXTS},
     )
 

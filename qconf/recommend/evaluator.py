@@ -179,7 +179,9 @@ class Evaluator:
         if gained > 0 and not reasons and row.name != "current" and final.config == self.training.base:
             reasons.append("trained on the whole history, it proposes what you have")
         worse = self.guards.broken(GuardValues.of(self.current), GuardValues.of(found.test), self.test.days)
-        row = replace(row, test=found.test, gain=gained, ineligible="; ".join([*reasons, *worse.values()]))
+        refused = proposal.refused(self.test.period, self.test.counted)
+        row = replace(row, test=found.test, gain=gained, decisions=[*row.decisions, *refused])
+        row = replace(row, ineligible="; ".join([*reasons, *worse.values()]))
         return row, reasons
 
     def _resampled(

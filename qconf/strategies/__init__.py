@@ -72,7 +72,7 @@ def propose(name: str, training: TrainingSet, given: Mapping[str, Any] | None = 
     """
     prepared = _prepared(name, training, given)  # which raises for an unknown name
     strategy = registry()[name]
-    return strategy.appraised(*prepared, strategy.propose(*prepared))
+    return strategy.appraised(*prepared, strategy.propose(*prepared)).startable(training.period)
 
 
 def variants(
@@ -85,7 +85,10 @@ def variants(
     prepared = _prepared(name, training, given)  # which raises for an unknown name
     strategy = registry()[name]
     found = strategy.variants(*prepared)
-    return {key: strategy.appraised(*prepared, each) for key, each in found.items()} if appraise else found
+    return {
+        key: (strategy.appraised(*prepared, each) if appraise else each).startable(training.period)
+        for key, each in found.items()
+    }
 
 
 def wanted_ahead(names: Sequence[str], training: TrainingSet, given: Mapping[str, Any] | None = None) -> list[Question]:

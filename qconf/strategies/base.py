@@ -6,13 +6,17 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
-from parsim import Reason, Schedule, System, explain, simulate
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim import Reason, Schedule, System, Workload, explain, simulate
 from parsim.verify import Violation, check_schedule
 from qconf.config import SiteConfig
 from qconf.errors import InputError
+from qconf.evaluation.feasibility import lowered
 from qconf.evaluation.period import Period, Runtimes, TrainingSet
 from qconf.evaluation.score import OBJECTIVES
 
@@ -104,6 +108,23 @@ class Recorded(Step):
         return dict(self.values)
 
 
+@step
+class LoweredLimits(Step):
+    """The most cores of queues, as the partitions allow."""
+
+    queues: list[str]
+    before: list[int]
+    after: list[int]
+
+
+@step
+class RefusedJobs(Step):
+    """Jobs that are too wide for lowered limits, where a proposal is evaluated."""
+
+    refused: int
+    jobs: int
+
+
 @dataclass(frozen=True)
 class Proposal:
     """A configuration, and how the strategy came to it."""
@@ -115,6 +136,7 @@ class Proposal:
     title: str = ""  # what it is in a few words, where a strategy has several proposals
     not_yet: str = ""  # why it is shown and not recommended, though a batch system can do it
     runtimes: Runtimes | None = None  # actual run times that each queue takes, where a study splits on them
+    lowered: tuple[str, ...] = ()  # queues that admit narrower jobs than now, since their partitions hold no wider ones
 
     @property
     def decisions(self) -> list[dict[str, Any]]:
@@ -124,7 +146,38 @@ class Proposal:
     def simulate(self, period: Period) -> Schedule:
         """Simulate all jobs of a period as proposed, from its state or else an empty machine."""
         system = self._system(period)
-        return simulate(period.routed(self.config, self.runtimes), system, period.begun(system))
+        return simulate(self.routed(period), system, period.begun(system))
+
+    def routed(self, period: Period) -> Workload:
+        """Return the jobs of a period with the queues that the proposal routes them to."""
+        return period.routed(self.config, self.runtimes, self.lowered)
+
+    def refused(self, period: Period, counted: NDArray[np.bool_]) -> list[dict[str, Any]]:
+        """Say how many of the counted jobs of a period no queue admits any more; they span partitions all the same."""
+        if not self.lowered:
+            return []
+        jobs, grid = self.routed(period), self.config.grid
+        most = np.array([-(-queue.cores[1] // grid) * grid for queue in self.config.queues])
+        number, of = int(((jobs.cores > most[jobs.queue]) & counted).sum()), int(counted.sum())
+        text = (
+            f"{number} of {of} jobs of the test period are wider than the lowered limits: they would be refused, and "
+        )
+        text += "are simulated on nodes of several partitions"
+        return [RefusedJobs(refused=number, jobs=of, notes=(text,)).record()] if number else []
+
+    def startable(self, period: Period) -> Proposal:
+        """Return the proposal with limits lowered where queues admit jobs that, unlike now, would never start."""
+        config = lowered(period, self.config)
+        if config == self.config:
+            return self
+        pairs = [(old, new) for old, new in zip(self.config.queues, config.queues, strict=True) if old != new]
+        step = LoweredLimits(
+            queues=[new.name for _, new in pairs],
+            before=[old.cores[1] for old, _ in pairs],
+            after=[new.cores[1] for _, new in pairs],
+            notes=tuple(f"{n.name} admits jobs up to {n.cores[1]} cores: wider ones could not start" for _, n in pairs),
+        )
+        return replace(self, config=config, steps=(*self.steps, step), lowered=tuple(step.queues))
 
     def _system(self, period: Period) -> System:
         """Return what is simulated, with the shortpools in the time of a period."""
@@ -132,7 +185,7 @@ class Proposal:
 
     def verify(self, period: Period, schedule: Schedule) -> list[Violation]:
         """Check what `simulate` returned by the rules alone."""
-        workload, system = period.routed(self.config, self.runtimes), self._system(period)
+        workload, system = self.routed(period), self._system(period)
         return check_schedule(workload, system, schedule, period.begun(system))
 
     def explain(self, period: Period, schedule: Schedule, job: int, names: Sequence[str]) -> tuple[Reason, ...]:
@@ -140,7 +193,7 @@ class Proposal:
 
         Raises ValueError for a schedule of another period or proposal, InputError for a planning discipline.
         """
-        workload, system = period.routed(self.config, self.runtimes), self._system(period)
+        workload, system = self.routed(period), self._system(period)
         return explain(workload, system, schedule, job, names=names, state=period.begun(system))
 
 

@@ -19,7 +19,15 @@ from qconf.evaluation.period import NotApplicableError, TrainingSet
 from qconf.strategies.base import Proposal, Step, step
 from qconf.strategies.partitioning.descent import descend
 from qconf.strategies.partitioning.readings import PartitionOptions, ProportionalOptions
-from qconf.strategies.partitioning.sizes import PartitionSpace, fixed_partition, proportional
+from qconf.strategies.partitioning.sizes import (
+    SHORT,
+    PartitionSpace,
+    fixed_partition,
+    least_sizes,
+    may_lower,
+    proportional,
+    startable,
+)
 from qconf.strategies.shared import whole
 
 Floats = NDArray[np.float64]
@@ -181,8 +189,6 @@ def by_type(training: TrainingSet, options: PartitionOptions) -> tuple[list[Type
     base = training.base
     if not len(training):
         raise NotApplicableError("there is no job to train on")
-    if options.least_size != "job":
-        raise NotApplicableError("nodes are of several types: partitions hold the widest job submitted, not admitted")
     if any(queue.reservation for queue in base.queues):
         raise NotApplicableError("nodes are of several types, and jobs by advance reservation go with all alike")
     of_jobs = demand(base, training.workload)
@@ -193,8 +199,11 @@ def by_type(training: TrainingSet, options: PartitionOptions) -> tuple[list[Type
     for t, each in enumerate(base.nodes):
         may = [i for i, queue in enumerate(base.queues) if i not in kept and each.name in (queue.nodes or (each.name,))]
         may = [i for i in may if of_jobs.usable[i, t]] or may
-        seconds, widest = of_jobs.node_seconds[may, t], of_jobs.widest[may, t]
+        seconds, submitted = of_jobs.node_seconds[may, t], of_jobs.widest[may, t]
         free = each.count - sum(owned[i].get(each.name, 0) for i in kept)
+        admitted = np.array([min(-(-startable(base, base.queues[i]) // each.cores), each.count) for i in may])
+        lowerable = [may_lower(training, i) for i in may]
+        widest = least_sizes(submitted, admitted.astype(np.int64), lowerable, free, options.least_size)
         if free and not may:
             raise NotApplicableError(f"no queue whose partition is not fixed may use nodes of {each.name}")
         if widest.sum() > free:
@@ -214,6 +223,7 @@ def by_type(training: TrainingSet, options: PartitionOptions) -> tuple[list[Type
                 node_hours=[round(float(work) / 3600, 1) for work in seconds],
                 widest=widest.tolist(),
                 nodes=nodes,
+                notes=(SHORT,) if options.least_size == "queue" and (widest < admitted).any() else (),
             )
         )
     return [replace(space, owned=tuple(owned)) for space in spaces], steps

@@ -23,9 +23,10 @@ class PartitionOptions(Options):
     """Options of every strategy that divides the machine."""
 
     least_size: str = option(
-        "job",
-        "Least size of a partition: its queue's widest job, or the widest that the queue admits (paper, IV.A).",
-        choices=("job", "queue"),
+        "queue",
+        "Least size of a partition: the widest job that its queue admits (paper, IV.A), where these fit the machine at "
+        "once, or its widest job. Limits above a partition are lowered to it.",
+        choices=("queue", "job"),
     )
     rounding: str = option(
         "remainders",

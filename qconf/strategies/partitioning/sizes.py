@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,10 +11,14 @@ from numpy.typing import NDArray
 
 from parsim import Workload
 from parsim.tabulate import waits_by_size
-from qconf.config import SiteConfig
+from qconf.config import QueueConfig, SiteConfig
 from qconf.evaluation.period import NotApplicableError, TrainingSet, cached
 
 Sizes = NDArray[np.int64]
+SHORT = (
+    "the widest jobs that the queues admit do not fit the machine at once: partitions hold the widest submitted, and "
+    "limits are lowered to what partitions hold"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,11 +27,12 @@ class PartitionSpace:
 
     queues: NDArray[np.int64]  # their indices in the base configuration, shape (k,)
     total: int
-    widest: NDArray[np.int64]  # of each queue's widest job, without jobs of the narrowest that it admits
+    widest: NDArray[np.int64]  # least size of each: of its queue's widest job, or of the widest that it admits
     node: int  # cores of a node
     work: NDArray[np.float64]  # core-seconds of each queue, shape (k,)
     kept: tuple[tuple[int, int], ...] = ()  # queues with a fixed partition, and its cores, which are not divided
     rounding: str = "remainders"  # how shares become whole: see `apportion`
+    note: str = ""  # why partitions hold less than their queues admit, where that was wanted
     cost: ClassVar[int] = 1  # of `alone`, beside that of nodes that are all alike
 
     def cores(self, nodes: Sizes, count: int) -> list[int]:
@@ -66,8 +72,8 @@ class PartitionSpace:
 def partition_space(training: TrainingSet, least_size: str = "job", rounding: str = "remainders") -> PartitionSpace:
     """Return the partition space of a training set.
 
-    With the `least_size` ``queue`` a partition holds the widest job that its queue admits, submitted or not.
-    Raises NotApplicableError if there is no job or no partition to size, or the queues' widest jobs do not fit at once.
+    With the `least_size` ``queue`` a partition holds the widest job that its queue admits, submitted or not, if those
+    of all fit at once. Raises NotApplicableError if there is no job or no partition to size, or the widest jobs do not.
     """
     if not len(training):
         raise NotApplicableError("there is no job to train on")
@@ -84,18 +90,41 @@ def partition_space(training: TrainingSet, least_size: str = "job", rounding: st
     if not queues.size:
         raise NotApplicableError("every partition is marked as fixed: there is none to size")
     submitted = np.array([training.period.widest[i] or base.queues[i].cores[0] for i in queues])
-    admitted = np.array([min(base.queues[i].cores[1], base.machine.cores) for i in queues])
-    least = np.maximum(submitted, admitted) if least_size == "queue" else submitted
-    widest = -(-least // node)
+    admitted = np.array([startable(base, base.queues[i]) for i in queues])
+    lowerable = [may_lower(training, i) for i in queues]
     free = base.machine.cores - sum(size for _, size in kept)
     total = free // node
+    widest = least_sizes(-(-submitted // node), -(-admitted // node), lowerable, total, least_size)
     if widest.sum() > total:
-        whose = "that the queues admit" if least_size == "queue" else "of the queues"
+        each = ", ".join(f"{base.queues[i].name} {size * node}" for i, size in zip(queues, widest, strict=True))
         raise NotApplicableError(
-            f"the widest jobs {whose} need {int(widest.sum() * node)} of {free} cores together: "
+            f"the widest jobs of the queues need {int(widest.sum() * node)} of {free} cores together ({each}): "
             "no partitions can hold them"
         )
-    return PartitionSpace(queues, total, widest, node, training.period.core_seconds[queues], kept, rounding)
+    work = training.period.core_seconds[queues]
+    short = least_size == "queue" and (widest * node < admitted).any()
+    return PartitionSpace(queues, total, widest, node, work, kept, rounding, SHORT if short else "")
+
+
+def startable(base: SiteConfig, queue: QueueConfig) -> int:
+    """Return the cores of the widest job that a queue of the base admits and can start."""
+    return min(base.widest(queue), base.reach(queue))
+
+
+def may_lower(training: TrainingSet, queue: int) -> bool:
+    """Return whether a proposal may let a queue of the base admit narrower jobs only."""
+    return not training.period.is_fixed(f"queues.{training.base.queues[queue].name}.cores")
+
+
+def least_sizes(submitted: Sizes, admitted: Sizes, lowerable: Sequence[bool], total: int, least_size: str) -> Sizes:
+    """Return the least partitions, in nodes, of queues whose widest jobs submitted, and admitted, need so many.
+
+    Of the `least_size` ``job``, or where those admitted do not fit `total` at once, it is those submitted, but for
+    queues whose limits are not `lowerable`.
+    """
+    admitted = np.maximum(submitted, admitted)
+    fits = least_size == "queue" and int(admitted.sum()) <= total
+    return admitted if fits else np.where(lowerable, submitted, admitted)
 
 
 def data_warnings(training: TrainingSet, space: PartitionSpace) -> list[str]:
@@ -108,6 +137,8 @@ def data_warnings(training: TrainingSet, space: PartitionSpace) -> list[str]:
     idle = [training.base.queues[q].name for q in space.queues if not (training.workload.queue == q).any()]
     if idle:
         notes.append(f"no job in {', '.join(idle)}: the least size is that of the narrowest job admitted")
+    if space.note:
+        notes.append(space.note)
     if space.queues.size == 1:
         notes.append("one queue owns a partition: it gets the whole machine")
     return notes

@@ -6,6 +6,8 @@ from parsim import Workload
 from parsim.node_types import Chunk
 from qconf.config import ThrottleConfig, parse
 from qconf.evaluation.feasibility import never_start
+from qconf.evaluation.period import Period, TrainingSet
+from qconf.strategies import propose
 
 SITE = """
 machine: {name: m, cores: 256}
@@ -95,3 +97,13 @@ def test_cores_that_are_kept_for_gpus_are_none_of_plain_chunks():
     keeps = only.replace(nodes=[each.model_copy(update={"kept_per_gpu": 2 * (each.gpus > 0)}) for each in only.nodes])
     assert len(never_start(only, keeps, jobs)) == 1
     assert not never_start(keeps, only, jobs)
+
+
+@pytest.mark.parametrize("name", ["pp", "hybrid"])
+def test_no_queue_admits_chunks_that_its_partition_does_not_hold(name):
+    base = BASE.with_queues([queue.model_copy(update={"cores": (1, 128)}) for queue in BASE.queues])
+    here = TrainingSet(Period(JOBS, base))
+    found = propose(name, here)
+    assert never_start(base, found.config, JOBS) == []
+    wide = [queue.model_copy(update={"cores": (1, 128)}) for queue in found.config.queues]
+    assert never_start(base, found.config.with_queues(wide), JOBS)

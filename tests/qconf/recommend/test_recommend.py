@@ -121,13 +121,14 @@ def test_the_objective_is_an_option():
     assert recommend(past, STARVED, strategies=(), settings=FEW).objective == "mean-wait"
 
 
-def test_a_configuration_with_jobs_that_never_start_is_ineligible():
+def test_a_limit_above_a_partition_is_lowered_and_makes_nothing_ineligible():
     base = site({**SHORT, "cores": (1, 64), "partition": 0}, {**LONG, "partition": 0}, mode="shared", order="ljf")
     jobs = history(site({**SHORT, "partition": 0}, {**LONG, "partition": 0}, mode="shared"), jobs=600)
     found = recommend(jobs, base, strategies=("pp",), settings=FEW)
     row = next(row for row in found.rows if row.name == "pp")
-    assert "jobs of short wider than" in row.ineligible
-    assert "would never start" in row.ineligible
+    assert "never start" not in row.ineligible
+    assert row.config.queue("short").cores[1] == row.config.queue("short").partition < 64
+    assert any(step["step"] == "lowered limits" for step in row.decisions)
 
 
 def test_a_configuration_that_is_not_exportable_is_ineligible_unless_the_base_is_not_exportable_either():

@@ -127,4 +127,4 @@ def test_every_reading_is_an_option_with_a_default_of_its_own():
     known = settings()
     fixed = {"samples", "weights", "tau_util", "degradation", "excess", "rounding", "split_on", "split_parts"}
     same = {name for name, value in PAPER.settings.items() if known[name] == value}
-    assert same <= fixed | {"visit_order"}
+    assert same <= fixed | {"visit_order", "least_size"}

@@ -3,9 +3,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qconf.evaluation.period import NotApplicableError
-from qconf.strategies.partitioning.sizes import apportion, partition_space, proportional
-from tests.qconf.small import LONG, SHORT, WIDE, site, three, training, two
+from qconf.evaluation.feasibility import never_start
+from qconf.evaluation.period import NotApplicableError, UnroutableError
+from qconf.strategies import propose
+from qconf.strategies.partitioning.sizes import apportion, data_warnings, partition_space, proportional
+from tests.qconf.small import LONG, SHORT, WIDE, period, site, three, training, two
+
+#: A shared machine, which a job of the first queue may fill.
+UNDIVIDED = site(*({**each, "partition": 0} for each in ({**SHORT, "cores": (1, 64)}, LONG)), mode="shared")
 
 
 @st.composite
@@ -104,5 +109,38 @@ def test_a_partition_can_be_made_to_hold_what_its_queue_admits():
     here = training(base, only=[1])
     assert partition_space(here).widest[0] == 1
     assert partition_space(here, "queue").widest.tolist() == [20, 16]
-    with pytest.raises(NotApplicableError, match="that the queues admit need 80"):
-        partition_space(training(site({**SHORT, "cores": (1, 64)}, LONG)), "queue")
+
+
+def test_where_what_queues_admit_does_not_fit_partitions_hold_the_widest_jobs():
+    here = training(UNDIVIDED, only=[1])
+    space = partition_space(here, "queue")
+    assert space.widest.tolist() == [1, 16]
+    assert "do not fit the machine at once" in " ".join(data_warnings(here, space))
+    with pytest.raises(NotApplicableError, match=r"need 80 of 64 cores together \(short 64, long 16\)"):
+        partition_space(training(UNDIVIDED.replace(fixed=("queues.short.cores",)), only=[1]))
+
+
+@pytest.mark.parametrize("name", ["pp", "static", "dp-nlp", "dqr", "hybrid", "exact"])
+def test_no_queue_admits_what_its_partition_does_not_hold(name):
+    here = training(UNDIVIDED, only=[1])
+    found = propose(name, here, {"samples": 24})
+    assert never_start(UNDIVIDED, found.config) == []
+    assert all(queue.cores[1] <= found.config.reach(queue) for queue in found.config.queues)
+    assert not found.refused(here.period, here.period.counted(0))
+
+
+def test_jobs_above_a_lowered_limit_are_counted_and_simulated_all_the_same():
+    here = training(UNDIVIDED, only=[1])
+    found = propose("pp", here)
+    most = found.config.queue("short").cores[1]
+    later = period(UNDIVIDED)  # in short, too
+    wide = (later.workload.queue == 0) & (later.workload.cores > most)
+    to_long = wide & (later.workload.cores <= 16)  # which admits them
+    assert wide.sum() > to_long.sum() > 0
+    assert (found.routed(later).queue[to_long] == 1).all()
+    assert (found.routed(later).queue[wide & ~to_long] == 0).all()
+    assert found.verify(later, found.simulate(later)) == []
+    (said,) = found.refused(later, later.counted(0))
+    assert (said["refused"], said["jobs"]) == ((wide & ~to_long).sum(), len(later))
+    with pytest.raises(UnroutableError):
+        later.routed(found.config)
