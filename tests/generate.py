@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from random import Random
 
 import numpy as np
@@ -801,6 +801,7 @@ def tested() -> dict[str, Callable[[Random], Case]]:
     return {name: generator for name, generator in disciplines().items() if name not in SELDOM}
 
 
+@cache
 def disciplines() -> dict[str, Callable[[Random], Case]]:
     """Return, by name, generators of (workload, system) for everything that `parsim.simulate` simulates."""
     everything = {

@@ -6,6 +6,7 @@ import ast
 import math
 import operator
 from collections.abc import Callable
+from functools import cache
 
 
 class UndefinedError(Exception):
@@ -80,10 +81,14 @@ def _value(node: ast.AST, names: dict[str, float]) -> float:
     raise ValueError(f"a formula has no {type(node).__name__}")
 
 
+@cache
+def _tree(formula: str) -> ast.expr:
+    return ast.parse(formula.strip(), mode="eval").body
+
+
 def formula_value(formula: str, **names: float) -> float:
     """Evaluate ``formula`` in float64; 0 where an operation on the branches taken is undefined (rule 8)."""
-    tree = ast.parse(formula.strip(), mode="eval").body
     try:
-        return _value(tree, {name: float(value) for name, value in names.items()})
+        return _value(_tree(formula), {name: float(value) for name, value in names.items()})
     except UndefinedError:
         return 0.0

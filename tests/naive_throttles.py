@@ -15,6 +15,7 @@ class NaiveThrottles:
 
     def __init__(self, system: System, workload: Workload) -> None:
         self.throttles = system.throttles
+        self.counted = {(throttle.each, throttle.queue, throttle.qos) for throttle in self.throttles}
         self.cores = [int(cores) for cores in workload.cores]
         requests = [workload.requests[k] if k >= 0 else () for k in workload.request.tolist()]
         #: All that each chunk of a job takes of each resource, one after the other.
@@ -44,13 +45,14 @@ class NaiveThrottles:
         return queue in (None, self.queue[k]) and qos in ("", self.qos[k])
 
     def kinds(self, j: int) -> list[tuple[str, int | None, str]]:
-        """Return whose jobs, in which queue and of which QOS, may count together with job j."""
+        """Return whose jobs, in which queue and of which QOS, a throttle counts together with job j."""
         return [
             (each, queue, qos)
             for each in ("", "user", "group", "qos")
             if self.whose[j][each] is not None
             for queue in (None, self.queue[j])
             for qos in dict.fromkeys(("", self.qos[j] or ""))
+            if (each, queue, qos) in self.counted
         ]
 
     def limit(self, field: str, kind: tuple[str, int | None, str], j: int, resource: str = "") -> int | None:
