@@ -119,11 +119,9 @@ def case(discipline: str, seed: int) -> Case:
     )
 
 
-def differs(discipline: str, seed: int) -> bool:
-    """Whether the simulator has another schedule than the reference, or one that the verifier finds wrong."""
-    here = case(discipline, seed)
-    fast, slow = here.simulate(), here.reference()
-    same = (
+def same(fast: Schedule, slow: Schedule) -> bool:
+    """Whether the simulator has the schedule of the reference."""
+    return (
         fast.start.tolist() == slow.start.tolist()
         and fast.submit.tolist() == slow.submit.tolist()
         and fast.end.tolist() == slow.end.tolist()
@@ -132,15 +130,25 @@ def differs(discipline: str, seed: int) -> bool:
         and np.array_equal(fast.place, slow.place)
         and np.array_equal(fast.node, slow.node)
     )
-    return not same or bool(here.check(fast))
+
+
+def differs(discipline: str, seed: int) -> bool:
+    """Whether the simulator has another schedule than the reference, or one that the verifier finds wrong."""
+    here = case(discipline, seed)
+    fast = here.simulate()
+    return not same(fast, here.reference()) or bool(here.check(fast))
+
+
+def misses(here: Case, right: Schedule, seed: int) -> bool:
+    """Whether the verifier finds nothing wrong with a schedule that differs from the right one."""
+    state = here.check.keywords.get("state")
+    return not here.check(generate.broken(Random(seed), right, None if state is None else state.begin))
 
 
 def unnoticed(discipline: str, seed: int) -> bool:
     """Whether the verifier finds nothing wrong with a broken schedule."""
     here = case(discipline, seed)
-    state = here.check.keywords.get("state")
-    begin = None if state is None else state.begin
-    return not here.check(generate.broken(Random(seed), here.reference(), begin))
+    return misses(here, here.reference(), seed)
 
 
 def systems(cores: int) -> Iterator[tuple[str, System]]:

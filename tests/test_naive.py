@@ -11,9 +11,8 @@ from hypothesis import given, settings
 
 from parsim.system import Pool, Queue, System
 from parsim.workload import Workload
-from tests import generate
 from tests.beside import REFERENCE
-from tests.generate import Case, at_another_time, cases, disciplines, multiqueue
+from tests.generate import Case, cases, disciplines, multiqueue
 from tests.naive import NaiveSchedule, simulate
 from tests.naive_formula import formula_value
 from tests.naive_multiqueue import simulate_multiqueue
@@ -575,26 +574,10 @@ def check_capacity(case: Case) -> None:
             assert sum(schedule.placement[j].get(name, 0) for j in running) <= capacity
 
 
-@pytest.mark.parametrize("discipline", generate.tested())
-def test_parts_hold_what_is_placed_on_them(discipline: str) -> None:
-    for seed in range(12):
-        check_capacity(disciplines()[discipline](Random(seed)))
-
-
 @settings(max_examples=50, deadline=None)
 @given(cases("hybrid-all"))
 def test_parts_hold_what_hypothesis_places_on_them(case: Case) -> None:
     check_capacity(case)
-
-
-@pytest.mark.parametrize("discipline", generate.tested())
-def test_the_clock_has_no_origin(discipline: str) -> None:
-    for seed in range(6):
-        workload, system = disciplines()[discipline](Random(seed))
-        later = replace(workload, submit=workload.submit + 12_345)
-        assert [s + 12_345 for s in simulate(workload, system).start] == simulate(
-            later, at_another_time(system, 1, 12_345)
-        ).start
 
 
 # --- real traces

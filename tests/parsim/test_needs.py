@@ -7,14 +7,6 @@ import pytest
 
 from parsim import UNSTARTED, Queue, Quota, State, System, Window, Workload, explain, plan, simulate, verify
 from parsim.needs import MOST
-from tests import fuzz
-
-DISCIPLINES = [name for name in fuzz.TESTED if name.startswith(fuzz.NEEDS)]
-
-
-@pytest.mark.parametrize("discipline", DISCIPLINES)
-def test_random_needs(discipline):
-    assert not [seed for seed in range(10) if fuzz.differs(discipline, seed)]
 
 
 def jobs(submit, cores, walltime, **more):

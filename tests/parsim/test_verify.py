@@ -12,7 +12,6 @@ from parsim.verify.formula import compile_formula
 from parsim.verify.orders import by_ratio
 from parsim.verify.partition import Partition
 from parsim.workload import Workload
-from tests import fuzz
 from tests.parsim.schedules import jobs, schedule, violations
 
 
@@ -361,16 +360,3 @@ def test_ratios_closer_than_floats():
     big = 10**20
     ratios = [(big, big + 1), (big + 1, big + 2), (big, big + 1), (1, 2)]
     assert by_ratio(range(4), lambda job, now: ratios[job], 0) == [1, 0, 2, 3]
-
-
-@pytest.mark.parametrize("discipline", fuzz.TESTED)
-def test_schedules_of_the_reference_simulator_are_right(discipline):
-    for seed in range(6 if discipline.startswith(fuzz.NEEDS) else 18):
-        case = fuzz.case(discipline, seed)
-        assert case.check(case.reference()) == [], seed
-
-
-@pytest.mark.parametrize("discipline", fuzz.TESTED)
-def test_broken_schedules_are_wrong(discipline):
-    seeds = range(8 if discipline.startswith(fuzz.NEEDS) else 24)
-    assert [seed for seed in seeds if fuzz.unnoticed(discipline, seed)] == []

@@ -8,14 +8,6 @@ import pytest
 from parsim import UNSTARTED, Queue, State, System, Window, Workload, explain, simulate
 from parsim.explain import Reason
 from parsim.verify import check_schedule
-from tests import fuzz
-
-SHORTPOOLS = [name for name in fuzz.TESTED if "shortpool" in name]
-
-
-@pytest.mark.parametrize("discipline", SHORTPOOLS)
-def test_random_shortpools(discipline):
-    assert not [seed for seed in range(1000, 1012) if fuzz.differs(discipline, seed)]
 
 
 def starts(submit, cores, walltime, windows, *, runtime=None, state=None, **system):

@@ -1,0 +1,28 @@
+"""Random cases of every discipline: simulator, reference and verifier agree. ``python -m tests.fuzz`` has thousands."""
+
+from __future__ import annotations
+
+import pytest
+
+from parsim import one_list, packing
+from tests import fuzz
+
+
+def seeds(discipline: str) -> range:
+    if discipline.startswith(fuzz.NEEDS):
+        return range(6)
+    return range(10 if discipline.startswith(fuzz.BEGUN) else 30)
+
+
+@pytest.mark.parametrize("discipline", fuzz.TESTED)
+def test_random_cases(discipline: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in seeds(discipline):
+        case = fuzz.case(discipline, seed)
+        fast, slow = case.simulate(), case.reference()
+        assert fuzz.same(fast, slow), seed
+        assert case.check(fast) == [], seed
+        assert not fuzz.misses(case, slow, seed), seed
+        with monkeypatch.context() as every_queue_is_deep:
+            every_queue_is_deep.setattr(packing, "LOOKS", -1)
+            every_queue_is_deep.setattr(one_list, "MANY", 0)
+            assert fuzz.same(fuzz.case(discipline, seed).simulate(), slow), seed
