@@ -30,7 +30,6 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 TOP = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "data/README.md", "reports/README.md")]
 PAGES = [*TOP, *sorted(DOCS.rglob("*.md"))]
-IDS = [str(page.relative_to(ROOT)) for page in PAGES]
 HISTORY = "job_id,submit,runtime,walltime,cores,queue\n1,1454284800,600,7000,1,short\n2,1454284900,-1,7000,1,short\n"
 
 
@@ -56,16 +55,23 @@ def named_in_code(page: str) -> set[str]:
     return set(re.findall(r"`([^`\s]+)`", (DOCS / page).read_text()))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=IDS)
-def test_lines_are_short(page: Path) -> None:
-    long = [number for number, line in prose(page.read_text()) if len(line) > WIDTH and "http" not in line]
-    assert long == [], f"python -m tests.wrapping {page.relative_to(ROOT)}"
+def test_lines_are_short() -> None:
+    long = [
+        f"{page.relative_to(ROOT)}:{number}"
+        for page in PAGES
+        for number, line in prose(page.read_text())
+        if len(line) > WIDTH and "http" not in line
+    ]
+    assert long == [], "python -m tests.wrapping FILE"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=IDS)
-def test_links_lead_to_files(page: Path) -> None:
-    targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text())
-    missing = [each for each in targets if "://" not in each and not (page.parent / each).exists()]
+def test_links_lead_to_files() -> None:
+    missing = [
+        f"{page.relative_to(ROOT)}: {each}"
+        for page in PAGES
+        for each in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text())
+        if "://" not in each and not (page.parent / each).exists()
+    ]
     assert missing == []
 
 
@@ -83,13 +89,21 @@ def test_every_page_of_the_docs_that_the_project_names_exists() -> None:
             assert {each for each in found if not (ROOT / each).exists()} == set(), name
 
 
-@pytest.mark.parametrize("page", PAGES, ids=IDS)
-def test_modules_and_files_that_a_page_names_exist(page: Path) -> None:
+def files_named_in(page: Path) -> list[str]:
     text = page.read_text()
     files = re.findall(r"`((?:parsim|qconf|studies|tests|configs|data)/[\w./-]+)`", text)
     files += [f"{module.replace('.', '/')}*" for module in re.findall(r"python -m ((?:studies|tests)[\w.]*\w)", text)]
-    installed = re.compile(r"qconf/share\b")  # of the wheel
-    assert [each for each in files if not installed.match(each) and not list(ROOT.glob(each.rstrip("/")))] == []
+    return [each for each in files if not re.match(r"qconf/share\b", each)]  # of the wheel
+
+
+def test_modules_and_files_that_a_page_names_exist() -> None:
+    missing = [
+        f"{page.relative_to(ROOT)}: {each}"
+        for page in PAGES
+        for each in files_named_in(page)
+        if not list(ROOT.glob(each.rstrip("/")))
+    ]
+    assert missing == []
 
 
 @pytest.mark.parametrize("page", reference.pages())
@@ -97,17 +111,16 @@ def test_generated_reference_is_current(page: str) -> None:
     assert (reference.FOLDER / page).read_text() == reference.pages()[page], "make reference"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=IDS)
-def test_commands_have_the_options_that_examples_use(page: Path) -> None:
+def test_commands_have_the_options_that_examples_use() -> None:
     context = click.Context(qconf)
-    for line in code(page.read_text()):
+    for where, line in [(page, line) for page in PAGES for line in code(page.read_text())]:
         found = re.match(r"(?:\$ |\S*/)*qconf (\w+)( .*)?$", line.split("  #")[0])
         command = None if found is None else qconf.get_command(context, found.group(1))
         if found is None or command is None:
             continue
         known = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
         used = set(re.findall(r"(?<=\s)--?[a-z][a-z-]*", found.group(2) or ""))
-        assert used - known - {"--help", "-h"} == set(), line
+        assert used - known - {"--help", "-h"} == set(), f"{where}: {line}"
 
 
 def test_options_of_strategies_are_explained() -> None:
