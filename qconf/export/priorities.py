@@ -20,6 +20,13 @@ class Priorities:
     unit: Fraction | None
     exact: dict[int, float]  #: the priority of the configuration that each whole one stands for
 
+    @property
+    def raised(self) -> int:
+        """By how much all of the configuration's are above the whole ones; 0 where they are not, or not alike."""
+        found = {own - value for value, own in self.exact.items()}
+        by = found.pop() if len(found) == 1 else 0.0
+        return int(by) if by > 0 and by == int(by) else 0
+
 
 def are_several(queues: Sequence[QueueConfig]) -> bool:
     """Whether queues of one tier have different priorities; a higher tier goes first whatever they are."""

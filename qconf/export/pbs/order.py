@@ -147,6 +147,12 @@ def _own_units(text: str, priorities: Priorities) -> str:
 
     What is written in the place of queue_priority has the very value of the configuration, so that comparisons hold.
     """
+    if by := priorities.raised:
+        lowered = f"(queue_priority - {by})"  # as `read_order` has what the server calls queue_priority
+        own = f"(queue_priority + {by})"
+        return re.sub(
+            rf"{re.escape(lowered)}|{_PRIORITY.pattern}", lambda m: own if m[0] != lowered else "queue_priority", text
+        )
     if (unit := priorities.unit) is None:
         own = _exactly(priorities)
     elif unit == 1:

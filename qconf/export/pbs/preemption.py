@@ -96,22 +96,20 @@ def preemption(
 ) -> Preemption:
     """Make queues of a higher tier express queues, or keep all below the line, and find what that needs.
 
-    Queues whose tier and priority are those of `base`, what the server does now, keep the Priority that they have.
+    Queues keep the Priority that they have where their priority is that of `base`, what the server does now.
     """
     server, scheduler = server or Server(), scheduler or Scheduler()
     there = (
         [queue for queue in base.queues if queue.name in server.queues and queue.name in config.names] if base else []
     )
     present = {queue.name: (queue.priority, priority_of(server.queues[queue.name])) for queue in there}
-    return (_express if config.has_tiers else _none)(config, server, scheduler, base, present)
+    if config.has_tiers:
+        return _express(config, server, scheduler, present)
+    return _none(config, server, scheduler, base, present)
 
 
 def _express(
-    config: SiteConfig,
-    server: Server,
-    scheduler: Scheduler,
-    base: SiteConfig | None,
-    present: Mapping[str, tuple[float, int]],
+    config: SiteConfig, server: Server, scheduler: Scheduler, present: Mapping[str, tuple[float, int]]
 ) -> Preemption:
     """Make queues of a higher tier express queues."""
     lowest, *higher = _levels(config)
@@ -121,14 +119,19 @@ def _express(
     values = {queue.name: line + higher.index(queue.tier) for queue in express}
     exact = {values[queue.name]: queue.priority for queue in express}
     priorities = Priorities(below.values | values, None, below.exact | exact)
-    if base is not None and _ranks(base) == _ranks(config):
-        priorities = as_present(config.queues, present) or priorities
-        values = {queue.name: priorities.values[queue.name] for queue in express}
+    line_now = express_line(server, scheduler)
+    kept = as_present(config.queues, present)
+    ranks = {queue.name: _levels(config).index(queue.tier) for queue in config.queues}
+    if kept and _ranked(kept.values, line_now) == ranks:
+        priorities, values = kept, {queue.name: kept.values[queue.name] for queue in express}
     preempted = _preempted(config)
-    targets = {
-        queue.name: ",".join(f"queue={each.name}" for each in preempted if each.tier < queue.tier) or "NONE"
-        for queue in express
-    }
+    targets = {}
+    for queue in express:
+        reached = [each.name for each in preempted if each.tier < queue.tier]
+        of_all = len(reached) == sum(each.tier < queue.tier for each in config.queues)
+        is_express = line_now is not None and present.get(queue.name, (0, LOWEST))[1] >= line_now
+        if not (of_all and is_express and TARGETS not in {**server.attributes, **server.queues[queue.name]}):
+            targets[queue.name] = ",".join(f"queue={name}" for name in reached) or "NONE"
     wanted = _DEFAULTS | {"preempt_queue_prio": str(line)}
     if preempted:
         wanted["preempt_order"] = METHODS[preempted[0].preempted]
@@ -146,7 +149,7 @@ def _notes(config: SiteConfig, express: dict[str, int], targets: dict[str, str],
         "preempts those."
     )
     present = {name: server.queues[name].get(TARGETS) for name in express if name in server.queues}
-    if already := [name for name, text in present.items() if text != targets[name]]:
+    if already := [name for name, text in present.items() if text != targets.get(name)]:
         yield (
             f"Jobs that wait in {', '.join(already)} now preempt what they did before: `qmove QUEUE JOB`, into the "
             "same queue, has them name its preempt_targets."
@@ -227,8 +230,11 @@ def _targets(name: str, server: Server, config: SiteConfig, warnings: list[str])
     return [] if "none" in text.lower().split(",") else [word.partition("=")[2] for word in words]
 
 
-def _ranks(config: SiteConfig) -> dict[str, tuple[int, float]]:
-    return {queue.name: (queue.tier, queue.priority) for queue in config.queues}
+def _ranked(values: Mapping[str, int], line: int | None) -> dict[str, int]:
+    """Rank queues by the level at which their jobs preempt others; 0 for all below the `line` from which any do."""
+    most = HIGHEST if line is None else line - 1
+    levels = sorted({most, *(max(value, most) for value in values.values())})
+    return {name: levels.index(max(value, most)) for name, value in values.items()}
 
 
 def _none(
@@ -241,9 +247,11 @@ def _none(
     """Keep the priorities of `config` below the line; what cannot lie below it needs preemption turned off."""
     line = express_line(server, scheduler)
     least = 1 if config.pool_cores else LOWEST  # the pool's queues have their negatives
-    kept = as_present(config.queues, present, HIGHEST if line is None else line - 1, least)
+    kept = as_present(config.queues, present, lowest=least)
     if kept and (least == LOWEST or min(kept.values.values()) > 0) and not (base is not None and base.has_tiers):
-        return Preemption(kept)
+        new = dict.fromkeys(config.names, LOWEST)
+        if _ranked(kept.values, line) == _ranked(new | {name: at for name, (_, at) in present.items()}, line):
+            return Preemption(kept)
     if line is None:
         return Preemption(scale(config.queues))
     held = {name: priority_of(server.queues[name]) for name in server.of_type("execution")}

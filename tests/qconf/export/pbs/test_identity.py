@@ -1,17 +1,17 @@
 """What init reads of a server, exported unedited, changes nothing; and what is edited changes that alone."""
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from qconf.config import dump, parse
-from qconf.errors import InputError
-from qconf.export.pbs import PbsExporter
+from qconf.config import AccessConfig, ConfigError, ThrottleConfig, dump, parse
+from qconf.errors import ExportError, InputError
+from qconf.export.pbs import PbsExporter, qmgr
 from qconf.export.pbs.changes import NOTHING
 from qconf.export.pbs.init import derive
 from qconf.export.pbs.server import Server
 from tests.beside import SHARED
-from tests.qconf.export.pbs.listings import sites
+from tests.qconf.export.pbs.listings import Site, sites
 from tests.qconf.export.pbs.model import commands
 from tests.qconf.export.sites import PRINTED, QUICK
 
@@ -60,3 +60,89 @@ def test_any_server_unedited(site, with_nodes, with_scheduler, again):
         raise
     current = PbsExporter(current=server, nodes=nodes if again else None, scheduler=scheduler)
     assert is_nothing(current.export(config))
+
+
+ORDER = {"job_sort_formula", "job_sort_formula_threshold", "eligible_time_enable"}
+LISTS = ("acl_users", "acl_user_enable", "acl_groups", "acl_group_enable", "acl_hosts", "acl_host_enable")
+USER = ThrottleConfig(user="erin", max_run=7)
+#: Of a queue: what is edited, and the attributes that may change by it.
+OF_QUEUE = {
+    "max_run": (lambda queue: (queue.max_run or 0) + 1, {"max_run", "max_running"}),
+    "max_user_run": (lambda queue: (queue.max_user_run or 0) + 1, {"max_run", "max_user_run"}),
+    "max_run_cores": (lambda queue: (queue.max_run_cores or 5000) + 1, {"max_run_res.ncpus"}),
+    "max_user_cores": (lambda queue: (queue.max_user_cores or 5000) + 1, {"max_run_res.ncpus", "max_user_res.ncpus"}),
+    "walltime": (lambda queue: (queue.walltime[0], queue.walltime[0] + 7200), {"resources_max.walltime"}),
+    "cores": (
+        lambda queue: (queue.cores[0], queue.cores[0] + 7),
+        {"resources_max.ncpus", "resources_max.nodect", "resources_min.ncpus", "resources_min.nodect"},
+    ),
+    "priority": (lambda queue: queue.priority + 1, {"Priority"}),
+    "access": (lambda queue: AccessConfig(users=("erin",)), {*LISTS}),
+}
+#: Of the whole: what is edited, and what may change of the server.
+OF_ALL = {
+    "order": (lambda config: "sjf" if config.order == "ljf" else "ljf", ORDER),
+    "throttles": (lambda config: (*config.throttles, USER), {"max_run"}),
+    "reservation_depth": (lambda config: (config.reservation_depth or 1) + 1, {"backfill_depth"}),
+}
+
+
+def edited(config, edit, number):
+    """One edit of a configuration; the objects and the attributes that may change by it."""
+    if edit in OF_ALL:
+        new, keys = OF_ALL[edit]
+        return config.replace(**{edit: new(config)}), {("server", key) for key in keys}
+    at = number % len(config.queues)
+    queue = config.queues[at]
+    if edit == "new":
+        queues = (*config.queues[: at + 1], queue.model_copy(update={"name": "added"}), *config.queues[at + 1 :])
+        return config.replace(queues=queues), set()
+    new, keys = OF_QUEUE[edit]
+    changed = queue.model_copy(update={edit: new(queue)})
+    queues = (*config.queues[:at], changed, *config.queues[at + 1 :])
+    return config.replace(queues=queues), {(queue.name, key) for key in keys}
+
+
+def differences(one, other):
+    """The objects and attributes in which two servers differ."""
+    held = [
+        {"server": server.attributes, "scheduler": server.scheduler, **server.resources, **server.queues}
+        for server in (one, other)
+    ]
+    names = {*held[0], *held[1]}
+    pairs = [(name, *(each.get(name, {}) for each in held)) for name in names]
+    return {(name, key) for name, old, new in pairs for key in {*old, *new} if old.get(key) != new.get(key)}
+
+
+@settings(QUICK, max_examples=50)
+@example(Site(1379142721), "priority", 3)  # the least Priority is 0, and a formula names it
+@example(Site(285474), "priority", 0)  # a queue below an express queue
+@example(Site(536870913), "priority", 6)  # an express queue of a divided machine
+@example(Site(1767562), "new", 0)  # which express queues without preempt_targets preempt
+@given(sites(), st.sampled_from([*OF_QUEUE, *OF_ALL, "new"]), st.integers(0, 9))
+def test_one_edit_changes_that_alone_and_the_rollback_brings_it_back(site, edit, number):
+    """Beside it a Route queue's own limits, which follow those of its destinations, and where a new queue comes in."""
+    printed, scheduler = site.printed(), site.scheduler()
+    server, after = Server.parse(printed), Server.parse(printed)
+    try:
+        config = read(server, scheduler=scheduler)
+        wanted, allowed = edited(config, edit, number)
+        export = PbsExporter(current=server, scheduler=scheduler).export(wanted)
+    except (InputError, ExportError, ConfigError):
+        assume(False)
+    for statement in qmgr.parse(export.files["queues.qmgr"]):
+        after.apply(statement)
+    routes = after.of_type("route")
+    found = differences(server, after)
+    if edit in ("walltime", "cores"):
+        allowed |= {(name, key) for name in routes for key in OF_QUEUE[edit][1]}
+    if edit == "reservation_depth":
+        allowed |= {(name, "backfill_depth") for name in (config.names if config.mode != "shared" else ())}
+    if edit == "new":
+        entries = {"added", *(name for name in after.queues if name not in server.queues)}
+        allowed |= {(name, "route_destinations") for name in routes} | {each for each in found if each[0] in entries}
+        allowed |= {("server", "default_queue")} if entries != {"added"} else set()
+    assert found <= allowed
+    for statement in qmgr.parse(export.files.get("rollback.qmgr", "")):
+        after.apply(statement)
+    assert after == server
