@@ -307,6 +307,9 @@ def _names(config: SiteFields) -> Iterator[Finding]:
         if first[queue.name] != i:
             message = f"{other} has this name already; every queue needs its own"
             yield Finding(f"queues[{i}].name", message, (f"{other}.name",))
+    if config.routing in first:
+        message = "a queue of jobs has this name: the one that leads to the others needs its own"
+        yield Finding("routing", message, (f"queues[{first[config.routing]}].name",))
 
 
 def _pool(config: SiteFields) -> Iterator[Finding]:

@@ -485,6 +485,7 @@ class SiteFields(Model):
     reservation_depth: Limit = 1  #: None: all
     queues: Annotated[tuple[QueueConfig, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
     pool: PoolConfig | None = None
+    routing: Name | None = None  #: the queue of the batch system that leads to the others: for exports alone
     fairshare: FairshareConfig | None = None
     shares: Annotated[tuple[ShareConfig, ...], BeforeValidator(_as_tuple)] = ()
     throttles: Annotated[tuple[ThrottleConfig, ...], BeforeValidator(_as_tuple)] = ()
@@ -501,6 +502,8 @@ class SiteFields(Model):
     history: HistoryConfig | None = None
     #: Settings of the strategies by name, as the file has them: what they may be, the strategies know.
     strategies: Annotated[dict[Name, Setting], AfterValidator(Settings)] = Settings()
+
+    _check_routing = field_validator("routing")(lambda value: value if value is None else _name(value))
 
     @property
     def grid(self) -> int:
@@ -563,4 +566,5 @@ SCALARS = tuple(
     for name in SiteFields.model_fields
     if name not in ("machine", "queues", "pool", "fairshare", "shares", "throttles", "policy", "fixed", "targets")
     and name not in ("nodes", "qos", "downtime", "hours", "shortpools", "licences", "fidelity", "history", "strategies")
+    and name != "routing"
 )

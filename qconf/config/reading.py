@@ -105,6 +105,7 @@ _ALLOWED = {
     "access": "like {users: [ann, bob], groups: [staff]}, or leave it out for all users",
     **dict.fromkeys(("groups", "hosts"), "a list of names, as the batch system writes them"),
     "billing": "like 'CPU=1.0,Mem=0.25G,GRES/gpu=2.0', as TRESBillingWeights of Slurm has it",
+    "routing": "the name of the queue that leads to the others, like route",
     "fixed": "a list of paths like queues.large or queues.*.max_user_run",
     "downtime": "a list like [{begin: 2026-03-01T08:00, end: 2026-03-01T18:00, cores: 512}]",
     "licences": "how many there are by name, like {matlab: 20}",

@@ -33,6 +33,8 @@ def dump(config: SiteConfig, comment: str = "") -> str:
         lines.append(f"  - {flow(written, leave_out=('partition_nodes', *['partition'] * hidden))}")
     if config.pool is not None:
         lines.append(f"pool: {flow(config.pool, leave_out=('cores',) if config.pool.nodes else ())}")
+    if config.routing is not None:
+        lines.append(f"routing: {_scalar(config.routing)}")
     if config.fairshare is not None:
         lines.append(f"fairshare: {flow(config.fairshare)}")
     if config.shares:

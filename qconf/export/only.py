@@ -18,7 +18,7 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("throttles", "hours", "qos"),
         ("max_run", "max_run_cores", "max_user_run", "max_user_cores", "billing"),
     ),
-    "queues": ((), ("cores", "walltime", "access")),
+    "queues": (("routing",), ("cores", "walltime", "access")),
     "partitions": (("mode", "pool", "nodes"), ("partition", "partition_nodes", "reservation", "nodes", "exclusive")),
     "reservations": (
         ("backfill", "reserve", "reserve_after", "reservation_depth", "held_jobs", "shortpools", "downtime"),

@@ -58,7 +58,7 @@ def carried(config: SiteConfig) -> FidelityConfig | None:
 def digest(config: SiteConfig) -> str:
     """Name what is simulated of a configuration."""
     nodes = tuple(each.model_copy(update={"hosts": None}) for each in config.nodes)
-    simulated = config.replace(nodes=nodes, fidelity=None, policy=(), fixed=(), targets=(), strategies={})
+    simulated = config.replace(nodes=nodes, routing=None, fidelity=None, policy=(), fixed=(), targets=(), strategies={})
     return hashlib.sha256(dump(simulated).encode()).hexdigest()[:12]
 
 

@@ -72,7 +72,9 @@ class PbsExporter(Exporter):
         "qlist",
         choices=("qlist", "limits"),
     )
-    route: str | None = option("The Route queue; default the one that is there, else route.", metavar="NAME")
+    route: str | None = option(
+        "The Route queue; default `routing` of the configuration, else the one that is there.", metavar="NAME"
+    )
     remove: tuple[str, ...] = option("Close this queue too, which the configuration lacks.", (), metavar="NAME")
     only: tuple[str, ...] = option("Change this part alone.", (), choices=tuple(PARTS))
     shares: Sequence[ShareConfig] | None = option(

@@ -100,7 +100,8 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter, base: Site
     _put_resources(result, before, had, target)
     held = older(before)
     _close(result, before, names, options.remove, base)
-    result.route = routes.entry(before, options.route, names) or routes.new_entry(config, before, result.closed, base)
+    given = options.route or config.routing
+    result.route = routes.entry(before, given, names) or routes.new_entry(config, before, result.closed, base)
     checked_queue(result.route or "route")
     for name, attributes in target.queues.items():
         _put_queue(result, before, name, attributes, had.queues.get(name), held)

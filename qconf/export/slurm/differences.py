@@ -94,6 +94,8 @@ def differences(config: SiteConfig) -> Iterator[str]:
             f"job_submit.lua sends jobs by size alone, and Slurm refuses those that the access of "
             f"{', '.join(restricted)} keeps out: such a job names another queue with -p."
         )
+    if config.routing is not None:
+        yield "`routing` has no form in Slurm."
     if charged := {queue.billing for queue in config.queues} - {None}:
         if config.is_fair:
             yield (

@@ -62,6 +62,36 @@ def test_any_server_unedited(site, with_nodes, with_scheduler, again):
     assert is_nothing(current.export(config))
 
 
+TWO = """\
+create queue short
+set queue short queue_type = Execution
+set queue short resources_max.walltime = 02:00:00
+set queue short enabled = True
+set queue short started = True
+create queue long
+set queue long queue_type = Execution
+set queue long enabled = True
+set queue long started = True
+set server default_queue = short
+"""
+
+
+@pytest.mark.parametrize(
+    ("routing", "option", "made"), [(None, None, None), ("in", None, "in"), (None, "in", "in"), ("in", "way", "way")]
+)
+def test_a_route_queue_that_is_wanted_is_made_and_then_there(routing, option, made):
+    server = Server.parse(TWO)
+    config = parse(dump(read(server).replace(routing=routing)))
+    export = PbsExporter(current=server, route=option).export(config)
+    after = Server.parse(TWO)
+    for statement in qmgr.parse(export.files["queues.qmgr"]):
+        after.apply(statement)
+    assert after.of_type("route") == ([made] if made else [])
+    assert after.attributes["default_queue"] == (made or "short")
+    assert after.queues.get(made, {}).get("route_destinations") == ("short,long" if made else None)
+    assert is_nothing(PbsExporter(current=after, route=option).export(config))
+
+
 ORDER = {"job_sort_formula", "job_sort_formula_threshold", "eligible_time_enable"}
 LISTS = ("acl_users", "acl_user_enable", "acl_groups", "acl_group_enable", "acl_hosts", "acl_host_enable")
 USER = ThrottleConfig(user="erin", max_run=7)
