@@ -158,13 +158,16 @@ def ended(table: Sequence[Change], before: Server, scheduler: Scheduler | None, 
     ]
     if unknown:
         found.append(
-            f"What sched_config has is not known (--scheduler). If it sorts by {', '.join(unknown)}, that ends: the "
-            "order decides over all queues."
+            "What sched_config has is not known (--scheduler): where init was given it, give it here too, else what it "
+            f"says is taken for new and loaded. If it sorts by {', '.join(unknown)}, that ends: the order decides over "
+            "all queues."
         )
     if peer := scheduler.value("peer_queue"):
         gone = [name for name in closed if re.search(rf"(?:^|, ?)\"?{re.escape(name)}[\s,]", f"{peer} ")]
         what = f"ends for {', '.join(gone)}, closed here" if gone else "stays; jobs of other servers were not simulated"
         found.append(f"`peer_queue: {peer}` {what}.")
+    if hooks := before.own_hooks:
+        found.append(f"{hooks[0].upper()}{hooks[1:]}. They stay.")
     stopped = [
         name for name, held in before.queues.items() if held.get("queue_type") and not is_true(held.get("started"))
     ]

@@ -90,6 +90,7 @@ def derive(
     asking = [] if scheduler is not None else [ABOUT if of_torque else ASK_FOR_SCHEDULER]
     reader.warnings[:0] = [*asking, *([ABOUT] if of_torque and not asking else [])]
     reader.warnings += [f"{name}: left out, it has no queue_type" for name in server.untyped]
+    reader.warnings += [hooks] if (hooks := server.own_hooks) else []
     names = reader.names()
     if not names:
         raise InputError("holds no Execution queue that jobs can enter", field="print server")

@@ -22,6 +22,12 @@ _END = r"\s*(?:,(?=\s*\S)|$)"  # a comma and another attribute, or the end
 _UNSET = re.compile(_ATTRIBUTE + _END)
 _SET = re.compile(rf"""{_ATTRIBUTE}(\+=|-=|=)\s*("[^"]*"|'[^']*'|[^\s,"'][^,]*?){_END}""")
 
+#: What ``print hook`` imports, a text in base64, and what ``list hook`` shows of a hook.
+_HOOKS = re.compile(
+    r"^import hook .*\n(?:[A-Za-z0-9+/=]+(?:\n|\Z))*|^Hook (?P<name>\S+)(?:\n|\Z)(?P<of>(?:[ \t]+.*(?:\n|\Z))*)",
+    re.MULTILINE,
+)
+
 #: Of a line: what ends a statement, a comment among it; a text in quotes; a quote left open; a character.
 _TOKEN = re.compile(r"""(?P<end>(?:^|(?<=\s))\#.*\n|[;\n])|"[^"\n]*"|'[^'\n]*'|(?P<open>["'])|.""")
 
@@ -89,7 +95,14 @@ def _pieces(line: str, number: int) -> Iterator[str]:
 
 def parse(text: str) -> list[Statement]:
     """Parse a script, or what ``print server`` printed. Raises `QmgrSyntaxError`."""
-    return [parse_statement(piece, line) for line, piece in split(text)]
+    return [parse_statement(piece, line) for line, piece in split(_HOOKS.sub(_hook, text))]
+
+
+def _hook(found: re.Match[str]) -> str:
+    """Return as statements what ``list hook`` shows of one, without the text that ``print hook`` imports."""
+    name, of = found["name"], found["of"] or ""
+    shown = "".join(f"; set hook {name} {key} = '{value}'" for key, value in re.findall(r"(\w+) = (.+)", of))
+    return (f"create hook {name}{shown}" if name else "") + "\n" * found[0].count("\n")
 
 
 def parse_statement(text: str, line: int = 1) -> Statement:

@@ -15,6 +15,8 @@ from qconf.export.pbs import qmgr
 
 Attributes = dict[str, str]
 
+OUR_HOOKS = "qconf_"  #: begins the names of those that exports make
+
 
 @dataclass
 class Server:
@@ -27,6 +29,7 @@ class Server:
     queues: dict[str, Attributes] = field(default_factory=dict)
     resources: dict[str, Attributes] = field(default_factory=dict)
     scheduler: Attributes = field(default_factory=dict)
+    hooks: dict[str, Attributes] = field(default_factory=dict, compare=False)  #: where ``print hook`` was added, too
     file: Path | None = field(default=None, compare=False)  #: that it was read from
 
     @classmethod
@@ -51,7 +54,7 @@ class Server:
         return server
 
     def apply(self, statement: qmgr.Statement, *, printed: bool = False) -> None:
-        """Do what a statement asks for; nodes, hooks and further schedulers are not held here.
+        """Do what a statement asks for; nodes and further schedulers are not held here.
 
         `printed`, it is one of ``print server``, which has a statement with ``=`` for each scope of a limit.
         """
@@ -59,8 +62,8 @@ class Server:
             self._change(self.attributes, statement, printed=printed)
         elif statement.kind == "sched" and statement.names in ((), ("default",)):
             self._change(self.scheduler, statement, printed=printed)
-        elif statement.kind in ("queue", "resource"):
-            held = self.queues if statement.kind == "queue" else self.resources
+        elif statement.kind in ("queue", "resource", "hook"):
+            held = {"queue": self.queues, "resource": self.resources, "hook": self.hooks}[statement.kind]
             for name in statement.names:
                 if statement.command == "delete":
                     held.pop(name, None)
@@ -77,6 +80,17 @@ class Server:
             else:
                 added = held and (setting.operator == "+=" or (printed and setting.value.startswith("[")))
                 attributes[key] = f"{held},{setting.value}" if added else setting.value
+
+    @property
+    def own_hooks(self) -> str:
+        """What to say of the hooks that the site has switched on, and no export made; empty where there is none."""
+        found = [
+            f"{name} ({held.get('event', 'no event').replace(',', ', ')})"
+            for name, held in self.hooks.items()
+            if not name.startswith(OUR_HOOKS) and held.get("enabled", "true").lower() in ("true", "t", "1", "y")
+        ]
+        said = "what they change of jobs, refuse or move is not simulated, and no plan asks them"
+        return f"hooks of the site's own, {', '.join(found)}: {said}" if found else ""
 
     def of_type(self, kind: str) -> list[str]:
         """Name the queues of a type, ``execution`` or ``route``, in the order of their creation."""

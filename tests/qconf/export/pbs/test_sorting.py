@@ -141,3 +141,36 @@ def test_queues_whose_names_bind_them_to_a_time(scheduler, text, name, when):
 def test_borders_of_prime_time(scheduler):
     assert "border of prime time" in "".join(pbs(two(), scheduler=scheduler("backfill_prime: true ALL")).notes)
     assert "border of prime time" not in "".join(pbs(two(), scheduler=scheduler("backfill_prime: false ALL")).notes)
+
+
+PRINTED_HOOK = """\
+create hook sizes
+set hook sizes type = site
+set hook sizes enabled = ENABLED
+set hook sizes event = queuejob
+set hook sizes event += modifyjob
+import hook sizes application/x-python base64 -
+aW1wb3J0IHBicwoKIyBhIGNvbW1lbnQ7IGFuZCAncXVvdGVz
+Cg==
+
+"""
+LISTED_HOOK = """\
+Hook sizes
+    type = site
+    enabled = ENABLED
+    event = queuejob,modifyjob
+    user = pbsadmin
+
+"""
+
+
+@pytest.mark.parametrize("hook", [PRINTED_HOOK, LISTED_HOOK])
+@pytest.mark.parametrize(("enabled", "name"), [("true", "sizes"), ("false", "sizes"), ("true", "qconf_qos")])
+def test_hooks_of_the_sites_own_are_named_where_they_are_on(hook, enabled, name):
+    printed = SITE + hook.replace("sizes", name).replace("ENABLED", enabled) + "set server max_run = [o:PBS_ALL=9]\n"
+    server = Server.parse(printed)
+    assert server.attributes["max_run"] == "[o:PBS_ALL=9]"
+    said = "sizes (queuejob, modifyjob): what they change of jobs"
+    named = (enabled, name) == ("true", "sizes")
+    assert any(said in each for each in derive(server, cores=8).warnings) is named
+    assert any(said in each for each in pbs(two(), current=printed).notes) is named
