@@ -99,14 +99,16 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
         )
     files, found = _files(config, goal, before, options, base)
     there = {} if base is None else files if config == base else _present(base, before, options)
-    kept_before = bool(config.nodes) and (not options.nodes or base is None or base.keeps_cores)
-    gone = kept.RESOURCE in before.resources and kept_before and not config.keeps_cores
+    left_over = kept.RESOURCE in before.resources and not config.keeps_cores
+    gone = left_over and bool(config.nodes) and (not options.nodes or base is None or base.keeps_cores)
     if config.is_fair and files["resource_group"] == there.get("resource_group"):
         del files["resource_group"]
-    if base is not None and not (goal.settings or found.scheduled or "resource_group" in files or gone):
-        del files["sched_config.changes"]
     added = {name: text for name, text in files.items() if there.get(name) != text}
     table = changes(before, goal, added, found.counts, [kept.HOOK] if gone else [], options)
+    if left_over and table and not gone:  # any plan takes the hook off
+        gone, table = True, changes(before, goal, added, found.counts, [kept.HOOK], options)
+    if base is not None and not (goal.settings or found.scheduled or "resource_group" in files or gone):
+        del files["sched_config.changes"]
     if base is not None and not table:
         plan = render("pbs", "nothing.md", machine=comment_name(config), said=NOTHING, lines=goal.notes)
         return Export({"queues.qmgr": files["queues.qmgr"], "PLAN.md": plan}, (NOTHING, *goal.notes))
