@@ -1,3 +1,3 @@
-"""qconf: last month's job log in, the best queue configuration for it out."""
+"""qconf: last month's job log in, the best configuration for it out."""
 
 __version__ = "0.1.0"

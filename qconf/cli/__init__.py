@@ -70,7 +70,7 @@ class Commands(click.Group):
 @click.version_option(__version__, prog_name="qconf")
 @click.option("--debug", is_flag=True, help="Show a traceback when something goes wrong.")
 def qconf(debug: bool) -> None:
-    """Find the queue configuration that would have served your jobs best."""
+    """Find the configuration of queues and scheduler that would have served your jobs best."""
     del debug
 
 

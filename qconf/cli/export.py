@@ -63,7 +63,7 @@ def _renamed(context: click.Context, _: click.Parameter, value: str | None) -> N
 @click.option(
     "--strategy",
     metavar="NAME",
-    help="With --run: the strategy of its table to export, eligible or not, or without-scripts.",
+    help="With --run: the strategy of its table to export, eligible or not, or without-scripts, or queues.",
 )
 @target_options()
 @click.option("--format", hidden=True, expose_value=False, callback=_renamed, help="The former name of --target.")

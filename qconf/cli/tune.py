@@ -1,4 +1,4 @@
-"""``qconf tune``: last month's jobs in, the best queue configuration for them out, or "keep what you have"."""
+"""``qconf tune``: last month's jobs in, the best configuration for them out, or "keep what you have"."""
 
 from __future__ import annotations
 
@@ -66,6 +66,14 @@ Examples:
     help="Least gain that is worth a change.",
 )
 @click.option(
+    "--answer",
+    "scope",
+    type=click.Choice(("any", "queues")),
+    default="any",
+    show_default=True,
+    help="Recommend any change, or queues alone.",
+)
+@click.option(
     "--last",
     type=PATH,
     metavar="RUN",
@@ -85,6 +93,7 @@ def command(
     may_change: tuple[str, ...],
     guard: float,
     least_gain: float,
+    scope: str,
     last: Path | None,
     target: str,
     out: Path | None,
@@ -165,7 +174,7 @@ def command(
     from qconf.recommend.checkpoint import fingerprint
     from qconf.recommend.fidelity import Fidelity, fidelity
     from qconf.recommend.last import realised
-    from qconf.report.exported import Exported
+    from qconf.report.exported import QUEUES, Exported
     from qconf.report.html import load_templates
     from qconf.report.layout import console, print_lines
     from qconf.report.recorded import promised
@@ -205,6 +214,7 @@ def command(
             strategies=wanted,
             settings=settings,
             guards=GuardRails(factor=guard),
+            scope=scope,
             least_gain=least_gain / 100,
             check=exporter.check,
             needs=exporter.needs,
@@ -230,7 +240,8 @@ def command(
             exported=exported,
         )
     warn_changed([*jobs.sources, *inputs.values()])
-    written = f"report.html, config.yaml, comparison.csv, {target}/ (see {target}/PLAN.md)"
+    others = "" if exported.queues is None else f", {QUEUES}/"
+    written = f"report.html, config.yaml, comparison.csv, {target}/ (see {target}/PLAN.md){others}"
     if as_json:
         click.echo((directory / "run.json").read_text(encoding="utf-8"), nl=False)
     elif quiet:

@@ -23,8 +23,8 @@ from qconf.history import History, binding_limits
 from qconf.recommend.checkpoint import Checkpoint
 from qconf.recommend.decide import decide
 from qconf.recommend.evaluator import Evaluator
-from qconf.recommend.ladder import choose, ladder, shown_rows
-from qconf.recommend.recommendation import Curve, Evaluated, Recommendation, Row
+from qconf.recommend.ladder import best_queues, choose, ladder, shown_rows
+from qconf.recommend.recommendation import Curve, Evaluated, Recommendation, Row, among
 from qconf.recommend.training import Check
 from qconf.strategies import baselines, registry
 from qconf.strategies import check as check_strategies
@@ -46,6 +46,7 @@ def recommend(
     strategies: Sequence[str] | None = None,  # unless given, the defaults; ``current`` and the baselines are added
     settings: Mapping[str, Any] | None = None,  # options of the strategies by name, the objective among them
     guards: GuardRails | None = None,
+    scope: str = "any",  # what may be recommended: any change, or ``queues`` alone
     least_gain: float = 0.02,  # below, a change is not worth the effort
     check: Check | None = None,
     needs: Check | None = None,
@@ -89,7 +90,7 @@ def recommend(
         rows=[],
         curves=[],
         spans=spans_of(period, splits, history.epoch) | _before(earlier),
-        settings=chosen | recorded | {"may_change": list(base.policy)},
+        settings=chosen | recorded | {"may_change": list(base.policy), "answer": scope},
     )
     if not last.enough:
         reason = (
@@ -111,13 +112,15 @@ def recommend(
                 each()
 
     rows = evaluator.rows(names, progress or (lambda *_: None), beside)
-    best = choose(rows, evaluator.compare, least_gain)
-    needless = [row for row in rows if not row.needs]
+    candidates = among(rows, scope)
+    best = choose(candidates, evaluator.compare, least_gain)
+    needless = [row for row in candidates if not row.needs]
     found = replace(
         found,
         rows=shown_rows(rows, best),
         curves=drawn(),
         ladder=ladder(rows, best, evaluator.compare),
+        queues=best_queues(rows, best, evaluator.compare, least_gain),
         without_scripts=None if best is None or not best.needs else choose(needless, evaluator.compare, least_gain),
     )
     found = decide(found, best, least_gain)
@@ -153,6 +156,7 @@ def _given_back(found: Recommendation, given: SiteConfig) -> Recommendation:
         rows=[row(each) for each in found.rows],
         ladder=tuple(replace(each, row=row(each.row)) for each in found.ladder),
         without_scripts=None if found.without_scripts is None else row(found.without_scripts),
+        queues=None if found.queues is None else replace(found.queues, row=row(found.queues.row)),
     )
 
 

@@ -12,13 +12,16 @@ from qconf.recommend.ladder import RUNGS, best_of, given_up
 from qconf.recommend.recommendation import Recommendation, Row
 from qconf.strategies import baselines
 
+NO_QUEUES = "it is no queue configuration, as --answer queues wants"
+
 
 def decide(recommendation: Recommendation, chosen: Row | None, least_gain: float) -> Recommendation:
     """Recommend the chosen row, or nothing, and give the reason in one paragraph."""
-    best = chosen or best_of([row for row in recommendation.rows if row.eligible])
+    best = chosen or best_of([row for row in recommendation.candidates if row.eligible])
     surpassed = _surpassed(recommendation, best)
     if best is None or best.bootstrap is None or best.test is None or best.config is None:
-        why = "On the test period, which they were not trained on, no eligible strategy does better than the current"
+        what = "strategy" if recommendation.settings.get("answer") != "queues" else "queue configuration"
+        why = f"On the test period, which they were not trained on, no eligible {what} does better than the current"
         stuck = "Everything that could be changed is fixed." if _all_fixed(recommendation) else ""
         return _with_reason(recommendation, f"{why} configuration. {stuck} {surpassed} Keep what you have.")
     weighted = " (weighted)" if WEIGHTED[0] in best.test.overall else ""
@@ -32,7 +35,7 @@ def decide(recommendation: Recommendation, chosen: Row | None, least_gain: float
         if found.expected < least_gain:
             why = "is not worth a change"
         reason = (
-            f"On the last third of the history, which it was not trained on, the best candidate, {_named(best)}, "
+            f"On the last third of the history, which it was not trained on, the best candidate, {best.named}, "
             f"lowers {what} by {gained}. {span}. That {why}. {surpassed} Keep what you have."
         )
         return _with_reason(recommendation, reason)
@@ -50,7 +53,7 @@ def decide(recommendation: Recommendation, chosen: Row | None, least_gain: float
     before = f"{means(current)[0] / 3600:.2f}" if current is not None else "unknown"
     fell = "" if recommendation.objective == "mean-wait" else f"; mean wait{weighted} goes"
     reason = (
-        f"On the last third of the history, which it was not trained on, {_named(best)} lowers {what} by "
+        f"On the last third of the history, which it was not trained on, {best.named} lowers {what} by "
         f"{gained}{fell} from {before} to {means(best.test)[0] / 3600:.2f} h. {span}. "
         f"{_given_up(recommendation.base, best)} {_smallest(recommendation, best)} {plain} {surpassed}"
     )
@@ -68,11 +71,6 @@ def _all_fixed(recommendation: Recommendation) -> bool:
     return bool(recommendation.base.fixed) and all(
         re.search(r", which (is|are) fixed", row.ineligible) for row in others
     )
-
-
-def _named(row: Row) -> str:
-    """Name a strategy, and which of its proposals it is."""
-    return f"{row.label} ({f'{row.kind}: ' if row.kind else ''}{row.title})" if row.title else row.label
 
 
 def _interval(found: BootstrapResult) -> str:
@@ -109,7 +107,8 @@ def _surpassed(recommendation: Recommendation, best: Row | None) -> str:
     """Name the strategies that gain more than the best one but are ineligible, or are expected to gain less."""
     least = max(_gain(best), 0.0) if best is not None else 0.0
     return " ".join(
-        f"{row.label} gains {100 * _gain(row):.1f} % there, but {row.ineligible or _compared_with_best(row, best)}."
+        f"{row.label} gains {100 * _gain(row):.1f} % there, but "
+        f"{row.ineligible or (_compared_with_best(row, best) if row in recommendation.candidates else NO_QUEUES)}."
         for row in recommendation.rows
         if _gain(row) > least and row.name != (best.name if best is not None else "")
     )

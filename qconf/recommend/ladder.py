@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from qconf.config import POLICY, SiteConfig
 from qconf.evaluation.bootstrap import BootstrapResult
-from qconf.recommend.recommendation import Row, Rung
+from qconf.recommend.recommendation import Row, Rung, among
 from qconf.strategies import baselines
 from qconf.strategies.nodes import alone, given_whole
 
@@ -120,6 +120,16 @@ def choose(rows: Sequence[Row], compare: Compare, least_gain: float) -> Row | No
         ):
             return row
     return None
+
+
+def best_queues(rows: Sequence[Row], chosen: Row | None, compare: Compare, least_gain: float) -> Rung | None:
+    """Return the best queue configuration, against what is chosen: as `choose` has it, else the best that gains."""
+    own = among(rows, "queues")
+    row = chosen if chosen in own else choose(own, compare, least_gain)
+    row = row or best_of([each for each in own if each.eligible])
+    if row is None:
+        return None
+    return Rung(RUNGS[row.rung], row, None if chosen in (None, row) else compare(row, chosen))
 
 
 def ladder(rows: Sequence[Row], chosen: Row | None, compare: Compare) -> tuple[Rung, ...]:

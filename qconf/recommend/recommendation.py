@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,6 +15,8 @@ from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.robustness import Scenario
 from qconf.evaluation.targets import TargetResult
 from qconf.recommend.last import Realised
+
+BOUNDARIES = 4  #: place among `qconf.recommend.ladder.RUNGS` from which a change is one of queues
 
 
 def kind_of(variant: str) -> str:
@@ -62,6 +65,16 @@ class Row:
     def kind(self) -> str:
         """Which kind of search found it, of a strategy that has several."""
         return kind_of(self.variant)
+
+    @property
+    def of_queues(self) -> bool:
+        """Whether it changes which jobs queues admit, how many queues there are, their sizes, or a pool."""
+        return self.rung >= BOUNDARIES
+
+    @property
+    def named(self) -> str:
+        """The label, and which of the strategy's proposals it is."""
+        return f"{self.label} ({f'{self.kind}: ' if self.kind else ''}{self.title})" if self.title else self.label
 
     @property
     def eligible(self) -> bool:
@@ -116,6 +129,9 @@ class Recommendation:
     ladder: tuple[Rung, ...] = ()  #: the best of each rung, and each part of the policy dropped by itself
     #: Where what is recommended needs scripts beside the batch system, the same answer without any; None is KEEP.
     without_scripts: Row | None = None
+    #: The best queue configuration, with its gain over what is recommended, if that is another one; None where none
+    #: gains.
+    queues: Rung | None = None
 
     impact: Impact | None = None  #: who wins and who loses by the change on the test period; None for KEEP
     implausible: tuple[str, ...] = ()  #: what no site would bear of the present, as it is simulated
@@ -145,6 +161,21 @@ class Recommendation:
         return next((row.test.resource for row in self.rows if row.test is not None), CORES)
 
     @property
+    def candidates(self) -> list[Row]:
+        """The rows among which one was chosen."""
+        return among(self.rows, self.settings.get("answer", "any"))
+
+    @property
+    def recommends_queues(self) -> bool:
+        """Whether the best queue configuration is what is recommended."""
+        return self.verdict == "CHANGE" and self.queues is not None and self.queues.row.config == self.config
+
+    @property
     def row(self) -> Row:
         """The row of the winner."""
         return next(row for row in self.rows if row.name == self.winner)
+
+
+def among(rows: Sequence[Row], scope: str) -> list[Row]:
+    """Return the rows that may be recommended, ``any`` or those that change ``queues``, and ``current``."""
+    return [row for row in rows if scope == "any" or row.of_queues or row.name == "current"]

@@ -12,6 +12,7 @@ from qconf.config import ConfigError, SiteConfig
 from qconf.errors import InputError
 from qconf.history.records import SourceInfo
 from qconf.recommend.last import Gain, Promise
+from qconf.report.exported import QUEUES
 from qconf.report.run_directory import RECORD
 
 #: What is needed of each of the strategies in run.json.
@@ -33,7 +34,8 @@ class RecordedRow:
 def recorded(directory: str | Path, strategy: str) -> RecordedRow:
     """Read what a run recorded of a strategy, named as in its table or by either name of ``static (= pp)``.
 
-    `WITHOUT_SCRIPTS` is what the run would recommend where nothing may run beside the batch system.
+    `WITHOUT_SCRIPTS` is what the run would recommend where nothing may run beside the batch system, `QUEUES` the best
+    queue configuration.
 
     Raises InputError for what is no run of ``qconf tune``, or one of a version that recorded less; for a strategy that
     is not in it, has no configuration, or that no batch system can do.
@@ -47,8 +49,8 @@ def recorded(directory: str | Path, strategy: str) -> RecordedRow:
     if lacking:
         raise older(record, path, f"no {', '.join(lacking)} of its strategies")
     named = {_label(row): row for row in rows}
-    if record.get("without_scripts") is not None:
-        named[WITHOUT_SCRIPTS] = record["without_scripts"]
+    others = {WITHOUT_SCRIPTS: "without_scripts", QUEUES: "queues"}
+    named |= {name: record[key] for name, key in others.items() if record.get(key) is not None}
     found = (row for label, row in named.items() if strategy in (label, row["name"], row.get("same_as")))
     row = named.get(strategy) or next(found, None)
     if row is None:

@@ -25,11 +25,12 @@ from qconf.recommend.checkpoint import FOLDER, versions
 from qconf.recommend.fidelity import Fidelity
 from qconf.report.backtest import is_comparison
 from qconf.report.backtest_page import render_backtest
-from qconf.report.exported import Exported
+from qconf.report.exported import QUEUES, Exported
 from qconf.report.figures import backtest_figures, figures
 from qconf.report.frames import backtest_frame, comparison_frame
 from qconf.report.html import settings_shown
 from qconf.report.tune_page import render
+from qconf.report.verdict import best_queues
 from qconf.text import (
     all_or_nothing,
     as_json,
@@ -110,8 +111,8 @@ def write_run(
 
 
 def names_of(command: str, exporter: Exporter | None = None) -> tuple[str, ...]:
-    """Name the files that each run of a command has, with an exporter the plan too."""
-    plan = () if exporter is None else (f"{exporter.target}/PLAN.md",)
+    """Name the files that each run of a command has, with an exporter the plans too."""
+    plan = () if exporter is None else (f"{exporter.target}/PLAN.md", f"{QUEUES}/PLAN.md", f"{QUEUES}/config.yaml")
     return (*_COMMON, *_TABLES[command], *plan)
 
 
@@ -158,16 +159,15 @@ def _tune(
         "config.yaml": dump(result.config, f"{result.verdict}: {loads}\n{result.reason}"),
         **{f"figures/{name}.svg": figure.file for name, figure in drawn.items()},
     }
-    export = None
     if exported is not None:
-        target, found = exported.exporter.target, exported.export
-        files |= {f"{target}/{name}": text for name, text in found.files.items()}
-        export = {
-            "target": target,
-            "not_exportable": exported.not_exportable,
-            "notes": found.notes,
-            "rollback": bool(found.rollback),
-        }
+        files |= {f"{exported.exporter.target}/{name}": text for name, text in exported.export.files.items()}
+    queues, best = None, result.queues
+    if best is not None:
+        queues = _record(best.row) | {"over_recommendation": _plain(best.step), "recommended": result.recommends_queues}
+    if best is not None and best.row.config is not None and exported is not None and exported.queues is not None:
+        about_it = "\n".join(best_queues(result))
+        files |= {f"{QUEUES}/{name}": text for name, text in exported.queues.export.files.items()}
+        files |= {f"{QUEUES}/config.yaml": dump(best.row.config, about_it)}
     record = {
         "verdict": result.verdict,
         "reason": result.reason,
@@ -183,6 +183,7 @@ def _tune(
             for each in result.ladder
         ],
         "without_scripts": None if result.without_scripts is None else _record(result.without_scripts),
+        "queues": queues,
         "impact": None if result.impact is None else result.impact.record(),
         "implausible": list(result.implausible),
         "robustness": [asdict(each) for each in result.robustness],
@@ -193,7 +194,7 @@ def _tune(
         "curves": [asdict(curve) for curve in result.curves],
         "fidelity": None if fidelity is None else asdict(fidelity),
         "graded": None if result.graded is None else result.graded.model_dump(mode="json"),
-        "export": export,
+        "export": None if exported is None else exported.record(),
         "last": None if result.last is None else result.last.record(),
     }
     return files, record

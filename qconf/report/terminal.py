@@ -44,8 +44,8 @@ def print_recommendation(
 def print_verdict(recommendation: Recommendation, to: Console | None = None, near: Fidelity | None = None) -> None:
     """Print the verdict, in doubt where the simulation is far from what was recorded, and its reason."""
     to = to or console()
-    for text in verdict.headline(recommendation, near):
-        print_text(to, text)
+    for text in (*verdict.headline(recommendation, near), *verdict.best_queues(recommendation)):
+        print_text(to, text, "  " if text.startswith("Best") else "")
 
 
 def _strategies(recommendation: Recommendation) -> Table:

@@ -39,6 +39,7 @@ SECTIONS = (
     ("load", "How to load it"),
     ("winners", "Who wins and who loses"),
     ("changes", "What changes"),
+    ("queues", "The best queue configuration"),
     ("ladder", "From small to large changes"),
     ("nodes", "Nodes by type and resource"),
     ("strategies", "Strategies"),
@@ -96,6 +97,10 @@ def render(
         "sites": site_pairs(r.base, r.config),
         "order": order_in_words(r.config),
         "definitions": definitions(r.base, r.config),
+        "best_queues": verdict.best_queues(r),
+        "queues_apart": definitions(r.base, r.queues.row.config)
+        if r.queues is not None and r.queues.row.config is not None and not r.recommends_queues
+        else [],
         "story": story(r),
         "logs": [(row.label, row.decisions) for row in r.rows if row.decisions],
         "trained": "on the whole history",

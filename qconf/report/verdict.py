@@ -10,7 +10,7 @@ from qconf.evaluation.score import OBJECTIVE_TEXTS, means
 from qconf.evaluation.targets import TargetResult
 from qconf.recommend import Recommendation
 from qconf.recommend.fidelity import Fidelity
-from qconf.report.exported import Exported
+from qconf.report.exported import QUEUES, Exported
 from qconf.report.impact import fairness, losers, short
 from qconf.report.last import last_lines
 from qconf.report.wording import (
@@ -74,7 +74,7 @@ def sure(found: Recommendation, near: Fidelity | None = None) -> Iterator[str]:
 
 
 def _gained(found: Recommendation) -> Iterator[str]:
-    rows = [found.row] if found.verdict == "CHANGE" else [row for row in found.rows if row.bootstrap is not None]
+    rows = [found.row] if found.verdict == "CHANGE" else [row for row in found.candidates if row.bootstrap is not None]
     best = max(rows, key=lambda row: -1.0 if row.bootstrap is None else row.bootstrap.expected, default=None)
     if best is None or best.bootstrap is None:
         yield "Nothing gained on the test period, so no gain was resampled." if found.rows[0].test else found.reason
@@ -91,6 +91,35 @@ def _gained(found: Recommendation) -> Iterator[str]:
         yield f"On the test period itself, which it was not trained on, it is {100 * best.gain:.1f} %."
     for text in _robustness(found):
         yield f"In another month: {text}."
+
+
+def best_queues(found: Recommendation) -> list[str]:
+    """Say in two lines what the best queue configuration gains, and what it costs against the recommendation."""
+    what, best = "Best queue configuration", found.queues
+    chosen = found.row if found.verdict == "CHANGE" else None
+    recommended = "to keep what you have" if chosen is None else chosen.named
+    against = f"{what} against the recommendation, {recommended}:"
+    if best is None or best.row.test is None or found.rows[0].test is None:
+        tried = [row for row in found.rows if row.of_queues and row.gain is not None]
+        most = max(tried, key=lambda row: row.gain or 0.0, default=None)
+        if most is None:
+            return [f"{what}: none was evaluated.", f"{against} nothing is written for one."]
+        why = f", and is ineligible: {most.ineligible}" if most.ineligible else ""
+        number = f"of {len(tried)} that were evaluated {most.named} gains the most, {gain_text(most.gain)} %{why}."
+        return [f"{what}: none may be recommended in place of what you have; {number}", f"{against} none is written."]
+    now, then = (hours(means(test)[0]) for test in (best.row.test, found.rows[0].test))
+    sure = "beyond chance" if best.row.bootstrap is not None and best.row.bootstrap.certain else "it may be chance"
+    first = (
+        f"{what}: {best.row.named} gains {interval_text(best.row.bootstrap)} % over current, {sure}; mean wait "
+        f"{then} -> {now} h."
+    )
+    if found.recommends_queues:
+        return [first, f"{what}: it is what is recommended."]
+    where = f"It is in {QUEUES}/ (see {QUEUES}/PLAN.md)."
+    if chosen is None or chosen.test is None:
+        return [first, f"{against} that gain is not sure, or not worth a change. {where}"]
+    cost = f"gain {interval_text(best.step)} %, mean wait {now} in place of {hours(means(chosen.test)[0])} h"
+    return [first, f"{against} {cost}. {where}"]
 
 
 def sections(found: Recommendation, near: Fidelity | None) -> Iterator[tuple[str, Sequence[str]]]:

@@ -14,7 +14,8 @@ from qconf.evaluation.period import NotApplicableError
 from qconf.history import History
 from qconf.recommend import GuardRails, recommend
 from qconf.recommend.decide import decide
-from qconf.recommend.ladder import RUNGS, choose, ladder, rung_of
+from qconf.recommend.ladder import RUNGS, best_queues, choose, ladder, rung_of
+from qconf.recommend.recommendation import BOUNDARIES, among
 from qconf.strategies import Proposal, propose, variants
 from qconf.strategies.base import Recorded
 from tests.qconf.report import small
@@ -327,7 +328,7 @@ def candidate(name, gain=0.12, rung=1, **about):
     return replace(small.recommendation().rows[3], name=name, gain=gain, rung=rung, bootstrap=resampled(**about))
 
 
-def chosen(*rows, least_gain=0.02, better=()):
+def chosen(*rows, least_gain=0.02, better=(), scope="any"):
     """The verdict on these rows; over each other only those named in `better` gain beyond chance."""
 
     def compare(row, other):
@@ -336,11 +337,40 @@ def chosen(*rows, least_gain=0.02, better=()):
         return resampled() if row.name in better else resampled(low=-0.1)
 
     base = small.recommendation()
-    best = choose(rows, compare, least_gain)
+    best = choose(among(rows, scope), compare, least_gain)
     here = replace(
-        base, rows=[base.rows[0], *rows], verdict="KEEP", winner="current", ladder=ladder(rows, best, compare)
+        base,
+        rows=[base.rows[0], *rows],
+        verdict="KEEP",
+        winner="current",
+        ladder=ladder(rows, best, compare),
+        queues=best_queues(rows, best, compare, least_gain),
+        settings={"answer": scope},
     )
     return decide(here, best, least_gain)
+
+
+def test_the_best_queue_configuration_is_that_of_the_same_rules():
+    order, small_, large = (candidate(*each) for each in (("auto", 0.2, 1), ("dqr", 0.1, 4), ("hybrid", 0.1, 5)))
+    order = replace(order, config=small.recommendation().rows[1].config)
+    found = chosen(order, small_, large)
+    assert (found.winner, found.queues.row.name, found.recommends_queues) == ("auto", "dqr", False)
+    assert found.queues.step == resampled(low=-0.1)  # over what is recommended
+    assert chosen(order, small_, large, better=["hybrid"]).winner == "hybrid"
+    found = chosen(order, small_, large, scope="queues")
+    assert (found.winner, found.queues.row.name, found.queues.step) == ("dqr", "dqr", None)
+    assert "auto gains 20.0 % there, but it is no queue configuration, as --answer queues wants." in found.reason
+    assert RUNGS[BOUNDARIES] == "boundaries"
+
+
+def test_a_queue_configuration_that_may_be_chance_is_shown_and_not_recommended():
+    doubtful = candidate("hybrid", 0.1, 5, low=-0.1)
+    for scope, winner in (("any", "auto"), ("queues", "current")):
+        found = chosen(candidate("auto"), doubtful, scope=scope)
+        assert (found.winner, found.queues.row.name) == (winner, "hybrid")
+    found = chosen(candidate("auto"), replace(doubtful, ineligible="it breaks a guard rail"), scope="queues")
+    assert (found.winner, found.queues) == ("current", None)
+    assert "no eligible queue configuration does better" in found.reason
 
 
 def test_the_verdict_follows_the_bootstrap():

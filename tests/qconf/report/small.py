@@ -8,6 +8,7 @@ from qconf.evaluation.bootstrap import BootstrapResult
 from qconf.evaluation.guard_rails import GuardValues
 from qconf.evaluation.impact import GROWTH, Group, Impact
 from qconf.recommend import Curve, Recommendation, Row
+from qconf.recommend.recommendation import Rung
 
 FEBRUARY = 1454284800
 DAY = 86400
@@ -65,10 +66,10 @@ def recommendation(verdict="CHANGE", names=("short", "long"), machine="toy", tex
         _row("current", base, (5400, 5000), None),
         _row("lxf-easy", base.replace(order="lxf"), (5000, 4000), 0.074, bootstrap=bootstrap(0.08, -0.02, 0.17),
              fallback=f"{text}: utilization falls from 80.0 to 70.0 %"),
-        _row("pp", base.with_partitions((32, 96)), (90000, 80000), -15.7, ineligible=ineligible,
+        _row("pp", base.with_partitions((32, 96)), (90000, 80000), -15.7, ineligible=ineligible, rung=5,
              decisions=[{"step": text, "units": [32, 96], "note": "", "notes": [f"{text} and poor"]}]),
         _row("hybrid", hybrid(base), (3600, 1800), 1 / 3, bootstrap=bootstrap(0.31, 0.21, 0.41),
-             decisions=carving, seconds=1.5),
+             decisions=carving, seconds=1.5, rung=5),
         Row("exact", None, None, None, None, ineligible="a queue has no job"),
     ]  # fmt: skip
     change = verdict == "CHANGE"
@@ -95,5 +96,6 @@ def recommendation(verdict="CHANGE", names=("short", "long"), machine="toy", tex
             "test": (900, FEBRUARY + 19 * DAY, FEBRUARY + 28 * DAY),
         },
         settings={"seed": 0, "workers": 2, "warmup_seconds": 3 * DAY, "guards": {"factor": 1.5}, "note": text},
+        queues=Rung("partitions and pool", rows[3]),
         impact=Impact(tuple(groups)) if change else None,
     )

@@ -64,7 +64,7 @@ def test_an_unknown_strategy_is_refused_with_those_there_are(run):
     directory = run()
     assert refused(directory, "dqr") == (
         f"{directory / RECORD}: --strategy = 'dqr': no such strategy in this run. Choose among current, lxf-easy, "
-        "static (= pp), hybrid, exact, mqb, without-scripts."
+        "static (= pp), hybrid, exact, mqb, without-scripts, queues."
     )
 
 

@@ -14,6 +14,7 @@ from qconf.export.pbs.server import Server
 from qconf.history import clean, read
 from qconf.history.records import SourceInfo
 from qconf.report.exported import Exported
+from qconf.report.recorded import recorded
 from qconf.report.run_directory import RECORD, TIMINGS, check_target, names_of, write_run
 from qconf.text import as_json
 from tests.qconf.report import small
@@ -271,3 +272,23 @@ def test_the_export_lies_in_a_folder_of_its_targets_name(tmp_path, past):
     page = (tmp_path / "run" / "report.html").read_text()
     assert "slurm/ holds" in page
     assert "There is no rollback" not in page
+
+
+def test_the_best_queue_configuration_lies_beside_another_recommendation(tmp_path, past):
+    folder = tmp_path / "run"
+    kept = small.recommendation("KEEP")
+    write(folder, kept, past)
+    assert parse((folder / "queues" / "config.yaml").read_text()) == kept.queues.row.config
+    assert "not the recommendation" in (folder / "queues" / "PLAN.md").read_text()
+    assert "queues.qmgr" in {path.name for path in (folder / "queues").iterdir()}
+    record = json.loads((folder / "run.json").read_text())
+    assert (record["queues"]["name"], record["queues"]["recommended"]) == ("hybrid", False)
+    assert recorded(folder, "queues").config == kept.queues.row.config
+
+    write(folder, small.recommendation("CHANGE"), past)  # which is the same one
+    assert [*(folder / "queues").iterdir()] == []
+    assert json.loads((folder / "run.json").read_text())["queues"]["recommended"]
+    assert recorded(folder, "queues").config == kept.queues.row.config
+
+    write(tmp_path / "none", replace(kept, queues=None), past)
+    assert not (tmp_path / "none" / "queues").exists()

@@ -73,6 +73,28 @@ def test_what_a_change_needs_is_said_with_what_it_would_be_without():
     assert "What it needs to run" not in shown()
 
 
+def test_the_best_queue_configuration_is_two_lines_whatever_is_recommended():
+    change, keep = small.recommendation(), small.recommendation("KEEP")
+    gains = "Best queue configuration: hybrid gains +31.0 (+21.0 to +41.0) % over current, beyond chance; mean wait "
+    gains += "1.50 -> 1.00 h."
+    against = "Best queue configuration against the recommendation, "
+    assert verdict.best_queues(change) == [gains, "Best queue configuration: it is what is recommended."]
+    kept = f"{against}to keep what you have: that gain is not sure, or not worth a change. "
+    assert verdict.best_queues(keep) == [gains, f"{kept}It is in queues/ (see queues/PLAN.md)."]
+    order = change.rows[1]
+    other = replace(
+        change, winner=order.name, config=order.config, queues=Rung("", change.row, small.bootstrap(-0.2, -0.3, -0.1))
+    )
+    assert verdict.best_queues(other)[1].startswith(
+        f"{against}lxf-easy: gain -20.0 (-30.0 to -10.0) %, mean wait 1.00 in place of 1.39 h. It is in"
+    )
+    none = verdict.best_queues(replace(keep, queues=None, rows=keep.rows[:3]))
+    assert none[0].startswith("Best queue configuration: none may be recommended in place of what you have; of 1 that ")
+    assert "pp gains the most, -1570.0 %, and is ineligible: plain" in none[0]
+    assert none[1] == f"{against}to keep what you have: none is written."
+    assert verdict.best_queues(replace(keep, queues=None, rows=keep.rows[:2]))[0].endswith("none was evaluated.")
+
+
 def test_each_target_is_met_or_missed_now_by_the_change_and_by_rung():
     found = small.recommendation()
     targets = (TargetResult("queue small", 4 * HOUR, 5.0 * HOUR, 9), TargetResult("group a", HOUR, 0.0, 3))
