@@ -122,11 +122,41 @@ def read_downtimes(
         of_nodes = tuple(each.downtime(where, sorted({nodes[name][0] for name in its})) for each, its in closed)
         return of_nodes, _counted(odd)
     cores: Counter[_Closure] = Counter()
-    for each in found:  # nodes that went down together are one
+    for each in _once(found, machine.cores_per_node):  # nodes that went down together are one
         cores[replace(each, cores=0, nodes=())] += machine.cores if each.nodes == ALL and not each.cores else each.cores
     ordered = sorted(cores.items(), key=lambda item: (item[0].begin, item[0].end))
     times = [replace(each, cores=min(most, machine.cores)).downtime(where) for each, most in ordered]
     return tuple(times), _counted(odd)
+
+
+def _once(found: list[_Closure], node: int) -> Iterator[_Closure]:
+    """Yield closures of which no two have a whole node at one time: what is closed to all goes before users' own."""
+    sizes = {name: each.cores // len(each.nodes) for each in found if each.failed for name in each.nodes}
+    taken: dict[str, list[tuple[int, int]]] = {}
+    for each in sorted(found, key=lambda each: (each.users != (), each.nodes != ALL, each.begin)):
+        share = each.cores // max(1, len(each.nodes))
+        if not each.nodes or (each.nodes != ALL and any(share < sizes.get(name, node) for name in each.nodes)):
+            yield each
+            continue
+        for name in each.nodes:
+            others = [pair for of in {name, *ALL} for pair in taken.get(of, ())]
+            for begin, end in _beside(each.begin, each.end, others):
+                yield replace(each, begin=begin, end=end, cores=share, nodes=(name,))
+            mine = taken.setdefault(name, [])
+            if mine and each.begin <= mine[-1][1]:
+                mine[-1] = mine[-1][0], max(mine[-1][1], each.end)
+            else:
+                mine.append((each.begin, each.end))
+
+
+def _beside(begin: int, end: int, others: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield what of a stretch of time is in none of others."""
+    for first, last in sorted(pair for pair in others if pair[0] < end and pair[1] > begin):
+        if begin < first:
+            yield begin, first
+        begin = max(begin, last)
+    if begin < end:
+        yield begin, end
 
 
 def span(records: Records) -> tuple[int, int]:

@@ -57,6 +57,29 @@ def test_reservations_of_slurm(tmp_path):
     assert odd == []
 
 
+def test_a_node_is_out_of_service_once_at_a_time(tmp_path):
+    """Where events and reservations overlap: those for all first, then what is left of one for users."""
+    shown = (
+        "ReservationName=course StartTime=2026-03-10T08:00:00 EndTime=2026-03-10T20:00:00\n"
+        "   Nodes=n[1-2] NodeCnt=2 CoreCnt=48 Flags=SPEC_NODES Users=ann\n\n"
+        "ReservationName=halves StartTime=2026-03-10T08:00:00 EndTime=2026-03-10T20:00:00\n"
+        "   Nodes=n[1-2] NodeCnt=2 CoreCnt=24 Flags= Users=bob\n\n"
+        "ReservationName=maint StartTime=2026-03-10T10:00:00 EndTime=2026-03-10T12:00:00\n"
+        "   Nodes=n[1-3] NodeCnt=3 CoreCnt=72 Flags=MAINT,SPEC_NODES Users=root\n"
+    )
+    (tmp_path / "shown").write_text(shown)
+    (tmp_path / "events").write_text(
+        "NodeName|TimeStart|TimeEnd|State|TRES\n"
+        "n3|2026-03-10T09:00:00|2026-03-10T11:00:00|DOWN|cpu=24\n"
+        "n3|2026-03-10T09:30:00|2026-03-10T10:30:00|DRAIN|cpu=24\n"
+    )
+    times, _ = read_downtimes([tmp_path / "shown", tmp_path / "events"], MACHINE)
+    assert [(each.begin[11:13], each.end[11:13], each.cores, each.users) for each in times] == [
+        *(("08", "10", 48, ("ann",)), ("08", "20", 24, ("bob",)), ("09", "11", 24, ()), ("10", "12", 48, ())),
+        *(("11", "12", 24, ()), ("12", "20", 48, ("ann",))),
+    ]
+
+
 TYPES = {"g1": (0, 64), "g2": (1, 64), "c1": (2, 64)}
 COURSE = (
     "ReservationName=course StartTime=2026-03-27T09:00:00 EndTime=2026-03-27T12:00:00 Duration=03:00:00\n"
