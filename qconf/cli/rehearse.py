@@ -13,7 +13,7 @@ from qconf.errors import InputError
 
 @click.command("rehearse")
 @click.argument("directory", metavar="DIR", type=PATH)
-@click.option("--current", type=PATH, metavar="FILE", help="What OpenPBS holds: the file that the export was given.")
+@click.option("--current", type=PATH, metavar="FILE", help="The file that the export was given as --current.")
 @click.option("--nodes", metavar="FILE", help="pbsnodes -av output, or names, for the nodes and their cores.")
 def command(directory: Path, current: Path | None, nodes: str | None) -> None:
     """Load the export in DIR into a private OpenPBS or Slurm by its PLAN.md, try its examples, and roll it back.

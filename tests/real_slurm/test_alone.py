@@ -4,9 +4,10 @@ import pytest
 
 from qconf.config import dump, parse
 from qconf.export import exporter
+from qconf.export.directory import write_export
 from qconf.export.plan import blocks
 from qconf.export.slurm.private_server import PrivateSlurm
-from qconf.export.slurm.rehearsal import Rehearsal, run_blocks, saved, tasks
+from qconf.export.slurm.rehearsal import Rehearsal, rehearse, run_blocks, saved, tasks
 from tests.real_slurm.conftest import NODES
 
 LINES = """\
@@ -91,3 +92,15 @@ def test_what_differs_is_loaded_alone_and_comes_back(what, tmp_path):
         assert (
             [after[job]["Partition"] for job in jobs] == [held[job]["Partition"] for job in jobs] == ["long", "short"]
         )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", CHANGES)
+def test_it_is_rehearsed_on_the_slurm_conf_that_it_was_made_from(what, tmp_path):
+    nodes = "".join(f"NodeName={name} CPUs={cores}\n" for name, cores in NODES.items())
+    (tmp_path / "slurm.conf").write_text(f"ClusterName=m\n{nodes}{LINES}")
+    of = exporter("slurm").of(current=tmp_path / "slurm.conf")
+    write_export(tmp_path / "export", of.export(CHANGES[what][0](of.read(tmp_path / "slurm.conf").config)).files)
+    found = rehearse(tmp_path / "export", current=tmp_path / "slurm.conf")
+    assert (found.problems, found.rolled_back) == ([], True)
+    assert found.jobs == 6

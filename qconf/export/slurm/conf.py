@@ -49,7 +49,7 @@ class Conf:
         self.lines_of_partitions: list[str] = []  #: as they are written, in their order
         self._features: dict[str, set[str]] = {}
         self._sets: dict[str, list[Fields]] = {}
-        self._future: set[str] = set()
+        self.future: set[str] = set()  #: nodes that are not there yet
         defaults: dict[str, Fields] = {"nodename": {}, "partitionname": {}, "nodeset": {}}
         down: list[Fields] = []
         for fields in self._read(Path(path), ()):
@@ -73,13 +73,18 @@ class Conf:
             for name in self.expand(fields["downnodes"], fields):
                 if name in self.lines:
                     self.lines[name] = {**self.lines[name], "state": fields.get("state", "DOWN")}
-        if self._future:
-            self.warnings.append(f"{len(self._future)} nodes have State=FUTURE: left out")
+        if self.future:
+            self.warnings.append(f"{len(self.future)} nodes have State=FUTURE: left out")
 
     @property
     def folder(self) -> Path:
         """Where an export's other files are."""
         return Path(self.path).parent
+
+    @property
+    def sets(self) -> dict[str, frozenset[str]]:
+        """The nodes of each NodeSet."""
+        return {name: self.hosts({"nodes": name, "line": of[0]["line"]}) for name, of in self._sets.items()}
 
     def wrong(self, message: str, fields: Fields, field: str, value: str | None = None) -> InputError:
         """Return the error to raise about a line."""
@@ -100,7 +105,7 @@ class Conf:
                 found |= {*self.expand(part, fields)}
         if not self.nodes:
             return frozenset(found)
-        if strange := sorted(found - {*self.nodes} - self._future):
+        if strange := sorted(found - {*self.nodes} - self.future):
             self.warnings.append(f"line {fields['line']}: no NodeName line has {', '.join(strange[:3])}: left out")
         return frozenset(found & {*self.nodes})
 
@@ -121,7 +126,7 @@ class Conf:
     def _add_nodes(self, fields: Fields) -> None:
         names = self.expand(fields["nodename"], fields)
         if fields.get("state", "").upper() == "FUTURE":
-            self._future |= {*names}
+            self.future |= {*names}
             return
         self.nodes |= dict.fromkeys(names, self._node_cores(fields))
         self.lines |= dict.fromkeys(names, fields)

@@ -37,10 +37,10 @@ _SAVED = {
     "format=Account,User,GrpJobs,GrpTRES,GrpTRESRunMins,GrpSubmit,QOS,DefaultQOS 2> /dev/null",
     "/etc/slurm": "cd /etc/slurm && sha256sum *",
 }
-_RUN = "rm -f /srv/end; chmod 755 /srv"  #: jobs that `_UNTIL` then run until a plan waits for their end
+RUN = "rm -f /srv/end; chmod 755 /srv"  #: jobs that `UNTIL` then run until a plan waits for their end
 _ENDED = "touch ~/ended-$SLURM_JOB_ID"  #: what a job does last: one that was killed has not
-_UNTIL = f"--wrap 'until [ -e /srv/end ]; do sleep 0.2; done; {_ENDED}'"
-_LATER = _UNTIL.replace("done;", "done; sleep 3;")
+UNTIL = f"--wrap 'until [ -e /srv/end ]; do sleep 0.2; done; {_ENDED}'"
+_LATER = UNTIL.replace("done;", "done; sleep 3;")
 LONGEST_BLOCK = 300  #: seconds that a block of a plan may take here, where no job runs for long
 _FINE = {"PENDING", "RUNNING", "COMPLETING", "COMPLETED"}
 
@@ -74,8 +74,8 @@ class Plan:
     def __init__(self, folder: Path) -> None:
         self.files = {path.name: read_text(path) for path in sorted(folder.iterdir()) if path.is_file()}
         if not {"PLAN.md", "partitions.conf", "job_submit.lua"} <= set(self.files):
-            fix = "name the folder of an export without --current, which has all of them"
-            raise InputError("holds no PLAN.md and partitions.conf of a Slurm export", file=folder, fix=fix)
+            fix = "of an export made with --current give --current here, too: the slurm.conf that it was made from"
+            raise InputError("holds no PLAN.md and partitions.conf of a whole Slurm export", file=folder, fix=fix)
         steps, _, undo = self.files["PLAN.md"].partition("\n## Undo\n")
         self.steps, self.undo = list(blocks(steps)), list(blocks(undo))
 
@@ -170,7 +170,9 @@ def rehearse(folder: Path, *, current: Path | None = None, nodes: list[Node] | N
     Raises InputError where there is no Slurm to try it on.
     """
     if current is not None:
-        raise InputError("is for OpenPBS", field="--current", value=current, fix="leave it out")
+        from qconf.export.slurm import alone  # noqa: PLC0415 - it imports this module
+
+        return alone.rehearse(folder, current)
     plan = Plan(folder)
     with PrivateSlurm(plan.nodes(nodes), SITE.replace("KEPT", plan.queues[0][0]), accounting=plan.accounted) as server:
         return follow(plan, server)
@@ -223,12 +225,12 @@ def submitted(plan: Plan, server: PrivateSlurm, kept: str) -> dict[str, str]:
     sbatch = "sbatch --quiet --output=/dev/null"
     nodes = server.awake
     hosts: dict[str, list[str]] = {}  # what is submitted on hosts that alone are let in
-    lines = [f"{sbatch} --partition=former --ntasks=1 --time=2 --array=1-4%2 {_UNTIL}"]
+    lines = [f"{sbatch} --partition=former --ntasks=1 --time=2 --array=1-4%2 {UNTIL}"]
     for number, name in enumerate(nodes):
         where = f"{kept},former" if number % 2 else "former"  # a job of several ends with each of them
         free = server.nodes[name] - (2 if number == 0 else 0)
         size = f"--nodelist={name} --ntasks={free} --time=2"
-        lines += [f"{sbatch} --partition={where} {size} {_LATER if number % 2 else _UNTIL}"] if free > 0 else []
+        lines += [f"{sbatch} --partition={where} {size} {_LATER if number % 2 else UNTIL}"] if free > 0 else []
     for queue, cores, minutes in plan.queues:
         where = "former,KEPT".replace("KEPT", kept) if queue == kept else "former"
         words, host = plan.credentials(queue)
@@ -237,7 +239,7 @@ def submitted(plan: Plan, server: PrivateSlurm, kept: str) -> dict[str, str]:
         on_host.append(f"{sbatch} --partition={where} {size} --wrap 'sleep 1; {_ENDED}'")
     queue, cores, minutes = plan.queues[0]
     lines.append(f"{sbatch} --partition=former --hold --ntasks={cores} --time={minutes} --wrap true")
-    server.run(_RUN)
+    server.run(RUN)
     server.run(lines[0], user="bob")
     server.wait("squeue --noheader --states=RUNNING | grep -q .", "no job starts")
     for host, there in {"": lines[1:], **hosts}.items():
@@ -252,12 +254,12 @@ def submitted(plan: Plan, server: PrivateSlurm, kept: str) -> dict[str, str]:
 
 def started(plan: Plan, server: PrivateSlurm) -> dict[str, str]:
     """Submit a job to each queue that runs until it is waited for, as far as there is room; return their partitions."""
-    server.run(_RUN)
+    server.run(RUN)
     before = tasks(server)
     for queue, cores, minutes in plan.queues:
         words, host = plan.credentials(queue)
         size = f"--ntasks={cores} --time={minutes}{words}"
-        server.run(f"sbatch --quiet --output=/dev/null {size} {_UNTIL}", user="carol", host=host)
+        server.run(f"sbatch --quiet --output=/dev/null {size} {UNTIL}", user="carol", host=host)
     server.wait("squeue --noheader --states=RUNNING --user=carol | grep -q .", "no job starts")
     return {job: values["Partition"] for job, values in tasks(server).items() if job not in before}
 

@@ -6,6 +6,8 @@ from qconf.cli import main
 from qconf.config import parse
 from qconf.export.directory import write_export
 from qconf.export.pbs.rehearsal import Plan
+from qconf.export.slurm.alone import Site, beside_table
+from qconf.export.slurm.conf import Conf
 from qconf.export.slurm.rehearsal import Plan as SlurmPlan
 from tests.qconf.export.pbs.model import PbsServer
 from tests.qconf.export.sites import FRESH, HYBRID, NODES, pbs_files, slurm_files
@@ -27,11 +29,50 @@ def test_without_slurm_it_says_so(tmp_path, monkeypatch, capsys):
     assert "slurmctld, slurmd, sbatch, scontrol, squeue, slurmdbd" in capsys.readouterr().err
 
 
-def test_what_a_server_holds_is_for_openpbs_alone(tmp_path, capsys):
-    write_export(tmp_path, slurm_files(parse(HYBRID), nodes=NODES))
+CONF = """ClusterName=m
+NodeName=n[1-4] CPUs=2
+NodeName=late State=FUTURE
+NodeSet=half Nodes=n[1-2]
+PriorityType=priority/multifactor
+PriorityWeightAge=1000
+PartitionName=short Nodes=half MaxTime=60 AllowGroups=lab AllowAccounts=physics QOS=fast Default=YES
+PartitionName=long Nodes=n[1-4] MaxTime=7-0 MinNodes=2
+PartitionName=shut Nodes=n4,late State=DOWN
+"""
+
+
+def test_an_export_of_what_differs_is_tried_on_the_slurm_conf_that_it_was_made_from(tmp_path, monkeypatch, capsys):
+    (tmp_path / "slurm.conf").write_text(CONF)
+    write_export(tmp_path, {"PLAN.md": "What is not in this table does not change.", "new-conf": ""})
     with pytest.raises(SystemExit, match="1"):
-        main(["rehearse", str(tmp_path), "--current", "print_server.txt"])
-    assert "is for OpenPBS" in capsys.readouterr().err
+        main(["rehearse", str(tmp_path)])
+    assert "give --current here, too: the slurm.conf that it was made from" in capsys.readouterr().err
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SystemExit, match="1"):
+        main(["rehearse", str(tmp_path), "--current", str(tmp_path / "slurm.conf")])
+    assert "slurmctld, slurmd, sbatch, scontrol, squeue, slurmdbd" in capsys.readouterr().err
+
+
+def test_the_slurm_of_its_own_has_what_the_site_has(tmp_path):
+    (tmp_path / "slurm.conf").write_text(CONF)
+    site = Site(Conf(tmp_path / "slurm.conf"))
+    assert site.nodes == dict.fromkeys(("n1", "n2", "n3", "n4"), 2)
+    assert site.settings.splitlines() == [
+        *("prioritytype=priority/multifactor", "priorityweightage=1000"),
+        *("NodeName=late CPUs=1 State=FUTURE", "NodeSet=half Nodes=n[1-2]"),
+    ]
+    assert site.lines == CONF[CONF.index("PartitionName") :]
+    assert (site.named("qos", "allowaccounts"), site.named("allowgroups")) == (["fast", "physics"], ["lab"])
+
+
+def test_what_changes_and_is_not_in_the_table_is_named():
+    plan = "| setting | old | new | why |\n| partition a: MaxTime | 1 | 2 | x |\n| PriorityWeightAge | 1 | 2 | x |\n"
+    before = {("a", "MaxTime"): "1", ("b", "MaxTime"): "1", ("", "PriorityWeightAge"): "1", ("", "PriorityMaxAge"): "1"}
+    after = dict.fromkeys(before, "2")
+    assert [*beside_table(plan, before, after)] == [
+        "changed, and not in the table: PriorityMaxAge: 1 to 2",
+        "changed, and not in the table: partition b: MaxTime: 1 to 2",
+    ]
 
 
 def test_a_plan_for_slurm_is_read_with_its_queues_and_nodes(tmp_path):

@@ -1,0 +1,175 @@
+"""A rehearsal of an export of what differs: its plan changes a private Slurm with the partitions of a slurm.conf."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from qconf.errors import InputError
+from qconf.export.nodes import read_text
+from qconf.export.plan import blocks
+from qconf.export.private import USERS
+from qconf.export.slurm.conf import Conf
+from qconf.export.slurm.merging import Words, partitions_of
+from qconf.export.slurm.private_server import DAEMONS, PrivateSlurm
+from qconf.export.slurm.rehearsal import RUN, UNTIL, Rehearsal, lost, run_blocks, saved, tasks
+from qconf.hosts import expand, fold
+
+#: Settings of a site's slurm.conf that its private Slurm has, too, by how they begin.
+KEPT = ("scheduler", "priority", "preempt", "accountingstorageenforce", "accountingstoragetres", "enforcepartlimits")
+ROW = re.compile(r"^\| (?:partition ([^:|]+)(?:: (\w+))?|(\w+)(?: \w+)?) \|", re.MULTILINE)  #: of the plan's table
+OF_ITSELF = {"PriorityCalcPeriod", "PriorityParameters"}  #: settings that Slurm shows as others make them
+SHOWN = "scontrol show config | grep -vE '^(Configuration data|BOOT_TIME|NEXT_JOB_ID|Slurmctld.ping)'"
+
+
+def rehearse(folder: Path, current: Path) -> Rehearsal:
+    """Load what differs into a private Slurm with the partitions of `current`, and undo it. Raises InputError."""
+    files = {path.name: read_text(path) for path in sorted(folder.iterdir()) if path.is_file()}
+    if not {"new-conf", "accounts"} & {*files} or "PLAN.md" not in files:
+        raise InputError("holds no plan for Slurm that loads anything", file=folder, fix="name the folder of an export")
+    site = Site(Conf(current))
+    first = f"{site.settings}PartitionName=first Nodes=ALL\n"
+    with PrivateSlurm(site.nodes, first, gpus=site.gpus, words=site.memory) as server:
+        site.open(server, files)
+        return follow(files, site, server)
+
+
+class Site:
+    """The nodes, settings and partitions of a slurm.conf, for a Slurm of its own."""
+
+    def __init__(self, conf: Conf) -> None:
+        if not conf.lines_of_partitions:
+            fix = "give the slurm.conf itself, with the files that it includes"
+            raise InputError("has no lines of partitions as slurm.conf writes them", file=conf.path, fix=fix)
+        self.conf = conf
+        self.partitions, _ = partitions_of(conf.lines_of_partitions)
+        settings = {key: value for key, value in conf.settings.items() if key.startswith(KEPT)}
+        settings.pop("prioritysitefactorplugin", None)
+        self.settings = "".join(f"{key}={value}\n" for key, value in settings.items())
+        self.settings += "".join(f"NodeName={name} CPUs=1 State=FUTURE\n" for name in sorted(conf.future))
+        self.settings += "".join(f"NodeSet={name} Nodes={fold(sorted(hosts))}\n" for name, hosts in conf.sets.items())
+        self.lines = "".join(f"{line.strip()}\n" for line in conf.lines_of_partitions)
+        if not conf.nodes:
+            raise InputError("names no node", file=conf.path, fix="give the file that has the NodeName lines, too")
+
+    @property
+    def nodes(self) -> dict[str, int]:
+        """The cores of each node, those first that are to have a daemon: some of each partition."""
+        of_each = [sorted(hosts) for fields in self.conf.partitions if (hosts := self.conf.hosts(fields))]
+        most = max(1, DAEMONS // max(1, len(of_each)))
+        first = [name for hosts in of_each for name in hosts[:most]]
+        return {name: max(1, self.conf.nodes[name]) for name in dict.fromkeys([*first, *self.conf.nodes])}
+
+    @property
+    def gpus(self) -> dict[str, int]:
+        """The GPUs of each node that has some, of any type."""
+        found = {
+            name: re.findall(r"gpu(?::[^:,()]+)?:(\d+)", of.get("gres", "")) for name, of in self.conf.lines.items()
+        }
+        return {name: sum(map(int, counts)) for name, counts in found.items() if counts}
+
+    @property
+    def memory(self) -> dict[str, str]:
+        """The memory of each node, as slurm.conf says it."""
+        of_each = {name: of.get("realmemory", "1") for name, of in self.conf.lines.items()}
+        return {name: f"RealMemory={amount}" for name, amount in of_each.items()}
+
+    def word(self, partition: Words, key: str) -> list[str]:
+        """Return the names in a word of a partition; none where it says ALL."""
+        value = partition.get(key, ("", ""))[1].strip('"')
+        return [] if value.upper() == "ALL" else [name for name in value.split(",") if name]
+
+    def named(self, *keys: str) -> list[str]:
+        """Name all that words of the partitions name."""
+        return [*dict.fromkeys(name for of in self.partitions.values() for key in keys for name in self.word(of, key))]
+
+    def open(self, server: PrivateSlurm, files: dict[str, str]) -> None:
+        """Add the partitions, when all is there that they and the export name. Raises InputError."""
+        text = "".join(text for name, text in files.items() if name.endswith(".sacctmgr"))
+        new = re.findall(r"^add qos (\S+)", text, re.MULTILINE)
+        others, theirs, qos = (
+            re.findall(rf"^modify {kind}(\S+)", text, re.MULTILINE)
+            for kind in ("account where name=", "user where name=", "qos ")
+        )
+        qos += self.named("qos", "allowqos", "denyqos")
+        accounts, groups = [*self.named("allowaccounts", "denyaccounts"), *others], self.named("allowgroups")
+        add, users = "sacctmgr --immediate add", ",".join(USERS)
+        lines = [f"groupadd -f {name}; usermod -aG {name} {user}" for name in groups for user in USERS]
+        lines += [f"{add} account {name}; {add} user {users} account={name}" for name in dict.fromkeys(accounts)]
+        lines += [f"{add} user {name} account=all" for name in dict.fromkeys(theirs)]
+        lines += [f"{add} qos {name}" for name in dict.fromkeys(qos) if name not in new]
+        if given := [name for name in self.named("allowqos") if name not in new]:
+            lines.append(f"sacctmgr --immediate modify user {users} set {' '.join(f'qos+={name}' for name in given)}")
+        server.run("\n".join(lines))
+        server.write("slurm.conf", server.conf(self.settings + self.lines), folder="/etc/slurm")
+        server.run("systemctl restart slurmctld")
+        up = "scontrol ping | grep -q UP || { tail -n 3 /srv/log/slurmctld; false; }"
+        server.wait(up, "the controller does not take these partitions")
+        server.wait(
+            f"sinfo --noheader --Node --states=idle --nodes={fold(server.awake)} | grep -q .", "no node comes up"
+        )
+
+    def submitted(self, server: PrivateSlurm) -> dict[str, str]:
+        """Have a job run, or wait for it, and one wait until later in each partition; return their partitions."""
+        sbatch = "sbatch --parsable --output=/dev/null --time=1"
+        server.run(RUN)
+        for name, of in self.partitions.items():
+            let_in = {"account": self.word(of, "allowaccounts"), "qos": self.word(of, "allowqos")}
+            words = [f"--{key}={names[0]}" for key, names in let_in.items() if names]
+            words += [f"--nodes={of['minnodes'][1]}"] if "minnodes" in of else []
+            host = next(iter(expand(of["allocnodes"][1])), "") if self.word(of, "allocnodes") else ""
+            one = f"{sbatch} --partition={name} {' '.join(words)}"
+            server.run(f"{one} {UNTIL}; {one} --begin=now+1day --wrap true", user="alice", host=host)
+        return {job: of["Partition"] for job, of in tasks(server).items() if of["JobState"] in {"PENDING", "RUNNING"}}
+
+
+def shown(server: PrivateSlurm) -> dict[tuple[str, str], str]:
+    """Return each word of the partitions, and each setting, that the controller has."""
+    found: dict[tuple[str, str], str] = {}
+    for line in server.run("scontrol --all --oneliner show partition").stdout.splitlines():
+        name = line.split()[0].partition("=")[2]
+        found |= {(name, word.partition("=")[0]): word.partition("=")[2] for word in line.split()}
+    for line in server.run(SHOWN).stdout.splitlines():
+        name, _, value = line.partition(" = ")
+        found["", name.strip()] = value.strip()
+    return found
+
+
+def beside_table(plan: str, before: dict[tuple[str, str], str], after: dict[tuple[str, str], str]) -> Iterator[str]:
+    """Name what changed and is not in the table of the plan."""
+    rows = ROW.findall(plan)
+    told = {(partition, word.lower()) for partition, word, _ in rows if partition}
+    told |= {("", setting.lower()) for *_, setting in rows if setting}
+    for place in sorted({*before, *after}):
+        partition, word = place
+        known = {(partition, word.lower()), (partition, "")} & told or word in OF_ITSELF
+        made = partition and any(of == partition for of, _ in told)  # Slurm shows words that others make
+        if before.get(place) != after.get(place) and not known and not made:
+            what = f"partition {partition}: {word}" if partition else word
+            yield f"changed, and not in the table: {what}: {before.get(place)} to {after.get(place)}"
+
+
+def follow(files: dict[str, str], site: Site, server: PrivateSlurm) -> Rehearsal:
+    """Follow a plan on a server that has what the site has."""
+    result = Rehearsal(server.run("slurmctld -V").stdout.split()[-1])
+    for name, text in files.items():
+        server.write(name, text)
+    before, there, jobs = saved(server), shown(server), site.submitted(server)
+    steps, _, undo = files["PLAN.md"].partition("\n## Undo\n")
+    result.jobs = len(jobs)
+    if not jobs:
+        result.problems.append("no partition takes a job of one core")
+    run_blocks(list(blocks(steps)), server, result)
+    held = tasks(server)
+    result.moved = sum(held[job]["Partition"] != name for job, name in jobs.items() if job in held)
+    if "What is not in this table does not change." in steps:
+        result.problems += beside_table(steps, there, shown(server))
+    run_blocks(list(blocks(undo)), server, result)
+    after = saved(server)
+    changed = [name for name, text in before.items() if text != after[name]]
+    changed += [] if shown(server) == there else ["settings"]
+    result.problems += [f"not what it was after the undo: {name}" for name in changed]
+    result.problems += lost(server, list(jobs))
+    result.rolled_back = not changed
+    return result
