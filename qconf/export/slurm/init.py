@@ -122,6 +122,7 @@ def derive(
         elif "nodes" in shape and reader.fills_nodes_best:
             parts["reserve"] = "queue_nodes"
         config = SiteConfig.build(machine=machine, **parts)
+        all_factors = ["1", *(fields.get("priorityjobfactor", "1") for fields in fields_of)]
         tree = () if shares is None else read_shares(shares, reader.warnings, conf.settings.get("clustername", ""))
         config = with_order(
             config,
@@ -129,7 +130,8 @@ def derive(
             tree,
             points(conf.folder) if conf.exported else Points(),
             reader.warnings,
-            alike=len({each.factor for each in partitions}) == 1,
+            factors={each.name: each.factor for each in partitions},
+            highest=max(int(text) for text in all_factors if text.isdigit()),
             tiers=not tiered and len({each.tier for each in partitions}) > 1,
             whole=all(each.hosts in (frozenset(conf.nodes), frozenset()) for each in partitions),
         )

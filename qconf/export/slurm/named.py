@@ -5,7 +5,6 @@ What stands in none of these tables changes no start: paths, ports, accounting, 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from qconf.export.slurm.partitions import ACCESS
@@ -37,6 +36,12 @@ SETTINGS: dict[str, tuple[str, tuple[str, ...], str]] = {
     "suspendprogram": ("SuspendProgram", (), "the time in which nodes are powered up is not simulated"),
     "burstbuffertype": ("BurstBufferType", ("burst_buffer/none",), "waits for burst buffers are not simulated"),
 }
+#: Weights of priorities, as slurm.conf writes them after PriorityWeight.
+WEIGHTS = {"age": "Age", "fairshare": "Fairshare", "jobsize": "JobSize", "partition": "Partition"} | {
+    "qos": "QOS",
+    "assoc": "Assoc",
+    "tres": "TRES",
+}
 #: Words of SchedulerParameters that are read, and those that change no start of a simulation.
 PARAMETERS = {"bf_min_age_reserve", "bf_job_part_count_reserve", "bf_busy_nodes", USER_JOBS, "pack_serial_at_end"} | {
     *("bf_continue", "bf_interval", "bf_window_linear", "bf_yield_interval", "bf_yield_sleep", "bf_yield_rpc_cnt"),
@@ -62,9 +67,10 @@ def of_settings(settings: Mapping[str, str]) -> Iterator[str]:
     if others := [flag for flag in flags if flag.upper() not in FLAGS]:
         yield f"PriorityFlags: not simulated: {', '.join(others)}"
     if settings.get("prioritytype", "").lower() == "priority/multifactor":
-        weights = sorted(key for key, value in settings.items() if re.match("priorityweight", key) and value != "0")
+        weights = {key: value for key, value in settings.items() if key.startswith("priorityweight") and value != "0"}
+        listed = ", ".join(f"{WEIGHTS.get(key[14:], key[14:])}={value}" for key, value in sorted(weights.items()))
         yield (
-            f"PriorityType=priority/multifactor ({', '.join(weights) or 'no weights'}): the order of the jobs of "
+            f"PriorityType=priority/multifactor ({listed or 'no weights'}): the order of the jobs of "
             "one priority is not taken over; they are first come, first served"
         )
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from parsim.fairshare import FAIRSHARE
 from qconf.config import FairshareConfig, ShareConfig, SiteConfig, format_duration
 from qconf.config.multifactor import TIER, Multifactor
 from qconf.errors import ExportError
 from qconf.export.slurm.conf import Points
+from qconf.export.slurm.named import WEIGHTS
 from qconf.history.times import slurm_limit
 
 #: What formulas call what jobs ask for, by the words of PriorityWeightTRES in lower case.
 TRES = {"cpu": "ncpus", "gres/gpu": "ngpus", "mem": "mem"}
-_WEIGHTS = {"jobsize": "JobSize", "partition": "Partition", "qos": "QOS", "assoc": "Assoc"}
 STEP = 3600  #: seconds from decay to decay of a half-life that is read
 HALF_LIFE = 7 * 86400  #: Slurm's default
 CALC_PERIOD = 300  #: Slurm's default
@@ -68,14 +69,16 @@ def with_order(
     points: Points,
     warnings: list[str],
     *,
-    alike: bool,
+    factors: Mapping[str, int],
+    highest: int,
     tiers: bool,
     whole: bool,
 ) -> SiteConfig:
     """Return `config` with the order of a priority of age, fairshare and an export's points alone, and its shares.
 
-    `alike`, the factors of all partitions are the same, so that their weight makes no difference; `tiers`, partitions
-    of a higher one go before the others; `whole`, all are on all nodes, so that what jobs ask for is a part of one sum.
+    `factors`, those of the partitions, are parts of the highest one of all; where they are the same they make no
+    difference. `tiers`, partitions of a higher one go before the others, and factors have no place in a formula;
+    `whole`, all are on all nodes, so that what jobs ask for is a part of one sum.
     """
     config = config.replace(shares=shares)
     weights = {
@@ -103,26 +106,33 @@ def with_order(
         )
         config = config.replace(fairshare=use)
     age, unit = weights.get("age", 0), unit if "age" in weights else 0.0
-    others = set(weights) - {"age", "fairshare"} - ({"partition"} if alike else set())
-    left = [f"PriorityWeight{_WEIGHTS.get(key, key)}={weights[key]}" for key in sorted(others)]
     longest = _seconds("PriorityMaxAge", settings, MAX_AGE, warnings)
+    differ = weights.pop("partition", 0) if len({*factors.values()}) > 1 else 0
+    parts = differ * longest / highest / age if age and differ and not tiers else 0.0
+    others = set(weights) - {"age", "fairshare", "partition"}
+    left = [f"PriorityWeight{WEIGHTS.get(key, key)}={weights[key]}" for key in sorted(others)]
+    left += [f"PriorityWeightPartition={differ}"] * (differ > 0 and not parts)
     tres, unread = tres_of(listed, config, longest / age) if age and whole else ((), [listed] if listed else [])
     left += [f"PriorityWeightTRES={','.join(unread)}"] if unread else []
-    if left and (fair or (age and (points or unit or tres))):
+    if left and (fair or (age and (points or unit or tres or parts))):
         warnings.append(f"{', '.join(left)}: left out of the order, which has the other weights")
     if not age and fair:
         factor = f"{TIER} * queue_priority + fair_share" if tiers else "fair_share"
         return config.replace(order=FAIRSHARE if tree else factor)
-    if not age or not (fair or points or unit or tres):
+    if not age or not (fair or points or unit or tres or parts):
         return config
     if points.weight:
         config = _with_priorities(config, points, warnings, tiers=tiers)
+    elif parts:
+        least = 0.0 if min(factors.values()) else 1.0  # no priority is 0
+        queues = (queue.model_copy(update={"priority": factors[queue.name] + least}) for queue in config.queues)
+        config = config.replace(queues=tuple(queues))
     order = Multifactor(
         points.classes,
         longest,
         tiers,
         points.sizes,
-        points.weight,
+        points.weight or (max(1, round(parts)) if parts else 0),
         max(1, round(fair * longest / age)) if fair else 0,
         max(1, round(unit * longest / age)) if unit else 0,
         tres,

@@ -100,7 +100,7 @@ def test_weights_that_no_order_holds_are_named(tmp_path: Path, old: str, new: st
     assert order == "fcfs"
     assert len(warnings) == 1
     assert "the order of the jobs of one priority is not taken over" in warnings[0]
-    assert "priorityweighttres" in warnings[0]
+    assert "TRES=" in warnings[0]
 
 
 @pytest.mark.parametrize(
@@ -117,3 +117,29 @@ def test_what_is_no_part_of_the_same_is_refused(old: str, new: str, message: str
     )
     with pytest.raises(ExportError, match=message):
         exporter("slurm")().export(parse(hosts if "nodes: [gpu]" in new else text))
+
+
+@pytest.mark.parametrize(
+    ("more", "order", "said"),
+    [
+        ("", "1080 * queue_priority + min(eligible_time, 86400)", []),
+        ("PriorityWeightFairshare=5\n", "1080 * queue_priority + min(eligible_time, 86400) + 432 * fair_share", []),
+        ("PriorityWeightJobSize=7\n", "1080 * queue_priority + min(eligible_time, 86400)", ["PriorityWeightJobSize=7"]),
+    ],
+)
+def test_factors_of_partitions_are_points(tmp_path: Path, more: str, order: str, said: list[str]):
+    """Parts of the highest factor, which a closed partition may have; a change of them is a nice value."""
+    (tmp_path / "slurm.conf").write_text(
+        f"ClusterName=m\nNodeName=n[1-4] CPUs=8\nPriorityType=priority/multifactor\nPriorityWeightAge=1000\n{more}"
+        "PriorityMaxAge=1-0\nPriorityWeightPartition=500\nPartitionName=old Nodes=ALL State=DOWN PriorityJobFactor=40\n"
+        "PartitionName=a Nodes=ALL PriorityJobFactor=20 MaxTime=1-0\nPartitionName=b Nodes=ALL PriorityJobFactor=0\n"
+    )
+    found = derive(tmp_path / "slurm.conf")
+    assert found.config.order == order
+    assert [queue.priority for queue in found.config.queues] == [21, 1]
+    assert [each for each in found.warnings if "left out of the order" in each] == [
+        f"{each}: left out of the order, which has the other weights" for each in said
+    ]
+    of = exporter("slurm").of(current=tmp_path / "slurm.conf")
+    assert list(of.export(found.config).files) == ["PLAN.md"]
+    assert "place = 21600" in exporter("slurm").of().export(found.config).files["job_submit.lua"]
