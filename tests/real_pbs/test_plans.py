@@ -68,6 +68,27 @@ SCENARIOS = {
         "",
         ("awaited",),
     ),
+    "limited": Scenario(  # routes within routes, lists of hosts, limits that moves exceed, a reservation's queue
+        SHARED.replace("ORDER", "lxf").replace("priority:", "access: {hosts: [pbshost]}, priority:"),
+        SITE.replace("set queue old resources_min.ncpus = 17\n", "")
+        .replace("[u:PBS_GENERIC=50]", "[u:PBS_GENERIC=1]")
+        .replace("acl_hosts = pbshost", "acl_hosts = pbshost\nset queue small acl_host_enable = True")
+        + "set queue small max_array_size = 4\nset queue old max_array_size = 9\n"
+        "set queue old acl_hosts = pbshost\nset queue old acl_host_enable = True\n"
+        "create queue site queue_type=r,enabled=t,started=t\nset queue site route_destinations = route\n"
+        "create queue top queue_type=r,enabled=t,started=f\nset queue top route_destinations = site\n"
+        "set server default_queue = top\nset server acl_hosts = pbshost\nset server acl_host_enable = True\n",
+        {
+            **{name: words for name, words in WAITING.items() if name != "new"},
+            "nested": "carol -q site -h -l ncpus=3",
+            "default": "carol -l ncpus=3",
+            "kept": "alice -q {reservation} -l ncpus=1",
+            "behind": "alice -q old -l ncpus=1 -W depend=afterok:{kept}",
+            "before": "alice -q {reservation} -l ncpus=1 -W depend=afterany:{behind}",
+        },
+        "",
+        ("awaited", "kept", "before", "nested", "default", "routed"),
+    ),
     "bound": Scenario(
         BOUND,
         "create resource ngpus type = long, flag = nh\ncreate queue work queue_type = e, enabled = t, started = t\n",
@@ -83,16 +104,25 @@ SCENARIOS = {
 }
 
 
+FAILING = """#!/bin/sh
+folder=$(dirname "$0"); left=$(cat $folder/left); echo $((left - 1)) > $folder/left
+[ $left = 1 ] && { echo "no more" >&2; exit 1; }
+PATH=${PATH#$folder:}; exec $(basename $0) "$@"
+"""
+
+
 class Loading:
     """A scenario on a server, and the blocks of its plan."""
 
     def __init__(self, server, scenario, folder):
         self.server, self.scenario = server, scenario
         assert resemble(server, Server.parse(server.run(PRINTED).stdout + scenario.printed)) == []
+        self.ids = {"tomorrow": time.strftime("%m%d%H%M", time.localtime(time.time() + 86400))}
+        if any("{reservation}" in words for words in scenario.jobs.values()):
+            self.ids["reservation"] = self.reserve()
         server.run("rm -rf steps.* jobs.* *.before*; qmgr -c 'set server scheduling = False'")
         for node in NODES if "memory" in scenario.config else ():
             server.run(f"qmgr -c 'set node {node} resources_available.mem = 256gb'")
-        self.ids = {"tomorrow": time.strftime("%m%d%H%M", time.localtime(time.time() + 86400))}
         for name, words in scenario.jobs.items():
             user, _, wanted = words.format(**self.ids).partition(" ")
             self.ids[name] = self.submit(user, wanted)
@@ -106,6 +136,13 @@ class Loading:
             (folder / name).write_text(text)
         self.plan = Plan(folder)
         self.before, self.jobs = server.run(STATE).stdout, self.known()
+
+    def reserve(self):
+        """Return the queue of a reservation of alice's that begins tomorrow."""
+        made = self.server.run(f"pbs_rsub -R {self.ids['tomorrow']} -D 3600 -l select=1:ncpus=2", user="alice").stdout
+        queue = made.split(".")[0]
+        self.server.wait(f"pbs_rstat {queue} | grep CO", f"not confirmed: {made}")
+        return queue
 
     def submit(self, user, words, seconds=2):
         walltime = "" if "walltime" in words else "-l walltime=60"
@@ -126,23 +163,42 @@ class Loading:
         return [
             name
             for name, job in self.ids.items()
-            if name != "tomorrow" and (job not in now or (now[job]["job_state"] == "F" and not now[job]["stime"]))
+            if name not in ("tomorrow", "reservation")
+            and (job not in now or (now[job]["job_state"] == "F" and not now[job]["stime"]))
         ]
 
     def run(self, block):
         return self.server.run(block, timeout=300)
 
-    def interrupted(self, block):
-        """Run a block that is killed after some time, with all that it has begun."""
+    def interrupted(self, block, signal):
+        """Run a block that is ended by a signal after some time, with all that it has begun."""
         for after in (0.15, 0.4, 0.9):
-            command = f"setsid timeout --signal=KILL {after} bash <<'BLOCK'\n{block}BLOCK\n"
+            command = f"setsid timeout --signal={signal} {after} bash <<'BLOCK'\n{block}BLOCK\n"
             self.server.run(f"{command}sleep 0.1")
+
+    def failing(self, block):
+        """Run a block of which the first command fails that changes anything, the third, or the seventh."""
+        for name in ("qmgr", "qmove", "qalter"):
+            self.server.write(name, FAILING)
+        self.server.run("mkdir -p failing; mv qmgr qmove qalter failing; chmod 755 failing/*")
+        for number in (1, 3, 7):
+            self.server.run(f"echo {number} > failing/left; PATH=$PWD/failing:$PATH\n{block}", timeout=300)
+
+
+ENDED = {"interrupted": "KILL", "hang-up": "HUP"}
+WAYS = [
+    *((name, way) for name in SCENARIOS if name != "limited" for way in ("literal", "twice", "interrupted", "half")),
+    *(("limited", way) for way in ("literal", "interrupted", "failing")),
+    *(("closed", way) for way in ("hang-up", "failing")),
+]
 
 
 def follow(loading, blocks, way):
     for _, block in blocks:
-        if way == "interrupted":
-            loading.interrupted(block)
+        if way in ENDED:
+            loading.interrupted(block, ENDED[way])
+        if way == "failing":
+            loading.failing(block)
         done = loading.run(block)
         assert done.returncode == 0, done.stdout
         assert loading.lost() == [], (block, done.stdout)
@@ -160,11 +216,10 @@ def loading(fresh, tmp_path):
     yield load
     for name in NODES:
         fresh.run(f"qmgr -c 'unset node {name} resources_available.mem'")
-    fresh.run("rm -rf steps.* jobs.* *.before*")
+    fresh.run("pbs_rstat -B | sed -n 's/.*: *//p' | xargs -r pbs_rdel; rm -rf steps.* jobs.* *.before* failing")
 
 
-@pytest.mark.parametrize("way", ["literal", "twice", "interrupted", "half"])
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize(("name", "way"), WAYS)
 def test_no_job_is_lost_and_all_is_as_before_after_the_undo(name, way, loading):
     loaded = loading(SCENARIOS[name])
     steps = loaded.plan.steps
@@ -232,4 +287,34 @@ def test_jobs_that_run_and_arrays_that_have_begun_go_on(loading):
     done = loaded.run(last)
     assert done.returncode == 0, done.stdout
     server.run("qmgr -c 'set server scheduling = False'")
+    assert server.run(STATE).stdout == loaded.before
+
+
+REFUSES = "import pbs\ne = pbs.event()\ne.reject('not now') if e.requestor == 'root' else e.accept()\n"
+
+
+def test_a_hook_that_refuses_moves_stops_the_plan_until_it_is_off(loading):
+    """The jobs are named and stay; with the hook off the same step goes on, and the undo brings all back."""
+    loaded = loading(SCENARIOS["closed"])
+    server = loaded.server
+    server.write("refuses.py", REFUSES)
+    hook = ["create hook refuses", "set hook refuses event = movejob"]
+    hook += ["import hook refuses application/x-python default refuses.py"]
+    server.run("; ".join(f"qmgr -c '{each}'" for each in hook))
+    try:
+        at = next(i for i, (title, _) in enumerate(loaded.plan.steps) if "Empty the closed queues" in title)
+        follow(loaded, loaded.plan.steps[:at], "literal")
+        done = loaded.run(loaded.plan.steps[at][1])
+        assert done.returncode == 1
+        assert f"{loaded.ids['plain']}: stays in old: " in done.stdout
+        assert "not now" in done.stdout
+        assert loaded.known()[loaded.ids["plain"]]["queue"] == "old"
+        assert "comes first" in loaded.run(loaded.plan.steps[at + 1][1]).stdout
+        server.run("qmgr -c 'set hook refuses enabled = False'")
+        follow(loaded, loaded.plan.steps[at:], "literal")
+        assert loaded.known()[loaded.ids["plain"]]["queue"] == "small"
+        follow(loaded, loaded.plan.undo, "literal")
+        assert loaded.known() == loaded.jobs
+    finally:
+        server.run("qmgr -c 'delete hook refuses'")
     assert server.run(STATE).stdout == loaded.before
