@@ -103,8 +103,10 @@ def derive(
     if like is not None:
         machine, shape = like.machine, _shaped(shape, like, server)
     if not shape["queues"]:
-        fix = "give all nodes of the server"
-        raise InputError("no queue may use any of the nodes", field="--nodes", fix=fix)
+        wanted = sorted({each for held in server.queues.values() for each in bindings(held)})
+        said = f"no queue may use any of the nodes: queues ask for {', '.join(wanted)}"
+        fix = "give all nodes of the server, with what they have: --nodes with `pbsnodes -av` output"
+        raise InputError(said, file=server.file, fix=fix)
     formerly = scheduler is None or (scheduler.value("backfill") or "true").lower() in TRUE
     backfill = server.attributes.get("backfill_depth") != "0" and formerly
     try:

@@ -101,7 +101,9 @@ def parse(text: str) -> list[Statement]:
 def _hook(found: re.Match[str]) -> str:
     """Return as statements what ``list hook`` shows of one, without the text that ``print hook`` imports."""
     name, of = found["name"], found["of"] or ""
-    shown = "".join(f"; set hook {name} {key} = '{value}'" for key, value in re.findall(r"(\w+) = (.+)", of))
+    shown = "".join(
+        f"; set hook {name} {key} = '{value}'" for key, value in re.findall(r"(\w+) = (.+)", of.replace("\n\t", ""))
+    )
     return (f"create hook {name}{shown}" if name else "") + "\n" * found[0].count("\n")
 
 

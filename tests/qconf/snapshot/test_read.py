@@ -366,3 +366,26 @@ def test_the_server_of_a_real_snapshot_without_print_server(tmp_path):
         (path := tmp_path / "statements").write_text(read_snapshot(folder).server)
         assert exporter("pbs")().read(path, cores=16).config == expected
         path.unlink()
+
+
+RESERVED = """\
+Queue: R12
+    queue_type = Execution
+    enabled = True
+    started = True
+
+Queue: R0
+    acl_user_enable = True
+    acl_users = alice@pbshost
+    resources_max.ncpus = 2
+    enabled = True
+    started = False
+"""
+
+
+def test_a_queue_of_a_reservation_has_no_type(tmp_path):
+    job = {"job_state": "Q", "ctime": "Mon Nov 23 10:26:41 2026", "Resource_List": {"ncpus": 1}, "queue": "R12"}
+    (tmp_path / "jobs").write_text(json.dumps({"timestamp": 1795429613, "Jobs": {"1.s": job}}))
+    (tmp_path / "queues").write_text(RESERVED)
+    made = [line for line in read_snapshot(tmp_path).server.splitlines() if line.startswith("create")]
+    assert made == ["create queue R12"]

@@ -158,7 +158,8 @@ LISTED_HOOK = """\
 Hook sizes
     type = site
     enabled = ENABLED
-    event = queuejob,modifyjob
+    event = queuejob,
+	modifyjob
     user = pbsadmin
 
 """

@@ -151,3 +151,13 @@ def test_its_own_scheduler(tmp_path):
 def test_a_queue_without_a_type_is_named_for_pbs_too():
     found = derive(Server.parse(FRESH + "create queue odd\n"), cores=8)
     assert "odd: left out, it has no queue_type" in found.warnings
+
+
+def test_nodes_without_what_queues_ask_for_are_named_by_it(tmp_path):
+    (tmp_path / "listing").write_text(PRINTED.replace("queue batch resources_default.nodes = 1", NEEDS) + NODES_OF)
+    with pytest.raises(InputError, match=r"listing: no queue may use any of the nodes: queues ask for himem, smp\."):
+        exporter("pbs")().read(tmp_path / "listing")
+
+
+NEEDS = "queue batch resources_default.neednodes = smp"
+NODES_OF = "create node n1 np = 8, properties = big\n"
