@@ -4,13 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: tune test lint bench study paper example reference dist lock clean
+.PHONY: tune test test-all lint bench study paper example reference dist lock clean
 
 tune: $(VENV)/ready
 	$(BIN)/qconf tune
 
 test: $(VENV)/ready
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow"
+
+test-all: $(VENV)/ready  # long studies too, and all of the tests on real servers and in a browser
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 lint: $(VENV)/ready
 	$(BIN)/ruff format --check .

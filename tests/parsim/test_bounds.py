@@ -43,6 +43,7 @@ def test_bounds_are_checked_in_what_is_inlined(tmp_path: Path) -> None:
     assert "IndexError" in done.stderr
 
 
+@pytest.mark.slow
 def test_small_kernels_keep_to_their_arrays(tmp_path: Path) -> None:
     done = checked(tmp_path, "-m", "tests.fuzz", "--count", "150", *SMALL)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -26,17 +26,20 @@ from tests.benchmarks.compiling import measured
 from tests.warm import VERSIONS
 
 
-def test_a_group_is_missing_until_it_is_compiled(tmp_path):
-    def run(*words: str) -> str:
-        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-        return subprocess.run(
-            [sys.executable, *words], env=environment, check=True, capture_output=True, text=True
-        ).stdout
+def test_a_group_is_missing_until_it_is_compiled_and_loads_without_what_compiles_it(tmp_path):
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
 
-    ask = ("-c", "from parsim.compiling import missing; print(*missing(['lists', 'conservative']), sep=',')")
-    assert run(*ask).strip() == "lists,conservative"
-    run("-m", "parsim.compiling", "conservative")
-    assert run(*ask).strip() == "lists"
+    def run(code: str) -> str:
+        line = [sys.executable, "-c", code]
+        return subprocess.run(line, env=environment, check=True, capture_output=True, text=True).stdout.strip()
+
+    ask = "from parsim.compiling import missing; print(*missing(['lists', 'conservative']), sep=',')"
+    load = "import sys; from parsim.compiling import load; load(['conservative'])"
+    heavy = "print(*{'numba.np.linalg', 'numba.np.arraymath', 'numba.np.npyimpl', 'scipy.linalg'} & set(sys.modules))"
+    assert run(ask) == "lists,conservative"
+    assert "numba.np.npyimpl" in run(f"{load}; {heavy}")  # it compiles
+    assert run(ask) == "lists"
+    assert run(f"{load}; {heavy}") == ""
 
 
 def test_a_kernel_is_compiled_anew_where_a_file_changed_from_which_it_takes_functions(tmp_path, monkeypatch):
@@ -92,19 +95,7 @@ def test_a_kernel_is_sent_by_its_name():
     assert pickle.loads(pickle.dumps(easy)) is easy
 
 
-def test_kernels_load_from_disk_without_what_compiles_them(tmp_path):
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    load = "import sys; from parsim.compiling import load; load(['lists'])"
-    heavy = "print(*{'numba.np.linalg', 'numba.np.arraymath', 'numba.np.npyimpl', 'scipy.linalg'} & set(sys.modules))"
-
-    def run() -> str:
-        line = [sys.executable, "-c", f"{load}; {heavy}"]
-        return subprocess.run(line, env=environment, check=True, capture_output=True, text=True).stdout
-
-    assert "numba.np.npyimpl" in run()  # it compiles
-    assert run().split() == []
-
-
+@pytest.mark.slow  # it compiles what loops share
 def test_no_function_is_compiled_for_the_numbers_that_are_written_in_its_calls():
     found = {name: len(taken) for name, taken in measured("lists").items() if name.startswith("parsim.kernels.")}
     assert "parsim.kernels.easy.begin_job" in found

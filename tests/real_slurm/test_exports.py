@@ -128,9 +128,16 @@ def rehearsed(kind, plan):
         return result, states
 
 
-def test_every_kind_is_loaded_and_undone_and_no_job_is_lost(exported, record_property):
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        ["fcfs", "qos", "hybrid"],
+        pytest.param([kind for kind in KINDS if kind != "tiers"], marks=pytest.mark.slow, id="all"),
+    ],
+    ids=",".join,
+)
+def test_every_kind_is_loaded_and_undone_and_no_job_is_lost(kinds, exported, record_property):
     """All at once, since a rehearsal mostly waits; but for tiers, since a requeued job waits for two minutes."""
-    kinds = [kind for kind in KINDS if kind != "tiers"]
     plans = {kind: exported(KINDS[kind], kind) for kind in kinds}
     with ThreadPoolExecutor(len(plans)) as pool:
         found = dict(zip(plans, pool.map(rehearsed, plans, plans.values()), strict=True))

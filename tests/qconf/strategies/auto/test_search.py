@@ -224,7 +224,7 @@ def test_candidates_that_divide_the_machine_keep_fixed_partitions():
     assert {"partitions in proportion to work", "a pool of 50 %"} <= tried
 
 
-@pytest.mark.parametrize("seed", range(1, 4))
+@pytest.mark.parametrize("seed", [1, *(pytest.param(each, marks=pytest.mark.slow) for each in (2, 3))])
 def test_with_guarding_the_tails_of_every_queue_stay_short(seed):
     here = busy(first_come(), seed)
     before, longest = tails(here, here.base)
@@ -240,7 +240,7 @@ def test_with_guarding_the_tails_of_every_queue_stay_short(seed):
     assert entry["kept_by"] >= 1
 
 
-@pytest.mark.parametrize("seed", range(1, 4))
+@pytest.mark.parametrize("seed", [1, *(pytest.param(each, marks=pytest.mark.slow) for each in (2, 3))])
 def test_with_guarding_a_reservation_delay_is_chosen_only_if_the_tails_of_every_queue_stay_short(seed):
     periods = [busy(first_come(), each) for each in (seed, seed + 1, seed + 2)]
     here = after(periods)
@@ -422,7 +422,7 @@ def test_a_queue_with_limits_is_not_split(limit):
     )
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", ["auto", "auto-guarded"])
 @pytest.mark.parametrize(
     "fixed", [("order",), ("mode",), ("queues.wide.priority",), ("queues.long",), ("queues.*",), ("order", "pool")]
 )
