@@ -75,6 +75,12 @@ def test_links_lead_to_files() -> None:
     assert missing == []
 
 
+def test_the_readme_counts_the_configurations() -> None:
+    words = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight")
+    count = len(list((ROOT / "configs").glob("*.yaml")))
+    assert f"`configs/` has {words[count]}:" in (ROOT / "README.md").read_text()
+
+
 def test_every_page_is_in_the_index() -> None:
     linked = {(DOCS / target).resolve() for target in re.findall(r"\]\(([^)]+)\)", (DOCS / "index.md").read_text())}
     assert set(DOCS.rglob("*.md")) - linked == {DOCS / "index.md"}

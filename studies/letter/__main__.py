@@ -11,7 +11,7 @@ import click
 
 from qconf.history import clean, read
 from qconf.text import write_whole
-from studies.letter import figures, page, plan, signs
+from studies.letter import figures, page, plan
 from studies.output import DOCS, REPORTS, run, write_figures
 from studies.paper import pieces
 from studies.paper.pieces import Piece, PieceResult
@@ -24,7 +24,7 @@ from studies.paper.pieces import Piece, PieceResult
 @click.option("--workers", default=2, show_default=True, type=click.IntRange(1), help="Threads.")
 @click.option("--finished", is_flag=True, help="Run nothing: write the page of what is finished; it names the rest.")
 def command(*, quick: bool, out: Path, work: Path | None, workers: int, finished: bool) -> None:
-    """Run the paper to the letter, its readings and the grid of signs, and write the results as paper.md."""
+    """Run the paper to the letter and its readings, and write the results as paper.md."""
     work = work or REPORTS / ("letter-quick" if quick else "letter")
     work.mkdir(parents=True, exist_ok=True)
 
@@ -44,8 +44,6 @@ def command(*, quick: bool, out: Path, work: Path | None, workers: int, finished
         return found
 
     columns = {name: found for name, piece in plan.claims(quick=quick).items() if (found := result(piece))}
-    pairs = ((cell, result(letter), result(shared)) for cell, letter, shared in plan.signs(quick=quick))
-    grid = signs.points((cell, letter, shared) for cell, letter, shared in pairs if letter and shared)
     seeds = ((reading, list(filter(None, map(result, wanted)))) for reading, wanted in plan.readings(quick=quick))
     readings = [(reading, found) for reading, found in seeds if found]
     first = next(iter(columns.values()))
@@ -56,7 +54,6 @@ def command(*, quick: bool, out: Path, work: Path | None, workers: int, finished
     text = page.write(
         columns,
         readings,
-        grid,
         [(file, title, caption) for file, title, caption, _ in drawn],
         command="python -m studies.letter" + (" --quick" if quick else ""),
         quick=quick,

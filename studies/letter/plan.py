@@ -1,8 +1,8 @@
-"""What is run: the paper to the letter for seeds and loads, one reading switched at a time, and the grid of signs."""
+"""What is run: the paper to the letter for seeds and loads, and one reading switched at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,20 +18,6 @@ COMPARED = ("pp", "dp-nlp", "dqr", "hybrid", "mqb")
 DIVIDED = ("dp-nlp", "dqr", "hybrid")
 QUICK_MONTHS = 4
 READING_MONTHS = 5  # four of them evaluated
-SIGN_MONTHS = 3  # two of them evaluated
-SIGN_LOADS = (0.8, 1.05)
-WALLTIMES = {"asked": "as generated", "most": "the queue's most", "near": "a tenth above the run time"}
-#: What the shared machine does otherwise: fields of its configuration.
-SHARED: Mapping[str, Mapping[str, Any]] = {
-    "as configured": {},
-    "no running limits": {"max_run": None},
-    "limits halved": {"max_run": 0.5},
-    "limits a quarter": {"max_run": 0.25},
-    "widest first": {"order": "ncpus"},
-    "widest first, limits halved": {"order": "ncpus", "max_run": 0.5},
-    "no backfilling": {"backfill": False},
-    "no backfilling, limits halved": {"backfill": False, "max_run": 0.5},
-}
 
 
 def months(name: str, seed: int = 0, load: float | None = None, *, quick: bool = False, **changes: Any) -> Piece:  # noqa: ANN401 - fields of a piece
@@ -56,6 +42,10 @@ def claims(*, quick: bool) -> dict[str, Piece]:
         f"seed {seed}": months(f"seed-{seed}", seed, quick=quick, what=f"seed {seed}")
         for seed in (SEEDS[:1] if quick else SEEDS)
     }
+    adjacent = {**PAPER.settings, "merge_cores": "adjacent"}
+    found["seed 0, adjacent"] = months(
+        "seed-0-adjacent", quick=quick, what="seed 0, adjacent merged", settings=adjacent
+    )
     return found | {
         f"load {load:g}": months(f"load-{load:g}", 0, load, quick=quick, what=f"load {load:g}")
         for load in (LOADS[1:2] if quick else LOADS)
@@ -82,7 +72,6 @@ FIXED = (
     Reading("no lower bounds but the least sizes", "II.A, Figure 2", {"tau_util": 1.0, "excess": "dropped"}),
     Reading("one epoch", "II.A, Table III", {"weights": (1.0,)}),
     Reading("half the limit goes to the first part", "II.B.1", {"half_walltime": "first"}),
-    Reading("neighbouring ranges of cores are merged", "II.B.2", {"merge_cores": "adjacent"}),
     Reading("splits, merges and chunks on weighted epochs", "II.A, II.B, III", {"measured_on": "epochs"}),
     Reading("whole nodes, chunks of a node", "III, Table III", {"chunk": None}, {"letter": False}),
     Reading("degPercent 10 %", "Table III", {"degradation": 0.1}),
@@ -92,6 +81,7 @@ FIXED = (
 )
 #: What the text leaves open, switched to the other reading.
 OPEN = (
+    Reading("neighbouring ranges of cores are merged", "II.B.2", {"merge_cores": "adjacent"}),
     Reading("partitions at least the widest job submitted", "II.A against IV.A", {"least_size": "job"}),
     Reading("running limits kept on partitions", "IV.A", {"partition_limits": "kept"}),
     Reading("starvation as configured", "III, IV.A", {"partition_starvation": "configured"}),
@@ -129,28 +119,3 @@ def readings(*, quick: bool) -> list[tuple[Reading, list[Piece]]]:
         ]
         found.append((each, pieces))
     return found
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A point of the grid of signs: a seed, a load, walltimes, and what the shared machine does otherwise."""
-
-    seed: int
-    load: float
-    walltimes: str
-    shared: str
-
-
-def signs(*, quick: bool) -> Iterator[tuple[Cell, Piece, Piece]]:
-    """Yield each point with two pieces: the paper's strategies, and the shared machine, which `current` stands for."""
-    for load in SIGN_LOADS[: 1 if quick else None]:
-        for walltimes in list(WALLTIMES)[: 1 if quick else None]:
-            for seed in SEEDS[: 1 if quick else None]:
-                made_by = Generated(MONTHS, seed, load, walltimes)
-                name = f"sign-{seed}-{load:g}-{walltimes}"
-                what = f"signs at seed {seed}, load {load:g}, walltimes {WALLTIMES[walltimes]}"
-                about: dict[str, Any] = {"made_by": made_by, "periods": SIGN_MONTHS, "what": what}
-                letter = months(name, strategies=("dp-nlp", "hybrid", "mqb"), **about)
-                for i, (other, site) in enumerate(SHARED.items()):
-                    shared = months(f"{name}-{i}", strategies=("current",), site=site, **about)
-                    yield Cell(seed, load, walltimes, other), letter, shared

@@ -43,25 +43,16 @@ class Generated:
     seed : int
     load : float or None
         Offered load of every month, as near to it as its walltimes allow; None for its own.
-    walltimes : str
-        ``asked`` as generated, ``most`` the most that each queue allows, ``near`` a tenth above what jobs run.
     """
 
     preset: str = "cray-xc40"
     seed: int = 0
     load: float | None = None
-    walltimes: str = "asked"
 
-    def write(self, months: int, base: SiteConfig, work: Path) -> Path:
+    def write(self, months: int, work: Path) -> Path:
         """Write the first months into `work` and return the path."""
-        path = work / f"{self.preset}-{months}-{self.seed}-{self.load or 'own'}-{self.walltimes}.csv.gz"
-        frame = pd.concat([self._month(index) for index in range(months)], ignore_index=True)
-        if self.walltimes != "asked":
-            of = {queue.name: queue.walltime for queue in base.queues}
-            low, high = (frame["queue"].map({name: limits[end] for name, limits in of.items()}) for end in (0, 1))
-            near = (frame["runtime"] * 11 // 10 + 1).clip(low + 1, high)
-            frame["walltime"] = high if self.walltimes == "most" else near
-        return write_history(frame, path)
+        path = work / f"{self.preset}-{months}-{self.seed}-{self.load or 'own'}.csv.gz"
+        return write_history(pd.concat([self._month(index) for index in range(months)], ignore_index=True), path)
 
     def _month(self, index: int) -> pd.DataFrame:
         if self.load is None:
@@ -143,7 +134,7 @@ class Piece:
         """Return the path of its log; a generated one is written into `work`."""
         if self.source != GENERATED:
             return traces / self.source
-        return self.made_by.write(self.periods or GENERATED_MONTHS, self.base(), work)
+        return self.made_by.write(self.periods or GENERATED_MONTHS, work)
 
 
 @dataclass(frozen=True)

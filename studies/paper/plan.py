@@ -65,6 +65,7 @@ def sensitivity(settings: Mapping[str, Any], *, quick: bool) -> list[Piece]:
     changes += [(f"tau by {name}", {"reference": name}) for name in ("idqueue", "large")]
     changes += [("tau_util 0.8", {"tau_util": 0.8})]
     changes += [("split on what jobs ran, not on walltime", {"split_on": "runtime"})]
+    changes += [("only ranges of cores with a size in common are merged", {"merge_cores": "common"})]
     changes += [("dqr visits queues at random", {"visit_order": "random"})]
     changes += [
         ("carving evaluated with the pool in use", {"carve": "live"}),

@@ -1,4 +1,4 @@
-"""The paper to the letter: its claims beside ours, its readings, the grid of signs, its figures."""
+"""The paper to the letter: its claims beside ours, its readings, its figures."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from click.testing import CliRunner
 
 from qconf.strategies import option_fields
 from qconf.strategies.presets import PAPER
-from studies.letter import claims, figures, page, plan, signs
+from qconf.synth import preset_named
+from studies.letter import claims, figures, page, plan
 from studies.letter.__main__ import command
 from studies.letter.claims import CLAIMS, Claim
-from studies.letter.plan import Cell
 from studies.paper.pieces import Generated
 from tests.studies.test_paper import made_of
 
+MONTH = 35232 * 31 * 86400  #: core-seconds of a month of 31 days
 NAMES = ("fcfs-easy", "shared", "static", "pp", "dp-nlp", "dqr", "hybrid", "mqb")
 
 
@@ -75,49 +76,32 @@ def test_each_reading_switches_something_alone():
         assert set(PAPER.settings) - same <= set(reading.settings)
 
 
-def test_the_grid_says_where_the_sign_holds():
-    points = [
-        signs.Point(Cell(seed, load, "asked", what), hybrid=200, dp_nlp=300, mqb=100, shared=shared)
-        for seed in (0, 1)
-        for load in (0.8, 0.95)
-        for what, shared in zip(plan.SHARED, (100, 150, 400, 500, 600, 700, 800, 900), strict=True)
-    ]
-    text = signs.tables(points)
-    assert "| as configured | +100 (+100 to +100) | +100 (+100 to +100) |" in text
-    assert "| dp-nlp against mqb | +200 (+200 to +200) |" in text
-    lines = signs.region(points)
-    loads = "({0} of 2 at load 0.8, {0} of 2 at load 0.95)"
-    text = " ".join(lines.split())
-    assert f"* as configured: in 0 of 4 points hybrid waits less {loads.format(0)}, at most by 0 %; in 0 by" in text
-    assert f"* limits a quarter: in 4 of 4 points hybrid waits less {loads.format(2)}, at most by 60 %; in 4 by" in text
-    assert "in 0 of 4 points; at the least +200 %" in lines
+def test_a_generated_log_is_as_loaded_as_its_walltimes_allow(tmp_path):
+    log = pd.read_csv(Generated(plan.MONTHS, 0, 0.95).write(1, tmp_path))
+    assert (log["cores"] * log["runtime"]).sum() / MONTH == pytest.approx(0.95, abs=0.01)
 
 
-def test_a_generated_log_is_as_loaded_as_its_walltimes_allow_and_has_the_walltimes_wanted(tmp_path):
+def test_what_the_page_says_of_the_generated_months_is_so():
+    january = Generated(plan.MONTHS, 0, 1.05)._month(6)
+    assert f"ends at {(january['cores'] * january['runtime']).sum() / MONTH:.2f})" in page.CLAIMS
+    model = preset_named(plan.MONTHS)
+    loads = [model.profile(index).load for index in range(9)]
+    assert f"({min(loads):.2f} to {max(loads):.2f})" in page.CLAIMS
+    july, december = (
+        (100 * hours / hours.sum()).to_dict()
+        for month in (Generated(plan.MONTHS)._month(0), Generated(plan.MONTHS)._month(5))
+        for hours in [(month["cores"] * month["runtime"]).groupby(month["queue"]).sum()]
+    )
+    said = ", ".join(f"{name} {july[name]:.0f} and {december[name]:.0f} %" for name in ("medium", "small", "small72"))
+    assert said in " ".join(page.JANUARY.split())
+
+
+def test_limits_of_a_site_are_changed_by_a_factor():
     base = plan.months("x").base()
-    logs = {
-        kind: pd.read_csv(Generated(plan.MONTHS, 0, 0.95, kind).write(1, base, tmp_path)) for kind in plan.WALLTIMES
-    }
-    work = {kind: (log["cores"] * log["runtime"]).sum() for kind, log in logs.items()}
-    assert len(set(work.values())) == 1
-    assert work["asked"] / (35232 * 31 * 86400) == pytest.approx(0.95, abs=0.01)
-    limits = logs["most"].groupby("queue")["walltime"].unique().map(list).to_dict()
-    assert limits["small72"] == [72 * 3600]
-    assert (logs["near"]["walltime"] >= logs["near"]["runtime"]).all()
-    assert (logs["near"]["walltime"] <= logs["most"]["walltime"]).all()
-    assert (logs["near"]["walltime"] < logs["asked"]["walltime"]).mean() > 0.8
-    beyond = Generated(plan.MONTHS, 0, 1.05)
-    january = beyond._month(6)
-    assert (january["cores"] * january["runtime"]).sum() / (35232 * 31 * 86400) < 0.7
-
-
-def test_a_shared_machine_of_the_grid_has_its_limits_and_order():
-    base = plan.months("x").base()
-    halved = plan.months("x", site=plan.SHARED["widest first, limits halved"]).base()
+    halved = plan.months("x", site={"order": "ncpus", "max_run": 0.5}).base()
     assert [queue.max_run for queue in halved.queues] == [max(1, round(q.max_run / 2)) for q in base.queues]
     assert halved.order == "ncpus"
-    assert not any(queue.limited for queue in plan.months("x", site=plan.SHARED["no running limits"]).base().queues)
-    assert not plan.months("x", site=plan.SHARED["no backfilling"]).base().backfill
+    assert not any(queue.limited for queue in plan.months("x", site={"max_run": None}).base().queues)
 
 
 def test_the_whole_page(tmp_path, monkeypatch):
@@ -131,8 +115,6 @@ def test_the_whole_page(tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "months", cheap)
     monkeypatch.setattr(plan, "FIXED", plan.FIXED[:1])
     monkeypatch.setattr(plan, "OPEN", ())
-    monkeypatch.setattr(plan, "SHARED", dict(list(plan.SHARED.items())[:1]))
-    monkeypatch.setattr(signs, "SHARED", plan.SHARED)
     arguments = ["--quick", "--out", tmp_path / "docs", "--work", tmp_path / "work"]
     for _ in range(2):
         result = CliRunner().invoke(command, [str(each) for each in arguments], catch_exceptions=False)
