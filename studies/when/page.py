@@ -1,0 +1,207 @@
+"""when.md and its figure, from the rows: every figure of a sentence is read from the table beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import geometric_mean
+
+from qconf.report.svg import Drawing, Scale, decades
+from qconf.text import markdown_table
+from studies.drawing import COLOURS, FAINT, INK, PAPER
+from studies.output import paragraph
+from studies.when.cells import LIMITS, MERGES, Cell, Row, columns
+
+ROWS, PAGE, FIGURE = "when.csv", "when.md", "when.svg"
+#: Mean waits of the paper (section IV.B) as parts of another's.
+PAPERS = {("hybrid", "shared"): 0.45, ("hybrid", "static"): 0.54, ("dqr", "static"): 0.76, ("dp-nlp", "static"): 0.84}
+HEAD = """# When which wins
+
+    python -m studies.when       # writes this page; --quick: four points of it in minutes
+    python -m studies.when --table --seeds 5 --loads 0.8,0.95 --limits 0.5 --months 4    # other points
+
+"""
+ABOUT = """\
+Generated months of the Cray XC40 at {loads} of its core-hours, with every running limit (`max_run`) of
+`configs/cray-xc40.yaml` {limits}. At each point {seeds}: each of {months} months but the first is evaluated with what
+was trained on the month before. All settings are the defaults; `dqr` and `hybrid` merge by both readings of the paper's
+condition, which its words and its formula contradict each other about: queues whose ranges of cores are `adjacent` (the
+default) too, or only those with a size in `common` (`--merge-cores`).
+"""
+PARTS = """\
+Mean waits as parts of `shared`'s, the present queues on the whole machine under the same limits: geometric means of the
+seeds. The shortest of a row is bold.
+"""
+HYBRID = """\
+`hybrid` against `shared` and against `static`: the geometric mean of the seeds and their range. In the paper it waits
+{shared:.2f} of the machine without partitions, and {static:.2f} of `static`, on months, loads and limits that are not
+public.
+"""
+WHY = """\
+Limits are what decides. `shared` and `static` keep the limit of each queue, and under tight ones jobs wait beside idle
+cores. What a merge joins has the sum of its queues' limits: the site's total stays, and the queue that is busy may use
+what the other leaves. `fcfs-easy` has no queues and no limits at all, so that it is what the machine could do without
+them.
+"""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Mean wait as a part of another strategy's, as the page prints it: of the seeds, and of the least and the most."""
+
+    mean: float
+    least: float
+    most: float
+
+    def __str__(self) -> str:
+        """Write mean and range."""
+        return f"{self.mean:.2f} ({self.least:.2f} to {self.most:.2f})"
+
+
+Parts = dict[tuple[float, float], dict[str, Part]]  #: by limits and load, then strategy
+
+
+def parts(rows: Iterable[Row], of: str) -> Parts:
+    """Divide mean waits by those of another strategy at the same point and seed."""
+    waits = {(Cell(row.seed, row.limits, row.load), row.strategy): row.wait for row in rows}
+    found: dict[tuple[float, float], dict[str, list[float]]] = {}
+    for (cell, name), wait in waits.items():
+        ratios = found.setdefault((cell.limits, cell.load), {}).setdefault(name, [])
+        ratios.append(max(wait, 1.0) / max(waits[cell, of], 1.0))  # a second: of nothing there is no part
+    return {
+        point: {
+            name: Part(*(round(each, 2) for each in (geometric_mean(ratios), min(ratios), max(ratios))))
+            for name, ratios in of_point.items()
+        }
+        for point, of_point in sorted(found.items(), key=lambda each: (-each[0][0], each[0][1]))
+    }
+
+
+def page(rows: Sequence[Row]) -> str:
+    """Return the page as Markdown."""
+    seeds, loads = sorted({row.seed for row in rows}), sorted({row.load for row in rows})
+    limits, months = (sorted({getattr(row, name) for row in rows}, reverse=True) for name in ("limits", "months"))
+    about = ABOUT.format(
+        loads=_list([f"{load:g}" for load in loads]),
+        limits=_list([_limits(each) for each in limits]),
+        seeds=f"{len(seeds)} seeds" if len(seeds) > 1 else "one seed",
+        months=" or ".join(map(str, months)),
+    )
+    of_shared, of_static = parts(rows, "shared"), parts(rows, "static")
+    lines = [HEAD, paragraph(about), f"![Mean waits over load, as parts of shared's](figures/{FIGURE})\n"]
+    lines += [paragraph(WHY), "## Mean waits\n", paragraph(PARTS), waits(rows), winners(of_shared)]
+    paper = HYBRID.format(shared=PAPERS["hybrid", "shared"], static=PAPERS["hybrid", "static"])
+    lines += ["## Where hybrid wins\n", paragraph(paper), _hybrid(of_shared, of_static)]
+    lines += [*(sentence(of_shared, of_static, limit, merge) for limit in limits for merge in MERGES)]
+    return "\n".join(lines)
+
+
+def waits(rows: Sequence[Row]) -> str:
+    """Write the mean wait of every strategy at every point, as a part of shared's."""
+    names = [name for name, _, _ in columns()]
+    out = []
+    for (limits, load), found in parts(rows, "shared").items():
+        best = min(found[name].mean for name in names)
+        cells = [f"**{part.mean:.2f}**" if (part := found[name]).mean == best else f"{part.mean:.2f}" for name in names]
+        out.append([_limits(limits), f"{load:g}", *cells])
+    return markdown_table(["limits", "load", *names], out, left=1) + "\n"
+
+
+def _hybrid(of_shared: Parts, of_static: Parts) -> str:
+    names = [f"hybrid {merge}" for merge in MERGES]
+    titles = [f"{name} / {other}" for name in names for other in ("shared", "static")]
+    rows = [
+        [
+            _limits(limits),
+            f"{load:g}",
+            *(str(each[limits, load][name]) for name in names for each in (of_shared, of_static)),
+        ]
+        for limits, load in of_shared
+    ]
+    return markdown_table(["limits", "load", *titles], rows, left=1) + "\n"
+
+
+def winners(of_shared: Parts) -> str:
+    """Say which strategy has the shortest mean wait at how many points."""
+    won: dict[str, int] = {}
+    for found in of_shared.values():
+        best = min(part.mean for part in found.values())
+        for name, part in found.items():
+            won[name] = won.get(name, 0) + (part.mean == best)
+    ranked = sorted((name for name in won if won[name]), key=lambda name: -won[name])
+    shown = _list([f"{name} at {won[name]}" for name in ranked])
+    return paragraph(
+        f"Of {len(of_shared)} points the shortest mean wait has {shown}; more than one where they are alike."
+    )
+
+
+def sentence(of_shared: Parts, of_static: Parts, limits: float, merge: str) -> str:
+    """Say at which loads hybrid waits less than shared and static under some limits, and by how much."""
+    text = []
+    for other, found in (("shared", of_shared), ("static", of_static)):
+        here = {load: found[limit, load][f"hybrid {merge}"].mean for limit, load in found if limit == limits}
+        less = {load: 100 * (1 - part) for load, part in here.items() if part < 1}
+        if not less:
+            text.append(
+                f"than {other} at none of {len(here)} loads ({_span(100 * (p - 1) for p in here.values())} % more)"
+            )
+        else:
+            at = "every load" if len(less) == len(here) else f"load {_list([f'{load:g}' for load in less])}"
+            text.append(f"than {other} at {at}, by {_span(less.values())} %")
+    return paragraph(
+        f"* Limits {_limits(limits)}, `{merge}`: it waits less {', and '.join(text)}.", indent="  "
+    ).rstrip()
+
+
+def _span(values: Iterable[float]) -> str:
+    least, *_, most = [*(found := sorted(round(each) for each in values)), found[-1]]
+    return f"{least}" if least == most else f"{least} to {most}"
+
+
+def _limits(factor: float) -> str:
+    return LIMITS.get(factor, f"times {factor:g}")
+
+
+def _list(texts: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
+
+
+STYLE = f"""\
+<style>text{{font:12px sans-serif;fill:{INK}}}.tick{{fill:#555;font-size:11px}}.head{{font-weight:bold}}
+.end{{text-anchor:end}}.middle{{text-anchor:middle}}path{{fill:none}}.grid,.axis{{stroke:{FAINT}}}
+.line{{stroke-width:2}}.rule{{stroke:{INK};stroke-dasharray:2 3}}.common{{stroke-dasharray:6 3}}
+"""
+
+
+def figure(rows: Sequence[Row]) -> str:
+    """Draw a panel for each kind of limits: mean wait over load, as a part of shared's, a line for each strategy."""
+    found = parts(rows, "shared")
+    limits = list(dict.fromkeys(limit for limit, _ in found))
+    loads = sorted({load for _, load in found})
+    strategies = [(name, strategy, merge) for name, strategy, merge in columns() if name != "shared"]
+    hues = list(dict.fromkeys(strategy for _, strategy, _ in strategies))
+    looks = {
+        name: f"line s{hues.index(strategy)}" + (" common" if name.endswith(MERGES[1]) else "")
+        for name, strategy, _ in strategies
+    }
+    drawing = Drawing(340, width=760)
+    top = drawing.legend([*((look, name) for name, look in looks.items()), ("line rule", "hybrid in the paper")]) + 22
+    values = [found[point][name].mean for point in found for name in looks]
+    low, high = min(0.9, *values) * 0.9, max(1.1, *values) * 1.1
+    wide = (drawing.width - 50) / len(limits)
+    for i, limit in enumerate(limits):
+        x = Scale(loads[0], loads[-1], 44 + i * wide, 44 + (i + 1) * wide - 36)
+        y = Scale(low, high, drawing.height - 40, top, log=True)
+        panel = drawing.panel(
+            x, y, x_ticks=[(load, f"{load:g}") for load in loads], y_ticks=decades(low, high),
+            title=f"limits {_limits(limit)}", x_title="load",
+        )  # fmt: skip
+        panel.rule(y=PAPERS["hybrid", "shared"], look="line rule")
+        panel.rule(y=1.0, look="axis")
+        for name, look in looks.items():
+            panel.line(loads, [found[limit, load][name].mean for load in loads], look, name)
+    svg = drawing.svg("Mean waits over load, as parts of shared's, by limits; a line for each strategy.")
+    style = STYLE + "".join(f".s{i}{{stroke:{COLOURS[i]}}}" for i in range(len(hues))) + "</style>"
+    back = f'<rect width="100%" height="100%" fill="{PAPER}"/>'
+    first, rest = svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1).split("\n", 1)
+    return f"{first}\n{style}\n{back}\n{rest}\n"
