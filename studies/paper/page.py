@@ -32,8 +32,8 @@ share of periods with a longer mean wait than under `fcfs-easy`; "fallbacks" are
 not apply, where the current configuration takes its place. Times are hours. Utilization is that while jobs arrive.
 `hybrid` carves and fills its pool as the paper does, which PBS cannot follow; what `qconf` does by default, which PBS
 can, is under "What the settings do" and in [partitioning.md](partitioning.md). `dqr` and `hybrid` merge queues
-whose ranges of cores are adjacent; the paper's words allow that and its formula does not. Both readings are side by
-side in [When which wins](when.md).
+whose ranges of cores are adjacent; the paper's words allow that and its formula does not. Both readings are compared
+in [When which wins](when.md).
 """
 QUICK = """\
 **This is the quick study**: {periods} periods of each log and {sensitivity} for the effect of settings, so each has

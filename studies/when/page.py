@@ -9,12 +9,17 @@ from statistics import geometric_mean
 from qconf.report.svg import Drawing, Scale, decades
 from qconf.text import markdown_table
 from studies.drawing import COLOURS, FAINT, INK, PAPER
+from studies.letter.claims import CLAIMS
 from studies.output import paragraph
 from studies.when.cells import LIMITS, MERGES, Cell, Row, columns
 
 ROWS, PAGE, FIGURE = "when.csv", "when.md", "when.svg"
-#: Mean waits of the paper (section IV.B) as parts of another's.
-PAPERS = {("hybrid", "shared"): 0.45, ("hybrid", "static"): 0.54, ("dqr", "static"): 0.76, ("dp-nlp", "static"): 0.84}
+#: Mean waits of the paper (section IV.B), as parts of another strategy's.
+PAPERS = {
+    (each.strategy, each.reference): 1 + each.average / 100
+    for each in CLAIMS
+    if each.metric == "mean_wait" and each.average is not None
+}
 HEAD = """# When which wins
 
     python -m studies.when       # writes this page; --quick: four points of it in minutes
@@ -30,7 +35,7 @@ default) too, or only those with a size in `common` (`--merge-cores`).
 """
 PARTS = """\
 Mean waits as parts of `shared`'s, the present queues on the whole machine under the same limits: geometric means of the
-seeds. The shortest of a row is bold.
+seeds. The shortest of a row is bold. The paper has parts of `static`'s: {paper}.
 """
 HYBRID = """\
 `hybrid` against `shared` and against `static`: the geometric mean of the seeds and their range. In the paper it waits
@@ -88,8 +93,9 @@ def page(rows: Sequence[Row]) -> str:
         months=" or ".join(map(str, months)),
     )
     of_shared, of_static = parts(rows, "shared"), parts(rows, "static")
+    said = _list([f"`{name}` {PAPERS[name, 'static']:.2f}" for name in ("dp-nlp", "dqr", "hybrid")])
     lines = [HEAD, paragraph(about), f"![Mean waits over load, as parts of shared's](figures/{FIGURE})\n"]
-    lines += [paragraph(WHY), "## Mean waits\n", paragraph(PARTS), waits(rows), winners(of_shared)]
+    lines += [paragraph(WHY), "## Mean waits\n", paragraph(PARTS.format(paper=said)), waits(rows), winners(of_shared)]
     paper = HYBRID.format(shared=PAPERS["hybrid", "shared"], static=PAPERS["hybrid", "static"])
     lines += ["## Where hybrid wins\n", paragraph(paper), _hybrid(of_shared, of_static)]
     lines += [*(sentence(of_shared, of_static, limit, merge) for limit in limits for merge in MERGES)]
@@ -146,7 +152,11 @@ def sentence(of_shared: Parts, of_static: Parts, limits: float, merge: str) -> s
                 f"than {other} at none of {len(here)} loads ({_span(100 * (p - 1) for p in here.values())} % more)"
             )
         else:
-            at = "every load" if len(less) == len(here) else f"load {_list([f'{load:g}' for load in less])}"
+            at = (
+                "every load"
+                if len(less) == len(here)
+                else f"load{'s' * (len(less) > 1)} {_list([f'{load:g}' for load in less])}"
+            )
             text.append(f"than {other} at {at}, by {_span(less.values())} %")
     return paragraph(
         f"* Limits {_limits(limits)}, `{merge}`: it waits less {', and '.join(text)}.", indent="  "
@@ -194,7 +204,7 @@ def figure(rows: Sequence[Row]) -> str:
         y = Scale(low, high, drawing.height - 40, top, log=True)
         panel = drawing.panel(
             x, y, x_ticks=[(load, f"{load:g}") for load in loads], y_ticks=decades(low, high),
-            title=f"limits {_limits(limit)}", x_title="load",
+            title=f"limits {_limits(limit)}", x_title="load", y_title="" if i else "wait / shared's",
         )  # fmt: skip
         panel.rule(y=PAPERS["hybrid", "shared"], look="line rule")
         panel.rule(y=1.0, look="axis")

@@ -47,7 +47,7 @@ def test_sentences_say_where_hybrid_waits_less_and_by_how_much():
     text = [" ".join(page.sentence(*(page.parts(kept, of) for of in ("shared", "static")), 0.5, merge).split())
             for merge in cells.MERGES]  # fmt: skip
     assert text[0] == (
-        "* Limits halved, `adjacent`: it waits less than shared at load 0.8 and 0.9, by 40 %, and than static at load "
+        "* Limits halved, `adjacent`: it waits less than shared at loads 0.8 and 0.9, by 40 %, and than static at load "
         "0.95, by 50 %."
     )
     assert "it waits less than shared at none of 3 loads (0 % more)" in text[1]
@@ -124,5 +124,18 @@ def test_the_page_and_its_figure_are_those_of_its_rows():
 
     for (limit, what), merge in product(cells.LIMITS.items(), cells.MERGES):
         less = [100 * (1 - each) for at in cells.LOADS if (each := ratio(limit, at, f"hybrid {merge}")) < 1]
-        (said,) = re.findall(rf"Limits {what}, `{merge}`: it waits less than shared at ([^.]*?),? and than", text)
+        (said,) = re.findall(rf"Limits {what}, `{merge}`: it waits less than shared at (.*?),? and than", text)
         assert str(round(max(less))) in said if less else said.startswith("none")
+
+
+def test_what_the_manual_says_of_hybrid_is_what_the_rows_give():
+    found = page.parts(load(DOCS / "figures" / ROWS).values(), "shared")
+    spans = []
+    for merge in cells.MERGES:
+        for limit in (1.0, 0.5):
+            here = [parts[f"hybrid {merge}"].mean for (of, _), parts in found.items() if of == limit]
+            spans.append(f"{min(here):.2f} to {max(here):.2f}")
+    text = " ".join((DOCS.parent / "manual" / "strategies.md").read_text().split())
+    assert f"waits {spans[0]} of what jobs wait" in text
+    assert f"{spans[1]} with every running limit halved" in text
+    assert f"(`--merge-cores common`) {spans[2]} and {spans[3]} (" in text
