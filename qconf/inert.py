@@ -17,7 +17,7 @@ _HIDDEN = (
 _UNSAFE = re.compile(f"[{_HIDDEN}]")
 _UNSAFE_IN_LINES = re.compile(f"(?![\n\t])[{_HIDDEN}]")
 #: What a spreadsheet takes for a formula, and is no number; a quote before it keeps it a text.
-FORMULA = r"'*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]"
+FORMULA = "'*[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20]"
 NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 
 

@@ -116,6 +116,7 @@ class Times:
         self.used = form == EPOCH  #: whether `form` read any
         self.rows = 0
         self.numbers_only = True  #: whether no date was among them
+        self.offsets = [0, 0]  #: dates without an offset, and with one
         self._values: list[Values] = []
         #: Of some of these parts: later readings of hours that come twice, and what is in an hour that the clock skips.
         self._late: dict[int, tuple[Values, Mask]] = {}
@@ -139,6 +140,8 @@ class Times:
             late[of], skipped[of] = distinct.late[codes], distinct.skipped[codes]
             if skipped.any() or (late > values).any():
                 self._late[part] = np.where(np.isnan(late), values, late), skipped
+            for has in (False, True):
+                self.offsets[has] += int((distinct.dated & (distinct.offset == has))[codes].sum())
             self.numbers_only &= bool(distinct.texts.str.fullmatch(r"[-\d.]*").all())
         self._values.append(values)
         self.rows += values.size
@@ -282,6 +285,7 @@ class _Dates:
         self.by = {order: np.full(texts.size, np.nan) for order in ("day", "month")}  #: read with it first
         self.late = np.full(texts.size, np.nan)  #: the later readings of hours that come twice
         self.skipped = np.zeros(texts.size, dtype=np.bool_)  #: in an hour that the clock skips
+        self.dated, self.offset = (np.zeros(texts.size, dtype=np.bool_) for _ in range(2))  #: read by a format, with %z
         self._close((self.texts == "").to_numpy(), np.full(texts.size, float(UNKNOWN)))
         self.open &= ~self.texts.isin(["now", "today"]).to_numpy()  # pandas would read the clock
 
@@ -338,6 +342,7 @@ class _Dates:
         good = stamps.notna().to_numpy()
         second, fraction = np.divmod(stamps.to_numpy(dtype="datetime64[us]").astype(np.int64)[good], 10**6)
         at = np.flatnonzero(rows)[good]
+        self.dated[at], self.offset[at] = True, "%z" in form
         if "%z" not in form:
             local = second
             second, late = (to_utc(local, self.where, second=later) for later in (False, True))

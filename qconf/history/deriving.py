@@ -31,7 +31,7 @@ def derive_config(records: Records, cores: int | None = None) -> SiteConfig:
         raise InputError("the size of the machine is unknown", file=records.first_file, fix="give it with --cores")
     table = records.table
     lacks = _lacks(table) | {f"more than {size} cores": table["cores"] > size}
-    usable = table[~np.any(list(lacks.values()), axis=0)]
+    usable = table.loc[~np.any(list(lacks.values()), axis=0), ["queue", "cores", "walltime"]]
     if usable.empty:
         counts = records.reasons | {what: int(rows.sum()) for what, rows in lacks.items()}
         why = ", ".join(f"{count} {what}" for what, count in counts.items() if count)

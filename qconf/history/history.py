@@ -219,7 +219,10 @@ def history_lines(table: pd.DataFrame, epoch: int, many: int = 50_000) -> Iterat
 
 
 def _numbers(values: NDArray[np.int64], shift: int) -> list[str]:
-    return ["" if value < 0 else str(value + shift) for value in values.tolist()]
+    texts = [*map(str, (values + shift).tolist())]
+    for row in np.flatnonzero(values < 0).tolist():
+        texts[row] = ""
+    return texts
 
 
 def _quoted(texts: pd.Series[str]) -> list[str]:

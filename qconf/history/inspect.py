@@ -51,7 +51,7 @@ def overview(history: History, config: SiteConfig) -> dict[str, Any]:
 
 def _queue(name: str, jobs: pd.DataFrame, area: NDArray[np.float64]) -> dict[str, Any]:
     mine = (jobs["queue"] == name).to_numpy()
-    part = jobs[mine]
+    part = jobs.loc[mine, ["user", "cores", "runtime", "walltime"]]
     hours = float(area[mine].sum()) / HOUR
     return {
         "queue": name,

@@ -14,7 +14,7 @@ import pandas as pd
 from qconf.errors import InputError
 from qconf.history.readers.columns import REQUIRED, looks_like_jobs
 from qconf.history.readers.csv import read_csv
-from qconf.history.readers.formats import SEP, kind_of, split_header
+from qconf.history.readers.formats import is_header, kind_of, split_header
 from qconf.history.readers.pbs import read_pbs
 from qconf.history.readers.sacct import read_sacct
 from qconf.history.readers.sacct_columns import is_sacct, separator_of
@@ -155,8 +155,7 @@ def recognise(source: Source, columns: Mapping[str, str] | None = None) -> str:
     if any(PBS.match(line) for line in lines):
         return "pbs"
     first = lines[0] if lines else ""
-    first = lines[1] if SEP.fullmatch(first) and len(lines) > 1 else first
-    names, _ = split_header(first)
+    names, _ = split_header(next(filter(is_header, lines), first))
     if looks_like_jobs(names, columns or {}):
         return "csv"
     if first.lstrip().startswith(";") or any(SWF.match(line.split(";")[0]) for line in lines):

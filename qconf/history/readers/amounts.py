@@ -27,6 +27,8 @@ NOTHING = {
     "-",
     r"\n",
 }
+#: Others for a walltime that is not limited.
+NO_LIMIT = {"inf", "infinity", "nan", "<na>", "(null)"}
 _NUMBER = r"[0-9]{1,12}(?:[.,][0-9]{1,9})?"
 _UNITS = {
     "w": 604800.0, "d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9,
@@ -78,6 +80,11 @@ def duration(text: str, clock: int | None = None) -> float:
     if parts and "".join(found[0] for found in _PART.finditer(low)) == low and all(word in _WORDS for _, word in parts):
         return sum(_float(number) * _UNITS[_WORDS[word]] for number, word in parts)
     raise ValueError("not a duration")
+
+
+def limit(text: str, clock: int | None = None) -> float:
+    """Read a walltime as `duration` does, or that there is none."""
+    return UNKNOWN if text.lower() in NO_LIMIT else duration(text, clock)
 
 
 def _float(text: str) -> float:

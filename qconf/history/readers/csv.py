@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from qconf.history.chunks import mebibytes, of_select, of_tres, placed, spread, 
 from qconf.history.chunks import words as chunk_words
 from qconf.history.dates import Times, TwoReadingsError, check_format
 from qconf.history.needs import wrong
-from qconf.history.readers.amounts import NOTHING, Numbers, duration
+from qconf.history.readers.amounts import NOTHING, Numbers, duration, limit
 from qconf.history.readers.columns import (
     CHUNKS,
     CLOCKS,
@@ -54,6 +54,8 @@ FORMS = {
     "tres": "write it as Slurm does, like cpu=32,mem=128G,node=2,gres/gpu=4",
     "cells": "complete or remove the line",
 }
+#: What programs write in place of no text.
+NO_TEXT = {"NULL", "null", "(null)", r"\N", "N/A", "NA", "NaN", "nan", "<NA>", "None"}
 #: Numbers of Slurm's that say that there is no value, or no limit.
 NO_VALUE = (2**32 - 2, 2**32 - 1)
 #: Numbers of resources in Slurm's database; those above 1000 are a site's own, and the first of them mostly GPUs.
@@ -62,8 +64,10 @@ SAME_ROW = "the same row again: taken as another job"
 SAME_ID = "job_id that another job has, too: taken as different jobs"
 SKIPPED = "in an hour that the clock skips: as if it had not moved"
 DOUBLED = "in an hour that comes twice: the reading that agrees with the other times, else the first"
+LOCAL = "without an offset, where others have one: local time"
 #: Shares of jobs from which on a unit is taken for wrong.
 MOST_OVER, FEWEST_OVER = 0.5, 0.05
+FEW = 10  #: jobs whose run times show no unit
 
 Column = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -142,6 +146,8 @@ class _File:
     node_sizes: set[int] = field(default_factory=set)  #: cores of the nodes that jobs were counted in
     faults: dict[int, _Fault] = field(default_factory=dict)  #: the first of each bad row, by its line
     example: str = ""  #: its first time
+    fractions: int = 0  #: run times that are no whole seconds
+    fraction: str = ""  #: the first of them
 
     def read(self) -> pd.DataFrame:
         try:
@@ -189,6 +195,8 @@ class _File:
         self._add_chunks(columns)
         if "job_id" not in columns:
             columns["job_id"] = self.lines.astype("str").astype(object)
+        if self.columns.preset is not None and self.columns.preset.note:
+            self._count(self.columns.preset.note, np.ones(self.lines.size, dtype=np.bool_))
         self._check_units(columns)
         self._check_queues(columns)
         return self._without_faults(job_table(columns, self.lines.size))
@@ -200,7 +208,8 @@ class _File:
     def _new_numbers(self, name: str) -> Numbers:
         clock = CLOCKS.get(self.columns.units.get(name, ""))
         if name in DURATIONS:
-            return Numbers(lambda text: duration(text, clock), self.columns.scale(name))
+            read = limit if name == "walltime" else duration
+            return Numbers(lambda text: read(text, clock), self.columns.scale(name))
         return Numbers(_count, self.columns.scale(name), whole=True)
 
     def _take_odd(self, odd: Sequence[Odd], width: int) -> None:
@@ -220,7 +229,7 @@ class _File:
     def _text(self, name: str) -> NDArray[np.object_]:
         """Take a column of texts, of which equal ones are one."""
         codes, found = pd.factorize(self.rows.cells[name])
-        texts = [str(text) for text in found]
+        texts = ["" if text in NO_TEXT else str(text) for text in found]
         if name == "state":
             known = self.columns.preset.states if self.columns.preset else {}
             texts = [known.get(text, text.lower()) for text in texts]
@@ -267,6 +276,9 @@ class _File:
             if fractions.any():
                 what = f"{name}: fraction of a second {'cut' if name in TIMES else 'rounded up'}"
                 self.changed[what] += int(fractions.sum())
+                if name == "runtime":
+                    self.fractions += int(fractions.sum())
+                    self.fraction = self.fraction or self.rows.text(name, int(np.argmax(fractions)))
         elif name != "memory" and self.columns.scale(name) == 1:
             self._refuse(fractions, name, "is not a whole number")
         return np.where(unknown, UNKNOWN, whole).astype(np.int64)
@@ -285,6 +297,8 @@ class _File:
                 raise self.source.error(str(error), error.fix, line=line, field=name, value=error.value) from error
             self._count(f"{name}: {SKIPPED}", skipped)
             self._count(f"{name}: {DOUBLED}", later > values)
+            if all(times.offsets):
+                self.changed[f"{name}: {LOCAL}"] += times.offsets[0]
             late[name] = later
             columns[name] = np.where(np.isnan(values) | (values < 0) | (values > LIMITS[name]), UNKNOWN, values)
         for name in ("start", "end"):  # what Slurm's database has in place of none
@@ -312,18 +326,43 @@ class _File:
             columns[name][i] = value
 
     def _check_units(self, columns: dict[str, Any]) -> None:
-        """Refuse walltimes that most jobs ran beyond, and would not in minutes or hours, where no unit is given."""
-        name = self.columns.names[self.columns.at["walltime"]] if "walltime" in self.columns.at else "walltime"
-        if name == "walltime" or "walltime" in self.columns.units or "runtime" not in columns:
+        """Refuse walltimes and run times that are not seconds, or need not be, where no unit is given."""
+        if "runtime" not in columns or self.columns.preset is not None:
             return
-        ran, limit = columns["runtime"], columns["walltime"]
-        known = (ran > 0) & (limit > 0)
-        if known.any() and (ran > limit)[known].mean() > MOST_OVER:
-            for unit in ("min", "h"):
-                if (ran > 1.05 * SECONDS[unit] * limit + 60)[known].mean() < FEWEST_OVER:
-                    message = f"the column {name} is shorter than the run time of most jobs, in seconds"
-                    fix = f"say what it is in, like --units walltime={unit}"
-                    raise self.source.error(message, fix, field="walltime", value=int(limit[known][0]))
+        ran, limit = columns["runtime"], columns["walltime"] if "walltime" in columns else np.array([])
+        known = (ran > 0) & (limit > 0) if limit.size else np.zeros(ran.size, dtype=np.bool_)
+
+        def over(unit: str) -> float:
+            return float((ran > 1.05 * SECONDS[unit] * limit + 60)[known].mean())
+
+        if self._has_no_unit("walltime", "walltime") and known.any() and (ran > limit)[known].mean() > MOST_OVER:
+            why = "is shorter than the run time of most jobs, in seconds"
+            for unit in (unit for unit in ("min", "h") if over(unit) < FEWEST_OVER):
+                self._refuse_unit("walltime", why, int(limit[known][0]), unit)
+        over_in_minutes = float((60 * (ran - 1) > 1.05 * limit)[known].mean()) if known.any() else 1.0
+        if not self._has_no_unit("runtime"):
+            return
+        if "start" in self.columns.at and "end" in self.columns.at:
+            start, end = columns["start"], columns["end"]
+            both = (start >= 0) & (end > start) & (ran > 0)
+            for unit in ("min", "h", "ms") if both.any() else ():
+                size = SECONDS[unit]
+                fits, off = (np.abs(each * ran - (end - start)) for each in (size, 1.0))
+                if (fits <= max(1, size))[both].mean() > 1 - FEWEST_OVER and (off > 60)[both].mean() > MOST_OVER:
+                    self._refuse_unit("runtime", "is not from start to end, in seconds", int(ran[both][0]), unit)
+        elif self.fractions > max(FEW, MOST_OVER * ran.size) and over_in_minutes < FEWEST_OVER:
+            why = "has fractions, and would be below the walltimes in minutes, too"
+            self._refuse_unit("runtime", why, self.fraction, "min", "s")
+
+    def _has_no_unit(self, name: str, ours: str = "") -> bool:
+        """Whether nothing says what the numbers of a column are in; a column named `ours` is in seconds."""
+        columns = self.columns
+        return name in columns.at and name not in columns.units and columns.names[columns.at[name]] != ours
+
+    def _refuse_unit(self, name: str, why: str, value: object, *units: str) -> NoReturn:
+        message = f"the column {self.columns.names[self.columns.at[name]]} {why}"
+        fix = "say what it is in, like " + " or ".join(f"--units {name}={unit}" for unit in units)
+        raise self.source.error(message, fix, field=name, value=value)
 
     def _check_queues(self, columns: dict[str, Any]) -> None:
         """Refuse names of queues that are the seconds that jobs waited: some tables call that `queue`."""
@@ -358,7 +397,8 @@ class _File:
         if "tres" in columns:
             self._read_tres(columns)
         if "cores" not in columns:
-            nodes, each = columns.pop("nodes"), np.full(self.lines.size, self.about.cores_per_node or UNKNOWN)
+            self.nodes = nodes = columns.pop("nodes")
+            each = np.full(self.lines.size, self.about.cores_per_node or UNKNOWN)
             if "cores_per_node" in columns:
                 own = columns.pop("cores_per_node")
                 each = np.where(own > 0, own, each)
@@ -368,7 +408,7 @@ class _File:
                 raise self.source.error(message, fix, line=1)
             known = (nodes > 0) & (each > 0)
             columns["cores"] = cores = np.where(known, nodes * each, UNKNOWN)
-            self._refuse_cores(cores > LIMITS["cores"], nodes)
+            self._refuse(cores > LIMITS["cores"], "nodes", f"is absurd, more than {LIMITS['cores']} cores", nodes)
             self._count("cores: nodes times cores per node", known)
             self.node_sizes |= set(np.unique(each[known]).tolist())
         for name in NODES:
@@ -377,10 +417,6 @@ class _File:
     def _written(self, second: int) -> str:
         """Write a time as the file has it, a number where it has numbers."""
         return str(second) if self.times["start"].numbers_only else str(pd.Timestamp(second, unit="s"))
-
-    def _refuse_cores(self, rows: Mask, nodes: Column) -> None:
-        for i in np.flatnonzero(rows).tolist():
-            self._add(i, _Fault.of("nodes", f"is absurd, more than {LIMITS['cores']} cores", str(nodes[i])))
 
     def _read_tres(self, columns: dict[str, Any]) -> None:
         """Take the cores that Slurm gave a job, its memory and GPUs, from a list of what it had."""
@@ -396,28 +432,27 @@ class _File:
             cores.append(int(has) if re.fullmatch(r"[0-9]{1,9}", has) else UNKNOWN)
             readable.append(can_be_read)
         of_job = np.array(cores, dtype=np.int64)[codes]
-        self._refuse_texts(~np.array(readable, dtype=np.bool_)[codes], "tres", found, codes)
+        self._refuse(~np.array(readable, dtype=np.bool_)[codes], "tres", "cannot be read", np.asarray(found)[codes])
         columns["cores"] = np.where(of_job > 0, of_job, columns.get("cores", UNKNOWN))
         texts = np.array(needs, dtype=object)[codes]
         given = columns.get("needs")
         columns["needs"] = texts if given is None else np.where(given == "", texts, given)
-
-    def _refuse_texts(self, rows: Mask, name: str, found: Any, codes: NDArray[np.intp]) -> None:  # noqa: ANN401
-        for i in np.flatnonzero(rows).tolist():
-            self._add(i, _Fault.of(name, "cannot be read", str(found[codes[i]])))
 
     def _add_chunks(self, columns: dict[str, Any]) -> None:
         """Write into `needs` what columns of their own say of GPUs, memory, types of nodes, or chunks of them."""
         given = {name: columns.pop(name) for name in CHUNKS if name in columns}
         if not given:
             return
-        kinds = [pd.factorize(each) for each in (columns["cores"], *given.values())]
+        per_node = self.columns.preset.per_node if self.columns.preset else ()
+        nodes = self.nodes if per_node else np.ones(self.lines.size, dtype=np.int64)
+        kinds = [pd.factorize(each) for each in (columns["cores"], nodes, *given.values())]
         table = np.stack([codes for codes, _ in kinds], axis=1)
         _, first, of = np.unique(table, axis=0, return_index=True, return_inverse=True)
         chunks = []
         for row in first.tolist():
             cells = dict.fromkeys(CHUNKS, "") | {name: str(each[row]) for name, each in given.items()}
-            chunks.append(self._chunks(int(columns["cores"][row]), cells))
+            times = {name: int(nodes[row]) for name in per_node}
+            chunks.append(self._chunks(int(columns["cores"][row]), cells, times))
         of = of.reshape(-1)
         for kind, (_, fault) in enumerate(chunks):
             if fault is not None:
@@ -431,7 +466,7 @@ class _File:
             else np.array([f"{text} {more}".strip() for text, more in zip(had, texts, strict=True)], dtype=object)
         )
 
-    def _chunks(self, cores: int, texts: Mapping[str, str]) -> tuple[str, _Fault | None]:
+    def _chunks(self, cores: int, texts: Mapping[str, str], times: Mapping[str, int]) -> tuple[str, _Fault | None]:
         """Write the chunks of a job, nothing where it has none; or what cannot be read of them."""
         name = "place"
         try:
@@ -440,9 +475,9 @@ class _File:
             if texts[name]:
                 return chunk_words(of_select(texts[name], texts["place"])), None
             name = "gpus"
-            gpus = self._amount(name, texts[name])
+            gpus = self._amount(name, texts[name], times.get(name, 1))
             name = "memory"
-            memory = self._amount(name, texts[name])
+            memory = self._amount(name, texts[name], times.get(name, 1))
             if cores < 1 or (is_free and not (gpus or memory or texts["node_type"])):
                 return "", None
             chunks = spread(cores, gpus, memory, filter(None, [texts["node_type"]]))
@@ -450,24 +485,24 @@ class _File:
         except ValueError:
             return "", _Fault.of(name, "cannot be read", texts[name])
 
-    def _amount(self, name: str, text: str) -> int:
-        """Read GPUs or memory, in MiB; nothing is none."""
+    def _amount(self, name: str, text: str, times: int) -> int:
+        """Read so many times some GPUs or memory, in MiB; nothing is none."""
         if text.lower() in NOTHING:
             return 0
         if re.fullmatch(r"\d{1,15}(\.\d+)?", text) and (
             name == "memory" or float(text).is_integer() or self.columns.scale(name) < 1
         ):
-            return -int(-float(text) * self.columns.scale(name) // 1)
-        return mebibytes(text) if name == "memory" else _count(text)
+            return -int(-float(text) * self.columns.scale(name) * times // 1)
+        return times * (mebibytes(text) if name == "memory" else _count(text))
 
     def _count(self, what: str, rows: Mask) -> None:
         if count := int((rows & ~np.isin(self.lines, list(self.faults))).sum()):
             self.changed[what] += count
 
-    def _refuse(self, rows: Mask, name: str, message: str) -> None:
-        """Note what is wrong with the values of a column in these of the rows at hand."""
+    def _refuse(self, rows: Mask, name: str, message: str, values: NDArray[Any] | None = None) -> None:
+        """Note what is wrong with the values of a column in these rows, by default of those at hand."""
         for i in np.flatnonzero(rows).tolist():
-            self._add(i, _Fault.of(name, message, self.rows.text(name, i)))
+            self._add(i, _Fault.of(name, message, self.rows.text(name, i) if values is None else str(values[i])))
 
     def _add(self, row: int, fault: _Fault) -> None:
         self.faults.setdefault(int(self.lines[row]), fault)

@@ -133,7 +133,7 @@ class Table:
         self, data: bytes, at: Mapping[str, int], *, texts: Sequence[str] | Mapping[str, int], quoted: bool
     ) -> pd.DataFrame:
         found = pd.read_csv(
-            io.BytesIO(data), sep=self.separator, header=None, names=range(self.width), usecols=sorted(at.values()),
+            io.BytesIO(data), sep=self.separator, header=None, names=range(self.width), usecols=sorted({*at.values()}),
             dtype={at[name]: object for name in texts}, na_filter=False, skip_blank_lines=False, low_memory=False,
             quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE, lineterminator="\n", index_col=False,
             encoding_errors=self.errors,

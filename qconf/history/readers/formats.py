@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from importlib import import_module
 from itertools import chain
 from typing import Any
 
@@ -20,7 +21,6 @@ from qconf.history.readers.delimited import MANY, Odd, Rows, Table
 from qconf.history.readers.sources import BLOCK, Source
 
 SEPARATORS = ",;\t|"
-SEP = re.compile(r"sep=.", re.IGNORECASE)  #: what Excel writes before a header
 EXCEL, PARQUET = b"PK\x03\x04", b"PAR1"
 #: Packages that read them, which are extras.
 PACKAGES = {"xlsx": "openpyxl", "parquet": "pyarrow"}
@@ -71,23 +71,30 @@ def open_table(source: Source) -> Opened:
     return Opened(names, first.header, rows)
 
 
+def is_header(line: str) -> bool:
+    """Whether a line may be a header: it has names, and is no title or comment."""
+    names, _ = split_header(line)
+    return sum(map(bool, names)) > 1 and not re.match(r"\s*#\s", line)
+
+
 def split_header(line: str) -> tuple[list[str], str]:
     """Return the names in a header, and the separator between them."""
     separator = max(SEPARATORS, key=line.count)
     return [name.strip() for name in next(csv.reader([line], delimiter=separator), [])], separator
 
 
+def _numbered_lines(source: Source) -> Iterator[tuple[int, str]]:
+    try:
+        for at, raw in enumerate(source.lines(), start=1):
+            yield at, raw.decode("utf-8").strip("\r\n\ufeff ").split("\r", 1)[0]
+    except UnicodeDecodeError as error:
+        raise source.error(f"is not UTF-8 text ({error.reason})", "save the table as CSV in UTF-8") from error
+
+
 def _open_lines(source: Source) -> Opened:
-    header, at = "", 0
-    for at, raw in enumerate(source.lines(), start=1):  # noqa: B007 - the line of the header
-        try:
-            header = raw.decode("utf-8").strip("\r\n\ufeff ").split("\r", 1)[0]
-        except UnicodeDecodeError as error:
-            raise source.error(f"is not UTF-8 text ({error.reason})", "save the table as CSV in UTF-8") from error
-        if header.strip() and not SEP.fullmatch(header):
-            break
+    lines = _numbered_lines(source)
+    number, header = next(((at, line) for at, line in lines if is_header(line)), (1, ""))
     names, separator = split_header(header)
-    number = at
 
     def rows(texts: Mapping[str, int], numbers: Mapping[str, int]) -> Iterator[Rows]:
         return Table(source, separator, len(names), texts, numbers, header=number).rows()
@@ -143,14 +150,17 @@ def _text(cell: Any) -> str:  # noqa: ANN401
         return cell.isoformat(sep=" ")
     if isinstance(cell, timedelta):
         return str(cell.total_seconds())
+    if isinstance(cell, list | np.ndarray):
+        return ",".join(map(_text, cell))
     return (cell.isoformat() if isinstance(cell, date | time) else str(cell)).strip()
 
 
 def _of_excel(source: Source) -> Iterator[_Frame]:
     """Read the first sheet that has cells; its header is the first row with more than one."""
-    sheets = pd.read_excel(
-        io.BytesIO(b"".join(source.chunks(BLOCK))), sheet_name=None, header=None, dtype=object, engine="openpyxl"
-    )
+    import_module(PACKAGES["xlsx"])  # an extra, which pandas uses
+    book = io.BytesIO(b"".join(source.chunks(BLOCK)))
+    source.check_unpacked(sum(member.file_size for member in zipfile.ZipFile(book).infolist()))
+    sheets = pd.read_excel(book, sheet_name=None, header=None, dtype=object, engine="openpyxl")
     for sheet in sheets.values():
         filled = sheet.notna()
         heads = np.flatnonzero(filled.sum(axis=1).to_numpy() > 1)
@@ -167,8 +177,9 @@ def _of_excel(source: Source) -> Iterator[_Frame]:
 def _of_parquet(source: Source) -> Iterator[_Frame]:
     from pyarrow import parquet  # noqa: PLC0415 - an extra
 
-    first = 1
-    for batch in parquet.ParquetFile(io.BytesIO(b"".join(source.chunks(BLOCK)))).iter_batches(batch_size=MANY):
+    first, file = 1, parquet.ParquetFile(io.BytesIO(b"".join(source.chunks(BLOCK))))
+    source.check_unpacked(file.metadata.num_rows * file.metadata.num_columns * 8)
+    for batch in file.iter_batches(batch_size=MANY):
         frame = batch.to_pandas()
         frame = frame.reset_index() if frame.index.names != [None] else frame
         yield _Frame(frame, first)
@@ -189,8 +200,28 @@ def _of_json(source: Source) -> Iterator[_Frame]:
     data = json.loads(source.read())
     if isinstance(data, dict):
         lists = [value for value in data.values() if isinstance(value, list) and value and isinstance(value[0], dict)]
-        data = lists[0] if len(lists) == 1 else data
-    yield _Frame(pd.DataFrame(data))
+        columns = all(isinstance(value, list | dict) for value in data.values())
+        data = lists[0] if len(lists) == 1 else data if columns else [data]
+    yield _Frame(pd.DataFrame(list(chain.from_iterable(map(_flat, data))) if isinstance(data, list) else data))
+
+
+def _flat(job: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a job, of plain cells: one, or one for each of its attempts, the last with its id."""
+    if not isinstance(job, dict):
+        raise ValueError("a job is no object with names")  # noqa: TRY004 - of the file, not of the program
+    attempts = job.get("attempts")
+    if not isinstance(attempts, list):
+        cells = (cell.items() if isinstance(cell, dict) else [("", cell)] for cell in job.values())
+        pairs = ((f"{name}.{key}".strip("."), each) for name, of in zip(job, cells, strict=True) for key, each in of)
+        yield dict(pairs)
+        return
+    row = {name: cell for name, cell in job.items() if name != "attempts"}
+    for number, attempt in enumerate(attempts or [{}], start=1):
+        gpus = sum(len(each.get("gpus", ())) for each in attempt.get("detail", ()))
+        again = {} if number >= len(attempts) else {"jobid": f"{job.get('jobid')}#{number}", "status": "requeued"}
+        own = {name: attempt.get(name) for name in ("start_time", "end_time")}
+        yield row | own | {"gpus": gpus} | again
+        row["submitted_time"] = own["end_time"] or row.get("submitted_time")
 
 
 def _of_json_lines(source: Source) -> Iterator[_Frame]:
@@ -204,8 +235,9 @@ def _of_json_lines(source: Source) -> Iterator[_Frame]:
         except ValueError:
             found = None
         if isinstance(found, dict):
-            kept.append(found)
-            lines.append(number)
+            flat = list(_flat(found))
+            kept += flat
+            lines += [number] * len(flat)
         else:
             odd.append(Odd(number, number, [raw.decode("utf-8", "replace").strip()[:40]], torn=not raw.endswith(b"\n")))
         if len(kept) >= MANY:

@@ -15,6 +15,8 @@ class Preset:
     states: Mapping[str, str] = field(default_factory=dict)  #: what its words, or numbers, for states say
     also: tuple[str, ...] = ()  #: other columns that tell the kind
     optional: Mapping[str, str] = field(default_factory=dict)  #: columns that are read where they are there
+    per_node: tuple[str, ...] = ()  #: ours that count for one of `nodes`
+    note: str = ""  #: what is not as in the table, of every job
 
 
 #: Numbers of the states of jobs in Slurm's database.
@@ -82,5 +84,22 @@ PRESETS = {
          "state": "pod_phase", "submit": "creation_time", "start": "scheduled_time", "end": "deletion_time"},
         units={"cores": "milli"},
         also=("gpu_milli",),
+    ),
+    # Microsoft's Philly: a row for each attempt of a job.
+    "philly": Preset(
+        {"job_id": "jobid", "user": "user", "queue": "vc", "submit": "submitted_time", "start": "start_time",
+         "end": "end_time", "cores": "gpus", "gpus": "gpus", "state": "status"},
+        states={"Pass": "completed", "Killed": "cancelled", "Failed": "failed"},
+        note="cores: one for each GPU, as the trace has none",
+    ),
+    # The tasks of Alibaba's PAI of 2020; the trace has the names of columns in a file of its own.
+    "pai": Preset(
+        {"job_id": "job_name", "submit": "start_time", "start": "start_time", "end": "end_time", "state": "status",
+         "nodes": "inst_num", "cores_per_node": "plan_cpu", "memory": "plan_mem", "gpus": "plan_gpu"},
+        units={"cores_per_node": "percent", "memory": "gb", "gpus": "percent"},
+        states={"Terminated": "completed"},
+        also=("task_name", "gpu_type"),
+        per_node=("memory", "gpus"),
+        note="submit: the start, as the table of tasks has none; GPUs are of any type",
     ),
 }  # fmt: skip

@@ -85,7 +85,7 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
     jobs = _whole_jobs(runs[~no_job] if no_job.any() else runs, merged).reset_index(drop=True)
     marks = jobs["marks"].to_numpy()
     jobs = jobs[[name for name in COLUMNS if name in jobs]]  # and no memory for what was of the runs
-    del runs
+    del runs, reason, detail
     counts = {mark: int(((marks & bit) > 0).sum()) for mark, bit in BIT.items()}
     changed = Counter({mark: count for mark, count in counts.items() if count})
     for place, (text, count) in enumerate(features.most_common()):
@@ -100,9 +100,13 @@ def _single_runs(runs: pd.DataFrame, merged: Counter[str]) -> pd.DataFrame:
 
     Several rows are of one run where it was resized, with the cores that it began with, or where logs overlap.
     """
-    key, found = pd.factorize(runs["key"])
-    if len(found) == len(runs):
-        return runs
+    try:
+        keys = runs["key"].astype(np.int64).to_numpy()  # JobIDRaw: in less memory
+        if np.unique(keys).size == keys.size:
+            return runs
+    except ValueError:
+        keys = runs["key"].to_numpy(dtype=object)
+    key, _ = pd.factorize(keys)
     who = key.astype(np.int64)
     for name in ("user", "cluster"):
         who = pd.factorize(who * len(runs[name].cat.categories) + runs[name].cat.codes.to_numpy())[0]
@@ -373,7 +377,8 @@ class _Runs:
         cells = self.cells
         tres: pd.Series[Any] = cells["alloctres"].where(cells["alloctres"] != "", cells["reqtres"])
         gres = cells["allocgres"].where(~cells["allocgres"].isin(["", "0"]), cells["reqgres"])
-        old = ((gres != "") & ~tres.str.contains("gres/", regex=False)).to_numpy(dtype=np.bool_)
+        old = (gres != "").to_numpy(dtype=np.bool_, copy=True)
+        old[old] = ~tres[old].str.contains("gres/", regex=False).to_numpy(dtype=np.bool_)
         if old.any():
             cores, nodes = self._cores(), cells["nnodes"].where(cells["nnodes"] != "", "1")
             bare = [
@@ -389,10 +394,7 @@ class _Runs:
 
 def _is_step(ids: pd.Series) -> Mask:
     """Mark the ids of steps, like 12.batch."""
-    dotted = ids.str.contains(".", regex=False).to_numpy(dtype=np.bool_)
-    if dotted.any():
-        return dotted & ids.where(dotted, "").str.fullmatch(STEP).to_numpy(dtype=np.bool_)
-    return dotted
+    return np.array(["." in text and STEP.fullmatch(text) is not None for text in ids.tolist()], dtype=np.bool_)
 
 
 class _Clock:

@@ -119,12 +119,11 @@ class Source:
                 raw.seek(0)
                 name, unpack = next((PACKED[magic] for magic in PACKED if head.startswith(magic)), ("", None))
                 with raw if unpack is None else unpack(raw) as stream:
-                    size_on_disk, read = self.path.stat().st_size, 0
-                    most = self.unpacked or max(UNPACKED, RATIO * size_on_disk)
+                    read = 0
                     while chunk := stream.read(size):
                         read += len(chunk)
-                        if unpack is not None and read > most:
-                            raise self._unpacks_to_too_much(most, read // size_on_disk)  # noqa: TRY301
+                        if unpack is not None:
+                            self.check_unpacked(read)
                         yield chunk
         except ImportError as error:
             fix = "install it: pip install zstandard, or qconf-hpc[tables]"
@@ -141,9 +140,13 @@ class Source:
                 raise
             raise self.error(f"the {name} stream is damaged ({error})", "copy the file again") from error
 
-    def _unpacks_to_too_much(self, most: int, times: int) -> InputError:
-        message = f"unpacks to more than {most >> 20} MiB, {times} times its size"
-        return self.error(message, "give a log, or allow it with --unpacked, like --unpacked 8gb")
+    def check_unpacked(self, size: int) -> None:
+        """Raise `InputError` where so many bytes are more than a log unpacks to."""
+        on_disk = self.path.stat().st_size
+        most = self.unpacked or max(UNPACKED, RATIO * on_disk)
+        if size > most:
+            message = f"unpacks to more than {most >> 20} MiB, {size // on_disk} times its size"
+            raise self.error(message, "give a log, or allow it with --unpacked, like --unpacked 8gb")
 
 
 def _unmarked(first: bytes) -> str:

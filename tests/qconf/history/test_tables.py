@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from qconf.errors import InputError
 from qconf.history import read
+from qconf.history.readers import formats
 from qconf.history.readers.amounts import Numbers, duration
 from qconf.history.readers.presets import PRESETS
 
@@ -91,6 +92,56 @@ def test_limits_below_most_run_times_are_refused_with_their_unit(write):
     assert read(write(text), units={"walltime": "min"}).table["walltime"].tolist() == [120, 180]
 
 
+def test_run_times_that_may_be_minutes_are_refused_with_their_units(shared, write):
+    path = shared("cases/csv/15_decimal_comma.csv")
+    with pytest.raises(InputError, match=r"runtime = '2440,6': .* --units runtime=min or --units runtime=s"):
+        read(path)
+    assert read(path, units={"runtime": "min"}).table["runtime"].iloc[0] == 146436
+    assert read(path, units={"runtime": "s"}).table["runtime"].iloc[0] == 2441
+
+
+@pytest.mark.parametrize(("unit", "runtimes"), [("min", (10, 60)), ("h", (0.167, 1)), ("ms", (600000, 3600000))])
+def test_run_times_that_are_not_from_start_to_end_are_refused_with_their_unit(write, unit, runtimes):
+    header = "job_id,submit,start,end,runtime,walltime,cores,queue\n"
+    path = write(header + "a,1000,1010,1610,{},7200,4,q\nb,1000,1010,4610,{},7200,4,q\n".format(*runtimes))
+    with pytest.raises(InputError, match=rf"is not from start to end, in seconds. .*--units runtime={unit}"):
+        read(path)
+    assert read(path, units={"runtime": unit}).table["runtime"].tolist() == [602 if unit == "h" else 600, 3600]
+
+
+@pytest.mark.parametrize("before", ["# made in May\n# by a, b\n", "Jobs of May\n\n", "sep=,\n", "\n\n"])
+def test_lines_before_the_header_are_passed_over(write, before):
+    records = read(write(before + CSV))
+    assert rows(records) == VALUES
+    assert records.table["line"].tolist() == [before.count("\n") + 2, before.count("\n") + 3]
+
+
+def test_words_for_nothing_in_texts_and_limits(write):
+    words = ["NULL", "N/A", "nan", "None", r"\N"]
+    text = "".join(f"{i},1000,60,{word},4,{word},{word}\n" for i, word in enumerate([*words, "inf"]))
+    table = read(write(f"{HEADER},user\n{text}")).table
+    assert table["walltime"].tolist() == [-1] * 6
+    assert table["queue"].tolist() == table["user"].tolist() == [""] * 5 + ["inf"]
+
+
+def test_times_without_an_offset_among_others_are_said(write):
+    ends = ("+01:00", "Z", "", ".5+0530")
+    text = "".join(f"{i},2026-02-01T08:00:00{end},60,100,4,q\n" for i, end in enumerate(ends))
+    records = read(write(f"{HEADER}\n{text}"))
+    assert records.table["submit"].tolist() == [1769929200, 1769932800, 1769932800, 1769913000]
+    assert records.changed["submit: without an offset, where others have one: local time"] == 1
+
+
+@pytest.mark.parametrize("lines", [1, 2])
+def test_objects_and_lists_in_cells(write, lines):
+    job = {"id": "a", "time": {"submit": 1000, "elapsed": 60, "limit": 100}, "cores": 4, "queue": ["q", "r"]}
+    columns = {"submit": "time.submit", "runtime": "time.elapsed", "walltime": "time.limit"}
+    path = write("\n".join([json.dumps(job)] * lines))
+    with pytest.raises(InputError, match=r"no column runtime among id, time.submit.*is runtime 'time.elapsed'"):
+        read(path, columns={"queue": "queue"})
+    assert rows(read(path, columns=columns)) == [["a", 1000, 60, 100, 4, "q,r"]] * lines
+
+
 def test_a_queue_that_is_the_time_waited_is_refused(write):
     header = "job_id,submit,start,end,walltime,cores,queue\n"
     path = write(header + "a,1000,1005,1100,200,4,5\nb,1000,1060,1100,200,4,60\n")
@@ -141,6 +192,11 @@ SAMPLES: dict[str, tuple[str, list[object]]] = {  # a header, a row; what is rea
         "3,u,p,default,2019-01-05 10:00:00,2019-01-05 10:10:00,2019-01-05 12:10:00,14400.0,7200.0,128.0,8192.0\n"),
         ["3", 1546682400, 7200, 14400, 8192, "default", "", ""],
     ),
+    "pai": (
+        ("job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type\n"
+        "a,worker,2.0,Terminated,1739162.0,1739200.0,450.0,29.296875,50.0,MISC\n"),
+        ["a", 1739162, 38, -1, 10, "", "completed", "chunk:1:cores=10,gpus=1,memory=60000"],
+    ),
 }  # fmt: skip
 
 
@@ -152,6 +208,27 @@ def test_public_traces_are_known_by_their_columns(write, name, how):
     names = (*HEADER.split(","), "state", "needs")
     assert rows(records, *names)[0] == expected
     assert records.dropped.empty
+
+
+@pytest.mark.parametrize("lines", [False, True])
+def test_attempts_of_a_job_are_runs_of_their_own(write, lines):
+    def attempt(first, last, *gpus):
+        detail = [{"ip": str(node), "gpus": ["gpu"] * count} for node, count in enumerate(gpus)]
+        return {"start_time": f"2017-10-07 {first}", "end_time": f"2017-10-07 {last}", "detail": detail}
+
+    attempts = [attempt("01:12:09", "01:13:23", 8), attempt("01:13:30", "03:53:12", 8, 4)]
+    log = [{"status": status, "vc": "v", "jobid": name, "attempts": each, "submitted_time": "2017-10-07 01:11:39",
+            "user": "u"} for name, status, each in (("a", "Pass", attempts), ("b", "Killed", []))]  # fmt: skip
+    text = "\n".join(map(json.dumps, log)) if lines else json.dumps(log)
+    for how in ({}, {"columns": {"preset": "philly"}}):
+        records = read(write(text, "cluster_job_log"), **how)
+        assert rows(records, "job_id", "submit", "start", "runtime", "cores", "queue", "state") == [
+            ["a#1", 1507338699, 1507338729, 74, 8, "v", "requeued"],
+            ["a", 1507338803, 1507338810, 9582, 12, "v", "completed"],
+            ["b", 1507338699, -1, -1, 0, "v", "cancelled"],
+        ]
+        assert records.table["needs"].tolist()[1] == "chunk:12:cores=1,gpus=1"
+        assert records.changed["cores: one for each GPU, as the trace has none"] == 3
 
 
 def test_what_slurms_database_writes_for_none(write):
@@ -266,7 +343,7 @@ def test_a_package_that_is_missing_is_named(write, monkeypatch, kind, package):
 
     head = {"xlsx": b"PK\x03\x04", "parquet": b"PAR1", "zstd": b"\x28\xb5\x2f\xfd"}[kind]
     monkeypatch.setattr(builtins, "__import__", missing)
-    monkeypatch.setattr(pd, "read_excel", lambda *_, **__: missing(package))
+    monkeypatch.setattr(formats, "import_module", missing)
     with pytest.raises(InputError, match=rf"needs the package {package}. Install it: pip install {package}"):
         read(write(head + b"x" * 100, "jobs"), format="csv")
 
@@ -409,6 +486,20 @@ def test_a_bomb_is_one_message(write, monkeypatch):
     with pytest.raises(InputError, match=r"unpacks to more than .* MiB, .* times its size. .*--unpacked 8gb"):
         read(path)
     assert len(read(path, unpacked=1 << 30).table) == 10**5 + 2
+
+
+@pytest.mark.parametrize("kind", ["xlsx", "parquet"])
+def test_a_bomb_inside_a_table_is_one_message(tmp_path, monkeypatch, kind):
+    from qconf.history.readers import sources
+
+    pytest.importorskip({"xlsx": "openpyxl", "parquet": "pyarrow"}[kind])
+    path, many = tmp_path / f"bomb.{kind}", pd.concat([frame()] * 500)
+    many.to_excel(path, index=False) if kind == "xlsx" else many.to_parquet(path, index=False)
+    for name in ("UNPACKED", "RATIO"):
+        monkeypatch.setattr(sources, name, 2)
+    with pytest.raises(InputError, match=r"unpacks to more than .* times its size. .*--unpacked 8gb"):
+        read(path)
+    assert len(read(path, unpacked=1 << 30).table) == 1000
 
 
 @pytest.mark.parametrize("block", [64, 200, 1 << 20])
