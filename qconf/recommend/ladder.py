@@ -126,7 +126,7 @@ def best_queues(rows: Sequence[Row], chosen: Row | None, compare: Compare, least
     """Return the best queue configuration, against what is chosen: as `choose` has it, else the best that gains."""
     own = among(rows, "queues")
     row = chosen if chosen in own else choose(own, compare, least_gain)
-    row = row or best_of([each for each in own if each.eligible])
+    row = row or best_of([each for each in own if each.eligible and each.bootstrap and each.bootstrap.expected > 0])
     if row is None:
         return None
     return Rung(RUNGS[row.rung], row, None if chosen in (None, row) else compare(row, chosen))

@@ -290,8 +290,9 @@ def _write(target: Path, files: Mapping[str, str], inputs: Iterable[str | Path])
         backups = [keep_backup(path) for path in changed(target, {n: own[n] for n in before if n in own})]
     remove_unchanged(target, {name: each for name, each in before.items() if name not in files and _in_folder(name)})
     (target / JOURNAL).unlink()
-    with suppress(OSError):
-        (target / FOLDER).rmdir()  # if there is no checkpoint in it
+    for folder in (FOLDER, *{Path(name).parts[0] for name in before if _in_folder(name)}):
+        with suppress(OSError):
+            (target / folder).rmdir()  # if nothing is left in it
     return tuple(path.relative_to(target).as_posix() for path in backups)
 
 

@@ -113,7 +113,7 @@ def render(
         "exported": exported,
         "commands": [] if exported is None else list(_commands(exported)),
     }
-    title = f"{r.verdict}{', in doubt' if doubts else ''}: queues of {r.base.machine.name}"
+    title = f"{r.verdict}{', in doubt' if doubts else ''}: {r.base.machine.name}"
     return page("tune", title, SECTIONS, figures, context)
 
 

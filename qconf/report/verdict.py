@@ -104,9 +104,9 @@ def best_queues(found: Recommendation) -> list[str]:
         most = max(tried, key=lambda row: row.gain or 0.0, default=None)
         if most is None:
             return [f"{what}: none was evaluated.", f"{against} nothing is written for one."]
-        why = f", and is ineligible: {most.ineligible}" if most.ineligible else ""
-        number = f"of {len(tried)} that were evaluated {most.named} gains the most, {gain_text(most.gain)} %{why}."
-        return [f"{what}: none may be recommended in place of what you have; {number}", f"{against} none is written."]
+        why = f"and is ineligible: {most.ineligible}" if most.ineligible else "and nothing over the resamples"
+        number = f"of {len(tried)} that were evaluated {most.named} gains the most, {gain_text(most.gain)} %, {why}."
+        return [f"{what}: none is better than what you have; {number}", f"{against} none is written."]
     now, then = (hours(means(test)[0]) for test in (best.row.test, found.rows[0].test))
     sure = "beyond chance" if best.row.bootstrap is not None and best.row.bootstrap.certain else "it may be chance"
     first = (

@@ -89,7 +89,7 @@ def test_the_best_queue_configuration_is_two_lines_whatever_is_recommended():
         f"{against}lxf-easy: gain -20.0 (-30.0 to -10.0) %, mean wait 1.00 in place of 1.39 h. It is in"
     )
     none = verdict.best_queues(replace(keep, queues=None, rows=keep.rows[:3]))
-    assert none[0].startswith("Best queue configuration: none may be recommended in place of what you have; of 1 that ")
+    assert none[0].startswith("Best queue configuration: none is better than what you have; of 1 that ")
     assert "pp gains the most, -1570.0 %, and is ineligible: plain" in none[0]
     assert none[1] == f"{against}to keep what you have: none is written."
     assert verdict.best_queues(replace(keep, queues=None, rows=keep.rows[:2]))[0].endswith("none was evaluated.")
