@@ -139,12 +139,12 @@ def shown(server: PrivateSlurm) -> dict[tuple[str, str], str]:
 def beside_table(plan: str, before: dict[tuple[str, str], str], after: dict[tuple[str, str], str]) -> Iterator[str]:
     """Name what changed and is not in the table of the plan."""
     rows = ROW.findall(plan)
-    told = {(partition, word.lower()) for partition, word, _ in rows if partition}
-    told |= {("", setting.lower()) for *_, setting in rows if setting}
+    named = {(partition, word.lower()) for partition, word, _ in rows if partition}
+    named |= {("", setting.lower()) for *_, setting in rows if setting}
     for place in sorted({*before, *after}):
         partition, word = place
-        known = {(partition, word.lower()), (partition, "")} & told or word in OF_ITSELF
-        made = partition and any(of == partition for of, _ in told)  # Slurm shows words that others make
+        known = {(partition, word.lower()), (partition, "")} & named or word in OF_ITSELF
+        made = partition and any(of == partition for of, _ in named)  # Slurm shows words that others make
         if before.get(place) != after.get(place) and not known and not made:
             what = f"partition {partition}: {word}" if partition else word
             yield f"changed, and not in the table: {what}: {before.get(place)} to {after.get(place)}"
