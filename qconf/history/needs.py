@@ -36,7 +36,7 @@ _NOTHING = np.empty((0, 2), dtype=np.int64)
 def wrong(text: str) -> str:
     """Return the first word of a text that is none of these, or says how chunks are placed of which it has none."""
     found = text.split()
-    has_chunks = any(word.startswith("chunk:") for word in found)
+    has_chunks = any(map(is_chunk, found))
     right = (
         WORD.fullmatch(word) and _is_read(word) and (has_chunks or not word.startswith("place:")) for word in found
     )
@@ -51,6 +51,11 @@ def _is_read(word: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_chunk(word: str) -> bool:
+    """Whether a word is a chunk of nodes."""
+    return word.startswith("chunk:")
 
 
 def waits_for(depend: str, kinds: Iterable[str] = ENDED) -> list[str]:

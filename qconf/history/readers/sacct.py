@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from qconf.history.chunks import UNREADABLE, of_tres, tres_of_gres, written
 from qconf.history.dates import to_utc
-from qconf.history.needs import words
+from qconf.history.needs import is_chunk, words
 from qconf.history.readers.delimited import Column
 from qconf.history.readers.sacct_columns import CPUS, STATES, STEP, WANTED, Columns
 from qconf.history.readers.sources import Source, records_of
@@ -172,7 +172,7 @@ def _whole_jobs(runs: pd.DataFrame, merged: Counter[str]) -> pd.DataFrame:
         return runs
     ids = parts["job_id"].str.replace(r"\+[0-9]+", "", regex=True)
     gone = []
-    runs = runs.copy()
+    runs, needs = runs.copy(), runs["needs"].astype(object)
     for _, job in parts.groupby([ids, "user", "start"], sort=False):
         first, *others = job.index
         gone += others
@@ -180,10 +180,21 @@ def _whole_jobs(runs: pd.DataFrame, merged: Counter[str]) -> pd.DataFrame:
         for name in ("end", "runtime", "walltime"):
             runs.loc[first, name] = UNKNOWN if (job[name] == UNKNOWN).any() else job[name].max()
         runs.loc[first, "submit"] = job["submit"].min()
+        needs[first] = _together(job["needs"], job["cores"])
         runs.loc[first, "marks"] = np.bitwise_or.reduce(job["marks"].to_numpy())
     if gone:
         merged["further parts of a heterogeneous job"] += len(gone)
-    return runs.drop(index=gone)
+    return runs.assign(needs=needs.astype("category")).drop(index=gone)
+
+
+def _together(needs: pd.Series[Any], cores: pd.Series[Any]) -> str:
+    """Return what the parts of a job need in all; one that asks for cores alone has them anywhere."""
+    found = [text.split() for text in needs]
+    if any(is_chunk(word) for part in found for word in part):
+        anywhere = [[f"chunk:{count}:cores=1"] if count > 0 else [] for count in cores]
+        found = [part if any(map(is_chunk, part)) else [*part, *of] for part, of in zip(found, anywhere, strict=True)]
+    listed = [word for part in found for word in part]
+    return " ".join([*dict.fromkeys(word for word in listed if not is_chunk(word)), *filter(is_chunk, listed)])
 
 
 class _Runs:

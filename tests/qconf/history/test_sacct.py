@@ -233,6 +233,23 @@ def test_the_second_real_sample(shared):
     assert records.changed == {RESIZED: 1, EARLIER: 2}
 
 
+def test_the_parts_of_a_heterogeneous_job_need_all_that_each_does(write):
+    """Cores alone are anywhere, where another part has GPUs or memory."""
+    columns = ["JobID", "User", "State", "Submit", "Start", "End", "Timelimit", "AllocCPUS", "AllocTRES"]
+    run = "u|COMPLETED|1000|2000|2600|10:00"
+    gpus = "billing=9,cpu=6,gres/gpu:a100=2,gres/gpu=2,node=1"
+    rows = [
+        f"7+0|{run}|2|cpu=2,mem=1G,node=1",
+        f"7+1|{run}|6|{gpus}",
+        f"8+0|{run}|6|{gpus}",
+        f"8+1|{run}|2|cpu=2,node=1",
+    ]
+    table = read(write("\n".join(["|".join(columns), *rows, f"9|{run}|2|cpu=2,node=1"]))).table
+    of_gpus = "chunk:1:cores=6,gpu:a100=2,gpus=2"
+    assert table["needs"].tolist() == [f"chunk:1:cores=2,memory=1024 {of_gpus}", f"{of_gpus} chunk:2:cores=1", ""]
+    assert table["cores"].tolist() == [8, 8, 2]
+
+
 def test_jobs_promoted_without_a_comment_go_back_by_their_size(shared):
     records = read(shared("slurm/real/D1.sacct"))
     assert records.table["queue"].value_counts()["pool"] == 16
