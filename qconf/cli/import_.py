@@ -29,6 +29,8 @@ def command(source: Source, output: Path, kind: str, as_json: bool) -> None:
     counts = records.reasons
     if records.table.empty:
         why = ", ".join(f"{n} {reason}" for reason, n in counts.items()) or "there is none"
+        details = [detail for detail in records.dropped["detail"] if detail]
+        why += f", of which the first: {details[0]}" if details else ""
         message, fix = f"no job among {records.read} records: {why}", "give the logs of days on which jobs ran"
         raise InputError(message, file=source.history[0], fix=fix)
     write_table(output, history_lines(records.table, records.epoch), records.dropped)

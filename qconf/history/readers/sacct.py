@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -23,9 +24,11 @@ from qconf.history.records import COLUMNS, DROPPED, EARLIER, LIMITS, UNKNOWN, Ga
 from qconf.history.times import slurm_limit, zone
 
 NO_TIME = {"", "unknown", "none", "n/a"}
-NO_LIMIT = {"", "unlimited", "partition_limit", "infinite", "none", "unknown", "n/a"}
+NO_LIMIT = {"", "unlimited", "partition_limit", "infinite", "invalid", "none", "unknown", "n/a"}
 PROMOTED = re.compile(r"qconf-promote:(\S+)")  #: the AdminComment of a job that came into the pool from that queue
 PART = re.compile(r"[0-9]+\+[0-9]+(?:#[0-9]+)?")  #: the JobID of a part of a heterogeneous job
+CPU = re.compile(r"(?:^|,)cpu=([0-9]{1,9})(?=,|$)")
+MEMORY = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)([KMGTP]?)([cn]?)")
 LICENCES = re.compile(r"(?:^|,)license/([^=,]+)=([0-9]{1,9})(?=,|$)")
 ELIGIBLE = "submit: the time from which on the job was eligible to run"
 SUSPENDED = "run time: the time in which the job was suspended left out"
@@ -360,6 +363,11 @@ class _Runs:
             missing = cores <= 0
             if missing.any():
                 cores[missing] = self._each(name, _cores, missing)[missing]
+            if self.cells[name].dtype.kind == "O":
+                rounded = missing & self.cells[name].str.endswith(("K", "M")).to_numpy(dtype=np.bool_)
+                for i in np.flatnonzero(rounded).tolist():
+                    exact = CPU.search(self.cells["alloctres"].iloc[i] or self.cells["reqtres"].iloc[i])
+                    cores[i] = int(exact[1]) if exact else cores[i]
         return np.where(cores > 0, cores, UNKNOWN)
 
     def _needs(self) -> tuple[Texts, Mask]:
@@ -388,19 +396,36 @@ class _Runs:
         cells = self.cells
         tres: pd.Series[Any] = cells["alloctres"].where(cells["alloctres"] != "", cells["reqtres"])
         gres = cells["allocgres"].where(~cells["allocgres"].isin(["", "0"]), cells["reqgres"])
+        nodes = cells["nnodes"].where(cells["nnodes"] != "", cells["allocnodes"])
+        memory = cells["reqmem"]
+        asked = ~memory.isin(["", "0", "0n", "0c"]).to_numpy(dtype=np.bool_)
+        known = (nodes[asked] != "") | tres[asked].str.contains("node=", regex=False)
+        asked[asked] = (known & ~tres[asked].str.contains("mem=", regex=False)).to_numpy(dtype=np.bool_)
+        memory = memory.where(asked, "")
         old = (gres != "").to_numpy(dtype=np.bool_, copy=True)
         old[old] = ~tres[old].str.contains("gres/", regex=False).to_numpy(dtype=np.bool_)
+        old |= asked
         if old.any():
-            cores, nodes = self._cores(), cells["nnodes"].where(cells["nnodes"] != "", "1")
-            bare = [
-                tres_ or f"cpu={count},node={node}"
-                for tres_, count, node in zip(tres[old], cores[old].tolist(), nodes[old], strict=True)
-            ]
+            cores = self._cores()[old].tolist()
+            rows = zip(tres[old], cores, nodes[old].replace("", "1"), gres[old], memory[old], strict=True)
             tres = tres.astype(object)
             tres[old] = [
-                ",".join(filter(None, (text, tres_of_gres(its)))) for text, its in zip(bare, gres[old], strict=True)
+                ",".join(
+                    filter(None, (text or f"cpu={count},node={node}", tres_of_gres(its), _memory(size, count, node)))
+                )
+                for text, count, node, its, size in rows
             ]
         return tres
+
+
+def _memory(text: str, cores: int, nodes: str) -> str:
+    """Write memory as older logs have it, 4Gc of a core, 4Gn of a node or 4G of a job, as a TRES of the job."""
+    match = MEMORY.fullmatch(text)
+    if match is None:
+        return ""
+    times = {"c": max(1, cores), "n": int(nodes) if nodes.isdigit() else 1}.get(match[3], 1)
+    size = float(match[1]) * times * 1024.0 ** (" KMGTP".index(match[2] or "M") - 2)
+    return f"mem={math.ceil(size)}M"
 
 
 def _is_step(ids: pd.Series) -> Mask:

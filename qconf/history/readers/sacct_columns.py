@@ -30,8 +30,8 @@ NEEDED = (
 CPUS = ("alloccpus", "ncpus", "reqcpus")
 WANTED = (
     *("jobidraw", "jobid", "user", "account", "partition", "state", "submit", "eligible", "start", "end"),
-    *("elapsedraw", "suspended", "timelimitraw", "timelimit", *CPUS, "nnodes"),
-    *("alloctres", "reqtres", "allocgres", "reqgres"),
+    *("elapsedraw", "suspended", "timelimitraw", "timelimit", *CPUS, "nnodes", "allocnodes"),
+    *("alloctres", "reqtres", "allocgres", "reqgres", "reqmem"),
     *("constraints", "reservation", "admincomment", "cluster", "qos"),
 )
 #: Columns that are numbers in a log with Unix seconds.

@@ -233,6 +233,26 @@ def test_the_second_real_sample(shared):
     assert records.changed == {RESIZED: 1, EARLIER: 2}
 
 
+@pytest.mark.parametrize(
+    ("cores", "nodes", "memory", "tres", "found"),
+    [
+        ("8", "2", "4Gc", "", (8, "chunk:2:cores=4,memory=16384")),
+        ("8", "2", "1.5Gn", "", (8, "chunk:2:cores=4,memory=1536")),
+        ("8", "1", "512K", "", (8, "chunk:1:cores=8,memory=1")),
+        ("8", "2", "2T", "cpu=8,node=2", (8, "chunk:2:cores=4,memory=1048576")),
+        ("8", "2", "2T", "cpu=8,mem=1G,node=2", (8, "chunk:2:cores=4,memory=512")),
+        ("8", "", "4G", "", (8, "")),  # on how many nodes is not known
+        ("8", "2", "0n", "", (8, "")),
+        ("1.5K", "48", "", "billing=1,cpu=1536,node=48", (1536, "")),
+        ("1.5K", "48", "", "", (1500, "")),
+    ],
+)
+def test_memory_and_rounded_cores_of_older_logs(cores, nodes, memory, tres, found, write):
+    header = "JobID|State|Submit|Start|End|Timelimit|AllocCPUS|AllocNodes|ReqMem|AllocTRES"
+    table = read(write(f"{header}\n7|COMPLETED|1000|2000|2600|INVALID|{cores}|{nodes}|{memory}|{tres}\n")).table
+    assert (table["cores"][0], table["needs"][0], table["walltime"][0]) == (*found, -1)
+
+
 def test_the_parts_of_a_heterogeneous_job_need_all_that_each_does(write):
     """Cores alone are anywhere, where another part has GPUs or memory."""
     columns = ["JobID", "User", "State", "Submit", "Start", "End", "Timelimit", "AllocCPUS", "AllocTRES"]
