@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
+from sys import intern
 
 from qconf.config import POOL_SUFFIX, parse_duration
 from qconf.history.chunks import UNREADABLE, of_select, wanted_chunks, written
@@ -78,7 +79,8 @@ def _fields(kind: str, text: str) -> dict[str, str]:
         if start >= 0:
             start += len(key)
             at = text.find(" ", start)
-            found[key[1:-1]] = text[start:at]
+            value = text[start:at]
+            found[key[1:-1]] = intern(value) if key in _WHOSE else value  # kept once for all jobs
     return found
 
 
