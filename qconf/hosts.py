@@ -41,12 +41,22 @@ def _ranges(part: str) -> NodeSet:
     pairs = re.findall(r"([0-9]+)-([0-9]+)", part)
     if _RANGES.fullmatch(part) and all(int(last) - int(first) < _MOST for first, last in pairs):
         try:
-            found = NodeSet(part, resolver=RESOLVER_NOGROUP)
+            found = NodeSet(re.sub("([0-9]+)-([0-9]+)(?=[^\\[]*\\])", _of_one_width, part), resolver=RESOLVER_NOGROUP)
         except NodeSetException:
             found = ()
         if 0 < len(found) <= _MOST:
             return found
     raise InputError("is no range of nodes", field="--nodes", value=part)
+
+
+def _of_one_width(match: re.Match[str]) -> str:
+    """Write a range like 001-2000 as ranges of numbers of one width, whose zeros are those of the first one."""
+    first, last = match[1], match[2].zfill(len(match[1]))
+    found = []
+    while len(first) < len(last):
+        found.append(f"{first}-{'9' * len(first)}")
+        first = "1" + "0" * len(first)
+    return ",".join([*found, f"{first}-{last}"])
 
 
 def fold(names: Sequence[str]) -> str:

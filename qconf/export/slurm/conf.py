@@ -68,7 +68,7 @@ class Conf:
                 elif first == "nodeset":
                     self._sets.setdefault(fields[first], []).append(merged)
                 else:
-                    self.partitions.append(merged)
+                    self._add_partition(merged)
         for fields in down:
             for name in self.expand(fields["downnodes"], fields):
                 if name in self.lines:
@@ -122,6 +122,15 @@ class Conf:
                 self.settings[key[:-1]] = f"{self.settings.get(key[:-1], '')},{value}"
             elif key not in ("file", "line") and value.lower() not in ("(null)", "n/a"):
                 self.settings[key] = value
+
+    def _add_partition(self, fields: Fields) -> None:
+        """Add a partition; of several lines of one name the nodes are joined, and of other words the last holds."""
+        found = next((each for each in self.partitions if each["partitionname"] == fields["partitionname"]), None)
+        if found is None:
+            self.partitions.append(fields)
+            return
+        nodes = [each["nodes"] for each in (found, fields) if each.get("nodes")]
+        found |= fields | ({"nodes": ",".join(nodes)} if nodes else {})
 
     def _add_nodes(self, fields: Fields) -> None:
         names = self.expand(fields["nodename"], fields)

@@ -32,6 +32,10 @@ def test_lists_of_nodes(tmp_path):
     racks = [f"rack{rack}n{node}" for rack in range(4) for node in range(8)]
     assert [node.name for node in read_nodes("rack[0-3]n[0-7]")] == racks
     assert fold(racks) == "rack[0-3]n[0-7]"
+    wide = [f"n{number:03}" for number in range(998, 1003)]
+    assert [node.name for node in read_nodes("n[998-1002]")] == wide
+    assert [node.name for node in read_nodes("r[0-1]n[098-101]")][2:5] == ["r0n100", "r0n101", "r1n098"]
+    assert [node.name for node in read_nodes("n[007-9,1000]")] == ["n007", "n008", "n009", "n1000"]
     (tmp_path / "names").write_text("a b\nc[1-2]  # four\n")
     assert [node.name for node in read_nodes(str(tmp_path / "names"))] == ["a", "b", "c1", "c2"]
     (tmp_path / "pbsnodes").write_text(PBSNODES)

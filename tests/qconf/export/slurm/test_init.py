@@ -363,6 +363,13 @@ def test_the_defaults_of_partitions_in_small_letters(tmp_path):
     assert (found.config.machine.cores, queues(found, "walltime")) == (16, {"a": ((0, 3600),)})
 
 
+def test_several_lines_of_a_partition_are_one(tmp_path):
+    """Its nodes are those of all of them, and of other words the last holds."""
+    text = "NodeName=n[1-3] CPUs=8\nPartitionName=a Nodes=n1 MaxTime=60\nPartitionName=b Nodes=n3\n"
+    found = from_text(tmp_path, f"{text}PartitionName=a Nodes=n2 MaxTime=120\n")
+    assert queues(found, "partition", "walltime") == {"a": (16, (0, 7200)), "b": (8, (0, MAX_DURATION))}
+
+
 @pytest.mark.parametrize(
     ("words", "cores"),
     [
