@@ -173,7 +173,9 @@ class _Folds:
 
     def proposed(self, i: int, name: str, base: SiteConfig | None = None) -> Proposed:
         """Train a strategy on a fold, and keep what it proposes."""
-        training = self.training[i] if base is None else self.training[i].under(base)
+        training = self.training[i]
+        if base is not None:
+            training = replace(training.under(base), site=training.base)
 
         def work() -> Mapping[str, Proposal] | Failure:
             try:

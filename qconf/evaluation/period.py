@@ -343,6 +343,7 @@ class TrainingSet:
     epoch_days: int | None = None  #: of each epoch; None: the epochs cover the period
     #: The period with what is known of the jobs before it, for epochs that begin earlier; None: nothing is.
     known: Period | None = field(default=None, repr=False)
+    site: SiteConfig | None = field(default=None, repr=False)  #: the site's own, where a strategy made the base of it
 
     def __len__(self) -> int:
         """Return the number of jobs."""

@@ -305,13 +305,16 @@ def _step(best: Best, start: _Start, *, kept: bool) -> PoolSearch:
 
 
 def threshold(training: TrainingSet, reference: str | None = None) -> tuple[float, str]:
-    """Return tau and the queue half of whose priority it is (empty: the configuration has the number)."""
-    base = training.base
-    if reference is None and base.pool is not None:
-        if base.pool.threshold is not None:
-            return base.pool.threshold, ""
-        reference = base.pool.reference
-    if reference is None:
+    """Return tau and the queue half of whose priority it is (empty: the site's configuration has the number).
+
+    A number that hybrid wrote for the month before is none of the site's: queues and priorities may have changed since.
+    """
+    base, given = training.base, (training.site or training.base).pool
+    if reference is None and given is not None:
+        if given.threshold is not None:
+            return given.threshold, ""
+        reference = given.reference
+    if reference not in base.names:
         reference = base.queues[int(np.argmax(training.period.core_seconds))].name
     return 0.5 * base.queue(reference).priority, reference
 

@@ -452,6 +452,19 @@ def test_tau_is_half_the_priority_of_the_reference_queue():
     assert threshold(training(pooled)) == (0.25, "")
 
 
+def test_a_tau_of_the_month_before_is_calculated_anew_and_the_sites_own_stays():
+    own = training(site({**SHORT, "priority": 10.0}, {**LONG, "priority": 40.0}), jobs=100)
+    before = site(
+        {**LONG, "name": "joined", "priority": 10.0, "partition": 48},
+        mode="hybrid",
+        pool={"cores": 16, "threshold": 20.0},
+    )
+    assert threshold(replace(own.under(before), site=own.base)) == (5.0, "joined")
+    for pool, tau in (({"threshold": 0.25}, (0.25, "")), ({"reference": "short"}, (5.0, "joined"))):
+        base = site(SHORT, {**LONG, "partition": 24}, mode="hybrid", pool={"cores": 16, **pool})
+        assert threshold(replace(own.under(before), site=base)) == tau
+
+
 def test_modules_of_the_package_register_their_strategies():
     assert names()[:4] == ("current", "fcfs-easy", "lxf-easy", "shared")
     assert set(TUNED) | {"mqb", "auto", "auto-fitted", "auto-guarded"} <= set(names(default=True))
