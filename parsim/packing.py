@@ -264,7 +264,7 @@ def _eligible(jobs: Table, system: System, places: NDArray[np.bool_] | None) -> 
     for q in (q for q, ratio in enumerate(ratios) if not _is_small(ratio)):
         for job in np.flatnonzero((eligible_at < NEVER) & (jobs["queue"] == q)).tolist():
             seconds = min(int(jobs["walltime"][job]), int(bounds[q]))
-            eligible_at[job] = int(jobs["submit"][job]) + min(math.ceil(ratios[q] * seconds), LATEST)
+            eligible_at[job] = int(jobs["submit"][job]) + min(math.floor(ratios[q] * seconds) + 1, LATEST)
     if places is not None:
         eligible_at[~places[1]] = NEVER
         may_enter = np.count_nonzero(eligible_at < NEVER)

@@ -155,7 +155,7 @@ class Pool:
     Attributes
     ----------
     threshold : float
-        tau: the priority factor from which a job may enter.
+        tau: a job may enter while its priority factor is above it, or at once where it is 0.
     placement : {"pool", "combined"}
         Wholly in the pool, or on its partition's free cores and the pool's together.
     entry : {"either", "move"}

@@ -458,7 +458,7 @@ class _Simulation:
         if self.cores[j] > self.pool_cores and not self.combined:
             return None
         wait = exact(self.system.pool.threshold) / exact(self.queue(j).priority) * self.capped_walltime(j)
-        return self.submit[j] + math.ceil(wait)
+        return self.submit[j] + (math.floor(wait) + 1 if wait else 0)
 
     def eligible(self, j: int) -> bool:
         if self.home(j) == self.pool:

@@ -25,7 +25,7 @@ def find_homes(jobs, partition_cores, single_list, entries):
 def find_eligible(jobs, bounds, fractions, pool, widest, latest, eligible_at):
     """Set the instants from which jobs of the partitions may enter the pool (rule 15); return how many ever may.
 
-    `fractions`, shape (Q, 2), has threshold over priority of each queue; a denominator of 0 leaves the delay out.
+    `fractions`, shape (Q, 2), has threshold over priority of each queue; a numerator of 0 leaves the delay out.
     """
     count = 0
     for j in range(jobs.size):
@@ -34,7 +34,7 @@ def find_eligible(jobs, bounds, fractions, pool, widest, latest, eligible_at):
             numerator, denominator = fractions[job.queue, 0], fractions[job.queue, 1]
             count += 1
             eligible_at[j] = job.submit
-            if denominator > 0:
+            if numerator > 0:
                 seconds = min(np.int64(job.walltime), bounds[job.queue])
-                eligible_at[j] += min(-(-(seconds * numerator) // denominator), latest)
+                eligible_at[j] += min(seconds * numerator // denominator + 1, latest)
     return count

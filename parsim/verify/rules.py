@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from math import ceil, lcm
+from math import floor, lcm
 
 from parsim.schedule import SPANNING, Schedule
 from parsim.system import System
@@ -111,7 +111,7 @@ class Jobs(Columns):
             return NEVER
         share = decimal(pool.threshold) / decimal(self.system.queues[self.queue[job]].priority)
         wait = share * self.short_walltime[job]
-        return self.submit[job] + ceil(wait)
+        return self.submit[job] + (floor(wait) + 1 if share else 0)
 
     def moves(self, job: int) -> bool:
         """Whether `job` leaves its partition's list at its eligibility instant, for good (rule 16)."""

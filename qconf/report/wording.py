@@ -203,10 +203,8 @@ def reservations(config: SiteConfig) -> str:
 
 def _pool(pool: PoolConfig, config: SiteConfig) -> str:
     first = ", starving first" if pool.starving_first else ""
-    return (
-        f"{pool.cores} cores, from priority factor {config.threshold:g}, "
-        f"placement {pool.placement}, entry {pool.entry}{first}"
-    )
+    entered = f"above priority factor {config.threshold:g}" if config.threshold else "entered at once"
+    return f"{pool.cores} cores, {entered}, placement {pool.placement}, entry {pool.entry}{first}"
 
 
 def _shortpool(each: ShortpoolConfig) -> str:

@@ -85,7 +85,7 @@ class HybridOptions(dqr.DqrOptions):
 
 @step
 class Threshold(Step):
-    """Priority factor from which a job may enter the pool."""
+    """Priority factor above which a job may enter the pool."""
 
     tau: float
     reference: str

@@ -77,7 +77,7 @@ def test_facts():
     assert short["runs on (cores)"] == "whole machine"
     assert wording.queue_facts(base.queues[1], base)["cores"] == "1 and more"
     pooled = wording.site_facts(small.hybrid(base))["common pool"]
-    assert pooled == "32 cores, from priority factor 2.5, placement pool, entry either"
+    assert pooled == "32 cores, above priority factor 2.5, placement pool, entry either"
 
 
 def test_dates_are_local():
