@@ -109,7 +109,7 @@ def explain(
     rows = np.arange(len(workload))
     # Else what was before counts, too: for how long limits held the others, the nodes and the use of jobs that ended,
     # and which job has been the first.
-    remembers = system.reserves_nodes or system.is_fair or system.reserves_nothing or system.keeps_out
+    remembers = system.reserves_nodes or system.reads_users or system.reserves_nothing or system.keeps_out
     remembers |= workload.has_needs or system.has_tiers or system.places_chunks
     if not remembers and (system.formula is None or not system.has_limits):
         present = (schedule.end > workload.submit[job]) & (workload.submit <= schedule.start[job])

@@ -11,7 +11,7 @@ Halstead, Kendall, Lei and Jackson, ALS 2000, section 2 (targets, floors and cei
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Literal
@@ -19,6 +19,7 @@ from typing import Literal
 #: Values of a job's user that a formula may name; the first depends on the tree alone.
 SHARE_NAME = "fairshare_perc"
 USE_NAMES = ("fairshare_tree_usage", "fairshare_factor", "fair_share", "fairshare_target")
+ACTIVE_NAME = "active_jobs"  #: how many jobs of the user ran when the pass began
 
 FAIRSHARE = "fairshare"  #: the order by use over share
 
@@ -27,6 +28,38 @@ MOST_SHARES = 10**9
 LONGEST_DECAY = 2**31 - 1  #: seconds
 
 Bound = Literal["target", "floor", "ceiling"]
+Weights = tuple[tuple[str, float], ...]
+
+
+def weights_of(charges: Mapping[str, float] | Weights) -> Weights:
+    """Return weights of resources as a value that never changes.
+
+    Parameters
+    ----------
+    charges : mapping of str to float, or its items
+
+    Returns
+    -------
+    tuple of (str, float)
+    """
+    return tuple(dict(charges).items())
+
+
+def weight_problems(field: str, charges: Mapping[str, float] | Weights) -> Iterator[tuple[str, str]]:
+    """Yield (path, what is wrong with it) for the weights of a field.
+
+    Parameters
+    ----------
+    field : str
+    charges : mapping of str to float, or its items
+
+    Yields
+    ------
+    tuple of (str, str)
+    """
+    for name, weight in dict(charges).items():
+        if not (_is_number(weight) and 0 <= weight <= MOST_SHARES):
+            yield f"{field}.{name}", f"{weight!r} is not a number from 0 to {MOST_SHARES}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +103,11 @@ class Fairshare:
         What ``fair_share`` is in a formula: Slurm's classic factor, or its rank in a Fair Tree.
     unknown_shares : int
         Of the group of all users who are not in the tree, where there is one.
+    charges : mapping of str to float
+        What a second of a job is charged: weights of the resources that it takes, by name, ``cores`` among them;
+        without any, its cores.
+    charged : {"sum", "max"}
+        All that these make together, or the largest alone.
     """
 
     shares: Sequence[Share] = ()
@@ -77,9 +115,12 @@ class Fairshare:
     decay_factor: float = 0.5
     fair_share: Literal["classic", "tree"] = "classic"
     unknown_shares: int = 10
+    charges: Mapping[str, float] | Weights = ()
+    charged: Literal["sum", "max"] = "sum"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shares", tuple(self.shares))
+        object.__setattr__(self, "charges", weights_of(self.charges))
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """Yield (field, what is wrong with it) for everything that cannot be simulated."""
@@ -91,6 +132,9 @@ class Fairshare:
             yield "fair_share", f"{self.fair_share!r} is neither classic nor tree"
         if not (_is_whole(self.unknown_shares) and 0 <= self.unknown_shares <= MOST_SHARES):
             yield "unknown_shares", f"{self.unknown_shares!r} is not a whole number in 0..{MOST_SHARES}"
+        yield from weight_problems("charges", self.charges)
+        if self.charged not in ("sum", "max"):
+            yield "charged", f"{self.charged!r} is neither sum nor max"
         groups = {share.name: share.group for share in self.shares}
         seen: set[str] = set()
         for i, share in enumerate(self.shares):

@@ -21,7 +21,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.fairshare import SHARE_NAME, USE_NAMES
+from parsim.fairshare import ACTIVE_NAME, SHARE_NAME, USE_NAMES
 from parsim.kernels import order as op
 from parsim.node_types import Request
 
@@ -33,12 +33,13 @@ JOB_NAMES = (
 )
 _REQUESTED = (("gpus", 1), ("memory", 1024))  #: `REQUEST_NAMES` by the names of resources: PBS counts memory in KiB
 TARGET_FACTOR = "qos_target_factor"
-NAMES = ("eligible_time", *JOB_NAMES, TARGET_FACTOR, *USE_NAMES)
+OF_USERS = (*USE_NAMES, ACTIVE_NAME)  #: values that change with what users run
+NAMES = ("eligible_time", *JOB_NAMES, TARGET_FACTOR, *OF_USERS)
 MOST_CHARACTERS = 2000
-_CHANGING = ("eligible_time", TARGET_FACTOR, *USE_NAMES)
+_CHANGING = ("eligible_time", TARGET_FACTOR, *OF_USERS)
 #: `TARGET_FACTOR` by the other names (rule 50).
 _TARGET_FACTOR = "(qos_target > 0) / max(qos_target - (eligible_time + walltime) / walltime, 0.0001) ** 2"
-_USE = -1  # in place of the instruction that reads one of `USE_NAMES`, until the number of columns is known
+_USE = -1  # in place of the instruction that reads one of `OF_USERS`, until the number of columns is known
 
 _BINARY = {
     ast.Add: op.ADD,
@@ -85,7 +86,7 @@ class Formula:
         Most values on the stack.
     uses_eligible_time : bool
     uses : tuple of str
-        The `USE_NAMES` that it reads; they are its last columns, behind those of `columns`.
+        The `OF_USERS` that it reads; they are its last columns, behind those of `columns`.
     uses_shares : bool
         Whether it reads anything of fairshare.
     uses_qos : bool
@@ -147,7 +148,7 @@ class Formula:
         -------
         ndarray(float64), shape (n,)
         """
-        alone = {"fairshare_tree_usage": 1.0, "fairshare_target": 0.0}
+        alone = {"fairshare_tree_usage": 1.0, "fairshare_target": 0.0, ACTIVE_NAME: 0.0}
         uses = np.array([alone.get(name, 0.5) for name in self.uses]).reshape(-1, 1) * np.ones(base.shape[1])
         uses = uses if share is None else np.ones((len(self.uses), 1)) * share
         columns, code = np.vstack([self.columns(base), uses]), self.code.copy()
@@ -271,7 +272,7 @@ class _Compiler:
         self.uses_shares |= node.id in (SHARE_NAME, *USE_NAMES)
         self.uses_qos |= node.id in _QOS_NAMES
         self.uses_requests |= node.id in REQUEST_NAMES
-        if node.id in USE_NAMES:
+        if node.id in OF_USERS:
             if node.id not in self.uses:
                 self.uses.append(node.id)
             return (_USE, self.uses.index(node.id))

@@ -25,7 +25,7 @@ def pack_one_list(prepared: Prepared, system: System) -> OneList:
     formula, fair = pack_order(prepared, system)
     of = pack_alike(prepared, system, formula.columns)
     lines = int(of.max(initial=-1)) + 1
-    many = NEVER if of is prepared.single or system.is_fair else MANY  # a value that may fall has no bound
+    many = NEVER if of is prepared.single or system.reads_users else MANY  # a value that may fall has no bound
     stop_time = system.has_limits and system.formula is not None and system.formula.uses_eligible_time
     most = min(n, system.cores)
     return OneList(

@@ -103,7 +103,7 @@ def has_user_limits(system: System) -> bool:
 def distinguishes_users(system: System) -> bool:
     """Whether jobs of two users that are else alike differ: in limits, or in what the order reads of users."""
     throttled = any(throttle.each in ("user", "group") for throttle in system.throttles)
-    return has_user_limits(system) or system.is_fair or throttled
+    return has_user_limits(system) or system.reads_users or throttled
 
 
 def pack_formula(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fair]:
@@ -117,9 +117,9 @@ def pack_formula(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fa
         return kernel.Formula(*empty), NO_FAIR
     priority = np.array([queue.priority for queue in system.queues], dtype=np.float64)
     fair, share, own = NO_FAIR, np.zeros(len(workload)), len(formula.column_codes)
-    if formula.uses_shares:
-        fair, share = lay_out(system, *prepared.present, first=own, begin=prepared.begin)
-    each = formula.uses_shares or formula.uses_qos
+    if system.reads_users:
+        fair, share = lay_out(system, workload, *prepared.present, first=own, begin=prepared.begin)
+    each = system.reads_users or formula.uses_qos
     jobs, kind = (prepared.single, prepared.single) if each else prepared.kinds
     found = np.empty((own, jobs.size))
     for first in range(0, jobs.size, AT_ONCE):
@@ -144,7 +144,7 @@ def _of_qos(prepared: Prepared, system: System) -> NDArray[np.float64]:
 
 def pack_fairshare(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fair]:
     """Lay out the order of rule 38 as a formula."""
-    fair, share = lay_out(system, *prepared.present, first=0, begin=prepared.begin)
+    fair, share = lay_out(system, prepared.workload, *prepared.present, first=0, begin=prepared.begin)
     return _program([(orders.COLUMN, 0)], [], np.empty((1, share.size))), fair
 
 

@@ -19,6 +19,7 @@ from parsim.throttles import RESOURCES, THROTTLES
 #: Limits that a QOS may be exempt from: those of throttles, and those of queues.
 EXEMPTIONS = (*THROTTLES, RESOURCES, "max_user_run", "max_user_cores")
 ALL_LIMITS = "all"
+MOST_FACTOR = 10**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,15 @@ class QOS:
         rises towards.
     exempt : sequence of str
         Limits of queues and throttles that do not hold its jobs, by the names of their fields; ``all`` for all.
+    usage_factor : float
+        What its jobs are charged is multiplied by it.
     """
 
     name: str
     priority: float = 0
     target: float | None = None
     exempt: Sequence[str] = ()
+    usage_factor: float = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "exempt", tuple(self.exempt))
@@ -77,6 +81,8 @@ def problems(classes: Sequence[QOS]) -> Iterator[tuple[str, str]]:
             yield f"[{i}].priority", f"{qos.priority!r} is not a finite number"
         if qos.target is not None and not (_is_finite(qos.target) and qos.target >= 1):
             yield f"[{i}].target", f"{qos.target!r} is no expansion factor, a number from 1 up"
+        if not (_is_finite(qos.usage_factor) and 0 <= qos.usage_factor <= MOST_FACTOR):
+            yield f"[{i}].usage_factor", f"{qos.usage_factor!r} is not a number from 0 to {MOST_FACTOR}"
         for name in qos.exempt:
             if name not in (ALL_LIMITS, *EXEMPTIONS):
                 yield f"[{i}].exempt", f"{name!r} is none of {', '.join((ALL_LIMITS, *EXEMPTIONS))}"

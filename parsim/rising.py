@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.fairshare import USE_NAMES
+from parsim.fairshare import ACTIVE_NAME, USE_NAMES
 from parsim.formula import Formula
 from parsim.kernels import order as op
 
@@ -36,6 +36,7 @@ class Range:
 _FULL = Range(-1e9, 1e9)
 #: What users have at any instant: all jobs that are compared are of one user, so it stays.
 _USES = {name: _FULL if name == "fairshare_target" else Range(0.0, 1.0) for name in USE_NAMES}
+_USES[ACTIVE_NAME] = Range(0.0, 1e9)
 
 
 class _UndefinedError(Exception):

@@ -8,14 +8,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.fairshare import FAIRSHARE, UNKNOWN, Fairshare, Share
+from parsim.charges import rates
+from parsim.fairshare import ACTIVE_NAME, FAIRSHARE, UNKNOWN, Fairshare, Share
 from parsim.kernels import fairshare as kernel
 from parsim.system import System
+from parsim.workload import Workload
 
 _ROWS = {
     "fairshare_tree_usage": kernel.TREE_USAGE,
     "fairshare_factor": kernel.FACTOR,
     "fairshare_target": kernel.TARGET,
+    ACTIVE_NAME: kernel.ACTIVE,
 }
 _BOUNDS = {"target": (-np.inf, np.inf), "floor": (0.0, np.inf), "ceiling": (-np.inf, 0.0)}
 
@@ -77,13 +80,14 @@ def tree_of(fairshare: Fairshare, present: tuple[str, ...]) -> Tree:
 
 
 def lay_out(
-    system: System, present: tuple[str, ...], user: NDArray[np.int64], first: int, begin: int
+    system: System, workload: Workload, present: tuple[str, ...], user: NDArray[np.int64], *, first: int, begin: int
 ) -> tuple[kernel.Fair, NDArray[np.float64]]:
     """Return the tree for a kernel, and the share of the user of each job.
 
     Parameters
     ----------
     system : System
+    workload : Workload
     present : tuple of str
         Users who have jobs.
     user : ndarray(int64), shape (n,)
@@ -106,17 +110,19 @@ def lay_out(
     k = len(tree.shares)
     nodes = np.zeros(k, dtype=kernel.NODE)
     nodes["parent"], nodes["share"], nodes["part"] = tree.parent, tree.share, tree.part
-    nodes["at"], nodes["decay"] = begin, begin + fairshare.decay_time
+    nodes["at"], nodes["decay"], nodes["passed"] = begin, begin + fairshare.decay_time, -1
     nodes["target"] = [np.nan if share.target is None else share.target for share in tree.shares]
     nodes["low"], nodes["high"] = np.array([_BOUNDS[share.bound] for share in tree.shares]).T
     row = np.full(k, -1, dtype=np.int32)
     row[[*tree.users.values()]] = np.arange(len(paths))
+    rate, parts = rates(workload, system)
     fair = kernel.Fair(
         user=of_user[user] if reads else NO_FAIR.user,
+        rate=rate,
         nodes=nodes,
         paths=np.array([path + [-1] * (depth - len(path)) for path in paths], dtype=np.int32),
         row=row,
-        values=np.empty((kernel.TURN + 1, k)),
+        values=np.empty((kernel.ACTIVE + 1, k)),
         at=np.full(k, -1, dtype=np.int64),
         ratio=np.empty(k),
         ratios_at=np.full(1, -1, dtype=np.int64),
@@ -126,6 +132,7 @@ def lay_out(
         begin=np.int64(begin),
         period=np.int64(fairshare.decay_time),
         factor=np.float64(fairshare.decay_factor),
+        least=np.float64(parts),
         ranked=np.bool_(kernel.RANK in reads),
     )
     return fair, tree.share[of_user][user]
@@ -135,6 +142,7 @@ _NOTHING = np.empty(0)
 #: Where no order reads use.
 NO_FAIR = kernel.Fair(
     user=np.empty(0, dtype=np.int32),
+    rate=np.empty(0, dtype=np.int64),
     nodes=np.empty(0, dtype=kernel.NODE),
     paths=np.empty((0, 0), dtype=np.int32),
     row=np.empty(0, dtype=np.int32),
@@ -148,5 +156,6 @@ NO_FAIR = kernel.Fair(
     begin=np.int64(0),
     period=np.int64(1),
     factor=np.float64(1),
+    least=np.float64(1),
     ranked=np.bool_(False),
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Literal, get_args
 
-from parsim.fairshare import EQUAL_SHARES, FAIRSHARE, Fairshare
+from parsim.fairshare import EQUAL_SHARES, FAIRSHARE, Fairshare, Weights, weight_problems, weights_of
 from parsim.formula import Formula
 from parsim.formula import parse as parse_formula
 from parsim.node_types import Amounts, NodeType, by_name
@@ -95,6 +95,8 @@ class Queue:
     preempted : {"off", "suspend", "checkpoint", "requeue"}
         What becomes of a running job when one of a higher tier needs its cores: nothing, it goes on later from where it
         was (or from its checkpoint), or it begins anew.
+    charges : mapping of str to float
+        What a second of its jobs is charged, in place of `Fairshare.charges`.
     partition_nodes : mapping of str to int
         How many nodes of each type, by name, its partition is, where nodes are of several types.
     """
@@ -115,8 +117,10 @@ class Queue:
     tier: int = 0
     preempted: Preempted = "off"
     partition_nodes: Mapping[str, int] | Amounts = ()
+    charges: Mapping[str, float] | Weights = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "charges", weights_of(self.charges))
         object.__setattr__(self, "partition_nodes", by_name(self.partition_nodes))
         if self.node_types is not None:
             object.__setattr__(self, "node_types", tuple(self.node_types))
@@ -133,6 +137,7 @@ class Queue:
         if not (_is_finite(self.priority) and self.priority > 0):
             yield "priority", f"{self.priority!r} is not a positive number"
         yield from _from_zero("partition", self.partition)
+        yield from weight_problems("charges", self.charges)
         if self.reservation and self.partition:
             yield "partition", f"{self.partition}: a queue with advance reservations owns no partition, only 0"
         if self.starvation is not None:
@@ -438,6 +443,12 @@ class System:
         """Whether the order reads shares or what is used of them."""
         formula = self.formula
         return self.mode != "multiqueue" and (self.order == FAIRSHARE if formula is None else formula.uses_shares)
+
+    @property
+    def reads_users(self) -> bool:
+        """Whether the order reads what users run or have run: their use of shares, or their running jobs."""
+        formula = self.formula
+        return self.is_fair or (self.mode != "multiqueue" and formula is not None and bool(formula.uses))
 
     @property
     def is_whole(self) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.charges import rates
 from parsim.schedule import Schedule
 from parsim.shares import Tree, tree_of
 from parsim.system import System
@@ -120,12 +121,14 @@ def _over_time(
     steps = -(-decays // merged)
     charged = np.zeros((steps + 1, nodes))
     rate = np.zeros((steps + 1, nodes))
+    rates_of, parts = rates(workload, system)
+    by_job = rates_of / parts
     job, begin, end = schedule.runs
     for instant, sign in ((begin, 1.0), (end, -1.0)):
         step = np.minimum((instant - first) // period, steps)
-        cores = sign * workload.cores[job]
-        np.add.at(charged, (step, node[job]), cores * ((step + 1) * period - (instant - first)))
-        np.add.at(rate, (step, node[job]), cores)
+        charge = sign * by_job[job]
+        np.add.at(charged, (step, node[job]), charge * ((step + 1) * period - (instant - first)))
+        np.add.at(rate, (step, node[job]), charge)
     running = np.cumsum(rate, axis=0)[:-1]
     charged[1:] += running * period
     use = np.zeros((steps, nodes))

@@ -66,6 +66,14 @@ REQUEST_FORMULAS = (
     "ngpus / ncpus - mem / 4096",
     "eligible_time if mem > 1024 else ncpus",
 )
+ACTIVE_FORMULAS = (
+    "-active_jobs",
+    "active_jobs",
+    "eligible_time - 7 * active_jobs",
+    "eligible_time / (1 + active_jobs)",
+    "queue_priority if active_jobs < 2 else -walltime",
+    "fair_share - active_jobs / 10",
+)
 # Priorities and thresholds whose quotients, in floating point, round across a second now and then.
 PRIORITIES = (1, 2, 0.1, 0.3, 0.7, 2.5, 40, 60, 100, 1 / 3)
 THRESHOLDS = (0, 0.05, 0.1, 0.1, 0.3, 0.5, 1, 1.1, 20, 40)
@@ -322,6 +330,28 @@ def fairshare(rng: Random) -> Fairshare:
         fair_share=rng.choice(("classic", "tree")),
         unknown_shares=rng.choice((0, 1, 10)),
     )
+
+
+def charged(rng: Random, jobs: Workload, machine: System) -> Case:
+    """Return a case in which users are charged by other things than cores."""
+
+    def weights() -> dict[str, float]:
+        names = rng.sample(("cores", "gpus", "memory", "absent"), rng.randint(1, 3))
+        return {name: rng.choice((0, 1, 1, 2.5, 0.1, 1 / 3, 40)) for name in names}
+
+    queues = [replace(queue, charges=weights()) if rng.random() < 0.3 else queue for queue in machine.queues]
+    tree = replace(machine.fairshare, charges=weights() if _coin(rng) else {}, charged=rng.choice(("sum", "max")))
+    qos = [replace(each, usage_factor=rng.choice((0, 0.5, 1, 1, 3))) for each in machine.qos]
+    return jobs, replace(machine, queues=queues, fairshare=tree, qos=qos)
+
+
+def _charged(generator: Callable[[Random], Case]) -> Callable[[Random], Case]:
+    """Return a generator of cases of another, in which users are charged by other things than cores."""
+
+    def of_charged(rng: Random) -> Case:
+        return charged(rng, *generator(rng))
+
+    return of_charged
 
 
 def throttled(rng: Random, jobs: Workload, machine: System, *, entering: bool = False) -> Case:
@@ -691,6 +721,10 @@ def _fair_formula(rng: Random) -> str:
     return rng.choice(FAIR_FORMULAS)
 
 
+def _active(rng: Random) -> str:
+    return rng.choice(ACTIVE_FORMULAS)
+
+
 def _fair_order(rng: Random) -> str:
     return "fairshare" if _coin(rng) else _fair_formula(rng)
 
@@ -883,6 +917,17 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "fairshare-queues": _fair("shared", reserve="queues", **{**everything, "order": _fair_order}),
         "fairshare-divided": _fair("partitioned", reservation=_coin, **{**everything, "order": _fair_order}),
         "fairshare-hybrid": _fair("hybrid", **{**hybrid, "reservation": _coin, "order": _fair_order}),
+        "charged": _charged(_fair("shared", order=_fair_order)),
+        "charged-hybrid": _charged(_fair("hybrid", **{**hybrid, "reservation": _coin, "order": _fair_order})),
+        "charged-qos": _charged(_of_qos(_fair("shared", **{**everything, "order": _fair_order}))),
+        "charged-typed": _charged(_typed(_fair("shared", reserve_after=_soon, **{**everything, "order": _fair_order}))),
+        "charged-preempt": _tiered(_charged(_fair("shared", **{**everything, "order": _fair_order}))),
+        "active": _random("shared", order=_active, backfill=lambda rng: rng.random() < 0.8),
+        "active-all": _random("shared", reserve_after=_soon, **{**everything, "order": _active}),
+        "active-hybrid": _random("hybrid", **{**hybrid, "reservation": _coin, "order": _active}),
+        "active-queues": _random("shared", reserve="queues", **{**everything, "order": _active}),
+        "active-top-jobs": _random("hybrid", reservation=_coin, **keys, **{**everything, "order": _active}),
+        "active-preempt": _tiered(_random("shared", reserve_after=_soon, **{**everything, "order": _active})),
         "nothing": _random("shared", reserve="nothing", reserve_after=_soon),
         "nothing-limits": _random("shared", reserve="nothing", reserve_after=_soon, limits=True, order=_any_order),
         "nothing-all": _random("shared", reserve="nothing", reserve_after=_soon, **everything),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -20,7 +21,7 @@ from parsim.node_types import Chunk, NodeType
 from parsim.state import State, Window
 from parsim.system import System
 from parsim.workload import Workload
-from tests.naive_fairshare import NAMES, Charge, Decayed, Values
+from tests.naive_fairshare import NAMES, Charge, Decayed, Values, rate_of
 from tests.naive_formula import formula_value
 from tests.naive_node_types import (
     Node,
@@ -353,7 +354,7 @@ class _Simulation:
                 self.cores_on[j][partition] = self.cores_on[j].get(partition, 0) + cores
         self.running.append(Running(j, self.start[j], self.cores_on[j]))
         self.ran_last[j] = len(self.charges)
-        self.charges.append(Charge(self.called[j], self.first_instant, self.start[j] + self.runtime[j], self.cores[j]))
+        self.charges.append(Charge(self.called[j], self.first_instant, self.start[j] + self.runtime[j], self.rate(j)))
 
     def known(self) -> list[Downtime]:
         """Rule 30: the windows that are known now."""
@@ -515,6 +516,12 @@ class _Simulation:
         qos = self.classes.get(self.class_of[j])
         return (0.0, 0.0) if qos is None else (float(qos.priority), float(qos.target or 0))
 
+    def rate(self, j: int) -> Fraction:
+        """Rule 35: what a second of a job is charged."""
+        takes = {"cores": self.cores[j]}
+        qos = self.classes.get(self.class_of[j])
+        return rate_of(self.system, self.queue(j), qos, lambda name: takes.get(name) or self.takes(j, name))
+
     def was_preempted(self, j: int) -> bool:
         return any(k == j for k, *_ in self.interruptions)
 
@@ -633,6 +640,7 @@ class _Simulation:
         if self.reads_use:  # rule 36
             users = sorted(set(self.called))
             self.values = Values(self.system.fairshare, users, self.charges, self.first_instant, self.now, self.decayed)
+            self.values.active = Counter(self.called[r.job] for r in self.running)  # rule 93
 
         if self.plans_limits or self.by_nodes:
             self.planning_pass()
@@ -666,7 +674,7 @@ class _Simulation:
         self.ran_last[j] = len(self.charges)
         self.cores_on[j] = cores_on
         self.running.append(Running(j, self.now, cores_on))
-        self.charges.append(Charge(self.called[j], self.now, self.now + self.runtime[j], self.cores[j]))
+        self.charges.append(Charge(self.called[j], self.now, self.now + self.runtime[j], self.rate(j)))
 
     def expected(self, partition: int) -> list[Block]:
         """Return what the running jobs hold of a partition, until the ends that their walltimes promise."""

@@ -6,11 +6,16 @@ The numbered rules are those of ``docs/reference/simulator.md``.
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
 from typing import NamedTuple
 
 from parsim.fairshare import Fairshare
+from parsim.qos import QOS
+from parsim.system import Queue, System
 
-NAMES = ("fairshare_perc", "fairshare_tree_usage", "fairshare_factor", "fair_share", "fairshare_target")
+NAMES = ("fairshare_perc", "fairshare_tree_usage", "fairshare_factor", "fair_share", "fairshare_target", "active_jobs")
 
 
 class Charge(NamedTuple):
@@ -19,7 +24,16 @@ class Charge(NamedTuple):
     user: str
     begin: int
     end: int
-    cores: int
+    rate: Fraction
+
+
+def rate_of(system: System, queue: Queue, qos: QOS | None, takes: Callable[[str], int]) -> Fraction:
+    """Rule 35: what a second of a job is charged; `takes` gives what it takes of a resource."""
+    charges = dict(queue.charges or system.fairshare.charges) or {"cores": 1}
+    weighted = [Fraction(str(weight)) * takes(name) for name, weight in charges.items()]
+    rate = max(weighted) if system.fairshare.charged == "max" else sum(weighted)
+    rate *= Fraction(str(qos.usage_factor)) if qos else 1
+    return Fraction(round(65536 * rate), 65536)
 
 
 class Node(NamedTuple):
@@ -46,6 +60,7 @@ class Values:
         self.hang(users)
         self.path = {node[-1]: node for node, each in self.nodes.items() if each.is_user}
         self.use = {node: self.use_of(node, charges, first, now) for node in [(), *self.nodes]}
+        self.active: Counter[str] = Counter()  #: running jobs, by user
 
     def hang(self, users: list[str]) -> None:
         """Rule 34."""
@@ -68,8 +83,8 @@ class Values:
         """Rule 35."""
         charged = [each for each in charges if self.path[each.user][: len(node)] == node]
 
-        def core_seconds(begin: int, end: int) -> int:
-            return sum(each.cores * max(0, min(end, each.end) - max(begin, each.begin)) for each in charged)
+        def charge(begin: int, end: int) -> float:
+            return float(sum(each.rate * max(0, min(end, each.end) - max(begin, each.begin)) for each in charged))
 
         period = self.fairshare.decay_time
         decays = (now - first) // period
@@ -77,11 +92,11 @@ class Values:
         for k in range(begun, decays):
             if use * self.fairshare.decay_factor == use and all(each.end <= first + k * period for each in charged):
                 break  # nothing changes any more
-            use = (use + core_seconds(first + k * period, first + (k + 1) * period)) * self.fairshare.decay_factor
+            use = (use + charge(first + k * period, first + (k + 1) * period)) * self.fairshare.decay_factor
             if use < 1:
                 use = 0.0
         self.decayed[node] = decays, use
-        return use + core_seconds(first + decays * period, now)
+        return use + charge(first + decays * period, now)
 
     def part(self, node: tuple[str, ...]) -> float:
         total = sum(each.shares for each in self.nodes.values() if each.group == node[:-1])
@@ -122,4 +137,5 @@ class Values:
         rank = (len(self.path) - before) / len(self.path)
         target = sum((self.distance(path[:depth]) for depth in range(len(path), 0, -1)), 0.0)
         in_tree = self.fairshare.fair_share == "tree"
-        return dict(zip(NAMES, (share, effective, factor, rank if in_tree else factor, target), strict=True))
+        values = (share, effective, factor, rank if in_tree else factor, target, self.active[user])
+        return dict(zip(NAMES, values, strict=True))

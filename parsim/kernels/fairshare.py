@@ -1,6 +1,6 @@
 """What users have used of what they should have: charged as jobs run, decayed when it is read.
 
-A node of the tree knows how many cores run below it, so nothing is done between two passes, and what a pass does not
+A node of the tree knows at what rate it is charged, so nothing is done between two passes, and what a pass does not
 read is brought up to date later. Numbers ("rule 35") refer to docs/reference/simulator.md.
 """
 
@@ -21,28 +21,32 @@ NODE = np.dtype(
         ("target", np.float64),  # percent of all use, or NaN
         ("low", np.float64),  # bounds of what the distance from it counts
         ("high", np.float64),
-        ("cores", np.int64),  # of the running jobs
+        ("rate", np.int64),  # of the running jobs
         ("at", np.int64),  # instant until which they are charged
         ("decay", np.int64),  # the next one after it
-        ("since", np.int64),  # core-seconds since the last decay
+        ("since", np.int64),  # charged since the last decay
         ("used", np.float64),  # use after that
+        ("jobs", np.int64),  # that run
+        ("passed", np.int64),  # instant of the last pass that started or interrupted one
+        ("before", np.int64),  # jobs that ran when it began
     ],
     align=True,
 )
 
 NO_SHARE = 1e300  # a ratio above all others, and finite
 
-TREE_USAGE, FACTOR, TARGET, RANK, TURN = range(5)  # rows of `values`
+TREE_USAGE, FACTOR, TARGET, RANK, TURN, ACTIVE = range(6)  # rows of `values`
 
 
 class Fair(NamedTuple):
     """The tree of shares, and the values that a formula reads."""
 
     user: NDArray[np.int32]  # (n,): node of the user of each job; empty where no order reads use
+    rate: NDArray[np.int64]  # (n,): what a second of each job is charged, in parts
     nodes: NDArray[np.void]  # (k,) NODE
     paths: NDArray[np.int32]  # (users, depth): nodes from below the root to each user, -1 behind it
     row: NDArray[np.int32]  # (k,): which path is that of a user
-    values: NDArray[np.float64]  # (5, k)
+    values: NDArray[np.float64]  # (6, k)
     at: NDArray[np.int64]  # (k,): instant of the values of a user
     ratio: NDArray[np.float64]  # (k,): use over share
     ratios_at: NDArray[np.int64]  # (1,): instant of the ratios
@@ -52,19 +56,51 @@ class Fair(NamedTuple):
     begin: np.int64  # instant from which jobs are charged
     period: np.int64  # seconds from decay to decay
     factor: np.float64
+    least: np.float64  # use below which nothing is left after a decay
     ranked: np.bool_  # whether it reads ranks
 
 
 @step
-def charge(fair, j, cores, now):
-    """From now on job j's user and his groups are charged so many cores more (rule 35)."""
-    if fair.user.size == 0:
-        return
+def charge(fair, j, now):
+    """Job j starts in the pass of this instant: its user and his groups are charged from now on (rule 35)."""
+    if fair.user.size > 0:
+        remember(fair, j, now)
+        change_rate(fair, j, 1, now)
+
+
+@step
+def interrupt(fair, j, now):
+    """Job j is interrupted in the pass of this instant."""
+    if fair.user.size > 0:
+        remember(fair, j, now)
+        change_rate(fair, j, -1, now)
+
+
+@step
+def release(fair, j, now):
+    """Job j has ended, before the pass of this instant."""
+    if fair.user.size > 0:
+        change_rate(fair, j, -1, now)
+
+
+@step
+def remember(fair, j, now):
+    """Keep how many jobs of job j's user ran when this pass began (rule 93)."""
+    user = fair.nodes[fair.user[j]]
+    if user.passed != now:
+        user.passed = now
+        user.before = user.jobs
+
+
+@step
+def change_rate(fair, j, sign, now):
+    """From now on job j counts for its user and his groups, or does no more."""
     k = np.int64(fair.user[j])
+    fair.nodes[k].jobs += sign
     now = max(now, fair.begin)
     while k >= 0:
         bring_up(fair, k, now)
-        fair.nodes[k].cores += cores
+        fair.nodes[k].rate += sign * fair.rate[j]
         k = fair.nodes[k].parent
 
 
@@ -74,30 +110,30 @@ def bring_up(fair, k, now):
     node = fair.nodes[k]
     if now >= node.decay:
         decay(fair, k, now)
-    node.since += node.cores * (now - node.at)
+    node.since += node.rate * (now - node.at)
     node.at = now
 
 
 @routine
 def decay(fair, k, now):
     """Charge node k until the last decay, and let its use decay there and at those before."""
-    node, period, factor = fair.nodes[k], fair.period, fair.factor
-    node.used = decayed(node.used, node.since + node.cores * (node.decay - node.at), factor)
+    node, period = fair.nodes[k], fair.period
+    node.used = decayed(fair, node.used, node.since + node.rate * (node.decay - node.at))
     node.since = 0
-    charged = node.cores * period
+    charged = node.rate * period
     node.at = now - (now - fair.begin) % period
     for _ in range((node.at - node.decay) // period):
         if charged == 0 and node.used == 0.0:
             break
-        node.used = decayed(node.used, charged, factor)
+        node.used = decayed(fair, node.used, charged)
     node.decay = node.at + period
 
 
 @step
-def decayed(used, since, factor):
+def decayed(fair, used, since):
     """Return the use after a decay."""
-    u = (used + np.float64(since)) * factor
-    return u if u >= 1.0 else 0.0
+    u = (used + np.float64(since)) * fair.factor
+    return u if u >= fair.least else 0.0
 
 
 @step
@@ -144,6 +180,7 @@ def weigh(fair, user, now):
     fair.values[FACTOR, user] = np.exp2(-(effective / share)) if share > 0.0 else 0.0
     fair.values[TARGET, user] = target
     fair.values[TURN, user] = -ratio_of(nodes[user])
+    fair.values[ACTIVE, user] = nodes[user].before if nodes[user].passed == now else nodes[user].jobs
     if fair.ranked:
         fair.values[RANK, user] = rank(fair, user, now)
 

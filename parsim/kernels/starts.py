@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parsim.kernels.fairshare import charge
+from parsim.kernels.fairshare import charge, release
 from parsim.kernels.needs import count_quotas, lacks
 from parsim.kernels.node_types import leave_nodes, plan_nodes, resume_nodes
 from parsim.kernels.placed_jobs import plan_chunks, resume_chunks
@@ -104,7 +104,7 @@ def start_job(s, j, now):
     push_key(s.ends, progress.running, ((now + job.runtime) << s.settings.bits) | j)
     progress.running += 1
     count_use(s, j, 1)
-    charge(s.fair, j, np.int64(job.cores), now)
+    charge(s.fair, j, now)
     begin_run(s.preempting, j, job.queue, np.int64(job.cores), now)
 
 
@@ -138,7 +138,7 @@ def end_job(s, j):
     leave_nodes(s.node_types, j, np.int64(s.placement[j]))
     leave_chunks(s.placing, j)
     count_use(s, j, -1)
-    charge(s.fair, j, -np.int64(job.cores), s.start[j] + job.runtime)
+    release(s.fair, j, s.start[j] + job.runtime)
     end_run(s.preempting, job.queue, np.int64(job.cores))
     if s.settings.limits:  # its queue mates may have been held by it
         s.partitions[0 if s.settings.single_list else job.queue].plan_stands = False

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from parsim.kernels.alike import NO_JOB, Lines, join, leave
 from parsim.kernels.blocks import Blocks, add_job, remove_job, when_idle
 from parsim.kernels.easy import ONE, job_in, next_wake_up
-from parsim.kernels.fairshare import Fair, charge
+from parsim.kernels.fairshare import Fair, charge, release
 from parsim.kernels.mates import Mates, close_edge, follow, held_before, order_mates
 from parsim.kernels.native import by_pointer
 from parsim.kernels.running import last_instant, pop_key, push_key
@@ -88,7 +88,7 @@ def time_dependent(s):
         begin_job(s, size, s.start[size], size)
         free -= jobs[size].cores
         change_left(s, size, -1)
-        charge(s.fair, size, np.int64(jobs[size].cores), s.begin)
+        charge(s.fair, size, s.start[size])
         size += 1
     arriving = s.first
     wake = np.uint64(0)
@@ -108,7 +108,7 @@ def time_dependent(s):
             free += jobs[j].cores
             size -= 1
             change_left(s, j, 1)
-            charge(s.fair, j, -np.int64(jobs[j].cores), now)
+            release(s.fair, j, now)
         while arriving < n and jobs[arriving].submit <= now:
             if join(s.lines, arriving):
                 if limits.stop_time:
@@ -173,7 +173,7 @@ def start_entry(s, last, i, reserved, now, size):
     """Start the job of entry i beside `size` running ones, and let another take its place; return the list's end."""
     j = s.waiting.job[i]
     begin_job(s, j, now, size)
-    charge(s.fair, j, np.int64(s.waiting.cores[i]), now)
+    charge(s.fair, j, now)
     count_entry(s, last, i, reserved, now)
     return succeed(s, last, i, now)
 

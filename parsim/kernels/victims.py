@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parsim.kernels.fairshare import charge
+from parsim.kernels.fairshare import interrupt
 from parsim.kernels.node_types import has_place, lend_nodes, stop_on_types, take_nodes
 from parsim.kernels.own_nodes import lend_chunks, stop_on_nodes
 from parsim.kernels.placed_jobs import can_be_placed, place_chunks
@@ -185,7 +185,7 @@ def preempt(s, preempting, p, j, now):
     stop_on_nodes(s.placing, j, past, kind == RETURNS)
     count_use(s, j, -1)
     count_entered(s.throttles, j)
-    charge(s.fair, j, -np.int64(job.cores), now)
+    interrupt(s.fair, j, now)
     end_run(preempting, job.queue, np.int64(job.cores))
     if kind != LOSES:
         job.runtime -= ran

@@ -8,11 +8,31 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from parsim.fairshare import UNKNOWN, Fairshare, Share
+from parsim.node_types import Request
+from parsim.system import System
+from parsim.verify.rules import decimal
 
 #: Values of a user, in the order of `Uses.values`.
 NAMES = ("fairshare_perc", "fairshare_tree_usage", "fairshare_factor", "fair_share", "fairshare_target")
+
+
+def rate_of(system: System, queue: int, qos: str, cores: int, request: Request) -> int | Fraction:
+    """Rule 35: what a second of a job is charged."""
+    rate = Fraction(cores)
+    if charges := system.queues[queue].charges or system.fairshare.charges:
+        weighted = []
+        for name, weight in dict(charges).items():
+            taken = cores if name == "cores" else sum(c.count * dict(c.resources).get(name, 0) for c in request)
+            weighted.append(decimal(weight) * taken)
+        rate = max(weighted) if system.fairshare.charged == "max" else sum(weighted, Fraction(0))
+    for each in system.qos:
+        if each.name == qos:
+            rate *= decimal(each.usage_factor)
+    rate = Fraction(round(rate * 2**16), 2**16)
+    return rate.numerator if rate.denominator == 1 else rate
 
 
 @dataclass(eq=False)
@@ -23,8 +43,9 @@ class Node:
     group: Node | None = None
     members: list[Node] = field(default_factory=list)
     used: float = 0.0  #: after the last decay
-    since: int = 0  #: core-seconds charged after it
-    running: int = 0  #: cores
+    since: int | Fraction = 0  #: charged after it
+    running: int | Fraction = 0  #: charged each second
+    jobs: int = 0  #: that run
 
     @property
     def part(self) -> float:
@@ -39,8 +60,8 @@ class Node:
 
     @property
     def use(self) -> float:
-        """Core-seconds, as far as they have not decayed."""
-        return self.used + self.since
+        """What was charged, as far as it has not decayed."""
+        return self.used + float(self.since)
 
     @property
     def ratio(self) -> float:
@@ -61,6 +82,7 @@ class Uses:
         self.now = first
         self.next_decay = first + fairshare.decay_time
         self.root = Node(Share(""))
+        self.active: dict[str, float] = {}
         self.nodes = [self.root]
         groups = {share.group for share in fairshare.shares}
         by_name = {share.name: self._node(share) for share in fairshare.shares}
@@ -83,11 +105,16 @@ class Uses:
         group.members.append(node)
         return node
 
-    def charge(self, user: str, cores: int, now: int) -> None:
-        """From `now` on so many more cores run of a user (rule 35)."""
+    def charge(self, user: str, rate: int | Fraction, now: int, jobs: int = 1) -> None:
+        """From `now` on so many more jobs of a user run, which are charged so much a second (rule 35)."""
         self.advance(now)
         for node in (*self.users[user].line(), self.root):
-            node.running += cores
+            node.running += rate
+            node.jobs += jobs
+
+    def begin_pass(self) -> None:
+        """Keep how many jobs of each user run (rule 93)."""
+        self.active = {name: float(node.jobs) for name, node in self.users.items()}
 
     def advance(self, now: int) -> None:
         """Charge what runs until `now`, decay by decay."""

@@ -18,6 +18,7 @@ NAMES = (
     "ncpus",
     "job_priority",
     *SHARE_NAMES,
+    "active_jobs",
     *QOS_NAMES,
     "ngpus",
     "mem",

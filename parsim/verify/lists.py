@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 
-from parsim.fairshare import FAIRSHARE
+from parsim.fairshare import ACTIVE_NAME, FAIRSHARE
 from parsim.system import LIMITS, System
 from parsim.verify.beginning import Beginning
 from parsim.verify.fairshare import NAMES as SHARE_NAMES
-from parsim.verify.fairshare import Uses
+from parsim.verify.fairshare import Uses, rate_of
 from parsim.verify.formula import compile_formula
 from parsim.verify.needs import there_is
 from parsim.verify.orders import STATIC, Path, Ratio, Value, WaitingList, by_ratio
@@ -75,8 +76,9 @@ class ListReplay(Replay):
         elif order not in STATIC and order != FAIRSHARE:
             value = self._formula(order)
         self.uses: Uses | None = None  #: where the order reads what users have used
-        if any(name in order for name in (FAIRSHARE, *SHARE_NAMES)):
+        if any(name in order for name in (FAIRSHARE, *SHARE_NAMES, ACTIVE_NAME)):
             self.uses = Uses(self.system.fairshare, jobs.user_name, self.now)
+            self.rates = [self._rate(job) for job in range(len(jobs.row))]
         # Rule 5 needs the held jobs of every pass, but only a formula uses eligible_time.
         reads_waits = "eligible_time" in order or "qos_target_factor" in order
         self.tracked = value is not None and reads_waits and any(self.limited)
@@ -89,6 +91,12 @@ class ListReplay(Replay):
         if self.uses and order == FAIRSHARE:
             path = self.uses.path_of(jobs.user_name)
         self.lists = [WaitingList(order, level, walltime, ratio, value, path) for _ in self.partitions]
+
+    def _rate(self, job: int) -> int | Fraction:
+        jobs = self.jobs
+        number = int(jobs.workload.request[jobs.row[job]])
+        request = jobs.workload.requests[number] if number >= 0 else ()
+        return rate_of(self.system, jobs.queue[job], jobs.qos_name[job], jobs.cores[job], request)
 
     def _formula(self, text: str) -> Value:
         jobs = self.jobs
@@ -104,8 +112,9 @@ class ListReplay(Replay):
             walltime, cores = float(jobs.walltime[job]), float(jobs.cores[job])
             uses = self.uses.values(jobs.user_name[job], now) if self.uses else NO_SHARES
             worth = self.classes.values(jobs.qos_name[job], float(eligible_time), walltime)
+            active = self.uses.active.get(jobs.user_name[job], 0.0) if self.uses else 0.0
             own = (priority[jobs.queue[job]], float(eligible_time), walltime, cores, 0.0)
-            return formula((*own, *uses, *worth, *takes[job]))
+            return formula((*own, *uses, active, *worth, *takes[job]))
 
         return value
 
@@ -219,7 +228,7 @@ class ListReplay(Replay):
 
     def _charge(self, job: int, sign: int) -> None:
         if self.uses:
-            self.uses.charge(self.jobs.user_name[job], sign * self.jobs.cores[job], self.now)
+            self.uses.charge(self.jobs.user_name[job], sign * self.rates[job], self.now, sign)
 
     def _count(self, job: int, sign: int) -> None:
         jobs = self.jobs
@@ -248,6 +257,8 @@ class ListReplay(Replay):
         if not self.waiting or not self._matters():
             kept_out = sorted(self.due.intersection(self.outside))
             return [self._violation("order", job, "starts though it is kept out of its list") for job in kept_out]
+        if self.uses:
+            self.uses.begin_pass()
         self.head_jobs.clear()
         for partition in self.partitions:
             partition.forget_promises()

@@ -159,6 +159,9 @@ _WEIGHT = r"[A-Za-z0-9_/:.]{1,64}=([0-9]{1,16}(\.[0-9]{0,16})?|\.[0-9]{1,16})[KM
 BILLING = rf"{_WEIGHT}(,{_WEIGHT}){{0,31}}"
 Billing = Annotated[str, Field(pattern=f"^{BILLING}$")]
 
+#: What a second of a job is charged for each resource that it takes.
+Charges = Annotated[dict[Name, Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]], AfterValidator(Settings)]
+
 #: How many nodes of each type a partition has.
 Owned = Annotated[dict[Name, Annotated[int, Field(ge=0, le=MOST_NODES)]], AfterValidator(Settings)]
 
@@ -183,7 +186,7 @@ class QueueConfig(Model):
     nodes: Annotated[tuple[Name, ...], BeforeValidator(_as_tuple), Field(min_length=1)] | None = None
     exclusive: bool = False
     partition_nodes: Owned = Settings()  #: of each type, by name: what `partition` is in cores
-    billing: Billing | None = None  #: TRESBillingWeights of Slurm, as written there; not simulated
+    billing: Billing | None = None  #: TRESBillingWeights of Slurm, as written there
 
     _check_name = field_validator("name")(_name)
 
@@ -301,6 +304,7 @@ class QOSConfig(Model):
     priority: Annotated[float, Field(ge=-1e9, le=1e9, allow_inf_nan=False)] = 0.0
     target: Annotated[float, Field(ge=1, le=1e9, allow_inf_nan=False)] | None = None
     exempt: Annotated[tuple[Annotated[str, AfterValidator(_exemption)], ...], BeforeValidator(_exemptions)] = ()
+    usage_factor: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 1.0
     users: Users = ()
     accounts: Users = ()
     groups: Users = ()
@@ -379,6 +383,8 @@ class FairshareConfig(Model):
     decay_factor: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = EQUAL_SHARES.decay_factor
     fair_share: Literal["classic", "tree"] = EQUAL_SHARES.fair_share
     unknown_shares: Annotated[int, Field(ge=0, le=MOST_SHARES)] = EQUAL_SHARES.unknown_shares
+    charges: Charges = Settings()  #: weights of what jobs take, by name; without any, their cores
+    charged: Literal["sum", "max"] = EQUAL_SHARES.charged
 
 
 def _moment(value: object) -> object:

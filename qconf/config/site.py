@@ -11,11 +11,12 @@ from pydantic import ValidationError, model_validator
 
 from parsim.fairshare import FAIRSHARE, Fairshare, Share
 from parsim.formula import parse as parse_formula
-from parsim.node_types import NodeType
+from parsim.node_types import CORES, NodeType
 from parsim.qos import QOS
 from parsim.system import MOST_NODE_CORES, ORDERS, Pool, Queue, System
 from parsim.throttles import RESOURCES, THROTTLES, Throttle
 from parsim.workload import MAX_DURATION
+from qconf.config.billing import weights
 from qconf.config.checks import mistakes, warnings
 from qconf.config.fixed import fixable_paths, matches
 from qconf.config.models import KEPT, SCALARS, Downtime, QueueConfig, Settings, SiteFields
@@ -95,6 +96,12 @@ class SiteConfig(SiteFields):
         return self.order == FAIRSHARE or (self.is_formula and parse_formula(self.order).uses_shares)
 
     @property
+    def charged_for(self) -> set[str]:
+        """What jobs of some queue are charged for as they run, ``cores`` or other resources by name."""
+        default = dict(self.tree.charges) or {CORES: 1.0}
+        return {name for queue in self.queues for name in weights(queue.billing) or default}
+
+    @property
     def reads_qos(self) -> bool:
         """Whether the order reads the QOS of jobs."""
         return self.is_formula and parse_formula(self.order).uses_qos
@@ -111,7 +118,11 @@ class SiteConfig(SiteFields):
         return System(
             cores=self.machine.cores,
             queues=[
-                Queue(**queue.model_dump(exclude={"access", "billing", "nodes"}), node_types=queue.nodes)
+                Queue(
+                    **queue.model_dump(exclude={"access", "billing", "nodes"}),
+                    node_types=queue.nodes,
+                    charges=weights(queue.billing),
+                )
                 for queue in self.queues
             ],
             node_types=[
@@ -139,7 +150,7 @@ class SiteConfig(SiteFields):
                 )
                 for each in self.throttles
             ],
-            qos=[QOS(each.name, each.priority, each.target, each.exempt) for each in self.qos],
+            qos=[QOS(each.name, each.priority, each.target, each.exempt, each.usage_factor) for each in self.qos],
             **{name: getattr(self, name) for name in SCALARS} | self._never_reserving,
         )
 

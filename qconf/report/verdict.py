@@ -151,8 +151,9 @@ def _bottleneck(found: Recommendation) -> Iterator[str]:
     ]
     yield f"{name}: {100 * test['utilization_window']:.1f} % in use, {', '.join(others)}"
     yield f"utilization and the shares of users and groups are those of {hours}"
-    if any(row.config is not None and row.config.is_fair for row in found.rows):
-        yield "fair share is simulated by core-hours all the same: a batch system may charge otherwise"
+    configs = [row.config for row in found.rows if row.config is not None]
+    if any(config.is_fair and test.resource not in config.charged_for for config in configs):
+        yield f"fair share charges jobs by other things than {name}: fairshare.charges and billing of queues say what"
 
 
 def _whole(found: Recommendation) -> Iterator[str]:

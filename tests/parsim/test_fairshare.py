@@ -8,10 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from parsim import Fairshare, Queue, Share, System, Workload, metrics, simulate
+from parsim import QOS, Fairshare, Queue, Share, System, Workload, metrics, simulate
+from parsim.charges import rates
+from parsim.node_types import Chunk
 from parsim.shares import tree_of
 from parsim.usage import ShareUse, distance, share_uses
-from parsim.verify.fairshare import Uses
+from parsim.verify.fairshare import Uses, rate_of
 
 TREE = (Share("physics", 60), Share("alice", 2, "physics"), Share("bob", 1, "physics"), Share("carol", 40))
 
@@ -48,6 +50,63 @@ def test_a_job_is_charged_as_it_runs_and_use_decays():
     uses.advance(160)
     assert uses.users["a"].use == 0  # below one core-second
     assert uses.values("b", 160) == (0.5, 0.0, 1.0, 1.0, 0.0)
+
+
+WEIGHTS = {"cores": 1, "gpus": 20, "memory": 0.25 / 1024}
+
+
+@pytest.mark.parametrize(
+    ("charges", "charged", "factor", "rate"),
+    [
+        ({}, "sum", 1, 4),
+        (WEIGHTS, "sum", 1, 4 + 2 * 20 + 8 * 0.25),
+        (WEIGHTS, "max", 1, 2 * 20),
+        ({"gpus": 1}, "sum", 1, 2),
+        ({"cores": 0.5, "licences": 9}, "max", 1, 2),
+        ({"cores": 0.1}, "sum", 1, round(0.4 * 65536) / 65536),
+        (WEIGHTS, "sum", 2.5, 46 * 2.5),
+        ({}, "max", 0, 0),
+    ],
+)
+def test_what_a_second_of_a_job_is_charged(charges, charged, factor, rate):
+    asked = (Chunk(2, 1, {"gpus": 1, "memory": 2048}), Chunk(1, 2, {"memory": 4096}))
+    one = Workload([0], [4], [9], [9], qos=[0], qos_names=("fast",), request=[0], requests=[asked])
+    tree = Fairshare(charges=charges, charged=charged)
+    for own, default in ((tree, Queue()), (Fairshare(charges={"cores": 99}, charged=charged), Queue(charges=charges))):
+        if default.charges or own is tree:
+            system = System(8, [default], fairshare=own, qos=[QOS("fast", usage_factor=factor)])
+            found, parts = rates(one, system)
+            assert found[0] / parts == rate
+            assert rate_of(system, 0, "fast", 4, asked) == rate
+
+
+def test_the_order_by_fairshare_goes_by_what_is_charged():
+    asked = [(Chunk(1, 1, {"gpus": 4}),)]
+    both = Workload([0, 0, 1, 2], [1, 3, 4, 4], [10, 10, 5, 5], [10, 10, 5, 5], [0] * 4, [0, 1, 0, 1])
+    both = replace(both, request=[0, -1, -1, -1], requests=asked)
+    by_cores = System(4, order="fairshare")  # user 1 has used 30 core-seconds, user 0 ten
+    assert simulate(both, by_cores).start.tolist() == [0, 0, 10, 15]
+    by_gpus = replace(by_cores, fairshare=Fairshare(charges={"gpus": 1}))
+    assert simulate(both, by_gpus).start.tolist() == [0, 0, 15, 10]
+
+
+def test_active_jobs_are_those_of_the_user_as_the_pass_begins():
+    three = Workload([0, 0, 1, 2, 2], [2, 2, 4, 2, 2], [9, 6, 3, 3, 3], [9, 6, 3, 3, 3], [0] * 5, [0, 1, 0, 1, 0])
+    # At 6 a job of user 0 runs and none of user 1, whose job goes before the one of user 0 that came first.
+    system = System(4, order="-active_jobs", backfill=False)
+    assert simulate(three, system).start.tolist() == [0, 0, 9, 6, 12]
+    assert not system.is_fair
+
+
+def test_weights_that_cannot_be_charged_are_refused():
+    with pytest.raises(ValueError, match=r"fairshare.charges.gpus: -1 is not a number"):
+        System(4, fairshare=Fairshare(charges={"gpus": -1}))
+    with pytest.raises(ValueError, match=r"fairshare.charged: 'mean' is neither sum nor max"):
+        System(4, fairshare=Fairshare(charged="mean"))
+    with pytest.raises(ValueError, match=r"qos\[0\].usage_factor: -2 is not"):
+        System(4, qos=[QOS("a", usage_factor=-2)])
+    with pytest.raises(ValueError, match="the weights are so large"):
+        rates(jobs((0, 1, 1, 0)), System(4, fairshare=Fairshare(charges={"cores": 1e9})))
 
 
 def test_values_of_users_in_a_tree():

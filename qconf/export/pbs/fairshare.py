@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,12 +23,15 @@ FIRST_ID = 10  #: of a resource_group; those below are PBS's own
 _NAME = re.compile(r"[^\s#]+")
 _ENTRY = re.compile(r"(\S+)\s+([0-9]{1,9})\s+(\S+)\s+([0-9]{1,10})\s*(?:#.*)?")
 USAGE = "ncpus*walltime"  #: use as the simulator counts it
+_NAMES = {"cores": "ncpus", "gpus": "ngpus", "memory": "mem"}  #: PBS's, of resources
 _SAME = ("cput", USAGE, "walltime*ncpus")
 
 
 def by_pbs(config: SiteConfig, text: str) -> str:
     """Write a formula in PBS's names of what it reads of users. Raises ExportError."""
     tree = config.tree
+    if re.search(r"\bactive_jobs\b", text):
+        raise ExportError("order: active_jobs: PBS's formulas do not count the running jobs of a user")
     if re.search(r"\bfairshare_target\b", text):
         raise ExportError("order: fairshare_target is Maui's; PBS's formulas have no targets of users")
     if not re.search(r"\bfair_share\b", text):
@@ -44,6 +48,53 @@ def refuse(config: SiteConfig) -> None:
     for share in config.shares if config.is_fair else ():
         if not _NAME.fullmatch(share.name) or share.name in (ROOT, UNKNOWN):
             raise ExportError(f"shares: {share.name!r} is no name of a resource_group")
+
+
+def usage(config: SiteConfig) -> str:
+    """Return what PBS charges: weighted resources times walltime. Raises ExportError."""
+    charges = dict(config.tree.charges)
+    if not charges:
+        return USAGE
+    if config.tree.charged == "max" and len(charges) > 1:
+        raise ExportError("fairshare: charged: max has no form in PBS, which adds up; use sum")
+    terms = []
+    for name, weight in charges.items():
+        called, per = _NAMES.get(name, name), weight / (1024 if name == "memory" else 1)  # PBS counts memory in KiB
+        terms.append(called if per == 1 else f"{per:.12f}".rstrip("0").rstrip(".") + f"*{called}")
+    return f"{terms[0]}*walltime" if len(terms) == 1 else f"({'+'.join(terms)})*walltime"
+
+
+def charges_of(text: str) -> dict[str, float] | None:
+    """Return the weights of a fairshare_usage_res that is a weighted sum times walltime; None of any other."""
+    if text in _SAME:
+        return {}
+    try:
+        sums = _sums(ast.parse(text, mode="eval").body)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    found = {}
+    for names, weight in sums.items():
+        others = [name for name in names if name != "walltime"]
+        if len(names) != 2 or len(others) != 1 or weight < 0:
+            return None
+        name = next((resource for resource, own in _NAMES.items() if own == others[0]), others[0])
+        found[name] = weight * (1024 if name == "memory" else 1)
+    return found
+
+
+def _sums(node: ast.expr) -> dict[tuple[str, ...], float]:
+    """Return an expression as the factor of each product of names. Raises ValueError."""
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            return {(): float(number)}
+        case ast.Name(id=name):
+            return {(name,): 1.0}
+        case ast.BinOp(left=left, op=ast.Add() | ast.Mult() as op, right=right):
+            one, other = _sums(left), _sums(right)
+            if isinstance(op, ast.Add):
+                return {names: one.get(names, 0) + other.get(names, 0) for names in {**one, **other}}
+            return {tuple(sorted((*a, *b))): x * y for a, x in one.items() for b, y in other.items()}
+    raise ValueError(ast.dump(node))
 
 
 def resource_group(config: SiteConfig) -> str:
@@ -66,7 +117,7 @@ def settings(config: SiteConfig) -> dict[str, str]:
         return {}
     tree = config.tree
     return {
-        "fairshare_usage_res": USAGE,
+        "fairshare_usage_res": usage(config),
         "fairshare_entity": "euser",
         "fairshare_decay_time": format_clock(tree.decay_time),
         "fairshare_decay_factor": f"{tree.decay_factor:g}",
@@ -97,6 +148,8 @@ def notes(config: SiteConfig) -> Iterator[str]:
             yield "Starvation periods have no form beside PBS's order by fairshare."
         if len({queue.priority for queue in config.queues}) > 1:
             yield "by_queue is True: of queues of one priority PBS takes one after the other, not all together."
+    if factors := [qos.name for qos in config.qos if qos.usage_factor != 1]:
+        yield f"usage_factor of the QOS {', '.join(factors)} has no form in PBS."
     if config.tree.decay_factor in (0, 1):
         yield "fairshare_decay_factor: PBS takes numbers between 0 and 1 only; set it to the nearest it takes."
 
@@ -138,10 +191,13 @@ def with_shares(
     unknown = scheduler.value("unknown_shares")
     if shares:
         found["unknown_shares"] = int(unknown) if unknown is not None and unknown.isdigit() else 0
-    for name, usual in (("fairshare_usage_res", _SAME), ("fairshare_entity", ("euser",))):
-        value = scheduler.value(name)
-        if value is not None and value not in usual:
-            warnings.append(f"sched_config: {name} {value}: simulated as {usual[-1] if len(usual) == 1 else USAGE}")
+    if (value := scheduler.value("fairshare_usage_res")) is not None:
+        charges = charges_of(value)
+        if charges is None:
+            warnings.append(f"sched_config: fairshare_usage_res {value}: simulated as {USAGE}")
+        found["charges"] = charges or {}
+    if (value := scheduler.value("fairshare_entity")) not in (None, "euser"):
+        warnings.append(f"sched_config: fairshare_entity {value}: simulated as euser")
     given = FairshareConfig.model_validate(found)
     default = FairshareConfig.model_validate({"unknown_shares": EQUAL_SHARES.unknown_shares})
     return config.replace(shares=tuple(shares), fairshare=None if given == default else given)

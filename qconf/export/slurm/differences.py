@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from parsim.workload import MAX_DURATION
 from qconf.config import SiteConfig, format_duration
+from qconf.config.billing import left_out
 from qconf.config.multifactor import Multifactor
 from qconf.export.checks import common_notes
 from qconf.export.slurm import fairshare, kept, preemption, qos, shortpools, throttles
@@ -96,12 +97,10 @@ def differences(config: SiteConfig) -> Iterator[str]:
         )
     if config.routing is not None:
         yield "`routing` has no form in Slurm."
-    if charged := {queue.billing for queue in config.queues} - {None}:
-        if config.is_fair:
-            yield (
-                "Slurm counts what users have used by TRESBillingWeights "
-                f"({'; '.join(sorted(map(str, charged)))}), the simulator by cores."
-            )
+    if {queue.billing for queue in config.queues} - {None}:
+        others = dict.fromkeys(tres for queue in config.queues for tres in left_out(queue.billing))
+        if config.is_fair and others:
+            yield f"Slurm charges jobs for {', '.join(others)} too (TRESBillingWeights), the simulator does not."
         if config.pool_cores and len({queue.billing for queue in config.queues}) > 1:
             yield "TRESBillingWeights of the queues differ: the pool's partition has none, give it what is to hold."
     yield from preemption.notes(config)

@@ -51,7 +51,16 @@ PARAMETERS = {"bf_min_age_reserve", "bf_job_part_count_reserve", "bf_busy_nodes"
     *("salloc_wait_nodes", "sbatch_wait_nodes", "spec_cores_first", "ignore_prefer_validation", "bf_licenses"),
     *("requeue_setup_env_fail", "allow_zero_lic", "default_gbytes", "max_submit_line_size"),
 }
-FLAGS = {"", "NO_FAIR_TREE", "FAIR_TREE", "CALCULATE_RUNNING", "NO_NORMAL_ALL", "NO_NORMAL_QOS", "NO_NORMAL_TRES"}
+FLAGS = {
+    "",
+    "NO_FAIR_TREE",
+    "FAIR_TREE",
+    "CALCULATE_RUNNING",
+    "NO_NORMAL_ALL",
+    "NO_NORMAL_QOS",
+    "NO_NORMAL_TRES",
+    "MAX_TRES",
+}
 
 
 def of_settings(settings: Mapping[str, str]) -> Iterator[str]:

@@ -95,7 +95,8 @@ def with_order(
         return config
     if "qos" in weights:
         warnings.append("PriorityWeightQOS: for the priorities give --qos, output of sacctmgr --parsable2 show qos")
-    tree = "NO_FAIR_TREE" not in settings.get("priorityflags", "").upper().split(",")
+    flags = [flag.strip() for flag in settings.get("priorityflags", "").upper().split(",")]
+    tree = "NO_FAIR_TREE" not in flags
     if fair:
         half = _seconds("PriorityDecayHalfLife", settings, HALF_LIFE, warnings)
         use = FairshareConfig(
@@ -103,6 +104,7 @@ def with_order(
             decay_factor=0.5 ** (STEP / half) if half else 1.0,
             fair_share="tree" if tree else "classic",
             unknown_shares=1,
+            charged="max" if "MAX_TRES" in flags else "sum",
         )
         config = config.replace(fairshare=use)
     age, unit = weights.get("age", 0), unit if "age" in weights else 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from parsim.workload import MAX_CORES, MAX_DURATION
-from qconf.config import QueueConfig, SiteConfig
+from qconf.config import QueueConfig, SiteConfig, billing
 from qconf.config.multifactor import Multifactor
 from qconf.errors import ExportError
 from qconf.export import hours
@@ -167,18 +167,23 @@ def _line(config: SiteConfig, queue: QueueConfig) -> Line:
         **_sizes(config, queue.cores),
         **({"OverSubscribe": "EXCLUSIVE"} if _gives_whole(config, queue) else {}),
         **({"QOS": qos_of(queue.name)} if is_limited(config, queue) else {}),
-        **({"TRESBillingWeights": queue.billing} if queue.billing else {}),
+        **({"TRESBillingWeights": text} if (text := _billing(config, queue)) else {}),
     }
 
 
+def _billing(config: SiteConfig, queue: QueueConfig) -> str:
+    """Return what jobs of a queue are charged; empty for their cores."""
+    return queue.billing or billing.written(dict(config.tree.charges))
+
+
 def _pool(config: SiteConfig) -> Line:
-    billing = {queue.billing for queue in config.queues}
+    charged = {_billing(config, queue) for queue in config.queues}
     return {
         "MaxTime": clock(max(whole_minutes(queue)[1] for queue in config.queues)),
         "PriorityTier": "1",
         "PriorityJobFactor": "1",
         **({"OverSubscribe": "EXCLUSIVE"} if _pool_gives_whole(config) else {}),
-        **({"TRESBillingWeights": text} if len(billing) == 1 and (text := next(iter(billing))) else {}),
+        **({"TRESBillingWeights": text} if len(charged) == 1 and (text := next(iter(charged))) else {}),
     }
 
 

@@ -43,11 +43,10 @@ OF_ONE = {"MaxTRES", "MaxTRESPerNode", "MaxTRESMins", "MaxWall", "MinTRES"}  #: 
 _IDLE = {
     "GraceTime": "[0:]*",
     "PreemptMode": "cluster",
-    "UsageFactor": r"1(\.0*)?",
     "LimitFactor": r"[01](\.0*)?",
     "UsageThres": r"0(\.0*)?",
 }
-_READ = ("Priority", "Descr", "Description", "ID")
+_READ = ("Priority", "Descr", "Description", "ID", "UsageFactor")
 _FLAGS = (OVER, "DenyOnLimit", "PartitionMaxNodes", "PartitionMinNodes", "PartitionTimeLimit")
 
 Limits = dict[str, int]  #: by word of sacctmgr
@@ -162,6 +161,7 @@ def statements(config: SiteConfig) -> str:
         for name in limited(config) if _is_exempt(qos, RESOURCES) else ():
             free |= {str(word_of(words, f"{RESOURCES}.{name}")): FREE for words in (GROUP, *EACH.values())}
         lines += [f"add qos {qos.name}", f"{change} Priority={int(qos.priority)}"]
+        lines += [f"{change} UsageFactor={qos.usage_factor:g}"] if qos.usage_factor != 1 else []
         lines += [f"{change} Flags+={OVER}"] if free else []
         for limits in (free, own_limits(config, qos)):  # of one word the last holds
             lines += [f"{change} {word}={limit}" for word, limit in limits.items()]
@@ -266,6 +266,8 @@ def unsimulated(words: Mapping[str, str], *, of_queue: bool) -> list[str]:
         elif word == "Flags":
             others = [flag for flag in value.split(",") if flag not in _FLAGS]
             found += [f"Flags={','.join(others)}"] if others else []
+        elif word == "UsageFactor" and of_queue:
+            found += [] if _factor(words) == 1 else [f"{word}={value}"]
         elif not (word in _READ or (of_queue and word in BOUNDS) or re.fullmatch(_IDLE.get(word, "(?!)"), value)):
             found.append(f"{word}={value}")
     return found
@@ -295,6 +297,12 @@ def of_queue(words: Mapping[str, str]) -> dict[str, int]:
     return {name: int(words[word]) for word, name in _OF_QUEUES.items() if words.get(word, "").isdigit()}
 
 
+def _factor(words: Mapping[str, str]) -> float:
+    """Return by what the charges of a QOS are multiplied."""
+    value = words.get("UsageFactor", "")
+    return float(value) if re.fullmatch(r"[0-9]{1,6}(\.[0-9]*)?", value) else 1.0
+
+
 def configs(found: Mapping[str, Mapping[str, str]]) -> tuple[tuple[QOSConfig, ...], tuple[ThrottleConfig, ...]]:
     """Return QOS of words of `modify`, and their limits as throttles."""
     free = {name: set(words) if OVER in words.get("Flags", "") else set() for name, words in found.items()}
@@ -320,7 +328,8 @@ def _configs(
             if field and 0 < most < FREE:
                 limits.setdefault(each, {})[field] = most * (60 if field == "max_run_core_seconds" else 1)
         priority = float(words.get("Priority", "0") or 0)
-        fields = {"name": name, "priority": priority, "exempt": exempt, **members.get(name, {})}
+        fields = {"name": name, "priority": priority, "exempt": exempt, "usage_factor": _factor(words)}
+        fields |= members.get(name, {})
         classes.append(QOSConfig.model_validate(fields))
         for each, most_of in limits.items():
             throttles.append(ThrottleConfig.of(most_of, each=each or None, qos=name))

@@ -35,7 +35,9 @@ def added(config: SiteConfig) -> dict[str, list[str]]:
     enforced = [*(["limits"] if limited else []), *(["qos"] if config.qos else [])]
     order = Multifactor.of(config.order)
     classic = order is not None and order.fair_share > 0 and config.tree.fair_share == "classic"
-    lists = {"AccountingStorageEnforce": enforced, "PriorityFlags": ["NO_FAIR_TREE"] if classic else []}
+    largest = config.is_fair and config.tree.charged == "max"
+    flags = [*(["NO_FAIR_TREE"] if classic else []), *(["MAX_TRES"] if largest else [])]
+    lists = {"AccountingStorageEnforce": enforced, "PriorityFlags": flags}
     return {name: words for name, words in lists.items() if words}
 
 

@@ -49,13 +49,15 @@ def test_each_limit_of_a_qos_is_simulated_or_named(tmp_path: Path) -> None:
         "all jobs in queue gpu": {"max_run_resources.gpus": 12},
         "each user in queue gpu": {"max_run_resources.gpus": 4},
     }
+    factors = {each.name: each.usage_factor for each in found.config.qos if each.usage_factor != 1}
+    assert factors == {"scav": 0, "high": 2}
     met = "limits of one job, which those of a log have met"
-    scav = "GraceTime=00:02:00, PreemptMode=requeue, Flags=NoReserve, UsageFactor=0.000000, GrpTRESMins=cpu=900"
+    scav = "GraceTime=00:02:00, PreemptMode=requeue, Flags=NoReserve, GrpTRESMins=cpu=900"
     assert [each for each in found.warnings if each.startswith("QOS")] == [
         "QOS p_gpu: not simulated: MaxSubmitJobsPerUser=10",
         f"QOS p_gpu: {met}: MaxTRES=gres/gpu=8, MaxTRESPerNode=gres/gpu=4",
         f"QOS scav: not simulated: {scav}",
-        "QOS high: not simulated: Preempt=scav, UsageFactor=2.000000",
+        "QOS high: not simulated: Preempt=scav",
         f"QOS high: {met}: MaxTRES=node=2, MaxWall=04:00:00",
     ]
 
@@ -102,7 +104,7 @@ def test_the_order_keeps_the_weights_that_it_can(tmp_path: Path, more: str, qos:
         ("JobSubmitPlugins=lua", "JobSubmitPlugins=lua: it may change jobs at submission"),
         ("TopologyPlugin=topology/tree", "TopologyPlugin=topology/tree: jobs are put on nodes near each other"),
         ("SchedulerParameters=bf_continue,bf_window=4320,defer", "not simulated: bf_window=4320, defer"),
-        ("PriorityFlags=MAX_TRES,CALCULATE_RUNNING", "PriorityFlags: not simulated: MAX_TRES"),
+        ("PriorityFlags=SMALL_RELATIVE_TO_TIME,MAX_TRES", "PriorityFlags: not simulated: SMALL_RELATIVE_TO_TIME"),
         ("Licenses=matlab:10", "Licenses=matlab:10: write licences"),
         ("PreemptType=preempt/qos", "PreemptType=preempt/qos: jobs are preempted, which is not simulated"),
         ("DownNodes=c[1-2] State=DOWN Reason=broken", "2 nodes have State=DOWN or the like"),
