@@ -827,6 +827,7 @@ SELDOM = (
     *("preempt-typed", "preempt-typed-alone", "preempt-nodes", "preempt-nodes-alone"),
     *("resources", "resources-alike", "resources-hybrid", "resources-top-jobs", "resources-queues"),
     *("resources-depth", "resources-preempt", "resources-qos", "resources-placed"),
+    *("charged-typed", "charged-preempt", "active-hybrid", "active-queues", "active-top-jobs", "active-preempt"),
 )
 
 

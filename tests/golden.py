@@ -116,7 +116,7 @@ def main() -> int:
     for kind, name, make in everything():
         if not name.startswith(chosen):
             continue
-        if name not in known[kind] and not given.write:
+        if None in (known[kind].get(name) or [None]) and not given.write:
             print(f"{name} has no digest", flush=True)
             continue
         count += 1
