@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from qconf.config import POOL_SUFFIX, SiteConfig
@@ -14,6 +14,7 @@ from qconf.export.rendering import checked_host
 from qconf.hosts import expand
 
 _NP = re.compile(r"^[^\s#]+\s.*?\b(?:np|gpus|mics)=[0-9]", re.MULTILINE)
+_VNODE = re.compile(r"(.+)\[[0-9]+\]")
 _SET = re.compile(r"([\w.]+)\s*(\+?)=\s*(\"[^\"]*\"|'[^']*'|[^,]*)(?:,|$)")
 POOL = ""  #: owner of the nodes of the common pool
 
@@ -37,6 +38,7 @@ class Node:
     file: Path | None = field(default=None, compare=False)
     line: int | None = field(default=None, compare=False)
     sharing: str = field(default="", compare=False)
+    vnodes: tuple[str, ...] = field(default=(), compare=False)  #: names of its parts, where PBS has it in several
 
 
 def read_nodes(given: str) -> list[Node]:
@@ -62,12 +64,41 @@ def read_nodes(given: str) -> list[Node]:
             nodes = of_statements(text, path) or list(_of_torque(text, path) if _NP.search(text) else _names(text))
     if not nodes:
         raise InputError("names no node", field="--nodes", value=given)
-    seen: set[str] = set()
+    return _hosts(nodes)
+
+
+def _hosts(nodes: Sequence[Node]) -> list[Node]:
+    """Take the vnodes that are parts of a host, like ``gpu1[0]``, for that host: a chunk may lie on several of them.
+
+    Raises InputError where a node is named twice.
+    """
+    found: dict[str, Node] = {}
     for node in nodes:
-        if node.name in seen:
+        there = found.get(node.name)
+        if there is not None and (not (node.vnodes or there.vnodes) or {*node.vnodes} & {*there.vnodes}):
             raise InputError("a node is named twice", field="--nodes", value=node.name, fix="name each node once")
-        seen.add(node.name)
-    return nodes
+        found[node.name] = node if there is None else _joined(there, node)
+    return list(found.values())
+
+
+def _joined(one: Node, other: Node) -> Node:
+    """Return a host that has what two parts of it have; the rest is that of the first with cores."""
+    amounts = {key: _sum(one.resources[key], value) for key, value in other.resources.items() if key in one.resources}
+    return replace(
+        one if one.cores else other,
+        cores=(one.cores or 0) + (other.cores or 0),
+        resources={**one.resources, **other.resources, **amounts},
+        vnodes=(*one.vnodes, *other.vnodes),
+    )
+
+
+def _sum(one: str, other: str) -> str:
+    """Add numbers, and sizes of memory; of anything else return the first."""
+    if one.isdigit() and other.isdigit():
+        return str(int(one) + int(other))
+    sizes = [re.fullmatch("([0-9]+)([kmgtp])b", text.lower()) for text in (one, other)]
+    kib = [int(size[1]) * 1024 ** "kmgtp".index(size[2]) for size in sizes if size]
+    return f"{sum(kib)}kb" if len(kib) == len(sizes) else one
 
 
 def read_text(path: str | Path) -> str:
@@ -96,7 +127,7 @@ def of_statements(text: str, path: Path) -> list[Node]:
             for key, operator, value in _SET.findall(statement[2]) if statement else ():
                 text_of = value.strip().strip("\"'")
                 values[key] = f"{values[key]},{text_of}" if operator == "+" and key in values else text_of
-    return [_node(name, values, path, number) for name, (number, values) in found.items()]
+    return _hosts([_node(name, values, path, number) for name, (number, values) in found.items()])
 
 
 def _of_torque(text: str, path: Path) -> Iterator[Node]:
@@ -152,8 +183,9 @@ def _as_pbs(values: Mapping[str, str]) -> dict[str, str]:
 def _node(name: str, given: Mapping[str, str], path: Path, line: int | None = None) -> Node:
     there, values = "resources_available.", _as_pbs(given)
     cores, priority, sharing = values.get(f"{there}ncpus", ""), values.get("Priority", ""), values.get("sharing", "")
+    part = _VNODE.fullmatch(name)
     return Node(
-        checked_host(name),
+        checked_host(part[1] if part else name),
         int(cores) if re.fullmatch(r"[0-9]{1,9}", cores) else None,
         values.get(f"{there}Qlist", ""),
         bool(re.fullmatch(r"(default|force)_excl(host)?", sharing)),
@@ -163,6 +195,7 @@ def _node(name: str, given: Mapping[str, str], path: Path, line: int | None = No
         path,
         line,
         sharing,
+        (name,) if part else (),
     )
 
 

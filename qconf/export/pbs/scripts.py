@@ -164,6 +164,11 @@ def _files(
         more, back_again = kept.statements(left, options.nodes or ())
         node_lines, node_back = [*node_lines, *more], [*node_back, *back_again]
         counts += Counter(f"{kept.RESOURCE} = {amount}" for amount in left.values())
+    if node_lines and (parts := [name for node in options.nodes or () for name in node.vnodes]):
+        raise ExportError(
+            f"--nodes has hosts of several vnodes ({parts[0]}), to which an export binds no queue: choose what "
+            "leaves the nodes of queues as they are, or --binding limits"
+        )
     scheduled = [
         *(["Qlist"] if divided else []),
         *([kept.RESOURCE] if left else []),
