@@ -173,9 +173,12 @@ class _Reader:
     def queue(self, name: str) -> QueueConfig | None:
         """Read one queue; None, with a warning, where no job can enter it."""
         attributes = self.server.queues[name]
-        least, most = self.sizes(name, attributes)
-        above = max(0, self.time(name, attributes, "resources_min.walltime", 1) - 1)
-        upto = self.time(name, attributes, "resources_max.walltime", MAX_DURATION)
+        # the server's hold where the queue has none of its own
+        ranges = {key: value for key, value in self.server.attributes.items() if key.startswith("resources_max.")}
+        ranges |= attributes
+        least, most = self.sizes(name, ranges)
+        above = max(0, self.time(name, ranges, "resources_min.walltime", 1) - 1)
+        upto = self.time(name, ranges, "resources_max.walltime", MAX_DURATION)
         if least > most or above >= upto:
             self.warnings.append(f"{name}: left out, its minimum is above its maximum and no job can enter")
             return None

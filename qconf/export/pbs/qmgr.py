@@ -22,9 +22,11 @@ _END = r"\s*(?:,(?=\s*\S)|$)"  # a comma and another attribute, or the end
 _UNSET = re.compile(_ATTRIBUTE + _END)
 _SET = re.compile(rf"""{_ATTRIBUTE}(\+=|-=|=)\s*("[^"]*"|'[^']*'|[^\s,"'][^,]*?){_END}""")
 
-#: What ``print hook`` imports, a text in base64, and what ``list hook`` shows of a hook.
-_HOOKS = re.compile(
-    r"^import hook .*\n(?:[A-Za-z0-9+/=]+(?:\n|\Z))*|^Hook (?P<name>\S+)(?:\n|\Z)(?P<of>(?:[ \t]+.*(?:\n|\Z))*)",
+#: What ``print hook`` imports, a text in base64; what a terminal shows beside; what ``list hook`` shows of a hook.
+_SHOWN = re.compile(
+    r"^import hook .*\n(?:[A-Za-z0-9+/=]+(?:\n|\Z))*"
+    r"|^(?:Max open servers:.*|Qmgr:.*|.*[#$>] *(?:\S*/)?qmgr\b.*)(?:\n|\Z)"
+    r"|^Hook (?P<name>\S+)(?:\n|\Z)(?P<of>(?:[ \t]+.*(?:\n|\Z))*)",
     re.MULTILINE,
 )
 
@@ -95,7 +97,7 @@ def _pieces(line: str, number: int) -> Iterator[str]:
 
 def parse(text: str) -> list[Statement]:
     """Parse a script, or what ``print server`` printed. Raises `QmgrSyntaxError`."""
-    return [parse_statement(piece, line) for line, piece in split(_HOOKS.sub(_hook, text))]
+    return [parse_statement(piece, line) for line, piece in split(_SHOWN.sub(_hook, text))]
 
 
 def _hook(found: re.Match[str]) -> str:

@@ -381,3 +381,11 @@ set queue a started = True
     )
     queue = derive(server, cores=8).config.queue("a")
     assert (queue.max_run, queue.max_user_run) == (12, 5)
+
+
+def test_limits_of_the_server_hold_for_queues_without_their_own():
+    text = FRESH + "set server resources_max.walltime = 72:00:00\nset server resources_max.ncpus = 64\n"
+    text += "create queue long\nset queue long queue_type = Execution\nset queue long enabled = True\n"
+    text += "set queue long resources_max.walltime = 100:00:00\nset queue long started = True\n"
+    found = {q.name: (q.cores, q.walltime) for q in derive(Server.parse(text), cores=96).config.queues}
+    assert found == {"workq": ((1, 64), (0, 72 * 3600)), "long": ((1, 64), (0, 100 * 3600))}

@@ -83,3 +83,8 @@ def test_unreadable_files(tmp_path):
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="is not text"):
         Server.read(tmp_path / "binary")
+
+
+def test_what_a_terminal_shows_beside_the_statements_is_left_out():
+    text = "[root@head ~]# qmgr\nMax open servers: 49\nQmgr: p s\n# a comment\ncreate queue short\nQmgr: quit\n"
+    assert [(each.command, each.names, each.line) for each in qmgr.parse(text)] == [("create", ("short",), 5)]
