@@ -398,13 +398,13 @@ class _Runs:
         gres = cells["allocgres"].where(~cells["allocgres"].isin(["", "0"]), cells["reqgres"])
         nodes = cells["nnodes"].where(cells["nnodes"] != "", cells["allocnodes"])
         memory = cells["reqmem"]
-        asked = ~memory.isin(["", "0", "0n", "0c"]).to_numpy(dtype=np.bool_)
-        known = (nodes[asked] != "") | tres[asked].str.contains("node=", regex=False)
-        asked[asked] = (known & ~tres[asked].str.contains("mem=", regex=False)).to_numpy(dtype=np.bool_)
-        memory = memory.where(asked, "")
+        wanted = ~memory.isin(["", "0", "0n", "0c"]).to_numpy(dtype=np.bool_)
+        known = (nodes[wanted] != "") | tres[wanted].str.contains("node=", regex=False)
+        wanted[wanted] = (known & ~tres[wanted].str.contains("mem=", regex=False)).to_numpy(dtype=np.bool_)
+        memory = memory.where(wanted, "")
         old = (gres != "").to_numpy(dtype=np.bool_, copy=True)
         old[old] = ~tres[old].str.contains("gres/", regex=False).to_numpy(dtype=np.bool_)
-        old |= asked
+        old |= wanted
         if old.any():
             cores = self._cores()[old].tolist()
             rows = zip(tres[old], cores, nodes[old].replace("", "1"), gres[old], memory[old], strict=True)
