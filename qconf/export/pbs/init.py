@@ -48,7 +48,7 @@ from qconf.hosts import expand, fold
 _ENTITY = re.compile(r"\[([a-z]:[A-Za-z0-9_.-]+)=([0-9]+)\]")
 _UNDERSTOOD = re.compile(
     r"queue_type|enabled|started|from_route_only|Priority|backfill_depth|max_run|max_run_res\.ncpus|max_queued|max_running|max_user_run"
-    r"|max_user_res\.ncpus|resources_(?:min|max)\.(?:ncpus|walltime)|default_chunk\.ncpus|resources_default\..*"
+    r"|max_user_res\.ncpus|resources_(?:min|max)\.(?:ncpus|walltime|nodect)|default_chunk\.ncpus|resources_default\..*"
     r"|hasnodes|total_jobs|state_count|acl_(?:users|groups|hosts)|acl_(?:user|group|host)_enable|kill_delay|max_array_size"
 )
 #: Limits of a queue by attribute and scope, and those of the older kind, which yield to them.
@@ -191,7 +191,7 @@ class _Reader:
             del limits["max_run_cores"]
         bound = [f"default_chunk.{resource}" for resource in bindings(attributes)]
         for key, value in attributes.items():
-            known = _UNDERSTOOD.fullmatch(key) or key in bound or key.endswith(".nodect")
+            known = _UNDERSTOOD.fullmatch(key) or key in bound
             if not known and not of_resources({key: value}):
                 self.warnings.append(f"{name}: {key} = {value} has no place in a configuration")
         text = attributes.get("Priority", "0")

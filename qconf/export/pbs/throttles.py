@@ -137,7 +137,7 @@ def of_resources(attributes: Mapping[str, str], read: Iterable[str] = ()) -> lis
     `read` are attributes.
     """
     known = {*KEYS.values(), *read}
-    limits = (_OF_RESOURCE, "max_run_res_soft.", "max_queued_res.")
+    limits = (_OF_RESOURCE, "max_run_res_soft.", "max_queued_res.", "queued_jobs_threshold", "resources_available.")
     return [f"{key} = {value}" for key, value in attributes.items() if key.startswith(limits) and key not in known]
 
 
