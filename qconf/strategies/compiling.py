@@ -7,7 +7,6 @@ import numpy as np
 from parsim.compiling import collect_seldom
 from qconf.evaluation.polynomial import ridge, terms
 from qconf.strategies.partitioning.divide import best_division
-from qconf.strategies.partitioning.nlp import project
 
 
 def load() -> None:
@@ -15,7 +14,6 @@ def load() -> None:
     points, whole = np.ones((3, 2)), np.ones(2, dtype=np.int64)
     ridge(terms(points, np.ones((2, 2), dtype=np.int64)), points, 1.0)
     best_division([np.ones(2)] * 2, whole, whole, 2)
-    project(points[0], points, points[:, 0].copy(), 0.1)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ PAPER = Preset(
     {
         # Section II.A.
         "samples": 100,
+        "simulations": 100,  # once
         "surrogate": "plain",
         "degree": 3,  # at most, it says
         "slack": 0.0,

@@ -10,10 +10,11 @@ import numpy as np
 from qconf.config import SiteConfig
 from qconf.evaluation.period import TrainingSet, cached
 from qconf.strategies.base import Step, step
-from qconf.strategies.partitioning.bounds import Bounds, lower_bounds
+from qconf.strategies.partitioning.bounds import lower_bounds
+from qconf.strategies.partitioning.feasible import Feasible
 from qconf.strategies.partitioning.owned import Owned, TypeSpace, by_type, configured
 from qconf.strategies.partitioning.readings import PartitionOptions
-from qconf.strategies.partitioning.regret import Optimum, Regret, allowed, optimum
+from qconf.strategies.partitioning.regret import Optimum, Regret, optimum
 from qconf.strategies.partitioning.sizes import PartitionSpace, Sizes
 
 ROUNDS = 4  # over the types of nodes, where a queue uses several of them
@@ -38,7 +39,7 @@ class Constraints(NamedTuple):
     one_sided: bool
     excess: str
 
-    def bounds(self, training: TrainingSet, space: PartitionSpace) -> Bounds:
+    def bounds(self, training: TrainingSet, space: PartitionSpace) -> Feasible:
         """Return the bounds of the sizes in a space."""
         return lower_bounds(training, space, *self[:2], one_sided=self.one_sided, excess=self.excess)
 
@@ -111,7 +112,7 @@ def regret_by_type(
         return Regret(wait, best.wait, free.wait, proven=True)
     owned = tuple(dict(queue.partition_nodes) for queue in config.queues)
     spaces = [_beside(training, each, owned) for each in by_type(training, options)[0] if each.queues.size > 1]
-    kept = all(allowed(_of_type(each, owned), constraints.bounds(training, each)) for each in spaces if each.total)
+    kept = all(constraints.bounds(training, each).keeps(_of_type(each, owned)) for each in spaces if each.total)
     constrained = min(best.wait, wait) if kept else best.wait
     return Regret(wait, constrained, min(free.wait, constrained, wait), proven=False)
 

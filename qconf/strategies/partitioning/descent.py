@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from qconf.strategies.partitioning.sizes import Sizes
 
 
 def descend(
-    wait: Callable[[Sizes], float], nodes: Sizes, allowed: Callable[[Sizes], bool], *, step: int, most: int
+    wait: Callable[[Sizes], float],
+    nodes: Sizes,
+    allowed: Callable[[Sizes], bool],
+    *,
+    step: int,
+    most: int,
+    known: Mapping[tuple[int, ...], float] | None = None,
 ) -> tuple[Sizes, float, int]:
     """Move `step` nodes between pairs of queues while it helps, then half as many, down to one.
 
-    At most `most` divisions are simulated, each once. Returns the best of them, its wait, and how many were simulated.
+    At most `most` divisions are simulated, each once, and those whose wait is `known` not at all. Returns the best of
+    them, its wait, and how many were simulated.
     """
-    seen: dict[tuple[int, ...], float] = {}
+    seen = dict(known or {})
+    most += len(seen)
+    before = len(seen)
 
     def simulated(division: Sizes) -> float:
         key = tuple(division.tolist())
@@ -38,4 +47,4 @@ def descend(
             if step == 1:
                 break
             step //= 2
-    return nodes, best, len(seen)
+    return nodes, best, len(seen) - before

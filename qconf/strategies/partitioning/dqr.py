@@ -17,6 +17,8 @@ from qconf.evaluation.evaluator import CachedEvaluator, MeanWaits
 from qconf.evaluation.period import TrainingSet, cached
 from qconf.strategies.base import Proposal, Step, Strategy, option, step
 from qconf.strategies.partitioning import dp_nlp
+from qconf.strategies.partitioning.options import DpNlpOptions
+from qconf.strategies.partitioning.program import current_wait
 from qconf.strategies.partitioning.readings import as_read
 from qconf.strategies.partitioning.split_merge import Candidate, Layout, mergeable, merged, splits
 
@@ -24,7 +26,7 @@ RUNTIMES = "queues are separated by actual run times, which no scheduler knows"
 
 
 @dataclass(frozen=True, kw_only=True)
-class DqrOptions(dp_nlp.DpNlpOptions):
+class DqrOptions(DpNlpOptions):
     """Options of dqr."""
 
     split_on: str = option(
@@ -128,7 +130,7 @@ def _reconfigured(training: TrainingSet, options: DqrOptions) -> Proposal:
         before=len(training.base.queues),
         weighted_wait=round(search.waits.overall, 1),
         dp_nlp_weighted_wait=round(search.start.overall, 1),
-        current_weighted_wait=round(dp_nlp.current_wait(measured_set(training, options)), 1),
+        current_weighted_wait=round(current_wait(measured_set(training, options)), 1),
     )
     return Proposal(
         layout.config,

@@ -11,6 +11,7 @@ from qconf.evaluation.period import TrainingSet
 from qconf.strategies.base import Proposal, Step, Strategy, step
 from qconf.strategies.partitioning import dp_nlp
 from qconf.strategies.partitioning.best_by_type import best_by_type
+from qconf.strategies.partitioning.options import DpNlpOptions
 from qconf.strategies.partitioning.owned import by_type
 from qconf.strategies.partitioning.readings import PartitionOptions, as_read
 from qconf.strategies.partitioning.regret import Optimum, optimum
@@ -67,9 +68,9 @@ class Exact(Strategy):
     cost = 3.0
     position = 21
     any_nodes = True
-    Options = dp_nlp.DpNlpOptions
+    Options = DpNlpOptions
 
-    def propose(self, training: TrainingSet, options: dp_nlp.DpNlpOptions) -> Proposal:
+    def propose(self, training: TrainingSet, options: DpNlpOptions) -> Proposal:
         """Find the sizes of least weighted mean wait without dp-nlp's constraints."""
         training = as_read(training, options)
         if training.base.nodes:
@@ -86,7 +87,7 @@ class Exact(Strategy):
             steps.append(beside)
         return Proposal(config, tuple(steps))
 
-    def appraised(self, training: TrainingSet, options: dp_nlp.DpNlpOptions, proposal: Proposal) -> Proposal:
+    def appraised(self, training: TrainingSet, options: DpNlpOptions, proposal: Proposal) -> Proposal:
         """Add the least wait with dp-nlp's constraints to the log."""
         training = as_read(training, options)
         if training.base.nodes:
@@ -110,7 +111,7 @@ class Exact(Strategy):
         return replace(proposal, steps=tuple(map(beside, proposal.steps)))
 
 
-def _by_type(training: TrainingSet, options: dp_nlp.DpNlpOptions) -> Proposal:
+def _by_type(training: TrainingSet, options: DpNlpOptions) -> Proposal:
     """Find the best division of one type of nodes after the other, again as long as that helps."""
     _, log = by_type(training, options)
     best = best_by_type(training, PartitionOptions.of(options), None, options.workers)
@@ -139,7 +140,7 @@ def _local_search(free: Optimum) -> LocalSearch:
 
 
 def _beside(
-    training: TrainingSet, options: dp_nlp.DpNlpOptions, config: SiteConfig, wait: float
+    training: TrainingSet, options: DpNlpOptions, config: SiteConfig, wait: float
 ) -> tuple[SiteConfig, BesideDpNlp]:
     """Return the better of a configuration and dp-nlp's, and which that is."""
     other = dp_nlp.solved(training, options).config

@@ -19,7 +19,7 @@ from qconf.errors import InputError
 from qconf.evaluation.evaluator import CachedEvaluator
 from qconf.evaluation.period import NotApplicableError, TrainingSet
 from qconf.strategies.base import Proposal, Step, Strategy, option, step
-from qconf.strategies.partitioning import dp_nlp, dqr
+from qconf.strategies.partitioning import dqr
 from qconf.strategies.partitioning.carving import (
     AHEAD,
     Carving,
@@ -32,6 +32,7 @@ from qconf.strategies.partitioning.carving import (
     rest,
 )
 from qconf.strategies.partitioning.pool_search import DIVISIONS, Best, divisions, search
+from qconf.strategies.partitioning.program import current_wait
 from qconf.strategies.partitioning.readings import as_read
 from qconf.strategies.partitioning.sizes import Sizes, fixed_partition
 
@@ -165,7 +166,7 @@ class Hybrid(Strategy):
         tau, reference = threshold(training, options.reference)
         start = _Start(training, options, first, _rules(training, options, tau))
         found = _searched(start) if options.carve == "search" else _carved(start)
-        config, current = first.config, dp_nlp.current_wait(training)
+        config, current = first.config, current_wait(training)
         cores, nodes = start.in_pool(found.sizes)
         steps: list[Step] = [
             *first.steps,

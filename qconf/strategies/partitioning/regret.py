@@ -17,7 +17,6 @@ import numpy as np
 from qconf.evaluation.evaluator import CachedEvaluator
 from qconf.evaluation.period import TrainingSet, cached
 from qconf.strategies.base import Step, step
-from qconf.strategies.partitioning.bounds import Bounds
 from qconf.strategies.partitioning.descent import descend
 from qconf.strategies.partitioning.divide import (
     Grid,
@@ -25,8 +24,8 @@ from qconf.strategies.partitioning.divide import (
     best_proportional_division,
     nearly_best_proportional_division,
 )
-from qconf.strategies.partitioning.samples import feasible_division
-from qconf.strategies.partitioning.sizes import PartitionSpace, Sizes, apportion, fixed_partition, proportional
+from qconf.strategies.partitioning.feasible import Feasible
+from qconf.strategies.partitioning.sizes import PartitionSpace, Sizes, fixed_partition, proportional
 from qconf.strategies.partitioning.wait_table import WaitTable, tabulate
 
 LONGEST_SEARCH = 60  # simulations of a local search at most
@@ -106,7 +105,7 @@ def _above(wait: float, best: float) -> float:
     return wait / best - 1 if best > 0 else 0.0 if wait <= 0 else np.inf
 
 
-def regret(training: TrainingSet, space: PartitionSpace, bounds: Bounds, nodes: Sizes, workers: int = 1) -> Regret:
+def regret(training: TrainingSet, space: PartitionSpace, bounds: Feasible, nodes: Sizes, workers: int = 1) -> Regret:
     """Compare a division with the best ones for the same training set, free and under dp-nlp's bounds."""
     evaluator = CachedEvaluator(training, workers)
     wait = evaluator.measure(space.configured(training.base, nodes)).overall
@@ -115,12 +114,12 @@ def regret(training: TrainingSet, space: PartitionSpace, bounds: Bounds, nodes: 
     if not (best.doubts or free.doubts):
         return Regret(wait, best.wait, free.wait, proven=True)
     # The optimum is only the best division found: a better one replaces it.
-    constrained = min(best.wait, wait) if allowed(nodes, bounds) else best.wait
+    constrained = min(best.wait, wait) if bounds.keeps(nodes) else best.wait
     return Regret(wait, constrained, min(free.wait, constrained, wait), proven=False)
 
 
 @cached
-def optimum(training: TrainingSet, space: PartitionSpace, bounds: Bounds | None, workers: int = 1) -> Optimum:
+def optimum(training: TrainingSet, space: PartitionSpace, bounds: Feasible | None, workers: int = 1) -> Optimum:
     """Return the best division, free or under dp-nlp's bounds.
 
     Where no division keeps the bounds it is the free one, and `doubts` has the reason.
@@ -140,24 +139,23 @@ def optimum(training: TrainingSet, space: PartitionSpace, bounds: Bounds | None,
         return evaluator.measure(space.configured(training.base, division)).overall
 
     def within(division: Sizes) -> bool:
-        return bool((division >= space.widest).all()) and allowed(division, bounds)
+        return bool((division >= space.widest).all()) and (bounds is None or bounds.keeps(division))
 
     pp = proportional(space)
-    start = min([tabulated, pp] if allowed(pp, bounds) else [tabulated], key=wait)
+    start = min([tabulated, *filter(within, [pp])], key=wait)
     nodes, found, tried = descend(wait, start, within, step=max(1, space.total // 16), most=LONGEST_SEARCH)
     return Optimum(nodes, found, tabulated, least, ", ".join(filter(None, (estimate, coarse))), tried)
 
 
-def _nearby(training: TrainingSet, space: PartitionSpace, bounds: Bounds, workers: int) -> Optimum:
+def _nearby(training: TrainingSet, space: PartitionSpace, bounds: Feasible, workers: int) -> Optimum:
     """Return the best division that moves between queues find: no table divides by one-sided proportions."""
     evaluator = CachedEvaluator(training, workers)
-    within = feasible_division(space.total, bounds)
-    rounded = None if within is None else apportion(within, space.total, bounds.low)
-    start = rounded if rounded is not None and allowed(rounded, bounds) else proportional(space)
+    middle = bounds.middle
+    start = proportional(space) if middle is None else middle
     nodes, wait, tried = descend(
         lambda each: evaluator.measure(space.configured(training.base, each)).overall,
         start,
-        lambda each: bool((each >= space.widest).all()) and allowed(each, bounds),
+        lambda each: bool((each >= space.widest).all()) and bounds.keeps(each),
         step=max(1, space.total // 16),
         most=LONGEST_SEARCH,
     )
@@ -165,7 +163,7 @@ def _nearby(training: TrainingSet, space: PartitionSpace, bounds: Bounds, worker
 
 
 def solve(
-    training: TrainingSet, space: PartitionSpace, bounds: Bounds | None = None, workers: int = 1
+    training: TrainingSet, space: PartitionSpace, bounds: Feasible | None = None, workers: int = 1
 ) -> tuple[Sizes | None, float, str]:
     """Return the best division by the table, free or under dp-nlp's bounds, its wait, and why it may not be the best.
 
@@ -197,21 +195,20 @@ def solve(
         nodes, reach, unit = found, WINDOW * unit, -(-unit // FINER)
 
 
-def _start(table: WaitTable, space: PartitionSpace, bounds: Bounds, most: Sizes, nodes: Sizes, count: int) -> Sizes:
+def _start(table: WaitTable, space: PartitionSpace, bounds: Feasible, most: Sizes, nodes: Sizes, count: int) -> Sizes:
     """Return a division within the bounds, near the best by `count` sizes in geometric progression, else `nodes`."""
-    within = feasible_division(space.total, bounds)
+    within = bounds.middle
     if within is None:
         return nodes
     if 0 < bounds.slack < 1 and (bounds.share > 0).sum() > 1:
         ends = zip(space.widest, most, strict=True)
         sizes = [np.unique(np.round(np.geomspace(*each, count)).astype(np.int64)) for each in ends]
         found = nearly_best_proportional_division(
-            sizes, table.columns(sizes), bounds.low, space.total, bounds.share, bounds.slack, within
+            sizes, table.columns(sizes), bounds.low, space.total, bounds.share, bounds.slack, within.astype(np.float64)
         )
-        rounded = apportion(found, space.total, bounds.low)
-        if allowed(rounded, bounds):
-            return rounded
-    return apportion(within, space.total, bounds.low)
+        rounded = bounds.rounded(found)
+        return within if rounded is None else rounded
+    return within
 
 
 def estimated(training: TrainingSet) -> str:
@@ -232,8 +229,3 @@ def estimated(training: TrainingSet) -> str:
     if training.base.order != "fcfs":
         reasons.append(f"the order is {training.base.order}")
     return ", ".join(reasons)
-
-
-def allowed(nodes: Sizes, bounds: Bounds | None) -> bool:
-    """Return whether a division keeps dp-nlp's constraints, to a node."""
-    return bounds is None or (bool((nodes >= bounds.low).all()) and bounds.proportional(nodes))

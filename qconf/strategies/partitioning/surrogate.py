@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qconf.evaluation.polynomial import Floats, exponents, products, ridge, terms
-
+Floats = NDArray[np.float64]
 DEGREES = (1, 2, 3)
 PENALTIES = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
+NO_PENALTY = 1e-9  # what a column that is a sum of others needs
+DIGITS = 9  # significant ones of what a BLAS adds up: the rest differs from one processor to the next
+FEWEST = 8  # samples to which a polynomial is fitted
+NEAR = 12  # nearest samples, or half of all, that count most in a fit near the best
+
+
+class UnfittedError(Exception):
+    """No polynomial can be fitted; the message has the reason."""
 
 
 @dataclass(frozen=True, eq=False)
 class Surrogate:
     """A fitted polynomial of degree at most 3 in the fractions of the machine, the last one left out (they sum to 1).
 
-    Degree and penalty (of the ridge regression) are chosen by cross-validation.
+    Degree and penalty (of the ridge regression) are chosen by cross-validation. Where `logs`, it is one for the
+    logarithm of a second and the wait, and ends where what was sampled is left by more than its spread: what it expects
+    is neither negative nor out of all proportion.
     """
 
     degree: int
@@ -30,57 +40,126 @@ class Surrogate:
     powers: NDArray[np.int64]
     coefficients: Floats
     intercept: float
+    logs: bool
+    least: float  # of the polynomial, and the most
+    most: float
     crossed: Floats  # what is expected at each sample by a fit without it, seconds, shape (samples,)
 
     def __call__(self, fractions: Floats) -> float:
-        """Return the mean wait that the polynomial expects, seconds; fractions of shape (k,)."""
-        return self.intercept + self._sum(self.powers, self.coefficients, fractions)
+        """Return the mean wait that is expected, seconds; fractions of shape (k,)."""
+        value = self._polynomial(fractions)
+        return float(np.expm1(np.clip(value, self.least, self.most))) if self.logs else value
 
     def gradient(self, fractions: Floats) -> Floats:
         """Return the derivative by each fraction, shape (k,); the last is 0."""
         out = np.zeros(fractions.size)
+        value = self._polynomial(fractions)
+        if not self.least <= value <= self.most:
+            return out
         for i in range(fractions.size - 1):
             lowered = self.powers.copy()
             lowered[:, i] = np.maximum(lowered[:, i] - 1, 0)
-            out[i] = self._sum(lowered, self.powers[:, i] * self.coefficients, fractions) / self.scale[i]
-        return out
+            out[i] = (self._terms(lowered, fractions) * self.powers[:, i] * self.coefficients).sum() / self.scale[i]
+        return out * np.exp(value) if self.logs else out
 
-    def _sum(self, powers: NDArray[np.int64], coefficients: Floats, fractions: Floats) -> float:
+    def _polynomial(self, fractions: Floats) -> float:
+        return float(self.intercept + (self._terms(self.powers, fractions) * self.coefficients).sum())
+
+    def _terms(self, powers: NDArray[np.int64], fractions: Floats) -> Floats:
         z = (fractions[:-1] - self.mean) / self.scale
-        return float(products(terms(z[None], powers), coefficients[:, None])[0, 0])
+        by_power = np.cumprod(np.vstack([np.ones_like(z), *[z] * self.degree]), axis=0)
+        return np.asarray(by_power[powers, np.arange(z.size)].prod(axis=1))
 
 
 def fit(
-    fractions: Floats, waits: Floats, degrees: Sequence[int] = DEGREES, penalties: Sequence[float] = PENALTIES
+    fractions: Floats,
+    waits: Floats,
+    degrees: Sequence[int] = DEGREES,
+    penalties: Sequence[float] = PENALTIES,
+    *,
+    logs: bool = True,
+    weights: Floats | None = None,
+    most: int | None = None,
 ) -> Surrogate:
     """Fit a surrogate to waits, shape (samples,), at fractions, shape (samples, k).
 
-    Degree and penalty are chosen by leave-one-out cross-validation (of a ridge regression: in closed form).
+    Degree and penalty are chosen by leave-one-out cross-validation. A degree with more coefficients than there are
+    samples, or than `most`, is left out, unless it is the only one. Samples count by their `weights`.
+
+    Raises
+    ------
+    UnfittedError
+        If there are too few samples, fewer than coefficients of the first degree at `most`, or a wait is no number.
     """
-    own = fractions[:, :-1]
-    mean = own.sum(axis=0) / len(own)
-    spread = np.sqrt(((own - mean) ** 2).sum(axis=0) / len(own))
-    scale = np.where(spread > 0, spread, 1.0)
-    z = (own - mean) / scale
+    from sklearn import config_context
+    from sklearn.linear_model import Ridge, RidgeCV
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+
+    own, count = fractions[:, :-1], len(waits)
+    if count < max(FEWEST, fractions.shape[1] + 1):
+        raise UnfittedError(f"{count} divisions are too few for a polynomial in {fractions.shape[1]} sizes")
+    if most is not None and most < fractions.shape[1]:
+        raise UnfittedError(f"{most} jobs are fewer than the {fractions.shape[1]} parameters of a polynomial")
+    if not np.isfinite(waits).all():
+        raise UnfittedError("a mean wait is no number")
+    goal = np.round(np.log1p(waits), DIGITS) if logs else waits
+
+    def pipeline(degree: int, last: object) -> Pipeline:
+        features = PolynomialFeatures(degree, include_bias=False)
+        return Pipeline([("scaled", StandardScaler()), ("terms", features), ("fit", last)])
+
+    alphas = [max(penalty, NO_PENALTY) for penalty in penalties]
     found = []
-    for degree in degrees:
-        powers = exponents(z.shape[1], degree)[1:]  # without the constant: the intercept is not penalised
-        features = terms(z, powers)
-        for penalty in penalties:
-            coefficients, intercept, errors = ridge(features, waits[:, None], penalty)
-            error = float((errors**2).sum()) / len(waits)
-            found.append((error, degree, penalty, powers, coefficients[:, 0], float(intercept[0]), errors[:, 0]))
-    error, degree, penalty, powers, chosen, level, errors = min(found, key=lambda each: each[0])
-    variance = float(((waits - waits.sum() / waits.size) ** 2).sum() / waits.size)
+    with config_context(assume_finite=True, skip_parameter_validation=True):
+        for degree in degrees:
+            if len(degrees) > 1 and degree > 1 and comb(own.shape[1] + degree, degree) > min(count, most or count):
+                continue
+            crossed = RidgeCV(alphas, scoring=_unscored, store_cv_results=True)
+            pipeline(degree, crossed).fit(own, goal, fit__sample_weight=weights)
+            by_others = crossed.cv_results_.reshape(count, len(alphas))
+            errors = _stable(np.average((by_others - goal[:, None]) ** 2, axis=0, weights=weights))
+            best = int(np.argmin(errors))
+            found.append((errors[best], degree, penalties[best], alphas[best], by_others[:, best]))
+        error, degree, penalty, alpha, by_others = min(found, key=lambda each: each[0])
+        chosen = pipeline(degree, Ridge(alpha)).fit(own, goal, fit__sample_weight=weights)
+    scaled, terms, last = (step for _, step in chosen.steps)
+    variance = float(np.average((goal - np.average(goal, weights=weights)) ** 2, weights=weights))
+    spread = float(np.ptp(goal))
+    floor, ceiling = (max(0.0, goal.min() - spread), goal.max() + spread) if logs else (-np.inf, np.inf)
+    seconds = np.expm1(np.clip(by_others, floor, ceiling)) if logs else by_others
     return Surrogate(
         degree=degree,
         penalty=penalty,
-        r2=1.0 - error / variance if variance > 0 else 1.0,
-        rmse=float(np.sqrt(error)),
-        mean=mean,
-        scale=scale,
-        powers=powers,
-        coefficients=chosen,
-        intercept=level,
-        crossed=waits - errors,
+        r2=1.0 - float(error) / variance if variance > 0 else 1.0,
+        rmse=float(np.sqrt(((seconds - waits) ** 2).mean())),
+        mean=scaled.mean_,
+        scale=scaled.scale_,
+        powers=terms.powers_.astype(np.int64),
+        coefficients=_stable(last.coef_),
+        intercept=float(_stable(np.array([last.intercept_]))[0]),
+        logs=logs,
+        least=float(floor),
+        most=float(ceiling),
+        crossed=seconds,
     )
+
+
+def near(fractions: Floats, best: int) -> Floats:
+    """Return weights of samples that fall with the distance from one of them, in standard deviations."""
+    spread = fractions.std(axis=0)
+    apart = (fractions - fractions[best]) / np.where(spread > 0, spread, 1.0)
+    distance = np.sqrt((apart**2).mean(axis=1))
+    reach = np.sort(distance)[min(max(NEAR, len(distance) // 2), len(distance) - 1)]
+    return np.asarray(1 / (1 + (distance / max(float(reach), 1e-12)) ** 4))
+
+
+def _unscored(*_: object, **__: object) -> float:
+    """Score nothing: what is expected of each sample is all that is wanted of a cross-validation."""
+    return 0.0
+
+
+def _stable(values: Floats) -> Floats:
+    """Round to significant digits of the largest."""
+    largest = float(np.abs(values).max(initial=0.0))
+    return np.round(values, DIGITS - 1 - int(np.floor(np.log10(largest)))) if largest > 0 else values

@@ -48,7 +48,7 @@ def test_the_programs_optimum_is_the_result_whatever_the_simulator_says():
     assert found["by_program"]
     assert [queue.partition for queue in letter.config.queues] == found["nodes"]
     assert here.weighted_wait(letter.config) == pytest.approx(found["weighted_wait"], abs=0.1)
-    assert here.weighted_wait(plain.config) <= found["weighted_wait"]
+    assert here.weighted_wait(plain.config) <= found["weighted_wait"] + 0.1
 
 
 def test_a_plain_polynomial_has_no_penalty():

@@ -12,7 +12,6 @@ from qconf.strategies.partitioning.regret import (
     MOST_SIZES,
     WINDOW,
     Regret,
-    allowed,
     estimated,
     optimum,
     regret,
@@ -52,8 +51,8 @@ def test_the_constrained_optimum_is_the_best_division_that_keeps_the_constraints
     space = partition_space(here)
     bounds = lower_bounds(here, space, 0.5, 0.9)
     found = optimum(here, space, bounds)
-    assert allowed(found.nodes, bounds)
-    waits = [wait for nodes, wait in every(here, space) if allowed(nodes, bounds)]
+    assert bounds.keeps(found.nodes)
+    waits = [wait for nodes, wait in every(here, space) if bounds.keeps(nodes)]
     assert found.wait == pytest.approx(min(waits))
 
 
@@ -110,7 +109,7 @@ def test_a_division_better_than_the_best_found_replaces_it_if_it_keeps_the_const
     space = partition_space(here)
     bounds = lower_bounds(here, space, 0.5, 0.9)
     best = optimum(here, space, bounds)
-    outside = next(nodes for nodes, _ in every(here, space) if not allowed(nodes, bounds))
+    outside = next(nodes for nodes, _ in every(here, space) if not bounds.keeps(nodes))
     found = replace(best, wait=1e9, doubts="limits hold jobs")
     monkeypatch.setattr("qconf.strategies.partitioning.regret.optimum", lambda *_: found)
     assert regret(here, space, bounds, best.nodes).constrained == pytest.approx(best.wait)
@@ -146,7 +145,7 @@ def test_the_sizes_that_are_tabulated_do_not_grow_with_the_machine(cores):
     bounds = lower_bounds(here, space, 0.3, 0.9)
     free, tight = optimum(here, space, None), optimum(here, space, bounds)
     assert free.doubts.startswith("one size in")
-    assert allowed(tight.nodes, bounds)
+    assert bounds.keeps(tight.nodes)
     assert free.wait <= tight.wait
     rounds = 1 + np.ceil(np.log(cores / MOST_SIZES) / np.log(FINER))
     most = GEOMETRIC + 2 * (MOST_SIZES + rounds * (2 * WINDOW * FINER + 1))  # on two grids

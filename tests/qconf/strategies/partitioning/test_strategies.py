@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.optimize import OptimizeResult
 
 from parsim import Workload
 from qconf.config import PoolConfig
@@ -14,13 +15,13 @@ from qconf.export.pbs import PbsExporter
 from qconf.strategies import baselines, names, propose
 from qconf.strategies.partitioning.bounds import lower_bounds
 from qconf.strategies.partitioning.hybrid import FEWEST_CHUNKS, MOST_CHUNKS, default_chunk, threshold
-from qconf.strategies.partitioning.regret import allowed
 from qconf.strategies.partitioning.sizes import partition_space
 from qconf.strategies.partitioning.split_merge import uncovered
 from tests.qconf.small import DAY, LONG, SHORT, WIDE, site, three, training, two
 
 FEW = {"samples": 30}
-LOOSE = {"samples": 30, "slack": 0.95, "tau_util": 1.0}  # constraints that many divisions keep
+SLACK = {"slack": 0.95, "tau_util": 1.0}  # constraints that many divisions keep
+LOOSE = {"samples": 30, **SLACK}
 TUNED = ("pp", "static", "dp-nlp", "exact", "dqr", "hybrid")
 CASES = {
     "plain": lambda: training(two(), jobs=300),
@@ -154,7 +155,7 @@ def test_dp_nlp_survives_bad_surrogates(monkeypatch, value):
         def gradient(self, fractions):
             return np.full(fractions.size, value)
 
-    monkeypatch.setattr("qconf.strategies.partitioning.dp_nlp.fit", lambda *_: BadSurrogate())
+    monkeypatch.setattr("qconf.strategies.partitioning.program.fit", lambda *_, **__: BadSurrogate())
     here = training(two(), jobs=300)
     proposal = propose("dp-nlp", here, LOOSE)
     assert here.weighted_wait(proposal.config) <= here.weighted_wait(here.base)
@@ -165,13 +166,64 @@ def test_dp_nlp_survives_bad_surrogates(monkeypatch, value):
 
 @pytest.mark.parametrize("end", [np.nan, np.inf, -1.0])
 def test_dp_nlp_survives_a_search_without_a_valid_end(monkeypatch, end):
-    monkeypatch.setattr("qconf.strategies.partitioning.nlp._descended", lambda *given: (np.full(2, end), False))
+    ended = OptimizeResult(x=np.full(2, end), fun=end, success=False)
+    monkeypatch.setattr("scipy.optimize.minimize", lambda *_, **__: ended)
     here = training(two(), jobs=300)
     proposal = propose("dp-nlp", here, LOOSE)
     assert here.weighted_wait(proposal.config) <= here.weighted_wait(here.base)
     (minimum,) = steps(proposal, "minimum")
     assert minimum["converged"] == 0
     assert (minimum["note"] == "no search ended well") is not np.isfinite(end)
+
+
+def four(jobs=500, seed=0):
+    """Four queues on a thousand cores, on which more divisions are feasible than are simulated."""
+    queues = (
+        {**LONG, "name": name, "cores": (1, most), "partition": 250}
+        for name, most in zip("abcd", (40, 80, 160, 240), strict=True)
+    )
+    return training(site(*queues, cores=1000), jobs=jobs, seed=seed, span=4 * DAY)
+
+
+def test_dp_nlp_goes_on_without_a_surrogate_and_says_so():
+    """Fewer jobs than parameters: samples and moves decide; the other strategies go on."""
+    here = four(jobs=9)
+    proposal = propose("dp-nlp", here, FEW)
+    (step,) = steps(proposal, "surrogate")
+    assert "jobs are fewer than the 4 parameters of a polynomial. Samples and moves" in step["note"]
+    assert step["notes"] == [step["note"]]  # of the row
+    assert steps(proposal, "decide")[0]["proposed_by"] != "surrogate"
+    assert not steps(proposal, "proposals")
+    assert propose("dqr", here, FEW).config
+
+
+def test_the_log_says_who_proposed_what_and_no_more_is_simulated_than_allowed():
+    chosen = set()
+    for seed in range(4):
+        here = training(two(), jobs=400, seed=seed)
+        log = {
+            each["step"]: each
+            for each in propose("dp-nlp", here, {"samples": 20, "simulations": 44, **SLACK}).decisions
+        }
+        proposed, decide = log["proposals"], log["decide"]
+        counts = {len(proposed[name]) for name in ("nodes", "of", "expected", "weighted_waits")}
+        assert counts == {16}
+        assert decide["tried"] == 20 + 16
+        assert decide["tried"] + log["neighbours"]["tried"] <= 44
+        by_surrogate = decide["nodes"] in proposed["nodes"]
+        assert (decide["proposed_by"] == "surrogate") == by_surrogate
+        chosen.add(decide["proposed_by"])
+    assert "surrogate" in chosen
+
+
+def test_a_single_pass_is_the_papers():
+    log = propose(
+        "dp-nlp", training(two(), jobs=400), {"samples": 30, "simulations": 30, "decide_by": "program", **SLACK}
+    )
+    assert not steps(log, "proposals")
+    assert steps(log, "optimum")[0]["by_program"]
+    with pytest.raises(InputError, match="fewer simulations than samples"):
+        propose("dp-nlp", training(two(), jobs=50), {"samples": 30, "simulations": 25})
 
 
 def test_dp_nlp_measures_its_regret_on_a_million_cores():
@@ -202,14 +254,13 @@ def test_dp_nlp_comes_near_the_constrained_optimum(seed):
 
 def test_dp_nlp_searches_around_its_best_division_and_logs_the_result():
     gained = []
-    for seed in range(6):
-        here = training(two(), jobs=400, seed=seed)
-        proposal = propose("dp-nlp", here, LOOSE)
+    for seed in range(3):
+        proposal = propose("dp-nlp", four(seed=seed), {"samples": 20, "simulations": 50, **SLACK, "degree": 1})
         (decide,), (near,) = steps(proposal, "decide"), steps(proposal, "neighbours")
         assert near["kept"] == (near["weighted_wait"] < decide["weighted_wait"])
         nodes = near["nodes"] if near["kept"] else decide["nodes"]
         assert [queue.partition for queue in proposal.config.queues] == nodes
-        assert near["tried"] <= 60
+        assert near["tried"] <= 50 - decide["tried"]
         gained.append(near["kept"])
     assert any(gained)
 
@@ -246,7 +297,7 @@ def test_dp_nlp_keeps_its_constraints_unless_pp_is_better(slack):
         bounds = lower_bounds(here, partition_space(here), slack, 0.9)
         nodes = np.array([queue.partition for queue in proposal.config.queues])
         pp = [queue.partition for queue in propose("pp", here).config.queues]
-        assert allowed(nodes, bounds) or nodes.tolist() == pp
+        assert bounds.keeps(nodes) or nodes.tolist() == pp
 
 
 def uneven():

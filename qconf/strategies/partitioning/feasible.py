@@ -1,0 +1,115 @@
+"""The divisions that dp-nlp may choose: one definition, for the program, its rounding, samples and searches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qconf.strategies.partitioning.sizes import Sizes, apportion
+
+Floats = NDArray[np.float64]
+EXACT = 1e-6  # nodes by which a sum of rounded numbers may miss a constraint
+INWARD = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)  # parts of the way to the middle, from where a division is rounded
+
+
+@dataclass(frozen=True, eq=False)
+class Feasible:
+    """Nodes of each queue: at least `low`, `total` in sum, in proportion to their `share` of the work up to a slack.
+
+    The proportional constraint is ``P_i / P_j >= (1 - slack) * share_i / share_j`` of every ordered pair of queues with
+    a share, or with `one_sided`, as the paper writes it (equation 6), of those in which i comes before j. Nodes are
+    whole, so it holds to a node of each size.
+
+    References
+    ----------
+    Kondameedi and Vadhiyar, CCGrid 2017, section II.A, equations 3 to 6.
+    """
+
+    total: int
+    low: Sizes
+    slack: float = 1.0
+    share: Floats = field(default_factory=lambda: np.zeros(0))  # shape (k,); empty or 0 where nothing binds
+    one_sided: bool = False
+    wanted: Sizes | None = None  # lower bounds before they are made to fit the machine
+    notes: tuple[str, ...] = ()  # constraints that are relaxed, and how
+
+    @cached_property
+    def rows(self) -> tuple[Floats, Floats]:
+        """A and b of ``A @ nodes <= b``: the proportional constraint; without pairs that the bounds keep apart."""
+        k, most = self.low.size, self.low + (self.total - int(self.low.sum()))
+        bound = np.flatnonzero(self.share > 0)
+        rows, limits = [], []
+        for i in bound:
+            for j in bound:
+                ratio = (1 - self.slack) * self.share[i] / self.share[j]
+                if i == j or (i > j and self.one_sided) or ratio * (most[j] - 1) <= self.low[i] + 1:
+                    continue
+                row = np.zeros(k)
+                row[i], row[j] = -1.0, ratio
+                rows.append(row)
+                limits.append(1 + ratio)
+        return np.array(rows).reshape(-1, k), np.array(limits)
+
+    def excess(self, nodes: Sizes | Floats) -> Floats:
+        """Return by how many nodes divisions miss the constraints beside the sum, shape (..., k) to (...)."""
+        matrix, limits = self.rows
+        over, below = np.asarray(nodes) @ matrix.T - limits, np.maximum(self.low - nodes, 0).sum(axis=-1)
+        missed = np.where(over > EXACT, over, 0).sum(axis=-1) + np.where(below > EXACT, below, 0)
+        return np.asarray(np.round(missed, 6))
+
+    def keeps(self, nodes: Sizes) -> bool:
+        """Return whether a division keeps every constraint."""
+        return int(nodes.sum()) == self.total and not self.excess(nodes)
+
+    def rounded(self, sizes: Floats, rounding: str = "remainders") -> Sizes | None:
+        """Return the feasible division of whole nodes near fractional sizes; None where there is none.
+
+        Largest remainders come first. As long as that misses a constraint, the node moves that mends most. Where no
+        move does, sizes are rounded from nearer to the middle of the feasible ones.
+        """
+        for part in INWARD:
+            if part and not len(self.corners):
+                break
+            inner = sizes + part * (self.corners.mean(axis=0) - sizes) if part else sizes
+            nodes = apportion(inner, self.total, self.low, rounding)
+            for _ in range(4 * nodes.size):
+                excess = self.excess(nodes)
+                if not excess:
+                    return nodes
+                moved = np.array([*self._moves(nodes)])
+                missed = self.excess(moved)
+                if missed.min(initial=np.inf) >= excess:
+                    break
+                nodes = moved[int(np.argmin(missed))]
+        return None
+
+    @cached_property
+    def middle(self) -> Sizes | None:
+        """A division amid the feasible ones; None where there is none."""
+        return self.rounded(self.corners.mean(axis=0)) if len(self.corners) else None
+
+    def _moves(self, nodes: Sizes) -> Iterator[Sizes]:
+        for move in np.eye(nodes.size, dtype=np.int64)[:, None] - np.eye(nodes.size, dtype=np.int64):
+            yield from nodes + move
+
+    @cached_property
+    def corners(self) -> Floats:
+        """Divisions, in fractions of nodes, in which one queue has its least or its most; shape (n, k), n is 0 if none.
+
+        They keep the proportional constraint to half a node.
+        """
+        from scipy.optimize import linprog
+
+        matrix, limits = self.rows
+        ends = [(float(low), float(max(low, self.total))) for low in self.low]
+        found = []
+        for goal in np.vstack([np.eye(self.low.size), -np.eye(self.low.size)]):
+            end = linprog(goal, matrix, limits / 2, np.ones((1, self.low.size)), [float(self.total)], ends)
+            if end.status != 0:
+                return np.empty((0, self.low.size))
+            found.append(end.x)
+        return np.round(np.array(found), 6)

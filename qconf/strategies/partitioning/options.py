@@ -1,0 +1,80 @@
+"""The options of dp-nlp."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from qconf.config import SiteConfig
+from qconf.errors import InputError
+from qconf.evaluation.period import WEIGHTS
+from qconf.strategies.base import option
+from qconf.strategies.partitioning.best_by_type import Constraints
+from qconf.strategies.partitioning.readings import PartitionOptions
+from qconf.strategies.partitioning.surrogate import DEGREES
+
+
+@dataclass(frozen=True, kw_only=True)
+class DpNlpOptions(PartitionOptions):
+    """Options of dp-nlp."""
+
+    samples: int | None = option(
+        None, "Divisions that dp-nlp simulates before it fits surrogates.", least=20, shown="5 a queue, at least 20"
+    )
+    simulations: int | None = option(
+        None,
+        "Divisions that dp-nlp simulates at most: its samples, then minima of the surrogates, each added to the "
+        "samples, at last moves around the best. As many as samples: a single pass (the paper's way).",
+        least=20,
+        shown="three times the samples",
+    )
+    slack: float = option(0.3, "Slack of dp-nlp's proportional constraint.", least=0, most=1)
+    tau_util: float = option(
+        0.9, "Share of a queue's best utilization down to which dp-nlp's lower bound goes.", least=0, most=1
+    )
+    degree: int | None = option(
+        None, "Degree of dp-nlp's surrogates.", choices=(None, *DEGREES), shown="by cross-validation"
+    )
+    weights: tuple[float, ...] = option(
+        WEIGHTS, "Weights of the epochs that the log is cut into, the oldest first.", shown="1/3, 2/3, 1"
+    )
+
+    decide_by: str = option(
+        "simulation",
+        "What dp-nlp answers with: the best of what it simulates, no worse than pp and the present, or the optimum of "
+        "the program as it stands (the paper's way; hybrid then keeps what it carves, too).",
+        choices=("simulation", "program"),
+    )
+    surrogate: str = option(
+        "ridge",
+        "How dp-nlp's polynomials are fitted: to logarithms of waits with a ridge penalty by cross-validation, or "
+        "plain (the paper's way).",
+        choices=("ridge", "plain"),
+    )
+    proportions: str = option(
+        "both",
+        "Of which queue of a pair dp-nlp's proportional constraint is: of each, or only of the first in the "
+        "configuration (one-sided, as the paper prints it).",
+        choices=("both", "one-sided"),
+    )
+    excess: str = option(
+        "toward-widest",
+        "What becomes of lower bounds that exceed the machine: moved toward the widest jobs, dividing it in "
+        "proportion, or dropped.",
+        choices=("toward-widest", "proportional", "dropped"),
+    )
+
+    @property
+    def constraints(self) -> Constraints:
+        """How sizes are bounded."""
+        return Constraints(self.slack, self.tau_util, self.proportions == "one-sided", self.excess)
+
+    def check(self, base: SiteConfig) -> None:
+        """Raise InputError if an option makes no sense."""
+        super().check(base)
+        if self.samples is not None and self.simulations is not None and self.simulations < self.samples:
+            fix = f"give at least the {self.samples} of samples"
+            raise InputError("fewer simulations than samples", field="simulations", value=self.simulations, fix=fix)
+        if not self.weights or not all(math.isfinite(weight) and weight > 0 for weight in self.weights):
+            fix = "give a positive number for each epoch, the oldest first"
+            raise InputError("no weights of epochs", field="weights", value=list(self.weights), fix=fix)

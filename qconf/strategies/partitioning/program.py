@@ -1,0 +1,379 @@
+"""The weighted program on one training set: fit, minimise, simulate the minimum, fit again; and its log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import permutations
+from typing import ClassVar
+
+import numpy as np
+
+from parsim import System, simulate
+from qconf.evaluation.evaluator import CachedEvaluator
+from qconf.evaluation.period import Period, TrainingSet, cached
+from qconf.parallel import parallel_map
+from qconf.strategies.base import Proposal, Step, step
+from qconf.strategies.partitioning.descent import descend
+from qconf.strategies.partitioning.feasible import Floats
+from qconf.strategies.partitioning.nlp import Minima, expected, minimise
+from qconf.strategies.partitioning.options import DpNlpOptions
+from qconf.strategies.partitioning.samples import feasible_samples
+from qconf.strategies.partitioning.sizes import PartitionSpace, Sizes, data_warnings, proportional
+from qconf.strategies.partitioning.surrogate import DEGREES, PENALTIES, Surrogate, UnfittedError, fit, near
+
+Key = tuple[int, ...]  # a division
+STARTS = 3  # best samples from which searches start
+SAMPLES = 5  # of each queue, and their least number
+FEWEST = 20
+BUDGET = 3  # simulations of each sample, where no other number is given
+FIRST_PART = 2 / 3  # of the simulations: before moves between queues begin
+FIRST_STEP = 32  # part of the machine that moves first: one in so many
+
+
+@step
+class BoundsStep(Step):
+    """Lower bounds in nodes, and the slack that leaves a solution."""
+
+    title: ClassVar[str] = "bounds"
+    queues: list[str]
+    low: list[int]
+    wanted: list[int]
+    slack: float
+
+
+@step
+class SurrogateStep(Step):
+    """The polynomial of one epoch, or why there is none."""
+
+    title: ClassVar[str] = "surrogate"
+    epoch: int | None = None
+    weight: float | None = None
+    degree: int | None = None
+    penalty: float | None = None
+    r2: float | None = None
+    rmse: float | None = None
+    simulated: list[int] | None = None  # mean waits of the samples, seconds
+    expected: list[int] | None = None  # the same by a polynomial that was fitted without the sample
+    note: str = ""
+
+
+@step
+class Minimum(Step):
+    """The searches on the surrogates."""
+
+    samples: int
+    starts: int
+    converged: int
+    expected: float | None
+    note: str
+
+
+@step
+class Optimum(Step):
+    """The answer without a choice by simulation: the program's, or without surrogates the best sample's."""
+
+    nodes: list[int]
+    weighted_wait: float
+    by_program: bool
+
+
+@step
+class Proposals(Step):
+    """Divisions that the surrogates proposed one after the other, each simulated and added to the samples."""
+
+    nodes: list[list[int]]
+    of: list[str]  # which fit, and whether its minimum or, where that is known, the move that it expects most of
+    expected: list[float]  # weighted mean waits, seconds
+    weighted_waits: list[float]
+    note: str = ""
+
+
+@step
+class Decide(Step):
+    """The best of all simulated divisions and who proposed it, weighted mean waits in seconds."""
+
+    tried: int
+    nodes: list[int]
+    proposed_by: str
+    weighted_wait: float
+    pp_weighted_wait: float
+    current_weighted_wait: float
+
+
+@step
+class Neighbours(Step):
+    """Search around the best division that keeps the constraints."""
+
+    of: list[int]
+    tried: int
+    nodes: list[int]
+    weighted_wait: float
+    kept: bool
+    why: str
+
+
+@step
+class Keep(Step):
+    """The present partitions stay."""
+
+    why: str = "the present partitions, narrower than their widest jobs, do better"
+
+
+class Program:
+    """The weighted program on one training set; `log` records the result of each step."""
+
+    def __init__(
+        self,
+        training: TrainingSet,
+        options: DpNlpOptions,
+        space: PartitionSpace,
+        evaluator: CachedEvaluator | None = None,
+    ) -> None:
+        self.training, self.options, self.space, self.evaluator = training, options, space, evaluator
+        self.feasible = options.constraints.bounds(training, space)
+        self.weights = np.array([weight for weight, _ in training.epochs])
+        self.samples = options.samples or max(FEWEST, SAMPLES * space.queues.size)
+        self.budget = max(options.simulations or BUDGET * self.samples, self.samples)
+        self.simulated: dict[Key, Floats] = {}  # mean wait of each epoch, seconds
+        self.proposed_by: dict[Key, str] = {}
+        self.known = {"pp": proportional(space)}  # the result is no worse than these divisions
+        if (present := space.present(training.base)) is not None:
+            self.known["current"] = present
+        self.log: list[Step] = [
+            BoundsStep(
+                queues=[training.base.queues[i].name for i in self.space.queues],
+                low=self.feasible.low.tolist(),
+                wanted=self.feasible.low.tolist() if self.feasible.wanted is None else self.feasible.wanted.tolist(),
+                slack=round(self.feasible.slack, 4),
+                notes=(*self.feasible.notes, *data_warnings(training, self.space)),
+            )
+        ]
+
+    def run(self) -> tuple[Sizes, float]:
+        """Go through the steps; return the division and its weighted mean wait, seconds."""
+        for name, nodes in self.known.items():
+            self.simulate([nodes], name)
+        sampled = feasible_samples(self.samples, self.feasible, self.options.seed, self.space.rounding)
+        self.simulate([each for each in sampled if _key(each) not in self.simulated][: self.samples - len(self.known)])
+        first = self.fitted(told=True)
+        found = self.minimised(first, told=True)
+        if first and self.budget > len(self.simulated):
+            self.propose()
+            if self.options.decide_by == "program":
+                found = self.minimised(self.fitted(), told=True)
+        return self.optimum(found) if self.options.decide_by == "program" else self.improved(*self.decided())
+
+    def simulate(self, divisions: Sequence[Sizes], proposed_by: str = "sample") -> None:
+        """Simulate divisions that are not known yet."""
+        new = {_key(each): each for each in divisions if _key(each) not in self.simulated}
+        for key, waits in zip(new, self.waits([*new.values()]), strict=True):
+            self.simulated[key] = waits
+            self.proposed_by[key] = proposed_by
+
+    def ranked(self) -> list[Sizes]:
+        """Return the simulated divisions that keep the constraints, the best first."""
+        divisions = [np.array(key, dtype=np.int64) for key in sorted(self.simulated, key=self.wait)]
+        return [each for each in divisions if self.feasible.keeps(each)]
+
+    def wait(self, nodes: Sizes | Key) -> float:
+        """Return the weighted mean wait of a simulated division, seconds."""
+        return float((self.simulated[_key(nodes)] * self.weights).sum())
+
+    def fitted(self, *, told: bool = False, local: bool = False) -> list[tuple[float, Surrogate]]:
+        """Fit a surrogate to what is simulated of each epoch, where `local` near the best; none where one has none."""
+        options = self.options
+        fractions = np.array([*self.simulated]) / self.space.total
+        waits = np.array([*self.simulated.values()])
+        best = int(np.argmin((waits * self.weights).sum(axis=1)))
+        degrees = DEGREES if options.degree is None else (options.degree,)
+        plain = options.surrogate == "plain"
+        found: list[tuple[float, Surrogate]] = []
+        for e, (weight, (_, epoch)) in enumerate(zip(self.weights, self.training.epochs, strict=True)):
+            try:
+                s = fit(
+                    fractions,
+                    waits[:, e],
+                    degrees,
+                    (0.0,) if plain else PENALTIES,
+                    logs=not plain,
+                    weights=near(fractions, best) if local else None,
+                    most=len(epoch),
+                )
+            except UnfittedError as error:
+                note = f"no surrogate of epoch {e + 1}: {error}. Samples and moves between queues decide"
+                self.log += (
+                    [SurrogateStep(epoch=e + 1, weight=round(weight, 4), note=note, notes=(note,))] if told else []
+                )
+                return []
+            found.append((weight, s))
+            if told:
+                self.log.append(
+                    SurrogateStep(
+                        epoch=e + 1,
+                        weight=round(weight, 4),
+                        degree=s.degree,
+                        penalty=s.penalty,
+                        r2=round(s.r2, 4),
+                        rmse=round(s.rmse, 1),
+                        simulated=np.rint(waits[:, e]).astype(int).tolist(),
+                        expected=np.rint(s.crossed).astype(int).tolist(),
+                        note="a bad fit" if s.r2 < 0.5 else "",
+                    )
+                )
+        return found
+
+    def minimised(self, surrogates: list[tuple[float, Surrogate]], *, told: bool = False) -> Minima:
+        """Search the surrogates from the best samples."""
+        found = minimise(surrogates, self.feasible, self.ranked()[:STARTS], self.space.rounding)
+        if told:
+            note = "no search ended well" if found.starts and not found.divisions else ""
+            if found.expected and found.expected[0] < 0:
+                note = "a wait below 0 cannot be: the polynomial is wrong there"
+            self.log.append(
+                Minimum(
+                    samples=len(self.simulated),
+                    starts=found.starts,
+                    converged=found.converged,
+                    expected=round(found.expected[0], 1) if found.expected else None,
+                    note=note,
+                )
+            )
+        return found
+
+    def propose(self) -> None:
+        """Simulate minima of the surrogates, fitted anew after each: to all samples and near the best in turn."""
+        step = Proposals(nodes=[], of=[], expected=[], weighted_waits=[])
+        most = self.samples + round((self.budget - self.samples) * FIRST_PART)
+        while len(self.simulated) < most:
+            proposal = self.next()
+            if proposal is None:
+                step = replace(step, note="nothing is left to propose")
+                break
+            nodes, of, by_surrogate = proposal
+            self.simulate([nodes], "surrogate")
+            step.nodes.append(nodes.tolist())
+            step.of.append(of)
+            step.expected.append(round(by_surrogate, 1))
+            step.weighted_waits.append(round(self.wait(nodes), 1))
+        self.log.append(step)
+
+    def next(self) -> tuple[Sizes, str, float] | None:
+        """Return what the surrogates propose next, of which fit it is, and the wait that is expected; None: nothing.
+
+        That is a minimum that is not simulated yet, else the move between two queues, from the best, after which they
+        expect the least.
+        """
+        turns = [("all samples", False), ("those near the best", True)]
+        for what, local in turns if len(self.simulated) % 2 else reversed(turns):
+            surrogates = self.fitted(local=local)
+            found = self.minimised(surrogates)
+            for nodes, wait in zip(found.divisions, found.expected, strict=True):
+                if _key(nodes) not in self.simulated:
+                    return nodes, what, wait
+        moves = [each for each in self.moves() if _key(each) not in self.simulated and self.feasible.keeps(each)]
+        waits = [round(expected(surrogates, each / self.space.total), 3) for each in moves]
+        if not surrogates or not moves:
+            return None
+        best = int(np.argmin(waits))
+        return moves[best], f"a move, {what}", waits[best]
+
+    def moves(self) -> Iterator[Sizes]:
+        """Yield the moves of nodes between two queues from the best division, the largest first."""
+        inside = self.ranked()
+        size, step = self.space.queues.size, self.step
+        while inside and step:
+            for i, j in permutations(range(size), 2):
+                other = inside[0].copy()
+                other[[i, j]] += -step, step
+                yield other
+            step //= 2
+
+    @property
+    def step(self) -> int:
+        """Nodes that move first."""
+        return max(1, self.space.total // FIRST_STEP)
+
+    def optimum(self, found: Minima) -> tuple[Sizes, float]:
+        """Return the program's optimum and its wait, simulated to be told; without surrogates the best sample."""
+        nodes = next(iter((*found.divisions, *self.ranked())), self.known["pp"])
+        self.simulate([nodes], "surrogate")
+        wait = self.wait(nodes)
+        self.log.append(
+            Optimum(nodes=nodes.tolist(), weighted_wait=round(wait, 1), by_program=len(found.divisions) > 0)
+        )
+        return nodes, wait
+
+    def decided(self) -> tuple[Sizes, float]:
+        """Return the best of what is simulated, and its wait; of equals the first."""
+        best = min(self.simulated, key=self.wait)
+        self.log.append(
+            Decide(
+                tried=len(self.simulated),
+                nodes=list(best),
+                proposed_by=self.proposed_by[best],
+                weighted_wait=round(self.wait(best), 1),
+                pp_weighted_wait=round(self.wait(self.known["pp"]), 1),
+                current_weighted_wait=round(current_wait(self.training), 1),
+            )
+        )
+        return np.array(best, dtype=np.int64), self.wait(best)
+
+    def improved(self, nodes: Sizes, wait: float) -> tuple[Sizes, float]:
+        """Search around the best that keeps the constraints: surrogates are smooth and the simulator is not."""
+        inside = self.ranked()
+        if not inside or len(self.simulated) >= self.budget:
+            return nodes, wait
+
+        def simulated(each: Sizes) -> float:
+            self.simulate([each], "move")
+            return self.wait(each)
+
+        most = self.budget - len(self.simulated)
+        known = {key: self.wait(key) for key in self.simulated}
+        move, least, tried = descend(simulated, inside[0], self.feasible.keeps, step=self.step, most=most, known=known)
+        better = least < wait
+        self.log.append(
+            Neighbours(
+                of=inside[0].tolist(),
+                tried=tried,
+                nodes=move.tolist(),
+                weighted_wait=round(least, 1),
+                kept=better,
+                why="less than before" if better else "no less than before",
+            )
+        )
+        return (move, least) if better else (nodes, wait)
+
+    def kept(self, nodes: Sizes, wait: float) -> Proposal:
+        """Propose a division; the present partitions if they are better, though too narrow for their widest jobs."""
+        base = self.training.base
+        simulated = self.options.decide_by == "simulation"
+        if simulated and base.mode == "partitioned" and current_wait(self.training) < wait * (1 - 1e-9):
+            self.log.append(Keep())
+            return Proposal(base, tuple(self.log))
+        return Proposal(self.space.configured(base, nodes), tuple(self.log))
+
+    def waits(self, divisions: list[Sizes]) -> Floats:
+        """Return the mean wait of each division on each epoch, shape (divisions, epochs), seconds."""
+        base, epochs = self.training.base, [epoch for _, epoch in self.training.epochs]
+        if self.evaluator is not None:
+            configs = [(self.space.configured(base, nodes),) for nodes in divisions]
+            return np.array(parallel_map(self.options.workers, self.evaluator.by_epoch, configs))
+        systems = [self.space.configured(base, nodes).system() for nodes in divisions]
+        tasks = [(epoch, system) for system in systems for epoch in epochs]
+        return np.array(parallel_map(self.options.workers, _mean_wait, tasks)).reshape(len(divisions), len(epochs))
+
+
+@cached
+def current_wait(training: TrainingSet) -> float:
+    """Return the weighted mean wait under the base configuration, seconds."""
+    return training.weighted_wait(training.base)
+
+
+def _mean_wait(epoch: Period, system: System) -> float:
+    return epoch.mean(simulate(epoch.workload, epoch.dedicated(system), epoch.begun(system)).wait)
+
+
+def _key(nodes: Sizes | Key) -> Key:
+    return tuple(int(each) for each in nodes)
