@@ -27,7 +27,7 @@ from qconf.text import SCRATCH, replace_file, write_whole
 
 FOLDER = ".unfinished"
 FINGERPRINT = "fingerprint"
-LIBRARIES = ("numba", "numpy", "pandas", "scipy")
+LIBRARIES = ("numba", "numpy", "pandas", "scikit-learn", "scipy")
 Proposals = Mapping[str, Proposal]  #: of one strategy, by the names of its variants
 Numbers = NDArray[np.float64]  #: what was measured on the resamples
 Failure = NotApplicableError | UnroutableError  #: why there is no proposal

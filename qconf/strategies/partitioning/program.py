@@ -137,6 +137,7 @@ class Program:
         self.budget = max(options.simulations or BUDGET * self.samples, self.samples)
         self.simulated: dict[Key, Floats] = {}  # mean wait of each epoch, seconds
         self.proposed_by: dict[Key, str] = {}
+        self.chosen: dict[tuple[int, bool], tuple[int, Surrogate]] = {}  # of an epoch: by so many samples
         self.known = {"pp": proportional(space)}  # the result is no worse than these divisions
         if (present := space.present(training.base)) is not None:
             self.known["current"] = present
@@ -181,46 +182,52 @@ class Program:
         return float((self.simulated[_key(nodes)] * self.weights).sum())
 
     def fitted(self, *, told: bool = False, local: bool = False) -> list[tuple[float, Surrogate]]:
-        """Fit a surrogate to what is simulated of each epoch, where `local` near the best; none where one has none."""
-        options = self.options
+        """Fit a surrogate to what is simulated of each epoch, where `local` near the best; none where one has none.
+
+        Degree and penalty are chosen anew when there are half as many samples again.
+        """
         fractions = np.array([*self.simulated]) / self.space.total
         waits = np.array([*self.simulated.values()])
         best = int(np.argmin((waits * self.weights).sum(axis=1)))
-        degrees = DEGREES if options.degree is None else (options.degree,)
-        plain = options.surrogate == "plain"
+        plain = self.options.surrogate == "plain"
+        degrees = DEGREES if self.options.degree is None else (self.options.degree,)
+        penalties = (0.0,) if plain else PENALTIES
         found: list[tuple[float, Surrogate]] = []
+        log: list[Step] = []
         for e, (weight, (_, epoch)) in enumerate(zip(self.weights, self.training.epochs, strict=True)):
+            since, before = self.chosen.get((e, local), (0, None))
+            again = told or before is None or len(waits) >= 1.5 * since
             try:
                 s = fit(
                     fractions,
                     waits[:, e],
-                    degrees,
-                    (0.0,) if plain else PENALTIES,
+                    degrees if again or before is None else (before.degree,),
+                    penalties if again or before is None else (before.penalty,),
                     logs=not plain,
                     weights=near(fractions, best) if local else None,
                     most=len(epoch),
                 )
             except UnfittedError as error:
                 note = f"no surrogate of epoch {e + 1}: {error}. Samples and moves between queues decide"
-                self.log += (
-                    [SurrogateStep(epoch=e + 1, weight=round(weight, 4), note=note, notes=(note,))] if told else []
-                )
+                self.log += [SurrogateStep(note=note, notes=(note,))] if told else []
                 return []
+            if again:
+                self.chosen[e, local] = len(waits), s
             found.append((weight, s))
-            if told:
-                self.log.append(
-                    SurrogateStep(
-                        epoch=e + 1,
-                        weight=round(weight, 4),
-                        degree=s.degree,
-                        penalty=s.penalty,
-                        r2=round(s.r2, 4),
-                        rmse=round(s.rmse, 1),
-                        simulated=np.rint(waits[:, e]).astype(int).tolist(),
-                        expected=np.rint(s.crossed).astype(int).tolist(),
-                        note="a bad fit" if s.r2 < 0.5 else "",
-                    )
+            log.append(
+                SurrogateStep(
+                    epoch=e + 1,
+                    weight=round(weight, 4),
+                    degree=s.degree,
+                    penalty=s.penalty,
+                    r2=round(s.r2, 4),
+                    rmse=round(s.rmse, 1),
+                    simulated=np.rint(waits[:, e]).astype(int).tolist(),
+                    expected=np.rint(s.crossed).astype(int).tolist(),
+                    note="a bad fit" if s.r2 < 0.5 else "",
                 )
+            )
+        self.log += log if told else []
         return found
 
     def minimised(self, surrogates: list[tuple[float, Surrogate]], *, told: bool = False) -> Minima:

@@ -116,14 +116,17 @@ def fit(
             if len(degrees) > 1 and degree > 1 and comb(own.shape[1] + degree, degree) > min(count, most or count):
                 continue
             crossed = RidgeCV(alphas, scoring=_unscored, store_cv_results=True)
-            pipeline(degree, crossed).fit(own, goal, fit__sample_weight=weights)
+            fitted = pipeline(degree, crossed).fit(own, goal, fit__sample_weight=weights)
             by_others = crossed.cv_results_.reshape(count, len(alphas))
             errors = _stable(np.average((by_others - goal[:, None]) ** 2, axis=0, weights=weights))
             best = int(np.argmin(errors))
             found.append((errors[best], degree, penalties[best], alphas[best], by_others[:, best]))
         error, degree, penalty, alpha, by_others = min(found, key=lambda each: each[0])
-        chosen = pipeline(degree, Ridge(alpha)).fit(own, goal, fit__sample_weight=weights)
-    scaled, terms, last = (step for _, step in chosen.steps)
+        if len(degrees) * len(alphas) > 1:
+            fitted = pipeline(degree, Ridge(alpha)).fit(own, goal, fit__sample_weight=weights)
+    scaled, terms, last = (step for _, step in fitted.steps)
+    if not np.isfinite(last.coef_).all():
+        raise UnfittedError("its coefficients are no numbers")
     variance = float(np.average((goal - np.average(goal, weights=weights)) ** 2, weights=weights))
     spread = float(np.ptp(goal))
     floor, ceiling = (max(0.0, goal.min() - spread), goal.max() + spread) if logs else (-np.inf, np.inf)

@@ -50,7 +50,7 @@ def test_equal_waits_can_be_fitted():
 
 
 def test_nothing_is_expected_that_cannot_be():
-    """A straight cubic of waits along twelve sizes expects less than nothing far off; one of their logarithms does not."""
+    """A cubic of waits along twelve sizes expects less than nothing far off; one of their logarithms does not."""
     x = np.column_stack([np.linspace(0.4, 0.5, 12), np.linspace(0.6, 0.5, 12)])
     waits = 40_000 * (x[:, 0] - 0.39) ** 3 * 1e3 + np.tile([0.0, 900.0], 6)
     far = np.column_stack([np.linspace(0, 1, 50), np.linspace(1, 0, 50)])
