@@ -8,13 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from qconf.strategies.partitioning.descent import descend
 from qconf.strategies.partitioning.feasible import Feasible, Floats
 from qconf.strategies.partitioning.sizes import Sizes
 from qconf.strategies.partitioning.surrogate import Surrogate
 
 STEPS = 100  # of one search at most
 ENOUGH = 1e-9  # part of the wait by which the last step of a search lowers it
-NEAR = 2  # decimals of the nodes in which a search ends: the rest differs from one processor to the next
+NEAR = 1  # decimals of the nodes in which a search ends: the rest differs from one processor to the next
+
+
+CONVERGED = (0, 8)  # states of SLSQP in which no direction goes down, as far as numbers tell
+NODES = 4  # that move first from where a search ends
+MOVES = 500  # at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +35,7 @@ class Minima:
 
 def expected(surrogates: Sequence[tuple[float, Surrogate]], fractions: Floats) -> float:
     """Return the weighted mean wait that surrogates expect, seconds."""
-    return sum(weight * surrogate(fractions) for weight, surrogate in surrogates)
+    return float(sum(weight * surrogate(fractions) for weight, surrogate in surrogates))
 
 
 def minimise(
@@ -40,7 +46,8 @@ def minimise(
 ) -> Minima:
     """Minimise ``sum(weight * surrogate(P / total))`` from every start, by SLSQP with analytic gradients.
 
-    A search that ends in NaN is left out. Minima are rounded to whole nodes within the constraints.
+    A search that ends in NaN is left out. Ends are rounded to whole nodes within the constraints, and nodes move as
+    long as less is expected: searches end a little elsewhere on other processors, minima in whole nodes do not.
 
     References
     ----------
@@ -63,6 +70,9 @@ def minimise(
     def slope(fractions: Floats) -> Floats:
         return np.asarray(sum(weight * surrogate.gradient(fractions) for weight, surrogate in surrogates)) / unit
 
+    def by_surrogates(nodes: Sizes) -> float:
+        return round(expected(surrogates, nodes / total), 3)
+
     found: dict[tuple[int, ...], float] = {}
     converged = 0
     for start in starts:
@@ -79,8 +89,9 @@ def minimise(
             continue
         division = feasible.rounded(np.round(end.x * total, NEAR), rounding)
         if division is not None:
-            converged += bool(end.success)
-            found[tuple(division.tolist())] = expected(surrogates, division / total)
+            converged += end.status in CONVERGED
+            division, wait, _ = descend(by_surrogates, division, feasible.keeps, step=NODES, most=MOVES)
+            found[tuple(division.tolist())] = wait
     ranked = sorted(found, key=lambda division: (found[division], division))
     return Minima(
         [np.array(division, dtype=np.int64) for division in ranked],

@@ -29,6 +29,7 @@ FEWEST = 20
 BUDGET = 3  # simulations of each sample, where no other number is given
 FIRST_PART = 2 / 3  # of the simulations: before moves between queues begin
 FIRST_STEP = 32  # part of the machine that moves first: one in so many
+LAST_STEP = 256  # and at last, where a surrogate says which move: it knows nothing of single nodes
 
 
 @step
@@ -289,7 +290,7 @@ class Program:
         """Yield the moves of nodes between two queues from the best division, the largest first."""
         inside = self.ranked()
         size, step = self.space.queues.size, self.step
-        while inside and step:
+        while inside and step >= max(1, self.space.total // LAST_STEP):
             for i, j in permutations(range(size), 2):
                 other = inside[0].copy()
                 other[[i, j]] += -step, step

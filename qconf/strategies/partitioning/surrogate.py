@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 DEGREES = (1, 2, 3)
-PENALTIES = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
+PENALTIES = (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
 NO_PENALTY = 1e-9  # what a column that is a sum of others needs
-DIGITS = 9  # significant ones of what a BLAS adds up: the rest differs from one processor to the next
+DIGITS = 7  # significant ones of what a BLAS adds up: the rest differs from one processor to the next
+TIED = 4  # digits of errors: penalties whose errors differ in less are tied, and the larger is taken
+ENOUGH = 1.5  # samples of each coefficient, beyond the first degree
 FEWEST = 8  # samples to which a polynomial is fitted
 NEAR = 12  # nearest samples, or half of all, that count most in a fit near the best
 
@@ -83,8 +85,8 @@ def fit(
 ) -> Surrogate:
     """Fit a surrogate to waits, shape (samples,), at fractions, shape (samples, k).
 
-    Degree and penalty are chosen by leave-one-out cross-validation. A degree with more coefficients than there are
-    samples, or than `most`, is left out, unless it is the only one. Samples count by their `weights`.
+    Degree and penalty are chosen by leave-one-out cross-validation. A degree with more coefficients than `most`, or
+    with too many for so few samples, is left out, unless it is the only one. Samples count by their `weights`.
 
     Raises
     ------
@@ -103,7 +105,7 @@ def fit(
         raise UnfittedError(f"{most} jobs are fewer than the {fractions.shape[1]} parameters of a polynomial")
     if not np.isfinite(waits).all():
         raise UnfittedError("a mean wait is no number")
-    goal = np.round(np.log1p(waits), DIGITS) if logs else waits
+    goal = np.round(np.log1p(waits), 9) if logs else waits
 
     def pipeline(degree: int, last: object) -> Pipeline:
         features = PolynomialFeatures(degree, include_bias=False)
@@ -113,13 +115,15 @@ def fit(
     found = []
     with config_context(assume_finite=True, skip_parameter_validation=True):
         for degree in degrees:
-            if len(degrees) > 1 and degree > 1 and comb(own.shape[1] + degree, degree) > min(count, most or count):
+            coefficients = comb(own.shape[1] + degree, degree)
+            if len(degrees) > 1 and degree > 1 and (ENOUGH * coefficients > count or coefficients > (most or count)):
                 continue
             crossed = RidgeCV(alphas, scoring=_unscored, store_cv_results=True)
             fitted = pipeline(degree, crossed).fit(own, goal, fit__sample_weight=weights)
             by_others = crossed.cv_results_.reshape(count, len(alphas))
-            errors = _stable(np.average((by_others - goal[:, None]) ** 2, axis=0, weights=weights))
-            best = int(np.argmin(errors))
+            errors = np.average((by_others - goal[:, None]) ** 2, axis=0, weights=weights)
+            errors = np.array([float(f"{error:.{TIED - 1}e}") for error in errors])
+            best = errors.size - 1 - int(np.argmin(errors[::-1]))
             found.append((errors[best], degree, penalties[best], alphas[best], by_others[:, best]))
         error, degree, penalty, alpha, by_others = min(found, key=lambda each: each[0])
         if len(degrees) * len(alphas) > 1:

@@ -166,7 +166,7 @@ def test_dp_nlp_survives_bad_surrogates(monkeypatch, value):
 
 @pytest.mark.parametrize("end", [np.nan, np.inf, -1.0])
 def test_dp_nlp_survives_a_search_without_a_valid_end(monkeypatch, end):
-    ended = OptimizeResult(x=np.full(2, end), fun=end, success=False)
+    ended = OptimizeResult(x=np.full(2, end), fun=end, success=False, status=9)
     monkeypatch.setattr("scipy.optimize.minimize", lambda *_, **__: ended)
     here = training(two(), jobs=300)
     proposal = propose("dp-nlp", here, LOOSE)

@@ -1,0 +1,93 @@
+"""``python -m studies.surrogate``: what dp-nlp's surrogates are worth, beside the same simulations without them.
+
+Each training set is divided in four ways with as many simulations: samples alone; samples, then moves of nodes between
+two queues; dp-nlp; and, with more simulations, a hundred samples and sixty moves. Waits are above the best division
+that `exact` finds under the same constraints.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import numpy as np
+
+from qconf.config import load
+from qconf.evaluation.period import Period, TrainingSet
+from qconf.history import clean, read
+from qconf.strategies.partitioning import dp_nlp
+from qconf.strategies.partitioning.options import DpNlpOptions
+from qconf.strategies.partitioning.program import Program
+from qconf.strategies.partitioning.regret import optimum
+from qconf.synth import generate, write_history
+from qconf.text import markdown_table
+from studies.output import ROOT, run
+from studies.paper.plan import CRAY, TRACES
+
+MONTHS = 15
+FEWEST = 500  # jobs of a month of a log
+#: Options of each way, and the most samples and simulations; None: as by default.
+WAYS = {
+    "samples alone": (False, 60, 60),
+    "20 samples, then moves": (False, 20, 60),
+    "100 samples, then moves": (False, 100, 160),
+    "dp-nlp": (True, None, None),
+}
+
+
+def sets(traces: Path) -> Iterator[tuple[str, TrainingSet]]:
+    """Yield the months of the generated log and of the public ones."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = write_history(generate(months=MONTHS), Path(folder) / "log.csv")
+        for name, path, config in (("generated", log, CRAY), *((t, traces / f, c) for t, f, c in TRACES)):
+            if path.is_file():
+                base = load(ROOT / "configs" / config)
+                history = clean(read([path]), base)
+                for _, start, end in history.periods("month"):
+                    month = history.between(start, end)
+                    if len(month) >= FEWEST:
+                        yield name, TrainingSet(Period.of(month, base))
+
+
+class Sampled(Program):
+    """The program without surrogates."""
+
+    def propose(self) -> None:
+        """Propose nothing."""
+
+
+def measure(training: TrainingSet, *, surrogates: bool, samples: int | None, simulations: int | None) -> list[float]:
+    """Return the part above the optimum, simulations, and whether a surrogate proposed the best before any move."""
+    space, feasible = dp_nlp.constraints(training, DpNlpOptions())
+    best = optimum(training, space, feasible).wait
+    program = (Program if surrogates else Sampled)(
+        training, DpNlpOptions(samples=samples, simulations=simulations), space
+    )
+    _, wait = program.run()
+    (decided,) = (step.record() for step in program.log if step.record()["step"] == "decide")
+    return [wait / best - 1 if best else 0.0, len(program.simulated), decided["proposed_by"] == "surrogate"]
+
+
+@click.command()
+@click.option("--traces", type=click.Path(path_type=Path), default=ROOT.parent / "shared" / "traces")
+def command(traces: Path) -> None:
+    """Print the table."""
+    found: dict[tuple[str, str], list[list[float]]] = {}
+    for name, training in sets(traces):
+        for way, (surrogates, samples, simulations) in WAYS.items():
+            values = measure(training, surrogates=surrogates, samples=samples, simulations=simulations)
+            found.setdefault((name, way), []).append(values)
+    rows = []
+    for (name, way), values in found.items():
+        above, simulated, chosen = np.array(values).T
+        within = f"{int((above <= 0.01).sum())} of {len(above)}"
+        by = f"{int(chosen.sum())} of {len(above)}" if way == "dp-nlp" else ""
+        rows.append([name, way, f"{simulated.mean():.0f}", f"{100 * above.mean():.2f}", within, by])
+    headers = ["months", "way", "simulations", "above exact, %", "within 1 %", "the surrogate's before any move"]
+    click.echo(markdown_table(headers, rows, left=2))
+
+
+if __name__ == "__main__":
+    run(command)
