@@ -120,7 +120,8 @@ def _surrogates(found: PieceResult) -> list[str]:
         text = (
             f"In {needless} of {len(slacks)} periods the lower bounds and the proportional constraint leave so few "
             f"divisions (slack had to be {min(slacks):.2f} to {max(slacks):.2f} for any to be left) that each was "
-            "simulated, and no surrogate could be fitted: neither its samples nor its slack up to that value matter then."
+            "simulated, and no surrogate could be fitted: neither its samples nor its slack up to that value matter "
+            "then."
         )
         out += [paragraph(text)]
     if fits:

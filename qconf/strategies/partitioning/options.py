@@ -38,7 +38,14 @@ class DpNlpOptions(PartitionOptions):
     weights: tuple[float, ...] = option(
         WEIGHTS, "Weights of the epochs that the log is cut into, the oldest first.", shown="1/3, 2/3, 1"
     )
-
+    epoch_days: int | None = option(
+        None,
+        "Days of an epoch: the last ends with the jobs trained on, the first may begin before them, where jobs are "
+        "known (the paper: 10).",
+        least=1,
+        most=3650,
+        shown="equal parts of the jobs trained on",
+    )
     decide_by: str = option(
         "simulation",
         "What dp-nlp answers with: the best of what it simulates, no worse than pp and the present, or the optimum of "
