@@ -80,8 +80,8 @@ def command(traces: Path) -> None:
             values = measure(training, surrogates=surrogates, samples=samples, simulations=simulations)
             found.setdefault((name, way), []).append(values)
     rows = []
-    for (name, way), values in found.items():
-        above, simulated, chosen = np.array(values).T
+    for (name, way), measured in found.items():
+        above, simulated, chosen = np.array(measured).T
         within = f"{int((above <= 0.01).sum())} of {len(above)}"
         by = f"{int(chosen.sum())} of {len(above)}" if way == "dp-nlp" else ""
         rows.append([name, way, f"{simulated.mean():.0f}", f"{100 * above.mean():.2f}", within, by])

@@ -158,12 +158,12 @@ class Program:
             self.simulate([nodes], name)
         sampled = feasible_samples(self.samples, self.feasible, self.options.seed, self.space.rounding)
         self.simulate([each for each in sampled if _key(each) not in self.simulated][: self.samples - len(self.known)])
-        first = self.fitted(told=True)
-        found = self.minimised(first, told=True)
+        first = self.fitted(reported=True)
+        found = self.minimised(first, reported=True)
         if first and self.budget > len(self.simulated):
             self.propose()
             if self.options.decide_by == "program":
-                found = self.minimised(self.fitted(), told=True)
+                found = self.minimised(self.fitted(), reported=True)
         return self.optimum(found) if self.options.decide_by == "program" else self.improved(*self.decided())
 
     def simulate(self, divisions: Sequence[Sizes], proposed_by: str = "sample") -> None:
@@ -182,7 +182,7 @@ class Program:
         """Return the weighted mean wait of a simulated division, seconds."""
         return float((self.simulated[_key(nodes)] * self.weights).sum())
 
-    def fitted(self, *, told: bool = False, local: bool = False) -> list[tuple[float, Surrogate]]:
+    def fitted(self, *, reported: bool = False, local: bool = False) -> list[tuple[float, Surrogate]]:
         """Fit a surrogate to what is simulated of each epoch, where `local` near the best; none where one has none.
 
         Degree and penalty are chosen anew when there are half as many samples again.
@@ -197,7 +197,7 @@ class Program:
         log: list[Step] = []
         for e, (weight, (_, epoch)) in enumerate(zip(self.weights, self.training.epochs, strict=True)):
             since, before = self.chosen.get((e, local), (0, None))
-            again = told or before is None or len(waits) >= 1.5 * since
+            again = reported or before is None or len(waits) >= 1.5 * since
             try:
                 s = fit(
                     fractions,
@@ -210,7 +210,7 @@ class Program:
                 )
             except UnfittedError as error:
                 note = f"no surrogate of epoch {e + 1}: {error}. Samples and moves between queues decide"
-                self.log += [SurrogateStep(note=note, notes=(note,))] if told else []
+                self.log += [SurrogateStep(note=note, notes=(note,))] if reported else []
                 return []
             if again:
                 self.chosen[e, local] = len(waits), s
@@ -228,13 +228,13 @@ class Program:
                     note="a bad fit" if s.r2 < 0.5 else "",
                 )
             )
-        self.log += log if told else []
+        self.log += log if reported else []
         return found
 
-    def minimised(self, surrogates: list[tuple[float, Surrogate]], *, told: bool = False) -> Minima:
+    def minimised(self, surrogates: list[tuple[float, Surrogate]], *, reported: bool = False) -> Minima:
         """Search the surrogates from the best samples."""
         found = minimise(surrogates, self.feasible, self.ranked()[:STARTS], self.space.rounding)
-        if told:
+        if reported:
             note = "no search ended well" if found.starts and not found.divisions else ""
             if found.expected and found.expected[0] < 0:
                 note = "a wait below 0 cannot be: the polynomial is wrong there"
@@ -303,7 +303,7 @@ class Program:
         return max(1, self.space.total // FIRST_STEP)
 
     def optimum(self, found: Minima) -> tuple[Sizes, float]:
-        """Return the program's optimum and its wait, simulated to be told; without surrogates the best sample."""
+        """Return the program's optimum and its wait, simulated to be reported; without surrogates the best sample."""
         nodes = next(iter((*found.divisions, *self.ranked())), self.known["pp"])
         self.simulate([nodes], "surrogate")
         wait = self.wait(nodes)
