@@ -10,7 +10,8 @@ from qconf.export import exporter
 from qconf.export.nodes import Node
 from qconf.export.private import WORK
 from qconf.export.slurm.private_server import PrivateSlurm, unavailable
-from qconf.export.slurm.rehearsal import SITE, Plan, Rehearsal, lost, run_blocks, saved, tasks
+from qconf.export.slurm.rehearsal import SITE, Plan
+from qconf.export.slurm.trial import Rehearsal, lost, run_blocks, saved, tasks
 
 NODES = {f"n{number}": 2 for number in range(1, 9)}
 

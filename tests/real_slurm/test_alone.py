@@ -7,7 +7,8 @@ from qconf.export import exporter
 from qconf.export.directory import write_export
 from qconf.export.plan import blocks
 from qconf.export.slurm.private_server import PrivateSlurm
-from qconf.export.slurm.rehearsal import Rehearsal, rehearse, run_blocks, saved, tasks
+from qconf.export.slurm.rehearsal import rehearse
+from qconf.export.slurm.trial import Rehearsal, run_blocks, saved, tasks
 from tests.real_slurm.conftest import NODES
 
 LINES = """\

@@ -10,7 +10,8 @@ from qconf.errors import InputError
 from qconf.export.private import WORK
 from qconf.export.slurm.init import derive
 from qconf.export.slurm.private_server import PrivateSlurm
-from qconf.export.slurm.rehearsal import SITE, Rehearsal, follow, lost, run_blocks, saved, tasks
+from qconf.export.slurm.rehearsal import SITE, follow
+from qconf.export.slurm.trial import Rehearsal, lost, run_blocks, saved, tasks
 from tests.real_slurm.conftest import NODES
 
 MACHINE = "machine: {name: tiny, cores: 16, cores_per_node: 2}\norder: fcfs\n"

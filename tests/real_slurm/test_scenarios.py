@@ -10,7 +10,8 @@ import pytest
 
 from qconf.export.private import WORK
 from qconf.export.slurm.private_server import PrivateSlurm
-from qconf.export.slurm.rehearsal import SITE, Rehearsal, lost, run_blocks, saved, started, submitted, tasks
+from qconf.export.slurm.rehearsal import SITE, started, submitted
+from qconf.export.slurm.trial import Rehearsal, lost, run_blocks, saved, tasks
 from tests.real_slurm.conftest import NODES
 from tests.real_slurm.test_exports import FCFS, HYBRID, LIMITED, SHARED
 

@@ -13,7 +13,7 @@ from qconf.export.private import USERS
 from qconf.export.slurm.conf import Conf
 from qconf.export.slurm.merging import Words, partitions_of
 from qconf.export.slurm.private_server import DAEMONS, PrivateSlurm
-from qconf.export.slurm.rehearsal import RUN, UNTIL, Rehearsal, lost, run_blocks, saved, tasks
+from qconf.export.slurm.trial import RUN, UNTIL, Rehearsal, lost, run_blocks, saved, tasks
 from qconf.hosts import expand, fold
 
 #: Settings of a site's slurm.conf that its private Slurm has, too, by how they begin.
