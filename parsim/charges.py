@@ -41,8 +41,8 @@ def rates(workload: Workload, system: System) -> tuple[Column, int]:
     kinds, which = np.unique(columns, axis=1, return_inverse=True)
     found = np.empty(kinds.shape[1], dtype=np.int64)
     for k, (queue, qos, request, cores) in enumerate(kinds.T.tolist()):
-        asked = workload.requests[request] if request >= 0 else ()
-        rate = rate_of(by_queue[queue], cores, asked, most=system.fairshare.charged == "max")
+        wanted = workload.requests[request] if request >= 0 else ()
+        rate = rate_of(by_queue[queue], cores, wanted, most=system.fairshare.charged == "max")
         factor = factors.get(workload.qos_name(qos), 1) if qos >= 0 else 1
         found[k] = min(round(rate * _decimal(factor) * PARTS), MOST)
     densest = float((found / kinds[3]).max(initial=0))

@@ -95,10 +95,10 @@ class Queue:
     preempted : {"off", "suspend", "checkpoint", "requeue"}
         What becomes of a running job when one of a higher tier needs its cores: nothing, it goes on later from where it
         was (or from its checkpoint), or it begins anew.
-    charges : mapping of str to float
-        What a second of its jobs is charged, in place of `Fairshare.charges`.
     partition_nodes : mapping of str to int
         How many nodes of each type, by name, its partition is, where nodes are of several types.
+    charges : mapping of str to float
+        What a second of its jobs is charged, in place of `Fairshare.charges`.
     """
 
     name: str = "all"

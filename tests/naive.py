@@ -520,7 +520,8 @@ class _Simulation:
         """Rule 35: what a second of a job is charged."""
         takes = {"cores": self.cores[j]}
         qos = self.classes.get(self.class_of[j])
-        return rate_of(self.system, self.queue(j), qos, lambda name: takes.get(name) or self.takes(j, name))
+        factor = 1 if qos is None else qos.usage_factor
+        return rate_of(self.system, self.queue(j), factor, lambda name: takes.get(name) or self.takes(j, name))
 
     def was_preempted(self, j: int) -> bool:
         return any(k == j for k, *_ in self.interruptions)

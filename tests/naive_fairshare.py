@@ -12,7 +12,6 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from parsim.fairshare import Fairshare
-from parsim.qos import QOS
 from parsim.system import Queue, System
 
 NAMES = ("fairshare_perc", "fairshare_tree_usage", "fairshare_factor", "fair_share", "fairshare_target", "active_jobs")
@@ -27,12 +26,12 @@ class Charge(NamedTuple):
     rate: Fraction
 
 
-def rate_of(system: System, queue: Queue, qos: QOS | None, takes: Callable[[str], int]) -> Fraction:
+def rate_of(system: System, queue: Queue, usage_factor: float, takes: Callable[[str], int]) -> Fraction:
     """Rule 35: what a second of a job is charged; `takes` gives what it takes of a resource."""
     charges = dict(queue.charges or system.fairshare.charges) or {"cores": 1}
     weighted = [Fraction(str(weight)) * takes(name) for name, weight in charges.items()]
     rate = max(weighted) if system.fairshare.charged == "max" else sum(weighted)
-    rate *= Fraction(str(qos.usage_factor)) if qos else 1
+    rate *= Fraction(str(usage_factor))
     return Fraction(round(65536 * rate), 65536)
 
 

@@ -9,7 +9,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
-from parsim.fairshare import ACTIVE_NAME, FAIRSHARE
+from parsim.fairshare import FAIRSHARE
 from parsim.system import LIMITS, System
 from parsim.verify.beginning import Beginning
 from parsim.verify.fairshare import NAMES as SHARE_NAMES
@@ -76,7 +76,7 @@ class ListReplay(Replay):
         elif order not in STATIC and order != FAIRSHARE:
             value = self._formula(order)
         self.uses: Uses | None = None  #: where the order reads what users have used
-        if any(name in order for name in (FAIRSHARE, *SHARE_NAMES, ACTIVE_NAME)):
+        if any(name in order for name in (FAIRSHARE, *SHARE_NAMES, "active_jobs")):
             self.uses = Uses(self.system.fairshare, jobs.user_name, self.now)
             self.rates = [self._rate(job) for job in range(len(jobs.row))]
         # Rule 5 needs the held jobs of every pass, but only a formula uses eligible_time.

@@ -69,21 +69,21 @@ WEIGHTS = {"cores": 1, "gpus": 20, "memory": 0.25 / 1024}
     ],
 )
 def test_what_a_second_of_a_job_is_charged(charges, charged, factor, rate):
-    asked = (Chunk(2, 1, {"gpus": 1, "memory": 2048}), Chunk(1, 2, {"memory": 4096}))
-    one = Workload([0], [4], [9], [9], qos=[0], qos_names=("fast",), request=[0], requests=[asked])
+    wanted = (Chunk(2, 1, {"gpus": 1, "memory": 2048}), Chunk(1, 2, {"memory": 4096}))
+    one = Workload([0], [4], [9], [9], qos=[0], qos_names=("fast",), request=[0], requests=[wanted])
     tree = Fairshare(charges=charges, charged=charged)
     for own, default in ((tree, Queue()), (Fairshare(charges={"cores": 99}, charged=charged), Queue(charges=charges))):
         if default.charges or own is tree:
             system = System(8, [default], fairshare=own, qos=[QOS("fast", usage_factor=factor)])
             found, parts = rates(one, system)
             assert found[0] / parts == rate
-            assert rate_of(system, 0, "fast", 4, asked) == rate
+            assert rate_of(system, 0, "fast", 4, wanted) == rate
 
 
 def test_the_order_by_fairshare_goes_by_what_is_charged():
-    asked = [(Chunk(1, 1, {"gpus": 4}),)]
+    wanted = [(Chunk(1, 1, {"gpus": 4}),)]
     both = Workload([0, 0, 1, 2], [1, 3, 4, 4], [10, 10, 5, 5], [10, 10, 5, 5], [0] * 4, [0, 1, 0, 1])
-    both = replace(both, request=[0, -1, -1, -1], requests=asked)
+    both = replace(both, request=[0, -1, -1, -1], requests=wanted)
     by_cores = System(4, order="fairshare")  # user 1 has used 30 core-seconds, user 0 ten
     assert simulate(both, by_cores).start.tolist() == [0, 0, 10, 15]
     by_gpus = replace(by_cores, fairshare=Fairshare(charges={"gpus": 1}))

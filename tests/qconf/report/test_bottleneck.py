@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from parsim.node_metrics import ALL_NODES
-from qconf.config import parse
+from qconf.config import FairshareConfig, parse
 from qconf.evaluation.guard_rails import GuardValues
 from qconf.evaluation.holdout import Holdout
 from qconf.evaluation.impact import impact
@@ -111,8 +111,11 @@ def test_the_verdict_names_the_bottleneck(found):
         dict(verdict.sections(replace(found, rows=rows), None)) for rows in (found.rows, [shared, *found.rows[1:]])
     )
     assert [line for line in by_shares["The bottleneck"] if line not in plain["The bottleneck"]] == [
-        "fair share is simulated by core-hours all the same: a batch system may charge otherwise"
+        "fair share charges jobs by other things than GPUs: fairshare.charges and billing of queues say what"
     ]
+    by_gpus = replace(shared, config=shared.config.replace(fairshare=FairshareConfig(charges={"gpus": 1})))
+    again = dict(verdict.sections(replace(found, rows=[by_gpus, *found.rows[1:]]), None))
+    assert again["The bottleneck"] == plain["The bottleneck"]
     assert "The bottleneck" not in dict(verdict.sections(small.recommendation(), None))
     assert _plain(found.rows[0].test)["bottleneck"] == "gpus"
     assert "bottleneck" not in _plain(small.recommendation().rows[0].test)
