@@ -64,7 +64,7 @@ class Fair(NamedTuple):
 def charge(fair, j, now):
     """Job j starts in the pass of this instant: its user and his groups are charged from now on (rule 35)."""
     if fair.user.size > 0:
-        remember(fair, j, now)
+        count_before(fair, j, now)
         change_rate(fair, j, 1, now)
 
 
@@ -72,19 +72,19 @@ def charge(fair, j, now):
 def interrupt(fair, j, now):
     """Job j is interrupted in the pass of this instant."""
     if fair.user.size > 0:
-        remember(fair, j, now)
+        count_before(fair, j, now)
         change_rate(fair, j, -1, now)
 
 
 @step
-def release(fair, j, now):
+def stop_charging(fair, j, now):
     """Job j has ended, before the pass of this instant."""
     if fair.user.size > 0:
         change_rate(fair, j, -1, now)
 
 
 @step
-def remember(fair, j, now):
+def count_before(fair, j, now):
     """Keep how many jobs of job j's user ran when this pass began (rule 93)."""
     user = fair.nodes[fair.user[j]]
     if user.passed != now:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.kernels.fairshare import release
+from parsim.kernels.fairshare import stop_charging
 from parsim.kernels.nodes import Nodes, add, add_shares, occupy, occupy_node, take_first, total, vacate
 from parsim.kernels.planned_limits import above_limits, add_counts, count_running, is_held_later
 from parsim.kernels.reservations import divide
@@ -510,4 +510,4 @@ def end_planned(s, plans, j):
             s.partitions[q].free += s.shares[-1 - s.placement[j], q]
     vacate(plans.nodes, j)
     count_use(s, j, -1)
-    release(s.fair, j, s.start[j] + job.runtime)
+    stop_charging(s.fair, j, s.start[j] + job.runtime)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parsim.kernels.fairshare import charge, release
+from parsim.kernels.fairshare import charge, stop_charging
 from parsim.kernels.needs import count_quotas, lacks
 from parsim.kernels.node_types import leave_nodes, plan_nodes, resume_nodes
 from parsim.kernels.placed_jobs import plan_chunks, resume_chunks
@@ -138,7 +138,7 @@ def end_job(s, j):
     leave_nodes(s.node_types, j, np.int64(s.placement[j]))
     leave_chunks(s.placing, j)
     count_use(s, j, -1)
-    release(s.fair, j, s.start[j] + job.runtime)
+    stop_charging(s.fair, j, s.start[j] + job.runtime)
     end_run(s.preempting, job.queue, np.int64(job.cores))
     if s.settings.limits:  # its queue mates may have been held by it
         s.partitions[0 if s.settings.single_list else job.queue].plan_stands = False

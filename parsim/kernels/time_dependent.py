@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from parsim.kernels.alike import NO_JOB, Lines, join, leave
 from parsim.kernels.blocks import Blocks, add_job, remove_job, when_idle
 from parsim.kernels.easy import ONE, job_in, next_wake_up
-from parsim.kernels.fairshare import Fair, charge, release
+from parsim.kernels.fairshare import Fair, charge, stop_charging
 from parsim.kernels.mates import Mates, close_edge, follow, held_before, order_mates
 from parsim.kernels.native import by_pointer
 from parsim.kernels.running import last_instant, pop_key, push_key
@@ -108,7 +108,7 @@ def time_dependent(s):
             free += jobs[j].cores
             size -= 1
             change_left(s, j, 1)
-            release(s.fair, j, now)
+            stop_charging(s.fair, j, now)
         while arriving < n and jobs[arriving].submit <= now:
             if join(s.lines, arriving):
                 if limits.stop_time:
