@@ -36,7 +36,7 @@ def rates(workload: Workload, system: System) -> tuple[Column, int]:
     factors = {qos.name: qos.usage_factor for qos in system.qos}
     by_queue = [queue.charges or system.fairshare.charges for queue in system.queues]
     if not any(by_queue) and all(factor == 1 for factor in factors.values()):
-        return workload.cores, 1
+        return workload.cores.copy(), 1  # those of a workload are read-only, another type to a kernel
     columns = np.stack([workload.queue, workload.qos, workload.request, workload.cores])
     kinds, which = np.unique(columns, axis=1, return_inverse=True)
     found = np.empty(kinds.shape[1], dtype=np.int64)

@@ -414,10 +414,10 @@ def half_pool(placement: str = "pool", entry: str = "either", **more: object) ->
 @pytest.mark.parametrize(
     ("threshold", "priority", "longest", "walltime", "wait"),
     [
-        (40, 60, 1000, 9, 6),
-        (40, 60, 6, 9, 4),  # the queue's maximum counts where it is less
-        (40, 60, 1000, 10, 7),  # 6.67 s
-        (1.1, 0.1, 1000, 10, 110),  # 111 in floating point
+        (40, 60, 1000, 9, 7),  # above 6 s
+        (40, 60, 6, 9, 5),  # the queue's maximum counts where it is less
+        (40, 60, 1000, 10, 7),  # above 6.67 s
+        (1.1, 0.1, 1000, 10, 111),  # above 110 s, 110.00000000000001 in floating point
         (0, 60, 1000, 9, 0),
     ],
 )
@@ -442,7 +442,7 @@ def test_homes() -> None:
 
 
 def test_an_eligible_job_starts_where_it_first_can_or_has_moved_for_good() -> None:
-    # The second job is eligible from 3 on. Its partition is free at 10, the pool at 20.
+    # The second job is eligible after 3. Its partition is free at 10, the pool at 20.
     rows = ((0, 4, 10, 10), (1, 2, 4, 4), (0, 4, 20, 20, 1))
     either, move = run(half_pool(), *rows), run(half_pool(entry="move"), *rows)
     assert (either.start, either.placement[1]) == ([0, 10, 0], {"own": 2})
@@ -457,11 +457,11 @@ def test_the_pool_goes_by_priority_factor() -> None:
 
 
 def test_a_head_job_that_left_through_the_pool_frees_its_partition_at_the_next_event() -> None:
-    # The second job is a head job until it is eligible at 1 + 2. The third may pass then, but its list had its
+    # The second job is a head job until it is eligible after 1 + 2. The third may pass then, but its list had its
     # visit.
     rows = ((0, 3, 10, 10), (1, 4, 4, 4), (2, 1, 50, 50))
     schedule = run(half_pool(), *rows)
-    assert schedule.start == [0, 3, 7]
+    assert schedule.start == [0, 4, 8]
     assert schedule.placement[1:] == [{"pool": 4}, {"own": 1}]
 
 
@@ -471,17 +471,17 @@ def test_a_head_job_that_left_through_the_pool_is_a_head_job_no_longer() -> None
     queues = (Queue("own", partition=4, max_run=3), Queue("guest"))
     system = System(10, queues, mode="hybrid", pool=Pool(6, placement="combined"))
     # The last is the third of its queue to run, for the former head job, running, counts once.
-    assert starts(system, *ahead, (1, 2, 10, 10)) == [0, 0, 6, 6]
+    assert starts(system, *ahead, (1, 2, 10, 10)) == [0, 0, 6, 7]
     # It may stay on the two idle cores of the partition beyond 10, with two of the pool.
     schedule = run(system, *ahead, (2, 4, 8, 8))
-    assert (schedule.start, schedule.placement[3]) == ([0, 0, 6, 6], {"own": 2, "pool": 2})
+    assert (schedule.start, schedule.placement[3]) == ([0, 0, 6, 7], {"own": 2, "pool": 2})
 
 
 def test_a_job_on_partition_and_pool_together() -> None:
-    # One core is free in the partition and two in the pool, and the last job is eligible at 1 + 2.
+    # One core is free in the partition and two in the pool, and the last job is eligible after 1 + 2.
     rows = ((0, 3, 10, 10), (0, 2, 10, 10, 1), (1, 3, 4, 4))
     combined = run(half_pool("combined"), *rows)
-    assert (combined.start, combined.placement[2]) == ([0, 0, 3], {"own": 1, "pool": 2})
+    assert (combined.start, combined.placement[2]) == ([0, 0, 4], {"own": 1, "pool": 2})
     whole = run(half_pool(), *rows)
     assert (whole.start, whole.placement[2]) == ([0, 0, 10], {"own": 3})
 
@@ -490,8 +490,8 @@ def test_a_combined_job_keeps_off_the_head_job_of_its_partition() -> None:
     # Two cores are free in the partition, whose head job wants all four at 10, and one in the pool.
     ahead = ((0, 2, 10, 10), (1, 4, 20, 20), (0, 3, 50, 50, 1))
     short = run(half_pool("combined"), *ahead, (2, 3, 4, 4))
-    assert (short.start, short.placement[3]) == ([0, 10, 0, 4], {"own": 2, "pool": 1})  # until 8
-    assert starts(half_pool("combined"), *ahead, (2, 3, 8, 8)) == [0, 10, 0, 30]  # from 6 until 14
+    assert (short.start, short.placement[3]) == ([0, 10, 0, 5], {"own": 2, "pool": 1})  # until 9
+    assert starts(half_pool("combined"), *ahead, (2, 3, 8, 8)) == [0, 10, 0, 30]  # from 7 until 15
 
 
 def test_a_job_wider_than_the_pool_is_eligible_if_combined_and_never_its_head_job() -> None:
@@ -500,10 +500,10 @@ def test_a_job_wider_than_the_pool_is_eligible_if_combined_and_never_its_head_jo
         System(8, queues, mode="hybrid", pool=Pool(2, placement=placement, entry="move"))
         for placement in ("pool", "combined")
     )
-    rows = ((0, 4, 10, 10), (1, 4, 4, 4))  # eligible at 1 + 2
+    rows = ((0, 4, 10, 10), (1, 4, 4, 4))  # eligible after 1 + 2
     assert starts(pool, *rows) == [0, 10]
     schedule = run(combined, *rows)
-    assert (schedule.start, schedule.placement[1]) == ([0, 3], {"own": 2, "pool": 2})
+    assert (schedule.start, schedule.placement[1]) == ([0, 4], {"own": 2, "pool": 2})
     # One free core of its own and three of the pool: passed over there, it waits for its partition.
     rows = ((0, 5, 10, 10), (1, 4, 4, 4), (0, 1, 6, 6, 1), (4, 1, 30, 30, 1))
     assert starts(combined, *rows) == [0, 10, 0, 4]

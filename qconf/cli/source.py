@@ -210,7 +210,7 @@ _SOURCE: dict[str, Callable[[Any], Any]] = {
     "timezone": click.option(
         "--timezone",
         metavar="ZONE",
-        help="Zone of local times, dates and months.  [default: UTC]",
+        help="Zone of local times and dates.  [default: UTC]",
     ),
     "date_format": click.option(
         "--date-format",

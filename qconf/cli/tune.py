@@ -71,7 +71,7 @@ Examples:
     type=click.Choice(("any", "queues")),
     default="any",
     show_default=True,
-    help="Recommend any change, or queues alone.",
+    help="Recommend any change, or queues.",
 )
 @click.option(
     "--last",
@@ -105,10 +105,7 @@ def command(
     exit_code: bool,
     **given: Any,  # noqa: ANN401 - of the exporters
 ) -> None:
-    """Simulate a month of jobs under many configurations, and write the best one.
-
-    Strategies train on two thirds of it, and have to gain on the rest.
-    """
+    """Simulate a month of jobs under many configurations, and write the best one."""
     from time import perf_counter
 
     from qconf.export.precision import met

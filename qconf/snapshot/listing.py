@@ -9,7 +9,7 @@ from typing import Any
 #: Heads of the blocks of qstat, and the names of what they have in a document.
 _HEADS = {"Job Id": "Jobs", "Queue": "Queue", "Server": "Server"}
 _HEAD = re.compile(r"(Job Id|Queue|Server): *(\S+)")
-_OF_RESERVATION = re.compile("[RSM][0-9]+")  #: PBS names the queue of a reservation like it, which has no type
+_OF_RESERVATION = re.compile("[RSM][0-9]+")  #: PBS names the queue of a reservation like it
 _NODE = re.compile(r"[A-Za-z0-9][\w.\[\]-]*")
 _ATTRIBUTE = re.compile(r" +([A-Za-z_]\w*)(?:\.([\w-]+))? = ?(.*)")
 #: What the server says of itself and its queues, and no manager sets.
@@ -56,11 +56,17 @@ def statements(documents: Iterable[dict[str, Any]]) -> str:
     for document in documents:
         queues |= document.get("Queue", {})
         server |= next(iter(document.get("Server", {}).values()), {})
-    queues = {name: of for name, of in queues.items() if "queue_type" in of or not _OF_RESERVATION.fullmatch(name)}
+    queues = {name: of for name, of in queues.items() if not _is_of_reservation(name, of)}
     lines = [f"create queue {name}" for name in queues]
     held = [*((f"queue {name}", attributes) for name, attributes in queues.items()), ("server", server)]
     lines += [f"set {what} {key} = {value}" for what, attributes in held for key, value in _settings(attributes)]
     return "\n".join(lines) + "\n" if queues else ""
+
+
+def _is_of_reservation(name: str, attributes: dict[str, Any]) -> bool:
+    """Whether a queue was made by a reservation: it is named so, and has no type or lets in only named users."""
+    listed = attributes.get("acl_user_enable") == "True"
+    return _OF_RESERVATION.fullmatch(name) is not None and (listed or "queue_type" not in attributes)
 
 
 def _settings(attributes: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -35,6 +35,7 @@ QUICK = "**This is the quick version**: four months, one seed, one load, few rea
 #: Setting, its option, and where the text has it.
 TEXT: tuple[tuple[str, str, str], ...] = (
     ("samples", "100 sets of partition sizes are simulated", "II.A"),
+    ("simulations", "they are simulated once, and nothing after them", "II.A"),
     ("surrogate", "a polynomial is fitted, no penalty is named", "II.A"),
     ("degree", "at most 3", "II.A"),
     ("slack", "the constraint has none; it is strict, which a solver cannot tell from at least", "II.A, (6)"),

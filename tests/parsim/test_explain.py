@@ -90,11 +90,11 @@ def test_its_nodes_are_those_of_the_head_job() -> None:
 def test_it_entered_the_pool() -> None:
     workload = Workload([0, 0, 0], [2, 2, 2], [20, 30, 20], [20, 30, 20])
     system = System(4, [Queue(name="a", partition=2, priority=2)], "hybrid", pool=Pool(2, threshold=1))
-    # The first job takes the partition at 0, the third the pool after half of its 20 s,
-    # before the second, which has to wait half of its 30 s.
+    # The first job takes the partition at 0, the third the pool when it has waited longer than half of its 20 s,
+    # before the second, which has to wait longer than half of its 30 s.
     assert reasons(workload, system, 2) == [
-        "0 to 10: behind job 1, the head job of a",
-        "10: starts on pool, from the pool's list with priority factor 1, in turn",
+        "0 to 11: behind job 1, the head job of a",
+        "11: starts on pool, from the pool's list with priority factor 1.1, in turn",
     ]
     assert reasons(workload, system, 1)[-1] == "20: starts on a, in turn"
 

@@ -278,11 +278,11 @@ def hybrid(pool=2, **settings):
 
 
 def test_pool_entry_too_early():
-    # The second may enter the pool after half of its walltime: at 5, its wake-up.
+    # The second may enter the pool when it has waited longer than half of its walltime: at 6, its wake-up.
     workload = jobs((0, 2, 20, 20, 0), (0, 2, 10, 10, 0))
-    assert violations(workload, hybrid(), [0, 5], [{"a": 2}, {"pool": 2}]) == []
-    assert violations(workload, hybrid(), [0, 0], [{"a": 2}, {"pool": 2}]) == [("pool", 1, 0)]
-    assert violations(workload, hybrid(), [0, 20], [{"a": 2}, {"a": 2}]) == [("waiting", 1, 5)]
+    assert violations(workload, hybrid(), [0, 6], [{"a": 2}, {"pool": 2}]) == []
+    assert violations(workload, hybrid(), [0, 5], [{"a": 2}, {"pool": 2}]) == [("pool", 1, 5)]
+    assert violations(workload, hybrid(), [0, 20], [{"a": 2}, {"a": 2}]) == [("waiting", 1, 6)]
     assert violations(workload, hybrid(entry="move"), [0, 20], [{"a": 2}, {"a": 2}]) == [("placement", 1, 20)]
 
 
@@ -297,17 +297,17 @@ def test_combined_takes_the_partition_first():
     workload = jobs((0, 1, 20, 20, 0), (0, 2, 10, 10, 0), (0, 1, 20, 20, 1), (0, 2, 20, 20, 1))
     system = hybrid(pool=1, placement="combined", threshold=1)
     both = {"a": 1, "pool": 1}
-    assert violations(workload, system, [0, 10, 0, 20], [{"a": 1}, both, {"b": 1}, {"b": 2}]) == []
+    assert violations(workload, system, [0, 11, 0, 20], [{"a": 1}, both, {"b": 1}, {"b": 2}]) == []
     separate = hybrid(pool=1, placement="pool", threshold=1)
-    found = violations(workload, separate, [0, 10, 0, 20], [{"a": 1}, both, {"b": 1}, {"b": 2}])
-    assert found == [("pool", 1, 10)]
+    found = violations(workload, separate, [0, 11, 0, 20], [{"a": 1}, both, {"b": 1}, {"b": 2}])
+    assert found == [("pool", 1, 11)]
 
 
 def test_pool_goes_by_priority_factor():
     workload = jobs((0, 2, 40, 40, 0), (0, 2, 40, 40, 1), (0, 2, 10, 10, 0), (0, 2, 12, 12, 0), (0, 2, 4, 4, 1))
     where = [{name: 2} for name in ("a", "b", "pool", "pool", "pool")]
-    assert violations(workload, hybrid(), [0, 0, 6, 16, 2], where) == []
-    assert violations(workload, hybrid(), [0, 0, 18, 6, 2], where)[0] == ("order", 2, 6)
+    assert violations(workload, hybrid(), [0, 0, 7, 17, 3], where) == []
+    assert violations(workload, hybrid(), [0, 0, 19, 7, 3], where)[0] == ("order", 2, 7)
 
 
 def test_raises_with_the_findings():

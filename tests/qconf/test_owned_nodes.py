@@ -85,7 +85,7 @@ def test_mistakes(old: str, new: str, words: str):
         parse(SITE.replace(old, new))
 
 
-@pytest.mark.parametrize("hosts", ["n[01-4]", "n[2-1]", "n[1-4", "n1-4]", "a,,b", "n[1-2]]", "n[a-b]", ","])
+@pytest.mark.parametrize("hosts", ["n[2-1]", "n[1-4", "n1-4]", "a,,b", "n[1-2]]", "n[a-b]", ","])
 def test_a_host_list_that_cannot_be_read_is_a_mistake(hosts: str, tmp_path: Path):
     path = tmp_path / "site.yaml"
     path.write_text(SITE.replace("count: 4, cores: 32", f"count: 4, cores: 32, hosts: '{hosts}'"))
