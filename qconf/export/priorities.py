@@ -55,8 +55,8 @@ def as_present(
 ) -> Priorities | None:
     """Keep the whole priorities that queues have, and write others by the same rule; None where there is none.
 
-    `present` has the priority in the configuration and the whole one, by queue; those that change are in
-    `lowest`..`highest`.
+    `present` has the priority in the configuration and the whole one, by queue; those that change are the nearest in
+    `lowest`..`highest`, which stands for them.
     """
     if all(queue.name in present and queue.priority == present[queue.name][1] for queue in queues):
         held = {queue.name: int(queue.priority) for queue in queues}
@@ -78,9 +78,9 @@ def as_present(
             value /= ratio
         else:
             return None
-        if value.denominator != 1 or not lowest <= value <= highest:
+        if value.denominator != 1:
             return None
-        values[queue.name] = int(value)
+        values[queue.name] = min(max(int(value), lowest), highest)
     exact = {values[queue.name]: queue.priority for queue in queues}
     if sorted(exact.values()) != [exact[value] for value in sorted(exact)] or len(exact) < len({*exact.values()}):
         return None

@@ -247,17 +247,19 @@ def _none(
     """Keep the priorities of `config` below the line; what cannot lie below it needs preemption turned off."""
     line = express_line(server, scheduler)
     least = 1 if config.pool_cores else LOWEST  # the pool's queues have their negatives
-    kept = as_present(config.queues, present, lowest=least)
-    if kept and (least == LOWEST or min(kept.values.values()) > 0) and not (base is not None and base.has_tiers):
-        new = dict.fromkeys(config.names, LOWEST)
-        if _ranked(kept.values, line) == _ranked(new | {name: at for name, (_, at) in present.items()}, line):
-            return Preemption(kept)
-    if line is None:
-        return Preemption(scale(config.queues))
     held = {name: priority_of(server.queues[name]) for name in server.of_type("execution")}
-    express = {name: priority for name, priority in held.items() if priority >= line}
+    express = {name: priority for name, priority in held.items() if line is not None and priority >= line}
     own = [name for name in express if name in config.names]
     others = [name for name in express if name not in own]
+    new = dict.fromkeys(config.names, LOWEST)
+    ranks = _ranked(new | {name: at for name, (_, at) in present.items()}, line)
+    for highest in () if base is not None and base.has_tiers else (HIGHEST, HIGHEST if line is None else line - 1):
+        kept = as_present(config.queues, present, highest, least)
+        if kept and (least == LOWEST or min(kept.values.values()) > 0) and _ranked(kept.values, line) == ranks:
+            below = () if line is None or highest == HIGHEST else _kept_below(config, kept, line, others)
+            return Preemption(kept, notes=below)
+    if line is None:
+        return Preemption(scale(config.queues))
     different = len({queue.priority for queue in config.queues})
     if not own and different < line:
         priorities = scale(config.queues, min(HIGHEST, line - 1))

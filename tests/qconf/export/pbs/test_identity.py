@@ -148,6 +148,7 @@ def differences(one, other):
 @example(Site(1379142721), "priority", 3)  # the least Priority is 0, and a formula names it
 @example(Site(285474), "priority", 0)  # a queue below an express queue
 @example(Site(536870913), "priority", 6)  # an express queue of a divided machine
+@example(Site(3673967), "priority", 0)  # what would be an express queue
 @example(Site(1767562), "new", 0)  # which express queues without preempt_targets preempt
 @given(sites(), st.sampled_from([*OF_QUEUE, *OF_ALL, "new"]), st.integers(0, 9))
 def test_one_edit_changes_that_alone_and_the_rollback_brings_it_back(site, edit, number):
