@@ -92,14 +92,6 @@ class TwoReadingsError(ValueError):
         self.value, self.fix, self.row = value, fix, row
 
 
-def read_times(texts: pd.Series, where: tzinfo, form: str | None = None) -> tuple[Values, Mask, bool]:
-    """Read a whole column as `Times` does. Return the values, where there is none, and whether `form` read any."""
-    times = Times(where, form)
-    times.add(texts)
-    values = times.settled()[0]
-    return values, np.isnan(values), times.used
-
-
 class Times:
     """A column of times while it is read, some rows after others.
 

@@ -7,10 +7,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
-import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
-
 from qconf.errors import InputError
 from qconf.history.records import UNKNOWN
 
@@ -53,19 +49,6 @@ def slurm_limit(text: str) -> int:
     if match[1] or match[4]:
         return ((int(days) * 24 + int(first)) * 60 + int(second)) * 60 + int(third)
     return int(first) * 60 + int(second)
-
-
-def parse_column(texts: pd.Series, read: Callable[[str], int]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Read a column: numbers as they are, nothing as `UNKNOWN`, the rest by `read`, each spelling once.
-
-    Return the values, exact up to 2**53 and NaN where the text is not understood, and where it is not.
-    """
-    values = pd.to_numeric(texts, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan).copy()
-    strange = ~np.isfinite(values)
-    if strange.any():
-        rest = texts[strange].str.strip()
-        values[strange] = rest.map({text: attempt(read, text) for text in rest.unique().tolist()})
-    return values, np.isnan(values)
 
 
 def attempt(read: Callable[[str], int], text: str) -> float:

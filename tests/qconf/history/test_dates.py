@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from qconf.errors import InputError
 from qconf.history import read
-from qconf.history.dates import TwoReadingsError, check_format, read_times
+from qconf.history.dates import Times, TwoReadingsError, check_format
 from qconf.history.times import instant
 
 FIRST = 1790841600  # 2026-10-01 08:00
@@ -19,9 +19,9 @@ HEADER = "job_id,submit,runtime,walltime,cores,queue\n"
 
 
 def seconds(*texts, where=UTC, form=None):
-    values, bad, _ = read_times(pd.Series(texts, dtype="str"), where, form)
-    assert (np.isnan(values) == bad).all()
-    return [None if wrong else value for value, wrong in zip(values.tolist(), bad.tolist(), strict=True)]
+    times = Times(where, form)
+    times.add(pd.Series(texts, dtype="str"))
+    return [None if np.isnan(value) else value for value in times.settled()[0].tolist()]
 
 
 @pytest.mark.parametrize(
