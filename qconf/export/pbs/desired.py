@@ -445,9 +445,9 @@ def _reserves(config: SiteConfig) -> tuple[object, ...]:
 
 
 def _sorts(config: SiteConfig) -> tuple[object, ...]:
-    """Return what decides how waiting jobs are sorted."""
+    """Return what decides how waiting jobs are sorted, beside how use is counted."""
     queues = [(q.name, q.priority, q.starvation, q.reservation, q.tier) for q in config.queues]
-    return config.order, config.mode, config.pool, queues, config.fairshare, bool(config.shares)
+    return config.order, config.mode, config.pool, queues
 
 
 def _put_order(
@@ -461,6 +461,11 @@ def _put_order(
     """Set the formula and what it needs, where the order is another than that of `base`."""
     now = present_formula(before)
     lines, same = of_order(config), base is not None and _sorts(base) == _sorts(config)
+    if base is not None and same and (read := fairshare.settings(base)) != (use := fairshare.settings(config)):
+        known = options.scheduler is not None  # a value that was read as the same may have other words
+        result.settings |= changed(
+            {name: value for name, value in use.items() if not known or read.get(name) != value}, options.scheduler
+        )
     text, _ = formula(config, result.priorities, options.jobs, now)
     if base is not None and present is not None and not same and lines == of_order(base):
         same = text == formula(base, present.priorities, options.jobs, now)[0]

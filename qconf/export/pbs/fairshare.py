@@ -120,7 +120,7 @@ def settings(config: SiteConfig) -> dict[str, str]:
         "fairshare_usage_res": usage(config),
         "fairshare_entity": "euser",
         "fairshare_decay_time": format_clock(tree.decay_time),
-        "fairshare_decay_factor": f"{tree.decay_factor:g}",
+        "fairshare_decay_factor": f"{tree.decay_factor:.9g}",
         # Without a tree all users are unknown, and have equal shares of all there is.
         "unknown_shares": str(tree.unknown_shares if config.shares else max(tree.unknown_shares, 1)),
     }

@@ -16,7 +16,7 @@ SITE = """machine: {name: m, cores: 64}
 order: ORDER
 queues:
   - {name: work, cores: [1, 64], walltime: [0, 24h]}
-fairshare: {decay_time: 12h, decay_factor: 0.7, unknown_shares: 5}
+fairshare: {decay_time: 12h, decay_factor: 0.9958826, unknown_shares: 5, charges: {cores: 0.5, gpus: 20, memory: 1}}
 shares:
   - {name: alice, shares: 2, group: physics}
   - {name: physics, shares: 60}

@@ -1,13 +1,16 @@
 """What init reads of a server, exported unedited, changes nothing; and what is edited changes that alone."""
 
+import re
+
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from qconf.config import AccessConfig, ConfigError, ThrottleConfig, dump, parse
+from qconf.config import AccessConfig, ConfigError, FairshareConfig, ThrottleConfig, dump, parse
 from qconf.errors import ExportError, InputError
 from qconf.export.pbs import PbsExporter, qmgr
 from qconf.export.pbs.changes import NOTHING
+from qconf.export.pbs.fairshare import charges_of
 from qconf.export.pbs.init import derive
 from qconf.export.pbs.server import Server
 from tests.beside import SHARED
@@ -94,6 +97,7 @@ def test_a_route_queue_that_is_wanted_is_made_and_then_there(routing, option, ma
 
 ORDER = {"job_sort_formula", "job_sort_formula_threshold", "eligible_time_enable"}
 LISTS = ("acl_users", "acl_user_enable", "acl_groups", "acl_group_enable", "acl_hosts", "acl_host_enable")
+CHARGES = {"cores": 0.5, "memory": 3.0, "gpus": 7.0, "scratch": 1e-05}
 USER = ThrottleConfig(user="erin", max_run=7)
 #: Of a queue: what is edited, and the attributes that may change by it.
 OF_QUEUE = {
@@ -114,6 +118,10 @@ OF_ALL = {
     "order": (lambda config: "sjf" if config.order == "ljf" else "ljf", ORDER),
     "throttles": (lambda config: (*config.throttles, USER), {"max_run"}),
     "reservation_depth": (lambda config: (config.reservation_depth or 1) + 1, {"backfill_depth"}),
+    "fairshare": (
+        lambda config: (config.fairshare or FairshareConfig()).model_copy(update={"charges": CHARGES}),
+        set(),
+    ),
 }
 
 
@@ -163,6 +171,10 @@ def test_one_edit_changes_that_alone_and_the_rollback_brings_it_back(site, edit,
         assume(False)
     for statement in qmgr.parse(export.files["queues.qmgr"]):
         after.apply(statement)
+    if edit == "fairshare":
+        lines = dict(re.findall(r"^(\w+): (\S+)", export.files.get("sched_config.changes", ""), re.MULTILINE))
+        assert [*lines] == ["fairshare_usage_res"] * config.is_fair
+        assert [charges_of(text) for text in lines.values()] == [CHARGES] * len(lines)
     routes = after.of_type("route")
     found = differences(server, after)
     if edit in ("walltime", "cores"):
