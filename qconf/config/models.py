@@ -155,7 +155,7 @@ class AccessConfig(Model):
     qos: Entries | None = None
 
 
-_WEIGHT = r"[A-Za-z0-9_/:.]{1,64}=([0-9]{1,16}(\.[0-9]{0,16})?|\.[0-9]{1,16})[KMGTP]?"
+_WEIGHT = r"[A-Za-z0-9_/:.-]{1,64}=([0-9]{1,16}(\.[0-9]{0,16})?|\.[0-9]{1,16})[KMGTP]?"
 BILLING = rf"{_WEIGHT}(,{_WEIGHT}){{0,31}}"
 Billing = Annotated[str, Field(pattern=f"^{BILLING}$")]
 

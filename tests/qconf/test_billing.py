@@ -20,6 +20,7 @@ from tests.qconf.small import site
         ),
         ("cpu=.5,mem=1,gres/nvme=2K", {"cores": 0.5, "memory": 1, "nvme": 2 / 1024}, None),
         ("Mem=1M,Node=3,GRES/gpu:a100=4,license/x=1", {"memory": 1}, "Mem=1024G"),
+        ("GRES/fast-ssd=2,GRES/gpu:A100-SXM4-80GB=4", {"fast-ssd": 2}, "GRES/fast-ssd=2"),
     ],
 )
 def test_billing_weights_of_slurm(text, found, again):

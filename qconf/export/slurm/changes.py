@@ -94,7 +94,8 @@ class Difference:
         lines = self._partitions() if "partitions" in parts or self.apart else []
         routed = self.conf.exported or "routes" in parts
         lua = "routes" in parts or "points" in parts or ("bounds" in parts and self.conf.exported)
-        added = self._added(parts)
+        settings |= self._flags(parts)
+        added = self._added(parts, settings)
         if lua and "lua" in self._list("JobSubmitPlugins") and not self.conf.exported:
             self._row(
                 "job_submit.lua", "the site's own", "the export's", "which calls it first, as job_submit.site.lua"
@@ -146,11 +147,11 @@ class Difference:
                     self._row(name, old, value or "", why)
         return found
 
-    def _added(self, parts: frozenset[str]) -> dict[str, Sequence[str]]:
+    def _added(self, parts: frozenset[str], settings: Mapping[str, str | None]) -> dict[str, Sequence[str]]:
         found: dict[str, Sequence[str]] = {}
         before = self.theirs.parts["added"]
         for name, words in self.wanted["added"].items() if "added" in parts else ():
-            if isinstance(before, dict) and words == before.get(name):
+            if name in settings or (isinstance(before, dict) and words == before.get(name)):
                 continue
             present = self._list(name)
             if lacking := [word for word in words if word.lower() not in present]:
@@ -158,6 +159,19 @@ class Difference:
                 why = "order" if name == "PriorityFlags" else "limits hold where they are enforced"
                 self._row(name, ",".join(present), ",".join([*present, *lacking]), why)
         return found
+
+    def _flags(self, parts: frozenset[str]) -> dict[str, str | None]:
+        """Return the PriorityFlags where one ends against which an order by shares would go; others stay."""
+        if not (self.config.is_fair and parts & {"added", "order"}):
+            return {}
+        name, words = "PriorityFlags", self.wanted["added"].get("PriorityFlags", [])
+        present = [word.strip() for word in self.conf.settings.get(name.lower(), "").split(",")]
+        kept = [word for word in present if word.upper() in words or word.upper() not in FLAGS]
+        if kept == present:
+            return {}
+        text = ",".join([*kept, *(word for word in words if word not in map(str.upper, kept))])
+        self._row(name, ",".join(present), text, "order")
+        return {name: text or None}
 
     def _parameters(self, parts: frozenset[str]) -> tuple[dict[str, str], list[str]]:
         """Return the words of SchedulerParameters that change, and those that end."""
@@ -293,6 +307,7 @@ SHIPPED = {
     **dict.fromkeys(("priorityweightage", "priorityweightjobsize", "priorityweightpartition"), "0"),
 }
 WINDOWS = ("bf_window", "bf_window_linear")  #: of SchedulerParameters, by the longest walltime
+FLAGS = ("NO_FAIR_TREE", "MAX_TRES")  #: of PriorityFlags: `fair_share` and `charged`
 WHY_LIMITS = "limits, qualities of service, shares"
 RANK_WORDS = ("PriorityTier", "PriorityJobFactor")
 RANKS = [word.lower() for word in RANK_WORDS]  #: what says which partitions go before others

@@ -54,8 +54,9 @@ def notes(config: SiteConfig) -> Iterator[str]:
     )
     if config.shares:
         yield "Users who are not in the tree have the shares of their associations, not `unknown_shares`."
-    if config.tree.fair_share == "tree":
-        yield "PriorityFlags must not have NO_FAIR_TREE: take it out of slurm.conf where it is there."
+    off = ["NO_FAIR_TREE"] * (config.tree.fair_share == "tree") + ["MAX_TRES"] * (config.tree.charged == "sum")
+    if off:
+        yield f"PriorityFlags must lack {' or '.join(off)}: with --current an export takes it out."
 
 
 def read_shares(path: str | Path, warnings: list[str], cluster: str = "") -> tuple[ShareConfig, ...]:

@@ -161,7 +161,7 @@ def statements(config: SiteConfig) -> str:
         for name in limited(config) if _is_exempt(qos, RESOURCES) else ():
             free |= {str(word_of(words, f"{RESOURCES}.{name}")): FREE for words in (GROUP, *EACH.values())}
         lines += [f"add qos {qos.name}", f"{change} Priority={int(qos.priority)}"]
-        lines += [f"{change} UsageFactor={qos.usage_factor:g}"] if qos.usage_factor != 1 else []
+        lines += [f"{change} UsageFactor={qos.usage_factor:.6f}".rstrip("0").rstrip(".")]
         lines += [f"{change} Flags+={OVER}"] if free else []
         for limits in (free, own_limits(config, qos)):  # of one word the last holds
             lines += [f"{change} {word}={limit}" for word, limit in limits.items()]

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qconf.cli import qconf
-from qconf.config import dump, parse
+from qconf.config import FairshareConfig, dump, parse
+from qconf.config.billing import weights
 from qconf.export import ExportError, exporter
 from tests.beside import SHARED
 from tests.qconf.export.sites import QUICK
@@ -81,7 +82,7 @@ WORDS = {
     "AllowAccounts": ["ALL", "chem,phys"],
     "DenyQos": ["low"],
     "AllowGroups": ["staff"],
-    "TRESBillingWeights": ["CPU=1.0,Mem=0.25G"],
+    "TRESBillingWeights": ["CPU=1.0,Mem=0.25G", '"CPU=1,GRES/gpu:a-1=20,gres/gpu=.5"', "Node=3", "mem=2"],
     "DefMemPerCPU": ["2000"],
     "LLN": ["YES"],
     "GraceTime": ["60"],
@@ -96,7 +97,7 @@ SETTINGS = {
     "PriorityWeightFairshare": ["5000"],
     "PriorityWeightPartition": ["100"],
     "PriorityMaxAge": ["14-0"],
-    "PriorityFlags": ["NO_FAIR_TREE", "CALCULATE_RUNNING"],
+    "PriorityFlags": ["NO_FAIR_TREE", "CALCULATE_RUNNING", "max_tres", "DEPTH_OBLIVIOUS,MAX_TRES,NO_FAIR_TREE"],
     "SchedulerType": ["sched/builtin", "sched/backfill"],
     "SchedulerParameters": ["defer,bf_window=5000", "bf_max_job_user=7"],
     "PreemptType": ["preempt/partition_prio", "preempt/qos"],
@@ -129,27 +130,79 @@ def confs(draw):
     return "".join(f"{line}\n" for line in lines) + (text if inside else "include parts.conf\n"), text
 
 
+def of_use(config, **update):
+    return config.replace(fairshare=(config.fairshare or FairshareConfig()).model_copy(update=update))
+
+
+ORDER = r"Priority.*|partition \S+: Priority(Tier|JobFactor)"
+BILLING = r"partition \S+: TRESBillingWeights"
+#: What is edited, and the settings that change by it.
+EDITS = {
+    "order: fcfs": (lambda config: config.replace(order="fcfs"), ORDER),
+    "order: age": (lambda config: config.replace(order="min(eligible_time, 86400)"), ORDER),
+    "billing: weights": (lambda config: changed(config, config.names[-1], billing="CPU=2,Mem=.5G,GRES/ssd=1"), BILLING),
+    "billing: none": (lambda config: changed(config, config.names[0], billing=None), BILLING),
+    "charges": (lambda config: of_use(config, charges={"cores": 0.5, "memory": 3, "gpus": 7}), BILLING),
+    "charged: max": (lambda config: of_use(config, charged="max"), "PriorityFlags"),
+    "charged: sum": (lambda config: of_use(config, charged="sum"), "PriorityFlags"),
+    "fair_share": (lambda config: of_use(config, fair_share="classic"), "PriorityFlags"),
+    "usage_factor": (
+        lambda config: config.replace(
+            qos=[each.model_copy(update={"usage_factor": each.usage_factor and 1.5}) for each in config.qos]
+        ),
+        "qos .* UsageFactor",
+    ),
+}
+
+
+def charging(config):
+    """What decides on the charges of jobs: by queue and by QOS; and how they count, where the order reads them."""
+    default = dict(config.tree.charges)
+    of_queues = {queue.name: weights(queue.billing) or default for queue in config.queues}
+    use = (config.tree.charged, config.tree.fair_share) if config.is_fair else None
+    return of_queues, {each.name: each.usage_factor for each in config.qos}, use
+
+
+def after(folder, table, export):
+    """Return what init reads once an export is loaded."""
+    for name, text in export.files.items():
+        (folder / name).write_text(text)
+    words = dict(re.findall(r"modify qos (\S+) set UsageFactor=(\S+)", export.files.get("classes.sacctmgr", "")))
+    lines = [line.split("|") for line in table.splitlines()]
+    lines = [[*line[:-1], words.get(line[0], line[-1])] for line in lines]
+    (folder / "qos").write_text("".join("|".join(line) + "\n" for line in lines))
+    conf = folder / "slurm.conf"
+    if "new-conf" in export.files:
+        command = [sys.executable, "-I", "new-conf", "slurm.conf", "."]
+        subprocess.run(command, cwd=folder, capture_output=True, check=True)
+        conf = folder / "slurm.conf.after"
+    return exporter("slurm").of().read(conf, qos=folder / "qos").config
+
+
 @QUICK
-@given(site=confs(), fcfs=st.booleans())
-def test_of_any_slurm_conf_nothing_is_loaded_and_an_order_changes_settings_of_priority_alone(
-    site, fcfs, tmp_path_factory
+@given(site=confs(), edit=st.sampled_from([*EDITS]), factor=st.sampled_from(["1.000000", "0.250000", "0"]))
+def test_of_any_slurm_conf_nothing_is_loaded_and_an_edit_changes_its_settings_alone(
+    site, edit, factor, tmp_path_factory
 ):
     folder = tmp_path_factory.mktemp("site")
     (folder / "parts.conf").write_text(site[1])
+    table = f"Name|GrpJobs|Priority|UsageFactor\nnormal||0|1.000000\nhigh|5|10|{factor}\n"
     try:
-        target, config = opened(folder, site[0], "Name|GrpJobs|Priority\nnormal||0\nhigh|5|10\n")
+        target, config = opened(folder, site[0], table)
     except Exception:  # noqa: BLE001 - what init does not take
         return
     assert list(target.export(config).files) == ["PLAN.md"]
-    wanted = config.replace(order="fcfs" if fcfs else "min(eligible_time, 86400)")
+    change, settings = EDITS[edit]
+    wanted = change(config)
     try:
         found = target.export(wanted)
     except ExportError:
         return
-    settings = {name for name in rows(found) if not name.endswith((": PriorityTier", ": PriorityJobFactor"))}
-    assert all(name.startswith("Priority") for name in settings)
+    assert [name for name in rows(found) if not re.fullmatch(settings, name)] == []
     assert "job_submit.lua" not in found.files
-    assert not [name for name in found.files if name.endswith(".sacctmgr")]
+    assert {name for name in found.files if name.endswith(".sacctmgr")} <= {"classes.sacctmgr"}
+    if not edit.startswith("order"):
+        assert charging(after(folder, table, found)) == charging(wanted)
 
 
 def test_of_an_order_alone_settings_are_written_alone(tmp_path):

@@ -19,7 +19,7 @@ order: "min(eligible_time, 604800) + 50000 * fair_share"
 queues:
   - {{name: work, cores: [1, 64]}}
 priority_calc_period: 2m
-fairshare: {{decay_time: 1h, decay_factor: {factor}, fair_share: {kind}, unknown_shares: 1}}
+fairshare: {{decay_time: 1h, decay_factor: {factor}, fair_share: {kind}, unknown_shares: 1, charged: max}}
 shares:
   - {{name: physics, shares: 60}}
   - {{name: alice, shares: 2, group: physics}}
@@ -149,7 +149,7 @@ def test_the_plan_says_where_the_simulator_has_no_period():
 def test_half_life_and_shares():
     files = SLURM().export(site("classic")).files
     assert '"PriorityDecayHalfLife": "7-00:00:00"' in files["new-conf"]
-    assert '"PriorityFlags": ["NO_FAIR_TREE"]' in files["new-conf"]
+    assert '"PriorityFlags": ["NO_FAIR_TREE", "MAX_TRES"]' in files["new-conf"]
     assert files["shares.sacctmgr"].splitlines() == [
         "modify account where name=physics set fairshare=60",
         "modify user where name=alice account=physics set fairshare=2",

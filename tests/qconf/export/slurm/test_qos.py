@@ -22,7 +22,7 @@ throttles:
   - {user: bob, max_run: 2}
 qos:
   - {name: gold, priority: 20, users: [ann], accounts: [chem]}
-  - {name: silver, priority: 5, exempt: [max_user_run]}
+  - {name: silver, priority: 5, exempt: [max_user_run], usage_factor: 0.25}
   - {name: free}
 """
 
@@ -48,16 +48,19 @@ def test_statements_and_undo():
     assert files["classes.sacctmgr"].splitlines() == [
         "add qos gold",
         "modify qos gold set Priority=20",
+        "modify qos gold set UsageFactor=1",
         "modify qos gold set GrpJobs=9",
         "modify qos gold set GrpTRES=cpu=32",
         "add qos silver",
         "modify qos silver set Priority=5",
+        "modify qos silver set UsageFactor=0.25",
         "modify qos silver set Flags+=OverPartQOS",
         "modify qos silver set MaxJobsPerUser=2000000000",
         "modify qos silver set GrpJobs=50",
         "modify qos silver set MaxSubmitJobsPerUser=3",
         "add qos free",
         "modify qos free set Priority=0",
+        "modify qos free set UsageFactor=1",
         "modify qos free set GrpJobs=50",
         "modify account where name=chem set QosLevel+=gold",
         "modify account where name=chem set DefaultQOS=gold",
