@@ -28,15 +28,15 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from parsim import Pool, Queue, Schedule, System, Workload, one_list, packing, simulate
+from parsim import Pool, Queue, Schedule, System, Workload, naive, one_list, packing, simulate
+from parsim.naive.multiqueue import simulate_multiqueue
+from parsim.naive.planning import naive_plan
 from parsim.planning import NAMED, plan
 from parsim.schedule import SPANNING, Interruptions
 from parsim.verify import Violation, check_schedule
 from parsim.verify.planned import check_planned
-from tests import generate, naive
+from tests import generate
 from tests.beside import REFERENCE
-from tests.naive_multiqueue import simulate_multiqueue
-from tests.naive_planning import naive_plan
 
 TRACES = {"KTH-SP2": 100, "SDSC-SP2": 128, "HPC2N": 240}  #: of HPC2N, its first 60 000 jobs
 BEGUN = "state:"  #: before the name of a discipline: cases that begin with a state

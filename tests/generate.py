@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from parsim import planning
 from parsim.fairshare import Fairshare, Share
+from parsim.naive.node_types import best_nodes, first_nodes, idle, partitions_for, places
 from parsim.needs import Quota
 from parsim.node_types import Chunk, NodeType
 from parsim.planning import Policy
@@ -25,7 +26,6 @@ from parsim.state import UNSTARTED, State, Window
 from parsim.system import UNLIMITED, Pool, Queue, System
 from parsim.throttles import Throttle
 from parsim.workload import MAX_DURATION, Workload
-from tests.naive_node_types import best_nodes, first_nodes, idle, partitions_for, places
 
 Case = tuple[Workload, System]
 

@@ -158,12 +158,9 @@ DATA = {
 
 def test_verifier_and_reference_simulator_share_no_code() -> None:
     for name, path in modules("parsim"):
-        if name.startswith("parsim.verify"):
-            found = {each for each in imported(path) if not each.startswith("parsim.verify.")}
+        if name.startswith(("parsim.verify", "parsim.naive")):
+            found = {each for each in imported(path) if not each.startswith(layer(name) + ".")}
             assert {each for each in found if each.startswith(("parsim", "tests"))} <= DATA, name
-    for name in ("naive", "naive_fairshare", "naive_planning"):
-        found = {each for each in imported(ROOT / f"tests/{name}.py") if not each.startswith("tests.naive")}
-        assert {each for each in found if each.startswith(("parsim", "tests"))} <= DATA, name
 
 
 @pytest.mark.parametrize("package", ["parsim", "qconf"])

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from parsim.naive.formula import formula_value
+from parsim.naive.multiqueue import simulate_multiqueue
+from parsim.naive.simulator import NaiveSchedule, simulate
 from parsim.system import Pool, Queue, System
 from parsim.workload import Workload
 from tests.beside import REFERENCE
 from tests.generate import Case, cases, disciplines, multiqueue
-from tests.naive import NaiveSchedule, simulate
-from tests.naive_formula import formula_value
-from tests.naive_multiqueue import simulate_multiqueue
 
 
 def jobs(*rows: tuple[int, ...]) -> Workload:

@@ -19,13 +19,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from parsim import Pool, Queue, System, Workload, simulate
+from parsim import Pool, Queue, System, Workload, naive, simulate
 from parsim.kernels.easy import easy
 from parsim.kernels.state import NEVER
 from parsim.ordering import rank
 from parsim.prepared import prepare
 from qconf.synth.stable import stable_workload
-from tests import naive
 from tests.beside import REFERENCE
 
 REPEATS = 9

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from parsim.naive import NaiveSchedule
 from parsim.schedule import Schedule
 from parsim.system import System
 from parsim.verify import RULES, check_schedule
 from parsim.workload import Workload
 from tests import fuzz
-from tests.naive import NaiveSchedule
 
 
 def jobs(*rows: tuple[int, ...]) -> Workload:

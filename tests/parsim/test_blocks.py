@@ -7,10 +7,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from parsim import Queue, System, Workload, simulate
+from parsim import Queue, System, Workload, naive, simulate
 from parsim.kernels.blocks import ROOM, Blocks, add_job, blocks_of, remove_job, when_idle
 from parsim.kernels.state import kernel
-from tests import naive
 
 BITS, NOW = 12, 5
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parsim import Pool, Queue, Quota, Schedule, System, Workload, one_list, ordering, packing, plan, simulate
+from parsim import Pool, Queue, Quota, Schedule, System, Workload, naive, one_list, ordering, packing, plan, simulate
 from parsim.kernels.general import general
 from parsim.prepared import Depth, Prepared, prepare
 from parsim.tabulate import waits_by_size
 from parsim.verify import check_schedule
-from tests import generate, naive
+from tests import generate
 from tests.benchmarks import deep
 
 CORES = 64

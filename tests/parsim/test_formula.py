@@ -12,9 +12,9 @@ from numba import njit
 from parsim import Queue, System, Workload, simulate
 from parsim.formula import parse
 from parsim.kernels import order as op
+from parsim.naive.formula import formula_value
 from parsim.verify.formula import compile_formula
 from tests import generate
-from tests.naive_formula import formula_value
 
 
 @njit

@@ -5,9 +5,9 @@ from random import Random
 import pytest
 
 from parsim import Queue, System, Workload, simulate
+from parsim.naive.multiqueue import simulate_multiqueue
 from parsim.verify import check_schedule
 from tests import generate
-from tests.naive_multiqueue import simulate_multiqueue
 
 
 def run(workload: Workload, cores: int, limits: tuple[int, ...]) -> list[int]:

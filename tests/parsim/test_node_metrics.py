@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parsim import Queue, State, System, Workload, metrics, simulate
+from parsim.naive.node_types import places
 from parsim.node_metrics import ALL_NODES, first_types, node_use, unusable
 from parsim.node_types import Chunk, NodeType, exclusively
 from parsim.places import resources_of
 from tests import generate
-from tests.naive_node_types import places
 
 CPU = NodeType("cpu", 2, 10)
 GPU = NodeType("gpu", 1, 10, {"gpus": 4})

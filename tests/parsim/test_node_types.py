@@ -8,14 +8,14 @@ from random import Random
 import numpy as np
 import pytest
 
-from parsim import Queue, State, System, Workload, packing, simulate
+from parsim import Queue, State, System, Workload, naive, packing, simulate
 from parsim.explain import explain
 from parsim.node_metrics import node_use
 from parsim.node_types import Chunk, NodeType
 from parsim.places import places, resources_of
 from parsim.placing import can_be_placed, has_place
 from parsim.verify import check_schedule
-from tests import fuzz, generate, naive
+from tests import fuzz, generate
 
 CPU = NodeType("cpu", 4, 16, {"memory": 64})
 GPU = NodeType("gpu", 2, 16, {"gpus": 4, "memory": 256}, frozenset({"a100"}))

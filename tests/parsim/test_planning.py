@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from parsim import Workload
+from parsim.naive.planning import naive_plan
 from parsim.planning import (
     METRICS,
     NAMED,
@@ -26,7 +27,6 @@ from parsim.schedule import Schedule
 from parsim.verify.planned import check_planned
 from tests import generate
 from tests.beside import REFERENCE
-from tests.naive_planning import naive_plan
 
 TRACES = {"KTH": ("KTH-SP2", 100), "SDSC": ("SDSC-SP2", 128)}
 

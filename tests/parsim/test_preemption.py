@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from parsim import UNSTARTED, Queue, State, System, Window, Workload, explain, metrics, simulate
+from parsim import UNSTARTED, Queue, State, System, Window, Workload, explain, metrics, naive, simulate
 from parsim.node_metrics import node_use
 from parsim.node_types import Chunk, NodeType
 from parsim.schedule import Interruptions, Schedule
 from parsim.throttles import Throttle
 from parsim.verify import check_schedule
-from tests import fuzz, naive
+from tests import fuzz
 
 
 def machine(*preempted: str, cores: int = 4, **more) -> System:

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from parsim import Pool, Queue, Schedule, System, Workload, simulate
+from parsim import Pool, Queue, Schedule, System, Workload, naive, simulate
 from parsim.verify import check_schedule
 from parsim.workload import BOUNDS
-from tests import generate, naive
+from tests import generate
 from tests.beside import REFERENCE
 
 DISCIPLINES = generate.tested()

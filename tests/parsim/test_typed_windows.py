@@ -11,11 +11,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from parsim import UNSTARTED, Pool, Queue, State, System, Window, Workload, explain, simulate
+from parsim import UNSTARTED, Pool, Queue, State, System, Window, Workload, explain, naive, simulate
 from parsim.node_types import Chunk, NodeType
 from parsim.resuming import closed_nodes
 from parsim.verify import check_schedule
-from tests import fuzz, naive
+from tests import fuzz
 
 CPU, GPU = NodeType("cpu", 3, 4), NodeType("gpu", 2, 4, {"gpus": 2})
 MACHINE = System(20, node_types=[CPU, GPU])

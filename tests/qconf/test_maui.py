@@ -3,9 +3,9 @@
 import pytest
 
 from parsim import Workload, simulate
+from parsim.naive.formula import formula_value
 from qconf.config import ConfigError, dump, parse
 from qconf.config.maui import FACTORS, FORM, Maui
-from tests.naive_formula import formula_value
 
 SITE = "machine: {cores: 8}\nqueues:\n  - {name: short, priority: 3}\n  - {name: long}\norder: "
 

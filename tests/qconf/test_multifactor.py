@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from parsim.naive.formula import formula_value
 from qconf.config.multifactor import MAX_AGE, Multifactor
-from tests.naive_formula import formula_value
 
 STEPS = st.lists(st.integers(1, 10_000), unique=True, max_size=6)
 

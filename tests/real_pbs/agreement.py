@@ -22,10 +22,10 @@ from scipy.stats import kendalltau
 
 import parsim
 from parsim import Workload
+from parsim.naive.node_types import has_alone
+from parsim.naive.simulator import Running, _Simulation
 from qconf.export.nodes import POOL, Node
 from qconf.export.pbs.nodes import assign
-from tests.naive import Running, _Simulation
-from tests.naive_node_types import has_alone
 from tests.real_pbs.disciplines import DISCIPLINES, Site
 from tests.real_pbs.recording import Cycle, Recording, home, read, record
 

@@ -14,11 +14,11 @@ from collections import Counter
 from collections.abc import Callable
 from random import Random
 
+from parsim.naive.node_types import Node, best_nodes, idle
 from parsim.node_types import Chunk, NodeType, Request
 from parsim.system import Queue, System
 from qconf.export.nodes import expand
 from qconf.export.slurm.private_server import PrivateSlurm
-from tests.naive_node_types import Node, best_nodes, idle
 
 TYPES = (
     NodeType("a", 5, 8, {"memory": 1000}),

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from parsim import Workload, simulate
+from parsim import Workload, naive, simulate
 from parsim.node_types import Chunk
 from qconf.config import ConfigError, PoolConfig, ShortpoolConfig, dump, kept_off, parse
 from qconf.config.routing import beside_shortpools, shortpool_gaps, shortpool_gaps_of_types
@@ -22,7 +22,6 @@ from qconf.strategies.auto.measures import of_base, of_configs
 from qconf.strategies.base import Options, Proposal
 from qconf.strategies.fcfs_easy import undistinguished
 from qconf.strategies.mqb import Mqb
-from tests import naive
 from tests.qconf.small import site
 
 HOUR, DAY = 3600, 86400

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from parsim.naive.multiqueue import simulate_multiqueue
 from qconf.backtest import backtest
 from qconf.recommend import recommend
 from qconf.strategies import names, propose
 from qconf.strategies.mqb import NOT_EXPORTABLE
-from tests.naive_multiqueue import simulate_multiqueue
 from tests.qconf.backtest import walking
 from tests.qconf.small import DAY, three, training, two
 

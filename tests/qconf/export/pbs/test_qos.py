@@ -9,10 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from parsim.naive.formula import formula_value
 from qconf.config import SiteConfig, parse
 from qconf.errors import ExportError
 from qconf.export import exporter
-from tests.naive_formula import formula_value
 
 PBS = exporter("pbs")
 SITE = """machine: {name: m, cores: 128}

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from parsim import System, Workload, simulate
+from parsim.naive.formula import formula_value
 from qconf.strategies.auto.orders import (
     DISTANCE_PENALTY,
     FORMULAS,
@@ -13,7 +14,6 @@ from qconf.strategies.auto.orders import (
     general,
     usual_longest,
 )
-from tests.naive_formula import formula_value
 
 HOUR, DAY = 3600, 86400
 

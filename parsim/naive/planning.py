@@ -10,11 +10,11 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from parsim.naive.simulator import Block, downtimes, earliest, runs_at, started_before
 from parsim.planning import Policy
 from parsim.state import State
 from parsim.system import System
 from parsim.workload import Workload
-from tests.naive import Block, downtimes, earliest, runs_at, started_before
 
 ORDERS = ("fcfs", "sjf", "ljf")
 

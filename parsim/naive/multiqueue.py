@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from parsim.state import State
-from parsim.system import System
-from parsim.workload import Workload
-from tests.naive import (
+from parsim.naive.simulator import (
     Block,
     NaiveSchedule,
     downtimes,
@@ -16,6 +13,9 @@ from tests.naive import (
     simulate_apart,
     started_before,
 )
+from parsim.state import State
+from parsim.system import System
+from parsim.workload import Workload
 
 
 def simulate_multiqueue(

@@ -17,13 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from parsim.node_types import Chunk, NodeType
-from parsim.state import State, Window
-from parsim.system import System
-from parsim.workload import Workload
-from tests.naive_fairshare import NAMES, Charge, Decayed, Values, rate_of
-from tests.naive_formula import formula_value
-from tests.naive_node_types import (
+from parsim.naive.fairshare import NAMES, Charge, Decayed, Values, rate_of
+from parsim.naive.formula import formula_value
+from parsim.naive.node_types import (
     Node,
     Taken,
     best_nodes,
@@ -45,8 +41,12 @@ from tests.naive_node_types import (
     there_is,
     types_on,
 )
-from tests.naive_node_types import fits as fits_on
-from tests.naive_throttles import NaiveThrottles
+from parsim.naive.node_types import fits as fits_on
+from parsim.naive.throttles import NaiveThrottles
+from parsim.node_types import Chunk, NodeType
+from parsim.state import State, Window
+from parsim.system import System
+from parsim.workload import Workload
 
 NAMED_ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3", "fairshare")
 RESERVED = -1  # home of the jobs that start by advance reservation
