@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import metrics
-from parsim.node_types import CORES
-from qconf.config import SiteConfig
+from parsim.node_types import CORES, GPUS
 from qconf.evaluation.outcome import Outcome
+from qconf.evaluation.period import Period
 from qconf.text import in_terms_of
 
 Kind = Literal["queue", "nodes", "size", "user", "qos"]
@@ -114,7 +114,7 @@ def impact(before: Outcome, after: Outcome) -> Impact:
     kinds: tuple[tuple[Kind, Iterator[tuple[str, NDArray[np.bool_]]], int], ...] = (
         ("queue", ((queue.name, jobs.queue == i) for i, queue in enumerate(before.period.base.queues)), 1),
         ("nodes", _nodes(before), 2),
-        ("size", _sizes(before.period.base, jobs.cores), 2),
+        ("size", _sizes(period, jobs.cores if period.resource != GPUS else period.use.amount[before.rows]), 2),
         ("user", _users(jobs.user, work, period.resource), 2),
         ("qos", ((f"QOS {name}", jobs.qos == i) for i, name in enumerate(jobs.qos_names)), 1),
     )
@@ -155,18 +155,26 @@ def _nodes(before: Outcome) -> Iterator[tuple[str, NDArray[np.bool_]]]:
             yield f"jobs for nodes {each.name}", rows
 
 
-def _sizes(base: SiteConfig, cores: NDArray[np.int64]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Yield one core, up to a node, and a few classes above it, each as many times as wide as the one before."""
-    node, most = base.machine.cores_per_node, base.machine.cores
+def _sizes(period: Period, amount: NDArray[Any]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Yield one core, up to a node, and a few classes above it, each as many times as wide as the one before.
+
+    Of GPUs where they are the bottleneck, after the jobs without.
+    """
+    machine, unit, one = period.base.machine, "core", period.base.grid
+    node, most = machine.cores_per_node, machine.cores
+    if period.resource == GPUS:
+        yield "jobs without GPUs", amount == 0
+        unit, one = "GPU", 1
+        node, most = max(each.gpus for each in period.base.nodes), int(period.use.there)
     factor = 2
     while node * factor**CLASSES_ABOVE_A_NODE < most:
         factor *= 2
-    edges = {base.grid, node, most, *(node * factor**k for k in range(1, CLASSES_ABOVE_A_NODE))}
+    edges = {one, node, most, *(node * factor**k for k in range(1, CLASSES_ABOVE_A_NODE))}
     low = 0
     for high in sorted(edge for edge in edges if edge <= most):
-        first = low + base.grid
-        name = f"jobs of {first} to {high} cores" if first < high else f"jobs of {high} core{'s' * (high > 1)}"
-        yield name, (cores > low) & (cores <= high)
+        first = low + one
+        name = f"jobs of {first} to {high} {unit}s" if first < high else f"jobs of {high} {unit}{'s' * (high > 1)}"
+        yield name, (amount > low) & (amount <= high)
         low = high
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from parsim.node_types import GPUS
 from qconf.config import SiteConfig, dump
 from qconf.errors import ExportError
 from qconf.evaluation.impact import Kind, grown
@@ -137,8 +138,9 @@ def _groups(recommendation: Recommendation) -> Iterator[tuple[str, list[dict[str
         return
     for kind, title in ({"queue": "queue"} | KINDS).items():
         members = recommendation.impact.of(kind)  # type: ignore[arg-type]
+        of_gpus = kind == "size" and recommendation.resource == GPUS
         yield (
-            in_terms_of(recommendation.resource, title),
+            "jobs by their GPUs" if of_gpus else in_terms_of(recommendation.resource, title),
             [_group(each.name, each.jobs, each.share, each.before, each.after) for each in members],
         )
 

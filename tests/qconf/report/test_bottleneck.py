@@ -20,6 +20,7 @@ from qconf.evaluation.timeline import timeline
 from qconf.history import History, clean, read
 from qconf.recommend import Evaluated, Recommendation
 from qconf.report import figures, verdict
+from qconf.report.impact import losers
 from qconf.report.run_directory import _plain
 from qconf.report.tune_page import render
 from qconf.strategies import Proposal
@@ -40,6 +41,11 @@ queues:
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> History:
     """Return a week of jobs of four GPUs and as many cores, more than there is room for, and some without GPUs."""
+    return week(tmp_path_factory.mktemp("log"), (4, 4))
+
+
+def week(folder: Path, gpus: tuple[int, int]) -> History:
+    """Return the week with so many GPUs of every other job that has some."""
     rng, n = np.random.default_rng(0), 400
     plain = np.arange(n) % 8 == 0
     table = pd.DataFrame(
@@ -49,12 +55,12 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> History:
             "runtime": rng.integers(600, 12_000, n),
             "walltime": 14_400,
             "cores": np.where(plain, 32, 4),
-            "gpus": np.where(plain, 0, 4),
+            "gpus": np.where(plain, 0, np.where(np.arange(n) % 2, *gpus)),
             "queue": np.where(plain, "cpu", "gpu"),
             "user": np.where(plain, "carl", np.where(np.arange(n) % 8 == 1, "greta", "gail")),
         }
     )
-    path: Path = tmp_path_factory.mktemp("log") / "log.csv"
+    path = folder / "log.csv"
     table.to_csv(path, index=False)
     return clean(read([path]), SITE)
 
@@ -100,6 +106,19 @@ def test_users_and_groups_go_by_gpu_hours(outcomes, history):
     assert heavy.jobs == (jobs["user"] != "carl").sum()
     assert groups["gpu"].share == heavy.share == 1
     assert groups["1 user with up to 1 % of the GPU-hours"].jobs == (jobs["user"] == "carl").sum()
+    sizes = {each.name: each.jobs for each in groups.values() if each.kind == "size"}
+    plain = (jobs["cores"] == 32).sum()
+    assert sizes == {"jobs without GPUs": plain, "jobs of 2 to 8 GPUs": len(jobs) - plain}
+
+
+def test_who_loses_goes_by_gpus(tmp_path):
+    """All jobs with GPUs have four cores: those of eight GPUs that come behind those of one are named."""
+    period = Period.of(week(tmp_path, (8, 1)), SITE)
+    found = impact(*(Outcome(period, period.simulate(SITE.replace(order=order))) for order in ("ngpus", "-ngpus")))
+    losing = [each.name for each in found.losers if each.kind == "size"]
+    assert losing == ["jobs of 2 to 8 GPUs"]
+    assert any(line.startswith("jobs of 2 to 8 GPUs wait") for line in losers(found))
+    assert not any("cores" in each.name for each in found.groups)
 
 
 def test_the_verdict_names_the_bottleneck(found):
@@ -126,6 +145,7 @@ def test_no_text_of_the_page_is_about_core_hours(found, history):
     for text in (
         "GPU-hours a day",
         "GPU-hours, %",
+        "jobs by their GPUs",
         "% of the GPUs",
         "GPUs times hours",
         "GPU-hours of the jobs that wait",
