@@ -27,6 +27,7 @@ LAYERS = (
     ("qconf.strategies",),
     ("qconf.recommend", "qconf.backtest"),
     ("qconf.export",),
+    ("qconf.rehearsal",),
     ("qconf.report",),
     ("qconf.cli",),
     ("qconf.__main__",),

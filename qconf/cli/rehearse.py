@@ -29,7 +29,7 @@ def command(directory: Path, current: Path | None, nodes: str | None) -> None:
         raise InputError("no such directory", file=directory, fix="give the directory of an export")
     of_slurm = ("partitions.conf", "new-conf", "accounts")
     target = "slurm" if any((directory / name).exists() for name in of_slurm) else "pbs"
-    rehearse = importlib.import_module(f"qconf.export.{target}.rehearsal").rehearse
+    rehearse = importlib.import_module(f"qconf.rehearsal.{target}").rehearse
     found = rehearse(directory, current=current, nodes=None if nodes is None else read_nodes(nodes))
     click.echo(found.summary)
     for statement in found.refused:

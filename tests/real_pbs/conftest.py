@@ -10,9 +10,10 @@ import pytest
 from qconf.config import parse
 from qconf.export import exporter
 from qconf.export.nodes import Node
-from qconf.export.pbs.private_server import PrivateServer, unavailable
-from qconf.export.pbs.rehearsal import PRINTED, Plan, Rehearsal, resemble, run_blocks
 from qconf.export.pbs.server import Server
+from qconf.rehearsal.pbs import PRINTED, Plan, resemble
+from qconf.rehearsal.pbs_server import PrivateServer, unavailable
+from qconf.rehearsal.trial import Rehearsal, run_blocks
 
 NODES = {f"n{number:02}": 8 for number in range(1, 13)}
 

@@ -18,9 +18,10 @@ import numpy as np
 from qconf.config import POOL_SUFFIX
 from qconf.export import exporter
 from qconf.export.nodes import Node
-from qconf.export.pbs.private_server import USERS, PrivateServer
-from qconf.export.pbs.rehearsal import Plan, Rehearsal, run_blocks
 from qconf.export.pbs.server import Server
+from qconf.rehearsal.pbs import Plan
+from qconf.rehearsal.pbs_server import USERS, PrivateServer
+from qconf.rehearsal.trial import Rehearsal, run_blocks
 from tests.real_pbs.disciplines import SHAPES, Site
 from tests.submissions import submit
 

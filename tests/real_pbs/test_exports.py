@@ -6,9 +6,10 @@ from qconf.config import parse
 from qconf.export import exporter
 from qconf.export.nodes import Node, read_nodes
 from qconf.export.pbs.init import derive
-from qconf.export.pbs.rehearsal import PRINTED, Plan, Rehearsal, follow, resemble, run_blocks
 from qconf.export.pbs.server import Server
 from qconf.hosts import expand
+from qconf.rehearsal.pbs import PRINTED, Plan, follow, resemble
+from qconf.rehearsal.trial import Rehearsal, run_blocks
 from tests.qconf.export.pbs.test_reservation_delay import DELAYED
 from tests.qconf.export.sites import HYBRID
 from tests.real_pbs.conftest import NODES, Loaded

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from qconf.export.pbs.private_server import USERS, PrivateServer
+from qconf.rehearsal.pbs_server import USERS, PrivateServer
 from qconf.snapshot import read_snapshot
 
 NODES = {f"n{number:02}": 1 for number in range(1, 17)}

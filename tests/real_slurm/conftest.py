@@ -8,10 +8,11 @@ import pytest
 from qconf.config import parse
 from qconf.export import exporter
 from qconf.export.nodes import Node
-from qconf.export.private import WORK
-from qconf.export.slurm.private_server import PrivateSlurm, unavailable
-from qconf.export.slurm.rehearsal import SITE, Plan
-from qconf.export.slurm.trial import Rehearsal, lost, run_blocks, saved, tasks
+from qconf.rehearsal.machine import WORK
+from qconf.rehearsal.slurm import SITE, Plan
+from qconf.rehearsal.slurm_jobs import lost, tasks
+from qconf.rehearsal.slurm_server import PrivateSlurm, unavailable
+from qconf.rehearsal.trial import Rehearsal, run_blocks, saved
 
 NODES = {f"n{number}": 2 for number in range(1, 9)}
 

@@ -18,7 +18,7 @@ from parsim.naive.node_types import Node, best_nodes, idle
 from parsim.node_types import Chunk, NodeType, Request
 from parsim.system import Queue, System
 from qconf.export.nodes import expand
-from qconf.export.slurm.private_server import PrivateSlurm
+from qconf.rehearsal.slurm_server import PrivateSlurm
 
 TYPES = (
     NodeType("a", 5, 8, {"memory": 1000}),

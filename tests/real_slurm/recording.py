@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from qconf.export import exporter
 from qconf.export.nodes import Node, expand
-from qconf.export.private import USERS, WORK
-from qconf.export.slurm.private_server import PrivateSlurm
-from qconf.export.slurm.rehearsal import SITE, Plan
-from qconf.export.slurm.trial import Rehearsal, run_blocks
+from qconf.rehearsal.machine import USERS, WORK
+from qconf.rehearsal.slurm import SITE, Plan
+from qconf.rehearsal.slurm_server import PrivateSlurm
+from qconf.rehearsal.trial import Rehearsal, run_blocks
 from tests.real_slurm.disciplines import BETWEEN, MINUTES, PHASES, Site
 from tests.submissions import submit
 

@@ -6,9 +6,10 @@ from qconf.config import dump, parse
 from qconf.export import exporter
 from qconf.export.directory import write_export
 from qconf.export.plan import blocks
-from qconf.export.slurm.private_server import PrivateSlurm
-from qconf.export.slurm.rehearsal import rehearse
-from qconf.export.slurm.trial import Rehearsal, run_blocks, saved, tasks
+from qconf.rehearsal.slurm import rehearse
+from qconf.rehearsal.slurm_jobs import tasks
+from qconf.rehearsal.slurm_server import PrivateSlurm
+from qconf.rehearsal.trial import Rehearsal, run_blocks, saved
 from tests.real_slurm.conftest import NODES
 
 LINES = """\

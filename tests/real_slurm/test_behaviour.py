@@ -2,7 +2,7 @@
 
 import pytest
 
-from qconf.export.slurm.trial import tasks
+from qconf.rehearsal.slurm_jobs import tasks
 from tests.real_slurm.test_exports import HYBRID, KINDS, LIMITED, SHARED
 
 pytestmark = pytest.mark.slow

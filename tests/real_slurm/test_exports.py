@@ -7,11 +7,12 @@ import pytest
 
 from qconf.config import parse
 from qconf.errors import InputError
-from qconf.export.private import WORK
 from qconf.export.slurm.init import derive
-from qconf.export.slurm.private_server import PrivateSlurm
-from qconf.export.slurm.rehearsal import SITE, follow
-from qconf.export.slurm.trial import Rehearsal, lost, run_blocks, saved, tasks
+from qconf.rehearsal.machine import WORK
+from qconf.rehearsal.slurm import SITE, follow
+from qconf.rehearsal.slurm_jobs import lost, tasks
+from qconf.rehearsal.slurm_server import PrivateSlurm
+from qconf.rehearsal.trial import Rehearsal, run_blocks, saved
 from tests.real_slurm.conftest import NODES
 
 MACHINE = "machine: {name: tiny, cores: 16, cores_per_node: 2}\norder: fcfs\n"

@@ -5,10 +5,10 @@ import pytest
 from parsim.naive.formula import formula_value
 from qconf.config import parse
 from qconf.config.multifactor import Multifactor
-from qconf.export.private import WORK
-from qconf.export.slurm.private_server import PrivateSlurm
-from qconf.export.slurm.rehearsal import SITE
-from qconf.export.slurm.trial import Rehearsal, run_blocks, saved
+from qconf.rehearsal.machine import WORK
+from qconf.rehearsal.slurm import SITE
+from qconf.rehearsal.slurm_server import PrivateSlurm
+from qconf.rehearsal.trial import Rehearsal, run_blocks, saved
 from tests.real_slurm.conftest import NODES
 from tests.real_slurm.test_exports import MACHINE
 

@@ -8,10 +8,11 @@ import shlex
 
 import pytest
 
-from qconf.export.private import WORK
-from qconf.export.slurm.private_server import PrivateSlurm
-from qconf.export.slurm.rehearsal import SITE, started, submitted
-from qconf.export.slurm.trial import Rehearsal, lost, run_blocks, saved, tasks
+from qconf.rehearsal.machine import WORK
+from qconf.rehearsal.slurm import SITE, started, submitted
+from qconf.rehearsal.slurm_jobs import lost, tasks
+from qconf.rehearsal.slurm_server import PrivateSlurm
+from qconf.rehearsal.trial import Rehearsal, run_blocks, saved
 from tests.real_slurm.conftest import NODES
 from tests.real_slurm.test_exports import FCFS, HYBRID, LIMITED, SHARED
 

@@ -5,10 +5,10 @@ import pytest
 from qconf.cli import main
 from qconf.config import parse
 from qconf.export.directory import write_export
-from qconf.export.pbs.rehearsal import Plan
-from qconf.export.slurm.alone import Site, beside_table
 from qconf.export.slurm.conf import Conf
-from qconf.export.slurm.rehearsal import Plan as SlurmPlan
+from qconf.rehearsal.pbs import Plan
+from qconf.rehearsal.slurm import Plan as SlurmPlan
+from qconf.rehearsal.slurm_changes import Site, beside_table
 from tests.qconf.export.pbs.model import PbsServer
 from tests.qconf.export.sites import FRESH, HYBRID, NODES, pbs_files, slurm_files
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from qconf.export import private
+from qconf.rehearsal import machine
 
-pytestmark = pytest.mark.skipif(private.unavailable() is not None, reason="namespaces are not allowed here")
+pytestmark = pytest.mark.skipif(machine.unavailable() is not None, reason="namespaces are not allowed here")
 
 _HELD = """
-from qconf.export.private import PrivateMachine
+from qconf.rehearsal.machine import PrivateMachine
 
 class Machine(PrivateMachine):
     host = "somehost"

@@ -21,7 +21,7 @@ from qconf.export import ExportError, exporter
 from qconf.export.nodes import read_nodes
 from qconf.export.slurm.conf import routes
 from qconf.export.slurm.partitions import clock
-from qconf.export.slurm.rehearsal import Plan
+from qconf.rehearsal.slurm import Plan
 from tests.qconf.export.sites import CRAY, HYBRID, NODES, slurm_files
 from tests.qconf.export.snapshots import check_snapshot
 

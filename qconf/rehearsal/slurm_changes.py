@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from qconf.errors import InputError
-from qconf.export.nodes import read_text
-from qconf.export.plan import blocks
-from qconf.export.private import USERS
 from qconf.export.slurm.conf import Conf
 from qconf.export.slurm.merging import Words, partitions_of
-from qconf.export.slurm.private_server import DAEMONS, PrivateSlurm
-from qconf.export.slurm.trial import RUN, UNTIL, Rehearsal, lost, run_blocks, saved, tasks
 from qconf.hosts import expand, fold
+from qconf.rehearsal.machine import USERS
+from qconf.rehearsal.slurm_jobs import RUN, UNTIL, lost, tasks
+from qconf.rehearsal.slurm_server import DAEMONS, PrivateSlurm
+from qconf.rehearsal.trial import Plan, Rehearsal, run_blocks, saved
 
 #: Settings of a site's slurm.conf that its private Slurm has, too, by how they begin.
 KEPT = ("scheduler", "priority", "preempt", "accountingstorageenforce", "accountingstoragetres", "enforcepartlimits")
@@ -25,14 +24,14 @@ SHOWN = "scontrol show config | grep -vE '^(Configuration data|BOOT_TIME|NEXT_JO
 
 def rehearse(folder: Path, current: Path) -> Rehearsal:
     """Load what differs into a private Slurm with the partitions of `current`, and undo it. Raises InputError."""
-    files = {path.name: read_text(path) for path in sorted(folder.iterdir()) if path.is_file()}
-    if not {"new-conf", "accounts"} & {*files} or "PLAN.md" not in files:
+    plan = Plan(folder)
+    if not {"new-conf", "accounts"} & {*plan.files} or "PLAN.md" not in plan.files:
         raise InputError("holds no plan for Slurm that loads anything", file=folder, fix="name the folder of an export")
     site = Site(Conf(current))
     first = f"{site.settings}PartitionName=first Nodes=ALL\n"
     with PrivateSlurm(site.nodes, first, gpus=site.gpus, words=site.memory) as server:
-        site.open(server, files)
-        return follow(files, site, server)
+        site.open(server, plan.files)
+        return follow(plan, site, server)
 
 
 class Site:
@@ -150,26 +149,24 @@ def beside_table(plan: str, before: dict[tuple[str, str], str], after: dict[tupl
             yield f"changed, and not in the table: {what}: {before.get(place)} to {after.get(place)}"
 
 
-def follow(files: dict[str, str], site: Site, server: PrivateSlurm) -> Rehearsal:
+def follow(plan: Plan, site: Site, server: PrivateSlurm) -> Rehearsal:
     """Follow a plan on a server that has what the site has."""
-    result = Rehearsal(server.run("slurmctld -V").stdout.split()[-1])
-    for name, text in files.items():
+    result = Rehearsal(f"Slurm {server.run('slurmctld -V').stdout.split()[-1]}")
+    for name, text in plan.files.items():
         server.write(name, text)
     before, there, jobs = saved(server), shown(server), site.submitted(server)
-    steps, _, undo = files["PLAN.md"].partition("\n## Undo\n")
     result.jobs = len(jobs)
     if not jobs:
         result.problems.append("no partition takes a job of one core")
-    run_blocks(list(blocks(steps)), server, result)
+    run_blocks(plan.steps, server, result)
     held = tasks(server)
     result.moved = sum(held[job]["Partition"] != name for job, name in jobs.items() if job in held)
-    if "What is not in this table does not change." in steps:
-        result.problems += beside_table(steps, there, shown(server))
-    run_blocks(list(blocks(undo)), server, result)
-    after = saved(server)
-    changed = [name for name, text in before.items() if text != after[name]]
-    changed += [] if shown(server) == there else ["settings"]
+    if "What is not in this table does not change." in plan.text:
+        result.problems += beside_table(plan.text, there, shown(server))
+    run_blocks(plan.undo, server, result)
+    changed = result.is_undone(before, saved(server))
+    if shown(server) != there:
+        changed, result.rolled_back = [*changed, "settings"], False
     result.problems += [f"not what it was after the undo: {name}" for name in changed]
     result.problems += lost(server, list(jobs))
-    result.rolled_back = not changed
     return result

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from qconf.errors import InputError
-from qconf.export import private
-from qconf.export.private import USERS, WORK, PrivateMachine
+from qconf.rehearsal import machine
+from qconf.rehearsal.machine import USERS, WORK, PrivateMachine
 
 __all__ = ["USERS", "WORK", "PrivateServer", "unavailable"]
 
@@ -40,7 +42,7 @@ def unavailable(pbs_exec: str | None = None) -> str | None:
     for name in ("sbin/pbs_server", "sbin/pbs_sched", "sbin/pbs_mom", "libexec/pbs_habitat", "bin/qmgr"):
         if not Path(prefix, name).exists():
             return f"PBS_EXEC={prefix}: there is no {name}"
-    return private.unavailable()
+    return machine.unavailable()
 
 
 class PrivateServer(PrivateMachine):
@@ -52,6 +54,13 @@ class PrivateServer(PrivateMachine):
     """
 
     host = "pbshost"
+    saved: ClassVar = {
+        "print server": "qmgr -c 'print server'",
+        "print node": "qmgr -c 'print node @default'",
+        "print sched": "qmgr -c 'print sched' | grep -v ' state = '",
+        "sched_config": "cat /srv/pbs/sched_priv/sched_config",
+        "hooks": "qmgr -c 'list hook' | grep ^Hook",
+    }
 
     def __init__(
         self,
@@ -79,3 +88,9 @@ class PrivateServer(PrivateMachine):
         started = self.run("pbs_mom -s insert vnodes vnodes; $PBS_EXEC/libexec/pbs_init.d start", timeout=180)
         self.wait("qmgr -c 'list server' > /dev/null", f"the server does not come up: {started.stdout[-2000:]}")
         self.wait(f"[ $(pbsnodes -av | grep -c 'state = free') -gt {len(self.nodes)} ]", "the nodes do not come up")
+
+    def run_block(self, block: str) -> str | None:
+        """Run a block of a plan; return what went wrong, an error of qmgr among it."""
+        done = self.run(block, timeout=600)
+        wrong = done.returncode or re.search(r"qmgr: Error|command not found|No such file", done.stdout)
+        return done.stdout.strip()[-300:] if wrong else None

@@ -5,28 +5,22 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from difflib import ndiff
 from pathlib import Path
 
 from qconf.errors import InputError
-from qconf.export.nodes import Node, read_text
+from qconf.export.nodes import Node
 from qconf.export.pbs import qmgr
-from qconf.export.pbs.private_server import PrivateServer
 from qconf.export.pbs.server import Server
 from qconf.export.pbs.statements import transition
-from qconf.export.plan import blocks
+from qconf.rehearsal import trial
+from qconf.rehearsal.pbs_server import PrivateServer
+from qconf.rehearsal.trial import Rehearsal, run_blocks, saved
 
 _EXAMPLE = re.compile(r"^\| ([\w-]+) \|.*`-l ncpus=(\d+) -l walltime=([\d:]+)` \|$", re.MULTILINE)
-_SAVED = {
-    "print server": "qmgr -c 'print server'",
-    "print node": "qmgr -c 'print node @default'",
-    "print sched": "qmgr -c 'print sched' | grep -v ' state = '",
-    "sched_config": "cat /srv/pbs/sched_priv/sched_config",
-    "hooks": "qmgr -c 'list hook' | grep ^Hook",
-}
 #: What the server is brought to: its own, and what of its scheduler decides on exports.
-PRINTED = f"{_SAVED['print server']}; {_SAVED['print sched']}"
+PRINTED = f"{PrivateServer.saved['print server']}; {PrivateServer.saved['print sched']}"
 SHOWN = 4  #: lines that differ
 _SCHEDULER = (
     "job_sort_formula",
@@ -38,44 +32,15 @@ _SCHEDULER = (
 )
 
 
-@dataclass
-class Rehearsal:
-    """What was done, and what went otherwise than the plan says."""
-
-    version: str
-    statements: int = 0  #: of qmgr, loaded and taken back
-    refused: list[str] = field(default_factory=list)  #: statements of the present server that this one does not take
-    examples: int = 0  #: jobs of the plan's table that landed in their queue
-    blocks: int = 0  #: blocks of the plan, each run in a shell of its own
-    rolled_back: bool | None = None  #: None where the export has no rollback
-    problems: list[str] = field(default_factory=list)
-
-    @property
-    def summary(self) -> str:
-        """One line for a person."""
-        undone = {
-            True: "rolled back",
-            False: "not rolled back",
-            None: "no rollback, since it was made without --current",
-        }
-        return (
-            f"OpenPBS {self.version}: {self.statements} statements, {self.blocks} blocks of the plan, "
-            f"{self.examples} examples in their queue, {undone[self.rolled_back]}"
-        )
-
-
-class Plan:
-    """An export's folder: its files, and the blocks of its PLAN.md in their order."""
+class Plan(trial.Plan):
+    """A plan for PBS; what it does later, when jobs have ended, is left out."""
 
     def __init__(self, folder: Path) -> None:
-        self.files = {path.name: read_text(path) for path in sorted(folder.iterdir()) if path.is_file()}
+        super().__init__(folder)
         if not {"PLAN.md", "queues.qmgr"} <= set(self.files):
             raise InputError("holds no PLAN.md and queues.qmgr of a PBS export", file=folder, fix="name its directory")
-        self.text = self.files["PLAN.md"]
-        steps, _, undo = self.text.partition("\n## Undo\n")
-        later = steps.find(". Later: delete")
-        self.steps = list(blocks(steps[: later if later > 0 else len(steps)]))
-        self.undo = list(blocks(undo)) if "rollback.qmgr" in self.files else []
+        self.steps = [step for step in self.steps if ". Later: delete" not in step[0]]
+        self.undo = self.undo if "rollback.qmgr" in self.files else []
 
     @property
     def route(self) -> str:
@@ -128,12 +93,12 @@ def rehearse(folder: Path, *, current: Path | None = None, nodes: list[Node] | N
 def follow(plan: Plan, server: PrivateServer, current: Server | None = None) -> Rehearsal:
     """Follow a plan on a server that was just started, after bringing it to what `current` holds."""
     version = re.search(r"pbs_version = (\S+)", server.run("qstat -Bf").stdout)
-    result = Rehearsal(version[1] if version else "unknown")
+    result = Rehearsal(f"OpenPBS {version[1] if version else 'unknown'}")
     if current is not None:
         result.refused += resemble(server, current)
     for name, text in plan.files.items():
         server.write(name, text)
-    before = {name: server.run(command).stdout for name, command in _SAVED.items()}
+    before = saved(server)
     run_blocks(plan.steps, server, result)
     scripts = [name for name in ("queues.qmgr", "nodes.qmgr") if name in plan.files]
     result.statements = len(plan.statements(*scripts, "rollback.qmgr"))
@@ -146,22 +111,11 @@ def follow(plan: Plan, server: PrivateServer, current: Server | None = None) -> 
     if not plan.undo:
         return result
     run_blocks(plan.undo, server, result)
-    after = {name: server.run(command).stdout for name, command in _SAVED.items()}
-    changed = [name for name in _SAVED if before[name] != after[name]]
-    for name in changed:
+    after = saved(server)
+    for name in result.is_undone(before, after):
         lines = "; ".join(_changed_lines(before[name], after[name])[:SHOWN])
         result.problems.append(f"not what it was after the undo: {name}: {lines}")
-    result.rolled_back = not changed
     return result
-
-
-def run_blocks(steps: list[tuple[str, str]], server: PrivateServer, result: Rehearsal) -> None:
-    """Run blocks of a plan, each in a shell of its own; what fails is noted in `result`."""
-    for title, block in steps:
-        done = server.run(block, timeout=600)
-        result.blocks += 1
-        if done.returncode or re.search(r"qmgr: Error|command not found|No such file", done.stdout, re.MULTILINE):
-            result.problems.append(f"{title}: {done.stdout.strip()[-300:]}")
 
 
 def resemble(server: PrivateServer, wanted: Server) -> list[str]:

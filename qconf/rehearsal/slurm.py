@@ -8,14 +8,14 @@ import re
 from pathlib import Path
 
 from qconf.errors import InputError
-from qconf.export.nodes import Node, read_nodes, read_text
-from qconf.export.plan import blocks
-from qconf.export.private import USERS
-from qconf.export.slurm import alone
+from qconf.export.nodes import Node, read_nodes
 from qconf.export.slurm.partitions import ACCESS
-from qconf.export.slurm.private_server import PrivateSlurm
-from qconf.export.slurm.trial import ENDED, RUN, SAVED, UNTIL, Rehearsal, lost, run_blocks, saved, tasks
 from qconf.hosts import expand
+from qconf.rehearsal import slurm_changes, trial
+from qconf.rehearsal.machine import USERS
+from qconf.rehearsal.slurm_jobs import ENDED, RUN, UNTIL, lost, tasks
+from qconf.rehearsal.slurm_server import PrivateSlurm
+from qconf.rehearsal.trial import Rehearsal, run_blocks, saved
 
 #: What is there before: two partitions, the second of the name of a queue, and another order.
 SITE = """\
@@ -30,16 +30,14 @@ _QUEUE = re.compile(r'\{ name = "([\w-]+)", least = (\S+), most = (\S+), above =
 _LATER = UNTIL.replace("done;", "done; sleep 3;")
 
 
-class Plan:
-    """An export's folder: its files, and the blocks of its PLAN.md in their order."""
+class Plan(trial.Plan):
+    """A plan for Slurm that loads all of a configuration."""
 
     def __init__(self, folder: Path) -> None:
-        self.files = {path.name: read_text(path) for path in sorted(folder.iterdir()) if path.is_file()}
+        super().__init__(folder)
         if not {"PLAN.md", "partitions.conf", "job_submit.lua"} <= set(self.files):
             fix = "of an export made with --current give --current here, too: the slurm.conf that it was made from"
             raise InputError("holds no PLAN.md and partitions.conf of a whole Slurm export", file=folder, fix=fix)
-        steps, _, undo = self.files["PLAN.md"].partition("\n## Undo\n")
-        self.steps, self.undo = list(blocks(steps)), list(blocks(undo))
 
     @property
     def queues(self) -> list[tuple[str, int, int]]:
@@ -132,7 +130,7 @@ def rehearse(folder: Path, *, current: Path | None = None, nodes: list[Node] | N
     Raises InputError where there is no Slurm to try it on.
     """
     if current is not None:
-        return alone.rehearse(folder, current)
+        return slurm_changes.rehearse(folder, current)
     plan = Plan(folder)
     with PrivateSlurm(plan.nodes(nodes), SITE.replace("KEPT", plan.queues[0][0]), accounting=plan.accounted) as server:
         return follow(plan, server)
@@ -140,7 +138,7 @@ def rehearse(folder: Path, *, current: Path | None = None, nodes: list[Node] | N
 
 def follow(plan: Plan, server: PrivateSlurm, kept: str | None = None) -> Rehearsal:
     """Follow a plan on a server that was just started with `SITE`, or that another undo brought back to it."""
-    result = Rehearsal(server.run("slurmctld -V").stdout.split()[-1])
+    result = Rehearsal(f"Slurm {server.run('slurmctld -V').stdout.split()[-1]}")
     for name, text in plan.files.items():
         server.write(name, text)
     let_in(plan, server)
@@ -149,18 +147,16 @@ def follow(plan: Plan, server: PrivateSlurm, kept: str | None = None) -> Rehears
     run_blocks(plan.steps, server, result)
     moved = tasks(server)
     result.moved = sum(moved[job]["Partition"] != jobs[job] for job in jobs if job in moved)
-    names = re.findall(r"^PartitionName=(\S+)", server.run(SAVED["partitions"]).stdout, re.MULTILINE)
+    names = re.findall(r"^PartitionName=(\S+)", server.run(server.saved["partitions"]).stdout, re.MULTILINE)
     if sorted(names) != sorted(plan.partitions):
         result.problems.append(f"partitions {', '.join(names)} instead of {', '.join(plan.partitions)}")
     result.problems += _examples(plan, server, result)
     jobs |= started(plan, server)
     result.jobs = len(jobs)
     run_blocks(plan.undo, server, result)
-    after = saved(server)
-    changed = [name for name in SAVED if before[name] != after[name]]
+    changed = result.is_undone(before, saved(server))
     result.problems += [f"not what it was after the undo: {name}" for name in changed]
     result.problems += lost(server, list(jobs))
-    result.rolled_back = not changed
     return result
 
 

@@ -13,7 +13,7 @@ import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 from qconf.errors import InputError
 
@@ -74,6 +74,7 @@ class PrivateMachine:
 
     host: str  #: its name
     path: str = ""  #: folders of programs, before the usual ones
+    saved: ClassVar[Mapping[str, str]] = {}  #: commands that show what an undo has to bring back
 
     def __init__(self, setup: str, environment: Mapping[str, str] | None = None) -> None:
         values = {"OWN": setup, "HOST": self.host, "USERS": " ".join(USERS)}
@@ -138,6 +139,11 @@ class PrivateMachine:
             timeout=timeout,
             check=False,
         )
+
+    def run_block(self, block: str) -> str | None:
+        """Run a block of a plan; return what went wrong, None where nothing did."""
+        done = self.run(block)
+        return f"exit {done.returncode}" if done.returncode else None
 
     def write(self, name: str, text: str, *, folder: str = WORK) -> None:
         """Write a file there."""
