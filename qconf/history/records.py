@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -188,41 +188,94 @@ def _texts(values: Any) -> pd.Series:  # noqa: ANN401 - any column
     return pd.Series(values, dtype="str")
 
 
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """A column of texts of which equal ones are kept once, by number."""
+
+    texts: Sequence[str]
+    codes: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, column: pd.Series | NDArray[Any]) -> Coded:
+        """Give equal cells of a column one number."""
+        codes, found = pd.factorize(column)
+        return cls([str(each) for each in found], codes)
+
+    def __getitem__(self, rows: NDArray[np.bool_]) -> Coded:
+        """Return some rows."""
+        return Coded(self.texts, self.codes[rows])
+
+    def read(self, how: Callable[[str], str]) -> Coded:
+        """Return what is made of each text."""
+        return Coded([how(text) for text in self.texts], self.codes)
+
+    def like(self, how: Callable[[str], object]) -> NDArray[np.bool_]:
+        """Mark the rows of texts of which something is true."""
+        return np.array([bool(how(text)) for text in self.texts], dtype=np.bool_)[self.codes]
+
+    def array(self) -> NDArray[np.object_]:
+        """Return the texts, one for each row."""
+        return np.array([*self.texts, ""], dtype=object)[self.codes]
+
+
+def kinds(*columns: NDArray[Any] | pd.Series) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Give equal rows of some columns one number: return the first row of each kind, and the kind of each row."""
+    of = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        codes, found = pd.factorize(column)
+        of = pd.factorize(of * max(1, len(found)) + codes)[0]
+    return np.flatnonzero(~pd.Series(of).duplicated()), of
+
+
 class Gathered:
     """Rows of a large log while they are read, many at a time, in little memory.
 
     Texts that many rows have are kept once, by number, and become categories of the table; `ids` are texts of their
-    own, which are packed.
+    own, which are packed. Numbers have four bytes where that is enough.
     """
 
     def __init__(self, ids: Sequence[str]) -> None:
         self.ids = ids
         self._words: dict[str, int] = {}
-        self._parts: dict[str, list[Any]] = {}
+        self._packed: dict[str, list[pd.Series]] = {}
+        self._columns: dict[str, NDArray[Any]] = {}
+        self._texts: set[str] = set()
 
-    def add(self, columns: Mapping[str, NDArray[Any]]) -> None:
+    def add(self, columns: Mapping[str, NDArray[Any] | Coded]) -> None:
         """Add rows; a column of objects is one of texts."""
         for name, values in columns.items():
-            part: Any = values
             if name in self.ids:
-                part = pd.Series(values, dtype="str")
-            elif values.dtype == object:
-                codes, found = pd.factorize(values)
-                number = [self._words.setdefault(text, len(self._words)) for text in found]
-                part = np.array(number, dtype=np.int32)[codes]
-            self._parts.setdefault(name, []).append(part)
+                self._packed.setdefault(name, []).append(pd.Series(values, dtype="str"))
+            elif isinstance(values, Coded) or values.dtype == object:
+                some = values if isinstance(values, Coded) else Coded.of(values)
+                number = [self._words.setdefault(text, len(self._words)) for text in some.texts]
+                self._texts.add(name)
+                self._append(name, np.array(number, dtype=np.int32)[some.codes])
+            else:
+                is_small = values.dtype == np.int64 and not ((values < -(2**31)) | (values >= 2**31)).any()
+                self._append(name, values.astype(np.int32) if is_small else values)
+
+    def _append(self, name: str, values: NDArray[Any]) -> None:
+        held = self._columns.pop(name, None)
+        if held is None:
+            self._columns[name] = values.copy()
+            return
+        held = held.astype(np.result_type(held, values), copy=False)
+        size = held.size
+        held.resize(size + values.size, refcheck=False)  # in its place
+        held[size:] = values
+        self._columns[name] = held
 
     def table(self) -> pd.DataFrame:
         """Return all rows, and keep none."""
-        kinds = pd.CategoricalDtype([*self._words])
+        words = pd.CategoricalDtype([*self._words])
         found: dict[str, Any] = {}
-        for name in list(self._parts):
-            parts = self._parts.pop(name)
-            if name in self.ids:
-                found[name] = pd.concat(parts, ignore_index=True)
-                continue
-            values = np.concatenate(parts)
-            found[name] = pd.Categorical.from_codes(values, dtype=kinds) if values.dtype == np.int32 else values
+        for name in [*self._packed, *self._columns]:
+            if name in self._packed:
+                found[name] = pd.concat(self._packed.pop(name), ignore_index=True)
+            else:
+                values = self._columns.pop(name)
+                found[name] = pd.Categorical.from_codes(values, dtype=words) if name in self._texts else values
         return pd.DataFrame(found, copy=False)
 
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from qconf.config import load
 from qconf.history import read
-from qconf.history.history import history_csv
+from qconf.history.history import history_lines
 from qconf.inert import FORMULA, NUMBER, csv_text, guarded, inert, unguarded
 from tests.qconf.backtest import walking
 from tests.qconf.report.page import Page
@@ -109,7 +109,7 @@ def hostile_jobs() -> pd.DataFrame:
 def test_a_history_is_what_it_was_after_a_spreadsheet_could_open_it(tmp_path: Path) -> None:
     hostile_jobs().to_csv(tmp_path / "log.csv", index=False)
     first = read([tmp_path / "log.csv"])
-    (tmp_path / "again.csv").write_text(history_csv(first.table, first.epoch), newline="")
+    (tmp_path / "again.csv").write_text("".join(history_lines(first.table, first.epoch)), newline="")
     second = read([tmp_path / "again.csv"])
     for name in ("job_id", "user", "group", "queue", "submit"):
         assert second.table[name].tolist() == first.table[name].tolist()

@@ -179,7 +179,7 @@ class _File:
         all_rows = gathered.table()
         self.lines = all_rows["line"].to_numpy(dtype=np.int64) if "line" in all_rows else np.array([], dtype=np.int64)
         columns: dict[str, Any] = {
-            str(name): each if name in texts else each.to_numpy(copy=True) for name, each in all_rows.items()
+            str(name): each if name in texts else each.to_numpy(dtype=np.int64) for name, each in all_rows.items()
         }
         columns = {name: np.array([]) for name in at} | columns
         del all_rows

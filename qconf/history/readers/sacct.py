@@ -18,9 +18,9 @@ from qconf.history.chunks import UNREADABLE, of_tres, tres_of_gres, written
 from qconf.history.dates import to_utc
 from qconf.history.needs import is_chunk, words
 from qconf.history.readers.delimited import Column
-from qconf.history.readers.sacct_columns import CPUS, STATES, STEP, WANTED, Columns
+from qconf.history.readers.sacct_columns import CPUS, STATES, STEP, Columns
 from qconf.history.readers.sources import Source, records_of
-from qconf.history.records import COLUMNS, DROPPED, EARLIER, LIMITS, UNKNOWN, Gathered, Records, job_table
+from qconf.history.records import COLUMNS, DROPPED, EARLIER, LIMITS, UNKNOWN, Coded, Gathered, Records, job_table, kinds
 from qconf.history.times import slurm_limit, zone
 
 NO_TIME = {"", "unknown", "none", "n/a"}
@@ -50,6 +50,7 @@ OF_A_JOB = re.compile(r",?\b(?:billing|energy)=[^,]*")
 
 Texts = NDArray[np.object_]
 Mask = NDArray[np.bool_]
+Some = NDArray[Any] | Coded  #: rows of a column
 
 
 def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
@@ -104,17 +105,13 @@ def _single_runs(runs: pd.DataFrame, merged: Counter[str]) -> pd.DataFrame:
     Several rows are of one run where it was resized, with the cores that it began with, or where logs overlap.
     """
     try:
-        keys = runs["key"].astype(np.int64).to_numpy()  # JobIDRaw: in less memory
-        if np.unique(keys).size == keys.size:
-            return runs
+        key = runs["key"].astype(np.int64).to_numpy()  # JobIDRaw: in less memory
     except ValueError:
-        keys = runs["key"].to_numpy(dtype=object)
-    key, _ = pd.factorize(keys)
-    who = key.astype(np.int64)
-    for name in ("user", "cluster"):
-        who = pd.factorize(who * len(runs[name].cat.categories) + runs[name].cat.codes.to_numpy())[0]
-    count = np.bincount(who, minlength=1)
-    if not who.size or count.max() == 1:
+        key = runs["key"].to_numpy(dtype=object)
+    if pd.Index(key).is_unique:
+        return runs
+    first, who = kinds(key, runs["user"].cat.codes, runs["cluster"].cat.codes)
+    if first.size == who.size:
         return runs
     start, queued, end, submit, marks, cores = (
         runs[name].to_numpy().copy() for name in ("start", "queued", "end", "submit", "marks", "cores")
@@ -175,7 +172,7 @@ def _whole_jobs(runs: pd.DataFrame, merged: Counter[str]) -> pd.DataFrame:
         return runs
     ids = parts["job_id"].str.replace(r"\+[0-9]+", "", regex=True)
     gone = []
-    runs, needs = runs.copy(), runs["needs"].astype(object)
+    runs, needs = runs.astype({"cores": np.int64}), runs["needs"].astype(object)
     for _, job in parts.groupby([ids, "user", "start"], sort=False):
         first, *others = job.index
         gone += others
@@ -204,29 +201,28 @@ class _Runs:
     """Rows of sacct while they are read, many at a time: one run of a job each."""
 
     def __init__(self, cells: pd.DataFrame, lines: Column, faults: Texts, clock: _Clock) -> None:
-        key = cells["jobidraw"].where(cells["jobidraw"] != "", cells["jobid"])
-        job_id = cells["jobid"].where(cells["jobid"] != "", key)
-        step = (_is_step(key) | _is_step(job_id)) & (faults == "")
-        kept = ~step
+        self.cells, self.lines, self.clock = cells, lines, clock
+        self.fault = faults  #: why a row is none of such a table
+        step = (_is_step(self._texts("jobidraw", "jobid")) | _is_step(self._texts("jobid"))) & (faults == "")
         self.steps = int(step.sum())
-        self.cells, self.lines, self.clock = cells[kept].reset_index(drop=True), lines[kept], clock
-        self.key, self.job_id = key[kept].to_numpy(dtype=object), job_id[kept].to_numpy(dtype=object)
-        self.fault = faults[kept]  #: why a row is none of such a table
+        if self.steps:
+            self.cells, self.lines, self.fault = cells[~step].reset_index(drop=True), lines[~step], faults[~step]
+        self.key, self.job_id = self._texts("jobidraw", "jobid"), self._texts("jobid", "jobidraw")
         self._refuse(self.key == "", "no job")
         self.key = np.where(self.key == self.job_id, self.job_id, self.key)  # one text where they are the same
         self.unread: Counter[str] = Counter()  #: features that cannot be read
         self.columns = self._read()
 
     @classmethod
-    def none(cls) -> dict[str, NDArray[Any]]:
+    def none(cls) -> dict[str, Some]:
         """Return the columns of no run."""
-        empty = pd.DataFrame({name: np.array([], dtype=object) for name in WANTED})
-        return cls(empty, np.array([], dtype=np.int64), np.array([], dtype=object), _Clock(UTC)).good(0)
+        return cls(pd.DataFrame(), np.array([], dtype=np.int64), np.array([], dtype=object), _Clock(UTC)).good(0)
 
-    def good(self, file: int) -> dict[str, NDArray[Any]]:
+    def good(self, file: int) -> dict[str, Some]:
         """Return the columns of the runs that can be read."""
         good = self.fault == ""
-        return {**{name: each[good] for name, each in self.columns.items()}, "file": np.full(int(good.sum()), file)}
+        columns = self.columns if good.all() else {name: each[good] for name, each in self.columns.items()}
+        return {**columns, "file": np.full(int(good.sum()), file)}
 
     def dropped(self, path: str, torn: set[int]) -> pd.DataFrame:
         """Return the rows that cannot, as `Records` has them."""
@@ -237,17 +233,13 @@ class _Runs:
         table = {"job_id": names, "file": path, "line": lines, "reason": reason, "detail": self.fault[bad]}
         return pd.DataFrame(table, columns=list(DROPPED))
 
-    def _read(self) -> dict[str, NDArray[Any]]:
-        cells = self.cells
+    def _read(self) -> dict[str, Some]:
         submitted, _ = self._times("submit")
         self._refuse(submitted == UNKNOWN, "no submit")
         started, ended = self._run(submitted)
-        states, state_of = self._distinct(cells["state"])
-        words = [text.split(" ")[0].rstrip("+") for text in states]
-        plain = [STATES.get(text, text).lower() for text in words]
-        alive = np.array([text in ALIVE for text in plain], dtype=np.bool_)[state_of]
-        resizing = np.array([text == "resizing" for text in plain], dtype=np.bool_)[state_of]
-        state = np.array(["running" if text in ALIVE else text for text in plain], dtype=object)[state_of]
+        state = self._coded("state", _state)
+        alive, resizing = state.like(ALIVE.__contains__), state.like("resizing".__eq__)
+        state = state.read(lambda text: "running" if text in ALIVE else text)
         ended = np.where(alive, UNKNOWN, ended)
         span = np.where((started != UNKNOWN) & (ended != UNKNOWN), ended - started, UNKNOWN)
         suspended = self._each("suspended", lambda text: UNKNOWN if text.lower() in NO_TIME else slurm_limit(text))
@@ -256,23 +248,20 @@ class _Runs:
         idle = np.where((started != UNKNOWN) & (ended != UNKNOWN), idle, 0)
         free, _ = self._times("eligible")
         waits = np.where(started != UNKNOWN, np.minimum(free, started), UNKNOWN)
-        held = (cells["eligible"] != "").to_numpy() & (free == UNKNOWN)
-        comments, comment_of = self._distinct(cells["admincomment"])
-        promoted = [match[1] if (match := PROMOTED.match(text)) else "" for text in comments]
-        back = np.array(promoted, dtype=object)[comment_of]
-        queues, queue_of = self._distinct(cells["partition"])
-        queue = np.array([text.split(",")[0] for text in queues], dtype=object)[queue_of]
+        held = self._is_filled("eligible") & (free == UNKNOWN)
+        back = self._coded("admincomment", lambda text: match[1] if (match := PROMOTED.match(text)) else "")
+        queue, returned = self._coded("partition", lambda text: text.split(",")[0]), back.like(bool)
         needs, readable = self._needs()
         marks = {
             UNREADABLE: ~readable,
             ELIGIBLE: waits > submitted,
             SUSPENDED: idle > 0,
-            RESERVED: (cells["reservation"] != "").to_numpy() & (started != UNKNOWN),
-            RETURNED: back != "",
+            RESERVED: self._is_filled("reservation") & (started != UNKNOWN),
+            RETURNED: returned,
         }
         return {
             "key": self.key,  # ids begin anew one day, and belong to other users then
-            "cluster": self._shared("cluster"),
+            "cluster": self._coded("cluster"),
             "job_id": self.job_id,
             "submit": np.maximum(submitted, waits),
             "queued": submitted,
@@ -281,55 +270,63 @@ class _Runs:
             "runtime": np.where(span == UNKNOWN, UNKNOWN, span - idle),
             "walltime": self._walltime(),
             "cores": self._cores(),
-            "queue": np.where(back != "", back, queue),
-            "user": self._shared("user"),
+            "queue": np.where(returned, back.array(), queue.array()) if returned.any() else queue,
+            "user": self._coded("user"),
             "state": state,
             "needs": needs,
-            "group": self._shared("account"),
-            "qos": self._shared("qos"),
-            "marks": sum((rows.astype(np.int64) * BIT[mark] for mark, rows in marks.items()), np.int64(0)),
+            "group": self._coded("account"),
+            "qos": self._coded("qos"),
+            "marks": np.sum([rows.astype(np.int64) * BIT[mark] for mark, rows in marks.items()], axis=0),
             "eligible": np.where(held, NEVER, free),  # from when on nothing held it; NEVER where all the time something
             "resizing": resizing,  # the run goes on in another row, with other cores
             "line": self.lines,
         }
 
-    def _distinct(self, column: pd.Series) -> tuple[list[str], NDArray[np.intp]]:
-        """Return the different cells of a column, and which each row has."""
-        codes, found = pd.factorize(column)
-        return [str(each) for each in found], codes
+    def _texts(self, name: str, other: str = "", nothing: Sequence[str] = ("",)) -> Texts:
+        """Return a column; where it has nothing, the cells of another."""
+        found: Texts = np.full(len(self.lines), "", dtype=object)
+        found = self.cells[name].to_numpy(dtype=object) if name in self.cells else found
+        lacks = np.any([found == each for each in nothing], axis=0) if other else found[:0]
+        return np.where(lacks, self._texts(other), found) if lacks.any() else found
 
-    def _shared(self, name: str) -> Texts:
-        """Return a column of which equal cells are one text."""
-        found, codes = self._distinct(self.cells[name])
-        return np.array(found, dtype=object)[codes] if found else np.array([], dtype=object)
+    def _is_filled(self, name: str) -> Mask:
+        return np.asarray(self.cells[name] != "") if name in self.cells else np.zeros(len(self.lines), dtype=np.bool_)
+
+    def _coded(self, name: str, read: Callable[[str], str] = str) -> Coded:
+        """Read the different cells of a column."""
+        if name not in self.cells:
+            return Coded([""], np.zeros(len(self.lines), dtype=np.int64)).read(read)
+        return Coded.of(self.cells[name]).read(read)
 
     def _refuse(self, rows: Mask, why: str) -> None:
         self.fault[rows & (self.fault == "")] = why
 
     def _each(self, name: str, read: Callable[[str], int], rows: Mask | None = None) -> Column:
         """Read the different cells of a column, those of some rows; a row is refused where `read` raises ValueError."""
-        if read is _seconds and self.cells[name].dtype.kind == "i":
+        if read is _seconds and name in self.cells and self.cells[name].dtype.kind == "i":
             return np.asarray(self.cells[name], dtype=np.int64)
-        values = np.full(len(self.cells), UNKNOWN, dtype=np.int64)
+        values = np.full(len(self.lines), UNKNOWN, dtype=np.int64)
         rows = np.ones(values.size, dtype=np.bool_) if rows is None else rows
-        found, codes = self._distinct(self.cells[name][rows])
+        some = self._coded(name)[rows]
         read_values, faults = [], []
-        for text in found:
+        for text in some.texts:
             try:
                 read_values.append(read(text))
                 faults.append("")
             except ValueError as error:
                 read_values.append(UNKNOWN)
                 faults.append(str(error))
-        values[rows] = np.array(read_values, dtype=np.int64)[codes]
+        values[rows] = np.array(read_values, dtype=np.int64)[some.codes]
         if any(faults):
             wrong = np.full(values.size, "", dtype=object)
-            wrong[rows] = np.array(faults, dtype=object)[codes]
+            wrong[rows] = np.array(faults, dtype=object)[some.codes]
             self.fault = np.where(self.fault == "", wrong, self.fault)
         return values
 
     def _times(self, name: str) -> tuple[Column, Column]:
         """Read a column of times; the second are the later readings of hours that come twice."""
+        if name not in self.cells:
+            return np.full(len(self.lines), UNKNOWN, dtype=np.int64), np.full(len(self.lines), UNKNOWN, dtype=np.int64)
         first, second, wrong = self.clock.column(self.cells[name])
         for i in np.flatnonzero(wrong).tolist():
             self.fault[i] = self.fault[i] or f"{str(self.cells[name].iloc[i])[:40]!r} is no time"
@@ -351,37 +348,33 @@ class _Runs:
 
     def _walltime(self) -> Column:
         """Return the limits in seconds, of TimelimitRaw where it has one, else of Timelimit."""
-        raw = self.cells["timelimitraw"]
-        other = np.zeros(len(raw), np.bool_) if raw.dtype.kind in "iu" else raw.isin(["", "Partition_Limit"]).to_numpy()
+        other = self._coded("timelimitraw").like(["", "Partition_Limit"].__contains__)
         limit = self._each("timelimitraw", _limit, ~other)
         limit[other] = self._each("timelimit", _limit, other)[other]
         return np.where(limit > 0, limit, UNKNOWN)
 
     def _cores(self) -> Column:
-        cores = np.full(len(self.cells), UNKNOWN, dtype=np.int64)
-        for name in CPUS:
+        cores = np.full(len(self.lines), UNKNOWN, dtype=np.int64)
+        for name in (name for name in CPUS if name in self.cells):
             missing = cores <= 0
             if missing.any():
                 cores[missing] = self._each(name, _cores, missing)[missing]
             if self.cells[name].dtype.kind == "O":
-                rounded = missing & self.cells[name].str.endswith(("K", "M")).to_numpy(dtype=np.bool_)
+                rounded = missing & self._coded(name).like(lambda text: text.endswith(("K", "M")))
                 for i in np.flatnonzero(rounded).tolist():
-                    exact = CPU.search(self.cells["alloctres"].iloc[i] or self.cells["reqtres"].iloc[i])
+                    exact = CPU.search(self._texts("alloctres", "reqtres")[i])
                     cores[i] = int(exact[1]) if exact else cores[i]
         return np.where(cores > 0, cores, UNKNOWN)
 
-    def _needs(self) -> tuple[Texts, Mask]:
+    def _needs(self) -> tuple[Coded, Mask]:
         """Return what jobs need, and whether it can be read; features that cannot are left out, and counted."""
-        tres, constraints = self._tres(), self.cells["constraints"]
-        _, kinds = self._distinct(tres)
-        if kinds.size and kinds.max() > kinds.size // 10:
-            tres = tres.str.replace(OF_A_JOB, "", regex=True)
-        resources, of_tres_ = self._distinct(tres)
-        features, of_features = self._distinct(constraints)
-        pairs, of_pair = np.unique(of_tres_ * max(1, len(features)) + of_features, return_inverse=True)
+        tres, features = self._tres(), self._coded("constraints")
+        if tres.codes.size and tres.codes.max() > tres.codes.size // 10:
+            tres = tres.read(lambda text: OF_A_JOB.sub("", text))
         texts, readable = [], []
-        for pair, count in zip(pairs.tolist(), np.bincount(of_pair).tolist(), strict=True):
-            text, feature = resources[pair // len(features)], features[pair % len(features)]
+        rows, of = kinds(tres.codes, features.codes)
+        for row, count in zip(rows.tolist(), np.bincount(of).tolist(), strict=True):
+            text, feature = tres.texts[tres.codes[row]], features.texts[features.codes[row]]
             chunks, can_be_read = written(of_tres, text, feature)
             if feature and not can_be_read:
                 chunks, can_be_read = written(of_tres, text)
@@ -389,33 +382,28 @@ class _Runs:
             licences = {name: int(count) for name, count in LICENCES.findall(text)}
             texts.append(words(licences=licences, chunks=chunks))
             readable.append(can_be_read)
-        return np.array(texts, dtype=object)[of_pair], np.array(readable, dtype=np.bool_)[of_pair]
+        return Coded(texts, of), np.array(readable, dtype=np.bool_)[of]
 
-    def _tres(self) -> pd.Series[Any]:
+    def _tres(self) -> Coded:
         """Return what jobs had of nodes, else asked for; in older logs generic resources are columns of their own."""
-        cells = self.cells
-        tres: pd.Series[Any] = cells["alloctres"].where(cells["alloctres"] != "", cells["reqtres"])
-        gres = cells["allocgres"].where(~cells["allocgres"].isin(["", "0"]), cells["reqgres"])
-        nodes = cells["nnodes"].where(cells["nnodes"] != "", cells["allocnodes"])
-        memory = cells["reqmem"]
-        wanted = ~memory.isin(["", "0", "0n", "0c"]).to_numpy(dtype=np.bool_)
-        known = (nodes[wanted] != "") | tres[wanted].str.contains("node=", regex=False)
-        wanted[wanted] = (known & ~tres[wanted].str.contains("mem=", regex=False)).to_numpy(dtype=np.bool_)
-        memory = memory.where(wanted, "")
-        old = (gres != "").to_numpy(dtype=np.bool_, copy=True)
-        old[old] = ~tres[old].str.contains("gres/", regex=False).to_numpy(dtype=np.bool_)
-        old |= wanted
-        if old.any():
-            cores = self._cores()[old].tolist()
-            rows = zip(tres[old], cores, nodes[old].replace("", "1"), gres[old], memory[old], strict=True)
-            tres = tres.astype(object)
-            tres[old] = [
-                ",".join(
-                    filter(None, (text or f"cpu={count},node={node}", tres_of_gres(its), _memory(size, count, node)))
-                )
-                for text, count, node, its, size in rows
-            ]
-        return tres
+        tres, gres = self._texts("alloctres", "reqtres"), self._texts("allocgres", "reqgres", ["", "0"])
+        nodes, memory = self._texts("nnodes", "allocnodes"), self._coded("reqmem")
+        if not (memory.like(_is_size) | (gres != "")).any():
+            return Coded.of(tres)
+        cores, found = self._cores(), []
+        rows, of = kinds(tres, gres, nodes, memory.codes, cores)
+        for row in rows.tolist():
+            text, its, node, size = tres[row], gres[row], nodes[row], memory.texts[memory.codes[row]]
+            size = size if _is_size(size) and (node or "node=" in text) and "mem=" not in text else ""
+            if size or (its and "gres/" not in text):
+                had = text or f"cpu={cores[row]},node={node or 1}"
+                text = ",".join(filter(None, (had, tres_of_gres(its), _memory(size, int(cores[row]), node or "1"))))
+            found.append(text)
+        return Coded(found, of)
+
+
+def _is_size(text: str) -> bool:
+    return text not in ("", "0", "0n", "0c")
 
 
 def _memory(text: str, cores: int, nodes: str) -> str:
@@ -428,7 +416,7 @@ def _memory(text: str, cores: int, nodes: str) -> str:
     return f"mem={math.ceil(size)}M"
 
 
-def _is_step(ids: pd.Series) -> Mask:
+def _is_step(ids: Texts) -> Mask:
     """Mark the ids of steps, like 12.batch."""
     return np.array(["." in text and STEP.fullmatch(text) is not None for text in ids.tolist()], dtype=np.bool_)
 
@@ -474,6 +462,12 @@ class _Clock:
             return int(found.timestamp() // 1)
         except (ValueError, OverflowError) as error:
             raise ValueError(f"{text[:40]!r} is no time") from error
+
+
+def _state(text: str) -> str:
+    """Return a state in lower case; sacct writes it as a short form, or with who cancelled the job."""
+    word = text.split(" ", maxsplit=1)[0].rstrip("+")
+    return STATES.get(word, word).lower()
 
 
 def _seconds(text: str) -> int:

@@ -35,7 +35,7 @@ WANTED = (
     *("constraints", "reservation", "admincomment", "cluster", "qos"),
 )
 #: Columns that are numbers in a log with Unix seconds.
-NUMBERS = ("submit", "eligible", "start", "end", "elapsedraw", "suspended", "timelimitraw", *CPUS)
+NUMBERS = ("submit", "eligible", "start", "end", "elapsedraw", "timelimitraw", *CPUS)
 STEP = re.compile(r"[^.\s]+\.\S+")
 #: States as sacct writes them, and their short forms.
 STATES = {
@@ -240,7 +240,7 @@ class Columns:
         return names, _Converted(self.source.path, made=made)
 
     def cells(self, rows: Rows) -> tuple[pd.DataFrame, Column, Texts]:
-        """Return the columns of `WANTED`, those that the header lacks empty; the line of each row; why it is none."""
+        """Return the columns of `WANTED` that there are; the line of each row; why it is none."""
         cells, lines, faults = rows.cells, rows.lines, np.full(rows.lines.size, "", dtype=object)
         for name in {*self.known} & {*cells}:
             self.known[name].update(cells[name].unique())
@@ -251,7 +251,7 @@ class Columns:
             cells = pd.concat([cells.astype(object), more], ignore_index=True)
             lines = np.append(lines, [odd.line for odd in rows.odd])
             faults = np.append(faults, np.array([fault for _, fault in mended], dtype=object))
-        return cells.reindex(columns=[*WANTED], fill_value=""), lines, faults
+        return cells, lines, faults
 
     def _mended(self, cells: list[str]) -> tuple[list[str], str]:
         """Return the cells of a row that has not as many as the header, and what is wrong, "" if they can be read."""

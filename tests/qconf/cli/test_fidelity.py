@@ -13,7 +13,7 @@ from qconf.cli import qconf
 from qconf.config import dump, load
 from qconf.errors import InputError
 from qconf.fidelity.grade import carried
-from qconf.history.history import history_csv
+from qconf.history.history import history_lines
 from tests.qconf.fidelity.logs import site, written
 
 
@@ -22,7 +22,7 @@ def folder(tmp_path_factory):
     """A log that a site wrote which runs the shortest job first, and the configuration that was given."""
     where = tmp_path_factory.mktemp("log")
     log = written(site(order="sjf"))
-    (where / "log.csv").write_text(history_csv(log.jobs, 1_700_000_000))
+    (where / "log.csv").write_text("".join(history_lines(log.jobs, 1_700_000_000)))
     (where / "site.yaml").write_text(dump(site()))
     (where / "true.yaml").write_text(dump(site(order="sjf")))
     return where
@@ -115,7 +115,7 @@ def test_a_part_that_is_none_and_a_log_without_starts_are_refused(folder, tmp_pa
         CliRunner().invoke(qconf, [*given, "--vary", "moon"], catch_exceptions=False)
     log = written(site(), w=None)
     blind = tmp_path / "blind.csv"
-    blind.write_text(history_csv(log.jobs.assign(start=-1, end=-1), 1_700_000_000))
+    blind.write_text("".join(history_lines(log.jobs.assign(start=-1, end=-1), 1_700_000_000)))
     given[2] = str(blind)
     with pytest.raises(InputError, match="tells no start"):
         CliRunner().invoke(qconf, [*given, "--calibrate", "--out", str(tmp_path / "out")], catch_exceptions=False)

@@ -13,7 +13,7 @@ from qconf.errors import ExportError, InputError
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
 from qconf.export import exporter
 from qconf.history import chunks, clean, read
-from qconf.history.history import history_csv
+from qconf.history.history import history_lines
 from qconf.strategies import propose
 
 SITE = """machine: {name: mixed, cores: 192}
@@ -110,7 +110,7 @@ def test_columns_of_a_csv(write):
         "chunk:2:cores=4,gpus=1,memory=32768,a100",
         "",
     ]
-    again = read(write(history_csv(records.table, 0), "again.csv"))
+    again = read(write("".join(history_lines(records.table, 0)), "again.csv"))
     assert again.table["needs"].tolist() == records.table["needs"].tolist()
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from qconf.errors import InputError
 from qconf.history import clean, derive_config, read
-from qconf.history.history import history_csv
+from qconf.history.history import history_lines
 
 HEADER = "job_id,submit,runtime,walltime,cores,queue,user,start,end,state"
 GOOD = "a,1000,60,100,4,small,ann,1005,1065,completed"
@@ -236,7 +236,7 @@ def test_what_is_written_reads_the_same(write):
         '"c,""d""",2016-02-01,60,,8,x y,bob,,,running',
     ]
     first = read(write(table(*rows)))
-    again = read(write(history_csv(first.table, first.epoch), "again.csv"))
+    again = read(write("".join(history_lines(first.table, first.epoch)), "again.csv"))
     assert again.table.equals(first.table)
 
 

@@ -9,7 +9,7 @@ import pytest
 from qconf.config import SiteConfig
 from qconf.errors import InputError
 from qconf.history import clean, derive_config, read
-from qconf.history.history import history_csv
+from qconf.history.history import history_lines
 
 CSV = "job_id,submit,runtime,walltime,cores,queue,user\n"
 
@@ -121,5 +121,5 @@ def test_shifting_the_clock_changes_nothing_but_the_submits(history):
 
 def test_to_csv_is_a_history_of_the_same_jobs(history, write):
     whole = history(at("2016-01-10", "2016-01-09"))
-    again = history(history_csv(whole.jobs, whole.epoch))
+    again = history("".join(history_lines(whole.jobs, whole.epoch)))
     assert again.jobs.drop(columns="row").equals(whole.jobs.drop(columns="row"))
