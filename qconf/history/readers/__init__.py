@@ -31,7 +31,7 @@ READERS: dict[str, Callable[..., Records]] = {"swf": read_swf, "csv": read_csv, 
 
 PBS = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Za-z]{1,2};")
 SWF = re.compile(r"\s*(-?\d+(\.\d*)?\s+){17}-?\d+(\.\d*)?\s*$")
-
+SREPORT = re.compile(r"(?m)^Usage reported in |^Cluster\|.*\|(?:Used|Energy|Allocated)\b")
 
 LEFT_OUT = "file left out"
 
@@ -162,6 +162,9 @@ def recognise(source: Source, columns: Mapping[str, str] | None = None) -> str:
         return "swf"
     if separator_of(lines):
         return "sacct"
+    if SREPORT.search(head):
+        fix = "give the jobs: sacct -a -D --parsable2 with the columns that the manual names"
+        raise source.error("is a report of use by sreport, which names no jobs", fix, line=1)
     message = "not recognised as a table of jobs, SWF, PBS accounting log or sacct output"
     fix = f"a table has a header like {','.join(REQUIRED)}; --columns says which of its columns are these"
     raise source.error(message, fix, line=1, field="first line", value=first[:60])

@@ -16,35 +16,37 @@ from qconf.history.readers.sources import Source
 from qconf.history.records import FIELDS, TIMES
 
 REQUIRED = ("job_id", "submit", "runtime", "walltime", "cores", "queue")
-DURATIONS = ("runtime", "walltime", "suspended")
+DURATIONS = ("runtime", "walltime", "suspended", "wait")
 NODES = ("nodes", "cores_per_node")
 #: What a job asks for of nodes, beside its cores.
 CHUNKS = ("chunks", "gpus", "memory", "node_type", "place")
 #: The columns of which a required one that is not there is computed.
 INSTEAD = {"runtime": (("start", "end"),), "cores": (("nodes",), ("tres",))}
-KNOWN = (*FIELDS, *NODES, *CHUNKS, "tres", "suspended")
+KNOWN = (*FIELDS, *NODES, *CHUNKS, "tres", "suspended", "wait")
 #: What other programs call our columns, without blanks and underscores; only used where our own name is absent.
 SYNONYMS = {
     "job_id": "jobid id job jid jobidraw jobnumber idjob jobno jobnum",
     "submit": "submittime submitted submission submissiontime submittimestamp submitdate timesubmit submitat "
     "submittedat submittedtime queuedtimestamp queuedtime queuedat createdat creationtime created ctime qdate",
-    "start": "starttime started timestart startedat starttimestamp begin begintime startdate dispatchtime",
+    "start": "starttime started timestart startedat starttimestamp begin begintime startdate dispatchtime startingtime",
     "end": "endtime ended timeend endedat endtimestamp finish finished finishtime finishedat completed completiontime "
     "completedat enddate",
     "runtime": "elapsed elapsedtime elapsedraw duration runduration walltimeused usedwalltime actualruntime "
-    "wallclockused timeused usedtime resourcesusedwalltime",
+    "wallclockused timeused usedtime resourcesusedwalltime executiontime",
     "walltime": "requestedwalltime walltimerequested walltimereq reqwalltime requestedtime reqtime estimate timelimit "
     "timelimitraw wallclockreq wallclocklimit wallclockrequested requestedwallclock walltimelimit maxwalltime "
     "timerequested timereq limit resourcelistwalltime requestedruntime elapsedlimit",
-    "cores": "procs processors ncpus cpus ncores numcores numcpus corecount cpucount alloccpus cpusalloc "
+    "cores": "procs processors nproc ncpus cpus ncores numcores numcpus corecount cpucount alloccpus cpusalloc "
     "numcoresalloc coresalloc allocatedcores coresused numprocs nprocs slots allocatedprocessors processorsreq "
-    "reqcpus cpusreq numcoresreq coresrequested requestedcores requestedprocessors resourcelistncpus cpunum",
-    "queue": "partition queuename partitionname",
+    "reqcpus cpusreq numcoresreq coresrequested requestedcores requestedprocessors resourcelistncpus cpunum "
+    "requestednumberofresources",
+    "queue": "partition queuename partitionname queueid vc",
     "user": "userid username iduser usr owner uid",
     "state": "status jobstate jobstatus",
     "group": "account groupid groupname project projectname gid",
     "qos": "qosname",
     "suspended": "timesuspended suspendedtime",
+    "wait": "waittime waitingtime waited timewaited queuewait queuewaittime",
     "tres": "tresalloc alloctres",
     "gpus": "ngpus numgpus gpusalloc gpusreq gpunum numgpusalloc gpucount allocgpus",
     "memory": "mem memreq memoryreq reqmem memalloc requestedmemory",
@@ -220,7 +222,7 @@ def _guess(
     for field_ in KNOWN:
         if field_ in wanted:
             continue
-        if field_ in OF_NODES and "cores" in at:
+        if (field_ in OF_NODES and "cores" in at) or (field_ == "wait" and "start" in at):
             continue
         words = [plain(field_), *SYNONYMS.get(field_, OF_NODES.get(field_, "")).split()]
         for rank in words:

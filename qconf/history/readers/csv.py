@@ -378,7 +378,11 @@ class _File:
             raise self.source.error(message, fix, field="queue", value=str(columns["queue"][row]))
 
     def _compute(self, columns: dict[str, Any]) -> None:
-        """Work out run times and cores where there is no column of them, from `INSTEAD`; refuse ends before starts."""
+        """Work out starts, run times and cores where there is no column of them; refuse ends before starts."""
+        if (waited := columns.pop("wait", None)) is not None and "start" not in columns:
+            known = (columns["submit"] >= 0) & (waited >= 0)
+            columns["start"] = np.where(known, columns["submit"] + waited, UNKNOWN)
+            self._count("start: the submit and the time waited", known)
         if "start" in columns and "end" in columns:
             start, end = columns["start"], columns["end"]
             ran = (start >= 0) & (end >= 0)

@@ -21,6 +21,13 @@ from qconf.history.readers.delimited import MANY, Odd, Rows, Table
 from qconf.history.readers.sources import BLOCK, Source
 
 SEPARATORS = ",;\t|"
+#: The first columns of the Grid Workloads Archive's text format, which has blanks between cells and comments after #.
+GWF = (
+    *("JobID", "SubmitTime", "WaitTime", "RunTime", "NProc", "UsedCPUTime", "UsedMemory", "ReqNProcs", "ReqTime"),
+    *("ReqMemory", "Status", "UserID", "GroupID", "ExecutableID", "QueueID", "PartitionID", "OrigSiteID"),
+    "LastRunSiteID",
+)
+GWF_CELLS = range(28, 32)  #: of a job, by the version
 EXCEL, PARQUET = b"PK\x03\x04", b"PAR1"
 #: Packages that read them, which are extras.
 PACKAGES = {"xlsx": "openpyxl", "parquet": "pyarrow"}
@@ -37,19 +44,24 @@ class Opened:
 
 
 def kind_of(head: bytes) -> str:
-    """Return what a file that begins so is: xlsx, parquet, json or lines."""
+    """Return what a file that begins so is: xlsx, parquet, gwf, json or lines."""
     if head.startswith((EXCEL, PARQUET)):
         return "xlsx" if head.startswith(EXCEL) else "parquet"
+    cells = next(
+        (line.split() for line in head.splitlines() if line.strip() and not line.lstrip().startswith(b"#")), []
+    )
+    if len(cells) in GWF_CELLS and all(re.fullmatch(rb"-?[0-9.]+", cell) for cell in cells[:5]):
+        return "gwf"
     return "json" if head.lstrip()[:1] in (b"{", b"[") else "lines"
 
 
 def open_table(source: Source) -> Opened:
     """Read the header of a table. Raises `InputError` where it is none, or a package is missing."""
-    kind = kind_of(source.read(4096))
+    kind = kind_of(source.read(1 << 16))
     if kind == "lines":
         return _open_lines(source)
     try:
-        frames = {"xlsx": _of_excel, "parquet": _of_parquet, "json": _of_json}[kind](source)
+        frames = {"xlsx": _of_excel, "parquet": _of_parquet, "gwf": _of_gwf, "json": _of_json}[kind](source)
         first = next(frames, None)
     except ImportError as error:
         package = PACKAGES.get(kind, "pandas")
@@ -184,6 +196,24 @@ def _of_parquet(source: Source) -> Iterator[_Frame]:
         frame = frame.reset_index() if frame.index.names != [None] else frame
         yield _Frame(frame, first)
         first += len(frame)
+
+
+def _of_gwf(source: Source) -> Iterator[_Frame]:
+    """Read the columns that come first; where no processors were given, those that were asked for count."""
+    data = b"".join(source.chunks(BLOCK))
+    lines = [at for at, line in enumerate(data.split(b"\n"), 1) if line.strip() and not line.lstrip().startswith(b"#")]
+    texts = [name for name in GWF if name.endswith("ID") or name == "Status"]
+    frames = pd.read_csv(
+        io.BytesIO(data), sep=r"\s+", comment="#", header=None, names=[*GWF], usecols=range(len(GWF)), chunksize=MANY,
+        dtype=dict.fromkeys(texts, "str"), keep_default_na=False, quoting=csv.QUOTE_NONE, index_col=False,
+    )  # fmt: skip
+    begin = 0
+    for frame in frames:
+        given = pd.to_numeric(frame["NProc"], errors="coerce") > 0
+        frame["NProc"] = frame["NProc"].where(given, frame["ReqNProcs"])
+        frame[texts] = frame[texts].replace("-1", "")
+        yield _Frame(frame, lines=lines[begin : begin + len(frame)])
+        begin += len(frame)
 
 
 def _of_json(source: Source) -> Iterator[_Frame]:

@@ -92,6 +92,13 @@ PRESETS = {
         states={"Pass": "completed", "Killed": "cancelled", "Failed": "failed"},
         note="cores: one for each GPU, as the trace has none",
     ),
+    # The Grid Workloads Archive.
+    "gwf": Preset(
+        {"job_id": "JobID", "submit": "SubmitTime", "wait": "WaitTime", "runtime": "RunTime", "cores": "NProc",
+         "walltime": "ReqTime", "state": "Status", "user": "UserID", "group": "GroupID", "queue": "QueueID"},
+        states={"0": "failed", "1": "completed", "5": "cancelled"},
+        also=("OrigSiteID", "LastRunSiteID"),
+    ),
     # The tasks of Alibaba's PAI of 2020; the trace has the names of columns in a file of its own.
     "pai": Preset(
         {"job_id": "job_name", "submit": "start_time", "start": "start_time", "end": "end_time", "state": "status",

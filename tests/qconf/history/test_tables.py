@@ -192,6 +192,12 @@ SAMPLES: dict[str, tuple[str, list[object]]] = {  # a header, a row; what is rea
         "3,u,p,default,2019-01-05 10:00:00,2019-01-05 10:10:00,2019-01-05 12:10:00,14400.0,7200.0,128.0,8192.0\n"),
         ["3", 1546682400, 7200, 14400, 8192, "default", "", ""],
     ),
+    "gwf": (
+        ("JobID,SubmitTime,WaitTime,RunTime,NProc,UsedCPUTime,UsedMemory,ReqNProcs,ReqTime,ReqMemory,Status,UserID,"
+        "GroupID,ExecutableID,QueueID,PartitionID,OrigSiteID,LastRunSiteID\n"
+        "3,1070000000,60,3600,4,-1,-1,4,7200,-1,1,user3,group1,app,q1,part0,site1,site1\n"),
+        ["3", 1070000000, 3600, 7200, 4, "q1", "completed", ""],
+    ),
     "pai": (
         ("job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type\n"
         "a,worker,2.0,Terminated,1739162.0,1739200.0,450.0,29.296875,50.0,MISC\n"),
@@ -208,6 +214,42 @@ def test_public_traces_are_known_by_their_columns(write, name, how):
     names = (*HEADER.split(","), "state", "needs")
     assert rows(records, *names)[0] == expected
     assert records.dropped.empty
+
+
+@pytest.mark.parametrize("head", ["", "# GWF 1.0\n#  JobID SubmitTime ...\n\n"])
+@pytest.mark.parametrize(("blank", "cells"), [(" ", 29), ("\t", 29), ("  ", 30)])
+def test_the_text_format_of_the_grid_workloads_archive(write, head, blank, cells):
+    jobs = [
+        "3 1070000000 60 3600.5 -1 -1 -1 4 7200 -1 1 user3 group1 app q1 part0 site1 site1/c",
+        "4 1070000100 -1 -1 1 0.5 -1 1 -1 -1 5 -1 -1 -1 -1 -1 -1 -1",
+    ]
+    lines = [blank.join([*job.split(), *["-1"] * (cells - 18)]) for job in jobs]
+    records = read(write(head + "".join(f"{line}\n" for line in lines)))
+    assert rows(records, "job_id", "submit", "start", "runtime", "walltime", "cores", "queue", "user", "state") == [
+        ["3", 1070000000, 1070000060, 3601, 7200, 4, "q1", "user3", "completed"],
+        ["4", 1070000100, -1, -1, -1, 1, "", "", "cancelled"],
+    ]
+    assert records.table["line"].tolist() == [head.count("\n") + 1, head.count("\n") + 2]
+
+
+def test_a_start_is_the_submit_and_the_time_waited(write):
+    """Which is no walltime, however near its name is; of two, the start itself counts."""
+    header = "job,user,vc,cpu_num,submit_time,wait_time,run_time"
+    with pytest.raises(InputError, match=r"no column walltime among .*run_time\. Say which it is"):
+        read(write(f"{header}\n1,u,v,4,1000,50,100\n"))
+    records = read(write(f"{header}\n1,u,v,4,1000,50,100\n2,u,v,4,1000,,100\n"), columns={"walltime": ""})
+    assert rows(records, "queue", "start", "runtime") == [["v", 1050, 100], ["v", -1, 100]]
+    assert records.changed["start: the submit and the time waited"] == 1
+    both = read(write(f"{header},start_time\n1,u,v,4,1000,50,100,2000\n"), columns={"walltime": ""})
+    assert rows(both, "start") == [[2000]]
+
+
+@pytest.mark.parametrize(
+    "text", ["---\nUsage reported in CPU Minutes\n---\n a b\n", "Cluster|Account|Login|Used\na|b|c|9\n"]
+)
+def test_a_report_of_use_is_refused_by_its_name(write, text):
+    with pytest.raises(InputError, match=r"is a report of use by sreport, which names no jobs\. Give the jobs: sacct"):
+        read(write(text))
 
 
 @pytest.mark.parametrize("lines", [False, True])
