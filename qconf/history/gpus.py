@@ -18,6 +18,7 @@ from qconf.history.history import History
 
 HOUR = 3600
 KIND = "gpu:"  #: how the feature or resource begins that is a kind of GPUs
+ANY = "any"
 MOST_USERS = 5
 
 Floats = NDArray[np.float64]
@@ -26,7 +27,8 @@ Floats = NDArray[np.float64]
 def of_gpus(history: History, config: SiteConfig) -> dict[str, Any] | None:
     """Summarise the GPUs of a history, cleaned with `config`; None where it has none.
 
-    With types of nodes, those of a job are of its first place (rule 58); else a type is what its job asks for.
+    With types of nodes, those of a job are of its first place (rule 58), or of any where it may have places of several
+    types and names none; else a type is what its job asks for.
     """
     jobs = history.jobs
     code, texts = pd.factorize(jobs["needs"])
@@ -38,6 +40,7 @@ def of_gpus(history: History, config: SiteConfig) -> dict[str, Any] | None:
     if not gpus.any() and not there:
         return None
     hours = gpus * jobs["runtime"].to_numpy() / HOUR
+    kind = np.array([_kind(request) for request in wanted], dtype=object)[code]
     kinds: list[tuple[str, NDArray[np.int64], int | None]] = []  # type, what each job has of it, how many there are
     found: dict[str, Any] = {
         "jobs": int((gpus > 0).sum()),
@@ -60,9 +63,16 @@ def of_gpus(history: History, config: SiteConfig) -> dict[str, Any] | None:
             "bottleneck": bottleneck(workload, system).resource,
             "others_on_gpu_nodes": int((jobs["queue"].isin(may).to_numpy() & (gpus == 0)).sum()),
         }
-        kinds += [(each.name, on[:, t], each.count * each.gpus) for t, each in enumerate(config.nodes) if each.gpus]
+        several = [name for name in may if len(with_gpus & {*(config.queue(name).nodes or with_gpus)}) > 1]
+        names_none = np.array([not any(chunk.features for chunk in request) for request in wanted], dtype=np.bool_)
+        of_any = (kind == ANY) & names_none[code] & (gpus > 0) & jobs["queue"].isin(several).to_numpy()
+        kinds += [
+            (each.name, np.where(of_any, 0, on[:, t]), each.count * each.gpus)
+            for t, each in enumerate(config.nodes)
+            if each.gpus
+        ]
+        kinds += [(ANY, np.where(of_any, gpus, 0), None)] * bool(of_any.any())
     else:
-        kind = np.array([_kind(request) for request in wanted], dtype=object)[code]
         kinds += [(name, np.where(kind == name, gpus, 0), None) for name in sorted({*kind[gpus > 0].tolist()})]
     seconds = jobs["runtime"].to_numpy()
     types = [(name, amount > 0, amount * seconds / HOUR) for name, amount, _ in kinds]
@@ -76,7 +86,7 @@ def _kind(request: Any) -> str:  # noqa: ANN401 - a Request
     """Return the kinds of GPUs that a job asks for; GPUs of any kind where it names none."""
     words = {word for chunk in request for word in (*chunk.features, *dict(chunk.resources)) if word.startswith(KIND)}
     named = sorted(word.removeprefix(KIND) for word in words)
-    return ", ".join(named) or "any"
+    return ", ".join(named) or ANY
 
 
 def _users(jobs: pd.DataFrame, hours: Floats) -> list[str]:

@@ -130,6 +130,17 @@ def test_inspect_counts_gpus(run, tmp_path):
     assert not any(line.startswith("queue plain") for line in lines)
 
 
+def test_gpus_of_no_type_are_those_of_no_type_of_nodes(run, tmp_path):
+    """Where a job may have those of several; the types themselves have what only they can hold."""
+    site = GPU_SITE.replace("  - {name: gpu,", "  - {name: old, count: 1, cores: 64, gpus: 4}\n  - {name: gpu,")
+    site += "  - {name: own, nodes: [cpu, gpu]}\n"
+    (tmp_path / "h.csv").write_text(GPU_CSV.replace("4,8,any", "4,8,own"))
+    (tmp_path / "site.yaml").write_text(site.replace("cores: 128", "cores: 192"))
+    found = json.loads(run("inspect", "h.csv", "--config", "site.yaml", "--json")[1])["gpus"]
+    types = {each["name"]: (each["jobs"], each["gpu_hours"], each["gpus"]) for each in found["types"]}
+    assert types == {"old": (0, 0, 4), "gpu": (1, 80, 8), "any": (1, 20, None)}
+
+
 def test_inspect_counts_gpus_by_the_kinds_that_jobs_ask_for(run, tmp_path):
     head = "JobIDRaw|User|Partition|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocCPUS|NNodes|AllocTRES\n"
     row = (
