@@ -87,11 +87,14 @@ def derive(
     server = as_pbs(server) if of_torque else server
     nodes = [node for node in nodes or () if node.cores != 0]
     reader = _Reader(server, nodes, like)
+    names = reader.names()
+    if reader.free and not _is_divided(server, names, nodes, scheduler or Scheduler()):
+        reader = _Reader(server, nodes, like, divided=False)
+        names = reader.names()
     asking = [] if scheduler is not None else [ABOUT if of_torque else ASK_FOR_SCHEDULER]
     reader.warnings[:0] = [*asking, *([ABOUT] if of_torque and not asking else [])]
     reader.warnings += [f"{name}: left out, it has no queue_type" for name in server.untyped]
     reader.warnings += [hooks] if (hooks := server.own_hooks) else []
-    names = reader.names()
     if not names:
         raise InputError("holds no Execution queue that jobs can enter", field="print server")
     queues = [queue for queue in map(reader.queue, names) if queue is not None]
@@ -127,8 +130,9 @@ def derive(
 class _Reader:
     """Reads queues one by one and collects what is odd about them."""
 
-    def __init__(self, server: Server, nodes: Sequence[Node], like: SiteConfig | None) -> None:
-        self.server = server
+    def __init__(self, server: Server, nodes: Sequence[Node], like: SiteConfig | None, *, divided: bool = True) -> None:
+        self.server, self.divided = server, divided
+        self.free: list[str] = []  #: the queues without nodes of their own, where a machine is `divided` by Qlist
         self.warnings: list[str] = []
         self.entered: list[str] = []  #: the queues that jobs can enter
         self.taken: list[str] = []  #: the queues of the configuration
@@ -156,9 +160,10 @@ class _Reader:
         routed = {name for route in self.routes for name in self.server.reached(route)}
         opened = [name for name in candidates if is_true(queues[name].get("enabled"))]
         bound = {name for name in opened if "default_chunk.Qlist" in queues[name]}
-        free = [name for name in opened if bound & routed and name not in {*bound, *routed}]
-        if free:
-            self.warnings.append(f"left out, since no nodes of the divided machine are theirs: {', '.join(free)}")
+        if self.divided and bound & routed:
+            self.free = [name for name in opened if name not in {*bound, *routed}]
+        if self.free:
+            self.warnings.append(f"left out, since no nodes of the divided machine are theirs: {', '.join(self.free)}")
         for name in candidates:
             for attribute, effect in (("enabled", "left out"), ("started", "its jobs start in the simulation")):
                 if not is_true(queues[name].get(attribute)):
@@ -167,7 +172,7 @@ class _Reader:
         others = [name for name in execution if name not in candidates and not self.server.is_pool_queue(name)]
         if others:
             self.warnings.append(f"left out, since no routing leads there: {', '.join(others)}")
-        self.entered = [name for name in opened if name not in free]
+        self.entered = [name for name in opened if name not in self.free]
         return self.entered
 
     def queue(self, name: str) -> QueueConfig | None:
@@ -333,6 +338,15 @@ class _Reader:
                 yield f"{queue.name}: {name}'s own limits turn all of its jobs away"
             elif widest < queue.cores[1] < MAX_CORES or longest < queue.walltime[1] < MAX_DURATION:
                 yield f"{queue.name}: {name}'s own limits turn some of its jobs away"
+
+
+def _is_divided(server: Server, names: Sequence[str], nodes: Sequence[Node], scheduler: Scheduler) -> bool:
+    """Whether these queues have the machine for themselves, each a part of it; so too where its nodes are not known."""
+    if not nodes or not any(node.qlist for node in nodes):
+        return True
+    held = usable(server, names, nodes, scheduler, [])
+    parts = [held[name] for name in names if not server.is_pool_queue(name + POOL_SUFFIX)]
+    return sum(map(len, parts)) == len(frozenset().union(*parts))
 
 
 class _Division:

@@ -208,6 +208,16 @@ def read_tiers(config: SiteConfig, server: Server, scheduler: Scheduler, warning
             )
         queues.append(queue.model_copy(update={"tier": tiers[queue.name], "preempted": mode if reached else "off"}))
     reserve = "nodes" if config.nodes and config.reserve == "nodes" else "cores"
+    if config.reserves_nothing:
+        warnings.append(
+            "sched_config: strict_ordering is not True, so PBS reserves nothing for jobs that wait; with queues whose "
+            "jobs preempt those of others a reservation for the first job is simulated"
+        )
+    elif config.reservation_depth != 1:
+        depth = "all" if config.reservation_depth is None else config.reservation_depth
+        warnings.append(
+            f"backfill_depth = {depth}: with queues whose jobs preempt those of others one reservation is simulated"
+        )
     return config.replace(queues=tuple(queues), held_jobs="pass", reserve=reserve, reservation_depth=1)
 
 

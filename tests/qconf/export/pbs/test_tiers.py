@@ -175,6 +175,26 @@ def test_what_no_configuration_has_a_word_for_is_a_warning():
     assert {queue.preempted for queue in deleted.config.queues} == {"off"}
 
 
+@pytest.mark.parametrize(
+    ("strict", "depth", "said"),
+    [
+        ("false", 10, "PBS reserves nothing for jobs that wait; with queues whose jobs preempt"),
+        ("True", 10, "backfill_depth = 10: with queues whose jobs preempt those of others one reservation"),
+        ("True", 1, None),
+    ],
+)
+def test_what_express_queues_change_of_reservations_is_said(strict, depth, said):
+    express = "create queue first\nset queue first queue_type=Execution,Priority=400,enabled=True,started=True\n"
+    scheduler = Scheduler({"strict_ordering": {"prime": strict, "non_prime": strict}})
+    listing = f"{FRESH}\n{express}set server backfill_depth = {depth}\n"
+    derived = derive(Server.parse(listing), cores=16, scheduler=scheduler)
+    assert derived.config.has_tiers
+    assert (derived.config.reserve, derived.config.reservation_depth) == ("cores", 1)
+    found = [each for each in derived.warnings if "one reservation" in each or "reserves nothing" in each]
+    assert len(found) == (said is not None)
+    assert said is None or said in found[0]
+
+
 def test_what_is_not_simulated_with_tiers_leaves_them_out():
     express = "create queue first\nset queue first queue_type=Execution,Priority=400,enabled=True,started=True\n"
     express += "set queue first default_chunk.Qlist = first\nset queue low default_chunk.Qlist = low\n"

@@ -197,6 +197,19 @@ def test_queues_of_a_divided_machine_that_share_nodes_are_bound(tmp_path):
     assert bound(found) == {"cpu": ("a",), "gpu": ("b",), "large": ("c",)}
 
 
+def test_a_queue_beside_a_route_and_bound_to_no_node_may_use_any(tmp_path):
+    """Nobody routes jobs there: users name it; PBS places them on every node that has what they ask for."""
+    statements = "set queue cpu default_chunk.Qlist = cpu\ncreate queue auto\nset queue auto queue_type = Route\n"
+    statements += "set queue auto route_destinations = large\nset queue auto route_destinations += cpu\n"
+    statements += "set queue auto enabled = True\nset queue auto started = True\nset server default_queue = auto\n"
+    statements += "set queue large default_chunk.Qlist = cpu\n"
+    groups = {"a": (2, PLAIN), "b": (3, {**PLAIN, "Qlist": "cpu"})}
+    found = found_of(tmp_path, groups, statements, LINE.replace("site", "site, Qlist"))
+    assert bound(found) == {"cpu": ("b",), "gpu": None, "large": ("b",)}
+    alone = found_of(tmp_path, {"b": (3, {**PLAIN, "Qlist": "cpu"})}, statements, LINE.replace("site", "site, Qlist"))
+    assert {queue.name for queue in alone.config.queues} == {"cpu", "gpu", "large"}
+
+
 def test_nodes_that_are_given_whole_and_others(tmp_path):
     alone = {f"g{i}": {"sharing": "default_exclhost"} for i in (1, 2)}
     for more, queues in (("", []), ("set server resources_default.place = scatter:excl\n", ["cpu", "gpu", "large"])):
