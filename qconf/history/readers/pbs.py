@@ -13,84 +13,41 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from functools import lru_cache
-from sys import intern
 
-from qconf.config import POOL_SUFFIX, parse_duration
+import numpy as np
+import pandas as pd
+
+from qconf.config import POOL_SUFFIX
 from qconf.history.chunks import UNREADABLE, of_select, wanted_chunks, written
 from qconf.history.needs import waits_for, words
-from qconf.history.readers.sources import Source, records_of
-from qconf.history.records import EARLIER, UNKNOWN, Drop, Records, Row, table_of
-from qconf.history.times import zone
-from qconf.history.torque import OF_NODES, REQUEST, is_in_form, requested
-
-RECORD = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);([A-Za-z]{1,2});([^;\s]*);")
-_WHOSE = (" user=", " group=", " account=", " project=", " queue=")
-_QUEUED = (*_WHOSE, " ctime=", " Resource_List.qos=")
-_RUN = (*_WHOSE, " ctime=", " start=", " Resource_List.ncpus=", " Resource_List.qos=")
-_END = (*_RUN, " Resource_List.walltime=", " end=", " Exit_status=", " resources_used.walltime=")
-KEYS = {
-    "Q": (*_QUEUED, " depend=", " array_indices=", " Resource_List.ncpus=", " Resource_List.walltime="),
-    "S": (*_RUN, " Resource_List.place=", " Resource_List.walltime=", " resource_assigned.ncpus="),
-    "R": _END,
-    "E": _END,
-}
-#: A value, or a part of one, may stand in quotes and hold blanks then.
-PAIR = re.compile(r"""([^\s=]+)=('[^']*'(?=\s|$)|(?:[^\s"]+|"[^"]*"|")*)""")
-ORDER = re.compile(r"(\d{1,18})(?:\[(\d{1,18})\])?")
-SUBJOB = re.compile(r"\[\d+\]")
-_CLOCK = re.compile(r"\d{1,9}(?::\d{1,9}){1,3}")  # 30:00 is minutes; Torque has days, too: 1:10:00:00
-#: Whole numbers of what is no core, memory or time, and no way to place a job: a site's own resources, like licences.
-_NO_LICENCES = (
-    *(*OF_NODES, "nodect", "nchunk", "select", "place", "mpiprocs", "ompthreads", "ngpus", "naccelerators", "nice"),
-    *("vmem", "pvmem", "walltime", "cput", "pcput", "min_walltime", "max_walltime", "soft_walltime", "file"),
-    *("qos", "qos_priority", "qos_target", "procct", "mppnodect", "mppnodes", "mppmem", "mics", "tpn", "ttn", "trl"),
-    *("priority", "prologue", "epilogue", "minwclimit", "maxprocs", "advres", "partition", "host", "vnode", "arch"),
+from qconf.history.readers.pbs_plain import Plain
+from qconf.history.readers.pbs_record import (
+    GONE,
+    HOST,
+    LEFT_OUT,
+    NODES,
+    ORDER,
+    OWN,
+    PLACE,
+    RECORD,
+    RUNS,
+    SELECT,
+    SUBJOB,
+    SUSPENDED,
+    TASKS,
+    TIMEOUT,
+    TIMEOUT_TORQUE,
+    between,
+    cores_of,
+    duration,
+    fields_of,
+    project,
+    whole,
 )
-OWN = re.compile(rf" Resource_List\.(?!(?:{'|'.join(_NO_LICENCES)})=)(\w+)=(\d{{1,9}})(?=\s|$)")
-SELECT = re.compile(r" Resource_List\.select=(\S+)")
-PLACE = re.compile(r" Resource_List\.place=(\S+)")
-#: Of Torque and Cray systems.
-HOST = re.compile(r" exec_host=(\S+)")
-NODES = re.compile(rf" Resource_List\.({'|'.join(OF_NODES)})=(\S+)")
-TASKS = re.compile(rf" {re.escape(REQUEST)}=((?:-L \S+ ?)+)")
-GONE = {"D": "deleted before start", "A": "aborted before start", "M": "moved to another server"}
-TIMEOUT, TIMEOUT_TORQUE = -29, -11  #: Exit_status of a job that its walltime limit killed
-SUSPENDED = 300  #: seconds: more between a run and its used walltime is no staging of files, where nothing else says
-LEFT_OUT = "time suspended: not run time"
-
-
-def project(name: str) -> str:
-    """Return the project of a job; empty for the one that the server gives those without."""
-    return "" if name == "_pbs_project_default" else name
-
-
-def _fields(kind: str, text: str) -> dict[str, str]:
-    """Read the values of a record that a history needs; one with quotes is parsed whole."""
-    if '"' in text or "'" in text:
-        return {key: value.strip("'\"") for key, value in PAIR.findall(text)}
-    found: dict[str, str] = {}
-    text, at = f" {text} ", 0
-    for key in KEYS[kind]:  # in the order in which the server writes them: mostly one pass
-        start = text.find(key, at)
-        if start < 0:
-            start = text.find(key, 0, at)
-        if start >= 0:
-            start += len(key)
-            at = text.find(" ", start)
-            value = text[start:at]
-            found[key[1:-1]] = intern(value) if key in _WHOSE else value  # kept once for all jobs
-    return found
-
-
-@lru_cache(maxsize=65536)
-def _walltime(text: str) -> int:
-    """Read a walltime as seconds; raise ValueError where it is none."""
-    if not _CLOCK.fullmatch(text):
-        return parse_duration(text)
-    parts = [int(part) for part in reversed(text.split(":"))]
-    return parse_duration(sum(part * size for part, size in zip(parts, (1, 60, 3600, 86400), strict=False)))
+from qconf.history.readers.sources import Source, records_of
+from qconf.history.records import EARLIER, UNKNOWN, Drop, Records, Row, job_table, table_of
+from qconf.history.times import zone
+from qconf.history.torque import REQUEST, is_in_form, requested
 
 
 @dataclass(slots=True)
@@ -109,10 +66,10 @@ class _Job(Row):
 
     def add(self, kind: str, fields: dict[str, str], stamp: str, file: int, line: int) -> None:
         """Take in an S, R or E record; raise ValueError if it cannot be read, before anything is changed."""
-        start, end = _whole(fields, "start"), _whole(fields, "end")
+        start, end = whole(fields, "start"), whole(fields, "end")
         if start == UNKNOWN:  # it never ran: an E record that a deletion left
             return
-        walltime, cores = _duration(fields, "Resource_List.walltime"), _cores(fields)
+        walltime, cores = duration(fields, "Resource_List.walltime"), cores_of(fields)
         status = fields.get("Exit_status") or ""
         code = int(status) if re.fullmatch(r"-?\d{1,9}", status) else None
         if kind != "S" and end == UNKNOWN:
@@ -126,7 +83,7 @@ class _Job(Row):
             self.stamp = stamp
         elif self.ended != "E":
             self.end, self.ended, self.exit = end, kind, code
-            self.used = _duration(fields, "resources_used.walltime")
+            self.used = duration(fields, "resources_used.walltime")
         self.cores = max(self.cores, cores)
         if kind == "S" and self.ended:  # files out of order: the later record has the rest
             return
@@ -139,7 +96,7 @@ class _Job(Row):
 
     def queue_up(self, fields: dict[str, str], stamp: str) -> None:
         """Take in a Q record: what the job asks for, unless a run of it has told; raise ValueError as `add` does."""
-        walltime, cores = _duration(fields, "Resource_List.walltime"), _cores(fields)
+        walltime, cores = duration(fields, "Resource_List.walltime"), cores_of(fields)
         self.queued = self.queued or stamp
         if self.start == UNKNOWN:
             self.walltime, self.cores = walltime, cores
@@ -164,13 +121,13 @@ class _Job(Row):
 
     def requeue(self, stamps: Sequence[str]) -> None:
         """End a run that has a record that the job was requeued, without its data, and none of its own end."""
-        ran = [seconds for stamp in stamps if (seconds := _between(self.stamp, stamp)) >= 0]
+        ran = [seconds for stamp in stamps if (seconds := between(self.stamp, stamp)) >= 0]
         if not self.ended and ran:
             self.end, self.ended = self.start + min(ran), "R"
 
     def waited(self, stamp: str) -> bool:
         """End the wait of a job that never ran at the record that it is gone; return whether there are both."""
-        seconds = _between(self.queued, stamp)
+        seconds = between(self.queued, stamp)
         if self.start != UNKNOWN or seconds < 0 or "[]" in self.job_id:
             return False
         self.end, self.state = self.submit + seconds, "cancelled"
@@ -178,7 +135,7 @@ class _Job(Row):
 
     def remove(self, stamp: str) -> None:
         """End a run that has a record of the job's deletion and none of its own end: its node was down."""
-        if not self.ended and (ran := _between(self.stamp, stamp)) >= 0:
+        if not self.ended and (ran := between(self.stamp, stamp)) >= 0:
             self.end, self.ended = self.start + ran, "D"
 
     def finish(self, *, suspended: bool) -> bool:
@@ -275,7 +232,7 @@ class _Log:
                 self.merged["further records of a job"] += 1
             else:
                 self.gone[name] = (kind, stamp, file, line)
-        elif kind not in {"Q", "S", "R", "E"}:
+        elif kind not in RUNS:
             self.suspended.update({name} if kind == "z" else ())
             self.merged["records about something else than a job's run"] += 1
         else:
@@ -288,8 +245,8 @@ class _Log:
                 self.drops.append(Drop(name, path, line, reason, str(error)))
 
     def _add_run(self, kind: str, name: str, rest: str, stamp: str, file: int, line: int) -> None:
-        fields = _fields(kind, rest)
-        ctime = _whole(fields, "ctime")
+        fields = fields_of(kind, rest)
+        ctime = whole(fields, "ctime")
         if ctime == UNKNOWN and name and kind in ("Q", "R"):
             self.merged["further records of a job"] += name in self.queued
             self.queued.setdefault(name, (stamp, file, line))
@@ -303,7 +260,7 @@ class _Log:
         key = name, ctime
         job = self.jobs.get(key) or _Job(name, ctime, file=file, line=line)
         if kind != "Q":
-            start = _whole(fields, "start")
+            start = whole(fields, "start")
             if UNKNOWN not in (start, job.start) and start > job.start and not job.ended:
                 self._runs(key).setdefault(job.start, replace(job))
             if start != UNKNOWN and (kind == "R" or start < job.start):
@@ -317,7 +274,7 @@ class _Log:
                 self.depend[name] = depend
             if (most := fields.get("array_indices", "").partition("%")[2]).isdigit():
                 self.arrays[name] = int(most)
-        if (kind != "Q" and _whole(fields, "start") in (UNKNOWN, job.start)) or job.start == UNKNOWN:
+        if (kind != "Q" and whole(fields, "start") in (UNKNOWN, job.start)) or job.start == UNKNOWN:
             job.licences = {name: int(count) for name, count in OWN.findall(f" {rest}")}
             job.take_chunks(rest, nodes)
         if key in self.jobs:
@@ -355,24 +312,40 @@ def read_pbs(sources: Sequence[Source], timezone: str = "UTC") -> Records:
     where no record is about a job, or there is no such zone.
     """
     zone(timezone)
-    log = _Log()
+    plain, log = Plain(), _Log()
     for number, source in enumerate(sources):
-        path = str(source.path)
-        for line, raw in enumerate(source.lines(), start=1):
+        plain.read(number, source)
+    jobs, records = plain.settle()
+    for number, source in enumerate(sources):
+        for line, raw in plain.rest(number, source):
             text = raw.decode("utf-8", "replace")
             if text.strip():
-                log.add(text, path, number, line)
-    if not log.jobs:
+                log.add(text, str(source.path), number, line)
+    if not log.jobs and jobs.empty:
         fix = "give the server's accounting logs, server_priv/accounting/YYYYMMDD"
         raise sources[0].error("no record of a job's run (types S and E)", fix)
-    changed: Counter[str] = Counter()
+    if records > len(jobs):
+        log.merged["further records of a job"] += records - len(jobs)
+    left_out = int(jobs["left_out"].sum())
+    changed: Counter[str] = Counter({LEFT_OUT: left_out} if left_out else {})
     rows, gone = _rows(log, [str(source.path) for source in sources], changed)
     more = {"timezone": timezone, "merged": log.merged, "changed": changed}
-    return records_of("pbs", sources, table_of(rows), log.drops, gone=table_of(gone), **more)
+    return records_of("pbs", sources, _in_order(jobs, rows), log.drops, gone=table_of(gone), **more)
+
+
+def _in_order(jobs: pd.DataFrame, rows: Sequence[_Job]) -> pd.DataFrame:
+    """Return the table of all jobs: the plain ones, which are in order, and others."""
+    table = job_table(jobs, len(jobs))
+    if not rows:
+        return table
+    order = np.array([job.order for job in rows], dtype=np.int64)
+    order = np.concatenate([jobs[["submit", "number", "index"]].to_numpy(np.int64).clip(0), order])
+    table = pd.concat([table, table_of(rows)], ignore_index=True)
+    return table.iloc[np.lexsort(order.T[::-1])].reset_index(drop=True)
 
 
 def _rows(log: _Log, paths: Sequence[str], changed: Counter[str]) -> tuple[list[_Job], list[_Job]]:
-    """Return the jobs that are rows of a history, in their order of submission; the others are dropped.
+    """Return the jobs that are rows of a history; the others are dropped.
 
     Of these the second list has those that waited until they were gone.
     """
@@ -411,39 +384,4 @@ def _rows(log: _Log, paths: Sequence[str], changed: Counter[str]) -> tuple[list[
         else:
             reason = "array parent" if "[]" in name else GONE[kind]
             log.drops.append(Drop(name, paths[file], line, reason, "no other record"))
-    rows.sort(key=lambda job: job.order)
     return rows, waited
-
-
-def _whole(fields: dict[str, str], name: str, digits: int = 15, what: str = "time") -> int:
-    text = fields.get(name)
-    if text is None:
-        return UNKNOWN
-    if not (text.isdigit() and text.isascii() and len(text) <= digits):
-        raise ValueError(f"{name}={text[:40]} is no {what}")
-    return int(text)
-
-
-def _duration(fields: dict[str, str], name: str) -> int:
-    text = fields.get(name)
-    try:
-        return (_walltime(text) if text else 0) or UNKNOWN
-    except ValueError as error:
-        raise ValueError(f"{name}={(text or '')[:40]} is no duration") from error
-
-
-def _between(first: str, last: str) -> int:
-    """Return the seconds between the stamps of two records, local times both; -1 where one is none."""
-    try:
-        began, ended = (datetime.strptime(each, "%m/%d/%Y %H:%M:%S") for each in (first, last))  # noqa: DTZ007
-    except ValueError:
-        return -1
-    return int((ended - began).total_seconds())
-
-
-def _cores(fields: dict[str, str]) -> int:
-    """Cores that the job took: those requested, of an exclusive job those that the server assigned."""
-    names = ("Resource_List.ncpus", "resource_assigned.ncpus")
-    requested, assigned = (_whole(fields, name, 12, "number") for name in names)
-    exclusive = "excl" in (fields.get("Resource_List.place") or "")
-    return max(requested, assigned) if exclusive or requested == UNKNOWN else requested

@@ -2,11 +2,14 @@
 
 import random
 
+import pandas as pd
 import pytest
 
 from qconf.errors import InputError
 from qconf.history import clean, derive_config, read
+from qconf.history.readers import pbs_plain
 from qconf.history.records import EARLIER
+from tests.benchmarks import large_logs as logs
 
 # By hand from the E records of the sample: job, ctime, start, end, cores, walltime, queue, state.
 # Times count from 1795185000. 38 was requeued: each of its two runs is a job, the second one from the end of the first.
@@ -288,3 +291,39 @@ def test_time_suspended_is_no_run_time(write, used, suspended, runtime):
     job = only(records)
     assert (job["start"], job["end"], job["runtime"]) == (1100, 4700, runtime)
     assert dict(records.changed) == ({"time suspended: not run time": 1} if runtime < 3600 else {})
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_jobs_that_ran_once_are_read_as_single_records_are(write, monkeypatch, seed):
+    dice = random.Random(seed)
+    lines = list(logs.pbs(60))
+    for _ in range(seed):  # some jobs are no longer plain
+        at = dice.randrange(len(lines))
+        stamp, _, name, rest = lines[at].split(";", 3)
+        number = name.partition(".")[0]
+        lines[at] = dice.choice([
+            f"{stamp};D;{name};requestor=root@srv",
+            f"{stamp};E;{number}[1].srv;{rest}",
+            lines[at].replace("project=_pbs_project_default", 'account="physics"'),
+            lines[at].replace("Resource_List.select=1:", "Resource_List.place=excl Resource_List.select=2:"),
+            lines[at].replace("ctime=", "ctime=1"),
+            lines[at].replace("resources_used.walltime=", "resources_used.walltime=1:"),
+            lines[at][:-20],
+            lines[dice.randrange(len(lines))],
+            "",
+        ])  # fmt: skip
+    if seed % 3 == 0:
+        dice.shuffle(lines)
+    half = len(lines) // 2
+    files = [
+        write("".join(line + "\n" for line in part), f"log{part is lines}{len(part)}") for part in (lines, lines[:half])
+    ]
+    for given in (files[0], files[::-1]):
+        fast = read(given)
+        with monkeypatch.context() as patch:
+            patch.setattr(pbs_plain, "_wanted", lambda _: pbs_plain._Wanted(-1, False, -1, "", "", can_be_read=False))
+            slow = read(given)
+        pd.testing.assert_frame_equal(fast.table, slow.table)
+        pd.testing.assert_frame_equal(fast.dropped, slow.dropped)
+        pd.testing.assert_frame_equal(fast.gone, slow.gone)
+        assert (fast.changed, fast.merged) == (slow.changed, slow.merged)
