@@ -187,9 +187,8 @@ class Loading:
 
 ENDED = {"interrupted": "KILL", "hang-up": "HUP"}
 WAYS = [
-    *((name, way) for name in SCENARIOS if name != "limited" for way in ("literal", "twice", "interrupted", "half")),
-    *(("limited", way) for way in ("literal", "interrupted", "failing")),
-    *(("closed", way) for way in ("hang-up", "failing")),
+    *((name, way) for name in SCENARIOS for way in ("literal", "twice", "interrupted", "half")),
+    *(("limited", "failing"), ("closed", "failing"), ("closed", "hang-up")),
 ]
 
 
@@ -293,7 +292,8 @@ def test_jobs_that_run_and_arrays_that_have_begun_go_on(loading):
 REFUSES = "import pbs\ne = pbs.event()\ne.reject('not now') if e.requestor == 'root' else e.accept()\n"
 
 
-def test_a_hook_that_refuses_moves_stops_the_plan_until_it_is_off(loading):
+@pytest.mark.parametrize("way", ["literal", "twice", "interrupted"])
+def test_a_hook_that_refuses_moves_stops_the_plan_until_it_is_off(way, loading):
     """The jobs are named and stay; with the hook off the same step goes on, and the undo brings all back."""
     loaded = loading(SCENARIOS["closed"])
     server = loaded.server
@@ -303,7 +303,9 @@ def test_a_hook_that_refuses_moves_stops_the_plan_until_it_is_off(loading):
     server.run("; ".join(f"qmgr -c '{each}'" for each in hook))
     try:
         at = next(i for i, (title, _) in enumerate(loaded.plan.steps) if "Empty the closed queues" in title)
-        follow(loaded, loaded.plan.steps[:at], "literal")
+        follow(loaded, loaded.plan.steps[:at], way)
+        if way == "interrupted":
+            loaded.interrupted(loaded.plan.steps[at][1], "KILL")
         done = loaded.run(loaded.plan.steps[at][1])
         assert done.returncode == 1
         assert f"{loaded.ids['plain']}: stays in old: " in done.stdout
@@ -311,9 +313,9 @@ def test_a_hook_that_refuses_moves_stops_the_plan_until_it_is_off(loading):
         assert loaded.known()[loaded.ids["plain"]]["queue"] == "old"
         assert "comes first" in loaded.run(loaded.plan.steps[at + 1][1]).stdout
         server.run("qmgr -c 'set hook refuses enabled = False'")
-        follow(loaded, loaded.plan.steps[at:], "literal")
+        follow(loaded, loaded.plan.steps[at:], way)
         assert loaded.known()[loaded.ids["plain"]]["queue"] == "small"
-        follow(loaded, loaded.plan.undo, "literal")
+        follow(loaded, loaded.plan.undo, way)
         assert loaded.known() == loaded.jobs
     finally:
         server.run("qmgr -c 'delete hook refuses'")

@@ -51,6 +51,12 @@ CHANGES = {
     ),
     "limit": (lambda config: changed(config, "short", max_run=2), set()),
     "partition": (lambda config: changed(config, "long", walltime=(0, 3 * 86400)), {("long", "MaxTime")}),
+    "charges": (
+        lambda config: changed(config, "long", billing="CPU=2,Mem=0.5G").replace(
+            qos=tuple(each.model_copy(update={"usage_factor": 0.25}) for each in config.qos)
+        ),
+        {("long", "TRESBillingWeights"), ("long", "TRES")},  # the latter counts what is billed
+    ),
 }
 
 
@@ -86,6 +92,9 @@ def test_what_differs_is_loaded_alone_and_comes_back(what, tmp_path):
         if what == "limit":
             qos = server.run("sacctmgr -nP show qos fast format=GrpJobs,MaxWall").stdout.strip()
             assert qos == "2|01:00:00"
+        if what == "charges":
+            factor = server.run("sacctmgr -nP show qos normal format=UsageFactor").stdout.strip()
+            assert factor == "0.250000"
         run_blocks(list(blocks(undo)), server, result)
         assert result.problems == []
         assert saved(server) == before

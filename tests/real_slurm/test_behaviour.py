@@ -100,6 +100,6 @@ def test_a_restart_waits_until_accounting_has_every_job(loading):
         job = slurm.submit("--begin=now+1day --time=1")
         slurm.server.run("sleep 6")  # the controller asks every 5 seconds
         slurm.server.run("(sleep 3; kill -CONT $(cat /run/slurmdbd.pid)) > /dev/null 2>&1 &")
-        done = slurm.server.run("python3 load-conf slurm.conf.after; echo exit $?")
+        done = slurm.server.run("python3 -I load-conf after; echo exit $?")
         assert done.stdout.splitlines()[-1:] == ["exit 0"], done.stdout
         assert slurm.server.run(f"scontrol update JobId={job} Nice=5").stdout == ""

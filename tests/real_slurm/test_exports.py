@@ -159,9 +159,12 @@ def test_a_server_that_cannot_be_started_says_at_once_which_step_failed():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "qos"])
 def test_it_is_loaded_and_undone_where_jobs_are_accounted_for(kind, fresh, exported):
-    """One after the other on one Slurm, so that every controller restarts soon after another one did."""
+    """One after the other on one Slurm, so that every controller restarts soon after another one did.
+
+    But for QOS, whose priorities are of another kind: this Slurm keeps jobs that ended, and theirs would be of both.
+    """
     plan = exported(KINDS[kind])
     result = follow(plan, fresh, kept="work")
     print(f"{kind}: {result.summary}")
@@ -210,6 +213,8 @@ def test_a_job_is_suspended_and_goes_on_also_when_the_export_is_undone_meanwhile
 @pytest.mark.slow
 def test_a_user_without_an_association_is_named_before_limits_are_enforced(fresh, exported):
     plan, result = exported(LIMITED), Rehearsal("")
+    for name, content in plan.files.items():
+        fresh.write(name, content)
     fresh.run("sacctmgr --immediate delete user carol")
     fresh.run("sbatch --begin=now+1day --time=1 --wrap true", user="carol")
     try:
@@ -224,7 +229,7 @@ def test_a_qos_that_does_not_exist_stops_the_plan_before_slurm_conf_names_it(fre
     plan, result = exported(LIMITED), Rehearsal("")
     for name, content in plan.files.items():
         fresh.write(name, content)
-    fresh.write("qos.sacctmgr", "add qos work\n")
+    fresh.write("qos.sacctmgr", "add qos work\nmodify qos wide set GrpJobs=3\n")
     run_blocks(plan.steps[:1] + plan.steps[2:3], fresh, result)
     fresh.run("sacctmgr --immediate delete qos work")
     assert [problem.split(":")[0] for problem in result.problems] == ["3. Create the QOS that hold the running limits"]

@@ -94,6 +94,8 @@ def test_a_slurm_without_accounting_ignores_how_long_jobs_wait_and_stops_the_pla
     with PrivateSlurm(NODES, lines, accounting=False) as server:
         said = server.run("grep -a PriorityWeightAge /srv/log/slurmctld").stdout
         assert "PriorityWeightAge can only be used with SlurmDBD, ignoring" in said
+        for name, text in plan.files.items():
+            server.write(name, text)
         run_blocks(plan.steps[:2], server, result)
         assert [problem.partition(": exit 1: ")[0] for problem in result.problems] == [
             "2. Look whether Slurm counts how long jobs wait"
