@@ -68,7 +68,7 @@ def read_swf(sources: Sequence[Source], timezone: str = "UTC") -> Records:  # no
     headers: list[Header] = []
     fields: list[dict[int, NDArray[np.int64]]] = []
     for source in sources:
-        data = source.read()
+        data = re.sub(rb"(?m)^#", b";", source.read())  # as some simulators begin comments
         headers.append(read_header(data))
         jobs, numbers = _read_one(data, str(source.path), drops)
         fields.append(jobs)

@@ -45,8 +45,10 @@ def line(
     return " ".join(map(str, fields)) + "\n"
 
 
-def test_header_and_fields(write):
-    records = read(write(HEADER + line()))
+@pytest.mark.parametrize("mark", [";", "#"])
+def test_header_and_fields(write, mark):
+    records = read(write(HEADER.replace(";", mark) + line()))
+    assert records.dropped.empty
     assert (records.machine_cores, records.epoch, records.timezone) == (64, 10**9, "Europe/Stockholm")
     assert records.table.iloc[0].to_dict() == {
         "job_id": "1", "submit": 0, "runtime": 60, "walltime": 100, "cores": 4, "queue": "normal",
