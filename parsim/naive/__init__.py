@@ -1,4 +1,4 @@
-"""The slow, obvious simulator that everything fast is compared with, and by which `parsim.verify` judges."""
+"""The slow, obvious simulator that everything fast is compared with, and whose schedules `parsim.verify` expects."""
 
 from parsim.naive.multiqueue import simulate_multiqueue
 from parsim.naive.planning import naive_plan

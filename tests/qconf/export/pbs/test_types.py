@@ -198,7 +198,7 @@ def test_queues_of_a_divided_machine_that_share_nodes_are_bound(tmp_path):
 
 
 def test_a_queue_beside_a_route_and_bound_to_no_node_may_use_any(tmp_path):
-    """Nobody routes jobs there: users name it; PBS places them on every node that has what they ask for."""
+    """No route leads there, users name it: PBS places them on every node that has what they ask for."""
     statements = "set queue cpu default_chunk.Qlist = cpu\ncreate queue auto\nset queue auto queue_type = Route\n"
     statements += "set queue auto route_destinations = large\nset queue auto route_destinations += cpu\n"
     statements += "set queue auto enabled = True\nset queue auto started = True\nset server default_queue = auto\n"
