@@ -16,40 +16,40 @@ from numpy.typing import NDArray
 
 from qconf.history.chunks import UNREADABLE, of_tres, tres_of_gres, written
 from qconf.history.dates import to_utc
-from qconf.history.needs import is_chunk, words
+from qconf.history.needs import words
 from qconf.history.readers.delimited import Column
 from qconf.history.readers.sacct_columns import CPUS, STATES, STEP, Columns
+from qconf.history.readers.sacct_runs import (
+    ALIVE,
+    BIT,
+    DELETED,
+    ELIGIBLE,
+    RESERVED,
+    RETURNED,
+    SUSPENDED,
+    Mask,
+    Texts,
+    problems,
+    single_runs,
+    whole_jobs,
+)
 from qconf.history.readers.sources import Source, records_of
-from qconf.history.records import COLUMNS, DROPPED, EARLIER, LIMITS, UNKNOWN, Coded, Gathered, Records, job_table, kinds
+from qconf.history.records import COLUMNS, DROPPED, UNKNOWN, Coded, Gathered, Records, job_table, kinds
 from qconf.history.times import slurm_limit, zone
 
 NO_TIME = {"", "unknown", "none", "n/a"}
 NO_LIMIT = {"", "unlimited", "partition_limit", "infinite", "invalid", "none", "unknown", "n/a"}
 PROMOTED = re.compile(r"qconf-promote:(\S+)")  #: the AdminComment of a job that came into the pool from that queue
-PART = re.compile(r"[0-9]+\+[0-9]+(?:#[0-9]+)?")  #: the JobID of a part of a heterogeneous job
 CPU = re.compile(r"(?:^|,)cpu=([0-9]{1,9})(?=,|$)")
 MEMORY = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)([KMGTP]?)([cn]?)")
 LICENCES = re.compile(r"(?:^|,)license/([^=,]+)=([0-9]{1,9})(?=,|$)")
-ELIGIBLE = "submit: the time from which on the job was eligible to run"
-SUSPENDED = "run time: the time in which the job was suspended left out"
-RESIZED = "resized while running: of the cores it began with all the time"
-RESERVED = "ran in a reservation: simulated as if there were none"
-DELETED = "deleted before start"
 MOST_NAMED = 10  #: features that cannot be read
 NEVER = -2
-RETURNED = "moved into the pool: back in its queue"
-WAITING = {"pending", "requeued", "requeue_hold", "requeue_fed", "resv_del_hold", "special_exit"}
-ALIVE = {"running", "suspended", "completing", "configuring", "resizing", "signaling", "stage_out", "stopped"}
 
 
-#: What is not as in the log, or not simulated; the marks of a run are a sum of powers of two in this order.
-MARKS = (UNREADABLE, ELIGIBLE, SUSPENDED, RESERVED, RETURNED, RESIZED, EARLIER)
-BIT = {mark: 1 << place for place, mark in enumerate(MARKS)}
 #: What differs between all jobs and is not of interest.
 OF_A_JOB = re.compile(r",?\b(?:billing|energy)=[^,]*")
 
-Texts = NDArray[np.object_]
-Mask = NDArray[np.bool_]
 Some = NDArray[Any] | Coded  #: rows of a column
 
 
@@ -77,8 +77,8 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
             drops.append(some.dropped(str(source.path), {odd.line for odd in rows.odd if odd.torn}))
             gathered.add(some.good(number))
             del rows, some  # before the next are read
-    runs = _single_runs(gathered.table(), merged)
-    reason, detail = _problems(runs)
+    runs = single_runs(gathered.table(), merged)
+    reason, detail = problems(runs)
     no_job, deleted = reason != "", reason == DELETED
     files = np.array([str(source.path) for source in sources], dtype=object)[runs["file"].to_numpy()[no_job]]
     lost = runs.loc[no_job, ["job_id", "line"]].assign(file=files, reason=reason[no_job], detail=detail[no_job])
@@ -86,7 +86,7 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
     gone = runs[deleted]
     gone = gone.assign(submit=gone[["queued", "eligible"]].max(axis=1))
     gone = gone[(gone["eligible"] != NEVER) & (gone["submit"] <= gone["end"])].reset_index(drop=True)
-    jobs = _whole_jobs(runs[~no_job] if no_job.any() else runs, merged).reset_index(drop=True)
+    jobs = whole_jobs(runs[~no_job] if no_job.any() else runs, merged).reset_index(drop=True)
     marks = jobs["marks"].to_numpy()
     jobs = jobs[[name for name in COLUMNS if name in jobs]]  # and no memory for what was of the runs
     del runs, reason, detail
@@ -97,104 +97,6 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
         changed[f"{named} cannot be read, or are of more nodes than the job had: left out"] += count
     more = {"timezone": timezone, "merged": +merged, "changed": changed, "gone": job_table(gone, len(gone))}
     return records_of("sacct", sources, job_table(jobs, len(jobs)), pd.concat(drops, ignore_index=True), **more)
-
-
-def _single_runs(runs: pd.DataFrame, merged: Counter[str]) -> pd.DataFrame:
-    """Return each run of each job once, those before the last one with ids of their own.
-
-    Several rows are of one run where it was resized, with the cores that it began with, or where logs overlap.
-    """
-    try:
-        key = runs["key"].astype(np.int64).to_numpy()  # JobIDRaw: in less memory
-    except ValueError:
-        key = runs["key"].to_numpy(dtype=object)
-    if pd.Index(key).is_unique:
-        return runs
-    first, who = kinds(key, runs["user"].cat.codes, runs["cluster"].cat.codes)
-    if first.size == who.size:
-        return runs
-    start, queued, end, submit, marks, cores = (
-        runs[name].to_numpy().copy() for name in ("start", "queued", "end", "submit", "marks", "cores")
-    )
-    resizing, job_id = runs["resizing"].to_numpy(), runs["job_id"].to_numpy(dtype=object).copy()
-    order = np.lexsort((end, queued, start, who))
-    begins = np.flatnonzero(np.diff(who[order], prepend=-1) | np.diff(start[order], prepend=-2))
-    last = order[np.append(begins[1:], order.size) - 1]  # of each run
-    first = order[begins]
-    eligible = marks[first] & BIT[ELIGIBLE]
-    marks[last] = (np.bitwise_or.reduceat(marks[order], begins) & ~BIT[ELIGIBLE]) | eligible
-    resized = resizing[first] & (first != last)
-    cores[last[resized]] = cores[first[resized]]
-    marks[last[resized]] |= BIT[RESIZED]
-    submit[last], queued_first = submit[first], queued[first]
-    later = np.lexsort((start[last], queued[last], who[last]))  # the runs of each job, one after the other
-    last, queued_first = last[later], queued_first[later]
-    before = np.append(who[last][1:] == who[last][:-1], False)
-    kept = ~before | ((start[last] != UNKNOWN) & (end[last] > start[last]))
-    last, queued_first, before = last[kept], queued_first[kept], before[kept]
-    queued[last] = queued_first
-    place = np.arange(last.size) - np.searchsorted(who[last], who[last])
-    job_id[last[before]] = [f"{job_id[row]}#{at + 1}" for row, at in zip(last[before], place[before], strict=True)]
-    marks[last[before]] |= BIT[EARLIER]
-    merged["further rows of a run, or the same row again"] += who.size - last.size
-    runs = runs.assign(submit=submit, queued=queued, marks=marks, cores=cores, job_id=job_id)
-    return runs.iloc[np.sort(last)].reset_index(drop=True)
-
-
-def _problems(runs: pd.DataFrame) -> tuple[Texts, Texts]:
-    """Return why the last runs of jobs are no rows of a history, reason and detail; "" where they are."""
-    reason, detail = np.full(len(runs), "", dtype=object), np.full(len(runs), "", dtype=object)
-
-    def note(rows: Mask, why: str, what: Callable[[pd.Series], str]) -> None:
-        rows = rows & (reason == "")
-        reason[rows] = why
-        detail[rows] = [what(row) for _, row in runs[rows].iterrows()] if rows.any() else []
-
-    start, end, state = (runs[name].to_numpy() for name in ("start", "end", "state"))
-    never = start == UNKNOWN
-    waits = runs["state"].isin(WAITING).to_numpy() & (never | (end == UNKNOWN))  # else a run that was requeued
-    waits |= never & runs["state"].isin(ALIVE).to_numpy()
-    for rows, why in ((waits, "waiting at the end of the log"), (never & ~waits, DELETED)):
-        reason[rows], detail[rows] = why, state[rows]
-    before = (start > end) & (end != UNKNOWN)
-    note(before, "ends before it starts", lambda row: f"start {row['start']}, end {row['end']}")
-    for name, most in LIMITS.items():
-        over = (runs[name] > most).to_numpy()
-        note(over, "absurd value", lambda row, name=name, most=most: f"{name} {row[name]} above {most}")  # type: ignore[misc]
-    return reason, detail
-
-
-def _whole_jobs(runs: pd.DataFrame, merged: Counter[str]) -> pd.DataFrame:
-    """Put the parts of each heterogeneous job together: they start at once, and one walltime holds for all."""
-    parts = runs[runs["job_id"].str.contains("+", regex=False)] if len(runs) else runs
-    parts = parts[parts["job_id"].str.fullmatch(PART)] if len(parts) else parts
-    if parts.empty:
-        return runs
-    ids = parts["job_id"].str.replace(r"\+[0-9]+", "", regex=True)
-    gone = []
-    runs, needs = runs.astype({"cores": np.int64}), runs["needs"].astype(object)
-    for _, job in parts.groupby([ids, "user", "start"], sort=False):
-        first, *others = job.index
-        gone += others
-        runs.loc[first, "cores"] = job["cores"].sum() if (job["cores"] != UNKNOWN).all() else job["cores"].iloc[0]
-        for name in ("end", "runtime", "walltime"):
-            runs.loc[first, name] = UNKNOWN if (job[name] == UNKNOWN).any() else job[name].max()
-        runs.loc[first, "submit"] = job["submit"].min()
-        needs[first] = _together(job["needs"], job["cores"])
-        runs.loc[first, "marks"] = np.bitwise_or.reduce(job["marks"].to_numpy())
-    if gone:
-        merged["further parts of a heterogeneous job"] += len(gone)
-    return runs.assign(needs=needs.astype("category")).drop(index=gone)
-
-
-def _together(needs: pd.Series[Any], cores: pd.Series[Any]) -> str:
-    """Return what the parts of a job need in all; one that asks for cores alone has them anywhere."""
-    found = [text.split() for text in needs]
-    if any(is_chunk(word) for part in found for word in part):
-        anywhere = [[f"chunk:{count}:cores=1"] if count > 0 else [] for count in cores]
-        found = [part if any(map(is_chunk, part)) else [*part, *of] for part, of in zip(found, anywhere, strict=True)]
-    listed = [word for part in found for word in part]
-    return " ".join([*dict.fromkeys(word for word in listed if not is_chunk(word)), *filter(is_chunk, listed)])
 
 
 class _Runs:

@@ -7,8 +7,8 @@ import pytest
 from qconf.config import load
 from qconf.errors import InputError
 from qconf.history import clean, derive_config, read
-from qconf.history.readers.sacct import ELIGIBLE, RESERVED, RESIZED, RETURNED, SUSPENDED
 from qconf.history.readers.sacct_columns import COMMAND, LISTED
+from qconf.history.readers.sacct_runs import ELIGIBLE, RESERVED, RESIZED, RETURNED, SUSPENDED
 from qconf.history.records import EARLIER
 
 # By hand from the rows of the sample, on 2026-11-20: job, submit, start, end, cores, limit, queue, state.
