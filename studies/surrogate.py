@@ -1,8 +1,8 @@
 """``python -m studies.surrogate``: what dp-nlp's surrogates are worth, beside the same simulations without them.
 
-Each training set is divided in four ways with as many simulations: samples alone; samples, then moves of nodes between
-two queues; dp-nlp; and, with more simulations, a hundred samples and sixty moves. Waits are above the best division
-that `exact` finds under the same constraints.
+Each training set is divided in five ways with as many simulations: samples alone; moves of nodes between two queues
+alone, from `pp` or the middle of what is feasible; samples, then such moves; dp-nlp; and, with more simulations, a
+hundred samples and sixty moves. Waits are above the best division that `exact` finds under the same constraints.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ from qconf.config import load
 from qconf.evaluation.period import Period, TrainingSet
 from qconf.history import clean, read
 from qconf.strategies.partitioning import dp_nlp
+from qconf.strategies.partitioning.descent import descend
 from qconf.strategies.partitioning.options import DpNlpOptions
 from qconf.strategies.partitioning.program import Program
 from qconf.strategies.partitioning.regret import optimum
+from qconf.strategies.partitioning.samples import feasible_samples
+from qconf.strategies.partitioning.sizes import Sizes
 from qconf.synth import generate, write_history
 from qconf.text import markdown_table
 from studies.output import ROOT, run
@@ -31,6 +34,7 @@ FEWEST = 500  # jobs of a month of a log
 #: Options of each way, and the most samples and simulations; None: as by default.
 WAYS = {
     "samples alone": (False, 60, 60),
+    "moves alone": (False, 0, 60),
     "20 samples, then moves": (False, 20, 60),
     "100 samples, then moves": (False, 100, 160),
     "dp-nlp": (True, None, None),
@@ -51,20 +55,40 @@ def sets(traces: Path) -> Iterator[tuple[str, TrainingSet]]:
                         yield name, TrainingSet(Period.of(month, base))
 
 
-class Sampled(Program):
-    """The program without surrogates."""
+class Searched(Program):
+    """The program without surrogates: samples, if any, and a search around the best by the simulator alone."""
 
-    def propose(self) -> None:
-        """Propose nothing."""
+    def run(self) -> tuple[Sizes, float]:
+        """Simulate the samples, then moves of nodes between two queues as long as that helps, down to a node."""
+        for nodes in self.known.values():
+            self.simulate([nodes])
+        if self.samples:
+            found = feasible_samples(self.samples, self.feasible, self.options.seed)
+            new = [each for each in found if tuple(each.tolist()) not in self.simulated]
+            self.simulate(new[: self.samples - len(self.known)])
+        elif self.feasible.middle is not None:
+            self.simulate([self.feasible.middle])
+        inside = self.ranked()
+        if inside and len(self.simulated) < self.budget:
+            known, most = {key: self.wait(key) for key in self.simulated}, self.budget - len(self.simulated)
+            first = max(1, self.space.total // 32)
+            descend(self.found, inside[0], self.feasible.keeps, step=first, most=most, known=known)
+        return self.decided()
+
+    def found(self, nodes: Sizes) -> float:
+        """Simulate a division, and return its weighted mean wait, seconds."""
+        self.simulate([nodes], "move")
+        return self.wait(nodes)
 
 
 def measure(training: TrainingSet, *, surrogates: bool, samples: int | None, simulations: int | None) -> list[float]:
     """Return the part above the optimum, simulations, and whether a surrogate proposed the best before any move."""
     space, feasible = dp_nlp.constraints(training, DpNlpOptions())
     best = optimum(training, space, feasible).wait
-    program = (Program if surrogates else Sampled)(
-        training, DpNlpOptions(samples=samples, simulations=simulations), space
-    )
+    options = DpNlpOptions(samples=samples or None, simulations=simulations)
+    program = (Program if surrogates else Searched)(training, options, space)
+    if samples == 0:
+        program.samples, program.budget = 0, simulations or 0
     _, wait = program.run()
     (decided,) = (step.record() for step in program.log if step.record()["step"] == "decide")
     return [wait / best - 1 if best else 0.0, len(program.simulated), decided["proposed_by"] == "surrogate"]

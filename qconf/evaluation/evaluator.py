@@ -51,13 +51,13 @@ class CachedEvaluator:
         return parallel_map(self.workers, self.measure, candidates)
 
     def by_epoch(self, config: SiteConfig) -> NDArray[np.float64]:
-        """Simulate one configuration on every epoch; return the mean wait of each, seconds."""
+        """Simulate one configuration on every epoch; return the queues' parts of each mean wait, shape (epochs, Q)."""
         system = config.system()
         means = []
         for e, (_, epoch) in enumerate(self.training.epochs):
             jobs = epoch.routed(config)
             counts = np.bincount(jobs.queue, epoch.weight, len(system.queues))
-            means.append(float(self._sums(e, jobs, epoch.dedicated(system)).sum() / counts.sum()))
+            means.append(self._sums(e, jobs, epoch.dedicated(system)) / counts.sum())
         return np.array(means)
 
     def simulate(self, workloads: Sequence[Workload], system: System) -> MeanWaits:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import permutations
 from typing import ClassVar
 
 import numpy as np
 
-from parsim import System, simulate
 from qconf.evaluation.evaluator import CachedEvaluator
-from qconf.evaluation.period import Period, TrainingSet, cached
+from qconf.evaluation.period import TrainingSet, cached
 from qconf.parallel import parallel_map
 from qconf.strategies.base import Proposal, Step, step
-from qconf.strategies.partitioning.descent import descend
+from qconf.strategies.partitioning.apart import Apart
 from qconf.strategies.partitioning.feasible import Floats
-from qconf.strategies.partitioning.nlp import Minima, expected, minimise
+from qconf.strategies.partitioning.nlp import Minima, minimise
 from qconf.strategies.partitioning.options import DpNlpOptions
 from qconf.strategies.partitioning.samples import feasible_samples
 from qconf.strategies.partitioning.sizes import PartitionSpace, Sizes, data_warnings, proportional
@@ -27,9 +25,8 @@ STARTS = 3  # best samples from which searches start
 SAMPLES = 5  # of each queue, and their least number
 FEWEST = 20
 BUDGET = 3  # simulations of each sample, where no other number is given
-FIRST_PART = 2 / 3  # of the simulations: before moves between queues begin
-FIRST_STEP = 32  # part of the machine that moves first: one in so many
-LAST_STEP = 256  # and at last, where a surrogate says which move: it knows nothing of single nodes
+FIRST_PART = 0.4  # of the simulations after the samples: before what each queue tells by itself decides
+NEAREST = 10  # best divisions from which that begins
 
 
 @step
@@ -84,7 +81,7 @@ class Proposals(Step):
     """Divisions that the surrogates proposed one after the other, each simulated and added to the samples."""
 
     nodes: list[list[int]]
-    of: list[str]  # which fit, and whether its minimum or, where that is known, the move that it expects most of
+    of: list[str]  # which fit
     expected: list[float]  # weighted mean waits, seconds
     weighted_waits: list[float]
     note: str = ""
@@ -131,12 +128,14 @@ class Program:
         space: PartitionSpace,
         evaluator: CachedEvaluator | None = None,
     ) -> None:
-        self.training, self.options, self.space, self.evaluator = training, options, space, evaluator
+        self.training, self.options, self.space = training, options, space
+        self.evaluator = evaluator or CachedEvaluator(training)
         self.feasible = options.constraints.bounds(training, space)
         self.weights = np.array([weight for weight, _ in training.epochs])
         self.samples = options.samples or max(FEWEST, SAMPLES * space.queues.size)
         self.budget = max(options.simulations or BUDGET * self.samples, self.samples)
         self.simulated: dict[Key, Floats] = {}  # mean wait of each epoch, seconds
+        self.of_queues: dict[Key, Floats] = {}  # their parts of the weighted mean wait, seconds
         self.proposed_by: dict[Key, str] = {}
         self.chosen: dict[tuple[int, bool], tuple[int, Surrogate]] = {}  # of an epoch: by so many samples
         self.known = {"pp": proportional(space)}  # the result is no worse than these divisions
@@ -169,8 +168,10 @@ class Program:
     def simulate(self, divisions: Sequence[Sizes], proposed_by: str = "sample") -> None:
         """Simulate divisions that are not known yet."""
         new = {_key(each): each for each in divisions if _key(each) not in self.simulated}
-        for key, waits in zip(new, self.waits([*new.values()]), strict=True):
-            self.simulated[key] = waits
+        configs = [(self.space.configured(self.training.base, nodes),) for nodes in new.values()]
+        for key, waits in zip(new, parallel_map(self.options.workers, self.evaluator.by_epoch, configs), strict=True):
+            self.simulated[key] = waits.sum(axis=1)
+            self.of_queues[key] = (waits * self.weights[:, None]).sum(axis=0)[self.space.queues]
             self.proposed_by[key] = proposed_by
 
     def ranked(self) -> list[Sizes]:
@@ -269,8 +270,7 @@ class Program:
     def next(self) -> tuple[Sizes, str, float] | None:
         """Return what the surrogates propose next, of which fit it is, and the wait that is expected; None: nothing.
 
-        That is a minimum that is not simulated yet, else the move between two queues, from the best, after which they
-        expect the least.
+        That is a minimum that is not simulated yet, of one fit or the other.
         """
         turns = [("all samples", False), ("those near the best", True)]
         for what, local in turns if len(self.simulated) % 2 else reversed(turns):
@@ -279,28 +279,7 @@ class Program:
             for nodes, wait in zip(found.divisions, found.expected, strict=True):
                 if _key(nodes) not in self.simulated:
                     return nodes, what, wait
-        moves = [each for each in self.moves() if _key(each) not in self.simulated and self.feasible.keeps(each)]
-        waits = [round(expected(surrogates, each / self.space.total), 3) for each in moves]
-        if not surrogates or not moves:
-            return None
-        best = int(np.argmin(waits))
-        return moves[best], f"a move, {what}", waits[best]
-
-    def moves(self) -> Iterator[Sizes]:
-        """Yield the moves of nodes between two queues from the best division, the largest first."""
-        inside = self.ranked()
-        size, step = self.space.queues.size, self.step
-        while inside and step >= max(1, self.space.total // LAST_STEP):
-            for i, j in permutations(range(size), 2):
-                other = inside[0].copy()
-                other[[i, j]] += -step, step
-                yield other
-            step //= 2
-
-    @property
-    def step(self) -> int:
-        """Nodes that move first."""
-        return max(1, self.space.total // FIRST_STEP)
+        return None
 
     def optimum(self, found: Minima) -> tuple[Sizes, float]:
         """Return the program's optimum and its wait, simulated to be reported; without surrogates the best sample."""
@@ -328,30 +307,28 @@ class Program:
         return np.array(best, dtype=np.int64), self.wait(best)
 
     def improved(self, nodes: Sizes, wait: float) -> tuple[Sizes, float]:
-        """Search around the best that keeps the constraints: surrogates are smooth and the simulator is not."""
-        inside = self.ranked()
-        if not inside or len(self.simulated) >= self.budget:
+        """Go on around the best that keep the constraints: surrogates are smooth and the simulator is not."""
+        inside, before = self.ranked(), len(self.simulated)
+        if not inside or before >= self.budget:
             return nodes, wait
-
-        def simulated(each: Sizes) -> float:
-            self.simulate([each], "move")
-            return self.wait(each)
-
-        most = self.budget - len(self.simulated)
-        known = {key: self.wait(key) for key in self.simulated}
-        move, least, tried = descend(simulated, inside[0], self.feasible.keeps, step=self.step, most=most, known=known)
-        better = least < wait
+        while len(self.simulated) < self.budget:
+            division = Apart(self.of_queues, self.feasible).next(self.ranked()[:NEAREST])
+            if division is None:
+                break
+            self.simulate([division], "move")
+        move = min(self.simulated, key=self.wait)
+        better = self.wait(move) < wait
         self.log.append(
             Neighbours(
                 of=inside[0].tolist(),
-                tried=tried,
-                nodes=move.tolist(),
-                weighted_wait=round(least, 1),
+                tried=len(self.simulated) - before,
+                nodes=list(move),
+                weighted_wait=round(self.wait(move), 1),
                 kept=better,
                 why="less than before" if better else "no less than before",
             )
         )
-        return (move, least) if better else (nodes, wait)
+        return np.array(move, dtype=np.int64), self.wait(move)
 
     def kept(self, nodes: Sizes, wait: float) -> Proposal:
         """Propose a division; the present partitions if they are better, though too narrow for their widest jobs."""
@@ -362,25 +339,11 @@ class Program:
             return Proposal(base, tuple(self.log))
         return Proposal(self.space.configured(base, nodes), tuple(self.log))
 
-    def waits(self, divisions: list[Sizes]) -> Floats:
-        """Return the mean wait of each division on each epoch, shape (divisions, epochs), seconds."""
-        base, epochs = self.training.base, [epoch for _, epoch in self.training.epochs]
-        if self.evaluator is not None:
-            configs = [(self.space.configured(base, nodes),) for nodes in divisions]
-            return np.array(parallel_map(self.options.workers, self.evaluator.by_epoch, configs))
-        systems = [self.space.configured(base, nodes).system() for nodes in divisions]
-        tasks = [(epoch, system) for system in systems for epoch in epochs]
-        return np.array(parallel_map(self.options.workers, _mean_wait, tasks)).reshape(len(divisions), len(epochs))
-
 
 @cached
 def current_wait(training: TrainingSet) -> float:
     """Return the weighted mean wait under the base configuration, seconds."""
     return training.weighted_wait(training.base)
-
-
-def _mean_wait(epoch: Period, system: System) -> float:
-    return epoch.mean(simulate(epoch.workload, epoch.dedicated(system), epoch.begun(system)).wait)
 
 
 def _key(nodes: Sizes | Key) -> Key:

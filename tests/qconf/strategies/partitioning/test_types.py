@@ -109,7 +109,7 @@ def test_partitions_of_types_do_not_interact(owned):
     evaluator = CachedEvaluator(here)
     assert evaluator.measure(config).overall == pytest.approx(here.weighted_wait(config))
     means = [epoch.simulate(config).wait.mean() for _, epoch in here.epochs]
-    assert evaluator.by_epoch(config) == pytest.approx(means)
+    assert evaluator.by_epoch(config).sum(axis=1) == pytest.approx(means)
 
 
 @pytest.mark.parametrize("name", ["dp-nlp", "dqr", "hybrid", "exact"])
