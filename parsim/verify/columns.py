@@ -48,12 +48,16 @@ def _came_otherwise(workload: Workload, schedule: Schedule) -> NDArray[np.bool_]
 
 
 def check_begun(schedule: Schedule, state: State) -> list[Violation]:
-    """Check that the jobs that a state has started before its begin start then, and all others from its begin on."""
+    """Check that the jobs that a state has started before its begin start then, and all else is from its begin on."""
     early = state.start < state.begin
     wrong = np.where(early, schedule.start != state.start, schedule.start < state.begin)
     return [
         Violation("job", row, int(schedule.start[row]), "the state says otherwise of its start")
         for row in np.flatnonzero(wrong).tolist()
+    ] + [
+        Violation("preemption", job, begin, "is interrupted before the state begins")
+        for job, begin in zip(schedule.interruptions.job.tolist(), schedule.interruptions.begin.tolist(), strict=True)
+        if begin < state.begin
     ]
 
 
