@@ -12,8 +12,9 @@ import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
 
 from qconf.errors import ExportError, InputError
 
@@ -74,10 +75,24 @@ def option(text: str, default: object = None, *, read: Callable[[Any], object] |
     return field(default=default, metadata={"help": text, "read": read, **shown})
 
 
-def _read_nodes(given: str) -> Sequence[Node]:
-    from qconf.export.nodes import read_nodes
+def later(module: str, name: str) -> Callable[[Any], Any]:
+    """Return a function of a module of this package, which is imported when the function is called."""
 
-    return read_nodes(given)
+    def call(given: object) -> object:
+        found: Any = importlib.import_module(f"qconf.export.{module}")
+        return reduce(getattr, name.split("."), found)(given)
+
+    return call
+
+
+class Given(TypedDict, total=False):
+    """What `Exporter.read` is told beside what the batch system holds."""
+
+    cores: int | None  #: of the machine, where nothing else says them
+    name: str | None  #: of the machine
+    shares: str | Path | None  #: a file that has those of users
+    qos: str | Path | None  #: a file that has the qualities of service
+    records: Records | None  #: of a log of its jobs
 
 
 @dataclass(frozen=True)
@@ -91,7 +106,9 @@ class Exporter(ABC):
     current_for_rollback: ClassVar[bool] = False  #: whether an export without ``--current`` cannot be taken back
 
     #: The nodes that the queues may use.
-    nodes: Sequence[Node] | None = option("Names: nid[001-146], or a file.", read=_read_nodes, metavar="FILE|PATTERN")
+    nodes: Sequence[Node] | None = option(
+        "Names: nid[001-146], or a file.", read=later("nodes", "read_nodes"), metavar="FILE|PATTERN"
+    )
 
     @classmethod
     def of(cls, **given: object) -> Self:
@@ -147,21 +164,8 @@ class Exporter(ABC):
         """Name what the batch system does otherwise than the simulator, whatever it holds now."""
 
     @abstractmethod
-    def read(
-        self,
-        path: str | Path,
-        *,
-        cores: int | None = None,
-        name: str | None = None,
-        shares: str | Path | None = None,
-        qos: str | Path | None = None,
-        records: Records | None = None,
-    ) -> Derived:
-        """Derive a first configuration from what the batch system holds, `source`, and its nodes.
-
-        `cores` and `name` are the machine's, where nothing else says them; `shares` is a file that has those of users,
-        `qos` one that has the qualities of service, `records` are of a log of its jobs. Raises InputError.
-        """
+    def read(self, path: str | Path, **given: Unpack[Given]) -> Derived:
+        """Derive a first configuration from what the batch system holds, `source`. Raises InputError."""
 
 
 def targets() -> tuple[str, ...]:

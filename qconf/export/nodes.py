@@ -111,6 +111,18 @@ def read_text(path: str | Path) -> str:
         raise InputError("is not text", file=path) from error
 
 
+def readable(path: str | Path) -> Path:
+    """Return the path of a file that can be read. Raises InputError."""
+    read_text(path)
+    return Path(path)
+
+
+def beside(folder: Path, name: str) -> str:
+    """Read a file of an export; empty where it is not there."""
+    path = folder / name
+    return read_text(path) if path.is_file() else ""
+
+
 def _names(text: str) -> Iterator[Node]:
     for line in text.splitlines():
         for word in line.partition("#")[0].split():

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from qconf.errors import InputError
-from qconf.export.base import Derived, Export, Exporter, option
+from qconf.export.base import Derived, Export, Exporter, Given, later, option
 from qconf.export.only import PARTS
 
 if TYPE_CHECKING:
@@ -16,40 +16,8 @@ if TYPE_CHECKING:
     from qconf.config import ShareConfig, SiteConfig
     from qconf.export.pbs.scheduler import Scheduler
     from qconf.export.pbs.server import Server
-    from qconf.history import Records
 
 Binding = Literal["qlist", "limits"]
-
-
-def _read_server(path: str | Path) -> Server:
-    from qconf.export.pbs.server import Server
-
-    return Server.read(path)
-
-
-def _read_current(path: str | Path) -> Server:
-    from qconf.export.pbs.torque import is_torque
-
-    server = _read_server(path)
-    if is_torque(server):
-        raise InputError(
-            "is of Torque, to which nothing is exported: its statements are not those of PBS",
-            file=path,
-            fix="read it with qconf init --from-pbs, and tune without --current",
-        )
-    return server
-
-
-def _read_scheduler(path: str | Path) -> Scheduler:
-    from qconf.export.pbs.scheduler import Scheduler
-
-    return Scheduler.read(path)
-
-
-def _read_shares(path: str | Path) -> Sequence[ShareConfig]:
-    from qconf.export.pbs.fairshare import read_shares
-
-    return read_shares(path)
 
 
 @dataclass(frozen=True)
@@ -62,10 +30,10 @@ class PbsExporter(Exporter):
     current_for_rollback = True
 
     current: Server | None = option(  # noqa: RUF009 - a field
-        "qmgr -c 'print server', to write what differs.", read=_read_current, metavar="FILE"
+        "qmgr -c 'print server', to write what differs.", read=later("pbs.torque", "read_current"), metavar="FILE"
     )
     scheduler: Scheduler | None = option(  # noqa: RUF009 - a field
-        "The scheduler's settings: its sched_config.", read=_read_scheduler, metavar="FILE"
+        "The scheduler's settings: its sched_config.", read=later("pbs.scheduler", "Scheduler.read"), metavar="FILE"
     )
     binding: Binding = option(  # noqa: RUF009 - a field
         "Partitions by a resource of the nodes, or by limits of running cores, which reserve nothing.",
@@ -78,7 +46,9 @@ class PbsExporter(Exporter):
     remove: tuple[str, ...] = option("Close this queue too, which the configuration lacks.", (), metavar="NAME")
     only: tuple[str, ...] = option("Change this part alone.", (), choices=tuple(PARTS))
     shares: Sequence[ShareConfig] | None = option(
-        "The scheduler's resource_group, to leave it where shares are the same.", read=_read_shares, metavar="FILE"
+        "The scheduler's resource_group, to leave it where shares are the same.",
+        read=later("pbs.fairshare", "read_shares"),
+        metavar="FILE",
     )
 
     @property
@@ -128,37 +98,29 @@ class PbsExporter(Exporter):
         others = notes(config, self.binding, found.priorities, self.current, self.scheduler)
         return (*found.notes, *ended, *others)
 
-    def read(
-        self,
-        path: str | Path,
-        *,
-        cores: int | None = None,
-        name: str | None = None,
-        shares: str | Path | None = None,
-        qos: str | Path | None = None,
-        records: Records | None = None,
-    ) -> Derived:
+    def read(self, path: str | Path, **given: Unpack[Given]) -> Derived:
         """Derive a configuration from a saved ``print server``, its partitions from ``pbsnodes -av`` output."""
         from qconf.export.nodes import of_statements, read_text
+        from qconf.export.pbs.fairshare import read_shares
         from qconf.export.pbs.init import derive
         from qconf.export.pbs.qos import read as read_qos
+        from qconf.export.pbs.server import Server
 
-        if qos is not None:
+        if given.get("qos") is not None:
             raise InputError(
                 "is of Slurm: PBS has qualities of service on its server", field="--qos", fix="leave it out"
             )
-        server = _read_server(path)
-        tree = () if shares is None else _read_shares(shares)
+        server, shares = Server.read(path), given.get("shares")
         nodes = of_statements(read_text(path), Path(path)) if self.nodes is None else self.nodes
         return derive(
             server,
             nodes=nodes,
             scheduler=self.scheduler,
-            cores=cores,
-            name=name or "pbs",
-            shares=tree,
+            cores=given.get("cores"),
+            name=given.get("name") or "pbs",
+            shares=() if shares is None else read_shares(shares),
             qos=read_qos(Path(path).parent),
-            records=records,
+            records=given.get("records"),
         )
 
 

@@ -11,7 +11,7 @@ from parsim.qos import ALL_LIMITS
 from parsim.system import LIMITS
 from qconf.config import QOSConfig, SiteConfig, ThrottleConfig
 from qconf.errors import ExportError
-from qconf.export.nodes import read_text
+from qconf.export.nodes import beside
 
 HOOK = "qconf_qos"
 FILE = f"{HOOK}.py"
@@ -115,8 +115,7 @@ def notes(config: SiteConfig) -> Iterator[str]:
 
 def read(folder: Path) -> tuple[QOSConfig, ...]:
     """Read the QOS in the hook of an export; none where there is no such file."""
-    path = folder / FILE
-    found = _CLASSES.search(read_text(path)) if path.is_file() else None
+    found = _CLASSES.search(beside(folder, FILE))
     if found is None:
         return ()
     return tuple(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from copy import deepcopy
+from pathlib import Path
 
+from qconf.errors import InputError
 from qconf.export.pbs.server import Attributes, Server
 
 #: Attributes that Torque alone has: of the server, and of queues.
@@ -48,6 +50,18 @@ def is_torque(server: Server) -> bool:
         return False
     queues = (key for attributes in server.queues.values() for key in attributes)
     return any(key in _SERVER for key in server.attributes) or any(key in _QUEUE for key in queues)
+
+
+def read_current(path: str | Path) -> Server:
+    """Read what a server holds to which is exported. Raises InputError for Torque."""
+    server = Server.read(path)
+    if is_torque(server):
+        raise InputError(
+            "is of Torque, to which nothing is exported: its statements are not those of PBS",
+            file=path,
+            fix="read it with qconf init --from-pbs, and tune without --current",
+        )
+    return server
 
 
 def as_pbs(server: Server) -> Server:

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from qconf.errors import InputError
-from qconf.export.base import Derived, Export, Exporter, option
+from qconf.export.base import Derived, Export, Exporter, Given, later, option
 from qconf.export.only import PARTS, only
 
 if TYPE_CHECKING:
     from qconf.config import SiteConfig
-    from qconf.history import Records
 
 
-def _read_file(path: str | Path) -> Path:
-    from qconf.export.nodes import read_text
-
-    read_text(path)
-    return Path(path)
+_READABLE = later("nodes", "readable")
 
 
 @dataclass(frozen=True)
@@ -33,15 +28,15 @@ class SlurmExporter(Exporter):
 
     current: Path | None = option(  # noqa: RUF009 - a field
         "What is there, to write what differs: output of qmgr -c 'print server', or slurm.conf.",
-        read=_read_file,
+        read=_READABLE,
         metavar="FILE",
     )
     only: tuple[str, ...] = option("Change this part alone.", (), choices=tuple(PARTS))
     qos: Path | None = option(  # noqa: RUF009 - a field
-        "With --current: the QOS that init was given.", read=_read_file, metavar="FILE"
+        "With --current: the QOS that init was given.", read=_READABLE, metavar="FILE"
     )
     shares: Path | None = option(  # noqa: RUF009 - a field
-        "The shares that init was given.", read=_read_file, metavar="FILE"
+        "The shares that init was given.", read=_READABLE, metavar="FILE"
     )
 
     def export(self, config: SiteConfig) -> Export:
@@ -73,22 +68,13 @@ class SlurmExporter(Exporter):
 
         return tuple(differences(config))
 
-    def read(
-        self,
-        path: str | Path,
-        *,
-        cores: int | None = None,
-        name: str | None = None,
-        shares: str | Path | None = None,
-        qos: str | Path | None = None,
-        records: Records | None = None,
-    ) -> Derived:
+    def read(self, path: str | Path, **given: Unpack[Given]) -> Derived:
         """Derive a configuration from the partitions and nodes of a slurm.conf."""
         from qconf.export.slurm.init import derive
 
         if self.nodes is not None and self.current is None:
             raise InputError("a slurm.conf names its nodes itself", field="--nodes", fix="leave it out")
-        return derive(path, cores=cores, name=name, shares=shares, qos=qos, records=records)
+        return derive(path, **given)
 
 
 exporter = SlurmExporter

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.errors import InputError
-from qconf.export.nodes import read_text
+from qconf.export.nodes import beside, read_text
 from qconf.export.slurm import shown
 from qconf.hosts import expand, parts
 
@@ -224,8 +224,7 @@ def promotion(folder: Path) -> tuple[float | None, dict[str, float]]:
 
 def _exported(folder: Path, name: str) -> str:
     """Read a file that was exported beside the partitions; empty where there is none, or another's."""
-    path = folder / name
-    text = read_text(path) if path.is_file() else ""
+    text = beside(folder, name)
     return text if MARK in text.lower() else ""
 
 
@@ -251,11 +250,8 @@ def excluded(folder: Path) -> dict[str, frozenset[str]]:
 
 def limits(folder: Path) -> dict[str, Fields]:
     """Read the limits of the queues in an export's qos.sacctmgr, by QOS and word; empty where there is none."""
-    path = folder / "qos.sacctmgr"
     found: dict[str, Fields] = {}
-    for name, words in re.findall(
-        r"^modify qos (\S+) set (.*)$", read_text(path) if path.is_file() else "", re.MULTILINE
-    ):
+    for name, words in re.findall(r"^modify qos (\S+) set (.*)$", beside(folder, "qos.sacctmgr"), re.MULTILINE):
         found.setdefault(name, {}).update(re.findall(r"(\S+)=([0-9]{1,15})(?!\S)", words))
     return found
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from pydantic import ValidationError
 
@@ -24,10 +24,10 @@ from qconf.config import (
 )
 from qconf.config.models import BILLING
 from qconf.errors import InputError
-from qconf.export.base import Derived
+from qconf.export.base import Derived, Given
 from qconf.export.hours import FILE as HOURS
 from qconf.export.hours import read_hours
-from qconf.export.nodes import read_text
+from qconf.export.nodes import beside
 from qconf.export.slurm import kept, named, preemption
 from qconf.export.slurm import qos as service
 from qconf.export.slurm.conf import MARK, Conf, Fields, Points, excluded, limits, points, promotion, routes
@@ -48,18 +48,10 @@ from qconf.hosts import expand
 UNLIMITED = ("UNLIMITED", "INFINITE", "-1")
 
 
-def derive(
-    path: str | Path,
-    *,
-    cores: int | None = None,
-    name: str | None = None,
-    shares: str | Path | None = None,
-    qos: str | Path | None = None,
-    records: Records | None = None,
-) -> Derived:
+def derive(path: str | Path, **given: Unpack[Given]) -> Derived:
     """Derive a configuration, as `Exporter.read` does; the nodes' cores and the ClusterName are the defaults."""
-    conf = Conf(path)
-    total = cores or sum(conf.nodes.values())
+    conf, shares, qos = Conf(path), given.get("shares"), given.get("qos")
+    total = given.get("cores") or sum(conf.nodes.values())
     if not total:
         fix = "; ".join([*conf.warnings, "give --cores, or the file that has the NodeName lines"])
         raise InputError("names no node", file=path, field="NodeName", fix=fix)
@@ -67,7 +59,7 @@ def derive(
     if {size} != set(conf.nodes.values()) or size < 1 or total % size:
         size = 1
     table = {} if qos is None else service.read_table(qos)
-    reader = _Reader(conf, size, total, table, records)
+    reader = _Reader(conf, size, total, table, given.get("records"))
     for quality, words in table.items():
         reader.warnings += service.remarks(quality, words, of_queue=quality in reader.of_partitions)
     fields_of = [fields for fields in conf.partitions if fields["partitionname"] not in reader.parts]
@@ -90,15 +82,14 @@ def derive(
     if reader.unread:
         unread = "; ".join(f"{key} of {', '.join(names)}" for key, names in sorted(reader.unread.items()))
         reader.warnings.append(f"not taken over: {unread}")
-    called = name or conf.settings.get("clustername", "slurm")
+    called = given.get("name") or conf.settings.get("clustername", "slurm")
     try:
         machine = MachineConfig(name=called, cores=total, cores_per_node=size, whole_nodes=whole)
     except ValueError as error:
         raise InputError(f"no machine of {total} cores named {called!r} can be", file=path) from error
     try:
         shortpools = read_shortpools(conf.folder, size) if conf.exported else ()
-        of_cron = conf.folder / HOURS
-        hours = tuple(read_hours(read_text(of_cron))) if conf.exported and of_cron.is_file() else ()
+        hours = tuple(read_hours(beside(conf.folder, HOURS))) if conf.exported else ()
         counted = {name for each in shape.get("nodes", ()) for name, amount in each.amounts.items() if amount}
         parts = {
             "throttles": counted_only(throttles, counted, reader.warnings),

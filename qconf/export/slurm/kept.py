@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from qconf.config import NodesConfig, SiteConfig
 from qconf.errors import ExportError
-from qconf.export.nodes import read_text
+from qconf.export.nodes import beside
 
 PLAIN = "plain"  #: ends the name of the partition on the nodes that keep no cores
 
@@ -102,7 +102,6 @@ def notes(config: SiteConfig) -> Iterator[str]:
 
 def read(folder: Path, marked: str) -> dict[str, str]:
     """Read the queues of partitions for jobs without GPUs in an export's job_submit.lua, which is `marked` as such."""
-    path = folder / "job_submit.lua"
-    text = read_text(path) if path.is_file() else ""
+    text = beside(folder, "job_submit.lua")
     found = re.findall(r'name = "([^"]+)",.* parts = "([^"]+)"', text) if marked in text.lower() else []
     return {part: queue for queue, names in found for part in names.split(",")}

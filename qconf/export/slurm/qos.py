@@ -11,7 +11,7 @@ from parsim.throttles import RESOURCES
 from qconf.config import QOSConfig, SiteConfig, ThrottleConfig
 from qconf.config.multifactor import MOST, Multifactor
 from qconf.errors import ExportError, InputError
-from qconf.export.nodes import read_text
+from qconf.export.nodes import beside, read_text
 from qconf.export.slurm.throttles import EACH, GROUP, NAME, QOS, amount, limit_of, limited, number, word_of
 from qconf.export.slurm.throttles import of_queue as resources_of_queue
 from qconf.history.times import slurm_limit
@@ -200,12 +200,10 @@ def notes(config: SiteConfig) -> Iterator[str]:
 
 def read(folder: Path) -> tuple[tuple[QOSConfig, ...], tuple[ThrottleConfig, ...]]:
     """Read the QOS of an export's file and their limits; none where there is no such file."""
-    path = folder / FILE
-    text = read_text(path) if path.is_file() else ""
     found: dict[str, dict[str, str]] = {}
     free: dict[str, set[str]] = {}
     members: dict[str, dict[str, list[str]]] = {}
-    for line in text.splitlines():
+    for line in beside(folder, FILE).splitlines():
         if added := re.fullmatch(r"add qos (\S+)", line):
             found[added[1]] = {}
         elif change := re.fullmatch(r"modify qos (\S+) set ([A-Za-z]+(?:=[a-z][\w/]*)?)\+?=(\S+)", line):

@@ -11,7 +11,7 @@ from parsim.resuming import taken_by
 from qconf.config import ShortpoolConfig, SiteConfig, format_duration
 from qconf.config.models import DAYS, Day
 from qconf.errors import ExportError
-from qconf.export.nodes import read_text
+from qconf.export.nodes import beside
 from qconf.history.standing import WEEKEND, WORKING, Standing, shortpools, standing
 
 FILE = "shortpool"  #: makes the reservations
@@ -95,9 +95,8 @@ def notes(config: SiteConfig) -> Iterator[str]:
 
 def read(folder: Path, node: int) -> tuple[ShortpoolConfig, ...]:
     """Read the shortpool of an export; none without its file."""
-    path = folder / FILE
     found = []
-    for match in _LINE.finditer(read_text(path) if path.is_file() else ""):
+    for match in _LINE.finditer(beside(folder, FILE)):
         name, first, clock, minutes, unit, count, part, flags = match.groups()
         words = set(flags.split(","))
         days = DAYS if not words & {"WEEKDAY", "WEEKEND", "WEEKLY"} else WORKING if "WEEKDAY" in words else WEEKEND

@@ -10,7 +10,7 @@ from parsim.throttles import RESOURCES
 from qconf.config import SiteConfig, ThrottleConfig
 from qconf.config.models import Settings
 from qconf.errors import ExportError
-from qconf.export.nodes import read_text
+from qconf.export.nodes import beside
 from qconf.export.types import NAME as RESOURCE
 from qconf.history.chunks import TRES_SIZE
 
@@ -219,10 +219,8 @@ def notes(config: SiteConfig) -> Iterator[str]:
 
 def read(folder: Path) -> tuple[ThrottleConfig, ...]:
     """Read the throttles of an export's file; none where there is no such file."""
-    path = folder / FILE
-    text = read_text(path) if path.is_file() else ""
     found: dict[tuple[str, str], dict[str, int]] = {}
-    for kind, name, word, amount in _LINE.findall(text):
+    for kind, name, word, amount in _LINE.findall(beside(folder, FILE)):
         field = limit_of(word)
         if field is not None:
             whose = (field[0], "") if kind == "qos" else ({"account": "group"}.get(kind, kind), name)
