@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from qconf.export import hours
 from qconf.export.pbs import kept, qos, shortpools
+from qconf.export.pbs.queues import why_of
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Attributes, Server, is_true
 
@@ -17,29 +18,6 @@ if TYPE_CHECKING:
 
 NOTHING = "Your server is this configuration already: there is nothing to load."
 _NOT_KNOWN = "not known"
-#: Why an attribute changes: the key of the configuration, or what needs it; the first pattern that matches.
-_WHY = (
-    (r"queue_type|enabled|started", "the queue is new"),
-    (r"from_route_only", "jobs come to it by routing alone, as to its neighbours"),
-    (r"default_queue|route_destinations", "routing: jobs go to the first queue that takes them"),
-    (r"resources_(min|max)\.walltime", "`walltime` of the queue"),
-    (r"resources_(min|max)\.", "`cores` of the queue"),
-    (r"resources_default\.place", "`exclusive`"),
-    (r"resources_default\.preempt_targets|preempt", "`tier` and `preempted`"),
-    (r"resources_default\.qos", "`qos`"),
-    (r"Priority", "`priority`"),
-    (r"max_|queued_", "limits: `max_run`, `max_run_cores`, `throttles`"),
-    (r"default_chunk\.|resources_available\.|Qlist|resources$", "which nodes the queue has"),
-    (r"backfill_depth|strict_ordering", "`backfill`, `reserve`, `reservation_depth`"),
-    (r"acl_", "`access`"),
-    (r"job_sort_formula_threshold", "it was for the formula before"),
-    (r"job_sort_formula", "`order`"),
-    (r"eligible_time_enable", "the formula reads eligible_time"),
-    (
-        r"by_queue|round_robin|fair|half_life|unknown_shares|job_sort_key|help_starving",
-        "`order` decides over all queues",
-    ),
-)
 #: What ends where a setting of sched_config that is on is turned off or taken away.
 _ENDS = {
     "by_queue": "PBS takes the jobs of all queues together, and no longer one queue after the other",
@@ -90,12 +68,12 @@ def changes(
     scheduler = options.scheduler
     for name, value in goal.settings.items():
         old = _NOT_KNOWN if scheduler is None else scheduler.value(name) or ""
-        found.append(Change("sched_config", name, old, value or "", _why(name)))
+        found.append(Change("sched_config", name, old, value or "", why_of(name)))
     if "\nresources:" in files.get("sched_config.changes", ""):
-        found.append(Change("sched_config", "resources", "", "more names", _why("resources")))
+        found.append(Change("sched_config", "resources", "", "more names", why_of("resources")))
     if "nodes.qmgr" in files and ("set node" in files["nodes.qmgr"] or not options.nodes):
         named = "; ".join(f"{count} with {what}" for what, count in counts.items())
-        found.append(Change("nodes", "resources_available", "", named or _NOT_KNOWN, _why("Qlist")))
+        found.append(Change("nodes", "resources_available", "", named or _NOT_KNOWN, why_of("Qlist")))
     gone = [Change("host", name, "installed by an earlier export", "", "it is not needed") for name in left_over]
     return [*found, *gone, *_files(files)]
 
@@ -124,15 +102,11 @@ def _files(files: Mapping[str, str]) -> Iterator[Change]:
 def _attributes(of: str, old: Attributes, new: Attributes) -> Iterator[Change]:
     for key in dict.fromkeys((*old, *new)):
         if old.get(key) != new.get(key):
-            yield Change(of, key, old.get(key, ""), new.get(key, ""), _why(key))
+            yield Change(of, key, old.get(key, ""), new.get(key, ""), why_of(key))
 
 
 def _text(attributes: Attributes) -> str:
     return ", ".join(f"{key} = {value}" for key, value in attributes.items())
-
-
-def _why(key: str) -> str:
-    return next((why for pattern, why in _WHY if re.match(pattern, key)), "the configuration says so")
 
 
 def ended(table: Sequence[Change], before: Server, scheduler: Scheduler | None, closed: Collection[str]) -> list[str]:

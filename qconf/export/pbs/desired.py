@@ -7,17 +7,18 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from parsim.workload import MAX_CORES, MAX_DURATION
-from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, access_changes, format_clock
+from parsim.workload import MAX_DURATION
+from qconf.config import POOL_SUFFIX, SiteConfig, access_changes
 from qconf.errors import ExportError
 from qconf.export.checks import refuse_access, refuse_idle
 from qconf.export.pbs import fairshare, kept, qos, routes, shortpools, throttles
-from qconf.export.pbs.differences import envelope, notes, sorting, unroutable
+from qconf.export.pbs.differences import notes, sorting, unroutable
 from qconf.export.pbs.merging import merged, older
 from qconf.export.pbs.order import formula, present_formula
 from qconf.export.pbs.order import refuse as refuse_order
 from qconf.export.pbs.preemption import Preemption, preemption
 from qconf.export.pbs.preemption import refuse as refuse_preemption
+from qconf.export.pbs.queues import MANAGED, OPEN, depth, execution, ranges
 from qconf.export.pbs.server import ACCESS, Attributes, Server, destinations, is_true, is_type, seconds
 from qconf.export.pbs.settings import Settings, changed, of_backfilling, of_order, of_starvation
 from qconf.export.pbs.sharing import PLACE, place
@@ -38,17 +39,8 @@ from qconf.export.types import is_bound
 if TYPE_CHECKING:
     from qconf.export.pbs import Binding, PbsExporter
 
-#: Attributes of an Execution queue that follow from the configuration.
-MANAGED = (
-    *("resources_min.ncpus", "resources_min.walltime", "resources_max.ncpus", "resources_max.walltime"),
-    *("Priority", *throttles.KEYS.values(), "default_chunk.Qlist", "backfill_depth", "from_route_only", PLACE),
-    *(f"resources_default.{name}" for name in qos.RESOURCES),
-)
 #: Limits of resources that every server has.
 BUILT_IN = ("max_run_res.mem", "max_run_res.naccelerators")
-ALL_TOP_JOBS = 100_000  #: stands for all waiting jobs
-_OPEN = {"enabled": "True", "started": "True"}
-_NODES = "nodect"  #: what PBS calls a limit of nodes
 
 
 @dataclass
@@ -134,7 +126,7 @@ def _targeted(
     limits = throttles.keys(config, gpus_of(options.scheduler))
     pool_queues = _pool_queues(config)
     for queue in config.queues:
-        attributes = _execution(config, queue, before, limits, options.binding) | {"Priority": str(values[queue.name])}
+        attributes = execution(config, queue, before, limits, options.binding) | {"Priority": str(values[queue.name])}
         if queue.name in preempting.targets:
             attributes[TARGETS] = preempting.targets[queue.name]
         if default := place(config, queue, before):
@@ -145,7 +137,7 @@ def _targeted(
             of_nodes = _binding(config, name, before, bound) if config.nodes else {"default_chunk.Qlist": name}
             own = {"Priority": str(-values[queue.name]), "from_route_only": "True"}
             result.queues[name] = pooled | of_nodes | own
-    result.attributes = {"backfill_depth": _depth(config) if config.backfill else "0"}
+    result.attributes = {"backfill_depth": depth(config) if config.backfill else "0"}
     found = throttles.limits(config, limits)
     result.attributes |= {key: throttles.written(key, scopes) for key, scopes in found.items()}
     result.scheduler = dict(preempting.scheduler)
@@ -222,68 +214,6 @@ def _check(config: SiteConfig, binding: Binding) -> None:
     if any(each.types for each in config.shortpools):
         raise ExportError("shortpools: nodes of several types have no form in an export: leave shortpools out")
     refuse_access(config, "PBS", [*ACCESS])
-
-
-def _execution(
-    config: SiteConfig, queue: QueueConfig, before: Server, limited: dict[str, str], binding: Binding
-) -> Attributes:
-    by_node = _limits_nodes(config, before.queues.get(queue.name, {}))
-    attributes = {
-        "queue_type": "Execution",
-        "Priority": "",
-        **_ranges([queue], config.machine.cores_per_node if by_node else 0),
-    }
-    parted = config.mode != "shared"
-    cores = queue.max_run_cores
-    if parted and binding == "qlist" and not config.nodes:
-        attributes["default_chunk.Qlist"] = queue.name
-    elif parted and not queue.reservation and not config.nodes:
-        cores = min(queue.partition, cores or MAX_CORES)
-    attributes |= qos.defaults(config, queue.name)
-    limits = throttles.limits(config, limited, queue, cores)
-    attributes |= {key: throttles.written(key, scopes) for key, scopes in limits.items()}
-    if parted:
-        attributes["backfill_depth"] = _depth(config)
-    return attributes | _lists(queue) | _OPEN
-
-
-def _limits_nodes(config: SiteConfig, attributes: Attributes) -> bool:
-    """Whether a queue's jobs are limited by their nodes, and not by their cores."""
-    names = {key.partition(".")[2] for key in attributes if key.startswith(("resources_min.", "resources_max."))}
-    return _NODES in names and "ncpus" not in names and config.machine.cores_per_node > 1
-
-
-def _depth(config: SiteConfig) -> str:
-    """Write how many jobs of a list have reservations."""
-    return str(ALL_TOP_JOBS if config.reservation_depth is None else config.reservation_depth)
-
-
-def _lists(queue: QueueConfig) -> Attributes:
-    """Write who may use a queue."""
-    listed = {} if queue.access is None else dict(queue.access)
-    return {
-        key: value
-        for kind, (names, switch) in ACCESS.items()
-        if listed.get(kind) is not None
-        for key, value in ((names, ",".join(listed[kind])), (switch, "True"))
-        if value
-    }
-
-
-def _ranges(queues: Sequence[QueueConfig], per_node: int = 0) -> Attributes:
-    """Write the least range of cores and walltimes that holds those of all `queues`; of nodes with cores `per_node`."""
-    (least, most), (above, upto) = envelope(queues)
-    name = "ncpus"
-    if per_node and (least - 1) % per_node == 0 and (most % per_node == 0 or most == MAX_CORES):
-        name, least = _NODES, (least - 1) // per_node + 1
-        most = most // per_node if most < MAX_CORES else most
-    wanted = {
-        f"resources_max.{name}": str(most) if most < MAX_CORES else "",
-        "resources_max.walltime": format_clock(upto) if upto < MAX_DURATION else "",
-        f"resources_min.{name}": str(least) if least > 1 else "",
-        "resources_min.walltime": format_clock(above + 1) if above > 0 else "",  # ours is exclusive, PBS's inclusive
-    }
-    return {key: value for key, value in wanted.items() if value}
 
 
 def _put_queue(
@@ -373,7 +303,7 @@ def _put_routes(result: Desired, before: Server, config: SiteConfig, base: SiteC
         now = [queue for queue in base.queues if queue.name in reached] if base else []
         later = [queue for queue in config.queues if queue.name in {*result.server.reached(route)}]
         if later:
-            wanted, had = _ranges(later), _ranges(now) if now else {}
+            wanted, had = ranges(later), ranges(now) if now else {}
             there = {key: wanted[key] for key in wanted if key in queues[route]}
             queues[route] = merged(queues[route], {key: had[key] for key in had if key in queues[route]}, there, ())
     if not result.route or result.route in before.queues:
@@ -385,7 +315,7 @@ def _put_routes(result: Desired, before: Server, config: SiteConfig, base: SiteC
         return
     result.new.append(result.route)
     leads = {"route_destinations": ",".join(config.names)}
-    queues[result.route] = {"queue_type": "Route"} | _ranges(config.queues) | leads | _OPEN
+    queues[result.route] = {"queue_type": "Route"} | ranges(config.queues) | leads | OPEN
 
 
 def _put_server(
@@ -426,9 +356,9 @@ def _put_scheduling(
     wanted: Settings = {}
     if base is None or _reserves(config) != _reserves(base):
         wanted |= of_backfilling(config)
-        depth = _depth(config) if config.backfill else "0"
-        if not config.reserves_nothing and before.attributes.get("backfill_depth", "1") != depth:
-            result.server.attributes["backfill_depth"] = depth
+        wanted_depth = depth(config) if config.backfill else "0"
+        if not config.reserves_nothing and before.attributes.get("backfill_depth", "1") != wanted_depth:
+            result.server.attributes["backfill_depth"] = wanted_depth
     if result.preemption.on is not None and (present is None or present.on != result.preemption.on):
         wanted["preemptive_sched"] = f"{result.preemption.on}".lower()
     result.settings |= changed(wanted, scheduler)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Sequence
 from typing import Any
 
 from parsim.system import MOST_NODE_CORES
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import (
     POOL_SUFFIX,
-    AccessConfig,
     ConfigError,
     MachineConfig,
-    NodesConfig,
     PoolConfig,
     QOSConfig,
     QueueConfig,
@@ -27,17 +24,15 @@ from qconf.errors import InputError
 from qconf.export.base import Derived
 from qconf.export.nodes import Node
 from qconf.export.pbs import kept
-from qconf.export.pbs.desired import ALL_TOP_JOBS
-from qconf.export.pbs.differences import prime_time, unroutable
+from qconf.export.pbs.differences import prime_time
 from qconf.export.pbs.fairshare import with_shares
 from qconf.export.pbs.order import read_order
 from qconf.export.pbs.preemption import read_tiers
 from qconf.export.pbs.qos import completed
+from qconf.export.pbs.queues import ALL_TOP_JOBS, Reader, within
 from qconf.export.pbs.scheduler import TRUE, Scheduler
-from qconf.export.pbs.server import Attributes, Server, access, destinations, is_true, seconds
-from qconf.export.pbs.sharing import PLACE, has_alone, of_sharing
-from qconf.export.pbs.throttles import is_queues, of_resources
-from qconf.export.pbs.throttles import read as read_throttles
+from qconf.export.pbs.server import Server, seconds
+from qconf.export.pbs.sharing import has_alone, of_sharing
 from qconf.export.pbs.throttles import resources as limited_resources
 from qconf.export.pbs.torque import ABOUT, as_pbs, is_torque
 from qconf.export.pbs.types import bindings, kinds, usable
@@ -45,19 +40,6 @@ from qconf.export.types import Types, alike, differ, memory_binds, owned, types
 from qconf.history import Records
 from qconf.hosts import expand, fold
 
-_ENTITY = re.compile(r"\[([a-z]:[A-Za-z0-9_.-]+)=([0-9]+)\]")
-_UNDERSTOOD = re.compile(
-    r"queue_type|enabled|started|from_route_only|Priority|backfill_depth|max_run|max_run_res\.ncpus|max_queued|max_running|max_user_run"
-    r"|max_user_res\.ncpus|resources_(?:min|max)\.(?:ncpus|walltime|nodect)|default_chunk\.ncpus|resources_default\..*"
-    r"|hasnodes|total_jobs|state_count|acl_(?:users|groups|hosts)|acl_(?:user|group|host)_enable|kill_delay|max_array_size"
-)
-#: Limits of a queue by attribute and scope, and those of the older kind, which yield to them.
-_LIMITS = {
-    "max_run": {"o:PBS_ALL": "max_run", "u:PBS_GENERIC": "max_user_run"},
-    "max_run_res.ncpus": {"o:PBS_ALL": "max_run_cores", "u:PBS_GENERIC": "max_user_cores"},
-}
-_OLD_LIMITS = {"max_running": "max_run", "max_user_run": "max_user_run", "max_user_res.ncpus": "max_user_cores"}
-_PRIORITY = r"-?[0-9]{1,5}"
 ASK_FOR_SCHEDULER = (
     "give the scheduler's sched_config with --scheduler: PBS is shipped with strict_ordering: false, and then reserves "
     "nothing for jobs that wait. Without the file strict_ordering: True is supposed; waits of wide jobs may be wrong"
@@ -86,10 +68,10 @@ def derive(
     of_torque = is_torque(server)
     server = as_pbs(server) if of_torque else server
     nodes = [node for node in nodes or () if node.cores != 0]
-    reader = _Reader(server, nodes, like)
+    reader = Reader(server, nodes, like)
     names = reader.names()
     if reader.free and not _is_divided(server, names, nodes, scheduler or Scheduler()):
-        reader = _Reader(server, nodes, like, divided=False)
+        reader = Reader(server, nodes, like, divided=False)
         names = reader.names()
     asking = [] if scheduler is not None else [ABOUT if of_torque else ASK_FOR_SCHEDULER]
     reader.warnings[:0] = [*asking, *([ABOUT] if of_torque and not asking else [])]
@@ -102,7 +84,7 @@ def derive(
         raise InputError("holds no queue that a job can enter", field="print server")
     division = _Division(server, queues, nodes, reader.warnings, scheduler or Scheduler(), records)
     machine = division.machine(cores, name)
-    shape = division.shape(machine, [_within(queue, machine.cores, reader.warnings) for queue in queues])
+    shape = division.shape(machine, [within(queue, machine.cores, reader.warnings) for queue in queues])
     if like is not None:
         machine, shape = like.machine, _shaped(shape, like, server)
     if not shape["queues"]:
@@ -125,219 +107,6 @@ def derive(
         raise InputError(f"cannot be made a configuration: {error}", field="print server") from error
     contradictions = [*reader.contradictions(config), *prime_time(config, scheduler or Scheduler())]
     return Derived(config, tuple(dict.fromkeys([*reader.warnings, *contradictions, *config.warnings()])))
-
-
-class _Reader:
-    """Reads queues one by one and collects what is odd about them."""
-
-    def __init__(self, server: Server, nodes: Sequence[Node], like: SiteConfig | None, *, divided: bool = True) -> None:
-        self.server, self.divided = server, divided
-        self.free: list[str] = []  #: the queues without nodes of their own, where a machine is `divided` by Qlist
-        self.warnings: list[str] = []
-        self.entered: list[str] = []  #: the queues that jobs can enter
-        self.taken: list[str] = []  #: the queues of the configuration
-        sizes = {node.cores for node in nodes}
-        #: cores of a node, where all are alike: what limits of nodes count
-        self.per_node = next(iter(sizes)) if len(sizes) == 1 else None
-        self.whole = bool(nodes) and all(node.exclusive for node in nodes)
-        if like is not None:
-            alike = {each.cores for each in like.nodes} or {like.machine.cores_per_node} - {1}
-            self.per_node = next(iter(alike)) if len(alike) == 1 else None
-        self.routes = server.of_type("route")
-        default = server.attributes.get("default_queue", "")
-        if default and default not in server.queues:
-            self.warnings.append(f"default_queue = {default}: there is no such queue")
-
-    def names(self) -> list[str]:
-        """Name the queues that jobs can enter, in the order of routing."""
-        queues = self.server.queues
-        for route in self.routes:
-            missing = [name for name in destinations(queues[route]) if name not in queues]
-            self.warnings += [f"{route}: its destination {name} does not exist" for name in missing]
-        candidates = self.server.entered
-        if not self.routes:
-            self.warnings.append("no Route queue: a job that its queue does not take goes to the first that does")
-        routed = {name for route in self.routes for name in self.server.reached(route)}
-        opened = [name for name in candidates if is_true(queues[name].get("enabled"))]
-        bound = {name for name in opened if "default_chunk.Qlist" in queues[name]}
-        if self.divided and bound & routed:
-            self.free = [name for name in opened if name not in {*bound, *routed}]
-        if self.free:
-            self.warnings.append(f"left out, since no nodes of the divided machine are theirs: {', '.join(self.free)}")
-        for name in candidates:
-            for attribute, effect in (("enabled", "left out"), ("started", "its jobs start in the simulation")):
-                if not is_true(queues[name].get(attribute)):
-                    self.warnings.append(f"{name}: not {attribute}, {effect}")
-        execution = self.server.of_type("execution")
-        others = [name for name in execution if name not in candidates and not self.server.is_pool_queue(name)]
-        if others:
-            self.warnings.append(f"left out, since no routing leads there: {', '.join(others)}")
-        self.entered = [name for name in opened if name not in self.free]
-        return self.entered
-
-    def queue(self, name: str) -> QueueConfig | None:
-        """Read one queue; None, with a warning, where no job can enter it."""
-        attributes = self.server.queues[name]
-        # the server's hold where the queue has none of its own
-        ranges = {key: value for key, value in self.server.attributes.items() if key.startswith("resources_max.")}
-        ranges |= attributes
-        least, most = self.sizes(name, ranges)
-        above = max(0, self.time(name, ranges, "resources_min.walltime", 1) - 1)
-        upto = self.time(name, ranges, "resources_max.walltime", MAX_DURATION)
-        if least > most or above >= upto:
-            self.warnings.append(f"{name}: left out, its minimum is above its maximum and no job can enter")
-            return None
-        limits = self.limits(name, attributes)
-        narrow = limits.get("max_run_cores", least)
-        if narrow < least:
-            self.warnings.append(
-                f"{name}: its running-cores limit {narrow} is below its narrowest job {least}; left out"
-            )
-            del limits["max_run_cores"]
-        bound = [f"default_chunk.{resource}" for resource in bindings(attributes)]
-        for key, value in attributes.items():
-            known = _UNDERSTOOD.fullmatch(key) or key in bound
-            if not known and not of_resources({key: value}):
-                self.warnings.append(f"{name}: {key} = {value} has no place in a configuration")
-        text = attributes.get("Priority", "0")
-        priority = int(text) if re.fullmatch(_PRIORITY, text) else self.lowest
-        self.taken.append(name)
-        return QueueConfig(
-            name=name,
-            cores=(least, most),
-            walltime=(above, upto),
-            priority=float(priority + max(0, 1 - self.lowest)),
-            access=self.access(name, attributes),
-            **limits,
-        )
-
-    def sizes(self, name: str, attributes: Attributes) -> tuple[int, int]:
-        """Read the fewest and most cores of a queue's jobs, by limits of nodes too where these are known."""
-        least = max(1, self.number(name, attributes, "resources_min.ncpus") or 1)
-        most = self.number(name, attributes, "resources_max.ncpus") or MAX_CORES
-        nodes = [self.number(name, attributes, f"resources_{end}.nodect") for end in ("min", "max")]
-        if any(nodes) and self.per_node is None:
-            self.warnings.append(
-                f"{name}: its limits of nodes (nodect) are not simulated: give --nodes with `pbsnodes -av` output of "
-                "nodes of one size"
-            )
-        elif self.per_node is not None:
-            if any(nodes) and not self.whole:
-                self.warnings.append(f"{name}: nodect is simulated as whole nodes, and PBS counts chunks")
-            fewest, widest = nodes
-            least = max(least, (fewest - 1) * self.per_node + 1 if fewest else 1)
-            most = min(most, widest * self.per_node if widest else MAX_CORES)
-        return least, most
-
-    def access(self, name: str, attributes: Attributes) -> AccessConfig | None:
-        """Return who may use a queue; None, with a warning, where its lists are not understood."""
-        try:
-            return access(attributes)
-        except ValueError:
-            self.warnings.append(f"{name}: its lists of who may use it are not understood: write `access` yourself")
-            return None
-
-    def value(self, name: str, attributes: Attributes, key: str, pattern: str) -> str | None:
-        """Return an attribute's value; None where there is none or, with a warning, where it is not understood."""
-        value = attributes.get(key)
-        if value is None or re.fullmatch(pattern, value):
-            return value
-        self.warnings.append(f"{name}: {key} = {value} is not understood")
-        return None
-
-    def number(self, name: str, attributes: Attributes, key: str) -> int | None:
-        value = self.value(name, attributes, key, "[0-9]{1,9}")
-        return None if value is None else int(value)
-
-    def time(self, name: str, attributes: Attributes, key: str, default: int) -> int:
-        value = self.value(name, attributes, key, "[0-9]{1,9}(:[0-9]{1,2}){0,2}")
-        if value is None:
-            return default
-        if value.count(":") == 1:
-            self.warnings.append(f"{name}: {key} = {value} means {format_clock(seconds(value))}, minutes and seconds")
-        return min(seconds(value), MAX_DURATION)
-
-    @cached_property
-    def lowest(self) -> int:
-        """The lowest Priority of the queues that jobs can enter."""
-        texts = [self.server.queues[name].get("Priority", "0") for name in self.entered]
-        values = {int(text) for text in texts if re.fullmatch(_PRIORITY, text)}
-        lowest = min(values, default=0)
-        if lowest < 1 and len(values) > 1:
-            self.warnings.append(f"priorities were raised by {1 - lowest}: the simulator takes positive ones only")
-        return lowest
-
-    def limits(self, name: str, attributes: Attributes) -> dict[str, Any]:
-        """Read the running limits of a queue, by their names in a configuration."""
-        found: dict[str, Any] = {}
-        for key, scopes in _LIMITS.items():
-            value = attributes.get(key, "")
-            for scope, text in _ENTITY.findall(value):
-                letter, _, whose = scope.partition(":")
-                if is_queues(letter, whose, value) and scope in scopes and int(text) > 0:
-                    found[scopes[scope]] = int(text)
-        for key, limit in _OLD_LIMITS.items():
-            if most := self.number(name, attributes, key):
-                found.setdefault(limit, most)
-        return found
-
-    def throttles(self, nodes: Iterable[NodesConfig]) -> tuple[ThrottleConfig, ...]:
-        """Read the limits of the server, those of named users and of groups of its queues, and of what `nodes` have."""
-        counted = {name for each in nodes for name, amount in each.amounts.items() if amount}
-        found: list[ThrottleConfig] = []
-        for name in (None, *self.taken):
-            attributes = self.server.attributes if name is None else self.server.queues[name]
-            taken = [key for key, resource in limited_resources(attributes).items() if resource in counted]
-            left = of_resources(attributes, taken)
-            self.warnings += [f"{'server' if name is None else name}: {limit} is not simulated" for limit in left]
-            found += read_throttles(attributes, name, self.warnings, counted)
-        return tuple(found)
-
-    def contradictions(self, config: SiteConfig) -> Iterator[str]:
-        """Name what the server holds against itself."""
-        queues, attributes = self.server.queues, self.server.attributes
-        for queue in config.queues:
-            limit, widest = queue.max_run_cores, config.widest(queue)
-            if limit is not None and limit < widest:
-                yield (
-                    f"{queue.name}: its running-cores limit {limit} is below its widest job {widest}: "
-                    "such a job never starts"
-                )
-            pool_queue = queue.name + POOL_SUFFIX
-            if self.server.is_pool_queue(pool_queue):
-                for key in (f"resources_{end}.{of}" for of in ("ncpus", "walltime") for end in ("min", "max")):
-                    if queues[pool_queue].get(key) != queues[queue.name].get(key):
-                        yield f"{pool_queue}: {key} is not that of {queue.name}"
-        formula = attributes.get("job_sort_formula", "")
-        if "eligible_time" in formula and not is_true(attributes.get("eligible_time_enable")):
-            yield "job_sort_formula names eligible_time, but eligible_time_enable is not True: it is 0"
-        depths = [name for name in config.names if "backfill_depth" in queues[name]]
-        if depths and config.mode == "shared":
-            found = ", ".join(f"{name} {queues[name]['backfill_depth']}" for name in depths)
-            yield f"backfill_depth of queues ({found}) is not simulated: one list has the server's on a shared machine"
-        for route in self.routes:
-            yield from self._routing(config, route, queues[route])
-        default = self.time("server", self.server.attributes, "resources_default.walltime", 0)
-        yield from unroutable(config, default)
-
-    def _routing(self, config: SiteConfig, name: str, route: Attributes) -> Iterator[str]:
-        if PLACE in route:
-            yield (
-                f"{name}: {PLACE} = {route[PLACE]} plays no part: a job that leaves it has that of the queue that it "
-                "comes to"
-            )
-        if route.get("route_lifetime") == "0":
-            yield f"{name}: with route_lifetime = 0 jobs that fit no queue never leave it"
-        widest = self.number(name, route, "resources_max.ncpus") or MAX_CORES
-        longest = self.time(name, route, "resources_max.walltime", MAX_DURATION)
-        reached = {*self.server.reached(name)}
-        for queue in config.queues:
-            if queue.name not in reached:
-                continue
-            if queue.cores[0] > widest or queue.walltime[0] >= longest:
-                yield f"{queue.name}: {name}'s own limits turn all of its jobs away"
-            elif widest < queue.cores[1] < MAX_CORES or longest < queue.walltime[1] < MAX_DURATION:
-                yield f"{queue.name}: {name}'s own limits turn some of its jobs away"
 
 
 def _is_divided(server: Server, names: Sequence[str], nodes: Sequence[Node], scheduler: Scheduler) -> bool:
@@ -624,14 +393,6 @@ def _consistent(fields: dict[str, Any], throttles: Sequence[ThrottleConfig], war
                 warnings.append(f"{freed} cores belong to no queue; {queues[0].name} was given them")
                 queues[0] = queues[0].model_copy(update={"partition": queues[0].partition + freed})
             left = [each for each in left if each.queue in (None, *(queue.name for queue in queues))]
-
-
-def _within(queue: QueueConfig, cores: int, warnings: list[str]) -> QueueConfig:
-    """Cut a queue's widest job to the machine."""
-    if queue.cores[0] > cores or cores >= queue.cores[1] or queue.cores[1] == MAX_CORES:
-        return queue
-    warnings.append(f"{queue.name}: resources_max.ncpus {queue.cores[1]} is above the machine's {cores}; cut")
-    return queue.model_copy(update={"cores": (queue.cores[0], cores)})
 
 
 def _with_top_job(
