@@ -6,9 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from qconf.config import NodesConfig, QueueConfig, SiteConfig
+from qconf.config import NodesConfig, PoolConfig, QueueConfig, SiteConfig
 from qconf.config.models import Settings
 from qconf.errors import ExportError
 from qconf.export.nodes import Node
@@ -255,6 +255,41 @@ def owned(
         types.append(each.model_copy(update={"hosts": every}))
     counts = [Settings({name: len(names[i]) for name, names in ordered.items() if names[i]}) for i in range(len(parts))]
     return tuple(types), counts
+
+
+def with_pool(
+    nodes: Sequence[NodesConfig],
+    queues: Sequence[tuple[QueueConfig, Collection[str]]],
+    pool: Collection[str],
+    usable: Mapping[str, Collection[str]],
+) -> dict[str, Any]:
+    """Return the fields of a divided site with a pool of nodes of several types.
+
+    Parameters
+    ----------
+    nodes : sequence of NodesConfig
+        With their hosts.
+    queues : sequence of (QueueConfig, collection of str)
+        Each with the names of the nodes of its partition.
+    pool : collection of str
+        Those of the pool.
+    usable : mapping of str to collection of str
+        Those of partition and pool that a queue may use, by its name; a queue that is not there may use all.
+    """
+    types, (*own, of_pool) = owned(nodes, [*(names for _, names in queues), pool])
+    cores = {each.name: each.cores for each in types}
+
+    def size(counts: Mapping[str, int]) -> int:
+        return sum(cores[name] * count for name, count in counts.items())
+
+    divided = []
+    for (queue, _), counts in zip(queues, own, strict=True):
+        update: dict[str, object] = {"partition": size(counts), "partition_nodes": counts}
+        if (names := usable.get(queue.name)) is not None:
+            update["nodes"] = tuple(each.name for each in types if not {*expand(each.hosts or "")}.isdisjoint(names))
+        divided.append(queue.model_copy(update=update))
+    common = PoolConfig(cores=size(of_pool), nodes=of_pool, entry="move")
+    return {"mode": "hybrid", "queues": divided, "nodes": types, "pool": common}
 
 
 def kept(nodes: tuple[NodesConfig, ...], caps: Mapping[int, Collection[str]]) -> tuple[NodesConfig, ...]:

@@ -36,9 +36,9 @@ from qconf.export.pbs.sharing import has_alone, of_sharing
 from qconf.export.pbs.throttles import resources as limited_resources
 from qconf.export.pbs.torque import ABOUT, as_pbs, is_torque
 from qconf.export.pbs.types import bindings, kinds, usable
-from qconf.export.types import Types, alike, differ, memory_binds, owned, types
+from qconf.export.types import Types, alike, differ, memory_binds, types, with_pool
 from qconf.history import Records
-from qconf.hosts import expand, fold
+from qconf.hosts import fold
 
 ASK_FOR_SCHEDULER = (
     "give the scheduler's sched_config with --scheduler: PBS is shipped with strict_ordering: false, and then reserves "
@@ -272,19 +272,8 @@ class _Division:
         pool = {node.name for node in self.nodes}.difference(*(self.parts[queue.name] for queue in queues))
         if idle := pool.difference(*entered.values()):
             self.warnings.append(f"nodes {fold(sorted(idle))}: no queue may use them; counted for the pool")
-        nodes, (*own, of_pool) = owned(types.nodes, [*(self.parts[queue.name] for queue in queues), pool])
-        cores = {each.name: each.cores for each in nodes}
-        parted = []
-        for queue, counts in zip(queues, own, strict=True):
-            reached = entered[queue.name] | self.parts[queue.name]
-            held = tuple(each.name for each in nodes if reached & {*expand(each.hosts or "")})
-            size = sum(cores[name] * count for name, count in counts.items())
-            limited = None if entered[queue.name] == pool else held
-            update = {"partition": size, "partition_nodes": counts, "nodes": limited}
-            parted.append(queue.model_copy(update=update))
-        size = sum(cores[name] * count for name, count in of_pool.items())
-        found = PoolConfig(cores=size, nodes=of_pool, entry="move")
-        return {"mode": "hybrid", "queues": parted, "nodes": nodes, "pool": found}
+        usable = {name: names | self.parts[name] for name, names in entered.items() if names != pool}
+        return with_pool(types.nodes, [(queue, self.parts[queue.name]) for queue in queues], pool, usable)
 
     def _overlap(self) -> bool:
         """Whether a node is in the partition of several queues."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from qconf.config import KEPT, SiteConfig
 from qconf.export.nodes import Node
-from qconf.export.pbs.nodes import per_node
+from qconf.export.pbs.nodes import restorable
 from qconf.export.types import hosts, kept
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ HOOK = "qconf_kept"
 FILE = f"{HOOK}.py"
 RESOURCE = KEPT
 OF_NODES = {"type": "long", "flag": "nh"}
-_KEY = f"resources_available.{RESOURCE}"
 
 
 def amounts(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, int]:
@@ -41,14 +40,8 @@ def amounts(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, int]:
 def statements(wanted: Mapping[str, int], nodes: Sequence[Node]) -> tuple[list[str], list[str]]:
     """Write the statements that give nodes the resource, and those that restore what there is."""
     now = {node.name: node.resources.get(RESOURCE, "") for node in nodes}
-    forward: list[tuple[str, str]] = []
-    back: list[tuple[str, str]] = []
-    for name, amount in wanted.items():
-        before = now.get(name, "")
-        if before != str(amount):
-            forward.append((f"set node {{}} {_KEY} = {amount}", name))
-            back.append((f"set node {{}} {_KEY} = {before}" if before else f"unset node {{}} {_KEY}", name))
-    return per_node(forward), per_node(back)
+    values = ((name, str(amount), now.get(name, "")) for name, amount in wanted.items())
+    return restorable((name, RESOURCE, new, old) for name, new, old in values if new != old)
 
 
 def widest(config: SiteConfig) -> int:

@@ -30,23 +30,36 @@ def qlists(config: SiteConfig, nodes: Sequence[Node]) -> dict[str, str]:
 def statements(wanted: dict[str, str], nodes: Sequence[Node]) -> tuple[list[str], list[str]]:
     """Write the statements that give the nodes their Qlist, and those that restore the present one."""
     changed = [node for node in nodes if node.qlist != wanted[node.name]]
-    return (
-        _set((wanted[node.name], node.name) for node in changed),
-        _set((node.qlist or "", node.name) for node in changed),
+    return restorable(
+        (node.name, "Qlist", _quoted(node.name, wanted[node.name]), _quoted(node.name, node.qlist or ""))
+        for node in changed
     )
 
 
-def _set(pairs: Iterable[tuple[str, str]]) -> list[str]:
-    wanted = []
-    for qlist, name in pairs:
-        if not re.fullmatch(r"[A-Za-z0-9_,-]*", qlist):
-            raise ExportError(f"node {name} has the Qlist {qlist!r}, which is more than queue names")
-        value = f'set node {{}} resources_available.Qlist = "{qlist}"'
-        wanted.append((value if qlist else "unset node {} resources_available.Qlist", name))
-    return per_node(wanted)
+def _quoted(name: str, qlist: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_,-]*", qlist):
+        raise ExportError(f"node {name} has the Qlist {qlist!r}, which is more than queue names")
+    return f'"{qlist}"' if qlist else ""
 
 
-def per_node(pairs: Iterable[tuple[str, str]]) -> list[str]:
+def restorable(changes: Iterable[tuple[str, str, str, str]]) -> tuple[list[str], list[str]]:
+    """Write the statements that change nodes, and those that restore what they have.
+
+    Each change has the name of a node, that of a resource, and its new and old value; empty, there is none.
+    """
+    rows = list(changes)
+    return (
+        _per_node((_statement(resource, new), node) for node, resource, new, _ in rows),
+        _per_node((_statement(resource, old), node) for node, resource, _, old in rows),
+    )
+
+
+def _statement(resource: str, value: str) -> str:
+    key = f"resources_available.{resource}"
+    return f"set node {{}} {key} = {value}" if value else f"unset node {{}} {key}"
+
+
+def _per_node(pairs: Iterable[tuple[str, str]]) -> list[str]:
     """Write statements with ``{}`` for the name of a node, those that are alike for many nodes at once."""
     return [
         statement.format(",".join(names[at : at + _PER_STATEMENT]))

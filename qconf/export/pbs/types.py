@@ -10,7 +10,7 @@ from parsim.node_types import MOST
 from qconf.config import POOL_SUFFIX, SiteConfig
 from qconf.errors import ExportError, InputError
 from qconf.export.nodes import Node
-from qconf.export.pbs.nodes import per_node
+from qconf.export.pbs.nodes import restorable
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Attributes, Server
 from qconf.export.types import FEATURE, NAME, Kind, hosts, is_bound, types_of, types_of_pool
@@ -184,21 +184,16 @@ def own_resources(config: SiteConfig, bound: Collection[str]) -> list[str]:
 
 def statements(wanted: Mapping[str, Collection[str]], nodes: Sequence[Node]) -> tuple[list[str], list[str]]:
     """Write the statements that give nodes their resources, by its name, and those that restore what there is."""
-    forward: list[tuple[str, str]] = []
-    back: list[tuple[str, str]] = []
-    for resource, names in wanted.items():
-        for node in nodes:
-            now = node.resources.get(resource, "")
-            if _TRUTH.get(now.lower(), False) is not (node.name in names):
-                value = "True" if node.name in names else ""
-                forward.append((_statement(resource, value), node.name))
-                back.append((_statement(resource, now), node.name))
-    return per_node(forward), per_node(back)
-
-
-def _statement(resource: str, value: str) -> str:
-    key = f"resources_available.{resource}"
-    return f"set node {{}} {key} = {value}" if value else f"unset node {{}} {key}"
+    values = (
+        (node, resource, node.name in names, node.resources.get(resource, ""))
+        for resource, names in wanted.items()
+        for node in nodes
+    )
+    return restorable(
+        (node.name, resource, "True" if is_in else "", now)
+        for node, resource, is_in, now in values
+        if _TRUTH.get(now.lower(), False) is not is_in
+    )
 
 
 def gpus_of(scheduler: Scheduler | None) -> str:

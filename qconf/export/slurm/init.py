@@ -17,7 +17,6 @@ from qconf.config import (
     AccessConfig,
     ConfigError,
     MachineConfig,
-    PoolConfig,
     QueueConfig,
     SiteConfig,
     ThrottleConfig,
@@ -39,11 +38,10 @@ from qconf.export.slurm.shortpools import read as read_shortpools
 from qconf.export.slurm.throttles import counted_only, limit_of, number, with_parameters
 from qconf.export.slurm.throttles import read as read_throttles
 from qconf.export.slurm.types import kinds
-from qconf.export.types import Types, alike, differ, memory_binds, owned, types
+from qconf.export.types import Types, alike, differ, memory_binds, types, with_pool
 from qconf.export.types import kept as kept_of
 from qconf.history import Records
 from qconf.history.times import slurm_limit
-from qconf.hosts import expand
 
 UNLIMITED = ("UNLIMITED", "INFINITE", "-1")
 
@@ -421,20 +419,13 @@ class _Reader:
 
     def _hybrid(self, found: Types, partitions: Sequence[_Partition], pools: Sequence[_Partition]) -> dict[str, Any]:
         """Return partitions and a pool of nodes of several types."""
-        cores = self.conf.nodes
-        pool = frozenset[str]().union(*(each.hosts for each in pools))
-        nodes, (*own, of_pool) = owned(found.nodes, [*(each.hosts for each in partitions), pool])
+        pool, off = frozenset[str]().union(*(each.hosts for each in pools)), excluded(self.conf.folder)
+        usable = {each.name: pool - off[each.name] | each.hosts for each in partitions if each.name in off}
         queues = []
-        off = excluded(self.conf.folder)
-        for each, counts in zip(partitions, own, strict=True):
-            share = sum(map(cores.__getitem__, each.hosts))
-            update = {"partition": share, "partition_nodes": counts, "exclusive": self.gives_whole(each)}
-            if each.name in off:
-                usable = pool - off[each.name] | each.hosts
-                update["nodes"] = tuple(of.name for of in nodes if usable.intersection(expand(of.hosts or "")))
-            queues.append(self._queue(each, share).model_copy(update=update))
-        found_pool = PoolConfig(cores=sum(map(cores.__getitem__, pool)), nodes=of_pool, entry="move")
-        return {"mode": "hybrid", "queues": queues, "nodes": nodes, "pool": found_pool}
+        for each in partitions:
+            queue = self._queue(each, sum(map(self.conf.nodes.__getitem__, each.hosts)))
+            queues.append((queue.model_copy(update={"exclusive": self.gives_whole(each)}), each.hosts))
+        return with_pool(found.nodes, queues, pool, usable)
 
     def _types(
         self, partitions: Sequence[_Partition], *, shared: bool, left: str, pooled: bool = False
