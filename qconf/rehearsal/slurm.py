@@ -9,7 +9,7 @@ from pathlib import Path
 
 from qconf.errors import InputError
 from qconf.export.nodes import Node, read_nodes
-from qconf.export.slurm.partitions import ACCESS
+from qconf.export.slurm.queues import ACCESS
 from qconf.hosts import expand
 from qconf.rehearsal import slurm_changes, trial
 from qconf.rehearsal.machine import USERS

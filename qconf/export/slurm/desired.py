@@ -17,7 +17,8 @@ from qconf.export.rendering import checked_queue
 from qconf.export.slurm import fairshare, kept, preemption, qos, shortpools, throttles
 from qconf.export.slurm.conf import LIMITS
 from qconf.export.slurm.differences import placed
-from qconf.export.slurm.partitions import ACCESS, POOL, excluded, is_limited, partitions, qos_of, sides, whole_minutes
+from qconf.export.slurm.partitions import excluded, partitions, sides
+from qconf.export.slurm.queues import ACCESS, POOL, is_limited, qos_of, whole_minutes
 from qconf.export.slurm.settings import added, backfilling, order_settings, places, scheduler
 from qconf.export.types import with_own_types
 

@@ -3,47 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Unpack
 
-from pydantic import ValidationError
-
-from parsim.throttles import RESOURCES
-from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import (
-    AccessConfig,
     ConfigError,
     MachineConfig,
     QueueConfig,
     SiteConfig,
-    ThrottleConfig,
 )
-from qconf.config.models import BILLING
 from qconf.errors import InputError
 from qconf.export.base import Derived, Given
 from qconf.export.hours import FILE as HOURS
 from qconf.export.hours import read_hours
 from qconf.export.nodes import beside
-from qconf.export.slurm import kept, named, preemption
+from qconf.export.slurm import named
 from qconf.export.slurm import qos as service
-from qconf.export.slurm.conf import MARK, Conf, Fields, Points, excluded, limits, points, promotion, routes
+from qconf.export.slurm.conf import Conf, Points, excluded, points, promotion
 from qconf.export.slurm.differences import LONGEST_AGE
 from qconf.export.slurm.fairshare import read_shares
 from qconf.export.slurm.order import with_order
-from qconf.export.slurm.partitions import ACCESS, POOL
+from qconf.export.slurm.queues import Partition, Reader
 from qconf.export.slurm.shortpools import read as read_shortpools
-from qconf.export.slurm.throttles import counted_only, limit_of, number, with_parameters
+from qconf.export.slurm.throttles import counted_only, with_parameters
 from qconf.export.slurm.throttles import read as read_throttles
 from qconf.export.slurm.types import kinds
 from qconf.export.types import Types, alike, differ, memory_binds, types, with_pool
 from qconf.export.types import kept as kept_of
-from qconf.history import Records
-from qconf.history.times import slurm_limit
-
-UNLIMITED = ("UNLIMITED", "INFINITE", "-1")
 
 
 def derive(path: str | Path, **given: Unpack[Given]) -> Derived:
@@ -147,143 +136,8 @@ def with_promotion(config: SiteConfig, threshold: float | None, priorities: dict
     return config.replace(pool=config.pool.model_copy(update={"threshold": threshold}))
 
 
-class _Partition:
-    """A partition that jobs can enter: its queue, and what decides on mode and priorities."""
-
-    def __init__(self, queue: QueueConfig, fields: Fields, hosts: frozenset[str], cores: int) -> None:
-        self.queue, self.fields, self.hosts, self.cores = queue, fields, hosts, cores
-        self.name = queue.name
-        self.tier, self.factor = (int(fields.get(key, "1")) for key in ("prioritytier", "priorityjobfactor"))
-        self.priority = float(max(1, self.factor if self.factor > 1 else self.tier))
-        self.exclusive = fields.get("oversubscribe", "").upper() == "EXCLUSIVE"
-
-
-class _Reader:
-    """Makes queues of the partitions of a slurm.conf; `warnings` says what they do not hold."""
-
-    def __init__(
-        self, conf: Conf, size: int, total: int, table: Mapping[str, Mapping[str, str]], records: Records | None
-    ) -> None:
-        self.conf, self.size, self.total, self.records = conf, size, total, records
-        self.of_partitions = {fields["qos"] for fields in conf.partitions if "qos" in fields}
-        self.warnings = conf.warnings
-        self.unread: dict[str, list[str]] = {}
-        self.routes = routes(conf.folder) if conf.exported else {}
-        self.parts = kept.read(conf.folder, MARK) if conf.exported else {}  #: for jobs without GPUs, of queues
-        #: Of the QOS of partitions, by the words of their limits.
-        self.words: dict[str, Mapping[str, str]] = {**limits(conf.folder)} if conf.exported else {}
-        self.words |= {name: table[name] for name in self.of_partitions & {*table}}
-        self.limits = {name: service.of_queue(words) for name, words in self.words.items()}
-        self.counted: set[str] = set()  #: what limits and the order count of nodes beside cores
-
-    def is_pool(self, name: str) -> bool:
-        """Whether a partition is the common pool of an export."""
-        return self.conf.exported and name == POOL
-
-    def throttles(self, partitions: Sequence[_Partition]) -> Iterator[ThrottleConfig]:
-        """Yield the limits of the QOS of partitions that are of what nodes have beside cores."""
-        for each in partitions:
-            found: dict[str, dict[str, int]] = {}
-            for word, text in self.words.get(each.fields.get("qos", ""), {}).items():
-                whose, limit = limit_of(word) or ("", "")
-                most = number(word, text) or 0
-                if limit.startswith(RESOURCES) and most > 0:
-                    found.setdefault(whose, {})[limit] = most
-            for whose, of in found.items():
-                yield ThrottleConfig.of(of, each=whose or None, queue=each.name)
-
-    def partition(self, fields: Fields) -> _Partition | None:
-        """Read a partition; None, with a warning, where no job can enter it."""
-        name, conf = fields["partitionname"], self.conf
-        words = self.words.get(fields.get("qos", ""), {})
-        fields = service.bounded(fields, words)
-        for key, entered in (("State", "UP"), ("RootOnly", "NO")):
-            if (value := fields.get(key.lower(), entered)).upper() != entered:
-                self.warnings.append(f"{name}: {key}={value}, left out")
-                return None
-        hosts = conf.hosts(fields)
-        every = hosts == frozenset(conf.nodes)
-        if not hosts and not conf.exported:
-            self.warnings.append(f"{name}: left out, it has no nodes")
-            return None
-        try:
-            usable = self._usable(fields, hosts)
-            room = sum(usable) if conf.nodes and hosts else self.total
-            bounds = self._cores(fields, usable, self.total if every and room == sum(conf.nodes.values()) else room)
-            bounds = bounds and service.cores(bounds, words)
-            longest = fields.get("maxtime", "UNLIMITED").upper()
-            upto = MAX_DURATION if longest in UNLIMITED else min(slurm_limit(longest), MAX_DURATION)
-            if bounds is None or not upto:
-                self.warnings.append(f"{name}: left out, no job can enter it")
-                return None
-            fit: dict[str, Any] = {"cores": bounds, "walltime": (0, upto)} | self.routes.get(name, {})
-            fit |= self.limits.get(fields.get("qos", ""), {})
-            access = self._access(fields)
-            billing = fields.get("tresbillingweights", "").replace(" ", "") or None
-            if billing is not None and not re.fullmatch(BILLING, billing):
-                like = "is no list like CPU=1.0,Mem=0.25G,GRES/gpu=2.0"
-                self.warnings.append(f"line {fields['line']}: TRESBillingWeights = {billing!r}: {like}; left out")
-                billing = None
-            queue = QueueConfig(name=name, **fit, access=AccessConfig(**access) if access else None, billing=billing)
-            self._remark(fields)
-            return _Partition(queue, fields, hosts, room)
-        except ValueError as error:
-            reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
-            raise conf.wrong(f"is not understood: {reason}", fields, "PartitionName", name) from error
-
-    def _usable(self, fields: Fields, hosts: frozenset[str]) -> list[int]:
-        """Return the cores of each node that jobs of a partition may use."""
-        most = fields.get("maxcpuspernode", "UNLIMITED").upper()
-        each = [self.conf.nodes[host] for host in hosts if host in self.conf.nodes]
-        return each if most in UNLIMITED else [min(cores, int(most)) for cores in each]
-
-    def _cores(self, fields: Fields, usable: list[int], room: int) -> tuple[int, int] | None:
-        """Return the least and the most cores of a partition's jobs; None where no job fits."""
-        least, most = int(fields.get("minnodes", "0")), fields.get("maxnodes", "UNLIMITED").upper()
-        if least > len(usable) > 0:
-            return None
-        narrowest = 1 + (sum(sorted(usable)[: least - 1]) if usable else (least - 1) * self.size) * (least > 1)
-        widest = MAX_CORES if room == self.total else room
-        if most not in UNLIMITED:
-            unequal = len({*usable}) > 1 or self.size == 1
-            widest = sum(sorted(usable, reverse=True)[: int(most)]) if usable and unequal else int(most) * self.size
-            widest = min(widest, self.total)
-        return (narrowest, widest) if narrowest <= min(widest, room) else None
-
-    def _access(self, fields: Fields) -> dict[str, tuple[str, ...]]:
-        """Read who may use a partition; a name after ``-`` is kept out."""
-        found: dict[str, tuple[str, ...]] = {}
-        for kind, (allowed, denied) in ACCESS.items():
-            names = fields.get(allowed.lower(), "ALL")
-            out = fields.get(denied.lower(), "") if denied is not None else ""
-            if names.upper() != "ALL":
-                found[kind] = tuple(self.conf.expand(names, fields) if kind == "hosts" else names.split(","))
-            elif out:
-                found[kind] = tuple(f"-{each}" for each in out.split(","))
-        return found
-
-    def _remark(self, fields: Fields) -> None:
-        """Warn about what a partition has and a queue has not."""
-        name = fields["partitionname"]
-        self.warnings += named.of_partition(fields, preempts=None if self.preempts else preemption.TYPE)
-        if (qos := fields.get("qos")) is not None and qos not in self.limits:
-            self.warnings.append(f"{name}: the limits of QOS {qos} are not in slurm.conf: give --qos, or add max_run")
-        for key in (key for key in fields.keys() - named.PARTITION if fields[key].upper() != "NO"):
-            self.unread.setdefault(key, []).append(name)
-
-    @property
-    def preempts(self) -> bool:
-        """Whether jobs of partitions of a higher PriorityTier preempt those of others."""
-        return self.conf.settings.get("preempttype", "").lower() == preemption.TYPE
-
-    def preempted(self, partition: _Partition) -> str:
-        """Read what becomes of the jobs of a partition that are preempted; a warning where it is not simulated."""
-        text = partition.fields.get("preemptmode", self.conf.settings.get("preemptmode", "OFF")).upper()
-        mode = next((word for word in text.split(",") if word not in ("GANG", "WITHIN")), "OFF")
-        if mode == "CANCEL":
-            self.warnings.append(f"{partition.name}: PreemptMode=CANCEL: taken as REQUEUE, its jobs begin anew")
-            return "requeue"
-        return next((name for name, word in preemption.MODES.items() if word == mode), "off")
+class _Reader(Reader):
+    """Makes a configuration of a slurm.conf; `warnings` says what it does not hold."""
 
     def without_reservations(self, parts: dict[str, Any], what: str) -> None:
         """Set what tiers or types of nodes go with; a warning where Slurm reserves otherwise."""
@@ -291,11 +145,7 @@ class _Reader:
             self.warnings.append(f"reservations of each partition: with {what} one for all is simulated")
         parts |= {"reserve": "cores", "reservation_depth": 1}
 
-    def gives_whole(self, partition: _Partition) -> bool:
-        """Whether the jobs of a partition have their nodes alone."""
-        return partition.exclusive or self.conf.settings.get("selecttype", "").lower() == "select/linear"
-
-    def whole_nodes(self, partitions: Sequence[_Partition]) -> bool:
+    def whole_nodes(self, partitions: Sequence[Partition]) -> bool:
         """Whether jobs are given whole nodes; a warning where some are, or nodes are unequal."""
         exclusive = [each.name for each in partitions if self.gives_whole(each)]
         if exclusive and (
@@ -306,7 +156,7 @@ class _Reader:
             return False
         return bool(exclusive) and self.size > 1
 
-    def ordered(self, partitions: Sequence[_Partition]) -> list[_Partition]:
+    def ordered(self, partitions: Sequence[Partition]) -> list[Partition]:
         """Put the partitions in the order in which a job that names none goes to the first that admits it."""
         if self.routes:
             order = {name: position for position, name in enumerate(self.routes)}
@@ -368,7 +218,7 @@ class _Reader:
         self.warnings.append(f"bf_min_age_reserve={found[1]} is no number of seconds up to {LONGEST_AGE}: left out")
         return 0
 
-    def divided(self, partitions: Sequence[_Partition], pools: Sequence[_Partition]) -> dict[str, Any]:
+    def divided(self, partitions: Sequence[Partition], pools: Sequence[Partition]) -> dict[str, Any]:
         """Work out mode, partitions, priorities and types of nodes.
 
         Partitioned where the partitions share no node and these do not differ; else shared.
@@ -417,7 +267,7 @@ class _Reader:
         pool = {"cores": sum(nodes[host] for each in pools for host in each.hosts), "entry": "move"}
         return {"mode": "hybrid", "queues": queues, "pool": pool}
 
-    def _hybrid(self, found: Types, partitions: Sequence[_Partition], pools: Sequence[_Partition]) -> dict[str, Any]:
+    def _hybrid(self, found: Types, partitions: Sequence[Partition], pools: Sequence[Partition]) -> dict[str, Any]:
         """Return partitions and a pool of nodes of several types."""
         pool, off = frozenset[str]().union(*(each.hosts for each in pools)), excluded(self.conf.folder)
         usable = {each.name: pool - off[each.name] | each.hosts for each in partitions if each.name in off}
@@ -427,9 +277,7 @@ class _Reader:
             queues.append((queue.model_copy(update={"exclusive": self.gives_whole(each)}), each.hosts))
         return with_pool(found.nodes, queues, pool, usable)
 
-    def _types(
-        self, partitions: Sequence[_Partition], *, shared: bool, left: str, pooled: bool = False
-    ) -> Types | None:
+    def _types(self, partitions: Sequence[Partition], *, shared: bool, left: str, pooled: bool = False) -> Types | None:
         """Find the types of the nodes; None where all are alike, or are told apart by partitions alone."""
         conf = self.conf
         if not conf.nodes or sum(conf.nodes.values()) != self.total or not all(conf.nodes.values()):
@@ -470,13 +318,13 @@ class _Reader:
                 caps.setdefault(int(fields["maxcpuspernode"]), set()).update(self.conf.hosts(fields))
         return found._replace(nodes=kept_of(found.nodes, caps)) if caps else found
 
-    def _queue(self, partition: _Partition, share: int) -> QueueConfig:
+    def _queue(self, partition: Partition, share: int) -> QueueConfig:
         """Return the queue with its priority, and with a limit where less than its share may run."""
         own = partition.queue.max_run_cores
         limit = min(own or share, partition.cores) if partition.hosts and partition.cores < share else own
         return partition.queue.model_copy(update={"priority": partition.priority, "max_run_cores": limit})
 
-    def _tiered(self, partitions: Sequence[_Partition]) -> Sequence[_Partition]:
+    def _tiered(self, partitions: Sequence[Partition]) -> Sequence[Partition]:
         """Give the partitions priorities of which the higher tier has the higher one, whatever the factors are."""
         factors = self.conf.settings.get("priorityweightpartition", "0") != "0"
         if self.preempts and len(levels := sorted({each.tier for each in partitions})) > 1:

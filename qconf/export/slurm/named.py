@@ -7,15 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from qconf.export.slurm.partitions import ACCESS
 from qconf.export.slurm.throttles import USER_JOBS
 
-#: What is read of a partition; all else is named.
-PARTITION = {
-    *("file", "line", "partitionname", "nodes", "state", "rootonly", "hidden", "default", "qos"),
-    *("minnodes", "maxnodes", "maxtime", "maxcpuspernode", "oversubscribe", "preemptmode", "tresbillingweights"),
-    *("prioritytier", "priorityjobfactor", *(key.lower() for pair in ACCESS.values() for key in pair if key)),
-}
 #: Settings by key: the name, values that change nothing, and what others do.
 SETTINGS: dict[str, tuple[str, tuple[str, ...], str]] = {
     "jobsubmitplugins": ("JobSubmitPlugins", (), "it may change jobs at submission; the log has what it left"),
@@ -82,15 +75,3 @@ def of_settings(settings: Mapping[str, str]) -> Iterator[str]:
             f"PriorityType=priority/multifactor ({listed or 'no weights'}): the order of the jobs of "
             "one priority is not taken over; they are first come, first served"
         )
-
-
-def of_partition(fields: Mapping[str, str], *, preempts: str | None) -> Iterator[str]:
-    """Name what a partition has and a queue has not; `preempts`, with which type alone its mode counts."""
-    name = fields["partitionname"]
-    share = fields.get("oversubscribe", "NO").upper()
-    if share.startswith(("FORCE", "YES")) and not share.endswith(":1"):
-        yield f"{name}: OverSubscribe={share}: jobs share cores, which is not simulated"
-    if preempts is not None and fields.get("preemptmode", "OFF").upper() != "OFF":
-        yield f"{name}: PreemptMode={fields['preemptmode']}: counts with {preempts} only"
-    if fields.get("hidden", "NO").upper() == "YES":
-        yield f"{name}: Hidden=YES: a queue like the others here"

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from parsim.workload import MAX_CORES, MAX_DURATION
-from qconf.config import QueueConfig, SiteConfig, billing
+from qconf.config import SiteConfig
 from qconf.config.multifactor import Multifactor
 from qconf.errors import ExportError
-from qconf.export import hours
 from qconf.export.nodes import Node, assign, check_machine
 from qconf.export.priorities import scale
-from qconf.export.slurm import kept, preemption, throttles
+from qconf.export.slurm import kept, preemption
+from qconf.export.slurm.queues import POOL, Line, access, charged, clock, whole_minutes
+from qconf.export.slurm.queues import written as queue_words
 from qconf.export.types import hosts as hosts_of_types
 from qconf.export.types import is_bound, types_of, types_of_pool
 from qconf.hosts import fold
 from qconf.text import grouped
-
-#: Who may use a partition: kind of `access`, the list of those let in, the list of those kept out.
-ACCESS = {
-    "groups": ("AllowGroups", None),
-    "accounts": ("AllowAccounts", "DenyAccounts"),
-    "qos": ("AllowQos", "DenyQos"),
-    "hosts": ("AllocNodes", None),
-}
-POOL = "pool"  #: name of the partition that is the common pool
 
 #: What a partition of an export has first, in this order.
 WORDS = (
     *("Nodes", "MaxTime", "MaxCPUsPerNode", "MinNodes", "MaxNodes", "PriorityTier", "PriorityJobFactor"),
     *("OverSubscribe", "PreemptMode", "QOS", "TRESBillingWeights"),
 )
-
-Line = dict[str, str]  #: what a partition has, by the words of slurm.conf
 
 
 def written(name: str, line: Line) -> str:
@@ -75,18 +64,6 @@ def types_named(config: SiteConfig, given: SiteConfig) -> dict[str, str]:
 def _names_nodes(config: SiteConfig) -> bool:
     """Whether partitions are on some types of nodes."""
     return is_bound(config) or config.keeps_cores
-
-
-def _gives_whole(config: SiteConfig, queue: QueueConfig) -> bool:
-    """Whether the jobs of a queue have their nodes alone. Raises ExportError where they have some of them."""
-    types = types_of(config, queue)
-    alone = [each.exclusive for each in config.nodes if types is None or each.name in types]
-    if any(alone) and not (all(alone) or queue.exclusive):
-        raise ExportError(
-            f"queue {queue.name}: jobs have some of its nodes alone and others not, and Slurm gives the jobs of a "
-            "partition whole nodes or none: bind it to nodes of one kind, or give it exclusive: true"
-        )
-    return config.machine.whole_nodes or queue.exclusive or any(alone)
 
 
 def _pool_gives_whole(config: SiteConfig) -> bool:
@@ -148,7 +125,7 @@ def partitions(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, Li
     tiers, modes = preemption.tiers(config) if config.has_tiers else priorities, preemption.modes(config)
     of_queues, found = kept.parts(config), {}
     for queue in config.queues:
-        line = _line(config, queue) | ({"PreemptMode": modes[queue.name]} if modes else {}) | dict(access(queue))
+        line = queue_words(config, queue) | ({"PreemptMode": modes[queue.name]} if modes else {}) | dict(access(queue))
         line["PriorityTier"] = str(tiers[queue.name] if config.mode == "shared" or queue.reservation else 1)
         line["PriorityJobFactor"] = str(factors[queue.name])
         found[queue.name] = line
@@ -160,77 +137,12 @@ def partitions(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, Li
     return {name: {word: line[word] for word in WORDS if word in line} | line for name, line in whole.items()}
 
 
-def _line(config: SiteConfig, queue: QueueConfig) -> Line:
-    """Return what a partition has of its queue alone."""
-    return {
-        "MaxTime": clock(whole_minutes(queue)[1]),
-        **_sizes(config, queue.cores),
-        **({"OverSubscribe": "EXCLUSIVE"} if _gives_whole(config, queue) else {}),
-        **({"QOS": qos_of(queue.name)} if is_limited(config, queue) else {}),
-        **({"TRESBillingWeights": text} if (text := _billing(config, queue)) else {}),
-    }
-
-
-def _billing(config: SiteConfig, queue: QueueConfig) -> str:
-    """Return what jobs of a queue are charged; empty for their cores."""
-    return queue.billing or billing.written(dict(config.tree.charges))
-
-
 def _pool(config: SiteConfig) -> Line:
-    charged = {_billing(config, queue) for queue in config.queues}
+    billings = {charged(config, queue) for queue in config.queues}
     return {
         "MaxTime": clock(max(whole_minutes(queue)[1] for queue in config.queues)),
         "PriorityTier": "1",
         "PriorityJobFactor": "1",
         **({"OverSubscribe": "EXCLUSIVE"} if _pool_gives_whole(config) else {}),
-        **({"TRESBillingWeights": text} if len(charged) == 1 and (text := next(iter(charged))) else {}),
+        **({"TRESBillingWeights": text} if len(billings) == 1 and (text := next(iter(billings))) else {}),
     }
-
-
-def access(queue: QueueConfig) -> Iterator[tuple[str, str]]:
-    """Yield who may use a queue as words of a partition and their names; those after a ``-`` are kept out."""
-    for kind, names in queue.access or ():
-        if names is None:
-            continue
-        out = [name.removeprefix("-") for name in names if name.startswith("-")]
-        allowed, denied = ACCESS[kind]
-        if not names or (out and (len(out) < len(names) or denied is None)):
-            raise ExportError(
-                f"queue {queue.name}: access of {kind} is a list of those let in, or for accounts and qos of those "
-                f"kept out, each after a -; not {', '.join(names) or 'empty'}"
-            )
-        yield str(denied if out else allowed), ",".join(out or names)
-
-
-def _sizes(config: SiteConfig, cores: tuple[int, int]) -> Line:
-    """Write sizes in nodes, where a job of so many cores has so many nodes and no more."""
-    node = config.machine.cores_per_node
-    of_one_core = node == 1 and all(each.cores == 1 for each in config.nodes)
-    if not (config.machine.whole_nodes or of_one_core):
-        return {}
-    least, most = (-(-bound // node) for bound in cores)
-    return {"MinNodes": str(least), **({"MaxNodes": str(most)} if cores[1] < MAX_CORES else {})}
-
-
-def whole_minutes(queue: QueueConfig) -> tuple[int, int]:
-    """Return the walltime of a queue in seconds, each bound rounded up to a minute, as Slurm does with every limit."""
-    above, upto = (bound if bound >= MAX_DURATION else -(-bound // 60) * 60 for bound in queue.walltime)
-    return above, upto
-
-
-def qos_of(name: str) -> str:
-    """Name the QOS that holds the limits of a queue: that which all jobs have must not."""
-    return f"{name}-queue" if name.lower() == throttles.QOS else name
-
-
-def is_limited(config: SiteConfig, queue: QueueConfig) -> bool:
-    """Whether a queue has limits, always or for some hours, which its QOS holds."""
-    return queue.limited or hours.has_hours(config, queue) or bool(throttles.of_queue(config, queue.name))
-
-
-def clock(seconds: int) -> str:
-    """Write seconds as Slurm's D-HH:MM:SS, or UNLIMITED."""
-    if seconds >= MAX_DURATION:
-        return "UNLIMITED"
-    days, rest = divmod(seconds, 86400)
-    return f"{days}-{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"

@@ -19,17 +19,8 @@ from qconf.export.slurm.conf import Conf
 from qconf.export.slurm.desired import OF_QUEUES, SHARES, Desired, set_limits
 from qconf.export.slurm.differences import differences
 from qconf.export.slurm.order import weights_of_tres
-from qconf.export.slurm.partitions import (
-    POOL,
-    access,
-    excluded,
-    held,
-    is_limited,
-    qos_of,
-    sides,
-    types_named,
-    whole_minutes,
-)
+from qconf.export.slurm.partitions import excluded, held, sides, types_named
+from qconf.export.slurm.queues import POOL, access, is_limited, qos_of, whole_minutes
 from qconf.export.slurm.settings import most_points, places
 
 if TYPE_CHECKING:

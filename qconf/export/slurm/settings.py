@@ -8,7 +8,7 @@ from qconf.errors import ExportError
 from qconf.export.slurm import fairshare, preemption, qos, throttles
 from qconf.export.slurm.differences import LONGEST_AGE, LONGEST_WINDOW, calc_minutes
 from qconf.export.slurm.order import weights_of_tres
-from qconf.export.slurm.partitions import clock, is_limited
+from qconf.export.slurm.queues import clock, is_limited
 
 STEPS = 200  #: at most so many starts of a job are tried; Slurm gives up after two seconds
 

@@ -20,7 +20,7 @@ from qconf.config import load, parse
 from qconf.export import ExportError, exporter
 from qconf.export.nodes import read_nodes
 from qconf.export.slurm.conf import routes
-from qconf.export.slurm.partitions import clock
+from qconf.export.slurm.queues import clock
 from qconf.rehearsal.slurm import Plan
 from tests.qconf.export.sites import CRAY, HYBRID, NODES, slurm_files
 from tests.qconf.export.snapshots import check_snapshot

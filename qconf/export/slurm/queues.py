@@ -1,0 +1,273 @@
+"""Queues as partitions of Slurm: the words of slurm.conf that a queue has, written and read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from parsim.throttles import RESOURCES
+from parsim.workload import MAX_CORES, MAX_DURATION
+from qconf.config import AccessConfig, QueueConfig, SiteConfig, ThrottleConfig, billing
+from qconf.config.models import BILLING
+from qconf.errors import ExportError
+from qconf.export import hours
+from qconf.export.slurm import kept, preemption, throttles
+from qconf.export.slurm import qos as service
+from qconf.export.slurm.conf import MARK, Conf, Fields, limits, routes
+from qconf.export.slurm.throttles import limit_of, number
+from qconf.export.types import types_of
+from qconf.history import Records
+from qconf.history.times import slurm_limit
+
+POOL = "pool"  #: name of the partition that is the common pool
+UNLIMITED = ("UNLIMITED", "INFINITE", "-1")
+#: Who may use a partition: kind of `access`, the list of those let in, the list of those kept out.
+ACCESS = {
+    "groups": ("AllowGroups", None),
+    "accounts": ("AllowAccounts", "DenyAccounts"),
+    "qos": ("AllowQos", "DenyQos"),
+    "hosts": ("AllocNodes", None),
+}
+#: What is read of a partition; all else is named.
+READ = {
+    *("file", "line", "partitionname", "nodes", "state", "rootonly", "hidden", "default", "qos"),
+    *("minnodes", "maxnodes", "maxtime", "maxcpuspernode", "oversubscribe", "preemptmode", "tresbillingweights"),
+    *("prioritytier", "priorityjobfactor", *(key.lower() for pair in ACCESS.values() for key in pair if key)),
+}
+
+Line = dict[str, str]  #: what a partition has, by the words of slurm.conf
+
+
+def written(config: SiteConfig, queue: QueueConfig) -> Line:
+    """Return what a partition has of its queue alone."""
+    return {
+        "MaxTime": clock(whole_minutes(queue)[1]),
+        **_sizes(config, queue.cores),
+        **({"OverSubscribe": "EXCLUSIVE"} if gives_whole(config, queue) else {}),
+        **({"QOS": qos_of(queue.name)} if is_limited(config, queue) else {}),
+        **({"TRESBillingWeights": text} if (text := charged(config, queue)) else {}),
+    }
+
+
+def gives_whole(config: SiteConfig, queue: QueueConfig) -> bool:
+    """Whether the jobs of a queue have their nodes alone. Raises ExportError where they have some of them."""
+    types = types_of(config, queue)
+    alone = [each.exclusive for each in config.nodes if types is None or each.name in types]
+    if any(alone) and not (all(alone) or queue.exclusive):
+        raise ExportError(
+            f"queue {queue.name}: jobs have some of its nodes alone and others not, and Slurm gives the jobs of a "
+            "partition whole nodes or none: bind it to nodes of one kind, or give it exclusive: true"
+        )
+    return config.machine.whole_nodes or queue.exclusive or any(alone)
+
+
+def charged(config: SiteConfig, queue: QueueConfig) -> str:
+    """Return what jobs of a queue are charged; empty for their cores."""
+    return queue.billing or billing.written(dict(config.tree.charges))
+
+
+def _sizes(config: SiteConfig, cores: tuple[int, int]) -> Line:
+    """Write sizes in nodes, where a job of so many cores has so many nodes and no more."""
+    node = config.machine.cores_per_node
+    of_one_core = node == 1 and all(each.cores == 1 for each in config.nodes)
+    if not (config.machine.whole_nodes or of_one_core):
+        return {}
+    least, most = (-(-bound // node) for bound in cores)
+    return {"MinNodes": str(least), **({"MaxNodes": str(most)} if cores[1] < MAX_CORES else {})}
+
+
+def access(queue: QueueConfig) -> Iterator[tuple[str, str]]:
+    """Yield who may use a queue as words of a partition and their names; those after a ``-`` are kept out."""
+    for kind, names in queue.access or ():
+        if names is None:
+            continue
+        out = [name.removeprefix("-") for name in names if name.startswith("-")]
+        allowed, denied = ACCESS[kind]
+        if not names or (out and (len(out) < len(names) or denied is None)):
+            raise ExportError(
+                f"queue {queue.name}: access of {kind} is a list of those let in, or for accounts and qos of those "
+                f"kept out, each after a -; not {', '.join(names) or 'empty'}"
+            )
+        yield str(denied if out else allowed), ",".join(out or names)
+
+
+def whole_minutes(queue: QueueConfig) -> tuple[int, int]:
+    """Return the walltime of a queue in seconds, each bound rounded up to a minute, as Slurm does with every limit."""
+    above, upto = (bound if bound >= MAX_DURATION else -(-bound // 60) * 60 for bound in queue.walltime)
+    return above, upto
+
+
+def qos_of(name: str) -> str:
+    """Name the QOS that holds the limits of a queue: that which all jobs have must not."""
+    return f"{name}-queue" if name.lower() == throttles.QOS else name
+
+
+def is_limited(config: SiteConfig, queue: QueueConfig) -> bool:
+    """Whether a queue has limits, always or for some hours, which its QOS holds."""
+    return queue.limited or hours.has_hours(config, queue) or bool(throttles.of_queue(config, queue.name))
+
+
+def clock(seconds: int) -> str:
+    """Write seconds as Slurm's D-HH:MM:SS, or UNLIMITED."""
+    if seconds >= MAX_DURATION:
+        return "UNLIMITED"
+    days, rest = divmod(seconds, 86400)
+    return f"{days}-{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
+
+
+def _remarks(fields: Mapping[str, str], *, preempts: str | None) -> Iterator[str]:
+    """Name what a partition has and a queue has not; `preempts`, with which type alone its mode counts."""
+    name = fields["partitionname"]
+    share = fields.get("oversubscribe", "NO").upper()
+    if share.startswith(("FORCE", "YES")) and not share.endswith(":1"):
+        yield f"{name}: OverSubscribe={share}: jobs share cores, which is not simulated"
+    if preempts is not None and fields.get("preemptmode", "OFF").upper() != "OFF":
+        yield f"{name}: PreemptMode={fields['preemptmode']}: counts with {preempts} only"
+    if fields.get("hidden", "NO").upper() == "YES":
+        yield f"{name}: Hidden=YES: a queue like the others here"
+
+
+class Partition:
+    """A partition that jobs can enter: its queue, and what decides on mode and priorities."""
+
+    def __init__(self, queue: QueueConfig, fields: Fields, hosts: frozenset[str], cores: int) -> None:
+        self.queue, self.fields, self.hosts, self.cores = queue, fields, hosts, cores
+        self.name = queue.name
+        self.tier, self.factor = (int(fields.get(key, "1")) for key in ("prioritytier", "priorityjobfactor"))
+        self.priority = float(max(1, self.factor if self.factor > 1 else self.tier))
+        self.exclusive = fields.get("oversubscribe", "").upper() == "EXCLUSIVE"
+
+
+class Reader:
+    """Makes queues of the partitions of a slurm.conf; `warnings` says what they do not hold."""
+
+    def __init__(
+        self, conf: Conf, size: int, total: int, table: Mapping[str, Mapping[str, str]], records: Records | None
+    ) -> None:
+        self.conf, self.size, self.total, self.records = conf, size, total, records
+        self.of_partitions = {fields["qos"] for fields in conf.partitions if "qos" in fields}
+        self.warnings = conf.warnings
+        self.unread: dict[str, list[str]] = {}
+        self.routes = routes(conf.folder) if conf.exported else {}
+        self.parts = kept.read(conf.folder, MARK) if conf.exported else {}  #: for jobs without GPUs, of queues
+        #: Of the QOS of partitions, by the words of their limits.
+        self.words: dict[str, Mapping[str, str]] = {**limits(conf.folder)} if conf.exported else {}
+        self.words |= {name: table[name] for name in self.of_partitions & {*table}}
+        self.limits = {name: service.of_queue(words) for name, words in self.words.items()}
+        self.counted: set[str] = set()  #: what limits and the order count of nodes beside cores
+
+    def is_pool(self, name: str) -> bool:
+        """Whether a partition is the common pool of an export."""
+        return self.conf.exported and name == POOL
+
+    def throttles(self, partitions: Sequence[Partition]) -> Iterator[ThrottleConfig]:
+        """Yield the limits of the QOS of partitions that are of what nodes have beside cores."""
+        for each in partitions:
+            found: dict[str, dict[str, int]] = {}
+            for word, text in self.words.get(each.fields.get("qos", ""), {}).items():
+                whose, limit = limit_of(word) or ("", "")
+                most = number(word, text) or 0
+                if limit.startswith(RESOURCES) and most > 0:
+                    found.setdefault(whose, {})[limit] = most
+            for whose, of in found.items():
+                yield ThrottleConfig.of(of, each=whose or None, queue=each.name)
+
+    def partition(self, fields: Fields) -> Partition | None:
+        """Read a partition; None, with a warning, where no job can enter it."""
+        name, conf = fields["partitionname"], self.conf
+        words = self.words.get(fields.get("qos", ""), {})
+        fields = service.bounded(fields, words)
+        for key, entered in (("State", "UP"), ("RootOnly", "NO")):
+            if (value := fields.get(key.lower(), entered)).upper() != entered:
+                self.warnings.append(f"{name}: {key}={value}, left out")
+                return None
+        hosts = conf.hosts(fields)
+        every = hosts == frozenset(conf.nodes)
+        if not hosts and not conf.exported:
+            self.warnings.append(f"{name}: left out, it has no nodes")
+            return None
+        try:
+            usable = self._usable(fields, hosts)
+            room = sum(usable) if conf.nodes and hosts else self.total
+            bounds = self._cores(fields, usable, self.total if every and room == sum(conf.nodes.values()) else room)
+            bounds = bounds and service.cores(bounds, words)
+            longest = fields.get("maxtime", "UNLIMITED").upper()
+            upto = MAX_DURATION if longest in UNLIMITED else min(slurm_limit(longest), MAX_DURATION)
+            if bounds is None or not upto:
+                self.warnings.append(f"{name}: left out, no job can enter it")
+                return None
+            fit: dict[str, Any] = {"cores": bounds, "walltime": (0, upto)} | self.routes.get(name, {})
+            fit |= self.limits.get(fields.get("qos", ""), {})
+            access = self._access(fields)
+            billing = fields.get("tresbillingweights", "").replace(" ", "") or None
+            if billing is not None and not re.fullmatch(BILLING, billing):
+                like = "is no list like CPU=1.0,Mem=0.25G,GRES/gpu=2.0"
+                self.warnings.append(f"line {fields['line']}: TRESBillingWeights = {billing!r}: {like}; left out")
+                billing = None
+            queue = QueueConfig(name=name, **fit, access=AccessConfig(**access) if access else None, billing=billing)
+            self._remark(fields)
+            return Partition(queue, fields, hosts, room)
+        except ValueError as error:
+            reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+            raise conf.wrong(f"is not understood: {reason}", fields, "PartitionName", name) from error
+
+    def _usable(self, fields: Fields, hosts: frozenset[str]) -> list[int]:
+        """Return the cores of each node that jobs of a partition may use."""
+        most = fields.get("maxcpuspernode", "UNLIMITED").upper()
+        each = [self.conf.nodes[host] for host in hosts if host in self.conf.nodes]
+        return each if most in UNLIMITED else [min(cores, int(most)) for cores in each]
+
+    def _cores(self, fields: Fields, usable: list[int], room: int) -> tuple[int, int] | None:
+        """Return the least and the most cores of a partition's jobs; None where no job fits."""
+        least, most = int(fields.get("minnodes", "0")), fields.get("maxnodes", "UNLIMITED").upper()
+        if least > len(usable) > 0:
+            return None
+        narrowest = 1 + (sum(sorted(usable)[: least - 1]) if usable else (least - 1) * self.size) * (least > 1)
+        widest = MAX_CORES if room == self.total else room
+        if most not in UNLIMITED:
+            unequal = len({*usable}) > 1 or self.size == 1
+            widest = sum(sorted(usable, reverse=True)[: int(most)]) if usable and unequal else int(most) * self.size
+            widest = min(widest, self.total)
+        return (narrowest, widest) if narrowest <= min(widest, room) else None
+
+    def _access(self, fields: Fields) -> dict[str, tuple[str, ...]]:
+        """Read who may use a partition; a name after ``-`` is kept out."""
+        found: dict[str, tuple[str, ...]] = {}
+        for kind, (allowed, denied) in ACCESS.items():
+            names = fields.get(allowed.lower(), "ALL")
+            out = fields.get(denied.lower(), "") if denied is not None else ""
+            if names.upper() != "ALL":
+                found[kind] = tuple(self.conf.expand(names, fields) if kind == "hosts" else names.split(","))
+            elif out:
+                found[kind] = tuple(f"-{each}" for each in out.split(","))
+        return found
+
+    def _remark(self, fields: Fields) -> None:
+        """Warn about what a partition has and a queue has not."""
+        name = fields["partitionname"]
+        self.warnings += _remarks(fields, preempts=None if self.preempts else preemption.TYPE)
+        if (qos := fields.get("qos")) is not None and qos not in self.limits:
+            self.warnings.append(f"{name}: the limits of QOS {qos} are not in slurm.conf: give --qos, or add max_run")
+        for key in (key for key in fields.keys() - READ if fields[key].upper() != "NO"):
+            self.unread.setdefault(key, []).append(name)
+
+    @property
+    def preempts(self) -> bool:
+        """Whether jobs of partitions of a higher PriorityTier preempt those of others."""
+        return self.conf.settings.get("preempttype", "").lower() == preemption.TYPE
+
+    def preempted(self, partition: Partition) -> str:
+        """Read what becomes of the jobs of a partition that are preempted; a warning where it is not simulated."""
+        text = partition.fields.get("preemptmode", self.conf.settings.get("preemptmode", "OFF")).upper()
+        mode = next((word for word in text.split(",") if word not in ("GANG", "WITHIN")), "OFF")
+        if mode == "CANCEL":
+            self.warnings.append(f"{partition.name}: PreemptMode=CANCEL: taken as REQUEUE, its jobs begin anew")
+            return "requeue"
+        return next((name for name, word in preemption.MODES.items() if word == mode), "off")
+
+    def gives_whole(self, partition: Partition) -> bool:
+        """Whether the jobs of a partition have their nodes alone."""
+        return partition.exclusive or self.conf.settings.get("selecttype", "").lower() == "select/linear"
