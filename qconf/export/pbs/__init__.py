@@ -71,17 +71,9 @@ class PbsExporter(Exporter):
         return None if self.current is None else present(config, self.current, self)
 
     def _scripts(self, config: SiteConfig) -> tuple[str, ...]:
-        from qconf.export.pbs.scripts import script_of
+        from qconf.export.pbs.beside import needs
 
-        script = script_of(config)
-        found = () if script is None else (f"a systemd timer or cron job of root every minute: {script.name}",)
-        from qconf.export.pbs.qos import needs_hook
-
-        hooks = ["a hook of the server, for qualities of service: qconf_qos"] if needs_hook(config) else []
-        hooks += (
-            ["a hook of the server, for cores that jobs without GPUs leave: qconf_kept"] if config.keeps_cores else []
-        )
-        return (*found, *hooks)
+        return needs(config)
 
     def notes(self, config: SiteConfig) -> tuple[str, ...]:
         """Name what PBS does otherwise than the simulator."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from qconf.export import hours
-from qconf.export.pbs import kept, qos, shortpools
+from qconf.export.pbs import beside
+from qconf.export.pbs.beside import NOT_KNOWN, Change
 from qconf.export.pbs.queues import why_of
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Attributes, Server, is_true
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from qconf.export.pbs.desired import Desired
 
 NOTHING = "Your server is this configuration already: there is nothing to load."
-_NOT_KNOWN = "not known"
 #: What ends where a setting of sched_config that is on is turned off or taken away.
 _ENDS = {
     "by_queue": "PBS takes the jobs of all queues together, and no longer one queue after the other",
@@ -31,16 +30,6 @@ _ENDS = {
 
 #: Settings that sort waiting jobs.
 _OF_ORDER = ("by_queue", "round_robin", "fair_share", "job_sort_key")
-
-
-class Change(NamedTuple):
-    """An attribute of an object, what it is and what it becomes; empty, it is not there."""
-
-    of: str
-    name: str
-    old: str
-    new: str
-    why: str
 
 
 def changes(
@@ -67,36 +56,15 @@ def changes(
     found += _attributes("scheduler", before.scheduler, after.scheduler)
     scheduler = options.scheduler
     for name, value in goal.settings.items():
-        old = _NOT_KNOWN if scheduler is None else scheduler.value(name) or ""
+        old = NOT_KNOWN if scheduler is None else scheduler.value(name) or ""
         found.append(Change("sched_config", name, old, value or "", why_of(name)))
     if "\nresources:" in files.get("sched_config.changes", ""):
         found.append(Change("sched_config", "resources", "", "more names", why_of("resources")))
     if "nodes.qmgr" in files and ("set node" in files["nodes.qmgr"] or not options.nodes):
         named = "; ".join(f"{count} with {what}" for what, count in counts.items())
-        found.append(Change("nodes", "resources_available", "", named or _NOT_KNOWN, why_of("Qlist")))
+        found.append(Change("nodes", "resources_available", "", named or NOT_KNOWN, why_of("Qlist")))
     gone = [Change("host", name, "installed by an earlier export", "", "it is not needed") for name in left_over]
-    return [*found, *gone, *_files(files)]
-
-
-def _files(files: Mapping[str, str]) -> Iterator[Change]:
-    """List what is installed beside the server."""
-    if "resource_group" in files:
-        yield Change(
-            "scheduler", "resource_group", _NOT_KNOWN, "that of the export", "`shares`; --shares compares them"
-        )
-    for name in ("qconf-promote", "qconf-reserve"):
-        if name in files:
-            yield Change(
-                "host", name, "", "run every minute", "`pool`" if name == "qconf-promote" else "`reserve_after`"
-            )
-    for name, why in ((qos.FILE, "`qos`"), (kept.FILE, "`kept_per_gpu`"), ("qconf_reserve.py", "`reserve_after`")):
-        if name in files:
-            yield Change("hook", name.removesuffix(".py"), "", "enabled", why)
-    if hours.FILE in files:
-        yield Change("host", hours.FILE, _NOT_KNOWN, "lines of cron", "`hours`; the server does not show them")
-    if shortpools.SCRIPT in files:
-        why = "`shortpools`; the server does not show them"
-        yield Change("reservations", "shortpools", _NOT_KNOWN, "standing reservations", why)
+    return [*found, *gone, *beside.rows(files)]
 
 
 def _attributes(of: str, old: Attributes, new: Attributes) -> Iterator[Change]:
@@ -127,9 +95,7 @@ def ended(table: Sequence[Change], before: Server, scheduler: Scheduler | None, 
             found.append(f"The formula `{row.old}` ends.")
         if row.name in ("enabled", "started") and not is_true(row.old) and is_true(row.new) and row.old:
             found.append(f"`{row.name} = {row.old}`{of} ends: the configuration has the queue, and it is opened.")
-    unknown = [
-        row.name for row in table if row.of == "sched_config" and row.old == _NOT_KNOWN and row.name in _OF_ORDER
-    ]
+    unknown = [row.name for row in table if row.of == "sched_config" and row.old == NOT_KNOWN and row.name in _OF_ORDER]
     if unknown:
         found.append(
             "What sched_config has is not known (--scheduler): where init was given it, give it here too, else what it "

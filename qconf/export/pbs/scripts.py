@@ -13,72 +13,24 @@ from qconf.export import hours
 from qconf.export.base import Export
 from qconf.export.nodes import Node
 from qconf.export.only import only
-from qconf.export.pbs import fairshare, kept, qos, shortpools, types
+from qconf.export.pbs import beside, fairshare, kept, qos, shortpools, types
 from qconf.export.pbs.admission import admission
 from qconf.export.pbs.changes import NOTHING, changes, ended
 from qconf.export.pbs.desired import Desired, desired, of_nodes
-from qconf.export.pbs.hours import HEAD, SetLimits
+from qconf.export.pbs.hours import SetLimits
 from qconf.export.pbs.lint import Linter
 from qconf.export.pbs.nodes import qlists, statements
 from qconf.export.pbs.present import completed
 from qconf.export.pbs.server import Server, is_true
 from qconf.export.pbs.statements import transition
 from qconf.export.rendering import comment_name, render
-from qconf.export.types import types_of_pool, with_own_types
+from qconf.export.types import with_own_types
 
 if TYPE_CHECKING:
     from qconf.export.pbs import PbsExporter
 
 
 JOBS = "qconf-pbs"  #: the script that loads statements and moves jobs
-
-
-@dataclass(frozen=True)
-class Script:
-    """A script that is run every minute beside PBS, and what the plan needs of it."""
-
-    name: str
-    does: str
-    title: str
-    of: str
-    restore: list[str]  #: commands that take back what it did, when it is stopped
-    hook: str = ""  #: name of the hook that does the same at submission
-
-    def files(self, **values: object) -> dict[str, str]:
-        """Write the script, what runs it, and its hook."""
-        written = {self.name: render("pbs", f"{self.name.removeprefix('qconf-')}.py", **values)}
-        if self.hook:
-            written[f"{self.hook}.py"] = render("pbs", f"{self.hook.removeprefix('qconf_')}_hook.py", **values)
-        for unit in ("service", "timer", "cron"):
-            written[f"{self.name}.{unit}"] = render("pbs", f"minutely.{unit}", name=self.name, does=self.does)
-        return written
-
-
-_PROMOTE = Script(
-    name="qconf-promote",
-    does="Move PBS jobs that have waited long for their walltime into the common pool",
-    title="Install the script that moves jobs into the pool",
-    of="of the pool",
-    restore=[],
-)
-_RESERVE = Script(
-    name="qconf-reserve",
-    does="Let PBS jobs wait before they may become top jobs",
-    title="Install the script that lets jobs wait before they get a reservation",
-    of="of the reservations",
-    # of running jobs too: they may be rerun
-    restore=[
-        "qselect -s BHQRSW | xargs -r -n 1 qalter -W topjob_ineligible=False",
-    ],
-    hook="qconf_reserve",
-)
-
-
-def script_of(config: SiteConfig) -> Script | None:
-    """Return the script without which PBS does not do what was simulated; None where it does."""
-    if config.pool_cores and not all(queue.reservation for queue in config.queues):
-        return _PROMOTE
-    return _RESERVE if config.reservation_delay else None
 
 
 def export(config: SiteConfig, options: PbsExporter) -> Export:
@@ -124,7 +76,7 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
         rebound=_rebound(config, goal, before),
         created=[name for name in goal.server.resources if name not in before.resources],
         counts=found.counts,
-        script=found.script,
+        script=beside.script_of(config),
         settings=list(goal.settings),
         sched_lines="sched_config.changes" in files,
         shares="resource_group" in files,
@@ -145,7 +97,6 @@ class _Found:
 
     counts: Counter[str]  #: of nodes, by what they are given
     scheduled: list[str]  #: resources that the scheduler is to match
-    script: Script | None
 
 
 def _files(
@@ -205,26 +156,7 @@ def _files(
         use=list(fairshare.settings(config)),
         starving=options.scheduler.on("help_starving_jobs") if options.scheduler else None,
     )
-    if config.is_fair:
-        files["resource_group"] = fairshare.resource_group(config)
-    script = script_of(config)
-    if script is not None:
-        files |= script.files(config=config, goal=goal, **_parts(config, goal, options))
-    if qos.needs_hook(config):
-        files[qos.FILE] = render("pbs", "qos_hook.py", classes=qos.classes(config))
-    if left:
-        gpus = types.gpus_of(options.scheduler)
-        values = {"resource": kept.RESOURCE, "gpus": gpus, "widest": kept.widest(config)}
-        files[kept.FILE] = render("pbs", "kept_hook.py", **values)
-    hours.refuse(config)
-    if config.hours:
-        files[hours.FILE] = hours.cron(config, SetLimits(goal.server), HEAD)
-    if config.shortpools:
-        short = {"name": shortpools.SCRIPT, "does": "Move short PBS jobs into the cores that are kept for them"}
-        limits = dict(shortpools.limits(config))
-        files[shortpools.SCRIPT] = render("pbs", "shortpool.py", queues=config.names, short=limits, **short)
-        for unit in ("service", "timer", "cron"):
-            files[f"{shortpools.SCRIPT}.{unit}"] = render("pbs", f"minutely.{unit}", **short)
+    files |= beside.files(config, goal, options)
     files["step"] = render("", "step")
     files[JOBS] = render(
         "pbs",
@@ -233,12 +165,12 @@ def _files(
         default=before.attributes.get("default_queue", "workq"),
         closed=goal.closed,
         pools={pool: name for name, pool in goal.pool_queues.items()},
-        scripts=[_PROMOTE.name, _RESERVE.name, shortpools.SCRIPT],
-        hooks=[kept.HOOK, qos.HOOK, _RESERVE.hook],
+        scripts=beside.SCRIPTS,
+        hooks=beside.HOOKS,
         old=admission(before),
         new=admission(goal.server),
     )
-    return files, _Found(counts, scheduled, script)
+    return files, _Found(counts, scheduled)
 
 
 def _present(base: SiteConfig, before: Server, options: PbsExporter) -> dict[str, str]:
@@ -278,31 +210,6 @@ def _nodes(config: SiteConfig, options: PbsExporter, goal: Desired) -> tuple[lis
         )
     wanted = qlists(config, nodes)
     return *statements(wanted, nodes), Counter(wanted.values())
-
-
-def _parts(config: SiteConfig, goal: Desired, options: PbsExporter) -> dict[str, object]:
-    """Return what the nodes of partitions and of the pool have, by queue, in words of PBS; nothing of nodes alike."""
-    if not config.nodes:
-        return {"parts": {}}
-    gpus = types.gpus_of(options.scheduler)
-    counted = {name: types.name_of(name, gpus) for each in config.nodes for name in each.amounts if each.amounts[name]}
-    of = {
-        each.name: (
-            each.count,
-            {"ncpus": each.cores} | {word: each.amounts.get(name, 0) for name, word in counted.items()},
-            sorted(each.features),
-        )
-        for each in config.nodes
-    }
-    parts = {
-        queue.name: tuple(
-            [of[name] for name in names] for names in (queue.partition_nodes, types_of_pool(config, queue))
-        )
-        for queue in config.queues
-        if queue.name in goal.pool_queues
-    }
-    features = sorted({feature for each in config.nodes for feature in each.features})
-    return {"parts": parts, "counted": ["ncpus", *counted.values()], "features": features}
 
 
 def _bound(config: SiteConfig, options: PbsExporter, goal: Desired) -> tuple[list[str], list[str], Counter[str]]:
