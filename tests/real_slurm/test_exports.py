@@ -184,7 +184,7 @@ def test_a_second_export_takes_the_place_of_the_first_and_comes_off_again(loadin
             server.write(name, text, folder=f"{WORK}/second")
         run_blocks([(title, f"cd second\n{block}") for title, block in plan.steps], server, result)
         assert "Name=pool" not in server.run("scontrol show partition").stdout
-        done = server.run("python3 load-conf slurm.conf.back; echo exit $?").stdout  # that of the first
+        done = server.run("python3 -I load-conf back; echo exit $?").stdout  # that of the first
         assert "Undo a later export first" in done
         assert "exit 1" in done
         run_blocks([(title, f"cd second\n{block}") for title, block in plan.undo], server, result)
@@ -300,7 +300,7 @@ def test_no_job_is_submitted_into_what_ends_while_the_former_partitions_come_bac
         for name, content in plan.files.items():
             fresh.write(name, content)
         run_blocks(plan.steps, fresh, result)
-        opened = next(n for n, (_, block) in enumerate(plan.undo) if "slurm.conf.back" in block) + 1
+        opened = next(n for n, (_, block) in enumerate(plan.undo) if "load-conf back" in block) + 1
         run_blocks(plan.undo[:opened], fresh, result)
         submit = "sbatch --parsable --output=/dev/null --begin=now+1day --ntasks=1 --time=1 --wrap true"
         said = fresh.run(f"{submit} --partition=work,medium", user="alice").stdout
