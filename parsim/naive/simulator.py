@@ -7,10 +7,11 @@ the interval. The numbered rules are those of ``docs/reference/simulator.md``.
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
@@ -219,13 +220,15 @@ def started_before(workload: Workload, state: State | None) -> dict[int, int]:
 # --- simulator
 
 
-class _Simulation:
+class Simulation:
     def __init__(self, workload: Workload, system: System, state: State | None = None) -> None:
         self.system = system
         self.n = len(workload)
         self.submit = [int(x) for x in workload.submit]
         self.place = [(submit, j) for j, submit in enumerate(self.submit)]  # rule 40
-        self.waits_for = [{int(other) for job, other in workload.after if job == j} for j in range(self.n)]
+        self.waits_for: list[set[int]] = [set() for _ in range(self.n)]
+        for job, other in workload.after.tolist():
+            self.waits_for[job].add(other)
         self.wants = [dict(zip(quota.rows.tolist(), quota.amounts.tolist(), strict=True)) for quota in workload.quotas]
         self.quotas = workload.quotas
         self.cores = [int(x) for x in workload.cores]
@@ -238,11 +241,13 @@ class _Simulation:
         self.reads_use = any(name in system.order for name in ("fairshare", *NAMES))
 
         self.capacity = list(system.partition_cores)
+        self.idle = list(self.capacity)  # in a pass, cores of each partition on which nothing runs
         self.shared = system.mode == "shared"
         self.pool = len(self.capacity) - 1  # partition number of the pool, meaningless on a shared machine
         self.pool_cores = system.pool_cores
         reads_waits = "eligible_time" in system.order or "qos_target_factor" in system.order
         self.calculates = system.priority_calc_period > 0 and reads_waits
+        self.reads_waits = reads_waits
         self.classes = {qos.name: qos for qos in system.qos}
         self.class_of = [workload.qos_name(qos) for qos in workload.qos.tolist()]
         self.plans_limits = system.held_jobs == "reserve"
@@ -254,6 +259,8 @@ class _Simulation:
 
         self.now = 0
         self.waiting: set[int] = set()
+        self.wake_ups: list[tuple[int, int]] = []  # a heap of instants at which jobs starve, or may enter the pool
+        self.entries: dict[int, int | None] = {}  # job -> when it may enter the pool
         self.outside: list[int] = []  # submitted, and kept out of the lists, by submit
         self.running: list[Running] = []
         self.ran_before: list[Running] = []  # when the pass began
@@ -267,7 +274,11 @@ class _Simulation:
         self.first_of_list = (-1, 0)  # the first job that could not start in the last pass, and since when
         self.interruptions: list[list[int]] = []
         self.end = [0] * self.n
+        self.begun: list[int] = []  # in this pass, in turn
         self.preempted: list[int] = []  # in this pass
+        self.in_place_of: dict[int, list[int]] = {}  # whom each job preempted, when it did last
+        self.kept_by: dict[int, str] = {}  # what keeps each job out of its list, at the last pass
+        self.planned: dict[int, tuple[int, int]] = {}  # head job that waits -> its list, and when it is to begin
         self.ran_last: dict[int, int] = {}  # job -> the number of its last charge
         self.charges: list[Charge] = []
         self.decayed: Decayed = {}
@@ -301,6 +312,13 @@ class _Simulation:
         ]
         self.nodes_heads: dict[int, tuple[int, int, int, list[int | None]]] = {}
         self.typed_heads: dict[int, tuple[int, int, Taken]] = {}  # partition -> what its head job is planned to have
+
+        limits = ("max_run", "max_run_cores", "max_user_run", "max_user_cores")
+        of_queues = any(getattr(queue, name) is not None for queue in system.queues for name in limits)
+        self.limited = of_queues or bool(system.throttles) or bool(self.quotas)
+        # Whether more counts of a pass than which jobs it starts.
+        waits = self.reads_waits and self.limited
+        self.remembers = waits or self.passes_over or system.has_tiers
 
         apart = all(self.home(j) != RESERVED for j in range(self.n))
         self.by_queues = apart and (system.reserves_for_queues or system.reserves_for_many)
@@ -452,6 +470,11 @@ class _Simulation:
 
     def eligible_from(self, j: int) -> int | None:
         """Rule 15: e of a job whose home is a partition and that the pool may take, else None."""
+        if j not in self.entries:
+            self.entries[j] = self.enters_from(j)
+        return self.entries[j]
+
+    def enters_from(self, j: int) -> int | None:
         if self.shared or self.pool_cores == 0 or self.cores[j] > self.queue(j).partition:
             return None
         if self.system.node_types and not (self.has_place(j, self.queue_index[j]) and self.has_place(j, self.pool)):
@@ -467,12 +490,14 @@ class _Simulation:
         instant = self.eligible_from(j)
         return instant is not None and self.now >= instant
 
-    def held(self, j: int) -> bool:
-        """Rule 4."""
+    def held(self, j: int) -> str:
+        """Rule 4: the limit that holds j; empty where none does."""
         return self.held_beside(j, [h for h in self.head_jobs if h != j])
 
-    def held_beside(self, j: int, head_jobs: list[int]) -> bool:
-        """Whether j is above a limit beside the running jobs and these, which are as if they began now."""
+    def held_beside(self, j: int, head_jobs: list[int]) -> str:
+        """Return a limit that j is above beside the running jobs and these, which are as if they began now."""
+        if not self.limited:
+            return ""
         ends = {r.job: self.expected_end(r) for r in self.running}
         others = [*ends, *head_jobs]
         left = lambda k: ends[k] - self.now if k in ends else self.walltime[k]  # noqa: E731
@@ -490,19 +515,19 @@ class _Simulation:
         own = [k for k in mates if self.user[k] == self.user[j] != -1]
         return [len(mates), sum(self.cores[k] for k in mates), len(own), sum(self.cores[k] for k in own)]
 
-    def above_limits(self, j: int, others: list[int]) -> bool:
-        """Whether j beside these others would be above a limit that concerns j."""
+    def above_limits(self, j: int, others: list[int]) -> str:
+        """Return a limit that j would be above beside these others; empty if there is none."""
         queue = self.queue(j)
         names = ("max_run", "max_run_cores", "max_user_run", "max_user_cores")
         for amount, name in zip(self.used(j, others), names, strict=True):
             limit = getattr(queue, name)
             if limit is not None and amount > limit and not self.throttles.exempt(j, name):
-                return True
+                return f"{name} = {limit} of queue {queue.name}"
         for quota, wants in zip(self.quotas, self.wants, strict=True):  # rules 41 and 42
             most = [quota.most, *(then for instant, then in quota.changes if instant <= self.now)][-1]
             if j in wants and sum(wants.get(k, 0) for k in {j, *others}) > most:
-                return True
-        return False
+                return quota.name
+        return ""
 
     # --- orders
 
@@ -581,16 +606,17 @@ class _Simulation:
 
     # --- event loop
 
-    def run(self) -> None:
+    def passes(self) -> Iterator[None]:
+        """Simulate pass by pass: at each halt one is over, and its instant is `now`."""
         pending = [j for j in range(self.n) if j not in self.began]
         pending.sort(key=lambda j: (self.submit[j], j), reverse=True)
         parked: set[int] = set()  # submitted, and waiting for others to end
         ended = set(self.began) - {r.job for r in self.running}
+        changes = sorted({instant for quota in self.quotas for instant, _ in quota.changes})
         while pending or self.waiting or self.outside or self.running:
             instants = [r.start + self.runtime[r.job] for r in self.running]
             instants += [max(self.submit[j], self.first_instant) for j in pending[-1:]]
             instants += [t for d in self.downtimes for t in (d.known_from, d.end) if t > self.now]  # rule 31
-            changes = [instant for quota in self.quotas for instant, _ in quota.changes]
             here = bool(self.waiting or self.outside)
             instants += [t for t in changes if t > max(self.now, self.first_instant) and here]  # rule 42
             if self.preempted:
@@ -598,38 +624,58 @@ class _Simulation:
                 self.preempted = []
             if self.outside and any(r.start == self.now for r in self.running):
                 instants.append(self.now + 1)  # rule 48
-            for j in [*self.waiting, *self.outside]:
-                wake_ups = (self.starving_from(j), self.eligible_from(j))
-                instants += [t for t in wake_ups if t is not None and t > self.now]
-            if self.calculates and (self.waiting or self.outside) and self.running:  # rule 5
+            while self.wake_ups and not self.wakes(*self.wake_ups[0]):
+                heapq.heappop(self.wake_ups)
+            instants += [instant for instant, _ in self.wake_ups[:1]]
+            if self.calculates and here and self.running:  # rule 5
                 instants.append(self.calculated() + self.system.priority_calc_period)
             if not instants:
                 raise RuntimeError(f"jobs {sorted(self.waiting)} wait for ever")
             self.now = min(instants)
-            for r in self.running:
-                if r.start + self.runtime[r.job] <= self.now:
-                    ended.add(r.job)
-                    self.end[r.job] = r.start + self.runtime[r.job]
-            self.running = [r for r in self.running if r.start + self.runtime[r.job] > self.now]
+            over = [r for r in self.running if r.start + self.runtime[r.job] <= self.now]
+            for r in over:
+                ended.add(r.job)
+                self.end[r.job] = r.start + self.runtime[r.job]
+            if over:
+                self.running = [r for r in self.running if r.start + self.runtime[r.job] > self.now]
             for j in [j for j in parked if self.waits_for[j] <= ended]:  # rule 40
                 parked.remove(j)
                 self.submit[j] = self.now
-                self.outside.append(j)
+                self.come(j)
             while pending and self.submit[pending[-1]] <= self.now:
                 j = pending.pop()
                 if self.waits_for[j] <= ended:
-                    self.outside.append(j)
+                    self.come(j)
                 else:
                     parked.add(j)
             for j in sorted(self.outside, key=lambda j: self.place[j]):  # rule 47
-                if not self.throttles.kept_out(j, self.waiting, [r.job for r in self.running]):
+                self.kept_by[j] = self.throttles.kept_out(j, self.waiting, [r.job for r in self.running])
+                if not self.kept_by[j]:
                     self.outside.remove(j)
                     self.waiting.add(j)
             self.one_pass()
+            yield
             self.waiting |= set(self.preempted)
 
+    def come(self, j: int) -> None:
+        """Let a job wait, not yet in its list."""
+        self.outside.append(j)
+        for instant in (self.starving_from(j), self.eligible_from(j)):
+            if instant is not None:
+                heapq.heappush(self.wake_ups, (instant, j))
+
+    def wakes(self, instant: int, j: int) -> bool:
+        """Whether there is still a pass at an instant at which a job starves, or may enter the pool."""
+        waits = j in self.waiting or j in self.outside
+        return waits and instant > self.now and instant in (self.starving_from(j), self.eligible_from(j))
+
+    def take_cores(self, cores_on: dict[int, int], sign: int) -> None:
+        """Count the cores that a job takes (-1) or gives back (1)."""
+        for partition, cores in cores_on.items():
+            self.idle[partition] += sign * cores
+
     def one_pass(self) -> None:
-        for j in [*self.waiting, *self.outside]:  # rule 5
+        for j in [*self.waiting, *self.outside] if self.reads_waits else []:  # rule 5
             if self.submit[j] < self.now and j not in self.held_in_last_pass:
                 before = self.submit[j] if self.last_pass is None else max(self.submit[j], self.last_pass)
                 self.eligible_time[j] += self.now - before
@@ -638,6 +684,12 @@ class _Simulation:
         self.held_in_last_pass = set(self.outside)
         self.head_jobs, self.head_job_of, self.reservation = set(), {}, []
         self.promises = []
+        self.begun, self.planned = [], {}
+        self.idle = list(self.capacity)
+        for r in self.running:
+            self.take_cores(r.cores_on, -1)
+        if not (any(self.idle) or self.remembers):
+            return  # no job can start where no core is idle
         if self.reads_use:  # rule 36
             users = sorted(set(self.called))
             self.values = Values(self.system.fairshare, users, self.charges, self.first_instant, self.now, self.decayed)
@@ -667,13 +719,16 @@ class _Simulation:
 
     def begin(self, j: int, cores_on: dict[int, int]) -> None:
         self.waiting.remove(j)
+        self.begun.append(j)
         self.head_jobs.discard(j)
+        self.planned.pop(j, None)
         if self.was_preempted(j):
             next(each for each in reversed(self.interruptions) if each[0] == j)[2] = self.now
         else:
             self.start[j] = self.now
         self.ran_last[j] = len(self.charges)
         self.cores_on[j] = cores_on
+        self.take_cores(cores_on, -1)
         self.running.append(Running(j, self.now, cores_on))
         self.charges.append(Charge(self.called[j], self.now, self.now + self.runtime[j], self.rate(j)))
 
@@ -693,12 +748,15 @@ class _Simulation:
         """Rule 3: go once over the list of a partition."""
         found = False
         for j in jobs:
+            idle = self.has_idle_cores(partition, j)
+            if found and not idle and not self.remembers:
+                continue
             if self.held(j):
                 if self.home(j) == partition:
                     self.held_in_last_pass.add(j)
                 continue
-            cores_on = self.placement(partition, j)
-            if cores_on is None and self.make_room(partition, j):
+            cores_on = self.placement(partition, j) if idle else None
+            if cores_on is None and self.system.has_tiers and self.make_room(partition, j):
                 cores_on = self.placement(partition, j)
             if cores_on is not None:
                 self.begin(j, cores_on)
@@ -720,9 +778,17 @@ class _Simulation:
                     continue  # rule 31
                 found = True
                 self.head_jobs.add(j)
+                self.planned[j] = partition, instant
                 self.head_job_of[partition] = (j, Block(partition, instant, instant + w, c))
                 if not self.system.backfill:
                     break
+
+    def has_idle_cores(self, partition: int, j: int) -> bool:
+        """Whether so many cores are idle as a job may have at its turn in the list of a partition."""
+        idle = self.idle[partition]
+        if partition == self.pool and self.combined and not self.shared and self.queue_index[j] != partition:
+            idle += self.idle[self.queue_index[j]]
+        return self.cores[j] <= idle
 
     def make_room(self, partition: int, j: int) -> bool:
         """Rule 55: preempt running jobs so that j may start, if it may; whether it may."""
@@ -738,6 +804,7 @@ class _Simulation:
             others = [each for each in taken if each.job != r.job]
             if self.may_start_without(others, partition, j):
                 taken = others
+        self.in_place_of[j] = [r.job for r in taken]
         for r in taken:
             self.preempt(r)
         return True
@@ -754,6 +821,7 @@ class _Simulation:
         """Rule 56."""
         j, ran = r.job, self.now - r.start
         self.running.remove(r)
+        self.take_cores(r.cores_on, 1)
         self.charges[self.ran_last[j]] = self.charges[self.ran_last[j]]._replace(end=self.now)
         if self.queue(j).preempted != "requeue":
             self.runtime[j] -= ran
@@ -784,6 +852,9 @@ class _Simulation:
         plans: dict[int, Block] = {}  # queue, or list -> what its head job is to hold
         keeps: dict[int, int] = {}  # idle cores that stay idle for it
         for j in jobs:
+            whose = self.queue_index[j] if self.shared else p
+            if whose in plans and self.cores[j] > self.idle[p] and not self.remembers:
+                continue
             if self.held_beside(j, []):
                 self.held_in_last_pass.add(j)
                 continue
@@ -791,7 +862,6 @@ class _Simulation:
             blocks = [*busy, *plans.values()]
             moments = [plan.begin for plan in plans.values() if plan.begin <= self.now + w]
             kept = [sum(keeps[k] for k, plan in plans.items() if plan.begin <= at < plan.end) for at in moments]
-            whose = self.queue_index[j] if self.shared else p
             idle = free_at(self.capacity[p], busy, self.now)
             if fits(self.capacity[p], blocks, c, self.now, w + 1) and c + max(kept, default=0) <= idle:
                 self.begin(j, {p: c})
@@ -800,6 +870,7 @@ class _Simulation:
                 instant = earliest(self.capacity[p], blocks, c, self.now, w)
                 if instant == math.inf:
                     continue  # rule 31
+                self.planned[j] = p, instant
                 plans[whose], keeps[whose] = Block(p, instant, instant + w, c), self.system.cores_per_node
 
     def visit_typed_by_queues(self, jobs: list[int]) -> None:
@@ -856,6 +927,7 @@ class _Simulation:
                 instant, place = next(found, (math.inf, {}))
                 if instant == math.inf:
                     continue  # rule 31
+                self.planned[j] = 0, instant
                 plans[queue] = (instant, instant + w, place)
                 keeps[queue] = one_node_each(self.system.node_types, place)
 
@@ -888,6 +960,7 @@ class _Simulation:
                     left = not_held(self.left_on_nodes(instant, None), instant, instant + w)
                     on, holds = busy_first(self.system, queue, *wanted, left, busy)
                     if None not in on:
+                        self.planned[j] = 0, instant
                         plans[queue] = (instant, instant + w, holds)
                         break
 
@@ -906,6 +979,7 @@ class _Simulation:
             elif (depth is None or len(plans) < depth) and c <= self.capacity[p] and self.may_be_head_job(j):
                 instant = earliest(self.capacity[p], blocks, c, self.now, w)
                 if instant < math.inf:  # rule 31
+                    self.planned[j] = p, instant
                     plans.append(Block(p, instant, instant + w, c))
 
     def planning_pass(self) -> None:
@@ -929,6 +1003,8 @@ class _Simulation:
         """Rules 3 and 20: go once over the list of a partition."""
         found = False
         for j in jobs:
+            if found and not self.has_idle_cores(partition, j) and not self.remembers:
+                continue
             held = self.held_at(self.now, j) if self.plans_limits else self.held(j)
             if held and self.home(j) == partition:
                 self.held_in_last_pass.add(j)
@@ -941,6 +1017,7 @@ class _Simulation:
                 if shadow == math.inf:
                     continue  # rule 31
                 found = True
+                self.planned[j] = partition, shadow
                 self.promise(j, shadow, self.take(self.may_take(shadow, j, places), self.cores[j]))
                 if not self.system.backfill:
                     break
@@ -962,6 +1039,7 @@ class _Simulation:
             if shadow == self.now:
                 self.begin_on_nodes(g, cores_of)
                 continue
+            self.planned[g] = RESERVED, shadow
             self.promise(g, shadow, cores_of)
             return
 
@@ -1029,19 +1107,20 @@ class _Simulation:
         held = self.plans_limits and self.held_at(instant, j)
         return not held and sum(self.may_take(instant, j, places)) >= self.cores[j]
 
-    def held_at(self, instant: int, j: int) -> bool:
-        """Rule 22: whether j, begun at this instant, would be above a limit at any moment."""
+    def held_at(self, instant: int, j: int) -> str:
+        """Rule 22: the limit that j, begun at this instant, would be above at any moment."""
+        if not self.limited:
+            return ""
         for moment in self.moments(instant, j):
             promised = {p.job for p in self.promises if p.job != j and p.begin <= moment < p.end}
             others = [*self.running_after(moment), *promised]
             ends = {r.job: self.expected_end(r) for r in self.running} | {j: instant + self.walltime[j]}
             for k in promised:
                 ends[k] = max(p.end for p in self.promises if p.job == k and p.begin <= moment < p.end)
-            if self.above_limits(j, others):
-                return True
-            if self.throttles.above(j, others, lambda k: ends[k] - moment):  # noqa: B023
-                return True
-        return False
+            left = lambda k: ends[k] - moment  # noqa: B023, E731
+            if name := self.above_limits(j, others) or self.throttles.above(j, others, left):
+                return name
+        return ""
 
     def may_take(self, instant: int, j: int, places: list[int]) -> list[int]:
         """Rule 23: the cores of each node that j may take from an instant on, throughout its walltime."""
@@ -1075,10 +1154,13 @@ class _Simulation:
         return not delayed or self.now >= self.submit[j] + self.system.reserve_after
 
     def may_start(self, partition: int, j: int, cores: int) -> bool:
-        """Rules 11 and 12: now, beside the reservation and, unless j is it, the head job that still waits."""
+        return self.may_take_now(partition, j) >= cores
+
+    def may_take_now(self, partition: int, j: int) -> int:
+        """Rules 11 and 12: beside the reservation and, unless j is it, the head job that still waits."""
         head_jobs = [self.head_job_of[partition]] if partition in self.head_job_of else []
         blocks = self.promised(partition, j) + [b for k, b in head_jobs if k != j and k in self.waiting]
-        return fits(self.capacity[partition], blocks, cores, self.now, self.walltime[j])
+        return free_throughout(self.capacity[partition], blocks, self.now, self.walltime[j])
 
     def placement(self, partition: int, j: int) -> dict[int, int] | None:
         """Return the partitions on which j may start now, at its turn in the list of ``partition``."""
@@ -1092,7 +1174,7 @@ class _Simulation:
         if self.shared or partition != self.pool or not self.combined:
             return None
         own = self.queue_index[j]  # rule 17
-        most = max((n for n in range(1, c) if self.may_start(own, j, n)), default=0)
+        most = min(c - 1, self.may_take_now(own, j))
         if most >= 1 and self.may_start(self.pool, j, c - most):
             return {own: most, self.pool: c - most}
         return None
@@ -1230,6 +1312,7 @@ class _Simulation:
             end = instant + self.walltime[g]
             self.reservation = [Block(partition, instant, end, cores) for partition, cores in shares.items()]
             self.head_jobs.add(g)
+            self.planned[g] = RESERVED, instant
             return
 
     def usable(self, g: int) -> list[int]:
@@ -1264,12 +1347,13 @@ def simulate(workload: Workload, system: System, state: State | None = None) -> 
         state = State(state.begin, state.start, state.placement, state.nodes, [*state.windows, *system.windows])
         system = replace(system, windows=())
     if state is None:
-        return _schedule(_Simulation(workload, system), system)
-    return simulate_apart(workload, system, state, lambda *of: _schedule(_Simulation(*of), of[1]))
+        return _schedule(Simulation(workload, system), system)
+    return simulate_apart(workload, system, state, lambda *of: _schedule(Simulation(*of), of[1]))
 
 
-def _schedule(simulation: _Simulation, system: System) -> NaiveSchedule:
-    simulation.run()
+def _schedule(simulation: Simulation, system: System) -> NaiveSchedule:
+    for _ in simulation.passes():
+        pass
     names = system.partition_names
     return NaiveSchedule(
         start=simulation.start,

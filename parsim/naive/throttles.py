@@ -68,8 +68,8 @@ class NaiveThrottles:
                     return limit
         return None
 
-    def above(self, j: int, others: Iterable[int], left: Callable[[int], int]) -> bool:
-        """Rule 45: whether j beside these others is above a limit; `left` gives the seconds that a job has left."""
+    def above(self, j: int, others: Iterable[int], left: Callable[[int], int]) -> str:
+        """Rule 45: a limit that j is above beside these others; `left` gives the seconds that a job has left."""
         others = list(others)
         for kind in self.kinds(j):
             mates = [j, *(k for k in others if self.count_together(kind, j, k))]
@@ -81,21 +81,27 @@ class NaiveThrottles:
             for field in FIELDS:
                 limit = self.limit(field, kind, j)
                 if limit is not None and amounts[field] > limit:
-                    return True
+                    return f"{field} = {limit} of {self.called(kind, j)}"
             for resource in {name for name, _ in self.parts[j]}:
                 taken = sum(amount for k in mates for name, amount in self.parts[k] if name == resource)
                 limit = self.limit("max_run_resources", kind, j, resource)
                 if limit is not None and taken > limit:
-                    return True
-        return False
+                    return f"max_run_resources.{resource} = {limit} of {self.called(kind, j)}"
+        return ""
 
-    def kept_out(self, j: int, waiting: Iterable[int], running: Iterable[int]) -> bool:
-        """Rule 47: whether j is kept out, where these wait in lists and these run."""
+    def called(self, kind: tuple[str, int | None, str], j: int) -> str:
+        """Name those that job j counts among."""
+        each, queue, qos = kind
+        of = (f"{each} {self.whose[j][each]}" if each else "all") + (f" in qos {qos}" if qos else "")
+        return of + ("" if queue is None else f" in queue {queue}")
+
+    def kept_out(self, j: int, waiting: Iterable[int], running: Iterable[int]) -> str:
+        """Rule 47: what keeps j out, where these wait in lists and these run; empty if nothing does."""
         waiting = list(waiting)
         in_lists = {"max_eligible": waiting, "max_queued": [*waiting, *running]}
         for kind in self.kinds(j):
             for field, jobs in in_lists.items():
                 limit = self.limit(field, kind, j)
                 if limit is not None and sum(self.count_together(kind, j, k) for k in jobs) >= limit:
-                    return True
-        return False
+                    return f"{field} = {limit} of {self.called(kind, j)}"
+        return ""

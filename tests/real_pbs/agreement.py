@@ -23,7 +23,7 @@ from scipy.stats import kendalltau
 import parsim
 from parsim import Workload
 from parsim.naive.node_types import has_alone
-from parsim.naive.simulator import Running, _Simulation
+from parsim.naive.simulator import Running, Simulation
 from qconf.export.nodes import POOL, Node
 from qconf.export.pbs.nodes import assign
 from tests.real_pbs.disciplines import DISCIPLINES, Site
@@ -73,7 +73,7 @@ HEADING = """\
 |---|---|---|---|---|---|---|---|"""
 
 
-class OnePass(_Simulation):
+class OnePass(Simulation):
     """Single passes of the slow simulator, each from a real server's state.
 
     What a script of the export does is part of the state: a job is eligible for the pool when it was moved, and for
