@@ -1,4 +1,4 @@
-"""Fairshare for the slow, obvious simulator: at every pass uses are added up from all that ever ran.
+"""Fairshare for the slow, obvious simulator: at every pass uses are added up from all that ran since a decay.
 
 The numbered rules are those of ``docs/reference/simulator.md``.
 """
@@ -58,7 +58,12 @@ class Values:
         self.nodes: dict[tuple[str, ...], Node] = {}
         self.hang(users)
         self.path = {node[-1]: node for node, each in self.nodes.items() if each.is_user}
-        self.use = {node: self.use_of(node, charges, first, now) for node in [(), *self.nodes]}
+        charged: dict[tuple[str, ...], list[Charge]] = {node: [] for node in [(), *self.nodes]}
+        for each in charges:
+            path = self.path[each.user]
+            for depth in range(len(path) + 1):
+                charged[path[:depth]].append(each)
+        self.use = {node: self.use_of(node, its, first, now) for node, its in charged.items()}
         self.active: Counter[str] = Counter()  #: running jobs, by user
 
     def hang(self, users: list[str]) -> None:
@@ -78,9 +83,8 @@ class Values:
             group = ("unknown",) if tree else ()
             self.nodes[*group, user] = Node(group, 1, is_user=True)
 
-    def use_of(self, node: tuple[str, ...], charges: list[Charge], first: int, now: int) -> float:
+    def use_of(self, node: tuple[str, ...], charged: list[Charge], first: int, now: int) -> float:
         """Rule 35."""
-        charged = [each for each in charges if self.path[each.user][: len(node)] == node]
 
         def charge(begin: int, end: int) -> float:
             return float(sum(each.rate * max(0, min(end, each.end) - max(begin, each.begin)) for each in charged))

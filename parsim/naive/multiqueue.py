@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from parsim.naive.simulator import (
     Block,
     NaiveSchedule,
@@ -10,8 +12,9 @@ from parsim.naive.simulator import (
     fits,
     on_machine,
     runs_at,
-    simulate_apart,
+    simulate_by,
     started_before,
+    to_the_end,
 )
 from parsim.state import State
 from parsim.system import System
@@ -27,66 +30,106 @@ def simulate_multiqueue(
     ----------
     Lawson and Smirni, JSSPP 2002.
     """
-    if state is not None and any(window.queue is not None for window in state.windows):
-        system = System(cores, mode="multiqueue", class_limits=limits)
-        return simulate_apart(
-            workload, system, state, lambda jobs, alone, inner: simulate_multiqueue(jobs, alone.cores, limits, inner)
-        )
-    n = len(workload)
-    submit = [int(x) for x in workload.submit]
-    width = [int(x) for x in workload.cores]
-    walltime = [int(x) for x in workload.walltime]
-    runtime = [min(int(r), w) for r, w in zip(workload.runtime, walltime, strict=True)]
-    job_class = [sum(limit < w for limit in limits) for w in walltime]
-    start = [0] * n
-    began = started_before(workload, state)
-    for j, instant in began.items():
-        start[j] = instant
-    pending = sorted((j for j in range(n) if j not in began), key=lambda j: (submit[j], j), reverse=True)
-    waiting: list[int] = []
-    running = runs_at(workload, state)
-    windows = downtimes(System.single(cores), state)
-    begin = min(submit) if state is None else state.begin
-    now = begin - 1
+    system = System(cores, mode="multiqueue", class_limits=limits)
+    return simulate_by(lambda _, __, *of: to_the_end(Multiqueue(*of)), workload, system, state)
 
-    def block(j: int, begin: int) -> Block:
-        return Block(0, begin, begin + walltime[j], width[j])
 
-    def out_of_service(now: int) -> list[Block]:
-        known = [d for d in windows if d.known_from <= now < d.end]
-        return [Block(0, d.begin, d.known_end, d.cores_of[0]) for d in known]
+class Multiqueue:
+    """A machine whose jobs wait in classes of walltime, the first of each planned."""
 
-    def planned_pivots(now: int) -> list[tuple[int, Block]]:
+    def __init__(self, workload: Workload, system: System, state: State | None = None) -> None:
+        self.machine, self.limits, cores = system.cores, system.class_limits, system.cores
+        self.workload = workload
+        self.n = len(workload)
+        self.submit = self.submitted = [int(x) for x in workload.submit]
+        self.cores = [int(x) for x in workload.cores]
+        self.walltime = [int(x) for x in workload.walltime]
+        self.runtime = [min(int(r), w) for r, w in zip(workload.runtime, self.walltime, strict=True)]
+        self.job_class = [sum(limit < w for limit in self.limits) for w in self.walltime]
+        self.cores_on = [{0: width} for width in self.cores]
+        self.start = [0] * self.n
+        self.began = started_before(workload, state)
+        for j, instant in self.began.items():
+            self.start[j] = instant
+        self.waiting: list[int] = []
+        self.running = runs_at(workload, state)
+        self.windows = downtimes(System.single(cores), state)
+        self.begin = min(self.submit, default=0) if state is None else state.begin
+        self.now = self.begin - 1
+        self.begun: list[int] = []  # in this pass
+        self.plans: list[tuple[int, Block]] = []  # of the pivots that wait, in order of submit
+        self.ahead: dict[int, list[int]] = {}  # job that begins -> the pivots submitted before it
+
+    def block(self, j: int, begin: float) -> Block:
+        return Block(0, begin, begin + self.walltime[j], self.cores[j])
+
+    def taken(self) -> list[Block]:
+        """Return what running jobs and windows take."""
+        known = [d for d in self.windows if d.known_from <= self.now < d.end]
+        out = [Block(0, d.begin, d.known_end, d.cores_of[0]) for d in known]
+        return [self.block(k, self.start[k]) for k in self.running] + out
+
+    def pivots(self) -> list[int]:
+        """Return the first waiting job of each class, in order of submit."""
         first: dict[int, int] = {}
-        for j in sorted(waiting, key=lambda j: (submit[j], j)):
-            first.setdefault(job_class[j], j)
+        for j in sorted(self.waiting, key=lambda j: (self.submit[j], j)):
+            first.setdefault(self.job_class[j], j)
+        return sorted(first.values(), key=lambda j: (self.submit[j], j))
+
+    def plan_pivots(self) -> list[tuple[int, Block]]:
         plans: list[tuple[int, Block]] = []
-        for j in sorted(first.values(), key=lambda j: (submit[j], j)):
-            blocks = [block(k, start[k]) for k in running] + [b for _, b in plans] + out_of_service(now)
-            plans.append((j, block(j, earliest(cores, blocks, width[j], now, walltime[j]))))
+        for j in self.pivots():
+            blocks = self.taken() + [b for _, b in plans]
+            begin = earliest(self.machine, blocks, self.cores[j], self.now, self.walltime[j])
+            plans.append((j, self.block(j, begin)))
         return plans
 
-    def begin_job(j: int, now: int) -> None:
-        start[j] = now
-        waiting.remove(j)
-        running.append(j)
+    def start_job(self, j: int) -> None:
+        self.start[j] = self.now
+        self.ahead[j] = [k for k in self.pivots() if (self.submit[k], k) < (self.submit[j], j)]
+        self.waiting.remove(j)
+        self.running.append(j)
+        self.begun.append(j)
 
-    while pending or running or waiting:
-        instants = [start[k] + runtime[k] for k in running] + [max(begin, submit[j]) for j in pending[-1:]]
-        instants += [t for d in windows for t in (d.known_from, d.end) if t > now]
-        now = min(instants)
-        running = [k for k in running if start[k] + runtime[k] > now]
-        while pending and submit[pending[-1]] <= now:
-            waiting.append(pending.pop())
+    def idle(self) -> int:
+        return self.machine - sum(self.cores[k] for k in self.running)
 
-        plans = planned_pivots(now)
-        while any(b.begin == now for _, b in plans):
-            begin_job(next(j for j, b in plans if b.begin == now), now)
-            plans = planned_pivots(now)
-        pivots = {j for j, _ in plans}
-        others = [j for j in waiting if j not in pivots]
-        for j in sorted(others, key=lambda j: (job_class[j], submit[j], j)):
-            blocks = [block(k, start[k]) for k in running] + [b for _, b in plans] + out_of_service(now)
-            if fits(cores, blocks, width[j], now, walltime[j]):
-                begin_job(j, now)
-    return on_machine(workload, start)
+    def passes(self) -> Iterator[None]:
+        """Simulate pass by pass: at each halt one is over, and its instant is `now`."""
+        pending = [j for j in range(self.n) if j not in self.began]
+        pending.sort(key=lambda j: (self.submit[j], j), reverse=True)
+        while pending or self.running or self.waiting:
+            instants = [self.start[k] + self.runtime[k] for k in self.running]
+            instants += [max(self.begin, self.submit[j]) for j in pending[-1:]]
+            instants += [t for d in self.windows for t in (d.known_from, d.end) if t > self.now]
+            self.now = min(instants)
+            self.running = [k for k in self.running if self.start[k] + self.runtime[k] > self.now]
+            while pending and self.submit[pending[-1]] <= self.now:
+                self.waiting.append(pending.pop())
+            self.begun, self.plans = [], []
+            if self.idle():  # else no job can start
+                self.one_pass()
+            yield
+
+    def one_pass(self) -> None:
+        self.plans = self.plan_pivots()
+        while any(b.begin == self.now for _, b in self.plans):
+            self.start_job(next(j for j, b in self.plans if b.begin == self.now))
+            self.plans = self.plan_pivots()
+        pivots = {j for j, _ in self.plans}
+        others = [j for j in self.waiting if j not in pivots]
+        for j in sorted(others, key=lambda j: (self.job_class[j], self.submit[j], j)):
+            if self.cores[j] <= self.idle():
+                blocks = self.taken() + [b for _, b in self.plans]
+                if fits(self.machine, blocks, self.cores[j], self.now, self.walltime[j]):
+                    self.start_job(j)
+
+    def schedule(self) -> NaiveSchedule:
+        return on_machine(self.workload, self.start)
+
+    def obstacle(self, j: int, rows: Sequence[int]) -> tuple[str, str]:
+        """Say by which rule a waiting job does not start; `rows` are what jobs are called."""
+        if self.cores[j] > self.idle():
+            return "capacity", f"{self.idle()} cores are idle"
+        plans = " and ".join(f"job {rows[k]} at {b.begin}" for k, b in self.plans)
+        return "head job", f"the first of their classes are planned: {plans}"

@@ -1,16 +1,18 @@
 """The slow, obvious planner that `parsim.plan` is compared with.
 
-It shares nothing with `parsim` but the dataclasses of its input. What is planned is a list of blocks, scores are the
+It shares nothing with `parsim` but the dataclasses of its input. Plans lie in one profile of idle cores, scores are the
 metrics themselves, as fractions, and the orders are made by sorting.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from parsim.naive.simulator import Block, downtimes, earliest, runs_at, started_before
+from parsim.naive.profile import Profile
+from parsim.naive.simulator import downtimes, runs_at, started_before
 from parsim.planning import Policy
 from parsim.state import State
 from parsim.system import System
@@ -39,22 +41,34 @@ class NaivePlanner:
         self.walltime = [int(x) for x in workload.walltime]
         self.length = [min(int(r), int(w)) for r, w in zip(workload.runtime, workload.walltime, strict=True)]
         self.n = len(self.submit)
-        self.start = started_before(workload, state)
+        self.began = started_before(workload, state)
+        self.start = dict(self.began)
         self.running = runs_at(workload, state)
         self.downtimes = downtimes(System.single(cores), state)
         self.begin = min(self.submit, default=0) if state is None else state.begin
         self.run = NaiveRun([])
         self.order = policy.order
+        self.now = self.begin - 1
+        self.waiting: list[int] = []
+        self.begun: list[int] = []  # in this pass
+        self.planned: dict[int, int] = {}  # waiting job -> when it is to begin
+        self.cores_on = [{0: cores} for cores in self.cores]
 
-    def earliest(self, now: int, job: int, booked: list[Block]) -> int:
-        return earliest(self.machine, booked, self.cores[job], now, self.walltime[job])
+    def beside_running(self, now: int) -> Profile:
+        """Return what running jobs and windows leave."""
+        idle = Profile(now, self.machine)
+        for job in self.running:
+            self.book(idle, job, self.start[job])
+        for d in self.downtimes:
+            if d.known_from <= now < d.end:
+                idle.add(d.begin, d.known_end, -d.cores_of[0])
+        return idle
 
-    def out_of_service(self, now: int) -> list[Block]:
-        known = [d for d in self.downtimes if d.known_from <= now < d.end]
-        return [Block(0, d.begin, d.known_end, d.cores_of[0]) for d in known]
+    def book(self, idle: Profile, job: int, begin: float, sign: int = -1) -> None:
+        idle.add(begin, begin + self.walltime[job], sign * self.cores[job])
 
-    def booking(self, job: int, begin: int) -> Block:
-        return Block(0, begin, begin + self.walltime[job], self.cores[job])
+    def take_earliest(self, idle: Profile, job: int) -> float:
+        return idle.take_earliest(self.cores[job], self.walltime[job])
 
     def sort(self, jobs: list[int], order: str) -> list[int]:
         if order == "fcfs":
@@ -63,12 +77,8 @@ class NaivePlanner:
         return sorted(jobs, key=lambda j: (sign * self.walltime[j], self.submit[j], j))
 
     def plan(self, now: int, jobs: list[int]) -> dict[int, int]:
-        booked = [self.booking(j, self.start[j]) for j in self.running] + self.out_of_service(now)
-        planned = {}
-        for job in jobs:
-            planned[job] = self.earliest(now, job, booked)
-            booked.append(self.booking(job, planned[job]))
-        return planned
+        idle = self.beside_running(now)
+        return {job: self.take_earliest(idle, job) for job in jobs}
 
     def score(self, planned: dict[int, int]) -> Fraction:
         jobs = list(planned)
@@ -133,50 +143,66 @@ class NaivePlanner:
                 promised.pop(job, None)
             new, early = self.waiting, False
         old = [j for j in self.sort(self.waiting, "fcfs") if j not in new]
+        if not (new or early):
+            return {j: promised[j] for j in self.waiting}
+        idle = self.beside_running(now)
+        for job in old:
+            self.book(idle, job, promised[job])
         for job in old if early else []:
-            others = [self.booking(j, self.start[j]) for j in self.running] + self.out_of_service(now)
-            others += [self.booking(j, promised[j]) for j in old if j != job]
-            promised[job] = self.earliest(now, job, others)
+            self.book(idle, job, promised[job], 1)
+            promised[job] = self.take_earliest(idle, job)
             self.run.promises.append((job, promised[job]))
         for job in self.sort(new, "fcfs"):
-            others = [self.booking(j, self.start[j]) for j in self.running] + self.out_of_service(now)
-            others += [self.booking(j, promised[j]) for j in self.waiting if j in promised]
-            promised[job] = self.earliest(now, job, others)
+            promised[job] = self.take_earliest(idle, job)
             self.run.promises.append((job, promised[job]))
         return {j: promised[j] for j in self.waiting}
 
-    def simulate(self) -> NaiveRun:
-        self.waiting: list[int] = []
+    def passes(self) -> Iterator[None]:
+        """Simulate pass by pass: at each halt one is over, and its instant is `now`."""
         conservative = self.policy.kind == "conservative"
         before = self.begin
         arrive = [max(submit, self.begin) for submit in self.submit]
-        now = self.begin - 1
-        while len(self.start) < self.n or self.running:
+        pending = sorted((j for j in range(self.n) if j not in self.start), key=lambda j: arrive[j], reverse=True)
+        while pending or self.waiting or self.running:
             instants = [self.start[j] + self.length[j] for j in self.running]
-            instants += [arrive[j] for j in range(self.n) if j not in self.start and j not in self.waiting]
-            instants += [t for d in self.downtimes for t in (d.known_from, d.end) if t > now]
+            instants += [arrive[j] for j in pending[-1:]]
+            instants += [t for d in self.downtimes for t in (d.known_from, d.end) if t > self.now]
             instants += [self.run.promised[j] for j in self.waiting] if conservative else []
-            last, now = now, min(instants)
+            last, self.now = self.now, min(instants)
+            now = self.now
             self.run.seconds[self.order] += now - before
             before = now
             ended = [j for j in self.running if self.start[j] + self.length[j] == now]
-            self.running = [j for j in self.running if j not in ended]
-            new = [j for j in range(self.n) if arrive[j] <= now and j not in self.waiting and j not in self.start]
+            self.running = [j for j in self.running if self.start[j] + self.length[j] > now]
+            new = []
+            while pending and arrive[pending[-1]] <= now:
+                new.append(pending.pop())
             self.waiting += new
-            if not self.waiting:
-                continue
-            if conservative:
-                early = any(self.length[j] < self.walltime[j] for j in ended)
-                known = any(last < d.known_from <= now < d.end for d in self.downtimes)
-                known |= any(d.known_from <= last < d.end <= now and d.known_end > now for d in self.downtimes)
-                planned = self.keep(now, new, early, known)
-            else:
-                planned = self.replan(now, bool(new))
-            for job in [j for j in self.waiting if planned[j] == now]:
-                self.waiting.remove(job)
-                self.start[job] = now
-                self.running.append(job)
-                self.run.started_under[self.order] += 1
+            self.begun, self.planned = [], {}
+            if self.waiting:
+                if conservative:
+                    early = any(self.length[j] < self.walltime[j] for j in ended)
+                    known = any(last < d.known_from <= now < d.end for d in self.downtimes)
+                    known |= any(d.known_from <= last < d.end <= now and d.known_end > now for d in self.downtimes)
+                    self.planned = self.keep(now, new, early, known)
+                else:
+                    self.planned = self.replan(now, bool(new))
+                self.begun = [j for j in self.waiting if self.planned[j] == now]
+                for job in self.begun:
+                    self.waiting.remove(job)
+                    self.start[job] = now
+                    self.running.append(job)
+                    self.run.started_under[self.order] += 1
+            yield
+
+    def obstacle(self, j: int, rows: Sequence[int]) -> tuple[str, str]:
+        """Say by which rule a waiting job does not start; `rows` are what jobs are called."""
+        del rows
+        return "order", f"is planned for {self.planned[j]} under {self.order}"
+
+    def simulate(self) -> NaiveRun:
+        for _ in self.passes():
+            pass
         self.run.start = [self.start[j] for j in range(self.n)]
         return self.run
 

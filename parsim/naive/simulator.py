@@ -11,10 +11,10 @@ import heapq
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,13 +32,16 @@ from parsim.naive.node_types import (
     fits_beside,
     has_alone,
     idle,
+    kinds,
     less,
     nodes_of,
     of_nodes,
+    of_one,
     of_types,
     one_node_each,
     partitions_for,
     places_on,
+    room,
     there_is,
     types_on,
 )
@@ -225,6 +228,7 @@ class Simulation:
         self.system = system
         self.n = len(workload)
         self.submit = [int(x) for x in workload.submit]
+        self.submitted = list(self.submit)
         self.place = [(submit, j) for j, submit in enumerate(self.submit)]  # rule 40
         self.waits_for: list[set[int]] = [set() for _ in range(self.n)]
         for job, other in workload.after.tolist():
@@ -248,6 +252,10 @@ class Simulation:
         reads_waits = "eligible_time" in system.order or "qos_target_factor" in system.order
         self.calculates = system.priority_calc_period > 0 and reads_waits
         self.reads_waits = reads_waits
+        starves = any(queue.starvation is not None for queue in system.queues)
+        self.keeps_order = system.order in ("fcfs", "sjf", "ljf") and not (starves or system.has_tiers)
+        self.keys: dict[int, tuple] = {}  # of the jobs of a list, as they were last
+        self.weights = [exact(queue.priority) for queue in system.queues]
         self.classes = {qos.name: qos for qos in system.qos}
         self.class_of = [workload.qos_name(qos) for qos in workload.qos.tolist()]
         self.plans_limits = system.held_jobs == "reserve"
@@ -275,12 +283,13 @@ class Simulation:
         self.interruptions: list[list[int]] = []
         self.end = [0] * self.n
         self.begun: list[int] = []  # in this pass, in turn
+        self.held_by: dict[int, str] = {}  # job that a limit holds in this pass -> the limit
+        self.ahead: dict[int, dict[int, tuple[int, int]]] = {}  # job that begins in this pass -> `planned` then
         self.preempted: list[int] = []  # in this pass
-        self.in_place_of: dict[int, list[int]] = {}  # whom each job preempted, when it did last
+        self.in_place_of: dict[int, list[int]] = {}  # the jobs that each preempted, when it did last
         self.kept_by: dict[int, str] = {}  # what keeps each job out of its list, at the last pass
         self.planned: dict[int, tuple[int, int]] = {}  # head job that waits -> its list, and when it is to begin
-        self.ran_last: dict[int, int] = {}  # job -> the number of its last charge
-        self.charges: list[Charge] = []
+        self.charges: dict[tuple[int, int], Charge] = {}  # job and when it began -> its charge, until all has decayed
         self.decayed: Decayed = {}
         self.values: Values | None = None  # of the users in this pass
         self.cores_on: list[dict[int, int]] = [{} for _ in range(self.n)]
@@ -371,8 +380,8 @@ class Simulation:
             if cores:
                 self.cores_on[j][partition] = self.cores_on[j].get(partition, 0) + cores
         self.running.append(Running(j, self.start[j], self.cores_on[j]))
-        self.ran_last[j] = len(self.charges)
-        self.charges.append(Charge(self.called[j], self.first_instant, self.start[j] + self.runtime[j], self.rate(j)))
+        end = self.start[j] + self.runtime[j]
+        self.charges[j, self.start[j]] = Charge(self.called[j], self.first_instant, end, self.rate(j))
 
     def known(self) -> list[Downtime]:
         """Rule 30: the windows that are known now."""
@@ -509,6 +518,11 @@ class Simulation:
     def running_after(self, instant: int) -> list[int]:
         return [r.job for r in self.running if self.expected_end(r) > instant]
 
+    def hold(self, j: int, by: str) -> None:
+        """Take note that a limit holds a job at its turn."""
+        self.held_by[j] = by
+        self.held_in_last_pass.add(j)
+
     def used(self, j: int, others: list[int]) -> list[int]:
         """Return jobs and cores, of its queue and of its user there, that j and these others are together."""
         mates = [j, *(k for k in others if self.queue_index[k] == self.queue_index[j])]
@@ -557,6 +571,12 @@ class Simulation:
 
     def list_key(self, j: int) -> tuple:
         """Rule 54: what comes first has the least key."""
+        if self.keeps_order and j in self.keys:
+            return self.keys[j]
+        self.keys[j] = self.key_now(j)
+        return self.keys[j]
+
+    def key_now(self, j: int) -> tuple:
         tier = -self.queue(j).tier
         return (tier, 0, self.place[j]) if self.was_preempted(j) else (tier, 1, self.key_in_tier(j))
 
@@ -601,7 +621,9 @@ class Simulation:
         """Rule 7."""
         if self.system.pool.starving_first and self.starves(j):
             return (0, self.place[j])
-        factor = Fraction(self.now - self.submit[j], self.capped_walltime(j)) * exact(self.queue(j).priority)
+        weight = self.weights[self.queue_index[j]]
+        wait = self.now - self.submit[j]
+        factor = Fraction(wait * weight.numerator, self.capped_walltime(j) * weight.denominator)
         return (1, -factor, self.place[j])
 
     # --- event loop
@@ -684,15 +706,18 @@ class Simulation:
         self.held_in_last_pass = set(self.outside)
         self.head_jobs, self.head_job_of, self.reservation = set(), {}, []
         self.promises = []
-        self.begun, self.planned = [], {}
+        self.begun, self.planned, self.held_by, self.ahead = [], {}, {}, {}
         self.idle = list(self.capacity)
         for r in self.running:
             self.take_cores(r.cores_on, -1)
         if not (any(self.idle) or self.remembers):
             return  # no job can start where no core is idle
         if self.reads_use:  # rule 36
-            users = sorted(set(self.called))
-            self.values = Values(self.system.fairshare, users, self.charges, self.first_instant, self.now, self.decayed)
+            users, first = sorted(set(self.called)), self.first_instant
+            self.values = Values(self.system.fairshare, users, [*self.charges.values()], first, self.now, self.decayed)
+            period = self.system.fairshare.decay_time
+            decay = first + (self.now - first) // period * period  # the last one
+            self.charges = {run: each for run, each in self.charges.items() if each.end > decay}
             self.values.active = Counter(self.called[r.job] for r in self.running)  # rule 93
 
         if self.plans_limits or self.by_nodes:
@@ -706,9 +731,9 @@ class Simulation:
             return
         self.move_eligible()
         self.visit_reserved()
-        for partition in range(self.pool):
+        for partition in [p for p in range(self.pool) if self.idle[p] or self.limited or self.remembers]:
             self.visit(partition, sorted((j for j in self.waiting if self.home(j) == partition), key=self.list_key))
-        if self.pool_cores:
+        if self.pool_cores and (self.idle[self.pool] or self.limited or self.remembers):
             self.visit(self.pool, sorted((j for j in self.waiting if self.eligible(j)), key=self.pool_key))
 
     def move_eligible(self) -> None:
@@ -722,15 +747,17 @@ class Simulation:
         self.begun.append(j)
         self.head_jobs.discard(j)
         self.planned.pop(j, None)
+        self.ahead[j] = dict(self.planned)
         if self.was_preempted(j):
             next(each for each in reversed(self.interruptions) if each[0] == j)[2] = self.now
         else:
             self.start[j] = self.now
-        self.ran_last[j] = len(self.charges)
         self.cores_on[j] = cores_on
         self.take_cores(cores_on, -1)
         self.running.append(Running(j, self.now, cores_on))
-        self.charges.append(Charge(self.called[j], self.now, self.now + self.runtime[j], self.rate(j)))
+        if self.reads_use:
+            charge = Charge(self.called[j], self.now, self.now + self.runtime[j], self.rate(j))
+            self.charges[j, self.now] = charge
 
     def expected(self, partition: int) -> list[Block]:
         """Return what the running jobs hold of a partition, until the ends that their walltimes promise."""
@@ -751,9 +778,9 @@ class Simulation:
             idle = self.has_idle_cores(partition, j)
             if found and not idle and not self.remembers:
                 continue
-            if self.held(j):
+            if name := self.held(j):
                 if self.home(j) == partition:
-                    self.held_in_last_pass.add(j)
+                    self.hold(j, name)
                 continue
             cores_on = self.placement(partition, j) if idle else None
             if cores_on is None and self.system.has_tiers and self.make_room(partition, j):
@@ -822,7 +849,8 @@ class Simulation:
         j, ran = r.job, self.now - r.start
         self.running.remove(r)
         self.take_cores(r.cores_on, 1)
-        self.charges[self.ran_last[j]] = self.charges[self.ran_last[j]]._replace(end=self.now)
+        if self.reads_use:
+            self.charges[j, r.start] = self.charges[j, r.start]._replace(end=self.now)
         if self.queue(j).preempted != "requeue":
             self.runtime[j] -= ran
             self.walltime[j] -= ran
@@ -855,8 +883,8 @@ class Simulation:
             whose = self.queue_index[j] if self.shared else p
             if whose in plans and self.cores[j] > self.idle[p] and not self.remembers:
                 continue
-            if self.held_beside(j, []):
-                self.held_in_last_pass.add(j)
+            if name := self.held_beside(j, []):
+                self.hold(j, name)
                 continue
             c, w, busy = self.cores[j], self.walltime[j], [*self.expected(p), *self.out_of_service(p, j)]
             blocks = [*busy, *plans.values()]
@@ -904,8 +932,8 @@ class Simulation:
             return True
 
         for j in jobs:
-            if self.held_beside(j, []):
-                self.held_in_last_pass.add(j)
+            if name := self.held_beside(j, []):
+                self.hold(j, name)
                 continue
             w, queue, its = self.walltime[j], self.queue_index[j], [place for _, place in self.places_of[j]]
             end = self.now + w
@@ -941,8 +969,8 @@ class Simulation:
             return [{} if any(number in nodes for nodes in held) else node for number, node in enumerate(left)]
 
         for j in jobs:
-            if self.held_beside(j, []):
-                self.held_in_last_pass.add(j)
+            if name := self.held_beside(j, []):
+                self.hold(j, name)
                 continue
             w, queue, wanted = self.walltime[j], self.queue_index[j], (self.requests[j], self.cores[j])
             now = self.left_on_nodes(self.now, None)
@@ -969,8 +997,8 @@ class Simulation:
         depth = self.system.reservation_depth
         plans: list[Block] = []
         for j in jobs:
-            if self.held_beside(j, []):
-                self.held_in_last_pass.add(j)
+            if name := self.held_beside(j, []):
+                self.hold(j, name)
                 continue
             c, w = self.cores[j], self.walltime[j]
             blocks = [*self.expected(p), *self.out_of_service(p, j), *plans]
@@ -1007,7 +1035,7 @@ class Simulation:
                 continue
             held = self.held_at(self.now, j) if self.plans_limits else self.held(j)
             if held and self.home(j) == partition:
-                self.held_in_last_pass.add(j)
+                self.hold(j, held)
             cores_of = None if held else self.place_at_turn(partition, j)
             if cores_of is not None:
                 self.begin_on_nodes(j, cores_of)
@@ -1026,7 +1054,7 @@ class Simulation:
         for g in sorted((j for j in self.waiting if self.home(j) == RESERVED), key=lambda j: self.place[j]):
             held = self.held_at(self.now, g) if self.plans_limits else self.held(g)
             if held:
-                self.held_in_last_pass.add(g)
+                self.hold(g, held)
                 if not self.plans_limits:
                     continue
             usable = self.usable(g)
@@ -1293,12 +1321,89 @@ class Simulation:
                 return instant
         return math.inf
 
+    # --- what is told of a pass
+
+    def lacks(self, j: int) -> str:
+        """Name what is not idle for a job where nodes are of several types; empty where all is."""
+        home, queue = self.home(j), self.queue_index[j]
+        if self.typed:
+            place = next(place for p, place in self.places_of[j] if p == home)
+            idle_now = dict(self.types_there[home])
+            for k in self.running_after(self.now):
+                for what, amount in self.places_of[k][self.place_on_types[k]][1].items():
+                    idle_now[what] = idle_now.get(what, 0) - amount
+            lacking = [what for what, amount in place.items() if amount > idle_now.get(what, 0)]
+            return " and ".join(f"{place[name, of]} {of} of {name.partition(' of ')[0]}" for name, of in lacking)
+        left = self.left_on_nodes(self.now, None)
+        for chunk in kinds(self.requests[j], self.cores[j]) if self.placed else ():
+            of = self.system, queue, self.requests[j], chunk
+            here = sum(room(*of, left[n], n, []) for n in range(len(left)) if self.nodes_in[n] == home)
+            if here < chunk.count:
+                words = " with ".join(f"{n} {name}" for name, n in of_one(chunk).items())
+                words += "".join(f" on {feature}" for feature in sorted(chunk.features))
+                return f"{chunk.count} times {words} on one node each, of which {here} are idle"
+        return ""
+
+    def fits_in_service(self, j: int) -> bool:
+        """Whether a job has a place on nodes of several types now but for the plans of others."""
+        home = self.home(j)
+        if self.placed:
+            left = self.in_service(j, self.left_on_nodes(self.now, None), self.now)
+            return None not in self.where(home, j, left)
+        moments = [self.now, *self.begins(self.now, self.now + self.walltime[j] - 1)]
+        its = [place for p, place in self.places_of[j] if p == home]
+        return any(all(self.idle_on_types(home, place, moment, None, j) for moment in moments) for place in its)
+
+    def schedule(self) -> NaiveSchedule:
+        names = self.system.partition_names
+        return NaiveSchedule(
+            start=self.start,
+            placement=[{names[partition]: n for partition, n in cores_on.items()} for cores_on in self.cores_on],
+            came=self.submit,
+            place=self.place_on_types if self.system.node_types else None,
+            end=self.end,
+            interruptions=self.interruptions,
+        )
+
+    def held_now(self, j: int) -> str:
+        """Return the limit that holds j in this pass, empty where none does."""
+        if self.plans_limits:
+            return self.held_at(self.now, j)
+        return self.held_beside(j, []) if self.by_queues else self.held(j)
+
+    def obstacle(self, j: int, rows: Sequence[int]) -> tuple[str, str]:
+        """Say by which rule a job did not start in this pass; `rows` are what jobs are called."""
+        if j not in self.waiting:
+            by = f"kept out by {self.kept_by.get(j)}" if j in self.outside else "it waits for other jobs to end"
+            return "order", by
+        if name := self.held_by.get(j) or self.held_now(j):
+            return "limit", f"held by {name}"
+        home = self.home(j)
+        plans = " and ".join(
+            f"job {rows[k]} is planned at {instant}" for k, (_, instant) in self.planned.items() if k != j
+        )
+        own = [instant for k, (_, instant) in self.planned.items() if k == j]
+        plans = plans or "no job is planned"
+        if home == RESERVED:
+            return "reservation", f"it is to start at {own[0]}" if own else f"no reservation is made for it: {plans}"
+        if not self.has_idle_cores(self.pool if self.pool_cores and self.eligible(j) else home, j):
+            return "capacity", f"{self.idle[home]} cores are idle on {self.system.partition_names[home]}"
+        if not self.system.backfill:
+            return "order", f"none goes before another: {plans}"
+        if any(k != j and on != RESERVED for k, (on, _) in self.planned.items()):
+            return "head job", plans
+        if RESERVED in [on for on, _ in self.planned.values()]:
+            return "reservation", plans
+        if own:
+            return "capacity", f"it is to start at {own[0]}"
+        return "order", "its turn does not come in this pass"
+
     # --- reservations
 
     def visit_reserved(self) -> None:
         for g in sorted((j for j in self.waiting if self.home(j) == RESERVED), key=lambda j: self.place[j]):
-            if self.held(g):
-                self.held_in_last_pass.add(g)
+            if name := self.held(g):
+                self.hold(g, name)
                 continue
             usable = self.usable(g)
             if sum(self.capacity[partition] for partition in usable) < self.cores[g]:
@@ -1339,35 +1444,40 @@ class Simulation:
         return instant, {partition: cores for partition, cores in shares.items() if cores}
 
 
+def with_windows(workload: Workload, system: System, state: State | None) -> tuple[System, State | None]:
+    """Rule 52: let the state have the windows of the system."""
+    if not system.windows or not len(workload):
+        return system, state
+    if state is None:
+        state = State(min(workload.submit.tolist()), [2**62] * len(workload))
+    state = State(state.begin, state.start, state.placement, state.nodes, [*state.windows, *system.windows])
+    return replace(system, windows=()), state
+
+
+#: Simulates the jobs of some rows that have a machine of their own until an instant; the rest has its own for ever.
+Simulated = Callable[[list[int], float, Workload, System, State | None], NaiveSchedule]
+
+
 def simulate(workload: Workload, system: System, state: State | None = None) -> NaiveSchedule:
     """Simulate a shared, partitioned or hybrid machine."""
-    if system.windows:  # rule 52
-        if state is None:
-            state = State(min(workload.submit.tolist()), [2**62] * len(workload))
-        state = State(state.begin, state.start, state.placement, state.nodes, [*state.windows, *system.windows])
-        system = replace(system, windows=())
+    return simulate_by(lambda _, __, *of: to_the_end(Simulation(*of)), workload, system, state)
+
+
+def simulate_by(simulated: Simulated, workload: Workload, system: System, state: State | None) -> NaiveSchedule:
+    """Let a function simulate each reservation, then what is left."""
+    system, state = with_windows(workload, system, state)
     if state is None:
-        return _schedule(Simulation(workload, system), system)
-    return simulate_apart(workload, system, state, lambda *of: _schedule(Simulation(*of), of[1]))
+        return simulated(list(range(len(workload))), math.inf, workload, system, None)
+    return simulate_apart(workload, system, state, simulated)
 
 
-def _schedule(simulation: Simulation, system: System) -> NaiveSchedule:
+def to_the_end(simulation: Any) -> NaiveSchedule:
     for _ in simulation.passes():
         pass
-    names = system.partition_names
-    return NaiveSchedule(
-        start=simulation.start,
-        placement=[{names[partition]: n for partition, n in cores_on.items()} for cores_on in simulation.cores_on],
-        came=simulation.submit,
-        place=simulation.place_on_types if system.node_types else None,
-        end=simulation.end,
-        interruptions=simulation.interruptions,
-    )
+    return simulation.schedule()
 
 
-def simulate_apart(
-    workload: Workload, system: System, state: State, simulated: Callable[[Workload, System, State], NaiveSchedule]
-) -> NaiveSchedule:
+def simulate_apart(workload: Workload, system: System, state: State, simulated: Simulated) -> NaiveSchedule:
     """Rule 33: simulate each reservation, then what is left."""
     n = len(workload)
     start, length = state.start.tolist(), workload.effective_runtime.tolist()
@@ -1419,7 +1529,8 @@ def simulate_apart(
             pool=None,
             reserve="cores" if system.reserve == "nodes" else system.reserve,
         )
-        found = simulated(workload.take(np.array(its, int)), alone, State(state.begin, state.start[its], windows=gaps))
+        inner = State(state.begin, state.start[its], windows=gaps)
+        found = simulated(its, end, workload.take(np.array(its, int)), alone, inner)
         for k, j in enumerate(its):
             if found.start[k] < end:
                 start[j] = found.start[k]
@@ -1430,7 +1541,7 @@ def simulate_apart(
             if workload.queue[j] == queue and start[j] >= state.begin:
                 submit[j] = max(submit[j], end)
     rest = replace(workload, submit=submit).take(np.array(left, int))
-    found = simulated(rest, system, state.take(np.array(left, int)).without_queues())
+    found = simulated(left, math.inf, rest, system, state.take(np.array(left, int)).without_queues())
     end = [begin + seconds for begin, seconds in zip(start, length, strict=True)]
     for k, j in enumerate(left):
         start[j], placement[j] = found.start[k], found.placement[k]
@@ -1500,7 +1611,8 @@ def simulate_on_types(workload, system, state, own, left, start, place, simulate
         there = nodes_at(system, own, low)
         gone = {name: count - there[name] for name, count in most.items() if count > there[name]}
         gaps += [Window(low, high, node_types=gone)] if gone else []
-    found = simulated(workload.take(np.array(its, int)), alone, State(state.begin, state.start[its], windows=gaps))
+    inner = State(state.begin, state.start[its], windows=gaps)
+    found = simulated(its, end, workload.take(np.array(its, int)), alone, inner)
     for k, j in enumerate(its):
         if found.start[k] < end:
             start[j], place[j] = found.start[k], found.place[k]

@@ -1,32 +1,24 @@
 """Check whether a schedule is what its discipline demands.
 
-The verifier applies the rules, and shares no code with the simulator.
+What can be seen in the schedule alone is checked first, each rule in one pass over its columns: times, interruptions,
+cores, limits, places. Who had to start at an instant only a replay can tell: that is the reference simulator's,
+`parsim.naive`, with whose starts those of the schedule are compared. No kernel takes part.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from parsim.naive.simulator import with_windows
 from parsim.schedule import Schedule
 from parsim.state import State
 from parsim.system import System
-from parsim.verify.beginning import FOR_EVER, Beginning, misplaced, parts, schedule_of, with_windows
-from parsim.verify.columns import check_begun, check_capacity, check_kept_off, check_limits, check_times
-from parsim.verify.lists import ListReplay
-from parsim.verify.multiqueue import ClassReplay
-from parsim.verify.needs import check_came, check_quotas, plans_limits, waiting_at
-from parsim.verify.node_types import PlacedReplay, TypedReplay, check_node_types
-from parsim.verify.placed_head_jobs import PlacedHeadJobsReplay
-from parsim.verify.preemption import (
-    PlacedTierReplay,
-    TierReplay,
-    TypedTierReplay,
-    by_run,
-    check_interruptions,
-)
-from parsim.verify.queue_head_jobs import ManyHeadJobsReplay, QueueHeadJobsReplay
-from parsim.verify.rules import Jobs, reserves_for_queues
-from parsim.verify.top_job import TopJobReplay
-from parsim.verify.typed_head_jobs import TypedHeadJobsReplay
-from parsim.verify.typed_windows import TypedWindowsReplay
+from parsim.verify.columns import check_begun, check_times, check_waits
+from parsim.verify.homes import check_homes
+from parsim.verify.interruptions import check_interruptions
+from parsim.verify.planned import check_planned
+from parsim.verify.running import Runs, check_capacity, check_limits, check_quotas, check_throttles, check_types
+from parsim.verify.starts import check_starts
 from parsim.verify.violation import RULES, VerificationError, Violation
 from parsim.workload import Workload
 
@@ -35,6 +27,7 @@ __all__ = [
     "VerificationError",
     "Violation",
     "assert_schedule",
+    "check_planned",
     "check_schedule",
 ]
 
@@ -44,9 +37,9 @@ def check_schedule(
 ) -> list[Violation]:
     """Check a schedule of `workload` on `system`.
 
-    First whole columns: times, placements, capacity, limits. If they are right, each pass is derived from the
-    jobs that run and wait in the schedule, and compared with the starts that the schedule has at that
-    instant. The disciplines are deterministic: any other schedule than the right one is reported.
+    First whole columns: times, placements, capacity, limits. If they are right, its starts are compared with those
+    that the rules give, instant by instant. The disciplines are deterministic: any other schedule than the right
+    one is reported.
 
     Parameters
     ----------
@@ -59,74 +52,33 @@ def check_schedule(
     Returns
     -------
     list of Violation
-        Empty if all is right. A pass is checked up to its first discrepancy.
+        Empty if all is right. Of the starts, the first that differs: what differs later may follow from it.
 
     See Also
     --------
-    parsim.verify.planned.check_planned : the same for the disciplines of `parsim.plan`.
+    check_planned : the same for the disciplines of `parsim.plan`.
     """
     found = check_times(workload, system, schedule) or [*check_interruptions(workload, system, schedule)]
     if found:
         return found
     system, state = with_windows(workload, system, state)
-    if state is None:
-        return list(check_came(workload, schedule, FOR_EVER)) or _check(workload, system, schedule, None)
-    found = check_begun(schedule, state)
-    if found:
+    if state is not None and (found := check_begun(schedule, state)):
         return found
-    present = waiting_at(workload, state)
-    for part in parts(present, system, schedule, state):
-        found += misplaced(part, system, schedule)
-        late = check_came(present.take(part.rows), schedule_of(part.rows, schedule), part.beginning.until)
-        found += [violation.at(part.rows) for violation in late]
-        if found:
-            break
-        here = list(check_kept_off(part.workload, part.schedule)) or _check(
-            part.workload, part.system, part.schedule, part.beginning
-        )
-        found += [violation.at(part.rows) for violation in here]
-    return found
+    return [*_check_running(workload, system, schedule, state)] or [*check_starts(workload, system, schedule, state)]
 
 
-def _check(workload: Workload, system: System, schedule: Schedule, beginning: Beginning | None) -> list[Violation]:
-    until = FOR_EVER if beginning is None else beginning.until
-    running = set() if beginning is None else beginning.running
-    row, runs, times = by_run(workload, schedule)
-    over = [wrong.at(row) for wrong in check_capacity(times, system.partition_cores)]
-    begun = (
-        set() if system.is_whole or not system.node_types else running
-    )  # by rule 79 they may have more than is there
-    found = [wrong for wrong in over if wrong.time < until and wrong.job not in begun]
-    if system.mode == "multiqueue":
-        return found or ClassReplay(workload, system, schedule, beginning).run()
-    over = [wrong.at(row) for wrong in (*check_limits(runs, system, times), *check_quotas(runs, times))]
-    if system.node_types:
-        over += [wrong.at(row) for wrong in check_node_types(runs, system, times)]
-    found += [wrong for wrong in over if wrong.time < until and wrong.job not in running]
-    if found:
-        return found
-    jobs = Jobs(workload, system, schedule)
-    found = [wrong for wrong in jobs.misplaced() if wrong.job not in running]
-    return found or replay_of(workload, system, beginning)(jobs, system, beginning).run()
-
-
-def replay_of(workload: Workload, system: System, beginning: Beginning | None) -> type[ListReplay]:
-    """Return what replays the waiting lists of a system; with windows all that is planned counts together."""
-    if system.node_types and system.reserves_for_queues:
-        return PlacedHeadJobsReplay if system.places_chunks else TypedHeadJobsReplay
-    if reserves_for_queues(workload, system):
-        return ManyHeadJobsReplay if system.reserves_for_many else QueueHeadJobsReplay
-    windows = beginning is not None and any(window.end > beginning.state.begin for window in beginning.outages)
-    if system.places_chunks:
-        return PlacedTierReplay if system.has_tiers else PlacedReplay
-    if system.node_types and system.has_tiers:
-        return TypedTierReplay
-    if system.node_types:
-        return TypedWindowsReplay if windows else TypedReplay
-    if system.has_tiers:
-        return TierReplay
-    plans = system.plans_top_job or plans_limits(workload.quotas, system)
-    return TopJobReplay if plans or windows else ListReplay
+def _check_running(workload: Workload, system: System, schedule: Schedule, state: State | None) -> Iterator[Violation]:
+    """Check all that runs at one instant, but for jobs of queues that have reservations."""
+    runs = Runs.of(workload, schedule, state)
+    found = [*check_waits(workload, schedule, state), *check_capacity(runs, system.partition_cores)]
+    yield from found
+    checks: list[Iterator[Violation]] = []
+    if system.mode != "multiqueue":
+        checks += [check_limits(runs, system), check_throttles(runs, system), check_quotas(runs)]
+        checks += [check_types(runs, system)] if system.node_types else []
+        checks += [] if any(wrong.rule == "placement" for wrong in found) else [check_homes(runs, system)]
+    for check in checks:
+        yield from check
 
 
 def assert_schedule(workload: Workload, system: System, schedule: Schedule, state: State | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Checks that hold under every discipline, on whole columns."""
+"""What holds of every schedule, whatever the discipline, on whole columns."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from parsim.schedule import SPANNING, Schedule
 from parsim.state import State
-from parsim.system import UNLIMITED, Queue, System
-from parsim.verify.qos import Classes
+from parsim.system import System
 from parsim.verify.violation import Violation
 from parsim.workload import Column, Workload
 
@@ -61,10 +60,14 @@ def check_begun(schedule: Schedule, state: State) -> list[Violation]:
     ]
 
 
-def check_kept_off(workload: Workload, schedule: Schedule) -> Iterator[Violation]:
-    """Check that no job starts elsewhere while there is a reservation for its queue (rule 33)."""
-    for row in np.flatnonzero(schedule.start < workload.submit).tolist():
-        yield Violation("event", row, int(schedule.start[row]), "starts beside the reservation of its queue")
+def check_waits(workload: Workload, schedule: Schedule, state: State | None) -> Iterator[Violation]:
+    """Yield the jobs that start before those that they wait for have ended (rule 40)."""
+    if state is not None and any(window.queue is not None for window in state.windows):
+        return  # jobs of a reservation wait for none elsewhere
+    for job, other in workload.after.tolist():
+        start, end = int(schedule.start[job]), int(schedule.end[other])
+        if start < end and (state is None or start >= state.begin):
+            yield Violation("submit", job, start, f"starts before job {other} ends, at {end}")
 
 
 def _check_shape(workload: Workload, system: System, schedule: Schedule) -> Iterator[Violation]:
@@ -110,65 +113,6 @@ def cores_by_partition(
         on.append(taken)
         cores.append(shares[taken])
     return np.concatenate(jobs), np.concatenate(on), np.concatenate(cores), found
-
-
-def check_capacity(schedule: Schedule, partition_cores: tuple[int, ...]) -> list[Violation]:
-    """Check that no partition has more cores in use than it has; a job may start at the second another ends.
-
-    Parameters
-    ----------
-    schedule : Schedule
-    partition_cores : tuple of int
-        Cores of each partition, in the order of ``schedule.partition_names``.
-
-    Returns
-    -------
-    list of Violation
-        The first excess of each partition, and placements that mean nothing.
-    """
-    job, partition, cores, found = cores_by_partition(schedule, len(partition_cores))
-    for row, over in first_excess(partition, cores, schedule.start[job], schedule.end[job], np.array(partition_cores)):
-        name, size = schedule.partition_names[partition[row]], partition_cores[partition[row]]
-        message = f"brings {name} to {over} cores in use, of {size}"
-        found.append(Violation("capacity", int(job[row]), int(schedule.start[job[row]]), message))
-    return found
-
-
-def check_limits(workload: Workload, system: System, schedule: Schedule) -> list[Violation]:
-    """Check that running jobs and cores of each queue, and of each of its users, respect their limits."""
-    found = []
-    users = int(workload.user.max(initial=-1)) + 1
-    per_user = workload.queue * max(users, 1) + workload.user
-    ones = np.ones(len(workload), dtype=np.int64)
-    classes, called = Classes(system), [workload.qos_name(qos) for qos in workload.qos.tolist()]
-    for name, amount, by_user in (
-        ("max_run", ones, False),
-        ("max_run_cores", workload.cores, False),
-        ("max_user_run", ones, True),
-        ("max_user_cores", workload.cores, True),
-    ):
-        limit = np.array([_limit(queue, name) for queue in system.queues], dtype=np.int64)
-        exempt = (workload.user < 0) if by_user else np.zeros(len(workload), dtype=np.bool_)
-        rows = np.flatnonzero((limit[workload.queue] < UNLIMITED) & ~exempt)
-        if not rows.size:
-            continue
-        group = per_user[rows] if by_user else workload.queue[rows]
-        _, group = np.unique(group, return_inverse=True)
-        cap = np.zeros(int(group.max()) + 1, dtype=np.int64)
-        cap[group] = limit[workload.queue[rows]]
-        held = np.array([not classes.is_exempt(called[row], name) for row in rows.tolist()])
-        for k, over in first_excess(group, amount[rows], schedule.start[rows], schedule.end[rows], cap, held):
-            row = int(rows[k])
-            queue = system.queues[workload.queue[row]].name
-            whose = f"user {workload.user[row]} in queue {queue}" if by_user else f"queue {queue}"
-            message = f"brings {whose} to {over}, above {name} {cap[group[k]]}"
-            found.append(Violation("limit", row, int(schedule.start[row]), message))
-    return found
-
-
-def _limit(queue: Queue, name: str) -> int:
-    value = getattr(queue, name)
-    return UNLIMITED if value is None else int(value)
 
 
 def first_excess(

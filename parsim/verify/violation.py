@@ -55,12 +55,12 @@ class Violation:
         return f"[{self.rule}] job {self.job} at {self.time}: {self.message}"
 
 
-class Discrepancy(Exception):  # noqa: N818 - carries a finding out of the pass, is no error
-    """The first thing that is wrong in a pass."""
+class Difference(Exception):  # noqa: N818 - carries a finding out of a replay, is no error
+    """The first thing in which a schedule differs from what the rules make of its jobs."""
 
-    def __init__(self, rule: str, job: int, message: str) -> None:
+    def __init__(self, rule: str, job: int, time: int, message: str) -> None:
         super().__init__(message)
-        self.rule, self.job, self.message = rule, job, message
+        self.violation = Violation(rule, job, time, message)
 
 
 class VerificationError(AssertionError):

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from parsim import QOS, Fairshare, Queue, Share, System, Workload, metrics, simulate
 from parsim.charges import rates
+from parsim.naive.fairshare import NAMES, Charge, Values, rate_of
 from parsim.node_types import Chunk
 from parsim.shares import tree_of
 from parsim.usage import ShareUse, distance, share_uses
-from parsim.verify.fairshare import Uses, rate_of
 
 TREE = (Share("physics", 60), Share("alice", 2, "physics"), Share("bob", 1, "physics"), Share("carol", 40))
 
@@ -38,18 +39,16 @@ def test_the_tree_of_shares():
 
 
 def test_a_job_is_charged_as_it_runs_and_use_decays():
-    uses = Uses(Fairshare(decay_time=10, decay_factor=0.5), ["a", "b"], 100)
-    uses.charge("a", 4, 103)
-    uses.advance(108)
-    assert uses.users["a"].use == 20
-    uses.advance(110)  # a decay: of 28 core-seconds half are left
-    assert uses.users["a"].use == 14
-    uses.charge("a", -4, 112)
-    uses.advance(120)
-    assert uses.users["a"].use == (14 + 8) / 2
-    uses.advance(160)
-    assert uses.users["a"].use == 0  # below one core-second
-    assert uses.values("b", 160) == (0.5, 0.0, 1.0, 1.0, 0.0)
+    fairshare, charges, decayed = Fairshare(decay_time=10, decay_factor=0.5), [Charge("a", 103, 112, Fraction(4))], {}
+
+    def at(now: int) -> Values:
+        return Values(fairshare, ["a", "b"], charges, 100, now, decayed)
+
+    assert at(108).use["a",] == 20
+    assert at(110).use["a",] == 14  # a decay: of 28 core-seconds half are left
+    assert at(120).use["a",] == (14 + 8) / 2
+    assert at(160).use["a",] == 0  # below one core-second
+    assert at(160).of("b") == dict(zip(NAMES, (0.5, 0.0, 1.0, 1.0, 0.0, 0), strict=True))
 
 
 WEIGHTS = {"cores": 1, "gpus": 20, "memory": 0.25 / 1024}
@@ -77,7 +76,8 @@ def test_what_a_second_of_a_job_is_charged(charges, charged, factor, rate):
             system = System(8, [default], fairshare=own, qos=[QOS("fast", usage_factor=factor)])
             found, parts = rates(one, system)
             assert found[0] / parts == rate
-            assert rate_of(system, 0, "fast", 4, wanted) == rate
+            takes = {"cores": 4, "gpus": 2, "memory": 8192}
+            assert rate_of(system, system.queues[0], factor, lambda name, has=takes: has.get(name, 0)) == rate
 
 
 def test_the_order_by_fairshare_goes_by_what_is_charged():
@@ -111,18 +111,18 @@ def test_weights_that_cannot_be_charged_are_refused():
 
 def test_values_of_users_in_a_tree():
     target = replace(TREE[3], target=30.0, bound="floor")
-    uses = Uses(Fairshare((*TREE[:3], target)), ["alice", "bob", "carol"], 0)
-    for user, cores in (("alice", 6), ("bob", 2), ("carol", 2)):
-        uses.charge(user, cores, 0)
-    share, effective, factor, of_all, below = uses.values("alice", 100)
+    fairshare = Fairshare((*TREE[:3], target))
+    charges = [Charge(user, 0, 200, Fraction(cores)) for user, cores in (("alice", 6), ("bob", 2), ("carol", 2))]
+    uses = Values(fairshare, ["alice", "bob", "carol"], charges, 0, 100, {})
+    share, effective, factor, of_all, below, _ = uses.of("alice").values()
     assert share == 0.6 * (2 / 3)
     assert effective == pytest.approx(0.6 + (0.8 - 0.6) * 2 / 3)
     assert factor == of_all == math.exp2(-(effective / share))
     assert below == 0
-    assert uses.values("carol", 100)[4] == pytest.approx(10)
-    assert sorted(uses.users, key=uses.path) == ["carol", "bob", "alice"]
-    uses.fairshare = replace(uses.fairshare, fair_share="tree")
-    assert [uses.values(user, 100)[3] for user in ("carol", "bob", "alice")] == [1, 2 / 3, 1 / 3]
+    assert uses.of("carol")["fairshare_target"] == pytest.approx(10)
+    assert sorted(uses.path, key=uses.key) == ["carol", "bob", "alice"]
+    uses.fairshare = replace(fairshare, fair_share="tree")
+    assert [uses.of(user)["fair_share"] for user in ("carol", "bob", "alice")] == [1, 2 / 3, 1 / 3]
 
 
 def test_the_user_who_has_used_less_goes_first():
@@ -221,12 +221,9 @@ def test_the_metric_counts_core_seconds_as_the_order_does():
     first, last = int(workload.submit.min()), int(workload.submit.max())
     relative = []
     for instant in range(first + 7, last + 1, 7):
-        uses = Uses(fairshare, map(str, range(3)), first)
-        events = [(int(t), sign, j) for j in range(n) for t, sign in ((schedule.start[j], 1), (schedule.end[j], -1))]
-        for time, sign, j in sorted(events):
-            if time < instant:
-                uses.charge(str(workload.user[j]), sign * int(workload.cores[j]), time)
-        uses.advance(instant)
-        relative.append([uses.users[str(user)].use / uses.root.use for user in range(3)])
+        runs = zip(workload.user, schedule.start, schedule.end, workload.cores, strict=True)
+        charges = [Charge(str(user), int(start), int(end), Fraction(int(c))) for user, start, end, c in runs]
+        uses = Values(fairshare, [*map(str, range(3))], charges, first, instant, {}).use
+        relative.append([uses[str(user),] / uses[()] for user in range(3)])
     found = share_uses(workload, schedule, system)
     assert [each.use for each in found] == pytest.approx(np.mean(relative, axis=0).tolist(), abs=0.02)

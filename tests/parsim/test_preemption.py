@@ -203,7 +203,7 @@ def test_the_verifier_reports_what_cannot_be():
     job, begin, end, loses, _ = found.interruptions
     assert rules(found.interruptions) == set()
     assert rules(found.interruptions._replace(begin=begin + 1)) == {"preemption", "end"}
-    assert rules(found.interruptions._replace(end=end + 5), 75) == {"waiting", "event"}
+    assert rules(found.interruptions._replace(end=end + 5), 75) == {"waiting"}
     assert rules(found.interruptions._replace(job=job + 1)) == {"end"}  # job 0 ends too late then
     assert rules(found.interruptions._replace(job=job + 7), 50) == {"preemption"}
     assert rules(found.interruptions._replace(loses=~loses)) == {"preemption"}

@@ -5,12 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from parsim.formula import parse
 from parsim.system import Pool, Queue, System
+from parsim.throttles import Throttle
 from parsim.verify import VerificationError, assert_schedule, check_schedule
-from parsim.verify.formula import compile_formula
-from parsim.verify.orders import by_ratio
-from parsim.verify.partition import Partition
 from parsim.workload import Workload
 from tests.parsim.schedules import jobs, schedule, violations
 
@@ -65,7 +62,9 @@ def test_late_start():
 
 def test_start_at_no_event():
     workload = jobs((0, 4, 5), (2, 4, 5))
-    assert violations(workload, MACHINE, [0, 6]) == [("waiting", 1, 5), ("event", 1, 6)]
+    assert violations(workload, MACHINE, [0, 6]) == [("waiting", 1, 5)]
+    held = jobs((0, 3, 10), (1, 4, 5), (3, 1, 9))
+    assert violations(held, MACHINE, [0, 13, 4]) == [("event", 2, 4)]
 
 
 def test_overlap():
@@ -251,17 +250,6 @@ def test_backfill_leaves_enough_for_head_job_and_reservation_together():
     assert violations(workload, system, [0, 0, 0, 10, 5, 3], placements)[0] == ("head job", 5, 3)
 
 
-def test_the_rule_that_forbids_a_start_is_named():
-    partition = Partition("a", 4)
-    partition.occupy(10, 3)
-    partition.promise(0, 4, 5, now=0)
-    assert [partition.obstacle(end, cores) for end, cores in ((10, 2), (11, 1), (10, 1))] == [
-        "capacity",
-        "head job",
-        "order",
-    ]
-
-
 def test_reserved_job_waits_for_one_that_starves_before_it():
     queues = (Queue("a", partition=4, starvation=3), *SPLIT.queues[1:])
     system = System(6, queues, "partitioned")
@@ -321,42 +309,19 @@ def test_raises_with_the_findings():
         assert_schedule(many, MACHINE, schedule(many, MACHINE, [0] * 20))
 
 
-@pytest.mark.parametrize(
-    ("formula", "expected"),
-    [
-        ("queue_priority * eligible_time / walltime", 2 * 30 / 60),
-        ("ncpus ** 2 + pow(ncpus, 2) - -sqrt(walltime + 4)", 40),
-        ("min(ncpus, 3, 9) + max(1, job_priority) + abs(-2)", 6),
-        ("1e9 if eligible_time > 29 else 0", 1e9),
-        ("floor(walltime / 8) + floor(-0.5)", 6),
-        ("7 if ncpus < 4 else 1 / 0", 0),
-        ("7 if ncpus <= 4 else 1 / 0", 7),
-        ("(ncpus == 4) + (ncpus != 4)", 1),
-        ("5 + log(0)", 0),
-        ("5 + sqrt(-1)", 0),
-        ("5 + (-8) ** 0.5", 0),
-        ("min(1e308 * 10, 5)", 0),
-        ("walltime ** 999", 0),
-    ],
-)
-def test_formula(formula, expected):
-    assert compile_formula(formula)((2.0, 30.0, 60.0, 4.0, 0.0)) == expected
+def test_throttle_exceeded():
+    system = System(4, throttles=[Throttle(each="user", max_run_cores=2)])
+    workload = jobs((0, 2, 5, 5, 0, 7), (1, 1, 5, 5, 0, 7), (1, 1, 5, 5, 0, 8))
+    assert violations(workload, system, [0, 5, 1]) == []
+    assert violations(workload, system, [0, 1, 1]) == [("limit", 1, 1)]
 
 
-@pytest.mark.parametrize(
-    "formula",
-    [
-        "", "cores", "'a'", "min(1)", "sqrt(1, 2)", "__import__('os')", "1 @ 2", "ncpus.real",
-        "ncpus and walltime", "not ncpus", "1 < ncpus < 4",
-    ],
-)  # fmt: skip
-def test_the_verifier_and_the_simulator_refuse_the_same_formulas(formula):
-    for read in (compile_formula, parse):
-        with pytest.raises(ValueError, match="formula"):
-            read(formula)
+def test_the_message_says_what_had_to_be():
+    def message(starts):
+        (found,) = check_schedule(WAITING, MACHINE, schedule(WAITING, MACHINE, starts))
+        return str(found)
 
-
-def test_ratios_closer_than_floats():
-    big = 10**20
-    ratios = [(big, big + 1), (big + 1, big + 2), (big, big + 1), (1, 2)]
-    assert by_ratio(range(4), lambda job, now: ratios[job], 0) == [1, 0, 2, 3]
+    assert message([0, 10, 15, 15]) == "[waiting] job 2 at 2: must start on 1 cores of machine, and waits"
+    late = jobs((0, 3, 10), (1, 4, 5), (3, 1, 9))
+    (found,) = check_schedule(late, MACHINE, schedule(late, MACHINE, [0, 12, 3]))
+    assert str(found) == "[head job] job 2 at 3: starts, and must wait: job 1 is planned at 10"

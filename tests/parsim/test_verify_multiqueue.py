@@ -84,7 +84,7 @@ def test_estimates_and_not_runtimes_decide() -> None:
 
 
 def test_start_at_no_event() -> None:
-    assert violations(jobs((0, 4, 5), (2, 4, 5)), TWO, [0, 6]) == [("waiting", 1, 5), ("event", 1, 6)]
+    assert violations(jobs((0, 4, 5), (2, 4, 5)), TWO, [0, 6]) == [("waiting", 1, 5)]
 
 
 def test_columns_are_checked_first() -> None:
