@@ -21,11 +21,10 @@ from parsim import Pool, Queue, System, Workload, metrics, plan, simulate
 from parsim.kernels.compiled import Compiled
 from parsim.kernels.conservative import conservative
 from parsim.kernels.easy import easy
-from parsim.kernels.general import general
+from parsim.kernels.events import events
 from parsim.kernels.planning import replan
-from parsim.kernels.queue_head_jobs import queue_head_jobs
 from parsim.kernels.time_dependent import time_dependent
-from parsim.kernels.top_job import top_job
+from parsim.system import Reserve
 from parsim.tabulate import waits_by_size
 
 WORKLOAD = Workload(*np.array([[0, 1, 2], [4, 4, 1], [50, 50, 9], [60, 60, 10], [0, 0, 0]]))
@@ -37,6 +36,7 @@ class Group(NamedTuple):
 
     longest: Compiled
     call: Callable[[], object]
+    parts: tuple[bool, ...] = ()  #: which of its last arguments are there, and not None
 
 
 def _general() -> None:
@@ -55,11 +55,15 @@ def _formulas() -> None:
     simulate(WORKLOAD, System(5, [Queue()], order="walltime"))
 
 
+def _reserving(what: Reserve) -> Callable[[], object]:
+    return lambda: simulate(WORKLOAD, System(5, [Queue()], reserve=what))
+
+
 #: Those that take longest first.
 GROUPS: dict[str, Group] = {
-    "general": Group(general, _general),
-    "top jobs": Group(top_job, lambda: simulate(WORKLOAD, System(5, [Queue()], reserve="nodes"))),
-    "head jobs of queues": Group(queue_head_jobs, lambda: simulate(WORKLOAD, System(5, [Queue()], reserve="queues"))),
+    "general": Group(events, _general, (False, False, False, False)),
+    "top jobs": Group(events, _reserving("nodes"), (True, False, False, False)),
+    "head jobs of queues": Group(events, _reserving("queues"), (False, True, False, False)),
     "formulas": Group(time_dependent, _formulas),
     "lists": Group(easy, _lists),
     "planning": Group(replan, lambda: plan(WORKLOAD, 5, "dynp")),
@@ -75,13 +79,16 @@ def needed(system: System | None = None) -> list[str]:
 
 def missing(names: Iterable[str] = GROUPS) -> list[str]:
     """Return those of the groups that are not on disk, as new as their source, for this user and processor."""
-    return [name for name in names if not is_compiled(GROUPS[name].longest)]
+    return [name for name in names if not is_compiled(GROUPS[name].longest, GROUPS[name].parts)]
 
 
-def is_compiled(kernel: Compiled) -> bool:
-    """Return whether a kernel is on disk, as new as its source, for this user and processor."""
+def is_compiled(kernel: Compiled, parts: tuple[bool, ...] = ()) -> bool:
+    """Return whether a kernel is on disk, as new as its source, for this user and processor.
+
+    With `parts` it is one whose last arguments are there, or None.
+    """
     dispatcher = kernel.dispatcher
-    return bool(dispatcher._cache.holds(dispatcher.targetctx))
+    return bool(dispatcher._cache.holds(dispatcher.targetctx, parts))
 
 
 class Compiling:

@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from parsim.kernels.placing import Placing
 from parsim.kernels.plans import PROMISE, ROWS, Plans
 from parsim.kernels.preempting import INTERRUPTION, KEEPS, LOSES, PREEMPTIONS, RETURNS, STAYS, Preempting
 from parsim.kernels.profile import Profile
+from parsim.kernels.queue_head_jobs import HeadJobs
 from parsim.kernels.throttles import Throttles
 from parsim.kernels.typed_head_jobs import TypedHeadJobs
 from parsim.kernels.typed_windows import TypedWindows
@@ -54,12 +56,19 @@ def most_looks() -> tuple[int, int]:
 
 
 def pack(
-    prepared: Prepared, system: System, *, gives_up: bool = False, lines: bool = False, interruptions: int = 0
+    prepared: Prepared,
+    system: System,
+    *,
+    beside: Literal["top jobs", "head jobs"] | None = None,
+    gives_up: bool = False,
+    lines: bool = False,
+    interruptions: int = 0,
 ) -> kernel.State:
-    """Lay out everything that the general event loop reads and writes.
+    """Lay out everything that the event loop reads and writes.
 
-    With `gives_up` it does so where queues are deep, if lines of jobs alike simulate them as well, and with `lines` it
-    has these if they do; it always gives up where there are more `interruptions` of jobs.
+    Lists are visited `beside` the plans of these. With `gives_up` it does so where queues are deep, if lines of jobs
+    alike simulate them as well, and with `lines` it has these if they do; it always gives up where there are more
+    `interruptions` of jobs.
     """
     n = len(prepared.workload)
     cores = np.array(system.partition_cores, dtype=np.int64)
@@ -117,7 +126,7 @@ def pack(
         progress=progress,
         waiting=kernel.Waiting(*np.zeros((4, listed), dtype=np.int32), *np.zeros((3, listed))),
         candidates=np.empty(int(entries.max()), dtype=np.int32),
-        running=kernel.Running(np.empty(int(most.sum()), np.int64), np.empty(int(most.sum()), np.int64)),
+        running=None if beside == "top jobs" else kernel.Running(*np.empty((2, int(most.sum())), np.int64)),
         ends=np.empty(min(n, system.cores + prepared.first) + 1, dtype=np.int64),  # more run than fit by rule 79
         wake_ups=np.empty(may_enter + 1, dtype=np.int64),
         formula=formula,
@@ -131,7 +140,8 @@ def pack(
         placing=placing,
         preempting=_pack_preempting(prepared, system, interruptions) if system.has_tiers else None,
         windows=windows,
-        undisturbed=_NONE if windows is None else None,
+        plain=_NONE if windows is None and beside is None else None,
+        outages=pack_windows(prepared),
     )
 
 
@@ -139,38 +149,52 @@ def _pack_typed_windows(prepared: Prepared, system: System, running: int) -> Typ
     """Lay out the windows of nodes of several types, where so many jobs run at most and EASY goes round them."""
     if not (system.node_types and prepared.has_windows) or system.reserves_for_queues:
         return None
-    outages, begun = pack_windows(prepared), prepared.begun
-    windows, totals = outages.windows.size, len(system.node_types) * len(resources_of(system.node_types))
+    begun = prepared.begun
+    windows, totals = pack_windows(prepared).windows.size, len(system.node_types) * len(resources_of(system.node_types))
     shape = (0, 0) if system.places_chunks else (running + 2 * windows + 8, totals)
     exempt = None if begun is None else begun.exempt
     return TypedWindows(
-        outages=outages,
         exempt=np.empty((0, len(prepared.workload)), dtype=np.bool_) if exempt is None else exempt,
-        passed=np.zeros(1, dtype=np.int64),
         takes=np.zeros((windows, shape[1]), dtype=np.int64),
         times=np.empty(shape[0], dtype=np.int64),
         free=np.empty(shape, dtype=np.int64),
     )
 
 
-def pack_typed_head_jobs(prepared: Prepared, system: System, state: kernel.State) -> TypedHeadJobs | PlacedHeadJobs:
-    """Lay out the head jobs of the queues of a shared machine with nodes of several types (rules 80 and 86)."""
-    queues, types, names = len(system.queues), system.node_types, resources_of(system.node_types)
+def plans_limits(prepared: Prepared, system: System) -> bool:
+    """Whether a job that its limits or a quota hold may be a head job."""
+    return system.plans_limits or (system.held_jobs == "reserve" and bool(prepared.workload.quotas))
+
+
+def pack_head_jobs(
+    prepared: Prepared, system: System, state: kernel.State
+) -> tuple[HeadJobs | None, TypedHeadJobs | None, PlacedHeadJobs | None]:
+    """Lay out the one of these that plans the head jobs of queues or lists (rules 28, 49, 80 and 86)."""
+    if not system.node_types:
+        return _pack_head_jobs(prepared, system), None, None
     if system.places_chunks:
-        begin, end = np.full((2, queues), NEVER, dtype=np.int64)
-        placing = state.placing
-        return PlacedHeadJobs(
-            begin=begin,
-            end=end,
-            holds=np.zeros((queues, placing.type.size), dtype=np.bool_),
-            beside=np.zeros((queues, *placing.idle_in_all.shape), dtype=np.int64),
-            whole=placing.idle.copy(),
-            visits=np.zeros(1, dtype=np.int64),
-            unplaced=np.zeros((2, placing.failed.shape[1]), dtype=np.int64),
-            failed=np.zeros((2, placing.failed.shape[1]), dtype=np.int64),
-        )
-    windows = pack_windows(prepared).windows.size
-    instants = int(state.running.keys.size) + 4 * queues + 2 * windows + 4
+        return None, None, _pack_placed_head_jobs(system, state.placing)
+    return None, _pack_typed_head_jobs(system, state), None
+
+
+def _pack_placed_head_jobs(system: System, placing: Placing) -> PlacedHeadJobs:
+    queues = len(system.queues)
+    begin, end = np.full((2, queues), NEVER, dtype=np.int64)
+    return PlacedHeadJobs(
+        begin=begin,
+        end=end,
+        holds=np.zeros((queues, placing.type.size), dtype=np.bool_),
+        beside=np.zeros((queues, *placing.idle_in_all.shape), dtype=np.int64),
+        whole=placing.idle.copy(),
+        visits=np.zeros(1, dtype=np.int64),
+        unplaced=np.zeros((2, placing.failed.shape[1]), dtype=np.int64),
+        failed=np.zeros((2, placing.failed.shape[1]), dtype=np.int64),
+    )
+
+
+def _pack_typed_head_jobs(system: System, state: kernel.State) -> TypedHeadJobs:
+    queues, types, names = len(system.queues), system.node_types, resources_of(system.node_types)
+    instants = int(state.running.keys.size) + 4 * queues + 2 * state.outages.windows.size + 4
     node = np.zeros((len(types), len(types) * len(names)), dtype=np.int64)
     for t, each in enumerate(types):
         node[t, t * len(names) : (t + 1) * len(names)] = [each.amount(name) for name in names]
@@ -302,6 +326,8 @@ def _pack_settings(prepared: Prepared, system: System) -> np.void:
         backfill=system.backfill,
         single_list=system.mode == "shared",
         reserves=not system.reserves_nothing,
+        plans_limits=plans_limits(prepared, system),
+        by_nodes=system.reserves_nodes,
         reservation_delay=system.reservation_delay,
         starvation=any(queue.starvation is not None for queue in system.queues),
         limits=has_limits,
@@ -333,12 +359,17 @@ def _pack_queues(prepared: Prepared, system: System) -> Table:
     return table
 
 
-def pack_profile(prepared: Prepared, system: System, depth: int) -> Profile:
-    """Make room for the idle cores over time: what runs at one time, windows, and head jobs cut it."""
-    windows = 0 if prepared.begun is None else prepared.begun.windows.size
-    n, heads = len(prepared.workload), len(system.queues) + depth
-    most = 2 * (min(n, system.cores) + min(n, heads) + windows) + 4
-    return Profile(np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64))
+def _pack_head_jobs(prepared: Prepared, system: System) -> HeadJobs:
+    """Make room for the head jobs, and the idle cores over time: what runs at one time, windows, and they cut it."""
+    n, windows = len(prepared.workload), pack_windows(prepared).windows.size
+    depth = n if system.reservation_depth is None else system.reservation_depth
+    depth = depth if system.reserves_for_many else 0
+    rows = len(system.queues) if system.mode == "shared" else 1
+    begin, end, keeps = np.empty((3, rows), dtype=np.int64)
+    count, out = np.zeros((2, 1), dtype=np.int64)
+    most = 2 * (min(n, system.cores) + min(n, rows + depth) + windows) + 4
+    idle = Profile(np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64))
+    return HeadJobs(begin, end, keeps, np.int64(system.cores_per_node), np.int64(depth), count, out, idle)
 
 
 def pack_plans(prepared: Prepared, system: System, state: kernel.State) -> Plans:

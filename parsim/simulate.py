@@ -10,26 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.kernels.easy import easy
-from parsim.kernels.general import general
+from parsim.kernels.events import events
 from parsim.kernels.multiqueue import multiqueue
-from parsim.kernels.queue_head_jobs import HeadJobs, queue_head_jobs
 from parsim.kernels.state import State as KernelState
 from parsim.kernels.throttles import EXEMPT_AMOUNT, EXEMPT_WORK
 from parsim.kernels.time_dependent import time_dependent
-from parsim.kernels.top_job import top_job
 from parsim.needs import came
 from parsim.node_types import Demands
 from parsim.one_list import pack_one_list
 from parsim.ordering import is_formula, rank
-from parsim.packing import (
-    most_looks,
-    pack,
-    pack_classes,
-    pack_plans,
-    pack_profile,
-    pack_typed_head_jobs,
-    pack_windows,
-)
+from parsim.packing import most_looks, pack, pack_classes, pack_head_jobs, pack_plans, pack_windows, plans_limits
 from parsim.places import demands
 from parsim.placing import demands as placed_demands
 from parsim.prepared import Prepared, check_started, prepare, prepare_from, refuse_needs
@@ -420,6 +410,9 @@ def _on_one_partition(start: Column) -> Outcome:
     return Outcome(start, np.zeros(start.size, dtype=np.int32), {})
 
 
+NO_HEAD_JOBS = None, None, None  #: of queues, of several of a list, or on types of nodes
+
+
 def _reserves_for_queues(prepared: Prepared, system: System) -> bool:
     """Whether head jobs of queues, or many, are planned; with jobs reserved over partitions (rule 9) they are not."""
     planned = system.reserves_for_queues or system.reserves_for_many
@@ -430,30 +423,17 @@ def _reserves_for_queues(prepared: Prepared, system: System) -> bool:
 
 
 def _run_queue_head_jobs(prepared: Prepared, system: System) -> Outcome:
-    begin, end, keeps = np.empty((3, len(system.queues)), dtype=np.int64)
-    depth = len(prepared.workload) if system.reservation_depth is None else system.reservation_depth
-    depth = depth if system.reserves_for_many else 0
-    heads = HeadJobs(begin, end, keeps, np.int64(system.cores_per_node), np.int64(depth))
-    beside = (system.mode == "shared", pack_profile(prepared, system, depth), heads, pack_windows(prepared))
-    if system.node_types:
-        state = pack(prepared, system, lines=system.places_chunks)
-        queue_head_jobs(state, *beside, pack_typed_head_jobs(prepared, system, state))
-        return _outcome(prepared, system, state)
+    plain = not system.node_types and not system.reserves_for_many  # lines of jobs alike are as good
     queue = prepared.depths["head jobs", system.mode, _constant(system)]
-    deep = not depth and queue.expected()
+    deep = plain and queue.expected()
     if not deep:
-        state = pack(prepared, system, gives_up=not depth)
-        queue_head_jobs(state, *beside, None)
-        deep = queue.found(deep=state.progress["looks"] < 0)
+        state = pack(prepared, system, beside="head jobs", gives_up=plain, lines=system.places_chunks)
+        events(state, None, *pack_head_jobs(prepared, system, state))
+        deep = plain and queue.found(deep=state.progress["looks"] < 0)
     if deep:
-        state = pack(prepared, system, lines=True)
-        queue_head_jobs(state, *beside, None)
+        state = pack(prepared, system, beside="head jobs", lines=True)
+        events(state, None, *pack_head_jobs(prepared, system, state))
     return _outcome(prepared, system, state)
-
-
-def plans_limits(prepared: Prepared, system: System) -> bool:
-    """Whether a job that its limits or a quota hold may be a head job."""
-    return system.plans_limits or (system.held_jobs == "reserve" and bool(prepared.workload.quotas))
 
 
 def _plans_top_job(prepared: Prepared, system: System) -> bool:
@@ -461,9 +441,8 @@ def _plans_top_job(prepared: Prepared, system: System) -> bool:
 
 
 def _run_top_job(prepared: Prepared, system: System) -> Outcome:
-    state = pack(prepared, system)
-    plans = pack_plans(prepared, system, state)
-    top_job(state, plans_limits(prepared, system), system.reserves_nodes, plans)
+    state = pack(prepared, system, beside="top jobs")
+    events(state, pack_plans(prepared, system, state), *NO_HEAD_JOBS)
     return _outcome(prepared, system, state)
 
 
@@ -472,7 +451,7 @@ def _run_with_tiers(prepared: Prepared, system: System) -> Outcome:
     room = max(1024, len(prepared.workload))
     while True:
         state = pack(prepared, system, interruptions=room)
-        general(state)
+        events(state, None, *NO_HEAD_JOBS)
         found = int(state.preempting.progress["interruptions"])
         if found <= room:
             break
@@ -499,13 +478,13 @@ def _run_general(prepared: Prepared, system: System) -> Outcome:
     deep = not prepared.has_windows and depth.expected()
     if not deep:
         state = pack(prepared, system, gives_up=not prepared.has_windows)
-        general(state)
+        events(state, None, *NO_HEAD_JOBS)
         deep = depth.found(deep=state.progress["looks"] < 0)
     if deep:
         if _is_one_list(system) and system.order in CONSTANT and prepared.needs is None:
             return run_lines(prepared, system)
         state = pack(prepared, system, lines=True)
-        general(state)
+        events(state, None, *NO_HEAD_JOBS)
     return _outcome(prepared, system, state)
 
 

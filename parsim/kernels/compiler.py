@@ -102,11 +102,13 @@ class OnDisk(FunctionCache):
         super().__init__(function)
         self._cache_file._version = self._cache_file._version, sources
 
-    def holds(self, target_context: Any) -> bool:
-        """Return whether a version for this processor is on disk."""
+    def holds(self, target_context: Any, parts: tuple[bool, ...] = ()) -> bool:
+        """Return whether a version for this processor is on disk, whose last arguments are there or None."""
         processor = target_context.codegen().magic_tuple()
         with self._guard_against_spurious_io_errors():
-            return any(key[1] == processor for key in self._cache_file._load_index())
+            known = [key[0] for key in self._cache_file._load_index() if key[1] == processor]
+        first = -len(parts)
+        return any(parts == tuple(str(kind) != "none" for kind in kinds[first:] if parts) for kinds in known)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Load a version of a kernel, or return None; what has to be compiled then imports the rest itself."""

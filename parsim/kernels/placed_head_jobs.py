@@ -45,18 +45,8 @@ class PlacedHeadJobs(NamedTuple):
 
 
 @step
-def begin_placed_visit(placing, heads):
-    """Forget what had no room in the visit before."""
-    if placing is None:
-        return
-    heads.visits[0] += 1
-
-
-@step
 def place_best(placing, heads, outages, j, p, now, end):
     """Place job j, if it may start now and run until `end`, that included (rule 86)."""
-    if placing is None:
-        return False
     turn_to(placing, j, p)
     wanted, changes, visit = placing.of[j], placing.changes[0], heads.visits[0]
     # Nodes get more room when a job ends; within a visit they get less, and a job that runs longer may take fewer.
@@ -83,8 +73,6 @@ def place_best(placing, heads, outages, j, p, now, end):
 @step
 def shortest_unplaced(placing, heads, j, now):
     """Return from which walltime on no job that asks for what job j does may start, by what nodes have together."""
-    if placing is None:
-        return NEVER
     wanted, unplaced = placing.of[j], heads.unplaced
     if unplaced[0, wanted] != heads.visits[0]:
         unplaced[0, wanted] = heads.visits[0]
@@ -147,8 +135,6 @@ def keep_off(placing, heads, outages, begin, end, now):
 @routine
 def plan_placed(s, placing, heads, outages, j, p, now):
     """Plan job j as the head job of its queue, at the earliest instant at which nodes have room for it (rule 87)."""
-    if placing is None:
-        return
     partition, running, bits = s.partitions[p], s.running, s.settings.bits
     low = (np.int64(1) << bits) - 1
     queue, w = np.int64(s.jobs[j].queue), np.int64(s.jobs[j].walltime)

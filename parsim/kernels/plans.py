@@ -226,7 +226,7 @@ def room_now(s, plans, q, j, need, now):
 
 
 @routine
-def find_instant(s, plans_limits, plans, j, now):
+def find_instant(s, plans, j, now):
     """Find when head job j may start on the usable partitions (rules 12, 21 and 24).
 
     `later` has what is idle then, `left` what it may take.
@@ -250,7 +250,8 @@ def find_instant(s, plans_limits, plans, j, now):
             if s.usable[q]:
                 room += most_left(plans, q, j, s.idle[q], instant, until)
         if room >= job.cores and not (
-            plans_limits and (above_limits(s, plans, j, counts, instant) or is_held_later(s, plans, j, instant))
+            s.settings.plans_limits
+            and (above_limits(s, plans, j, counts, instant) or is_held_later(s, plans, j, instant))
         ):
             while added < ended:
                 add_shares(plans.nodes, running.keys[added] & low, plans.later)
@@ -315,7 +316,7 @@ def plan_shares(s, plans, k, j):
 
 
 @step
-def promise(s, plans_limits, plans, k, j, begin):
+def promise(s, plans, k, j, begin):
     """Let the plan of head job j of list k, which is made, stand for this pass."""
     promises, row = plans.promises, row_of(plans, k)
     end = begin + s.jobs[j].walltime
@@ -343,7 +344,7 @@ def promise(s, plans_limits, plans, k, j, begin):
                     plans.leaves[each, q] -= plans.takes[row, q]
             each = row_after(plans, each)
         plans.leaves[row, q] = total(extra)
-    if not plans_limits and not s.jobs[j].is_head_job:
+    if not s.settings.plans_limits and not s.jobs[j].is_head_job:
         s.jobs[j].is_head_job = True
         count_use(s, j, 1)
 
@@ -427,6 +428,18 @@ def resume_planned(s, plans):
 
 
 @step
+def forget_plans(s, plans):
+    """Let no list have the plan of a head job when a pass ends."""
+    if plans is None:
+        return
+    for k in range(s.partitions.size):
+        j = plans.promises[k].job
+        plans.promises[k].job = -1
+        if j >= 0:
+            stop_counting(s, j)
+
+
+@step
 def forget_windows(plans, now):
     """Let no window have a plan when a pass begins: `plan_windows` plans those that a job can reach."""
     near, windows = plans.near, plans.outages.windows
@@ -502,7 +515,6 @@ def end_planned(s, plans, j):
     job = s.jobs[j]
     key = ((s.start[j] + job.walltime) << s.settings.bits) | j
     remove_running(plans.running, 0, s.progress.running, key)
-    s.progress.running -= 1
     if s.placement[j] >= 0:
         s.partitions[s.placement[j]].free += job.cores
     else:

@@ -106,6 +106,8 @@ SETTINGS = _record(
         ("backfill", np.bool_),
         ("single_list", np.bool_),  #: a shared machine
         ("reserves", np.bool_),  #: a head job holds cores; else it stops its list after `reservation_delay` (rule 39)
+        ("plans_limits", np.bool_),  #: a job that its limits hold may be a head job (rule 22)
+        ("by_nodes", np.bool_),  #: nodes that are all alike are told apart (rule 23)
         ("reservation_delay", np.int64),  #: seconds that a job has waited before it may be a head job
         ("starvation", np.bool_),  #: some queue has a starvation period
         ("limits", np.bool_),  #: some queue has running limits, or there are throttles
@@ -129,6 +131,7 @@ PROGRESS = _record(
         ("next_starving", np.int64),  #: instant at which the next job starves
         ("spanning", np.int64),  #: rows of `shares` in use
         ("outside", np.int64),  #: jobs that throttles keep out of the lists
+        ("windows", np.int64),  #: instants of `outages` that have passed
         ("retry", np.int64),  #: the second after the last start
         ("looks", np.int64),  #: entries of waiting lists that may still be looked at before the loop gives up
     ]
@@ -206,7 +209,7 @@ class State(NamedTuple):
     progress: np.void  # PROGRESS
     waiting: Waiting
     candidates: NDArray[np.int32]  # entries of a list that may be backfilled, a heap
-    running: Running  # of each partition in turn
+    running: Any  # `Running` of each partition in turn; None where `parsim.kernels.plans.Plans` have them
     ends: NDArray[np.int64]  # heap of keys: real ends
     wake_ups: NDArray[np.int64]  # heap of keys: pool eligibility instants
     formula: Formula
@@ -220,4 +223,5 @@ class State(NamedTuple):
     placing: Any  # `parsim.kernels.placing.Placing`, or None
     preempting: Any  # `parsim.kernels.preempting.Preempting`, or None
     windows: Any  # `parsim.kernels.typed_windows.TypedWindows`, or None
-    undisturbed: Any  # an empty array, or None where there are such windows: numba leaves out what goes without
+    plain: Any  # an empty array where a list has one head job that is planned alone, else None
+    outages: Any  # `parsim.kernels.windows.Outages`: all windows of cores

@@ -20,7 +20,7 @@ import numpy as np
 
 from parsim import Pool, Queue, System, Workload, simulate
 from parsim.kernels.easy import easy
-from parsim.kernels.general import general
+from parsim.kernels.events import events
 from parsim.kernels.state import NEVER
 from parsim.ordering import rank
 from parsim.packing import pack
@@ -153,7 +153,7 @@ def calls() -> None:
             else:
                 state = pack(prepared, system)
                 ready = time.thread_time()
-                general(state)
+                events(state, None, None, None, None)
             taken.append((between - began, time.thread_time() - ready))
         whole, kernel = 1e6 * np.array(taken).min(axis=0)
         print(f"{label:48} {whole:7.0f} us, of which the kernel {kernel:7.0f} us, the rest {whole - kernel:6.0f} us")

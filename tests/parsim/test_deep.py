@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from parsim import Pool, Queue, Quota, Schedule, System, Workload, naive, one_list, ordering, packing, plan, simulate
-from parsim.kernels.general import general
+from parsim.kernels.events import events
 from parsim.prepared import Depth, Prepared, prepare
 from parsim.tabulate import waits_by_size
 from parsim.verify import check_schedule
@@ -250,7 +250,7 @@ def test_a_kernel_gives_up_at_the_same_event_whatever_comes_later(monkeypatch: p
     submitted = []
     for jobs in (6000, 12_000):
         state = packing.pack(prepare(workload.take(np.arange(jobs))), system, gives_up=True)
-        general(state)
+        events(state, None, None, None, None)
         submitted.append(int(state.progress["submitted"]))
     assert 0 < submitted[0] == submitted[1] < 6000
 

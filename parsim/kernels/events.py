@@ -1,7 +1,7 @@
-"""The event loop of every machine with queues: shared, partitioned with advance reservations, hybrid with a pool.
+"""The event loop of every machine with queues, and the pass over its waiting lists.
 
-One pass visits the reserved list, the partitions in configuration order, then the pool; a shared machine is a pool of
-all its cores that is the home of every job. Numbers ("rule 1") refer to docs/reference/simulator.md.
+A pass visits the reserved list, the partitions in configuration order, then the pool; a shared machine is a pool of all
+its cores that is the home of every job. Numbers ("rule 1") refer to docs/reference/simulator.md.
 
 References
 ----------
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from parsim.kernels.beside_plans import visit_beside_plans
 from parsim.kernels.entering import enter_lists, keep_out
 from parsim.kernels.needs import (
     change_quotas,
@@ -24,23 +25,34 @@ from parsim.kernels.needs import (
     was_parked,
 )
 from parsim.kernels.order import since_calculated
+from parsim.kernels.plans import end_planned, forget_plans, resume_planned
 from parsim.kernels.preempting import next_return, was_preempted
 from parsim.kernels.reservations import visit_reserved
 from parsim.kernels.running import last_instant, pop_key, push_key
 from parsim.kernels.starts import drop_head_job, end_job, resume_running
 from parsim.kernels.state import NEVER, UNKNOWN, kernel, routine, step
 from parsim.kernels.throttles import is_out
-from parsim.kernels.typed_windows import next_window, visit_beside_windows
+from parsim.kernels.top_jobs import begin_pass, visit_reserved_beside_plans
 from parsim.kernels.victims import come_back
 from parsim.kernels.visit import visit_list
 from parsim.kernels.waiting import add_waiting, begin_starving, leave_list
 
 
 @kernel
-def general(s):
+def events(s, plans, heads, typed, placed):
     """Simulate all jobs of a `parsim.kernels.state.State`; fills its `start`, `placement` and `shares` (rule 1).
 
     Jobs that have not started when the loop gives up have a start of -1.
+
+    Parameters
+    ----------
+    s : State
+    plans : parsim.kernels.plans.Plans or None
+        Where limits, or the cores of each node, are planned for top jobs.
+    heads : parsim.kernels.queue_head_jobs.HeadJobs or None
+    typed : parsim.kernels.typed_head_jobs.TypedHeadJobs or None
+    placed : parsim.kernels.placed_head_jobs.PlacedHeadJobs or None
+        One of these where a list has several head jobs.
     """
     settings, progress = s.settings, s.progress
     n = s.jobs.size
@@ -48,7 +60,7 @@ def general(s):
     low = (np.int64(1) << bits) - 1
     arriving = settings.first
     now = np.int64(-1)
-    resume_running(s)
+    resume(s, s.running, plans)
     while True:
         now = next_event(s, max(settings.begin, np.int64(s.jobs[arriving].submit)) if arriving < n else NEVER, now)
         if now == NEVER:
@@ -56,8 +68,8 @@ def general(s):
         while progress.running > 0 and (s.ends[0] >> bits) == now:
             j = s.ends[0] & low
             pop_key(s.ends, progress.running)
+            end(s, s.running, plans, j)
             progress.running -= 1
-            end_job(s, j)
             let_come(s, s.needs, j, now)
         while arriving < n and s.jobs[arriving].submit <= now:
             submit_job(s, arriving, now)
@@ -75,8 +87,26 @@ def general(s):
                 enter_pool(s, j, now)
         if settings.starvation and progress.next_starving <= now:
             advance_starving(s, now)
-        one_pass(s, now)
+        one_pass(s, plans, heads, typed, placed, now)
         come_back(s, s.preempting, now)
+
+
+@step
+def resume(s, running, plans):
+    """Let the jobs run that run when the simulation begins (rule 29)."""
+    if running is not None:
+        resume_running(s)
+    if plans is not None:
+        resume_planned(s, plans)
+
+
+@step
+def end(s, running, plans, j):
+    """Job j has ended: its cores are idle again."""
+    if running is not None:
+        end_job(s, j)
+    if plans is not None:
+        end_planned(s, plans, j)
 
 
 @step
@@ -85,10 +115,12 @@ def next_event(s, submit, now):
 
     It is NEVER where nothing does, and where the loop gives up: no key can hold it, or it has looked at too many jobs.
     """
-    progress, wake_ups = s.progress, s.wake_ups
+    progress, wake_ups, instants = s.progress, s.wake_ups, s.outages.instants
     bits = s.settings.bits
     low = (np.int64(1) << bits) - 1
-    t = min(submit, next_window(s.windows, now))
+    while progress.windows < instants.size and instants[progress.windows] <= now:
+        progress.windows += 1
+    t = min(submit, instants[progress.windows]) if progress.windows < instants.size else submit
     if progress.running > 0:
         t = min(t, s.ends[0] >> bits)
     if progress.waiting > 0:
@@ -171,10 +203,14 @@ def let_come(s, needs, j, now):
 
 @step
 def enter_pool(s, j, now):
-    """Job j has become eligible: it enters the pool's list and, with entry `move`, leaves its partition's (rule 16)."""
+    """Job j has become eligible: it enters the pool's list and, with entry `move`, leaves its partition's.
+
+    Rules 16 and 26.
+    """
     pool = s.partitions.size - 2
     job = s.jobs[j]
-    if s.settings.move and job.cores <= s.partitions[pool].cores:
+    spans = s.settings.combined and s.settings.by_nodes
+    if s.settings.move and (spans or job.cores <= s.partitions[pool].cores):
         leave_list(s, job.home, j, now)
         job.home = pool
         s.partitions[pool].first_starving = UNKNOWN
@@ -182,27 +218,45 @@ def enter_pool(s, j, now):
 
 
 @step
-def visit_undisturbed(s, undisturbed, p, now):
-    """Go once over list p where no nodes of several types are out of service."""
-    if undisturbed is None:
-        return
-    visit_list(s, p, now)
-
-
-@step
-def one_pass(s, now):
-    """Visit every list in which a job waits (rule 2). Within `general` itself this is an eighth slower on hybrids."""
+def one_pass(s, plans, heads, typed, placed, now):
+    """Visit every list in which a job waits (rules 2 and 26)."""
     partitions = s.partitions
     count = partitions.size - 1
     for p in range(count):
         partitions[p].reserved_from = NEVER
+    begin_pass(plans, now)
     if partitions[count].waiting > 0:
-        visit_reserved(s, now)
-    for p in range(count):
+        reserve_first(s, s.running, plans, now)
+    pool_first = s.settings.combined and s.settings.by_nodes
+    for turn in range(count):
+        p = (turn + count - 1) % count if pool_first else turn
         if partitions[p].waiting > 0 and partitions[p].cores > 0:
-            visit_undisturbed(s, s.undisturbed, p, now)
-            visit_beside_windows(s, s.windows, s.node_types, s.placing, p, now)
-    for p in range(count + 1):
-        partitions[p].head_planned = False
-        if partitions[p].head_job >= 0:
+            visit_plainly(s, s.plain, p, now)
+            visit_beside_plans(s, plans, heads, typed, placed, s.windows, p, now)
+    end_pass(s, plans)
+
+
+@step
+def reserve_first(s, running, plans, now):
+    """Visit the reserved list (rules 9 to 14)."""
+    if running is not None:
+        visit_reserved(s, now)
+    if plans is not None:
+        visit_reserved_beside_plans(s, plans, now)
+
+
+@step
+def visit_plainly(s, plain, p, now):
+    """Go once over list p where nothing is planned but its head job (rule 3)."""
+    if plain is not None:
+        visit_list(s, p, now)
+
+
+@step
+def end_pass(s, plans):
+    """No list has a head job any more."""
+    forget_plans(s, plans)
+    for p in range(s.partitions.size):
+        s.partitions[p].head_planned = False
+        if s.partitions[p].head_job >= 0:
             drop_head_job(s, p)

@@ -1,0 +1,135 @@
+"""Top jobs as PBS plans them: limits, and the cores of each node, are planned as cores are.
+
+Every list has a head job of its own. Any machine is simulated so while cores are out of service. Numbers ("rule 20")
+refer to docs/reference/simulator.md.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parsim.kernels.plans import (
+    ROWS,
+    begin_planned,
+    find_instant,
+    forget_windows,
+    most_left,
+    plan_first,
+    plan_shares,
+    plan_windows,
+    promise,
+    room_now,
+)
+from parsim.kernels.reservations import find_usable
+from parsim.kernels.starts import is_held
+from parsim.kernels.state import NEVER, routine, step
+from parsim.kernels.waiting import STARTED, drop_started, note_held
+
+
+@step
+def begin_pass(plans, now):
+    """Let no window have a plan when a pass begins."""
+    if plans is None:
+        return
+    forget_windows(plans, now)
+
+
+@routine
+def visit_reserved_beside_plans(s, plans, now):
+    """Start reserved jobs, or let the first that must wait reserve its shares (rules 9 to 14, 20 and 27)."""
+    partitions, settings, waiting = s.partitions, s.settings, s.waiting
+    count = partitions.size - 1
+    last = partitions[count].first + partitions[count].waiting
+    gone = last
+    i = partitions[count].first
+    while i < last:
+        j = np.int64(waiting.job[i])
+        i += 1
+        held = settings.limits and is_held(s, j)
+        if settings.track_held:
+            note_held(s, j, now, held)
+        if held and not settings.plans_limits:
+            continue
+        if find_usable(s, j, now) < s.jobs[j].cores:
+            break
+        begin = find_instant(s, plans, j, now)
+        if begin == NEVER:  # rule 31
+            break
+        if settings.by_nodes:
+            plan_first(s, plans, count, j)
+        else:
+            plan_shares(s, plans, count, j)
+        if begin > now:
+            promise(s, plans, count, j, begin)
+            break
+        row = s.progress.spanning
+        for p in range(count):
+            s.shares[row, p] = plans.takes[ROWS - 1, p]
+        begin_planned(s, plans, j, now)
+        waiting.job[i - 1] = STARTED
+        gone = min(gone, i - 1)
+    if settings.track_held:
+        for k in range(i, last):
+            note_held(s, waiting.job[k], now, False)
+    if gone < last:
+        drop_started(s, count, gone)
+
+
+@step
+def may_be_top_job(s, p, j, now):
+    """Whether job j may be the head job of list p; sets the partitions on which it is planned (rules 3, 20 and 26)."""
+    pool = s.partitions.size - 2
+    cores = np.int64(0)
+    for q in range(pool + 1):
+        s.usable[q] = q == p or (s.settings.by_nodes and s.settings.combined and p == pool and q == s.jobs[j].queue)
+        if s.usable[q]:
+            cores += s.partitions[q].cores
+    return s.jobs[j].cores <= cores and now - s.jobs[j].submit >= s.settings.reservation_delay
+
+
+@step
+def find_place(s, plans, p, j, now):
+    """Set in the next row of `shares` what job j takes of each partition at its turn in list p; whether it may start.
+
+    Rules 17, 23 and 26.
+    """
+    pool = s.partitions.size - 2
+    c = np.int64(s.jobs[j].cores)
+    own = np.int64(s.jobs[j].queue)
+    combined = p == pool and s.settings.combined
+    if c > s.partitions[p].free + (s.partitions[own].free if combined else 0):
+        return False
+    shares = s.shares[s.progress.spanning]
+    shares[:] = 0
+    if not combined:
+        shares[p] = c
+        return c <= room_now(s, plans, p, j, c, now)
+    if s.settings.by_nodes:
+        shares[own] = min(c, room_now(s, plans, own, j, np.int64(1), now))
+    elif c > room_now(s, plans, pool, j, c, now):
+        shares[own] = min(c - 1, room_now(s, plans, own, j, np.int64(1), now))
+        if shares[own] < 1:
+            return False
+    shares[pool] = c - shares[own]
+    return shares[pool] <= room_now(s, plans, pool, j, shares[pool], now)
+
+
+@step
+def keep_candidates(s, plans, p, m, now):
+    """Keep those of the first m candidates that the sums of cores let start beside the plans; return how many.
+
+    These fall only, as long as the list takes cores of its own partition alone.
+    """
+    if plans is None:
+        return m
+    if s.settings.combined:
+        return m
+    waiting, free = s.waiting, s.partitions[p].free
+    kept = np.int64(0)
+    for k in range(m):
+        i = s.candidates[k]
+        plan_windows(s, plans, now + waiting.walltime[i], now)
+        if waiting.cores[i] <= most_left(plans, p, np.int64(waiting.job[i]), free, now, now + waiting.walltime[i]):
+            s.candidates[kept] = i
+            kept += 1
+    return kept
