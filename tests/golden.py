@@ -116,7 +116,7 @@ def main() -> int:
     for kind, name, make in everything():
         if not name.startswith(chosen):
             continue
-        if None in (known[kind].get(name) or [None]) and not given.write:
+        if not known[kind].get(name) and not given.write:
             print(f"{name} has no digest", flush=True)
             continue
         count += 1
