@@ -89,7 +89,7 @@ def resume(workload: Workload, system: System, state: State, rows: NDArray[np.in
     table = np.zeros(len(windows), dtype=WINDOW)
     taken = np.zeros((len(windows), len(nodes.sizes)), dtype=np.int64)
     if system.node_types:
-        taken = _taken_of_types(windows, system)
+        taken = np.ascontiguousarray(_taken_of_types(windows, system))  # else of another type to a kernel
     for k, window in enumerate(windows):
         known = state.begin if window.known_from is None else max(state.begin, window.known_from)
         table[k] = (

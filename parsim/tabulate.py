@@ -22,7 +22,7 @@ def _tabulate(jobs, sizes, backfill, bits, numbers, looks, more, waits, ends, st
     """
     n = jobs.size
     for k in range(sizes.shape[0]):
-        easy(jobs, 0, np.int64(0), sizes[k], backfill, bits, numbers, numbers, waits[:0], looks, more, start)
+        easy(jobs, np.int64(0), np.int64(0), sizes[k], backfill, bits, numbers, numbers, waits[:0], looks, more, start)
         total = 0
         last = 0
         for j in range(n):
