@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -109,6 +111,16 @@ class OnDisk(FunctionCache):
             known = [key[0] for key in self._cache_file._load_index() if key[1] == processor]
         first = -len(parts)
         return any(parts == tuple(str(kind) != "none" for kind in kinds[first:] if parts) for kinds in known)
+
+    def _save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a version, alone: two processes that do so at once could give each other's code to a signature."""
+        self._impl.locator.ensure_cache_path()
+        folder = os.open(self.cache_path, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            super()._save_overload(sig, data)
+        finally:
+            os.close(folder)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Load a version of a kernel, or return None; what has to be compiled then imports the rest itself."""
