@@ -39,10 +39,8 @@ def visit_beside_plans(s, plans, heads, typed, placed, windows, p, now):
     is_sorted = kind <= LJF and not lines
     refresh_values(s, kind, first, last, now)
     order = (s, kind, now)
-    for i in range(first, last):
-        waiting.group[i] &= GROUP
     size = begin_visit(s, heads, typed, placed, windows, p, now)
-    x, m = np.int64(0), collect(s, placed, first, last, NEVER, now)
+    x, m = np.int64(0), begin_turns(s, first, last)
     make_heap(s.candidates, m, is_sorted, order)
     most, gone = NEVER, last  # no wider job can start from here on
     complete = ended = False
@@ -76,13 +74,14 @@ def visit_beside_plans(s, plans, heads, typed, placed, windows, p, now):
             and (settings.plans_limits or not held)
             and may_be_head_job(s, plans, heads, typed, placed, p, j, now)
         ):
-            matters = counts_later or (settings.backfill and (settings.track_held or any_left(s, p, x + 1, m)))
+            matters = several or counts_later
+            matters |= settings.backfill and (settings.track_held or (not matters and any_left(s, p, x + 1, m)))
             if not matters and s.outages.windows.size == 0 and not settings.wide_limits:
                 ended = True
             else:
                 planned, size = plan_head_job(s, plans, heads, typed, placed, windows, size, j, p, now)
                 complete = planned and has_all_head_jobs(heads, typed, placed)
-                ended = planned and not (matters and settings.backfill) and not several
+                ended = planned and not (matters and settings.backfill)
                 again = complete and not ended and not settings.track_held
                 most = widest(s, p) if again else most
         if again:
@@ -140,6 +139,16 @@ def any_left(s, p, x, m):
 
 
 @step
+def begin_turns(s, first, last):
+    """Let the turn of every entry be still to come, and collect them; return how many they are."""
+    group = s.waiting.group[first:last]
+    for k in range(group.size):
+        group[k] &= GROUP
+        s.candidates[k] = first + k
+    return np.int64(group.size)
+
+
+@step
 def collect(s, placed, first, last, most, now):
     """Collect the entries whose turn is still to come, of jobs that may start by what is known; return how many."""
     job, group = s.waiting.job[first:last], s.waiting.group[first:last]
@@ -149,7 +158,7 @@ def collect(s, placed, first, last, most, now):
         s.candidates[m] = first + k
         may_start = group[k] >= 0 and cores[k] <= most
         if placed is not None:
-            may_start &= most == NEVER or walltime[k] < shortest_unplaced(s.placing, placed, job[k], now)
+            may_start &= walltime[k] < shortest_unplaced(s.placing, placed, job[k], now)
         m += may_start
     return m
 
