@@ -1,7 +1,7 @@
 """EASY and FCFS on one list that is alone on its cores and whose order is constant but for jobs that begin to starve.
 
 It simulates every list without limits, reservations or a pool, and is the inner loop of the exact search. It is several
-times as fast as `parsim.kernels.general`: it looks at a waiting job again only when something ended or the head job
+times as fast as `parsim.kernels.events`: it looks at a waiting job again only when something ended or the head job
 changed, and scans the list in blocks that the compiler turns into vector instructions.
 
 References

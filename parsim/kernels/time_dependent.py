@@ -1,6 +1,6 @@
 """EASY and FCFS on one list that is alone on its cores and whose order is a time-dependent priority, a formula.
 
-This is the event loop of searches over formulas. It is several times as fast as `parsim.kernels.general`: nothing may
+This is the event loop of searches over formulas. It is several times as fast as `parsim.kernels.events`: nothing may
 start elsewhere, so the list is a few columns, scanned in blocks. Of jobs that are alike it has the first only, so it is
 also that of every other order where the queue is deep in jobs. Numbers ("rule 4") refer to
 docs/reference/simulator.md.
