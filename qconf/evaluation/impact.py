@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import metrics
+from parsim.charges import rates
 from parsim.node_types import CORES, GPUS
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import Period
@@ -52,6 +53,7 @@ class Group:
     share: float  #: of the hours of the bottleneck (`Period.resource`) that all counted jobs take, 0..1
     before: Mapping[str, float]  #: the metrics of `GROWTH` by name; of `parsim.metrics`
     after: Mapping[str, float]
+    charged: float | None = None  #: core-seconds that a QOS is charged, by billing and usage factors (rule 35)
 
     @property
     def difference(self) -> dict[str, float]:
@@ -110,6 +112,8 @@ def impact(before: Outcome, after: Outcome) -> Impact:
     period = before.period
     core_seconds = (jobs.cores * jobs.effective_runtime).astype(np.float64)
     work = core_seconds if period.resource == CORES else period.use.work(period.workload)[before.rows]
+    rate, parts = rates(jobs, period.base.system())
+    charged = rate * jobs.effective_runtime / parts
     found = []
     kinds: tuple[tuple[Kind, Iterator[tuple[str, NDArray[np.bool_]]], int], ...] = (
         ("queue", ((queue.name, jobs.queue == i) for i, queue in enumerate(before.period.base.queues)), 1),
@@ -128,6 +132,7 @@ def impact(before: Outcome, after: Outcome) -> Impact:
                 share=float(work[rows].sum() / max(work.sum(), 1.0)),
                 before=_metrics(before, rows),
                 after=_metrics(after, rows),
+                charged=float(charged[rows].sum()) if kind == "qos" else None,
             )
             for name, rows in members
             if rows.any()

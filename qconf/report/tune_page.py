@@ -141,7 +141,7 @@ def _groups(recommendation: Recommendation) -> Iterator[tuple[str, list[dict[str
         of_gpus = kind == "size" and recommendation.resource == GPUS
         yield (
             "jobs by their GPUs" if of_gpus else in_terms_of(recommendation.resource, title),
-            [_group(each.name, each.jobs, each.share, each.before, each.after) for each in members],
+            [_group(each.name, each.jobs, each.share, each.before, each.after, each.charged) for each in members],
         )
 
 
@@ -151,6 +151,7 @@ def _group(
     share: float | None,
     before: Mapping[str, float],
     after: Mapping[str, float] | None,
+    charged: float | None = None,
 ) -> dict[str, Any]:
     """Return a group with a cell for each metric: before, after, and the difference with its sense."""
     senses = {}
@@ -174,6 +175,7 @@ def _group(
         "name": name,
         "jobs": jobs,
         "share": wording.ABSENT if share is None else wording.number(100 * share, 1),
+        "charged": "" if charged is None else wording.count(charged / 3600),
         "cells": cells,
     }
 

@@ -61,7 +61,7 @@ def sacct(count: int, steps: int = 0, local: bool = False) -> Iterator[str]:
         for step in ("batch", "extern", "0", "1")[:steps]:
             yield (
                 f"{job}.{step}|{job}.{step}||group{user % 40}||COMPLETED|{times}|{ran}|00:00:00|||{cores}|{cores}"
-                f"|{nodes}|cpu={cores},mem={cores * 4}G,node={nodes}|||||"
+                f"|{nodes}|cpu={cores},mem={cores * 4}G,node={nodes}||||"
             )
 
 

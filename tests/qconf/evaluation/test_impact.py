@@ -7,7 +7,7 @@ import pytest
 
 from parsim import Workload, simulate
 from parsim.schedule import Schedule
-from qconf.config import MachineConfig, QueueConfig, SiteConfig
+from qconf.config import MachineConfig, QOSConfig, QueueConfig, SiteConfig
 from qconf.evaluation.impact import GROWTH, Group, Impact, impact
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import Period
@@ -70,6 +70,25 @@ def test_losers_come_by_kind_and_then_by_the_harm_done():
     found = Impact((wide, tail, group(name="same"), large, small))
     assert [each.name for each in found.losers] == ["small", "large", "tail", "jobs of 9 cores"]
     assert (small.harm, tail.harm) == (400_000.0, -360_000.0)
+
+
+def test_a_qos_is_charged_by_its_usage_factor_and_the_weights_of_queues():
+    queues = (QueueConfig(name="a"), QueueConfig(name="b", billing="CPU=3.0"))
+    qos = (QOSConfig(name="half", usage_factor=0.5), QOSConfig(name="full"))
+    base = SiteConfig(machine=MachineConfig(cores=64), queues=queues, qos=qos)
+    w = Workload(
+        [0, 1, 2],
+        [4, 2, 1],
+        [100] * 3,
+        [100] * 3,
+        queue=[0, 1, 0],
+        user=[0] * 3,
+        qos=[0, 0, 1],
+        qos_names=("half", "full"),
+    )
+    found = impact(*[Outcome(Period(w, base), simulate(w, base.system()), None) for _ in range(2)])
+    assert {each.name: each.charged for each in found.of("qos")} == {"QOS half": (4 + 3 * 2) * 50.0, "QOS full": 100.0}
+    assert {each.charged for each in found.of("queue")} == {None}
 
 
 def test_what_is_recorded_is_json():
