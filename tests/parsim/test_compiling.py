@@ -145,7 +145,7 @@ def test_no_discipline_takes_a_version_that_is_not_compiled_before_the_tests(mon
 
         return called
 
-    for name in ("general", "top_job", "queue_head_jobs", "time_dependent"):
+    for name in ("events", "time_dependent"):
         monkeypatch.setattr(module, name, recording(name))
     groups = [GROUPS[name].call for name in ("general", "top jobs", "head jobs of queues", "formulas")]
     for run in (*groups, *(fuzz.case(name, 0).simulate for name in VERSIONS)):

@@ -125,7 +125,7 @@ def test_bursts_of_jobs_alike_start_as_before(name: str, system: System, monkeyp
     [
         (System(CORES, [Queue(name=name) for name in "abcd"], order="sjf"), "time_dependent"),
         (System(CORES, [Queue(name=name, max_run=9) for name in "abcd"]), "time_dependent"),
-        (System(CORES, [Queue(name=name, max_run=9) for name in "abcd"], order="wfp3"), "general"),
+        (System(CORES, [Queue(name=name, max_run=9) for name in "abcd"], order="wfp3"), "events"),
     ],
 )
 def test_a_kernel_gives_up_once_it_has_looked_at_too_many_jobs(
@@ -146,9 +146,9 @@ def test_a_kernel_gives_up_once_it_has_looked_at_too_many_jobs(
     [
         ("easy", System(CORES)),
         ("easy", System(CORES, [Queue(partition=CORES)], "partitioned")),
-        ("general", System(CORES, [Queue(partition=CORES, max_run=400)], "partitioned")),
-        ("general", System(CORES, [Queue(partition=CORES // 2)], "hybrid", pool=Pool(CORES // 2))),
-        ("queue_head_jobs", System(CORES, [Queue(max_run=400)], reserve="queues")),
+        ("events", System(CORES, [Queue(partition=CORES, max_run=400)], "partitioned")),
+        ("events", System(CORES, [Queue(partition=CORES // 2)], "hybrid", pool=Pool(CORES // 2))),
+        ("events", System(CORES, [Queue(max_run=400)], reserve="queues")),
     ],
 )
 def test_what_gave_up_is_left_out_the_next_times(kernel: str, system: System, monkeypatch: pytest.MonkeyPatch) -> None:
