@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -178,6 +179,19 @@ def of_requests(requests: Sequence[Request]) -> NDArray[np.float64]:
     return np.array([[*amounts, 0.0] for amounts in found])
 
 
+_ALONE = Lock()
+
+
+def expression(text: str) -> ast.expr:
+    """Return the syntax tree of an expression.
+
+    Threads do so one by one: two at once made Python 3.11 fail with "AST constructor recursion depth mismatch".
+    Raises SyntaxError, RecursionError or MemoryError as `ast.parse` does.
+    """
+    with _ALONE:
+        return ast.parse(text, mode="eval").body
+
+
 class _Compiler:
     """Compiles the syntax tree in one go; static subtrees become columns."""
 
@@ -214,7 +228,7 @@ class _Compiler:
         if isinstance(node, ast.Constant):
             return [(op.CONSTANT, self.constant(node))]
         if isinstance(node, ast.Name) and node.id == TARGET_FACTOR:
-            return descend(ast.parse(_TARGET_FACTOR, mode="eval").body)
+            return descend(expression(_TARGET_FACTOR))
         if isinstance(node, ast.Name):
             return [self.name(node)]
         if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
@@ -302,9 +316,8 @@ def parse(text: str) -> Formula:
     if len(text) > MOST_CHARACTERS:
         raise ValueError(f"formula: {len(text)} characters, more than {MOST_CHARACTERS}")
     try:
-        tree = ast.parse(text.strip(), mode="eval")
         compiler = _Compiler(text.strip())
-        code = compiler.hoist(tree.body)
+        code = compiler.hoist(expression(text.strip()))
     except SyntaxError as error:
         raise ValueError(f"formula {text!r}: not an expression ({error.msg})") from None
     except (RecursionError, MemoryError):

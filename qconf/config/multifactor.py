@@ -17,6 +17,8 @@ import re
 from dataclasses import dataclass
 from typing import Self
 
+from parsim.formula import expression
+
 MAX_AGE = 30 * 86400  # seconds of waiting that count
 TIER = 10_000_000_000  # points of a unit of `queue_priority`: more than Slurm's 32 bits of all other points
 MOST = 2**32 - 1  # points that a priority has at most
@@ -128,7 +130,7 @@ def _fall(classes: tuple[tuple[int, int], ...], unit: int) -> bool:
 def _same(formula: str, other: str) -> bool:
     """Whether two formulas differ in blanks, parentheses and the order of a sum at most: of whole points it is none."""
     try:
-        first, second = (ast.parse(text.strip(), mode="eval").body for text in (formula, other))
+        first, second = (expression(text.strip()) for text in (formula, other))
     except (SyntaxError, ValueError):
         return False
     return sorted(map(ast.dump, _addends(first))) == sorted(map(ast.dump, _addends(second)))

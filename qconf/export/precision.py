@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.formula import JOB_NAMES, parse
+from parsim.formula import JOB_NAMES, expression, parse
 from parsim.workload import MAX_DURATION
 from qconf.config import SiteConfig
 
@@ -183,7 +183,7 @@ def _precise(
 
 def _rewritten(text: str, of: _Range) -> Iterator[str]:
     """Yield formulas of the same order, with smaller numbers."""
-    tree = ast.parse(text, mode="eval").body
+    tree = expression(text)
     if isinstance(tree, ast.IfExp):  # starving jobs first, say
         first, condition, others = (_source(text, each) for each in (tree.body, tree.test, tree.orelse))
         for other in _rewritten(others, of):

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.fairshare import FAIRSHARE
-from parsim.formula import parse
+from parsim.formula import expression, parse
 from parsim.system import ORDERS
 from qconf.config import SiteConfig
 from qconf.text import grouped
@@ -176,7 +176,7 @@ class Reading:
     def thresholds(self, job: Job) -> list[float]:
         """List the waits with which the formula compares that of a job, seconds, ascending; the last is `LONGEST`."""
         found = {float(LONGEST)}
-        for node in ast.walk(ast.parse(self.formula.strip(), mode="eval")):
+        for node in ast.walk(expression(self.formula.strip())):
             sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
             others = [side for side in sides if "eligible_time" not in _names(side)]
             if len(others) < len(sides) and all(

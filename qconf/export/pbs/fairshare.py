@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from parsim.fairshare import EQUAL_SHARES, FAIRSHARE, MOST_SHARES
+from parsim.formula import expression
 from qconf.config import FairshareConfig, ShareConfig, SiteConfig, format_clock
 from qconf.errors import ExportError, InputError
 from qconf.export.nodes import read_text
@@ -69,7 +70,7 @@ def charges_of(text: str) -> dict[str, float] | None:
     if text in _SAME:
         return {}
     try:
-        sums = _sums(ast.parse(text, mode="eval").body)
+        sums = _sums(expression(text))
     except (SyntaxError, ValueError, RecursionError):
         return None
     found = {}
