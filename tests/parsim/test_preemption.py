@@ -229,6 +229,7 @@ def asking(workload: Workload, *chunks: Chunk | None) -> Workload:
     return replace(workload, request=numbers, requests=requests)
 
 
+@pytest.mark.slow
 def test_only_those_are_preempted_that_free_what_is_needed():
     # Job 0 has both GPUs of each GPU node and cores to spare; job 1, on CPU nodes, began later and goes on.
     rows = ((0, 2, 50, 60, 0), (1, 4, 50, 60, 0), (5, 1, 10, 20, 1))

@@ -186,10 +186,7 @@ class Loading:
 
 
 ENDED = {"interrupted": "KILL", "hang-up": "HUP"}
-WAYS = [
-    *((name, way) for name in SCENARIOS for way in ("literal", "twice", "interrupted", "half")),
-    *(("limited", "failing"), ("closed", "failing"), ("closed", "hang-up")),
-]
+WAYS = [(name, way) for name in SCENARIOS for way in ("literal", "twice", "interrupted", "hang-up", "failing", "half")]
 
 
 def follow(loading, blocks, way):

@@ -104,6 +104,7 @@ def test_limits_of_a_site_are_changed_by_a_factor():
     assert not any(queue.limited for queue in plan.months("x", site={"max_run": None}).base().queues)
 
 
+@pytest.mark.slow
 def test_the_whole_page(tmp_path, monkeypatch):
     small = {"periods": 2, "settings": {**PAPER.settings, "chunk": 4800, "samples": 20}}
     months = plan.months

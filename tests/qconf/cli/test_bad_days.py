@@ -49,6 +49,7 @@ def undisturbed(given: list[str], folder: Path) -> dict[str, bytes]:
     return contents(folder)
 
 
+@pytest.mark.slow
 def test_killed_runs_go_on_to_the_same_bytes() -> None:
     given = ["--kills", "1", "--quick"]
     done = subprocess.run(
