@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -214,6 +215,9 @@ def _check(config: SiteConfig, binding: Binding) -> None:
     if any(each.types for each in config.shortpools):
         raise ExportError("shortpools: nodes of several types have no form in an export: leave shortpools out")
     refuse_access(config, "PBS", [*ACCESS])
+    listed = (name for queue in config.queues for _, names in queue.access or () for name in names or ())
+    if strange := next((name for name in listed if not re.fullmatch(r"[A-Za-z0-9_.@*+-]+", name)), None):
+        raise ExportError(f"access: {strange!r} is no name in a list of PBS")
 
 
 def _put_queue(

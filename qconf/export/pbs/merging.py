@@ -6,9 +6,13 @@ import re
 from collections.abc import Iterable, Mapping
 
 from qconf.errors import ExportError
-from qconf.export.pbs.lint import OLD_LIMITS
 from qconf.export.pbs.server import Attributes, Server, seconds
 
+#: PBS's older kind of limits, which cannot be mixed with max_run.
+OLD_LIMITS = (
+    *("max_running", "max_user_run", "max_group_run", "max_user_run_soft", "max_group_run_soft"),
+    *("max_user_res", "max_user_res_soft", "max_group_res", "max_group_res_soft"),
+)
 _SCOPES = re.compile(r"\[([^=\]]+)=([^\]]*)\]")
 _LIMITS = ("max_run", "max_queued", "queued_jobs_threshold")
 _DURATION = re.compile(r"[0-9]+(:[0-9]+){0,2}")

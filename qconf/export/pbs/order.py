@@ -14,7 +14,7 @@ from qconf.export.pbs.fairshare import by_pbs
 from qconf.export.pbs.qos import from_pbs, in_pbs
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Server, priority_of
-from qconf.export.precision import MOST, Jobs, in_steps, precise
+from qconf.export.precision import MOST, Jobs, lost
 from qconf.export.priorities import Priorities, are_several
 
 # Orders within one list, largest value first; 0 leaves PBS's own order, by submission.
@@ -77,7 +77,7 @@ def refuse(config: SiteConfig, priorities: Priorities, jobs: Jobs | None = None,
     if config.order in _ALONE or config.order == FAIRSHARE:
         return  # written for it
     own = _own_formula(config, priorities)
-    if own != present and (wrong := precise(own, config, priorities.values, jobs)[1]) > MOST:
+    if own != present and (wrong := lost(own, config, tuple(priorities.values.items()), jobs)) > MOST:
         raise ExportError(
             f"order: PBS keeps the value of a formula in single precision, 24 binary digits, in which {wrong:.1%} of "
             "the pairs of jobs change places: add nothing small to what is large, such as waits to 1e10 * ncpus, but "
@@ -102,7 +102,7 @@ def _formula(
     table = _BEHIND_PRIORITY if behind else _ALONE
     text = table[config.order] if named else _own_formula(config, priorities)
     if not named:
-        text, wrong = (text, 0.0) if text == present else precise(text, config, values, jobs)
+        wrong = 0.0 if text == present else lost(text, config, tuple(values.items()), jobs)
         if wrong >= 0.001:
             notes.append(
                 f"PBS keeps the value of the formula in single precision: {wrong:.1%} of the pairs of jobs that the "
@@ -110,7 +110,9 @@ def _formula(
             )
     else:
         if max(values.values()) > _LARGE:
-            text = text.replace(_STEP, in_steps(values.values(), 32))
+            steps = [f"(queue_priority > {value})" for value in sorted({*values.values()})[:-1]]
+            places = f"({' + '.join(steps)})" if len(steps) > 1 else "".join(steps)
+            text = text.replace(_STEP, f"32 * {places}")
         text = _with_starvation(text, config, values, notes)
     reserved = [queue for queue in config.queues if queue.reservation]
     if config.mode != "shared" and reserved:

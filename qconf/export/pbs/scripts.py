@@ -18,7 +18,6 @@ from qconf.export.pbs.admission import admission
 from qconf.export.pbs.changes import NOTHING, changes, ended
 from qconf.export.pbs.desired import Desired, desired, of_nodes
 from qconf.export.pbs.hours import SetLimits
-from qconf.export.pbs.lint import Linter
 from qconf.export.pbs.nodes import qlists, statements
 from qconf.export.pbs.present import completed
 from qconf.export.pbs.server import Server, is_true
@@ -139,9 +138,6 @@ def _files(
     if goal.closed:
         title = "Deletes the closed queues; when their last job has ended: qmgr -a < cleanup.qmgr"
         files["cleanup.qmgr"] = _script(title, {"closed queues": [f"delete queue {name}" for name in goal.closed]})
-    for name, start in (("queues.qmgr", before), ("nodes.qmgr", goal.server), ("rollback.qmgr", goal.server)):
-        if findings := Linter(start, trusted=before).script(files.get(name, "")):
-            raise ExportError(f"{name} would be refused by PBS: " + "; ".join(str(finding) for finding in findings[:5]))
     if base is not None:
         there = types.scheduled(base, (), options) + (["Qlist"] if base.mode != "shared" and not base.nodes else [])
         there += [kept.RESOURCE] if base.keeps_cores else []

@@ -1,9 +1,9 @@
 import pytest
 
-from qconf.export.pbs.lint import Linter
 from qconf.export.pbs.qmgr import parse_statement
 from qconf.export.pbs.server import Server
 from tests.beside import SHARED
+from tests.qconf.export.pbs.lint import Linter
 
 VERDICTS = SHARED / "pbs" / "qmgr_verdicts.tsv"
 

@@ -1,4 +1,4 @@
-"""A linter of qmgr scripts: refuses what the server would refuse, before an administrator loads it.
+"""A linter of qmgr scripts: refuses what the server would refuse; all that tests export passes it.
 
 Stricter than the server where the server is silent about what cannot be meant: a minimum above its maximum, limits of
 the old style, anything that is not ASCII. What it does not know is not checked, and never called wrong.
@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from parsim.formula import parse as parse_formula
 from qconf.export.pbs import qmgr
+from qconf.export.pbs.merging import OLD_LIMITS
 from qconf.export.pbs.server import Attributes, Server, is_true, is_type, seconds
 from qconf.export.rendering import HOST_NAME
 from qconf.history.names import LEGAL
@@ -145,11 +146,6 @@ _ATTRIBUTES: dict[str, dict[str, Check]] = {
         "comment": _TEXT,
     },
 }
-#: PBS's older kind of limits, which cannot be mixed with max_run.
-OLD_LIMITS = (
-    *("max_running", "max_user_run", "max_group_run", "max_user_run_soft", "max_group_run_soft"),
-    *("max_user_res", "max_user_res_soft", "max_group_res", "max_group_res_soft"),
-)
 _EXECUTION_ONLY = (
     *("max_run", "max_run_soft", "max_run_res", "max_run_res_soft", "priority", "backfill_depth", "partition"),
     *("kill_delay", "resources_default", "resources_available", "default_chunk"),
