@@ -25,6 +25,7 @@ def _environment() -> jinja2.Environment:
     )
     environment.globals |= {"MAX_CORES": MAX_CORES, "MAX_DURATION": MAX_DURATION}
     environment.filters["cell"] = lambda text: f"`{text}`".replace("|", "\\|") if text else ""
+    environment.filters["names"] = lambda objects: ", ".join(each.name for each in objects)
     environment.filters |= {"duration": format_duration, "exact": lambda value: str(Fraction(repr(value)))}
     return environment
 
@@ -32,6 +33,19 @@ def _environment() -> jinja2.Environment:
 def render(target: str, name: str, /, **values: object) -> str:
     """Fill the template `name` of a target; a gap without a value is an error."""
     return _environment().get_template(f"{target}/templates/{name}.j2").render(**values)
+
+
+def plan(target: str, **values: object) -> str:
+    """Fill the plan of a target, without the blank lines that its conditions leave."""
+    parts = re.split(r"(^```.*?^```$)", render(target, "plan.md", **values), flags=re.MULTILINE | re.DOTALL)
+    text = "".join(part if number % 2 else re.sub(r"\n[ \t\n]*\n", "\n\n", part) for number, part in enumerate(parts))
+    return text.strip() + "\n"
+
+
+def notes(target: str, feature: str, /, **values: object) -> list[str]:
+    """Name what a target does otherwise than the simulator of a feature: a macro of its notes."""
+    module = _environment().get_template(f"{target}/templates/notes.j2").make_module(values)
+    return [line for line in str(getattr(module, feature)()).splitlines() if line.strip()]
 
 
 def checked_queue(name: str, *, system: str = "PBS", most: int = LONGEST_NAME, pooled: bool = False) -> str:

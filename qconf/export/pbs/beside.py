@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from qconf.config import SiteConfig
 from qconf.export import hours
-from qconf.export.pbs import fairshare, kept, qos, shortpools, types
-from qconf.export.pbs.hours import HEAD, SetLimits
+from qconf.export.pbs import fairshare, kept, qos, shortpools, throttles, types
 from qconf.export.rendering import render
 from qconf.export.types import types_of_pool
 
@@ -121,7 +121,7 @@ def _kept(config: SiteConfig, _: Desired, options: PbsExporter) -> dict[str, str
 
 def _hours(config: SiteConfig, goal: Desired, _: PbsExporter) -> dict[str, str]:
     hours.refuse(config)
-    return {hours.FILE: hours.cron(config, SetLimits(goal.server), HEAD)}
+    return {hours.FILE: hours.cron(config, partial(throttles.commands, goal.server), throttles.HEAD)}
 
 
 def _shortpools(config: SiteConfig, *_: object) -> dict[str, str]:

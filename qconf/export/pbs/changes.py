@@ -11,6 +11,7 @@ from qconf.export.pbs.beside import NOT_KNOWN, Change
 from qconf.export.pbs.queues import why_of
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Attributes, Server, is_true
+from qconf.export.rendering import notes
 
 if TYPE_CHECKING:
     from qconf.export.pbs import PbsExporter
@@ -79,38 +80,17 @@ def _text(attributes: Attributes) -> str:
 
 def ended(table: Sequence[Change], before: Server, scheduler: Scheduler | None, closed: Collection[str]) -> list[str]:
     """Say in plain words which settings end by these changes, and which go on that were not simulated."""
-    scheduler = scheduler or Scheduler()
-    found = []
-    for row in table:
-        of = "" if row.of == "server" else f" of {row.of}"
-        was_on = row.old.lower() == "true" or (not row.old and row.name in ("by_queue", "preemptive_sched"))
-        if row.of == "sched_config" and row.name in _ENDS and was_on and row.new.lower() in ("false", ""):
-            found.append(f"`{row.name}` ends: {_ENDS[row.name]}.")
-        if row.name == "backfill_depth" and row.old:
-            what = f"becomes {row.new}" if row.new else "ends: PBS then has 1"
-            found.append(f"`backfill_depth = {row.old}`{of} {what}.")
-        if row.name == "job_sort_formula" and row.old and row.of == "scheduler":
-            found.append(f"The scheduler's own formula ends ({row.old}): PBS holds one, and it is the server's now.")
-        if row.name == "job_sort_formula" and row.old and row.of == "server":
-            found.append(f"The formula `{row.old}` ends.")
-        if row.name in ("enabled", "started") and not is_true(row.old) and is_true(row.new) and row.old:
-            found.append(f"`{row.name} = {row.old}`{of} ends: the configuration has the queue, and it is opened.")
-    unknown = [row.name for row in table if row.of == "sched_config" and row.old == NOT_KNOWN and row.name in _OF_ORDER]
-    if unknown:
-        found.append(
-            "What sched_config has is not known (--scheduler): where init was given it, give it here too, else what it "
-            f"says is taken for new and loaded. If it sorts by {', '.join(unknown)}, that ends: the order decides over "
-            "all queues."
-        )
-    if peer := scheduler.value("peer_queue"):
-        gone = [name for name in closed if re.search(rf"(?:^|, ?)\"?{re.escape(name)}[\s,]", f"{peer} ")]
-        what = f"ends for {', '.join(gone)}, closed here" if gone else "stays; jobs of other servers were not simulated"
-        found.append(f"`peer_queue: {peer}` {what}.")
-    if hooks := before.own_hooks:
-        found.append(f"{hooks[0].upper()}{hooks[1:]}. They stay.")
-    stopped = [
-        name for name, held in before.queues.items() if held.get("queue_type") and not is_true(held.get("started"))
-    ]
-    if stopped := [name for name in stopped if name not in closed]:
-        found.append(f"Stopped, and stay so: {', '.join(stopped)}. Their jobs do not start (`started`).")
-    return found
+    rows = [row for row in table if row.of == "sched_config" and row.old == NOT_KNOWN]
+    peer = (scheduler or Scheduler()).value("peer_queue")
+    held = [name for name, of in before.queues.items() if of.get("queue_type") and not is_true(of.get("started"))]
+    values = {
+        "table": table,
+        "ends": _ENDS,
+        "is_true": is_true,
+        "unknown": [row.name for row in rows if row.name in _OF_ORDER],
+        "peer": peer,
+        "gone": [name for name in closed if re.search(rf"(?:^|, ?)\"?{re.escape(name)}[\s,]", f"{peer} ")],
+        "hooks": before.own_hooks,
+        "stopped": [name for name in held if name not in closed],
+    }
+    return notes("pbs", "ended", **values)

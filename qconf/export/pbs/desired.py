@@ -12,7 +12,7 @@ from parsim.workload import MAX_DURATION
 from qconf.config import POOL_SUFFIX, SiteConfig, access_changes
 from qconf.errors import ExportError
 from qconf.export.checks import refuse_access, refuse_idle
-from qconf.export.pbs import fairshare, kept, qos, routes, shortpools, throttles
+from qconf.export.pbs import fairshare, kept, qos, routes, throttles
 from qconf.export.pbs.differences import notes, sorting, unroutable
 from qconf.export.pbs.merging import merged, older
 from qconf.export.pbs.order import formula, present_formula
@@ -102,7 +102,6 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter, base: Site
     _put_routes(result, before, config, base)
     _put_server(result, before, config, had, target, held)
     _put_scheduling(result, before, config, base, options)
-    result.notes += shortpools.notes(config)
     result.notes += notes(config, options.binding, result.priorities, before, options.scheduler, options.nodes or ())
     return result
 

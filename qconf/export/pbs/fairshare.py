@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from parsim.fairshare import EQUAL_SHARES, FAIRSHARE, MOST_SHARES
 from parsim.formula import expression
@@ -15,9 +14,6 @@ from qconf.errors import ExportError, InputError
 from qconf.export.nodes import read_text
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import seconds
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT, UNKNOWN = "root", "unknown"
 FIRST_ID = 10  #: of a resource_group; those below are PBS's own
@@ -125,34 +121,6 @@ def settings(config: SiteConfig) -> dict[str, str]:
         # Without a tree all users are unknown, and have equal shares of all there is.
         "unknown_shares": str(tree.unknown_shares if config.shares else max(tree.unknown_shares, 1)),
     }
-
-
-def notes(config: SiteConfig) -> Iterator[str]:
-    """Name what PBS does otherwise than the simulator."""
-    if not config.is_fair:
-        return
-    yield (
-        "Fairshare: PBS keeps the use of before, from its own records, and counts a share's use from 1 up; the "
-        "simulator begins with none."
-    )
-    if not config.shares:
-        yield (
-            "The configuration has no shares: resource_group becomes empty, and all users have equal ones, as "
-            "simulated. Where the site has a tree, give it first: qconf init --shares."
-        )
-    if config.order == FAIRSHARE:
-        yield (
-            "order fairshare: PBS charges the request of a job as it starts, until the pass ends, and the simulator "
-            "what has run."
-        )
-        if any(queue.starvation is not None for queue in config.queues):
-            yield "Starvation periods have no form beside PBS's order by fairshare."
-        if len({queue.priority for queue in config.queues}) > 1:
-            yield "by_queue is True: of queues of one priority PBS takes one after the other, not all together."
-    if factors := [qos.name for qos in config.qos if qos.usage_factor != 1]:
-        yield f"usage_factor of the QOS {', '.join(factors)} has no form in PBS."
-    if config.tree.decay_factor in (0, 1):
-        yield "fairshare_decay_factor: PBS takes numbers between 0 and 1 only; set it to the nearest it takes."
 
 
 def read_shares(path: str | Path) -> tuple[ShareConfig, ...]:

@@ -13,7 +13,7 @@ OpenPBS Administrator's Guide, "Using Preemption".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from qconf.config import QueueConfig, SiteConfig
@@ -22,6 +22,7 @@ from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Attributes, Server, priority_of
 from qconf.export.pbs.statements import TARGETS
 from qconf.export.priorities import HIGHEST, LOWEST, Priorities, as_present, scale
+from qconf.export.rendering import notes
 
 LINE = 150  #: preempt_queue_prio as PBS ships it
 METHODS = {"suspend": "S", "checkpoint": "C", "requeue": "R"}  #: preempt_order, by `preempted`
@@ -139,44 +140,19 @@ def _express(
     return Preemption(priorities, True, changed, targets, tuple(_notes(config, values, targets, server)))
 
 
-def _notes(config: SiteConfig, express: dict[str, int], targets: dict[str, str], server: Server) -> Iterator[str]:
+def _notes(config: SiteConfig, express: dict[str, int], targets: dict[str, str], server: Server) -> list[str]:
     """Name what PBS does otherwise with jobs that are preempted, and with other queues."""
-    listed = ", ".join(f"{name} {value}" for name, value in express.items())
-    wanted = "what nodes have" if config.nodes else "cores"
-    yield (
-        f"Express queues by their Priority: {listed}. Their jobs go before all others, and preempt for limits that "
-        f"hold them, too; in the simulator for {wanted} alone. A job that names preempt_targets of its own (`qsub -l`) "
-        "preempts those."
-    )
     present = {name: server.queues[name].get(TARGETS) for name in express if name in server.queues}
-    if already := [name for name, text in present.items() if text != targets.get(name)]:
-        yield (
-            f"Jobs that wait in {', '.join(already)} now preempt what they did before: `qmove QUEUE JOB`, into the "
-            "same queue, has them name its preempt_targets."
-        )
     held = {name: priority_of(server.queues[name]) for name in server.of_type("execution")}
-    if others := [name for name in held if held[name] >= min(express.values()) and name not in config.names]:
-        yield f"Jobs of {', '.join(others)} preempt those of every queue of a lower Priority; that was not simulated."
-    names = ", ".join(queue.name for queue in _preempted(config))
-    method = next((queue.preempted for queue in _preempted(config)), "off")
-    if method == "requeue":
-        yield f"Jobs of {names} that were submitted with `-r n` are not preempted: PBS cannot run them anew."
-    if method == "checkpoint":
-        yield (
-            f"Jobs of {names} are preempted where the MoM can checkpoint them ($action checkpoint_abort of its "
-            "configuration); without it none is."
-        )
-    if method == "suspend":
-        again = (
-            "so they do in the simulator, by totals or node by node, and give back all until then, as PBS has it "
-            "without `restrict_res_to_release_on_suspend`"
-            if config.nodes
-            else "the simulator starts them again on any cores"
-        )
-        yield (
-            f"Suspended jobs of {names} keep their nodes and their memory, and go on there; {again}. The memory of "
-            "both has to fit. Other jobs may take their cores meanwhile."
-        )
+    preempted = _preempted(config)
+    values = {
+        "listed": ", ".join(f"{name} {value}" for name, value in express.items()),
+        "already": [name for name, text in present.items() if text != targets.get(name)],
+        "others": [name for name in held if held[name] >= min(express.values()) and name not in config.names],
+        "preempted": preempted,
+        "method": preempted[0].preempted if preempted else "off",
+    }
+    return notes("pbs", "express", config=config, **values)
 
 
 def read_tiers(config: SiteConfig, server: Server, scheduler: Scheduler, warnings: list[str]) -> SiteConfig:
@@ -274,34 +250,14 @@ def _none(
     if not own and different < line:
         priorities = scale(config.queues, min(HIGHEST, line - 1))
         return Preemption(priorities, notes=_kept_below(config, priorities, line, others))
-    why = (
-        f"{_listed(own, held)} reached it already: its waiting jobs suspend running ones today"
-        if own
-        else f"{different} different priorities do not fit below it"
-    )
-    also = f" Those of {_listed(others, held)} no longer do either." if others else ""
-    note = (
-        f"**Preemption is turned off (`preemptive_sched: false ALL`).** From Priority {line} on (preempt_queue_prio) a "
-        f"queue is an express queue, and {why}. No queue of the configuration has a higher tier, so the change is "
-        f"loaded without.{also} Where jobs are to be preempted, give their queue a `tier`."
-    )
-    return Preemption(scale(config.queues), on=False, notes=(note,))
+    listed = {what: _listed(names, held) for what, names in (("own", own), ("others", others))}
+    told = notes("pbs", "turned_off", line=line, different=different, **listed)
+    return Preemption(scale(config.queues), on=False, notes=tuple(told))
 
 
 def _kept_below(config: SiteConfig, priorities: Priorities, line: int, others: list[str]) -> tuple[str, ...]:
-    notes = []
-    if any(queue.priority >= line for queue in config.queues):
-        listed = ", ".join(f"{name} {value}" for name, value in priorities.values.items())
-        notes.append(
-            f"Queue priorities are exported below {line} ({listed}): from there on (preempt_queue_prio) the waiting "
-            "jobs of a queue would preempt running ones, which no queue here does."
-        )
-    if others:
-        notes.append(
-            f"Jobs of {', '.join(others)} suspend running ones, as they do now (Priority from {line} on, "
-            "preempt_queue_prio); that was not simulated."
-        )
-    return tuple(notes)
+    listed = ", ".join(f"{name} {value}" for name, value in priorities.values.items())
+    return tuple(notes("pbs", "below", config=config, line=line, listed=listed, others=others))
 
 
 def _listed(names: list[str], held: dict[str, int]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from parsim.qos import ALL_LIMITS
@@ -98,19 +98,6 @@ def classes(config: SiteConfig) -> dict[str, dict[str, object]]:
         }
         for qos in config.qos
     }
-
-
-def notes(config: SiteConfig) -> Iterator[str]:
-    """Name what PBS does otherwise than the simulator."""
-    if not needs_hook(config):
-        return
-    yield (
-        f"Qualities of service are projects: a job has that which it names with -P, and the hook {HOOK} gives one to "
-        "those of the users, accounts and groups that are listed, unless they name a project. Jobs that wait already "
-        "have none until `qalter -P`."
-    )
-    if any(throttle.is_of_qos for throttle in config.throttles):
-        yield "A job of another project has the priority and the target of its user's QOS, and is under no limit of it."
 
 
 def read(folder: Path) -> tuple[QOSConfig, ...]:

@@ -22,7 +22,7 @@ from qconf.export.pbs import qos, throttles
 from qconf.export.pbs.differences import envelope, unroutable
 from qconf.export.pbs.server import ACCESS, Attributes, Server, access, destinations, is_true, seconds
 from qconf.export.pbs.sharing import PLACE
-from qconf.export.pbs.throttles import is_queues, of_resources
+from qconf.export.pbs.throttles import of_resources
 from qconf.export.pbs.throttles import read as read_throttles
 from qconf.export.pbs.throttles import resources as limited_resources
 from qconf.export.pbs.types import bindings
@@ -39,18 +39,13 @@ MANAGED = (
     *("Priority", *throttles.KEYS.values(), "default_chunk.Qlist", "backfill_depth", "from_route_only", PLACE),
     *(f"resources_default.{name}" for name in qos.RESOURCES),
 )
-_ENTITY = re.compile(r"\[([a-z]:[A-Za-z0-9_.-]+)=([0-9]+)\]")
 #: Attributes of a queue that are read, or change no start of a job.
 _UNDERSTOOD = re.compile(
     r"queue_type|enabled|started|from_route_only|Priority|backfill_depth|max_run|max_run_res\.ncpus|max_queued|max_running|max_user_run"
     r"|max_user_res\.ncpus|resources_(?:min|max)\.(?:ncpus|walltime|nodect)|default_chunk\.ncpus|resources_default\..*"
     r"|hasnodes|total_jobs|state_count|acl_(?:users|groups|hosts)|acl_(?:user|group|host)_enable|kill_delay|max_array_size"
 )
-#: Limits of a queue by attribute and scope, and those of the older kind, which yield to them.
-_LIMITS = {
-    "max_run": {"o:PBS_ALL": "max_run", "u:PBS_GENERIC": "max_user_run"},
-    "max_run_res.ncpus": {"o:PBS_ALL": "max_run_cores", "u:PBS_GENERIC": "max_user_cores"},
-}
+#: Limits of a queue of the older kind, which yield to the others.
 _OLD_LIMITS = {"max_running": "max_run", "max_user_run": "max_user_run", "max_user_res.ncpus": "max_user_cores"}
 _PRIORITY = r"-?[0-9]{1,5}"
 #: Why an attribute changes: the key of the configuration, or what needs it; the first pattern that matches.
@@ -296,13 +291,7 @@ class Reader:
 
     def _limits(self, name: str, attributes: Attributes) -> dict[str, Any]:
         """Read the running limits of a queue, by their names in a configuration."""
-        found: dict[str, Any] = {}
-        for key, scopes in _LIMITS.items():
-            value = attributes.get(key, "")
-            for scope, text in _ENTITY.findall(value):
-                letter, _, whose = scope.partition(":")
-                if is_queues(letter, whose, value) and scope in scopes and int(text) > 0:
-                    found[scopes[scope]] = int(text)
+        found: dict[str, Any] = throttles.of_queue(attributes)
         for key, limit in _OLD_LIMITS.items():
             if most := self._number(name, attributes, key):
                 found.setdefault(limit, most)

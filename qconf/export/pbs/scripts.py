@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from parsim.fairshare import FAIRSHARE
 from qconf.config import SiteConfig, format_clock, lost_job
 from qconf.errors import ExportError
 from qconf.export import hours
 from qconf.export.base import Export
 from qconf.export.nodes import Node
 from qconf.export.only import only
-from qconf.export.pbs import beside, fairshare, kept, qos, shortpools, types
+from qconf.export.pbs import beside, fairshare, kept, qos, shortpools, throttles, types
 from qconf.export.pbs.admission import admission
 from qconf.export.pbs.changes import NOTHING, changes, ended
 from qconf.export.pbs.desired import Desired, desired, of_nodes
-from qconf.export.pbs.hours import SetLimits
 from qconf.export.pbs.nodes import qlists, statements
 from qconf.export.pbs.present import completed
 from qconf.export.pbs.server import Server, is_true
 from qconf.export.pbs.statements import transition
 from qconf.export.rendering import comment_name, render
+from qconf.export.rendering import plan as filled
 from qconf.export.types import with_own_types
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
         left=kept.RESOURCE if kept.FILE in files else None,
         kept_gone=gone,
         kept=kept.RESOURCE,
-        hourly=hours.taken_back(config, SetLimits(goal.server)),
+        hourly=hours.taken_back(config, partial(throttles.commands, goal.server)),
     )
     loaded = tuple(name for name in ("queues.qmgr", "nodes.qmgr", "sched_config.changes") if name in files)
     return Export(files, tuple(goal.notes), loaded, "rollback.qmgr" if "rollback.qmgr" in files else "")
@@ -146,9 +146,7 @@ def _files(
         "pbs",
         "sched_config.changes",
         settings=goal.settings,
-        backfill=config.backfill,
         scheduled=scheduled,
-        fair=config.order == FAIRSHARE,
         use=list(fairshare.settings(config)),
         starving=options.scheduler.on("help_starving_jobs") if options.scheduler else None,
     )
@@ -245,9 +243,8 @@ def _rebound(config: SiteConfig, goal: Desired, before: Server) -> list[str]:
 
 
 def _plan(config: SiteConfig, goal: Desired, before: Server, **values: object) -> str:
-    return render(
+    return filled(
         "pbs",
-        "plan.md",
         machine=comment_name(config),
         config=config,
         goal=goal,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from qconf.config import SiteConfig, format_duration
+from qconf.config import SiteConfig
 from qconf.config.models import DAYS
 from qconf.history.standing import Standing, standing
 
@@ -41,16 +39,3 @@ def commands(config: SiteConfig) -> list[str]:
 def limits(config: SiteConfig) -> list[tuple[str, int]]:
     """Return the name of each reservation, and the seconds that a job for it may last at most."""
     return [(each.name, each.walltime) for each in reservations(config)]
-
-
-def notes(config: SiteConfig) -> Iterator[str]:
-    """Name what PBS does otherwise than the simulator."""
-    for each in config.shortpools:
-        short = format_duration(each.walltime)
-        yield (
-            f"Shortpool of {each.cores} cores: PBS reserves particular nodes, for {WEEKS} weeks, and confirms no "
-            "reservation whose first time meets a job that still runs then. Its queue is its creator's; a PBS manager "
-            f"moves jobs into it. {SCRIPT} does so each minute while the hours last, with waiting jobs of up to "
-            f"{short} that fit in what is idle there and end in time; elsewhere short jobs start as any others. At the "
-            "end of its hours PBS deletes what still runs in it."
-        )

@@ -9,14 +9,18 @@ from parsim.throttles import RESOURCES
 from qconf.config import QueueConfig, SiteConfig, ThrottleConfig
 from qconf.errors import ExportError
 from qconf.export.pbs import qos
+from qconf.export.pbs.server import Server
 from qconf.history.chunks import MIB, NAMES, SIZE
 
 #: Attribute of a server or a queue, by what it limits.
 KEYS = {"max_run": "max_run", "max_run_cores": "max_run_res.ncpus", "max_queued": "max_queued"}
-#: The limits of a queue that have the scope of all, and of each user.
-_OF_ALL = {"max_run": "max_run", "max_run_cores": "max_run_cores"}
-_OF_USERS = {"max_run": "max_user_run", "max_run_cores": "max_user_cores"}
 ALL, EACH = "o:PBS_ALL", "PBS_GENERIC"
+#: The limits of a queue: what each limits, and the scope.
+_OF_QUEUES = {"max_run": ("max_run", ALL), "max_run_cores": ("max_run_cores", ALL)} | {
+    "max_user_run": ("max_run", f"u:{EACH}"),
+    "max_user_cores": ("max_run_cores", f"u:{EACH}"),
+}
+HEAD = ("PATH=/opt/pbs/bin:/usr/local/bin:/usr/bin:/bin", "LC_ALL=C")  #: of the lines of cron
 _LETTERS = {"user": "u", "group": "g", "qos": "p"}
 _ENTITY = re.compile(r"\[([a-z]):([A-Za-z0-9_.-]+)=([0-9]+[kmgtp]?[bw]?)\]")
 _OF_RESOURCE = "max_run_res."  #: before the name of a resource
@@ -59,11 +63,9 @@ def limits(
     """
     found: Limits = {}
     for name, key in of.items():
-        scopes: dict[str, int] = {}
-        if queue is not None and name in _OF_ALL:
-            of_all, of_users = getattr(queue, _OF_ALL[name]), getattr(queue, _OF_USERS[name])
-            of_all = cores if name == "max_run_cores" else of_all
-            scopes |= {scope: most for scope, most in ((ALL, of_all), (f"u:{EACH}", of_users)) if most}
+        own = [(limit, scope) for limit, (what, scope) in _OF_QUEUES.items() if what == name and queue is not None]
+        bounds = {scope: cores if limit == "max_run_cores" else getattr(queue, limit) for limit, scope in own}
+        scopes: dict[str, int] = {scope: most for scope, most in bounds.items() if most}
         each = scopes.get(f"u:{EACH}")
         for throttle in config.throttles:
             most = throttle.limits.get(name)
@@ -72,11 +74,37 @@ def limits(
             names = qos.scoped(config, throttle, name) if throttle.kind == "qos" else [throttle.name or EACH]
             for whose in names:
                 scope = f"{_LETTERS[throttle.kind]}:{whose}" if throttle.kind else ALL
-                bounds = [most, scopes.get(scope, most), each if each and throttle.kind == "user" else most]
-                scopes[scope] = min(bounds)
+                scopes[scope] = min(most, scopes.get(scope, most), each if each and throttle.kind == "user" else most)
         if scopes:
             found[key] = scopes
     return found
+
+
+def of_queue(attributes: Mapping[str, str]) -> dict[str, int]:
+    """Read the running limits of a queue, by their names in a configuration."""
+    found = {}
+    for limit, (what, scope) in _OF_QUEUES.items():
+        value = attributes.get(KEYS[what], "")
+        for letter, whose, text in _ENTITY.findall(value):
+            if is_queues(letter, whose, value) and f"{letter}:{whose}" == scope and text.isdigit() and int(text):
+                found[limit] = int(text)
+    return found
+
+
+def commands(server: Server, queue: QueueConfig, limits: Mapping[str, int | None]) -> list[str]:
+    """Write the commands that give a queue limits, beside the others that it has on a server."""
+    values: dict[str, dict[str, str]] = {}
+    for name, most in limits.items():
+        what, scope = _OF_QUEUES[name]
+        text = server.queues[queue.name].get(KEYS[what], "")
+        found = values.setdefault(KEYS[what], dict(re.findall(r"\[([^=\]]+)=([^\]]*)\]", text)))
+        found.pop(scope, None)
+        found |= {} if most is None else {scope: str(most)}
+    lists = {key: ",".join(f"[{scope}={most}]" for scope, most in found.items()) for key, found in values.items()}
+    return [
+        f"qmgr -c 'set queue {queue.name} {key} = \"{text}\"'" if text else f"qmgr -c 'unset queue {queue.name} {key}'"
+        for key, text in lists.items()
+    ]
 
 
 def written(key: str, scopes: Mapping[str, int]) -> str:
@@ -86,15 +114,6 @@ def written(key: str, scopes: Mapping[str, int]) -> str:
     units = {"tb": 1024**2, "gb": 1024, "mb": 1}
     sizes = {scope: next((n, unit) for unit, n in units.items() if most % n == 0) for scope, most in scopes.items()}
     return ",".join(f"[{scope}={scopes[scope] // n}{unit}]" for scope, (n, unit) in sizes.items())
-
-
-def notes(config: SiteConfig) -> Iterator[str]:
-    """Name what PBS does otherwise than the simulator."""
-    if any(throttle.max_queued is not None for throttle in config.throttles):
-        yield (
-            "max_queued: PBS refuses jobs that are submitted beyond it; the simulator keeps them until there is room, "
-            "as users do who submit them again."
-        )
 
 
 def read(
@@ -115,7 +134,11 @@ def read(
             most = _amount(text, of_memory=key == _OF_RESOURCE + MEMORY)
             if kind is None or not 0 < most < 2**31:
                 warnings.append(f"{where}: {key} = [{letter}:{whose}={text}] has no place in a configuration")
-            elif queue is None or name not in _OF_ALL or not is_queues(letter, whose, attributes.get(key, "")):
+            elif (
+                queue is None
+                or name not in ("max_run", "max_run_cores")
+                or not is_queues(letter, whose, attributes.get(key, ""))
+            ):
                 found.setdefault((kind, "" if whose == EACH or not kind else whose), {})[name] = most
     for (kind, name), limits in found.items():
         named = {kind: name} if name else {"each": kind} if kind else {}

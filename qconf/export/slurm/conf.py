@@ -20,14 +20,6 @@ MARK = "written by qconf export"
 _HUGE = "math.huge"
 _TYPE = re.compile(r"^# Nodes (\S+): (\S+)$", re.MULTILINE)
 
-#: The limits of a queue in words of sacctmgr.
-LIMITS = {
-    "max_run": "GrpJobs",
-    "max_run_cores": "GrpTRES=cpu",
-    "max_user_run": "MaxJobsPerUser",
-    "max_user_cores": "MaxTRESPerUser=cpu",
-}
-
 #: Older words for the same.
 _NOW = {"shared": "oversubscribe", "priority": "prioritytier", "procs": "cpus"}
 

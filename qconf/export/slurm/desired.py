@@ -15,11 +15,11 @@ from qconf.export.checks import refuse_access, refuse_idle
 from qconf.export.nodes import Node
 from qconf.export.rendering import checked_queue
 from qconf.export.slurm import fairshare, kept, preemption, qos, shortpools, throttles
-from qconf.export.slurm.conf import LIMITS
 from qconf.export.slurm.differences import placed
 from qconf.export.slurm.partitions import excluded, partitions, sides
 from qconf.export.slurm.queues import ACCESS, POOL, is_limited, qos_of, whole_minutes
 from qconf.export.slurm.settings import added, backfilling, order_settings, places, scheduler
+from qconf.export.slurm.throttles import OF_QUEUES as LIMITS
 from qconf.export.types import with_own_types
 
 LONGEST_NAME = 64  #: characters of a queue's name, of which the tools of Slurm show all

@@ -44,21 +44,6 @@ def statements(config: SiteConfig) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def notes(config: SiteConfig) -> Iterator[str]:
-    """Name what Slurm does otherwise than the simulator."""
-    if not config.is_fair:
-        return
-    yield (
-        "Fairshare: Slurm keeps the use of before and needs accounting (slurmdbd) with an association for every user; "
-        "the simulator begins with none, and charges jobs by the second, Slurm every PriorityCalcPeriod."
-    )
-    if config.shares:
-        yield "Users who are not in the tree have the shares of their associations, not `unknown_shares`."
-    off = ["NO_FAIR_TREE"] * (config.tree.fair_share == "tree") + ["MAX_TRES"] * (config.tree.charged == "sum")
-    if off:
-        yield f"PriorityFlags must lack {' or '.join(off)}: with --current an export takes it out."
-
-
 def read_shares(path: str | Path, warnings: list[str], cluster: str = "") -> tuple[ShareConfig, ...]:
     """Read associations of sacctmgr or sshare, printed with --parsable2; of several clusters, those of `cluster`.
 

@@ -5,8 +5,6 @@ A partition of a higher PriorityTier goes before the others and preempts their j
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from qconf.config import SiteConfig
 from qconf.config.multifactor import Multifactor
 from qconf.errors import ExportError
@@ -52,39 +50,12 @@ def settings(config: SiteConfig) -> dict[str, str]:
     """Write the words of slurm.conf; suspended jobs go on by the gang scheduler."""
     if not config.has_tiers:
         return {}
-    return {"PreemptType": TYPE, "PreemptMode": "SUSPEND,GANG" if suspended(config) else "REQUEUE"}
+    return {"PreemptType": TYPE, "PreemptMode": "SUSPEND,GANG" if preempted(config, "suspend") else "REQUEUE"}
 
 
-def suspended(config: SiteConfig) -> list[str]:
-    """Name the queues whose jobs are suspended."""
-    return [name for name, mode in _preempted(config).items() if mode == "suspend"]
-
-
-def notes(config: SiteConfig) -> Iterator[str]:
-    """Name what Slurm does otherwise with jobs that are preempted."""
-    if requeued := [name for name, mode in _preempted(config).items() if mode == "requeue"]:
-        yield (
-            f"Preempted jobs of {', '.join(requeued)} begin anew where slurm.conf has JobRequeue=1, the default, and "
-            "they were not submitted with --no-requeue; else Slurm ends them. They may start again after two minutes "
-            "(BeginTime), in the simulator at once."
-        )
-    if names := suspended(config):
-        simulated = (
-            "in the simulator they give all back, and go on when it is idle again: for GPUs or memory that only "
-            "suspended jobs would free, a job preempts there and waits in Slurm"
-            if config.nodes
-            else "the simulator starts them again on any cores"
-        )
-        yield (
-            f"Preempted jobs of {', '.join(names)} keep their nodes, their memory and their GPUs while they are "
-            f"suspended, and go on when the jobs that preempted them have ended; {simulated}. The memory of both has "
-            "to fit: Slurm counts it with CR_Memory in SelectTypeParameters."
-        )
-    if config.has_tiers:
-        yield (
-            "Slurm chooses the jobs that it preempts by the PriorityTier of their partitions, then by its "
-            "PreemptParameters; the simulator takes those that began last first."
-        )
+def preempted(config: SiteConfig, mode: str) -> list[str]:
+    """Name the queues whose jobs are suspended, say."""
+    return [name for name, each in _preempted(config).items() if each == mode]
 
 
 def _preempted(config: SiteConfig) -> dict[str, str]:

@@ -12,7 +12,7 @@ from qconf.config import QOSConfig, SiteConfig, ThrottleConfig
 from qconf.config.multifactor import MOST, Multifactor
 from qconf.errors import ExportError, InputError
 from qconf.export.nodes import beside, read_text
-from qconf.export.slurm.throttles import EACH, GROUP, NAME, QOS, amount, limit_of, limited, number, word_of
+from qconf.export.slurm.throttles import EACH, NAME, OF_QUEUES, WORDS, amount, limit_of, limited, number, word_of
 from qconf.export.slurm.throttles import of_queue as resources_of_queue
 from qconf.history.times import slurm_limit
 
@@ -21,7 +21,7 @@ OVER = "OverPartQOS"  #: the flag with which limits of a job's QOS go before tho
 FREE = 2_000_000_000  #: of no limit that goes before others: so many no job and no core reaches
 
 #: The word of a QOS that takes the place of limits of a name, of its partition and of its association.
-_FREES = {**GROUP, "max_user_run": EACH["user"]["max_run"], "max_user_cores": EACH["user"]["max_run_cores"]}
+_FREES = {name: word for (each, name), word in WORDS.items() if not each} | OF_QUEUES
 #: Limits by the names of ``sacctmgr show qos``, where these are others than those of ``modify``.
 SHOWN = {
     "GrpSubmit": "GrpSubmitJobs",
@@ -32,10 +32,7 @@ SHOWN = {
     "MaxTRESPA": "MaxTRESPerAccount",
     "MaxSubmitPA": "MaxSubmitJobsPerAccount",
 }
-_OF_QUEUES = {"GrpJobs": "max_run", "GrpTRES=cpu": "max_run_cores"} | {
-    "MaxJobsPerUser": "max_user_run",
-    "MaxTRESPerUser=cpu": "max_user_cores",
-}
+_OF_QUEUES = {word: name for name, word in OF_QUEUES.items()}
 
 BOUNDS = ("MaxWall", "MaxTRES=node", "MaxTRES=cpu", "MinTRES=cpu")  #: of one job
 OF_ONE = {"MaxTRES", "MaxTRESPerNode", "MaxTRESMins", "MaxWall", "MinTRES"}  #: words of limits of one job
@@ -110,20 +107,13 @@ def _refuse_throttle(config: SiteConfig, throttle: ThrottleConfig) -> None:
 
 def _refuse_limits(config: SiteConfig, qos: QOSConfig) -> None:
     """Raise ExportError where a QOS has a limit of a kind that its partition has, and both are to hold."""
-    own = {word for word in own_limits(config, qos) if word in _OF_QUEUES}
-    for queue in config.queues:
-        for word, _ in resources_of_queue(config, queue.name):
-            if word in own_limits(config, qos) and not _is_exempt(qos, RESOURCES):
-                raise ExportError(
-                    f"qos: {qos.name} and queue {queue.name} both have {word}, of which one holds in Slurm: exempt "
-                    f"{qos.name} from {RESOURCES}, or take a limit out"
-                )
-    for word in sorted(own):
-        name = _OF_QUEUES[word]
-        limiting = [queue.name for queue in config.queues if getattr(queue, name) is not None]
-        if limiting and not _is_exempt(qos, name):
+    both = [(queue, word, RESOURCES) for queue in config.queues for word, _ in resources_of_queue(config, queue.name)]
+    for word, name in sorted(_OF_QUEUES.items()):
+        both += [(queue, word, name) for queue in config.queues if getattr(queue, name) is not None][:1]
+    for queue, word, name in both:
+        if word in own_limits(config, qos) and not _is_exempt(qos, name):
             raise ExportError(
-                f"qos: {qos.name} and queue {limiting[0]} both have {word}, of which one holds in Slurm: exempt "
+                f"qos: {qos.name} and queue {queue.name} both have {word}, of which one holds in Slurm: exempt "
                 f"{qos.name} from {name}, or take a limit out"
             )
 
@@ -138,8 +128,8 @@ def own_limits(config: SiteConfig, qos: QOSConfig) -> Limits:
     for throttle in sorted(config.throttles, key=lambda throttle: bool(throttle.name)):
         whose = throttle.of_qos or throttle.name or qos.name  # the last of each QOS
         if throttle.is_of_qos and whose == qos.name:
-            words = EACH[throttle.each] if throttle.of_qos and throttle.each else GROUP
-            limits = ((word_of(words, name), amount(name, limit)) for name, limit in throttle.limits.items())
+            each = throttle.each if throttle.of_qos and throttle.each else ""
+            limits = ((word_of(each, name), amount(name, limit)) for name, limit in throttle.limits.items())
             found |= {word: limit for word, limit in limits if word is not None}
     return found
 
@@ -159,7 +149,7 @@ def statements(config: SiteConfig) -> str:
         change = f"modify qos {qos.name} set"
         free = {word: FREE for name, word in _FREES.items() if _is_exempt(qos, name)}
         for name in limited(config) if _is_exempt(qos, RESOURCES) else ():
-            free |= {str(word_of(words, f"{RESOURCES}.{name}")): FREE for words in (GROUP, *EACH.values())}
+            free |= {str(word_of(each, f"{RESOURCES}.{name}")): FREE for each in EACH}
         lines += [f"add qos {qos.name}", f"{change} Priority={int(qos.priority)}"]
         lines += [f"{change} UsageFactor={qos.usage_factor:.6f}".rstrip("0").rstrip(".")]
         lines += [f"{change} Flags+={OVER}"] if free else []
@@ -178,24 +168,6 @@ def names(config: SiteConfig, *kinds: str) -> str:
     """Name those who have a QOS, of some lists of it, as a pattern of awk."""
     found = dict.fromkeys(name for qos in config.qos for kind in kinds for name in getattr(qos, kind))
     return "|".join(name.replace(".", "[.]") for name in found) or "-"
-
-
-def notes(config: SiteConfig) -> Iterator[str]:
-    """Name what Slurm does otherwise than the simulator."""
-    if not config.qos:
-        return
-    yield (
-        "Qualities of service: a job has the QOS that it names with --qos, if its association has it, else the default "
-        "one of its user or account, which has to be there; this plan sets these for those who are listed."
-    )
-    if weight(config):
-        yield "Points of QOS are of the greatest priority that any QOS of the database has: no other one may be higher."
-    if any(qos.groups for qos in config.qos):
-        yield "Groups of QOS are accounts in Slurm."
-    if any(qos.exempt for qos in config.qos) and any(not t.is_of_qos and not t.name for t in config.throttles):
-        yield f"Jobs of an exempt QOS count in no limit of the QOS {QOS}; in the simulator they do, for others."
-    if any(throttle.is_of_qos for throttle in config.throttles):
-        yield "A limit of a QOS takes the place of one of the same name of a user or account in Slurm."
 
 
 def read(folder: Path) -> tuple[tuple[QOSConfig, ...], tuple[ThrottleConfig, ...]]:

@@ -12,7 +12,7 @@ from qconf.errors import ExportError
 from qconf.export import hours
 from qconf.export.base import Export
 from qconf.export.nodes import Node
-from qconf.export.rendering import comment_name, render
+from qconf.export.rendering import comment_name, plan, render
 from qconf.export.slurm import kept, merging, preemption, qos, shortpools, throttles
 from qconf.export.slurm.changes import Changes, Difference, everything
 from qconf.export.slurm.conf import Conf
@@ -82,7 +82,7 @@ class Files:
         """Return all of them, with the notes."""
         files = {**self._of_conf(), **self._of_accounting(), **self._beside()}
         notes = tuple(differences(self.config))
-        files["PLAN.md"] = render("slurm", "plan.md", **self._plan([*files]), lines=notes)
+        files["PLAN.md"] = plan("slurm", **self._plan([*files]), lines=notes)
         return Export(files, notes, loaded=("partitions.conf",) if self.changes.lines else ())
 
     def _of_conf(self) -> dict[str, str]:
@@ -172,7 +172,7 @@ class Files:
             "shares": SHARES in files,
             "throttled": throttles.FILE in files,
             "accounting": "accounts" in files,
-            "suspended": preemption.suspended(config),
+            "suspended": preemption.preempted(config, "suspend"),
             "counted_tres": sorted({*limited, *(each.partition("=")[0] for each in weighed if each)}),
             "classes": [each.name for each in config.qos] if qos.FILE in files else [],
             "of_queues": OF_QUEUES in files,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from parsim import Window
 from parsim.resuming import taken_by
-from qconf.config import ShortpoolConfig, SiteConfig, format_duration
+from qconf.config import ShortpoolConfig, SiteConfig
 from qconf.config.models import DAYS, Day
 from qconf.errors import ExportError
 from qconf.export.nodes import beside
@@ -79,18 +78,6 @@ def kept(config: SiteConfig, pool: str) -> dict[str, str]:
         name: ",".join(each.name for each in found if each.part in (name, pool) or config.queue(name).reservation)
         for name in config.names
     }
-
-
-def notes(config: SiteConfig) -> Iterator[str]:
-    """Name what Slurm does otherwise than the simulator."""
-    for each in config.shortpools:
-        short = format_duration(each.walltime)
-        yield (
-            f"Shortpool: Slurm keeps particular nodes, chosen when the reservation is made; the simulator any cores "
-            f"whose jobs end in time, and short jobs count for them wherever they run. job_submit.lua has jobs of up "
-            f"to {short} ask for the reservation (`scontrol show reservation`), and Slurm looks at jobs that ask for "
-            "one before the others of their partition. Jobs that wait already do not ask for it."
-        )
 
 
 def read(folder: Path, node: int) -> tuple[ShortpoolConfig, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from parsim.throttles import RESOURCES
@@ -18,33 +18,24 @@ FILE = "throttles.sacctmgr"
 USER_JOBS = "bf_max_job_user"  #: of SchedulerParameters: waiting jobs of each user that backfilling looks at
 QOS = "normal"  #: that a job has unless it names another
 
-#: Words of sacctmgr for all jobs of an association together, and for those of each user or account of a QOS.
-GROUP = {
-    "max_run": "GrpJobs",
-    "max_run_cores": "GrpTRES=cpu",
-    "max_run_core_seconds": "GrpTRESRunMins=cpu",
-    "max_queued": "GrpSubmitJobs",
+EACH = ("", "user", "group")  #: whose jobs a limit counts together: those of all, of each user, of each account
+_WORDS = {
+    "max_run": ("GrpJobs", "MaxJobsPerUser", "MaxJobsPerAccount"),
+    "max_run_cores": ("GrpTRES=cpu", "MaxTRESPerUser=cpu", "MaxTRESPerAccount=cpu"),
+    "max_run_core_seconds": ("GrpTRESRunMins=cpu", "MaxTRESRunMinsPU=cpu", "MaxTRESRunMinsPA=cpu"),
+    "max_queued": ("GrpSubmitJobs", "MaxSubmitJobsPerUser", "MaxSubmitJobsPerAccount"),
 }
-EACH = {
-    "user": {
-        "max_run": "MaxJobsPerUser",
-        "max_run_cores": "MaxTRESPerUser=cpu",
-        "max_run_core_seconds": "MaxTRESRunMinsPU=cpu",
-        "max_queued": "MaxSubmitJobsPerUser",
-    },
-    "group": {
-        "max_run": "MaxJobsPerAccount",
-        "max_run_cores": "MaxTRESPerAccount=cpu",
-        "max_run_core_seconds": "MaxTRESRunMinsPA=cpu",
-        "max_queued": "MaxSubmitJobsPerAccount",
-    },
+#: Words of sacctmgr, by whose jobs they limit and the field of a throttle; and back.
+WORDS = {(each, name): word for name, words in _WORDS.items() for each, word in zip(EACH, words, strict=True)}
+_FIELDS = {word: of for of, word in WORDS.items()}
+#: Those that are limits of a queue, by their names there.
+OF_QUEUES = {name: WORDS["", name] for name in ("max_run", "max_run_cores")} | {
+    "max_user_run": WORDS["user", "max_run"],
+    "max_user_cores": WORDS["user", "max_run_cores"],
 }
-OF_CORES = ("GrpTRES=cpu", "MaxTRESPerUser=cpu", "MaxTRESPerAccount=cpu")  #: limits that other TRES have, too
 _TRES = {"memory": "mem", "gpus": "gres/gpu"}
 NAME = re.compile(r"[A-Za-z0-9_.@-]+")
 _LINE = re.compile(r"modify (account|user|qos) (?:where name=)?(\S+) set (\S+)=([0-9]{1,15})(?!\S)")
-#: What a word limits: whose jobs together, and the field of a throttle.
-_FIELDS = {word: (each, name) for each, words in (("", GROUP), *EACH.items()) for name, word in words.items()}
 
 
 def tres(resource: str) -> str:
@@ -52,26 +43,22 @@ def tres(resource: str) -> str:
     return _TRES.get(resource, f"gres/{resource}")
 
 
-def word_of(words: Mapping[str, str], name: str) -> str | None:
+def word_of(each: str, name: str) -> str | None:
     """Return the word of a limit, of a resource that of cores with another TRES; None where there is none."""
     limit, _, resource = name.partition(".")
-    return _of_tres(words["max_run_cores"], resource) if limit == RESOURCES else words.get(name)
-
-
-def _of_tres(word: str, resource: str) -> str:
-    return word.replace("cpu", tres(resource))
+    if limit == RESOURCES:
+        return WORDS[each, "max_run_cores"].replace("cpu", tres(resource))
+    return WORDS.get((each, name))
 
 
 def limit_of(word: str) -> tuple[str, str] | None:
     """Return whose jobs together a word limits, and the name of the limit; None where no configuration has it."""
     kind, _, counted = word.partition("=")
-    if word in _FIELDS or f"{kind}=cpu" not in OF_CORES:
+    each, name = _FIELDS.get(f"{kind}=cpu", ("", ""))
+    if word in _FIELDS or name != "max_run_cores":
         return _FIELDS.get(word)
-    resources = {of: name for name, of in _TRES.items()}
-    resource = resources.get(counted) or counted.removeprefix("gres/")
-    if resource == counted or not RESOURCE.fullmatch(resource):
-        return None
-    return _FIELDS[f"{kind}=cpu"][0], f"{RESOURCES}.{resource}"
+    resource = {of: name for name, of in _TRES.items()}.get(counted) or counted.removeprefix("gres/")
+    return None if resource == counted or not RESOURCE.fullmatch(resource) else (each, f"{RESOURCES}.{resource}")
 
 
 def number(word: str, text: str) -> int | None:
@@ -90,7 +77,7 @@ def limited(config: SiteConfig) -> list[str]:
 def of_queue(config: SiteConfig, queue: str) -> list[tuple[str, int]]:
     """Return the words of the QOS of a queue that limit what its jobs take beside cores, with their limits."""
     return [
-        (_of_tres((EACH[throttle.each] if throttle.each else GROUP)["max_run_cores"], name), limit)
+        (str(word_of(throttle.each or "", f"{RESOURCES}.{name}")), limit)
         for throttle in config.throttles
         if throttle.queue == queue and not throttle.name and not throttle.is_of_qos
         for name, limit in throttle.max_run_resources.items()
@@ -149,11 +136,10 @@ def statements(config: SiteConfig) -> str:
     """Write the throttles as lines of sacctmgr."""
     lines = []
     for throttle in of(config):
-        words = EACH[throttle.each] if throttle.each else GROUP
         kind = "user" if throttle.kind == "user" else "account"
         whose = f"{kind} where name={throttle.name}" if throttle.name else f"qos {QOS}"
         for name, limit in throttle.limits.items():
-            word = word_of(words, name)
+            word = word_of(throttle.each or "", name)
             if word is not None:  # the others are words of SchedulerParameters
                 lines.append(f"modify {whose} set {word}={amount(name, limit)}")
     return "".join(f"{line}\n" for line in lines)
@@ -184,37 +170,6 @@ def names(config: SiteConfig, kind: str) -> str:
     """Name the users, or the accounts, whose associations are changed, as a pattern of awk."""
     found = [throttle.name for throttle in of(config) if throttle.name and throttle.kind == kind]
     return "|".join(name.replace(".", "[.]") for name in found) or "-"
-
-
-def notes(config: SiteConfig) -> Iterator[str]:
-    """Name what Slurm does otherwise than the simulator."""
-    if not config.throttles:
-        return
-    if any(f"qos {QOS}" in line for line in statements(config).splitlines()):
-        yield (
-            f"Throttles of all jobs, of each user and of each account are limits of the QOS {QOS}: they hold for jobs "
-            "that have no other QOS, and not where the partition's QOS has a limit of the same name."
-        )
-    if any(throttle.max_queued is not None for throttle in config.throttles):
-        yield (
-            "max_queued: Slurm refuses jobs that are submitted beyond it; the simulator keeps them until there is "
-            "room, as users do who submit them again."
-        )
-    if parameters(config):
-        yield (
-            f"max_eligible: {USER_JOBS} counts a user's jobs in the order of their priorities, and for backfilling "
-            "alone; the simulator counts them by submission, for every start."
-        )
-    if any(throttle.kind == "group" for throttle in config.throttles):
-        yield "Groups of throttles are accounts in Slurm."
-    if limited(config):
-        named = ", ".join(map(tres, limited(config)))
-        yield (
-            f"Slurm limits {named} where it counts them: cpu, mem and node always, generic resources that "
-            "AccountingStorageTRES of slurm.conf names. A job's memory is that which it is given."
-        )
-    if any((throttle.max_run_core_seconds or 0) % 60 for throttle in config.throttles):
-        yield "Slurm counts core-minutes: max_run_core_seconds is rounded down to them."
 
 
 def read(folder: Path) -> tuple[ThrottleConfig, ...]:
