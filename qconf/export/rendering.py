@@ -25,6 +25,7 @@ def _environment() -> jinja2.Environment:
     )
     environment.globals |= {"MAX_CORES": MAX_CORES, "MAX_DURATION": MAX_DURATION}
     environment.filters["cell"] = lambda text: f"`{text}`".replace("|", "\\|") if text else ""
+    environment.filters["repr"], environment.tests["matching"] = repr, lambda text, like: re.fullmatch(like, text)
     environment.filters["names"] = lambda objects: ", ".join(each.name for each in objects)
     environment.filters |= {"duration": format_duration, "exact": lambda value: str(Fraction(repr(value)))}
     return environment

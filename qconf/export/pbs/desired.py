@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -11,14 +10,13 @@ from typing import TYPE_CHECKING
 from parsim.workload import MAX_DURATION
 from qconf.config import POOL_SUFFIX, SiteConfig, access_changes
 from qconf.errors import ExportError
-from qconf.export.checks import refuse_access, refuse_idle
+from qconf.export import rendering
 from qconf.export.pbs import fairshare, kept, qos, routes, throttles
 from qconf.export.pbs.differences import notes, sorting, unroutable
 from qconf.export.pbs.merging import merged, older
 from qconf.export.pbs.order import formula, present_formula
 from qconf.export.pbs.order import refuse as refuse_order
-from qconf.export.pbs.preemption import Preemption, preemption
-from qconf.export.pbs.preemption import refuse as refuse_preemption
+from qconf.export.pbs.preemption import Preemption, preempted_queues, preemption
 from qconf.export.pbs.queues import MANAGED, OPEN, depth, execution, ranges
 from qconf.export.pbs.server import ACCESS, Attributes, Server, destinations, is_true, is_type, seconds
 from qconf.export.pbs.settings import Settings, changed, of_backfilling, of_order, of_starvation
@@ -182,41 +180,20 @@ def _binding(config: SiteConfig, name: str, before: Server, bound: Collection[st
 
 def _refuse(config: SiteConfig, binding: Binding, base: SiteConfig | None) -> None:
     """Raise ExportError where PBS has no form for a configuration, which is not the one that it runs."""
-    try:
-        _check(config, binding)
-    except ExportError as error:
-        if base is None:
-            raise
-        try:
-            _check(base, binding)
-        except ExportError as known:
-            if str(known) == str(error):
-                return
-        raise
+    (new, known) = ([] if each is None else _reasons(each, binding)[:1] for each in (config, base))
+    if new and new != known:
+        raise ExportError(new[0])
 
 
-def _check(config: SiteConfig, binding: Binding) -> None:
-    pool = config.pool_cores
-    if pool and binding == "limits":
-        raise ExportError("--binding limits cannot make a common pool: it reserves no cores")
-    if config.mode != "shared" and config.nodes and binding == "limits":
-        raise ExportError("--binding limits counts cores: partitions of several types of nodes are made of nodes")
-    if config.mode != "shared" and not config.backfill:
-        raise ExportError(
-            "backfill: false on a partitioned machine: PBS's strict order would let the head job of one "
-            "partition hold up all the others"
-        )
-    fairshare.refuse(config)
-    qos.refuse(config)
-    throttles.refuse(config)
-    refuse_idle(config, "PBS")
-    refuse_preemption(config)
-    if any(each.types for each in config.shortpools):
-        raise ExportError("shortpools: nodes of several types have no form in an export: leave shortpools out")
-    refuse_access(config, "PBS", [*ACCESS])
-    listed = (name for queue in config.queues for _, names in queue.access or () for name in names or ())
-    if strange := next((name for name in listed if not re.fullmatch(r"[A-Za-z0-9_.@*+-]+", name)), None):
-        raise ExportError(f"access: {strange!r} is no name in a list of PBS")
+def _reasons(config: SiteConfig, binding: Binding) -> list[str]:
+    values = {
+        "binding": binding,
+        "limits": qos.limits(config),
+        "keys": throttles.keys(config),
+        "preempted": preempted_queues(config),
+    }
+    own = rendering.notes("pbs", "refused", config=config, **values)
+    return [*own, *rendering.notes("", "refused", config=config, system="PBS", kinds=[*ACCESS])]
 
 
 def _put_queue(

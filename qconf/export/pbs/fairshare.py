@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from parsim.fairshare import EQUAL_SHARES, FAIRSHARE, MOST_SHARES
+from parsim.fairshare import EQUAL_SHARES, MOST_SHARES
 from parsim.formula import expression
 from qconf.config import FairshareConfig, ShareConfig, SiteConfig, format_clock
 from qconf.errors import ExportError, InputError
@@ -36,15 +36,6 @@ def by_pbs(config: SiteConfig, text: str) -> str:
     if tree.fair_share == "tree":
         raise ExportError("order: fair_share as the rank in a Fair Tree is Slurm's; PBS has fairshare_factor")
     return re.sub(r"\bfair_share\b", "fairshare_factor", text)
-
-
-def refuse(config: SiteConfig) -> None:
-    """Raise ExportError where PBS has no form for the order by fairshare."""
-    if config.order == FAIRSHARE and config.pool_cores:
-        raise ExportError("order: fairshare has no form beside a pool, which goes by a formula: use fairshare_factor")
-    for share in config.shares if config.is_fair else ():
-        if not _NAME.fullmatch(share.name) or share.name in (ROOT, UNKNOWN):
-            raise ExportError(f"shares: {share.name!r} is no name of a resource_group")
 
 
 def usage(config: SiteConfig) -> str:

@@ -17,7 +17,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from qconf.config import QueueConfig, SiteConfig
-from qconf.errors import ExportError
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Attributes, Server, priority_of
 from qconf.export.pbs.statements import TARGETS
@@ -61,29 +60,11 @@ def _present(server: Server, scheduler: Scheduler, name: str) -> str:
     return server.scheduler.get(name) or scheduler.value(name) or _DEFAULTS[name]
 
 
-def refuse(config: SiteConfig) -> None:
-    """Raise ExportError where PBS has no form for how jobs are preempted, or for priorities within a tier."""
-    modes = {queue.preempted: queue.name for queue in _preempted(config)}
-    if len(modes) > 1:
-        (first, name), (other, another), *_ = modes.items()
-        raise ExportError(
-            f"queues {name} and {another}: preempted: {first} of one and {other} of the other has no form in PBS, "
-            "whose preempt_order is one for all queues: choose one of them, or off"
-        )
-    for tier in _levels(config)[1:]:
-        alike = [queue for queue in config.queues if queue.tier == tier]
-        if len({queue.priority for queue in alike}) > 1:
-            raise ExportError(
-                f"queues {', '.join(queue.name for queue in alike)}: with one tier and different priorities, which "
-                "would be express queues whose jobs preempt each other: give them one priority"
-            )
-
-
 def _levels(config: SiteConfig) -> list[int]:
     return sorted({queue.tier for queue in config.queues})
 
 
-def _preempted(config: SiteConfig) -> list[QueueConfig]:
+def preempted_queues(config: SiteConfig) -> list[QueueConfig]:
     """Return the queues whose running jobs those of others preempt."""
     highest = _levels(config)[-1]
     return [queue for queue in config.queues if queue.tier < highest and queue.preempted != "off"]
@@ -125,7 +106,7 @@ def _express(
     ranks = {queue.name: _levels(config).index(queue.tier) for queue in config.queues}
     if kept and _ranked(kept.values, line_now) == ranks:
         priorities, values = kept, {queue.name: kept.values[queue.name] for queue in express}
-    preempted = _preempted(config)
+    preempted = preempted_queues(config)
     targets = {}
     for queue in express:
         reached = [each.name for each in preempted if each.tier < queue.tier]
@@ -144,7 +125,7 @@ def _notes(config: SiteConfig, express: dict[str, int], targets: dict[str, str],
     """Name what PBS does otherwise with jobs that are preempted, and with other queues."""
     present = {name: server.queues[name].get(TARGETS) for name in express if name in server.queues}
     held = {name: priority_of(server.queues[name]) for name in server.of_type("execution")}
-    preempted = _preempted(config)
+    preempted = preempted_queues(config)
     values = {
         "listed": ", ".join(f"{name} {value}" for name, value in express.items()),
         "already": [name for name, text in present.items() if text != targets.get(name)],
@@ -251,8 +232,8 @@ def _none(
         priorities = scale(config.queues, min(HIGHEST, line - 1))
         return Preemption(priorities, notes=_kept_below(config, priorities, line, others))
     listed = {what: _listed(names, held) for what, names in (("own", own), ("others", others))}
-    told = notes("pbs", "turned_off", line=line, different=different, **listed)
-    return Preemption(scale(config.queues), on=False, notes=tuple(told))
+    noted = notes("pbs", "turned_off", line=line, different=different, **listed)
+    return Preemption(scale(config.queues), on=False, notes=tuple(noted))
 
 
 def _kept_below(config: SiteConfig, priorities: Priorities, line: int, others: list[str]) -> tuple[str, ...]:

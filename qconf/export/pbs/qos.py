@@ -7,10 +7,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from parsim.qos import ALL_LIMITS
 from parsim.system import LIMITS
 from qconf.config import QOSConfig, SiteConfig, ThrottleConfig
-from qconf.errors import ExportError
 from qconf.export.nodes import beside
 
 HOOK = "qconf_qos"
@@ -23,28 +21,7 @@ _FACTOR = "((qos_target > 0) / max(qos_target - (eligible_time + walltime) / max
 _CLASSES = re.compile(r"^CLASSES = (\{.*\})$", re.MULTILINE)
 
 
-def refuse(config: SiteConfig) -> None:
-    """Raise ExportError where PBS has no form for a QOS or a limit of one."""
-    for qos in config.qos:
-        if not _NAME.fullmatch(qos.name) or qos.name in (NO_PROJECT, "PBS_GENERIC"):
-            raise ExportError(f"qos: {qos.name!r} is no name of a project that PBS can limit")
-        if bound := [name for name in _limits(config) if {name.partition(".")[0], ALL_LIMITS} & {*qos.exempt}]:
-            raise ExportError(
-                f"qos: {qos.name} is exempt from {bound[0]}, which has no form in PBS: all limits hold for all jobs"
-            )
-        if qos.queues and any(each.is_of_qos and each.name in ("", qos.name) for each in config.throttles):
-            raise ExportError(
-                f"qos: {qos.name} has jobs by their queue, and a limit: PBS gives no job a project by its queue; list "
-                "users, accounts or groups, or limit the queue"
-            )
-    for throttle in config.throttles:
-        if throttle.of_qos:
-            raise ExportError(
-                f"throttles: {throttle.what} has no form in PBS, which limits the jobs of a project together"
-            )
-
-
-def _limits(config: SiteConfig) -> list[str]:
+def limits(config: SiteConfig) -> list[str]:
     """Name the limits of queues and throttles that are not those of a QOS."""
     found = [name for name in LIMITS for queue in config.queues if getattr(queue, name) is not None]
     return [*found, *(name for throttle in config.throttles if not throttle.is_of_qos for name in throttle.limits)]

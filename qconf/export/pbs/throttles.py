@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from parsim.throttles import RESOURCES
 from qconf.config import QueueConfig, SiteConfig, ThrottleConfig
-from qconf.errors import ExportError
 from qconf.export.pbs import qos
 from qconf.export.pbs.server import Server
 from qconf.history.chunks import MIB, NAMES, SIZE
@@ -41,17 +40,6 @@ def resources(attributes: Mapping[str, str]) -> dict[str, str]:
     """Return what attributes limit of other resources than cores, by attribute: a name as ``nodes:`` has it."""
     names = {key: key.removeprefix(_OF_RESOURCE) for key in attributes if key.startswith(_OF_RESOURCE)}
     return {key: NAMES.get(name, name) for key, name in names.items() if key not in KEYS.values()}
-
-
-def refuse(config: SiteConfig) -> None:
-    """Raise ExportError where PBS has no form for a throttle."""
-    for throttle in config.throttles:
-        for name in throttle.limits.keys() - keys(config).keys():
-            raise ExportError(f"throttles: {name} of {throttle.what} has no form in PBS")
-        if strange := [name for name in throttle.max_run_resources if not re.fullmatch(r"[\w-]+", name)]:
-            raise ExportError(f"throttles: {strange[0]} of {throttle.what} is no name of a resource of PBS")
-        if not _NAME.fullmatch(throttle.name or "x") or throttle.name == EACH:
-            raise ExportError(f"throttles: PBS cannot write a limit of {throttle.what}")
 
 
 def limits(

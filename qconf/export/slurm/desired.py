@@ -8,10 +8,9 @@ from functools import partial
 from typing import Any
 
 from qconf.config import QueueConfig, SiteConfig
-from qconf.config.multifactor import Multifactor
+from qconf.config.multifactor import MOST, Multifactor
 from qconf.errors import ExportError
-from qconf.export import hours
-from qconf.export.checks import refuse_access, refuse_idle
+from qconf.export import hours, rendering
 from qconf.export.nodes import Node
 from qconf.export.rendering import checked_queue
 from qconf.export.slurm import fairshare, kept, preemption, qos, shortpools, throttles
@@ -41,9 +40,9 @@ class Desired:
         """Work out all parts of a configuration."""
         own = _tried(lambda: with_own_types(given, nodes))
         config = given if isinstance(own, Refused) else own
-        checks = {f"{CHECK}{n}": _tried(check) for n, check in enumerate(refusals(config, nodes))}
+        checks = {f"{CHECK}{n}": Refused(reason) for n, reason in enumerate(reasons(config, nodes))}
         checks |= {f"{CHECK}types": own} if isinstance(own, Refused) else {}
-        refused = next((check for check in checks.values() if check), None)
+        refused = next(iter(checks.values()), None)
         parts: dict[str, Callable[[], Any]] = {
             "partitions": lambda: partitions(config, nodes),
             "order": lambda: order_settings(config),
@@ -112,42 +111,34 @@ def routes(config: SiteConfig, nodes: Sequence[Node] | None) -> object:
     return bounds, config.pool_cores, kept.rooms(config), sides(config), excluded(config, nodes), short
 
 
-def refusals(config: SiteConfig, nodes: Sequence[Node] | None) -> Iterator[Callable[[], object]]:
-    """Yield checks that raise ExportError where Slurm has no form for a configuration."""
-    yield lambda: _refuse_names(config)
-    yield lambda: _refuse_order(config)
-    taken = [qos_of(queue.name) for queue in config.queues if is_limited(config, queue)]
-    yield lambda: qos.refuse(config, taken)
-    yield lambda: throttles.refuse(config)
-    yield lambda: hours.refuse(config)
-    yield lambda: shortpools.refuse(config)
-    yield lambda: refuse_access(config, "Slurm", [*ACCESS])
-    yield lambda: _refuse_nodes(config, nodes)
-    yield lambda: refuse_idle(placed(config), "Slurm")
-    yield lambda: kept.refuse(config)
-    yield lambda: preemption.refuse(config)
+def reasons(config: SiteConfig, nodes: Sequence[Node] | None) -> list[str]:
+    """Return why Slurm has no form for a configuration."""
+    order, weight = Multifactor.of(config.order), qos.weight(config)
+    others = order or Multifactor()
+    values = {
+        "order": order,
+        "own": [qos_of(name) for name in config.names],
+        "name": throttles.NAME.pattern,
+        "taken": [qos_of(queue.name) for queue in config.queues if is_limited(config, queue)],
+        "both": qos.both(config),
+        "qos_weight": weight,
+        "points": 0 if weight is None else weight + others.max_age + others.most + others.fair_share,
+        "most": MOST,
+        "nodes": nodes,
+        "preempted": preemption.becomes(config),
+        "modes": preemption.MODES,
+    }
+    found = rendering.notes("slurm", "refused", config=config, **values)
+    found += rendering.notes("", "refused", config=placed(config), system="Slurm", kinds=[*ACCESS])
+    for check in (hours.refuse, _refuse_names, kept.refuse):
+        refused = _tried(partial(check, config))
+        found += [refused.reason] if isinstance(refused, Refused) else []
+    return found
 
 
 def _refuse_names(config: SiteConfig) -> None:
     for name in config.names:
         checked_queue(name, system="Slurm", most=LONGEST_NAME)
-        if name.lower() in ("default", "all") or (config.pool_cores and name == POOL):
-            raise ExportError(f"queue name {name!r} means something else to Slurm, or to the pool: rename it")
-    if len({qos_of(name).lower() for name in config.names}) < len(config.names):
-        raise ExportError("queue names that differ in case only are one QOS to Slurm: rename one of them")
-
-
-def _refuse_order(config: SiteConfig) -> None:
-    if config.order != "fcfs" and Multifactor.of(config.order) is None:
-        raise ExportError(
-            f"order {config.order!r}: Slurm's priority is a weighted sum and has no form for it; export with order: "
-            "fcfs or a sum like min(eligible_time, 2592000) + (86400 if walltime <= 3600 else 0), or to another system"
-        )
-
-
-def _refuse_nodes(config: SiteConfig, nodes: Sequence[Node] | None) -> None:
-    if config.mode != "shared" and nodes is None and not config.nodes:
-        raise ExportError("partitions are made of nodes: name them with --nodes")
 
 
 def _of_queues(config: SiteConfig) -> Iterator[str]:

@@ -6,32 +6,9 @@ A partition of a higher PriorityTier goes before the others and preempts their j
 from __future__ import annotations
 
 from qconf.config import SiteConfig
-from qconf.config.multifactor import Multifactor
-from qconf.errors import ExportError
 
 TYPE = "preempt/partition_prio"
 MODES = {"off": "OFF", "suspend": "SUSPEND", "requeue": "REQUEUE"}  #: PreemptMode of a partition, by `preempted`
-
-
-def refuse(config: SiteConfig) -> None:
-    """Raise ExportError where Slurm has no form for how jobs are preempted, or for priorities within a tier."""
-    modes = _preempted(config)
-    if saved := [name for name, mode in modes.items() if mode not in MODES]:
-        raise ExportError(
-            f"queue {saved[0]}: preempted: {modes[saved[0]]} has no form in Slurm, whose PreemptMode is OFF, SUSPEND "
-            "or REQUEUE: choose off, suspend or requeue"
-        )
-    order = Multifactor.of(config.order)
-    if not config.has_tiers or (order is not None and not order.tiers):
-        return  # priorities are points, or play no part
-    for tier in {queue.tier for queue in config.queues}:
-        alike = [queue for queue in config.queues if queue.tier == tier]
-        if len({queue.priority for queue in alike}) > 1:
-            raise ExportError(
-                f"queues {', '.join(queue.name for queue in alike)}: with one tier and different priorities, which "
-                "would be different PriorityTiers, whose jobs preempt each other: give them one priority, or export "
-                "with an order that is a sum and has their priorities as points"
-            )
 
 
 def tiers(config: SiteConfig) -> dict[str, int]:
@@ -42,7 +19,7 @@ def tiers(config: SiteConfig) -> dict[str, int]:
 
 def modes(config: SiteConfig) -> dict[str, str]:
     """Return the PreemptMode of each queue; empty where all have one tier."""
-    found = _preempted(config)
+    found = becomes(config)
     return {queue.name: MODES[found.get(queue.name, "off")] for queue in config.queues} if config.has_tiers else {}
 
 
@@ -55,10 +32,10 @@ def settings(config: SiteConfig) -> dict[str, str]:
 
 def preempted(config: SiteConfig, mode: str) -> list[str]:
     """Name the queues whose jobs are suspended, say."""
-    return [name for name, each in _preempted(config).items() if each == mode]
+    return [name for name, each in becomes(config).items() if each == mode]
 
 
-def _preempted(config: SiteConfig) -> dict[str, str]:
+def becomes(config: SiteConfig) -> dict[str, str]:
     """Return what becomes of the jobs of each queue that jobs of another one may preempt."""
     highest = max(queue.tier for queue in config.queues)
     return {queue.name: queue.preempted for queue in config.queues if queue.tier < highest}

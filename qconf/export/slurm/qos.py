@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from parsim.qos import ALL_LIMITS, EXEMPTIONS
 from parsim.throttles import RESOURCES
 from qconf.config import QOSConfig, SiteConfig, ThrottleConfig
-from qconf.config.multifactor import MOST, Multifactor
-from qconf.errors import ExportError, InputError
+from qconf.config.multifactor import Multifactor
+from qconf.errors import InputError
 from qconf.export.nodes import beside, read_text
-from qconf.export.slurm.throttles import EACH, NAME, OF_QUEUES, WORDS, amount, limit_of, limited, number, word_of
+from qconf.export.slurm.throttles import EACH, OF_QUEUES, WORDS, amount, limit_of, limited, number, word_of
 from qconf.export.slurm.throttles import of_queue as resources_of_queue
 from qconf.history.times import slurm_limit
 
@@ -49,73 +49,15 @@ _FLAGS = (OVER, "DenyOnLimit", "PartitionMaxNodes", "PartitionMinNodes", "Partit
 Limits = dict[str, int]  #: by word of sacctmgr
 
 
-def refuse(config: SiteConfig, taken: Iterable[str]) -> None:
-    """Raise ExportError where Slurm has no form for a QOS; `taken` are names of QOS that are those of partitions."""
-    names = [qos.name.lower() for qos in config.qos]
-    for qos in config.qos:
-        if not NAME.fullmatch(qos.name) or names.count(qos.name.lower()) > 1:
-            raise ExportError(f"qos: {qos.name!r} is no name of one QOS to sacctmgr, which takes no blanks and no case")
-        if qos.name.lower() in {name.lower() for name in taken}:
-            raise ExportError(f"qos: {qos.name} is the QOS that holds the limits of that queue: rename one of them")
-        if qos.priority != int(qos.priority) or qos.priority < 0:
-            raise ExportError(f"qos: priority {qos.priority:g} of {qos.name}: Slurm's are whole numbers from 0 up")
-        if qos.queues:
-            raise ExportError(
-                f"qos: queues of {qos.name}: Slurm gives a job the QOS of its user or account, not of its partition: "
-                "list users or accounts"
-            )
-        if wrong := next((name for name in (*qos.users, *qos.accounts, *qos.groups) if not NAME.fullmatch(name)), None):
-            raise ExportError(f"qos: {wrong!r} of {qos.name} is no name that sacctmgr takes")
-        _refuse_limits(config, qos)
-    for throttle in config.throttles:
-        _refuse_throttle(config, throttle)
-    points = weight(config)
-    if points is not None and points + sum(_others(config)) > MOST:
-        raise ExportError(
-            f"order {config.order!r}: with {points} points for QOS it is more than Slurm's priority holds"
-        )
-
-
-def _others(config: SiteConfig) -> tuple[int, ...]:
-    order = Multifactor.of(config.order) or Multifactor()
-    return order.max_age, order.most, order.fair_share
-
-
-def _refuse_throttle(config: SiteConfig, throttle: ThrottleConfig) -> None:
-    """Raise ExportError where Slurm has no form for a throttle beside QOS."""
-    if throttle.is_of_qos:
-        if throttle.max_eligible is not None:
-            raise ExportError(f"throttles: max_eligible of {throttle.what} has no form in Slurm; max_queued has")
-        if throttle.of_qos and throttle.name:
-            raise ExportError(
-                f"throttles: {throttle.what}: Slurm has limits of each user and of each account in a QOS, not of one"
-            )
-        return
-    if throttle.name or throttle.queue is not None:
-        return
-    for name in throttle.limits:
-        exempt = [qos.name for qos in config.qos if _is_exempt(qos, name)]
-        if name == "max_eligible" and exempt:
-            raise ExportError(f"qos: the exemption of {', '.join(exempt)} from max_eligible has no form in Slurm")
-        if name != "max_eligible" and len(exempt) < len(config.qos):
-            bound = ", ".join(qos.name for qos in config.qos if qos.name not in exempt)
-            raise ExportError(
-                f"throttles: {name} of {throttle.what} counts the jobs of all QOS together, and Slurm those of each: "
-                f"exempt {bound} from {name.partition('.')[0]}, or limit each QOS"
-            )
-
-
-def _refuse_limits(config: SiteConfig, qos: QOSConfig) -> None:
-    """Raise ExportError where a QOS has a limit of a kind that its partition has, and both are to hold."""
-    both = [(queue, word, RESOURCES) for queue in config.queues for word, _ in resources_of_queue(config, queue.name)]
+def both(config: SiteConfig) -> dict[str, list[tuple[str, str, str]]]:
+    """Return the limits of a kind that a QOS and a partition have, of which one would hold: queue, word and name."""
+    limits = [(q.name, word, RESOURCES) for q in config.queues for word, _ in resources_of_queue(config, q.name)]
     for word, name in sorted(_OF_QUEUES.items()):
-        both += [(queue, word, name) for queue in config.queues if getattr(queue, name) is not None][:1]
-    for queue, word, name in both:
-        if word in own_limits(config, qos) and not _is_exempt(qos, name):
-            raise ExportError(
-                f"qos: {qos.name} and queue {queue.name} both have {word}, of which one holds in Slurm: exempt "
-                f"{qos.name} from {name}, or take a limit out"
-            )
+        limits += [(queue.name, word, name) for queue in config.queues if getattr(queue, name) is not None][:1]
+    return {
+        qos.name: [each for each in limits if each[1] in own_limits(config, qos) and not _is_exempt(qos, each[2])]
+        for qos in config.qos
+    }
 
 
 def _is_exempt(qos: QOSConfig, name: str) -> bool:

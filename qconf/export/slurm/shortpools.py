@@ -9,7 +9,6 @@ from parsim import Window
 from parsim.resuming import taken_by
 from qconf.config import ShortpoolConfig, SiteConfig
 from qconf.config.models import DAYS, Day
-from qconf.errors import ExportError
 from qconf.export.nodes import beside
 from qconf.history.standing import WEEKEND, WORKING, Standing, shortpools, standing
 
@@ -20,16 +19,6 @@ _LINE = re.compile(
     r"ReservationName=(\S+) StartTime=(?:now|\$\(date --date='(\w+ ?\w*) (\d\d:\d\d)' \S+\)) Duration=(\w+) "
     r"Users=-daemon (TRES=cpu|NodeCnt)=(\d+) PartitionName=(\S+) Flags=(\S+)"
 )
-
-
-def refuse(config: SiteConfig) -> None:
-    """Raise ExportError for what Slurm has no form for."""
-    if any(each.types for each in config.shortpools):
-        raise ExportError("shortpools: nodes of several types have no form in an export: leave shortpools out")
-    if len(config.shortpools) > 1:
-        raise ExportError(
-            "shortpools: a job of Slurm runs in one reservation, and could not use the cores of two; export one"
-        )
 
 
 def reservations(config: SiteConfig, pool: str) -> list[Standing]:

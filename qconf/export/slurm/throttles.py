@@ -9,7 +9,6 @@ from pathlib import Path
 from parsim.throttles import RESOURCES
 from qconf.config import SiteConfig, ThrottleConfig
 from qconf.config.models import Settings
-from qconf.errors import ExportError
 from qconf.export.nodes import beside
 from qconf.export.types import NAME as RESOURCE
 from qconf.history.chunks import TRES_SIZE
@@ -104,32 +103,6 @@ def counted_only(
 def of(config: SiteConfig) -> list[ThrottleConfig]:
     """Return the throttles that are limits of associations and of the QOS that all jobs have."""
     return [throttle for throttle in config.throttles if not throttle.is_of_qos and throttle.queue is None]
-
-
-def refuse(config: SiteConfig) -> None:
-    """Raise ExportError where Slurm has no form for a throttle."""
-    general = {throttle.kind: throttle for throttle in of(config) if throttle.each and throttle.queue is None}
-    for throttle in config.throttles:
-        others = throttle.name or throttle.is_of_qos or len(throttle.limits) > len(throttle.max_run_resources)
-        if throttle.queue is not None and others:
-            raise ExportError(
-                f"throttles: {throttle.what} has no form in Slurm beside the limits of the queue: write max_run, "
-                "max_run_cores, max_user_run or max_user_cores of the queue; of what nodes have beside cores, limits "
-                "of all, of each user and of each group have a form"
-            )
-        if throttle.max_eligible is not None and (throttle.each != "user" or not config.backfill):
-            raise ExportError(
-                f"throttles: max_eligible of {throttle.what} has no form in Slurm; that of each user has, where it "
-                "backfills, and max_queued"
-            )
-        if throttle.name and not NAME.fullmatch(throttle.name):
-            raise ExportError(f"throttles: {throttle.name!r} is no name that sacctmgr takes")
-        each = general.get(throttle.kind) if throttle.name and not throttle.of_qos else None
-        for name, limit in throttle.limits.items():
-            if each is not None and limit > each.limits.get(name, limit):
-                raise ExportError(
-                    f"throttles: {name} of {throttle.what} is above that of {each.what}, and both hold in Slurm"
-                )
 
 
 def statements(config: SiteConfig) -> str:
