@@ -21,21 +21,12 @@ WEEK = 7 * 1440  #: minutes
 Set = Callable[[QueueConfig, Mapping[str, int | None]], Sequence[str]]
 
 
-def has_hours(config: SiteConfig, queue: QueueConfig) -> bool:
-    """Whether some limit of a queue holds for some hours."""
-    return any(each.queue == queue.name for each in config.hours)
-
-
 def refuse(config: SiteConfig) -> None:
     """Raise ExportError where two entries set one limit at a time: the line of one would take back the other's."""
     for queue in config.queues:
         for limit in LIMITS:
-            spans = sorted(
-                span
-                for each in config.hours
-                if each.queue == queue.name and getattr(each, limit) is not None
-                for span in _spans(each)
-            )
+            held = [each for each in config.hours if each.queue == queue.name and getattr(each, limit) is not None]
+            spans = sorted(span for each in held for span in _spans(each))
             again = [(begin + WEEK, end + WEEK) for begin, end in spans[:1]]
             if any(after[0] <= before[1] for before, after in pairwise([*spans, *again])):
                 raise ExportError(

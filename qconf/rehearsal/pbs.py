@@ -12,8 +12,8 @@ from pathlib import Path
 from qconf.errors import InputError
 from qconf.export.nodes import Node
 from qconf.export.pbs import qmgr
+from qconf.export.pbs.merging import transition
 from qconf.export.pbs.server import Server
-from qconf.export.pbs.statements import transition
 from qconf.rehearsal import trial
 from qconf.rehearsal.pbs_server import PrivateServer
 from qconf.rehearsal.trial import Rehearsal, run_blocks, saved

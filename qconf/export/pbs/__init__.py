@@ -11,7 +11,7 @@ from qconf.export.base import Derived, Export, Exporter, Given, later, option
 from qconf.export.only import PARTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from qconf.config import ShareConfig, SiteConfig
     from qconf.export.pbs.scheduler import Scheduler
@@ -83,7 +83,7 @@ class PbsExporter(Exporter):
 
         base = self.present(config)
         found = preemption(config, self.current, self.scheduler, base)
-        ended: Iterator[str] = iter(())
+        ended: list[str] = []
         if self.scheduler is not None or self.current is not None:
             text, _ = formula(config, found.priorities)
             ended = sorting(text, self.current, self.scheduler, changed=base is None or base.order != config.order)

@@ -8,16 +8,19 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from qconf.config import SiteConfig
+from qconf.config.models import DAYS
 from qconf.export import hours
-from qconf.export.pbs import fairshare, kept, qos, shortpools, throttles, types
+from qconf.export.pbs import fairshare, kept, qos, throttles, types
 from qconf.export.rendering import render
 from qconf.export.types import types_of_pool
+from qconf.history.standing import Standing, standing
 
 if TYPE_CHECKING:
     from qconf.export.pbs import PbsExporter
     from qconf.export.pbs.desired import Desired
 
 NOT_KNOWN = "not known"
+SHORTPOOL = "qconf-shortpool"
 
 
 class Change(NamedTuple):
@@ -69,7 +72,7 @@ RESERVE = Script(
     restore=["qselect -s BHQRSW | xargs -r -n 1 qalter -W topjob_ineligible=False"],
     hook="qconf_reserve",
 )
-SCRIPTS = [PROMOTE.name, RESERVE.name, shortpools.SCRIPT]
+SCRIPTS = [PROMOTE.name, RESERVE.name, SHORTPOOL]
 HOOKS = [kept.HOOK, qos.HOOK, RESERVE.hook]
 
 
@@ -125,10 +128,10 @@ def _hours(config: SiteConfig, goal: Desired, _: PbsExporter) -> dict[str, str]:
 
 
 def _shortpools(config: SiteConfig, *_: object) -> dict[str, str]:
-    short = {"name": shortpools.SCRIPT, "does": "Move short PBS jobs into the cores that are kept for them"}
-    limits = dict(shortpools.limits(config))
+    short = {"name": SHORTPOOL, "does": "Move short PBS jobs into the cores that are kept for them"}
+    limits = {each.name: each.walltime for each in reservations(config)}
     script = render("pbs", "shortpool.py", queues=config.names, short=limits, **short)
-    return {shortpools.SCRIPT: script, **_units(**short)}
+    return {SHORTPOOL: script, **_units(**short)}
 
 
 Write = Callable[[SiteConfig, "Desired", "PbsExporter"], dict[str, str]]
@@ -175,7 +178,7 @@ EXTRAS = (
         _hours,
     ),
     Extra(
-        shortpools.SCRIPT,
+        SHORTPOOL,
         lambda config: config.shortpools,
         Change("reservations", "shortpools", NOT_KNOWN, "standing reservations", f"`shortpools`{_NOT_SHOWN}"),
         _shortpools,
@@ -199,3 +202,32 @@ def needs(config: SiteConfig) -> tuple[str, ...]:
 def rows(there: Mapping[str, str]) -> Iterator[Change]:
     """Yield what a plan says of those whose files are there."""
     return (extra.row for extra in EXTRAS if extra.file in there)
+
+
+WEEKS = 52  #: for which reservations are made
+_BYDAY = dict(zip(DAYS, ("MO", "TU", "WE", "TH", "FR", "SA", "SU"), strict=True))
+
+
+def reservations(config: SiteConfig) -> list[Standing]:
+    """Return the reservation of each shortpool."""
+    return [
+        standing(each, number, [day for day in DAYS if day in each.days], each.cores)
+        for number, each in enumerate(config.shortpools, start=1)
+    ]
+
+
+def commands(config: SiteConfig) -> list[str]:
+    """Write the commands of the shell that make the reservations, from the next time of each on."""
+    lines = []
+    for each in reservations(config):
+        node = config.machine.cores_per_node if config.machine.whole_nodes else 1
+        place = "scatter:excl" if config.machine.whole_nodes else "free"
+        days = [_BYDAY[day] for day in each.days]
+        rule = f"FREQ=WEEKLY;COUNT={WEEKS * len(days)};BYDAY={','.join(days)}"
+        request = f"-l select={each.cores // node}:ncpus={node} -l place={place}"
+        lines += [
+            f"start=$(date --date='next {each.days[0].capitalize()} {each.begin}' +%s)",
+            f'stop=$(date --date="@$((start + {60 * each.minutes}))" +%Y%m%d%H%M)',
+            f'pbs_rsub -N {each.name} -R $(date --date="@$start" +%Y%m%d%H%M) -E $stop -r "{rule}" {request}',
+        ]
+    return lines

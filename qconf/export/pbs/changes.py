@@ -49,7 +49,8 @@ def changes(
     found += _attributes("server", before.attributes, after.attributes)
     for name, attributes in after.queues.items():
         if name not in before.queues:
-            found.append(Change(f"queue {name}", "", "", _text(attributes), "the configuration has it"))
+            held = ", ".join(f"{key} = {value}" for key, value in attributes.items())
+            found.append(Change(f"queue {name}", "", "", held, "the configuration has it"))
             continue
         rows = list(_attributes(f"queue {name}", before.queues[name], attributes))
         closed = name in goal.closed
@@ -72,10 +73,6 @@ def _attributes(of: str, old: Attributes, new: Attributes) -> Iterator[Change]:
     for key in dict.fromkeys((*old, *new)):
         if old.get(key) != new.get(key):
             yield Change(of, key, old.get(key, ""), new.get(key, ""), why_of(key))
-
-
-def _text(attributes: Attributes) -> str:
-    return ", ".join(f"{key} = {value}" for key, value in attributes.items())
 
 
 def ended(table: Sequence[Change], before: Server, scheduler: Scheduler | None, closed: Collection[str]) -> list[str]:

@@ -11,23 +11,23 @@ from parsim.workload import MAX_DURATION
 from qconf.config import POOL_SUFFIX, SiteConfig, access_changes
 from qconf.errors import ExportError
 from qconf.export import rendering
-from qconf.export.pbs import fairshare, kept, qos, routes, throttles
+from qconf.export.pbs import fairshare, kept, merging, qos, throttles
 from qconf.export.pbs.differences import notes, sorting, unroutable
-from qconf.export.pbs.merging import merged, older
+from qconf.export.pbs.merging import TARGETS, merged, older
 from qconf.export.pbs.order import formula, present_formula
 from qconf.export.pbs.order import refuse as refuse_order
 from qconf.export.pbs.preemption import Preemption, preempted_queues, preemption
 from qconf.export.pbs.queues import MANAGED, OPEN, depth, execution, ranges
 from qconf.export.pbs.server import ACCESS, Attributes, Server, destinations, is_true, is_type, seconds
 from qconf.export.pbs.settings import Settings, changed, of_backfilling, of_order, of_starvation
-from qconf.export.pbs.sharing import PLACE, place
-from qconf.export.pbs.statements import TARGETS
 from qconf.export.pbs.types import (
     BOOLEAN,
+    PLACE,
     bindings,
     gpus_of,
     of_queues,
     own_resources,
+    place,
     resource_of,
     to_bind,
 )
@@ -92,7 +92,7 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter, base: Site
     held = older(before)
     _close(result, before, names, options.remove, base)
     given = options.route or config.routing
-    result.route = routes.entry(before, given, names) or routes.new_entry(config, before, result.closed, base)
+    result.route = merging.entry(before, given, names) or merging.new_entry(config, before, result.closed, base)
     checked_queue(result.route or "route")
     for name, attributes in target.queues.items():
         _put_queue(result, before, name, attributes, had.queues.get(name), held)
@@ -270,7 +270,7 @@ def _close(
 
 def _put_routes(result: Desired, before: Server, config: SiteConfig, base: SiteConfig | None) -> None:
     queues, present = result.server.queues, base.names if base else ()
-    for route, listed in routes.led_to(before, present, config.names, result.closed, result.route).items():
+    for route, listed in merging.led_to(before, present, config.names, result.closed, result.route).items():
         queues[route]["route_destinations"] = ",".join(listed)
         if lost := [name for name in destinations(before.queues[route]) if name not in (*listed, *result.closed)]:
             result.notes.append(f"No longer a destination of {route}: {', '.join(lost)}.")

@@ -13,7 +13,7 @@ from qconf.export.pbs import kept, qos
 from qconf.export.pbs.order import formula, present_formula
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Server
-from qconf.export.pbs.sharing import of_sharing
+from qconf.export.pbs.types import of_sharing
 from qconf.export.priorities import Priorities
 from qconf.hosts import expand
 

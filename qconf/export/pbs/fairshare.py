@@ -17,7 +17,6 @@ from qconf.export.pbs.server import seconds
 
 ROOT, UNKNOWN = "root", "unknown"
 FIRST_ID = 10  #: of a resource_group; those below are PBS's own
-_NAME = re.compile(r"[^\s#]+")
 _ENTRY = re.compile(r"(\S+)\s+([0-9]{1,9})\s+(\S+)\s+([0-9]{1,10})\s*(?:#.*)?")
 USAGE = "ncpus*walltime"  #: use as the simulator counts it
 _NAMES = {"cores": "ncpus", "gpus": "ngpus", "memory": "mem"}  #: PBS's, of resources

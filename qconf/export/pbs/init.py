@@ -32,10 +32,9 @@ from qconf.export.pbs.qos import completed
 from qconf.export.pbs.queues import ALL_TOP_JOBS, Reader, within
 from qconf.export.pbs.scheduler import TRUE, Scheduler
 from qconf.export.pbs.server import Server, seconds
-from qconf.export.pbs.sharing import has_alone, of_sharing
 from qconf.export.pbs.throttles import resources as limited_resources
 from qconf.export.pbs.torque import ABOUT, as_pbs, is_torque
-from qconf.export.pbs.types import bindings, kinds, usable
+from qconf.export.pbs.types import bindings, has_alone, kinds, of_sharing, usable
 from qconf.export.types import Types, alike, differ, memory_binds, types, with_pool
 from qconf.history import Records
 from qconf.hosts import fold

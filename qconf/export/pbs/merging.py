@@ -1,12 +1,16 @@
-"""What differs between two configurations, written over what a server has: the rest stays as it is, word for word."""
+"""What differs between two configurations, written over what a server has: the rest stays as it is, word for word.
+
+Then the fewest statements of qmgr that lead there, in an order that the server accepts; and where its routes lead.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from qconf.config import SiteConfig, lost_job
 from qconf.errors import ExportError
-from qconf.export.pbs.server import Attributes, Server, seconds
+from qconf.export.pbs.server import Attributes, Server, destinations, is_type, seconds
 
 #: PBS's older kind of limits, which cannot be mixed with max_run.
 OLD_LIMITS = (
@@ -95,3 +99,122 @@ def _is_same(old: str | None, new: str | None) -> bool:
         return old is new
     durations = _DURATION.fullmatch(old) and _DURATION.fullmatch(new)
     return old.lower() == new.lower() or bool(durations and seconds(old) == seconds(new))
+
+
+TARGETS = "resources_default.preempt_targets"
+_BARE = re.compile(r"[A-Za-z0-9_.:@*+/-]+|\[[a-z]:[A-Za-z0-9_.-]+=[0-9]+\]")
+
+
+def quoted(value: str) -> str:
+    """Write a value as it may stand in a statement; raises `ExportError` where qmgr has no way to."""
+    if _BARE.fullmatch(value):
+        return value
+    if value and value.isascii() and value.isprintable() and not set("\\;#") & set(value):
+        for quote in "\"'":
+            if quote not in value:
+                return f"{quote}{value}{quote}"
+    raise ExportError(f"the value {value!r} cannot be written in a qmgr script")
+
+
+def transition(before: Server, after: Server) -> dict[str, list[str]]:
+    """Write what turns `before` into `after`, section by section, in the order in which to load them."""
+    resources = {name: new for name, new in after.resources.items() if name not in before.resources}
+    created: list[str] = []
+    changed: list[str] = []
+    for name, new in after.queues.items():
+        if name in before.queues:
+            changed += _change(f"queue {name}", before.queues[name], new)
+        else:
+            created += _create(name, new)
+    targets = [line for line in (*created, *changed) if TARGETS in line]
+    scheduler = list(_change("sched", before.scheduler, after.scheduler))
+    sections = {
+        "resources": [
+            f"create resource {name} " + ", ".join(f"{key}={quoted(value)}" for key, value in new.items())
+            for name, new in resources.items()
+        ],
+        "new queues": [line for line in created if line not in targets],
+        "changed queues": [line for line in changed if line not in targets],
+        "what jobs preempt": targets,  # of queues that have to be there
+        "the scheduler's own formula": [line for line in scheduler if line.startswith("unset")],
+        "server": list(_change("server", before.attributes, after.attributes)),
+        "scheduler": [line for line in scheduler if line.startswith("set")],
+        "queues to delete": [f"delete queue {name}" for name in before.queues if name not in after.queues],
+        "resources to delete": [f"delete resource {name}" for name in before.resources if name not in after.resources],
+    }
+    return {title: lines for title, lines in sections.items() if lines}
+
+
+def _create(name: str, attributes: Attributes) -> Iterator[str]:
+    yield f"create queue {name}"
+    last = {"enabled": 1, "started": 2}  # the server takes them after everything else only
+    for key in sorted(attributes, key=lambda key: last.get(key, 0)):
+        yield f"set queue {name} {key} = {quoted(attributes[key])}"
+
+
+def _change(subject: str, old: Attributes, new: Attributes) -> Iterator[str]:
+    for key in old:
+        if key not in new:
+            yield f"unset {subject} {key}"
+    for key, value in new.items():
+        if old.get(key) != value:
+            yield f"set {subject} {key} = {quoted(value)}"
+
+
+def entry(before: Server, given: str | None, names: Collection[str]) -> str:
+    """Name the Route queue that jobs come through: `given`, else that which is there; nothing where none is."""
+    if given is not None:
+        if given in names or not is_type(before.queues.get(given, {"queue_type": "Route"}), "route"):
+            raise ExportError(f"{given!r} cannot be the Route queue: it is a queue of jobs")
+        return given
+    routes, default = before.of_type("route"), before.attributes.get("default_queue", "")
+    inner = {name for route in routes for name in destinations(before.queues[route])}
+    outer = [name for name in routes if name not in inner] or routes
+    return default if default in routes else outer[0] if outer else ""
+
+
+def new_entry(config: SiteConfig, before: Server, closed: Collection[str], base: SiteConfig | None) -> str:
+    """Name the Route queue that has to be made for jobs to find their queues; nothing where they do by themselves.
+
+    They do where every queue takes what it takes now, and the default one is there still.
+    """
+    if base is not None and not closed:
+        default = before.attributes.get("default_queue", "")
+        lost = [queue for queue in base.queues if queue.name not in config.names and queue.name == default]
+        if any(name not in base.names for name in config.names):
+            kept = {queue.name: queue for queue in config.queues}
+            lost += [queue for queue in base.queues if queue.name in kept and lost_job([queue], [kept[queue.name]])]
+        if not lost:
+            return ""
+    taken = {*config.names, *before.queues}
+    return next((name for name in ("route", "qroute", "routing") if name not in taken), "qconf_route")
+
+
+def led_to(
+    before: Server, base: Sequence[str], names: Sequence[str], closed: Collection[str], entry: str
+) -> dict[str, list[str]]:
+    """Return the destinations that each Route queue of a server is to have, where they are others than now.
+
+    `base` are the queues of the present configuration and `names` those of the new one, in their order. A queue that
+    is new comes behind the one before it, in the Route queue that has this one; what is closed leaves. A Route queue
+    that has none left leads to all queues: jobs that users send there still find one.
+    """
+    now = {route: destinations(before.queues[route]) for route in before.of_type("route")}
+    found = {route: [name for name in listed if name not in closed] for route, listed in now.items()}
+    reordered = [name for name in base if name in names] != [name for name in names if name in base]
+    for listed in found.values():
+        if reordered:
+            known = sorted((name for name in listed if name in names), key=names.index)
+            listed[:] = [known.pop(0) if name in names else name for name in listed]
+    for i, name in enumerate(names):
+        if name in base or any(name in listed for listed in found.values()):
+            continue
+        kept = [each for each in (*reversed(names[:i]), *names[i + 1 :]) if each in base and each not in closed]
+        if not kept and entry in found:
+            found[entry].append(name)
+        for listed in found.values():
+            if kept and kept[0] in listed:
+                earlier = [each for each in listed if each in names[:i]]
+                listed.insert(listed.index((earlier or kept)[-1 if earlier else 0]) + bool(earlier), name)
+    found = {route: listed if listed or not now[route] else [*names] for route, listed in found.items()}
+    return {route: listed for route, listed in found.items() if listed != now[route]}

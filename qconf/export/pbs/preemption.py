@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from qconf.config import QueueConfig, SiteConfig
+from qconf.export.pbs.merging import TARGETS
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Attributes, Server, priority_of
-from qconf.export.pbs.statements import TARGETS
 from qconf.export.priorities import HIGHEST, LOWEST, Priorities, as_present, scale
 from qconf.export.rendering import notes
 
@@ -231,7 +231,8 @@ def _none(
     if not own and different < line:
         priorities = scale(config.queues, min(HIGHEST, line - 1))
         return Preemption(priorities, notes=_kept_below(config, priorities, line, others))
-    listed = {what: _listed(names, held) for what, names in (("own", own), ("others", others))}
+    named = {"own": own, "others": others}
+    listed = {what: ", ".join(f"{name} ({held[name]})" for name in names) for what, names in named.items()}
     noted = notes("pbs", "turned_off", line=line, different=different, **listed)
     return Preemption(scale(config.queues), on=False, notes=tuple(noted))
 
@@ -239,7 +240,3 @@ def _none(
 def _kept_below(config: SiteConfig, priorities: Priorities, line: int, others: list[str]) -> tuple[str, ...]:
     listed = ", ".join(f"{name} {value}" for name, value in priorities.values.items())
     return tuple(notes("pbs", "below", config=config, line=line, listed=listed, others=others))
-
-
-def _listed(names: list[str], held: dict[str, int]) -> str:
-    return ", ".join(f"{name} ({held[name]})" for name in names)

@@ -16,7 +16,6 @@ FILE = f"{HOOK}.py"
 RESOURCES = ("qos_priority", "qos_target")
 NO_PROJECT = "_pbs_project_default"
 _LISTS = ("users", "accounts", "groups")
-_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _FACTOR = "((qos_target > 0) / max(qos_target - (eligible_time + walltime) / max(walltime, 1), 0.0001) ** 2)"
 _CLASSES = re.compile(r"^CLASSES = (\{.*\})$", re.MULTILINE)
 

@@ -21,11 +21,10 @@ from qconf.export.nodes import Node
 from qconf.export.pbs import qos, throttles
 from qconf.export.pbs.differences import envelope, unroutable
 from qconf.export.pbs.server import ACCESS, Attributes, Server, access, destinations, is_true, seconds
-from qconf.export.pbs.sharing import PLACE
 from qconf.export.pbs.throttles import of_resources
 from qconf.export.pbs.throttles import read as read_throttles
 from qconf.export.pbs.throttles import resources as limited_resources
-from qconf.export.pbs.types import bindings
+from qconf.export.pbs.types import PLACE, bindings
 
 if TYPE_CHECKING:
     from qconf.export.pbs import Binding

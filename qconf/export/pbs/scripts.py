@@ -13,14 +13,13 @@ from qconf.export import hours
 from qconf.export.base import Export
 from qconf.export.nodes import Node
 from qconf.export.only import only
-from qconf.export.pbs import beside, fairshare, kept, qos, shortpools, throttles, types
-from qconf.export.pbs.admission import admission
+from qconf.export.pbs import beside, fairshare, kept, qos, throttles, types
 from qconf.export.pbs.changes import NOTHING, changes, ended
 from qconf.export.pbs.desired import Desired, desired, of_nodes
+from qconf.export.pbs.merging import transition
 from qconf.export.pbs.nodes import qlists, statements
 from qconf.export.pbs.present import completed
-from qconf.export.pbs.server import Server, is_true
-from qconf.export.pbs.statements import transition
+from qconf.export.pbs.server import Server, admission, is_true
 from qconf.export.rendering import comment_name, render
 from qconf.export.rendering import plan as filled
 from qconf.export.types import with_own_types
@@ -79,7 +78,7 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
         settings=list(goal.settings),
         sched_lines="sched_config.changes" in files,
         shares="resource_group" in files,
-        keeps=shortpools.commands(config),
+        keeps=beside.commands(config),
         qos=qos.FILE in files,
         left=kept.RESOURCE if kept.FILE in files else None,
         kept_gone=gone,

@@ -24,7 +24,6 @@ _LETTERS = {"user": "u", "group": "g", "qos": "p"}
 _ENTITY = re.compile(r"\[([a-z]):([A-Za-z0-9_.-]+)=([0-9]+[kmgtp]?[bw]?)\]")
 _OF_RESOURCE = "max_run_res."  #: before the name of a resource
 MEMORY = "mem"
-_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
 Limits = dict[str, dict[str, int]]  #: by attribute and scope
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from parsim.node_types import MOST
-from qconf.config import POOL_SUFFIX, SiteConfig
+from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig
 from qconf.errors import ExportError, InputError
 from qconf.export.nodes import Node
 from qconf.export.pbs.nodes import restorable
@@ -15,6 +15,8 @@ from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Attributes, Server
 from qconf.export.types import FEATURE, NAME, Kind, hosts, is_bound, types_of, types_of_pool
 from qconf.history.chunks import MIB, NAMES, NOT_TAKEN, SIZE
+from qconf.hosts import fold
+from qconf.text import grouped
 
 if TYPE_CHECKING:
     from qconf.export.pbs import PbsExporter
@@ -221,3 +223,39 @@ def _has(node: Node, name: str, value: str) -> bool:
     if truth is not None:
         return _TRUTH.get(there.lower(), False) is truth
     return {*_items(value)} <= {*_items(there)}
+
+
+PLACE = "resources_default.place"
+EXCLUSIVE = ("excl", "exclhost")
+
+
+def place(config: SiteConfig, queue: QueueConfig, server: Server) -> str:
+    """Return the default `place` of a queue, or nothing: that it has, with or without nodes of their own for jobs."""
+    now = server.queues.get(queue.name, {}).get(PLACE, "")
+    if not config.nodes:
+        return now
+    words = [word for word in now.split(":") if word and (queue.exclusive or word not in EXCLUSIVE)]
+    if queue.exclusive and not {*EXCLUSIVE} & {*words}:
+        words = [*(word for word in words if word != "shared"), EXCLUSIVE[0]]
+    if not words and not queue.exclusive and has_alone(server.attributes):
+        words = ["free"]  # as the server's default has it, without nodes of their own
+    return ":".join(words)
+
+
+def has_alone(attributes: Attributes) -> bool:
+    """Whether the jobs of a server or a queue have their nodes alone, by the default `place`."""
+    return bool({*EXCLUSIVE} & {*attributes.get(PLACE, "").split(":")})
+
+
+def of_sharing(nodes: Sequence[Node]) -> list[str]:
+    """Name the nodes whose `sharing` is simulated otherwise than PBS has it, or is none that PBS has."""
+    found = []
+    for value, names in grouped((node.sharing, node.name) for node in nodes).items():
+        if value == "ignore_excl":
+            why = "PBS lets jobs that ask for excl share them; such jobs have nodes alone in the simulation"
+        elif value and value != "default_shared" and not re.fullmatch("(default|force)_excl(host)?", value):
+            why = "PBS has no such value: taken as default_shared"
+        else:
+            continue
+        found.append(f"nodes {fold(names)}: sharing = {value}: {why}")
+    return found

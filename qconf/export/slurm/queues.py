@@ -13,7 +13,6 @@ from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import AccessConfig, QueueConfig, SiteConfig, ThrottleConfig, billing
 from qconf.config.models import BILLING
 from qconf.errors import ExportError
-from qconf.export import hours
 from qconf.export.slurm import kept, preemption, throttles
 from qconf.export.slurm import qos as service
 from qconf.export.slurm.conf import MARK, Conf, Fields, limits, routes
@@ -107,7 +106,8 @@ def qos_of(name: str) -> str:
 
 def is_limited(config: SiteConfig, queue: QueueConfig) -> bool:
     """Whether a queue has limits, always or for some hours, which its QOS holds."""
-    return queue.limited or hours.has_hours(config, queue) or bool(throttles.of_queue(config, queue.name))
+    hourly = any(each.queue == queue.name for each in config.hours)
+    return queue.limited or hourly or bool(throttles.of_queue(config, queue.name))
 
 
 def clock(seconds: int) -> str:

@@ -5,17 +5,12 @@ from __future__ import annotations
 from qconf.config import SiteConfig
 from qconf.config.multifactor import Multifactor
 from qconf.errors import ExportError
-from qconf.export.slurm import fairshare, preemption, qos, throttles
+from qconf.export.slurm import fairshare, qos, throttles
 from qconf.export.slurm.differences import LONGEST_AGE, LONGEST_WINDOW, calc_minutes
 from qconf.export.slurm.order import weights_of_tres
 from qconf.export.slurm.queues import clock, is_limited
 
 STEPS = 200  #: at most so many starts of a job are tried; Slurm gives up after two seconds
-
-
-def settings(config: SiteConfig) -> dict[str, str]:
-    """Return the words of slurm.conf for scheduler, order, use and preemption. Raises ExportError."""
-    return {"SchedulerType": scheduler(config), **order_settings(config), **preemption.settings(config)}
 
 
 def order_settings(config: SiteConfig) -> dict[str, str]:
