@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from qconf.errors import ExportError
 from qconf.export import hours
@@ -31,16 +31,16 @@ class Row(NamedTuple):
 class Changes:
     """What is to be loaded; `rows` is empty where it is not known what was there."""
 
-    lines: tuple[str, ...]  #: of partitions.conf; empty where the partitions stay as they are
+    lines: Sequence[str]  #: of partitions.conf; empty where the partitions stay as they are
     settings: Mapping[str, str | None]  #: of slurm.conf; None takes one off
     added: Mapping[str, Sequence[str]]  #: words of its lists
     parameters: Mapping[str, str]  #: of SchedulerParameters
-    dropped: tuple[str, ...]  #: of these, too
-    statements: Mapping[str, tuple[str, ...]]  #: of sacctmgr, by their file
+    dropped: Sequence[str]  #: of these, too
+    statements: Mapping[str, Sequence[str]]  #: of sacctmgr, by their file
     routes: bool  #: whether job_submit.lua sends jobs that name no partition
     lua: bool  #: whether there is a job_submit.lua
-    rows: tuple[Row, ...] = ()
-    parts: frozenset[str] = field(default_factory=frozenset)  #: parts of `Desired` that change
+    parts: frozenset[str]  #: parts of `Desired` that change
+    rows: Sequence[Row] = ()
 
     @property
     def conf(self) -> bool:
@@ -59,12 +59,12 @@ class Changes:
 def everything(wanted: Desired) -> Changes:
     """Return all that a configuration sets, where nothing is known of what is there. Raises ExportError."""
     return Changes(
-        lines=tuple(line_of(name, line) for name, line in wanted["partitions"].items()),
+        lines=[line_of(name, line) for name, line in wanted["partitions"].items()],
         settings={**wanted["scheduler"], **wanted["order"], **wanted["preemption"]},
         added={"JobSubmitPlugins": ["lua"], **wanted["added"]},
         parameters=wanted["parameters"],
-        dropped=tuple(word for word in ("bf_max_job_user", "bf_min_age_reserve") if word not in wanted["parameters"]),
-        statements={name: tuple(wanted[name]) for name in STATEMENTS if wanted[name]},
+        dropped=[word for word in ("bf_max_job_user", "bf_min_age_reserve") if word not in wanted["parameters"]],
+        statements={name: wanted[name] for name in STATEMENTS if wanted[name]},
         routes=True,
         lua=True,
         parts=frozenset(wanted.parts),
@@ -80,45 +80,35 @@ class Difference:
         self.rows: list[Row] = []
         self.apart: list[str] = []  #: queues that need a QOS of their own in place of one that others have, too
         self.words, self.default = partitions_of(conf.lines_of_partitions)
+        self.parts = frozenset(name for name, part in wanted.parts.items() if part != theirs.parts.get(name))
 
     def changes(self) -> Changes:
         """Compare all parts. Raises ExportError for one that changes and has no form in Slurm."""
-        known = {*self.theirs.reasons()}
+        known, parts, exported = {*self.theirs.reasons()}, self.parts, self.conf.exported
         if new := next((reason for reason in self.wanted.reasons() if reason not in known), None):
             raise ExportError(new)
-        parts = frozenset(name for name, part in self.wanted.parts.items() if part != self.theirs.parts.get(name))
         for name in parts:
             self.wanted[name]
         statements = {name: found for name in STATEMENTS if name in parts and (found := self._statements(name))}
-        settings = self._settings(parts)
+        settings = self._settings()
         lines = self._partitions() if "partitions" in parts or self.apart else []
-        routed = self.conf.exported or "routes" in parts
-        lua = "routes" in parts or "points" in parts or ("bounds" in parts and self.conf.exported)
-        settings |= self._flags(parts)
-        added = self._added(parts, settings)
-        if lua and "lua" in self._list("JobSubmitPlugins") and not self.conf.exported:
+        settings |= self._flags()
+        added = self._added(settings)
+        lua, plugins = (
+            bool(parts & {"routes", "points"} or ("bounds" in parts and exported)),
+            self._list("JobSubmitPlugins"),
+        )
+        if lua and "lua" in plugins and not exported:
             self._row(
                 "job_submit.lua", "the site's own", "the export's", "which calls it first, as job_submit.site.lua"
             )
-        elif lua and not self._list("JobSubmitPlugins").count("lua"):
+        elif lua and "lua" not in plugins:
             added["JobSubmitPlugins"] = ["lua"]
-            routing = (
-                "sends jobs that name no partition" if "routes" in parts else "gives jobs their places in the order"
-            )
-            self._row("JobSubmitPlugins", ",".join(self._list("JobSubmitPlugins")), "lua", f"job_submit.lua {routing}")
-        parameters, dropped = self._parameters(parts)
-        return Changes(
-            lines=tuple(lines),
-            settings=settings,
-            added=added,
-            parameters=parameters,
-            dropped=tuple(dropped),
-            statements=statements,
-            routes=routed,
-            lua=lua,
-            rows=tuple(self.rows),
-            parts=parts,
-        )
+            does = "sends jobs that name no partition" if "routes" in parts else "gives jobs their places in the order"
+            self._row("JobSubmitPlugins", ",".join(plugins), "lua", f"job_submit.lua {does}")
+        parameters, dropped = self._parameters()
+        routes = exported or "routes" in parts
+        return Changes(lines, settings, added, parameters, dropped, statements, routes, lua, parts, self.rows)
 
     def _row(self, setting: str, old: str, new: str, why: str) -> None:
         self.rows.append(Row(setting, old, new, why))
@@ -126,15 +116,19 @@ class Difference:
     def _list(self, name: str) -> list[str]:
         return [word for word in self.conf.settings.get(name.lower(), "").lower().split(",") if word]
 
-    def _settings(self, parts: frozenset[str]) -> dict[str, str | None]:
+    def _before(self, part: str) -> Any:  # noqa: ANN401 - of each part its own
+        """Return what a part was, of the kind that it becomes; nothing where it had no form."""
+        found = self.theirs.parts[part]
+        return found if isinstance(found, type(self.wanted[part])) else type(self.wanted[part])()
+
+    def _settings(self) -> dict[str, str | None]:
         """Return the settings that change: those of the order together, since their weights are of one scale."""
         found: dict[str, str | None] = {}
         for part, why in (("scheduler", "backfill"), ("order", "order"), ("preemption", "tier, preempted")):
-            if part not in parts:
+            if part not in self.parts:
                 continue
             ours = dict(self.wanted[part])
-            before = self.theirs.parts[part]
-            gone = {*before} - {*ours} if isinstance(before, dict) else set()
+            gone = {*self._before(part)} - {*ours}
             if part == "order":
                 if self.wanted["points"] is None and ORDER_KEPT.lower() not in self.conf.settings:
                     ours.pop(ORDER_KEPT, None)
@@ -147,11 +141,11 @@ class Difference:
                     self._row(name, old, value or "", why)
         return found
 
-    def _added(self, parts: frozenset[str], settings: Mapping[str, str | None]) -> dict[str, Sequence[str]]:
+    def _added(self, settings: Iterable[str]) -> dict[str, Sequence[str]]:
+        """Return the words that lists gain."""
         found: dict[str, Sequence[str]] = {}
-        before = self.theirs.parts["added"]
-        for name, words in self.wanted["added"].items() if "added" in parts else ():
-            if name in settings or (isinstance(before, dict) and words == before.get(name)):
+        for name, words in self.wanted["added"].items() if "added" in self.parts else ():
+            if name in settings or words == self._before("added").get(name):
                 continue
             present = self._list(name)
             if lacking := [word for word in words if word.lower() not in present]:
@@ -160,9 +154,9 @@ class Difference:
                 self._row(name, ",".join(present), ",".join([*present, *lacking]), why)
         return found
 
-    def _flags(self, parts: frozenset[str]) -> dict[str, str | None]:
+    def _flags(self) -> dict[str, str | None]:
         """Return the PriorityFlags where one ends against which an order by shares would go; others stay."""
-        if not (self.config.is_fair and parts & {"added", "order"}):
+        if not (self.config.is_fair and self.parts & {"added", "order"}):
             return {}
         name, words = "PriorityFlags", self.wanted["added"].get("PriorityFlags", [])
         present = [word.strip() for word in self.conf.settings.get(name.lower(), "").split(",")]
@@ -173,40 +167,28 @@ class Difference:
         self._row(name, ",".join(present), text, "order")
         return {name: text or None}
 
-    def _parameters(self, parts: frozenset[str]) -> tuple[dict[str, str], list[str]]:
+    def _parameters(self) -> tuple[dict[str, str], list[str]]:
         """Return the words of SchedulerParameters that change, and those that end."""
-        if "parameters" not in parts:
+        if "parameters" not in self.parts:
             return {}, []
-        ours, before = self.wanted["parameters"], self.theirs.parts["parameters"]
-        before = before if isinstance(before, dict) else {}
-        present = dict(
-            word.partition("=")[::2] for word in self.conf.settings.get("schedulerparameters", "").split(",")
-        )
-        found = {
-            name: value
-            for name, value in ours.items()
-            if value not in (before.get(name), present.get(name))
-            and (name not in WINDOWS or self._widens(present.get(name), before.get(name), value))
-        }
+        ours, before = self.wanted["parameters"], self._before("parameters")
+        words = self.conf.settings.get("schedulerparameters", "").split(",")
+        present = dict(word.partition("=")[::2] for word in words)
+        found = {}
+        for name, value in ours.items():
+            was, now = before.get(name), present.get(name)
+            narrow = str(now).isdigit() and int(was or 0) <= int(str(now)) < int(value) if name in WINDOWS else True
+            if value not in (was, now) and (was is None or narrow):  # a window that held the longest walltime did more
+                found[name] = value
         gone = [name for name in before if name not in ours and name in present]
         for name in [*found, *gone]:
-            self._row(
-                f"SchedulerParameters {name}", present.get(name, ""), found.get(name, ""), "reservations, backfill"
-            )
+            why = "reservations, backfill"
+            self._row(f"SchedulerParameters {name}", present.get(name, ""), found.get(name, ""), why)
         return found, gone
 
-    @staticmethod
-    def _widens(present: str | None, before: str | None, value: str) -> bool:
-        """Whether a window that held the longest walltime does not hold that which is longest now."""
-        if before is None:
-            return True
-        return str(present).isdigit() and int(before) <= int(str(present)) < int(value)
-
-    def _statements(self, file: str) -> tuple[str, ...]:
+    def _statements(self, file: str) -> list[str]:
         """Return the lines of sacctmgr that differ, and those that lift limits that end."""
-        theirs = self.theirs.parts[file]
-        before = theirs if isinstance(theirs, list) else []
-        ours = self.wanted[file]
+        ours, before = self.wanted[file], self._before(file)
         if file == OF_QUEUES:
             ours, before = ([self._for_own_qos(line) for line in lines] for lines in (ours, before))
         kept = {_of(line) for line in ours}
@@ -215,19 +197,20 @@ class Difference:
         new += [f"{_of(line)}-1" for line in ended]
         if file == OF_QUEUES:
             names = {line.split()[2] for line in new}
-            self.apart = [name for name in self.config.names if qos_of(name) in names and self._is_shared(name)]
+            for queue in self.config.names:
+                present = self._word(queue, "qos")
+                if qos_of(queue) in names and present not in ("", qos_of(queue)) and not self.own_qos(queue):
+                    self.apart.append(queue)  # the QOS of its partition is that of other partitions, too
             own = {qos_of(name) for name in self.apart}
             new = [*(line for line in ours if line.split()[2] in own), *(n for n in new if n.split()[2] not in own)]
         was = {_of(line): line.rpartition("=")[2] for line in before}
         for line in new:
             head, _, value = line.rpartition("=")
             self._row(head.removeprefix("modify ") or line, was.get(_of(line), ""), value, WHY_LIMITS)
-        return tuple(new)
+        return new
 
-    def _is_shared(self, queue: str) -> bool:
-        """Whether the partition of a queue has a QOS of another name that other partitions have, too."""
-        present = self.words.get(queue, {}).get("qos", ("", ""))[1]
-        return bool(present) and present != qos_of(queue) and not self.own_qos(queue)
+    def _word(self, partition: str, key: str) -> str:
+        return self.words.get(partition, {}).get(key, ("", ""))[1]
 
     def _for_own_qos(self, line: str) -> str:
         """Write a line for the QOS that the partition of a queue has alone."""
@@ -237,9 +220,8 @@ class Difference:
 
     def own_qos(self, queue: str) -> str:
         """Name the QOS that the partition of a queue has and no other partition."""
-        name = self.words.get(queue, {}).get("qos", ("", ""))[1]
-        shared = [other for other, words in self.words.items() if words.get("qos", ("", ""))[1] == name]
-        return name if name and shared == [queue] else ""
+        name = self._word(queue, "qos")
+        return name if name and [other for other in self.words if self._word(other, "qos") == name] == [queue] else ""
 
     def _partitions(self) -> list[str]:
         """Return the lines of all partitions; none where these change in words alone that are the same to Slurm."""
@@ -248,27 +230,19 @@ class Difference:
                 "partitions change, and only slurm.conf itself has all of their words: give it to --current"
             )
         ours: dict[str, Line] = self.wanted["partitions"]
-        before = self.theirs.parts["partitions"]
-        before = before if isinstance(before, dict) else {}
+        before: dict[str, Line] = self._before("partitions")
         managed = {*before, *self.base.names}
         begun, lines = len(self.rows), []
         ranked = self._ranks_change(ours, before)
         for name, words in self.words.items():
             if name in managed and name not in ours:
-                self._row(
-                    f"partition {name}", " ".join(f"{key}={value}" for key, value in words.values()), "", "queues"
-                )
-        default = next(
-            (name for name, words in self.words.items() if words.get("default", ("", ""))[1].upper() == "YES"), ""
-        )
+                held = " ".join(f"{key}={value}" for key, value in words.values())
+                self._row(f"partition {name}", held, "", "queues")
+        default = next((name for name in self.words if self._word(name, "default").upper() == "YES"), "")
         for name, line in ours.items():
             new = {key.lower(): (key, value) for key, value in line.items()}
             old = {key.lower(): value for key, value in before.get(name, {}).items()}
-            changed = (
-                [key for key in NEUTRAL if old.get(key) != new.get(key, ("", None))[1]]
-                if name in before
-                else [*NEUTRAL]
-            )
+            changed = [key for key in NEUTRAL if name not in before or old.get(key) != new.get(key, ("", None))[1]]
             changed = [key for key in changed if key not in RANKS] + (RANKS if ranked else [])
             if self.own_qos(name):
                 changed = [key for key in changed if key != "qos"]
