@@ -9,10 +9,9 @@ from parsim.kernels import order as orders
 from parsim.kernels import state as kernel
 from parsim.kernels.alike import NO_JOB, Lines
 from parsim.kernels.blocks import blocks_of
-from parsim.kernels.mates import NO_MATES, mates_of
 from parsim.kernels.time_dependent import Limits, OneList
 from parsim.kernels.values import Chunk, Epoch, valued_of
-from parsim.ordering import NEVER, has_user_limits, pack_alike, pack_order, wake_ups
+from parsim.ordering import NEVER, NO_LINES, has_user_limits, lines_of, pack_alike, pack_order, wake_ups
 from parsim.prepared import Prepared, Table
 from parsim.system import LIMITS, System
 
@@ -42,7 +41,9 @@ def pack_one_list(prepared: Prepared, system: System) -> OneList:
         limits=Limits(system.has_limits, stop_time, *_pack_limits(prepared, system)),
         wake_ups=wake_ups(jobs, prepared.workload.queue, system.queues, bits, prepared.begin),
         lines=Lines(of, np.full(lines, NO_JOB), np.empty(n, np.int32)),
-        mates=mates_of(n, lines) if stop_time else NO_MATES,
+        alike=lines_of(prepared, system) if stop_time and of is not prepared.single else NO_LINES,
+        origin=jobs["submit"].astype(np.int64) if stop_time else np.empty(0, np.int64),
+        since=np.full(n if stop_time else 0, NEVER),
         epoch=Epoch(prepared.longest_wait, many, np.array([-1, 1, 0])),
         waiting=valued_of(n),
         chunk=Chunk(np.empty(orders.CHUNK, np.int32), np.empty(orders.CHUNK, np.int32)),

@@ -21,6 +21,9 @@ from parsim.workload import Column
 NEVER = int(kernel.NEVER)
 AT_ONCE = 1 << 16  #: jobs for which the columns of a formula are computed: what is read of them stays in the cache
 
+_NONE = np.empty(0, dtype=np.int32)
+NO_LINES = kernel.Alike(_NONE, _NONE, _NONE, _NONE, np.empty((2, 0), dtype=np.int32))
+
 Ranks = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]
 
 
@@ -80,6 +83,12 @@ def pack_alike(prepared: Prepared, system: System, columns: NDArray[np.float64])
     if system.uses_qos:
         return prepared.alike_in_qos
     return prepared.alike if distinguishes_users(system) else prepared.alike_but_for_users
+
+
+def lines_of(prepared: Prepared, system: System) -> kernel.Alike:
+    """Return the lines of jobs alike, as `pack_alike` numbers them where no job passes one like it."""
+    lines = prepared.lines if distinguishes_users(system) else prepared.lines_but_for_users
+    return prepared.lines_in_qos if system.uses_qos else lines
 
 
 def keeps_turns(prepared: Prepared, system: System, columns: NDArray[np.float64]) -> bool:

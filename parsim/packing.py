@@ -30,7 +30,7 @@ from parsim.kernels.typed_head_jobs import TypedHeadJobs
 from parsim.kernels.typed_windows import TypedWindows
 from parsim.kernels.windows import WINDOW, Outages
 from parsim.needed import again
-from parsim.ordering import NEVER, distinguishes_users, has_user_limits, keeps_turns, pack_formula
+from parsim.ordering import NEVER, NO_LINES, has_user_limits, keeps_turns, lines_of, pack_formula
 from parsim.places import has_places, home_of, resources_of, untaken
 from parsim.placing import placeable, unplaced
 from parsim.prepared import Prepared, Table
@@ -250,12 +250,10 @@ def _pack_counts(
 
 
 _NONE = np.empty(0, dtype=np.int32)
-NO_LINES = kernel.Alike(_NONE, _NONE, _NONE, _NONE, np.empty((2, 0), dtype=np.int32))
 
 
 def _pack_lines(prepared: Prepared, system: System) -> kernel.Alike:
-    lines = prepared.lines if distinguishes_users(system) else prepared.lines_but_for_users
-    lines = prepared.lines_in_qos if system.uses_qos else lines
+    lines = lines_of(prepared, system)
     return lines._replace(first=np.full_like(lines.first, NO_JOB))
 
 

@@ -22,10 +22,9 @@ from parsim.kernels.alike import NO_JOB, Lines, join, leave
 from parsim.kernels.blocks import Blocks, add_job, remove_job, when_idle
 from parsim.kernels.easy import ONE, job_in, next_wake_up
 from parsim.kernels.fairshare import Fair, charge, stop_charging
-from parsim.kernels.mates import Mates, close_edge, follow, held_before, order_mates
 from parsim.kernels.native import by_pointer
 from parsim.kernels.running import last_instant, pop_key, push_key
-from parsim.kernels.state import BLOCK, LONGEST, NEVER, Formula, apart, kernel, step
+from parsim.kernels.state import BLOCK, LONGEST, NEVER, Alike, Formula, apart, kernel, step
 from parsim.kernels.values import (
     END,
     NOT_HELD,
@@ -67,7 +66,9 @@ class OneList(NamedTuple):
     limits: Limits
     wake_ups: NDArray[np.int64]  # as `parsim.kernels.easy.easy` takes them
     lines: Lines
-    mates: Mates
+    alike: Alike  # the same lines as stretches of jobs
+    origin: NDArray[np.int64]  # (n,): submit plus the seconds for which limits held each job; empty if time goes on
+    since: NDArray[np.int64]  # (n,): instant from which limits hold it, or NEVER; as long
     epoch: Epoch
     waiting: Valued
     chunk: Chunk
@@ -83,7 +84,6 @@ def time_dependent(s):
     free = np.int64(s.machine)
     size = 0  # running jobs
     last = np.int64(0)  # entries of the waiting list
-    order_mates(s.lines.of, s.mates)
     while size < s.first:
         begin_job(s, size, s.start[size], size)
         free -= jobs[size].cores
@@ -110,12 +110,12 @@ def time_dependent(s):
             change_left(s, j, 1)
             stop_charging(s.fair, j, now)
         while arriving < n and jobs[arriving].submit <= now:
-            if join(s.lines, arriving):
-                if limits.stop_time:
-                    follow(s.mates, s.lines.of[arriving], arriving, now)
-            else:
+            before = s.lines.last[s.lines.of[arriving]]
+            if not join(s.lines, arriving):
                 add_entry(s, last, arriving)
                 last += 1
+            elif limits.stop_time and s.since[before] != NEVER:
+                s.since[arriving] = now
             arriving += 1
         if last == 0:
             continue
@@ -164,8 +164,6 @@ def add_entry(s, last, j):
     waiting.origin[last] = job.submit
     waiting.held[last] = NOT_HELD
     waiting.bound[last] = np.inf
-    if s.limits.stop_time:
-        s.mates.tail[s.lines.of[j]] = 0
 
 
 @step
@@ -182,14 +180,12 @@ def start_entry(s, last, i, reserved, now, size):
 def succeed(s, last, i, now):
     """Let the next job alike take entry i, whose job has started, or the last entry; return the end of the list."""
     jobs, waiting, limits = s.jobs, s.waiting, s.limits
-    before = waiting.job[i]
-    j = leave(s.lines, before)
+    j = leave(s.lines, waiting.job[i])
     if j == NO_JOB:
         move(waiting, i, last - 1)
         return last - 1
     waiting.job[i] = j
-    held = waiting.origin[i] - jobs[before].submit + s.mates.longer[s.mates.place[j]] if limits.stop_time else 0
-    waiting.origin[i] = jobs[j].submit + held
+    waiting.origin[i] = s.origin[j] if limits.stop_time else jobs[j].submit
     waiting.held[i] = NOT_HELD
     waiting.bound[i] = np.inf
     if limits.any:
@@ -219,9 +215,39 @@ def hold_line(s, i, now):
     """From now on limits hold the job of entry i, and all behind it that are alike."""
     s.waiting.held[i] = now
     if s.limits.stop_time:
-        line = s.lines.of[s.waiting.job[i]]
-        s.mates.held[line] = now
-        s.mates.edge[line] = NO_JOB
+        j, end = s.waiting.job[i], s.lines.last[s.lines.of[s.waiting.job[i]]]
+        hold_from(s, j, now)
+        while j != end:
+            j = s.lines.following[j]
+            hold_from(s, j, now)
+
+
+@step
+def hold_from(s, j, now):
+    """From now on limits hold job j, if they do not already."""
+    if s.since[j] == NEVER:
+        s.since[j] = now
+
+
+@step
+def let_go(s, i, now):
+    """Limits hold the job of entry i, and all behind it that are alike, no longer."""
+    s.waiting.held[i] = NOT_HELD
+    if s.limits.stop_time:
+        j, end = s.waiting.job[i], s.lines.last[s.lines.of[s.waiting.job[i]]]
+        count_held(s, j, now)
+        while j != end:
+            j = s.lines.following[j]
+            count_held(s, j, now)
+        s.waiting.origin[i] = s.origin[s.waiting.job[i]]
+
+
+@step
+def count_held(s, j, now):
+    """Limits hold job j no longer, if they did."""
+    if s.since[j] != NEVER:
+        s.origin[j] += now - s.since[j]
+        s.since[j] = NEVER
 
 
 @step
@@ -242,28 +268,27 @@ def hold(s, last, now):
     least, any_holds : int, bool
         Least cores of a job not held; whether any of these may hold another if it is the head job.
     """
-    waiting, mates, limits = s.waiting, s.mates, s.limits
+    waiting, limits = s.waiting, s.limits
     least = LONGEST
     any_holds = False
     for i in range(last):
         c = np.int64(waiting.cores[i])
-        if limits.stop_time:
-            close_edge(mates, s.lines.of[waiting.job[i]], now)
         more, cores = what_is_left(limits, waiting.job[i])
         if more < 1 or cores < c:
             if waiting.held[i] == NOT_HELD:
                 hold_line(s, i, now)
             continue
-        if waiting.held[i] < NOT_HELD:
-            if limits.stop_time:
-                line = s.lines.of[waiting.job[i]]
-                waiting.origin[i] += now - waiting.held[i]
-                mates.tail[line] += now - mates.held[line]
-                mates.held[line] = NEVER
-            waiting.held[i] = NOT_HELD
+        if waiting.held[i] < NOT_HELD or (limits.stop_time and is_held_behind(s, i)):
+            let_go(s, i, now)
         least = min(least, c)
         any_holds |= (more < 2) | (cores < 2 * c)
     return least, any_holds
+
+
+@step
+def is_held_behind(s, i):
+    """Whether limits hold some behind the job of entry i that are alike: then they hold the last of these."""
+    return s.since[s.lines.last[s.lines.of[s.waiting.job[i]]]] != NEVER
 
 
 @step
@@ -328,29 +353,22 @@ def hold_mates(s, k, value, j, now):
 
     They are the last of their line, since none of these passes another.
     """
-    jobs, mates, waiting = s.jobs, s.mates, s.waiting
-    first, line = waiting.job[k], s.lines.of[waiting.job[k]]
-    low, high = mates.place[first] + 1, mates.place[s.lines.last[line]] + 1
-    if mates.edge[line] != NO_JOB:
-        high = np.int64(mates.edge[line])
-    if low == high:
+    first = s.waiting.job[k]
+    last = s.lines.last[s.lines.of[first]]
+    if first == last:
         return
-    held = waiting.origin[k] - jobs[first].submit - held_before(mates, mates.place[first])
+    low, high = np.int64(s.alike.place[first] + 1), np.int64(s.alike.place[last] + 1)
     edge, beyond = high, high - 1  # the first place behind job j lies between `low` and `edge`
     while low < edge:
-        m = mates.job[beyond]
-        behind = first == j
-        if not behind:
-            eligible = now - jobs[m].submit - held - held_before(mates, beyond)
-            behind = is_behind(value_of(s, m, eligible, now), m, value, j)
-        if behind:
+        m = s.alike.members[beyond]
+        behind = first == j or s.since[m] != NEVER
+        if behind or is_behind(value_of(s, m, now - s.origin[m], now), m, value, j):
             edge = beyond
         else:
             low = beyond + 1
         beyond = (low + edge) // 2
-    if edge < high:
-        mates.edge[line] = edge
-        mates.passed[0] = now
+    for place in range(edge, high):
+        hold_from(s, s.alike.members[place], now)
 
 
 @step
