@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from parsim.fairshare import FAIRSHARE
 from parsim.kernels import order as orders
@@ -31,8 +30,8 @@ from parsim.kernels.typed_windows import TypedWindows
 from parsim.kernels.windows import WINDOW, Outages
 from parsim.needed import again
 from parsim.ordering import NEVER, NO_LINES, has_user_limits, keeps_turns, lines_of, pack_formula
-from parsim.places import has_places, home_of, resources_of, untaken
-from parsim.placing import placeable, unplaced
+from parsim.places import resources_of, untaken
+from parsim.placing import unplaced
 from parsim.prepared import Prepared, Table
 from parsim.resuming import layout
 from parsim.system import LIMITS, ORDERS, System
@@ -82,17 +81,12 @@ def pack(
     entries = np.zeros(cores.size + 1, dtype=np.int64)
     find_homes(jobs, cores, system.mode == "shared", entries)
     throttles, needs, node_types, placing = _pack_counts(prepared, system)
-    places = None
-    if not system.is_whole and node_types is not None:
-        places = has_places(node_types)
-    if not system.is_whole and placing is not None:
-        places = placeable(placing)
     most = np.minimum(cores, n) + 1
-    if places is not None:  # rules 77 and 79
-        jobs["home"] = home_of(places, jobs["queue"], cores.size)
+    if system.node_types and not system.is_whole:  # rules 77 and 79
+        jobs["home"] = jobs["queue"]
         entries[:] = np.bincount(jobs["home"], minlength=entries.size)
         most[:] = min(system.cores, n) + 1
-    eligible_at, may_enter = _eligible(jobs, system, places)
+    eligible_at, may_enter = _eligible(jobs, system)
     entries[-2] += may_enter  # these may stand in the pool's list as well
     listed = int(entries.sum()) + kernel.BLOCK
     running = prepared.first
@@ -268,11 +262,8 @@ def _pack_partitions(cores: Column, entries: Column, most: Column) -> Table:
     return table
 
 
-def _eligible(jobs: Table, system: System, places: NDArray[np.bool_] | None) -> tuple[Column, int]:
-    """Instant from which each job may enter the pool, counted from the first submit; how many ever may (rule 15).
-
-    With `places`, whether it has any on its partition and in the pool, the second says which may (rule 77).
-    """
+def _eligible(jobs: Table, system: System) -> tuple[Column, int]:
+    """Instant from which each job may enter the pool, counted from the first submit; how many ever may (rule 15)."""
     pool = system.pool
     if pool is None or not system.pool_cores:
         return np.empty(0, dtype=np.int64), 0
@@ -287,9 +278,6 @@ def _eligible(jobs: Table, system: System, places: NDArray[np.bool_] | None) -> 
         for job in np.flatnonzero((eligible_at < NEVER) & (jobs["queue"] == q)).tolist():
             seconds = min(int(jobs["walltime"][job]), int(bounds[q]))
             eligible_at[job] = int(jobs["submit"][job]) + min(math.floor(ratios[q] * seconds) + 1, LATEST)
-    if places is not None:
-        eligible_at[~places[1]] = NEVER
-        may_enter = np.count_nonzero(eligible_at < NEVER)
     return eligible_at, int(may_enter)
 
 

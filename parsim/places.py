@@ -21,7 +21,7 @@ from parsim.node_types import (
     is_exclusive,
 )
 from parsim.system import System
-from parsim.workload import Column, Workload
+from parsim.workload import Workload
 
 
 def resources_of(types: Sequence[NodeType]) -> tuple[str, ...]:
@@ -200,7 +200,7 @@ class Wanted(NamedTuple):
     Attributes
     ----------
     partition : int
-        That of their queue; the last is the pool, or the whole machine.
+        That of their queue; 0, the whole machine, where that is one partition.
     may_use : tuple of bool
         Whether their queue may use nodes of each type.
     request : Request or None
@@ -250,49 +250,23 @@ def lay_out(system: System, workload: Workload) -> NodeTypes:
     """Lay out what each job may take: computed once for those that ask for the same in queues of the same nodes."""
     owned, names = system.owned_types, resources_of(system.node_types)
     of, distinct = distinct_requests(system, workload)
-    pool = len(owned) - 1
-    own = [
-        np.empty((0, len(system.node_types), len(names)), dtype=np.int64)
-        if each.partition == pool
-        else places(owned[each.partition], *each[1:])
-        for each in distinct
-    ]
-    in_pool = [places(owned[pool], *each[1:]) for each in distinct]
+    tables = [places(owned[each.partition], *each[1:]) for each in distinct]
     there = np.array(
         [[each.nodes * each.amount(name) for each in types for name in names] for types in owned], dtype=np.int64
     )
-    tables = [table for both in zip(own, in_pool, strict=True) for table in both]
-    first = np.cumsum([0, *map(len, tables)])
     return NodeTypes(
         of=of,
-        first=first[::2].copy(),  # contiguous, or a kernel would have two versions more
-        in_pool=first[1::2].copy(),
+        first=np.cumsum([0, *map(len, tables)]),
         amounts=np.concatenate([np.empty((0, len(system.node_types), len(names)), dtype=np.int64), *tables]).reshape(
             -1, there.shape[1]
         ),
         taken=np.zeros(len(workload), dtype=np.int64),
-        partition=np.repeat([p for each in distinct for p in (each.partition, pool)], [*map(len, tables)]),
+        partition=np.repeat([each.partition for each in distinct], [*map(len, tables)]),
         idle=there,
         then=np.empty_like(there),
         left=np.empty_like(there),
         returns=None,
     )
-
-
-def has_places(laid_out: NodeTypes) -> NDArray[np.bool_]:
-    """Whether each job has a place on its partition, and in the pool or on the whole machine; shape (2, n)."""
-    first, in_pool = laid_out.first, laid_out.in_pool
-    found: NDArray[np.bool_] = np.stack((first[:-1] < in_pool, in_pool < first[1:]))[:, laid_out.of]
-    return found
-
-
-def home_of(has: NDArray[np.bool_], queue: Column, partitions: int) -> Column:
-    """Return the home of jobs that have places there, of so many partitions of which the pool is the last (rule 77).
-
-    That of a job without any place is one more than these.
-    """
-    found: Column = np.where(has[0], queue, np.where(has[1], partitions - 1, partitions))
-    return found
 
 
 def untaken(types: NodeTypes, *, returns: bool = False) -> NodeTypes:

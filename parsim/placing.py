@@ -98,15 +98,6 @@ def _best_first(
                 yield node, copies
 
 
-def holds(system: System, wanted: Wanted, owned: Sequence[Sequence[NodeType]] | None = None) -> bool:
-    """Whether the nodes of its queue's partition, or those of the pool, can hold a job that asks for this (rule 76).
-
-    `owned` are the system's `owned_types`, where they are at hand.
-    """
-    owned = system.owned_types if owned is None else owned
-    return any(fits(system, owned[p], wanted) for p in {wanted.partition, len(owned) - 1})
-
-
 def fits(system: System, types: Sequence[NodeType], wanted: Wanted) -> bool:
     """Whether so many nodes of each type can hold a job that asks for this, by totals or node by node."""
     if system.places_chunks:
@@ -115,30 +106,27 @@ def fits(system: System, types: Sequence[NodeType], wanted: Wanted) -> bool:
 
 
 def has_place(system: System, workload: Workload) -> NDArray[np.bool_]:
-    """Return whether the nodes of its queue, in its partition or in the pool, can hold each job; shape (n,)."""
+    """Return whether the nodes of its queue can hold each job; shape (n,)."""
     of, distinct = distinct_requests(system, workload)
     owned = system.owned_types
-    found: NDArray[np.bool_] = np.array([holds(system, each, owned) for each in distinct], dtype=np.bool_)[of]
-    return found
-
-
-def placeable(laid_out: Placing) -> NDArray[np.bool_]:
-    """Whether its partition can hold each job, and whether the pool or the whole machine can; shape (2, n)."""
-    found: NDArray[np.bool_] = (np.diff(laid_out.first).reshape(-1, 2) > 0)[laid_out.of // 2].T
-    return found
+    found = np.array([fits(system, owned[each.partition], each) for each in distinct], dtype=np.bool_)
+    return np.asarray(found[of])
 
 
 def lay_out(system: System, workload: Workload) -> Placing:
     """Lay out the nodes, and the chunks that each job asks for: none where it could never be placed."""
     owned, names = system.owned_types, resources_of(system.node_types)
-    pool, types = len(owned) - 1, [each for its in owned for each in its]
+    types = [each for its in owned for each in its]
     nodes = sum(each.nodes for each in types)
     of, distinct = distinct_requests(system, workload)
-    on = [(p, wanted) for wanted in distinct for p in (-1 if wanted.partition == pool else wanted.partition, pool)]
-    chunks = [chunks_of(*wanted[2:]) if p >= 0 and fits(system, owned[p], wanted) else () for p, wanted in on]
+    chunks = [chunks_of(*each[2:]) if fits(system, owned[each.partition], each) else () for each in distinct]
     kinds = [
-        ([may and q == p for q in range(pool + 1) for may in wanted.may_use], chunk, is_exclusive(each))
-        for (p, wanted), each in zip(on, chunks, strict=True)
+        (
+            [may and p == wanted.partition for p in range(len(owned)) for may in wanted.may_use],
+            chunk,
+            is_exclusive(each),
+        )
+        for wanted, each in zip(distinct, chunks, strict=True)
         for chunk in each
     ]
     may_have = [
@@ -155,10 +143,9 @@ def lay_out(system: System, workload: Workload) -> Placing:
     weight = weight[type_of if system.fits_best else type_of[:0]]
     rows = _rows(types)
     first = np.cumsum([0, *map(len, chunks)])
-    lengths = np.diff(first).reshape(-1, 2)
-    begin = np.cumsum([0, *lengths.max(axis=1)[of].tolist()])
+    begin = np.cumsum([0, *np.diff(first)[of].tolist()])
     return Placing(
-        of=(2 * of + (lengths[:, 0] == 0)[of]).astype(np.int32),
+        of=of.copy(),
         first=first,
         count=np.array([chunk.count for _, chunk, _ in kinds], dtype=np.int64),
         amounts=np.array([chunk.amount(name) for _, chunk, _ in kinds for name in names], dtype=np.int64).reshape(
@@ -185,7 +172,7 @@ def lay_out(system: System, workload: Workload) -> Placing:
         nodes_alone=np.zeros((len(workload) if some_alone else 0, len(types)), dtype=np.int64),
         turn=np.zeros(1, dtype=np.int64),
         turn_of=np.full(nodes, -1, dtype=np.int64),
-        shares=np.zeros(_most_shares(chunks, 2 * of, nodes, system.cores, _suspended(system, workload)), dtype=SHARE),
+        shares=np.zeros(_most_shares(chunks, of, nodes, system.cores, _suspended(system, workload)), dtype=SHARE),
         of_job=np.full(len(workload), NO_SHARE, dtype=np.int32),
         unused=np.zeros(1, dtype=np.int64),
         changes=np.zeros(1, dtype=np.int64),
@@ -237,7 +224,7 @@ def _most_shares(
     """
     at_most = np.array([sum(min(chunk.count, nodes) for chunk in each) for each in chunks], dtype=np.int64)
     without = max((sum(min(chunk.count, nodes) for chunk in each if not chunk.cores) for each in chunks), default=0)
-    at_most = np.maximum(at_most[of], at_most[of + 1])
+    at_most = at_most[of]
     run = cores + (min(of.size, cores) + 1) * without + at_most.max(initial=0)
     return 1 + int(min(at_most.sum(), run + at_most[suspended].sum()))
 

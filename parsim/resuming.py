@@ -13,9 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.kernels.windows import UNKNOWN_END, WINDOW
-from parsim.places import has_places, home_of, lay_out, resources_of
-from parsim.placing import lay_out as lay_out_placing
-from parsim.placing import placeable
+from parsim.places import resources_of
 from parsim.state import Cores, State, Window
 from parsim.system import System
 from parsim.workload import Column, Workload
@@ -196,7 +194,7 @@ def _place(
     """Find the cores of the running jobs, on each partition and on each node."""
     partitions = len(system.partition_cores)
     if system.node_types and not system.is_whole:
-        return _on_home(workload, system, state, rows), np.empty((0, 3), dtype=np.int64)
+        return _at_home(workload, system, state, len(rows)), np.empty((0, 3), dtype=np.int64)
     idle = np.array(nodes.sizes, dtype=np.int64)
     of_node = np.repeat(np.arange(partitions), np.diff(nodes.first))
     shares = np.zeros((len(rows), partitions), dtype=np.int64)
@@ -218,19 +216,13 @@ def _place(
     return shares, np.array(on_nodes, dtype=np.int64).reshape(-1, 3)
 
 
-def _on_home(workload: Workload, system: System, state: State, rows: NDArray[np.intp]) -> NDArray[np.int64]:
-    """Put each running job on the partition that the state names, if it has a place there, else at home (rule 79)."""
-    jobs = workload.take(np.arange(len(rows)))
-    if jobs.cores.sum() > system.cores:
-        raise ValueError(f"start: {jobs.cores.sum()} cores run at {state.begin}, of {system.cores}")
+def _at_home(workload: Workload, system: System, state: State, running: int) -> NDArray[np.int64]:
+    """Put each running job, of which there are so many, on its queue's partition (rule 79)."""
+    queue, cores = workload.queue[:running], workload.cores[:running]
+    if cores.sum() > system.cores:
+        raise ValueError(f"start: {cores.sum()} cores run at {state.begin}, of {system.cores}")
     partitions = len(system.partition_cores)
-    has = placeable(lay_out_placing(system, jobs)) if system.places_chunks else has_places(lay_out(system, jobs))
-    on = home_of(has, jobs.queue, partitions)
-    for job, row in enumerate(rows.tolist()):
-        for p in state.placement.get(row, {}) if len(state.placement.get(row, {})) == 1 else ():
-            if (p == jobs.queue[job] and has[0, job]) or (p == partitions - 1 and has[1, job]):
-                on[job] = p
-    return np.eye(partitions + 1, partitions, dtype=np.int64)[on] * jobs.cores[:, np.newaxis]
+    return np.eye(partitions, dtype=np.int64)[queue] * cores[:, np.newaxis]
 
 
 def _named(system: System, state: State, rows: NDArray[np.intp]) -> NDArray[np.int64]:

@@ -167,8 +167,6 @@ class Pool:
         An eligible job starts wherever it can first, or leaves its partition's list for good.
     starving_first : bool
         Starving jobs go before larger priority factors.
-    nodes : mapping of str to int
-        How many nodes of each type, by name, its cores are, where nodes are of several types.
     """
 
     cores: int = 0
@@ -176,10 +174,6 @@ class Pool:
     placement: Placement = "pool"
     entry: Entry = "either"
     starving_first: bool = False
-    nodes: Mapping[str, int] | Amounts = ()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "nodes", by_name(self.nodes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,7 +357,9 @@ class System:
         if self.node_types and (not plain or self.held_jobs != "pass"):
             wanted = f"waiting lists, reserve {' or '.join(reserves)}, held_jobs pass and one head job"
             yield "node_types", f"go with {wanted} only"
-        if self.node_types and self.mode in ("partitioned", "hybrid"):
+        if self.node_types and self.mode == "hybrid":
+            yield "mode", "nodes of several types have no common pool: partitioned or shared"
+        elif self.node_types and not self.is_whole:
             yield from self._owned_node_problems()
 
     def _owned_node_problems(self) -> Iterator[tuple[str, str]]:
@@ -371,31 +367,28 @@ class System:
         for i, queue in enumerate(self.queues):
             if queue.reservation:
                 yield f"queues[{i}].reservation", "no job spans partitions where nodes are of several types"
-        if self.pool_cores and self.pool is not None and self.pool.placement != "pool":
-            yield "pool.placement", f"{self.pool.placement} spans partitions, of nodes of several types it is pool only"
-        owned = [(f"queues[{i}].partition_nodes", queue.partition) for i, queue in enumerate(self.queues)]
         nodes = self.owned_nodes
-        for (path, cores), its in zip([*owned, ("pool.nodes", self.pool_cores)], nodes, strict=True):
+        for i, (queue, its) in enumerate(zip(self.queues, nodes, strict=False)):
+            path = f"queues[{i}].partition_nodes"
             for name, count in its.items():
                 if name not in [each.name for each in self.node_types]:
                     yield path, f"{name!r} is none of {', '.join(each.name for each in self.node_types)}"
                 if not _is_whole(count) or count < 0:
                     yield path, f"{count!r} nodes of {name} are no whole number from 0 up"
             total = sum(its.get(each.name, 0) * each.cores for each in self.node_types)
-            if total != cores:
-                yield path, f"nodes of {total} cores, for {cores}"
+            if total != queue.partition:
+                yield path, f"nodes of {total} cores, for {queue.partition}"
         for each in self.node_types:
             given = sum(its.get(each.name, 0) for its in nodes)
             if given != each.nodes:
-                yield "queues", f"own {given} nodes of {each.name} with the pool, of {each.nodes}"
+                yield "queues", f"own {given} nodes of {each.name}, of {each.nodes}"
 
     @property
     def owned_nodes(self) -> tuple[dict[str, int], ...]:
         """Nodes of each partition by the name of their type, in the order of `partition_names`."""
         if self.is_whole:
             return ({each.name: each.nodes for each in self.node_types},)
-        pool = {} if self.pool is None or self.mode != "hybrid" else dict(self.pool.nodes)
-        return (*(dict(queue.partition_nodes) for queue in self.queues), pool)
+        return (*(dict(queue.partition_nodes) for queue in self.queues), {})  # no type has a pool
 
     @property
     def owned_types(self) -> tuple[tuple[NodeType, ...], ...]:

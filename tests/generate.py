@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from parsim import planning
 from parsim.fairshare import Fairshare, Share
-from parsim.naive.node_types import best_nodes, first_nodes, idle, partitions_for, places
+from parsim.naive.node_types import best_nodes, can_run, first_nodes, idle, places
 from parsim.needs import Quota
-from parsim.node_types import Chunk, NodeType
+from parsim.node_types import Chunk, NodeType, Request
 from parsim.planning import Policy
 from parsim.qos import ALL_LIMITS, EXEMPTIONS, QOS
 from parsim.schedule import SPANNING, Interruptions, Schedule
@@ -519,9 +519,9 @@ def typed(rng: Random, jobs: Workload, machine: System, *, alone: bool = False) 
 def owned(rng: Random, jobs: Workload, machine: System, *, alone: bool = False, by_node: bool = False) -> Case:
     """Return a case with nodes of several types on a divided machine, and chunks of them that have a place."""
     jobs, of_types = typed(rng, jobs, replace(machine, mode="shared"), alone=alone)
-    queues, hybrid = list(of_types.queues), machine.mode == "hybrid"
-    whose = rng.sample(range(len(queues) + hybrid), rng.randint(1, len(queues) + hybrid))
-    nodes = [{} for _ in range(len(queues) + 1)]
+    queues = list(of_types.queues)
+    whose = rng.sample(range(len(queues)), rng.randint(1, len(queues)))
+    nodes = [{} for _ in queues]
     for each in of_types.node_types:
         for _ in range(each.nodes):
             owner = nodes[rng.choice(whose)]
@@ -530,26 +530,27 @@ def owned(rng: Random, jobs: Workload, machine: System, *, alone: bool = False, 
     sizes = [sum(count * size[name] for name, count in its.items()) for its in nodes]
     queues = [
         replace(queue, partition=cores, partition_nodes=its, reservation=False)
-        for queue, cores, its in zip(queues, sizes, nodes, strict=False)
+        for queue, cores, its in zip(queues, sizes, nodes, strict=True)
     ]
-    pool = replace(machine.pool, cores=sizes[-1], nodes=nodes[-1], placement="pool") if hybrid else None
-    reserve = "nodes" if by_node else "cores"
-    divided = replace(of_types, mode=machine.mode, queues=queues, pool=pool, reserve=reserve)
+    divided = replace(of_types, mode="partitioned", queues=queues, reserve="nodes" if by_node else "cores")
+
+    def can_have(queue: int, request: Request | None, cores: int) -> bool:
+        alone = queues[queue].exclusive and request is None
+        return can_run(divided, queue, (Chunk(cores, 1, exclusive=True),) if alone else request, cores)
+
     cores, request, queue_of = jobs.cores.copy(), jobs.request.copy(), jobs.queue.copy()
     for job, (queue, number) in enumerate(zip(jobs.queue.tolist(), jobs.request.tolist(), strict=True)):
         wanted = jobs.requests[number] if number >= 0 else None
-        if not partitions_for(divided, queue, wanted, int(cores[job])):
+        if not can_have(queue, wanted, int(cores[job])):
             request[job] = -1
-            cores[job] = next(
-                (c for c in range(int(cores[job]), 0, -1) if partitions_for(divided, queue, None, c)), int(cores[job])
-            )
-        if not partitions_for(divided, queue, wanted if request[job] >= 0 else None, int(cores[job])):
+            cores[job] = next((c for c in range(int(cores[job]), 0, -1) if can_have(queue, None, c)), int(cores[job]))
+        if not can_have(queue, wanted if request[job] >= 0 else None, int(cores[job])):
             cores[job] = 1
-            at = next((q for q in range(len(queues)) if nodes[q] and partitions_for(divided, q, None, 1)), queue)
+            at = next((q for q in range(len(queues)) if nodes[q] and can_have(q, None, 1)), queue)
             queue_of[job] = at
             queues[at] = replace(queues[at], node_types=queues[at].node_types if at != queue else None)
             divided = replace(divided, queues=queues)
-            if not partitions_for(divided, at, None, 1):  # the pool has nothing either
+            if not can_have(at, None, 1):
                 return owned(rng, jobs, machine, alone=alone, by_node=by_node)
     return replace(jobs, cores=cores, request=request, queue=queue_of), divided
 
@@ -799,15 +800,10 @@ SELDOM = (
         "qos-top-jobs",
         "qos-period",
     ),
-    *("owned", "owned-all", "owned-hybrid", "owned-hybrid-all", "owned-hybrid-limits", "owned-alike"),
     *(
-        "owned-throttled",
-        "owned-alone",
+        "owned",
+        "owned-all",
         "owned-nodes",
-        "owned-nodes-hybrid",
-        "owned-nodes-limits",
-        "owned-nodes-all",
-        "owned-nodes-alike",
         "typed",
         "typed-formula",
         "typed-limits",
@@ -820,9 +816,10 @@ SELDOM = (
         "placed-narrow",
         "placed-throttled",
     ),
-    *("closed", "closed-all", "closed-limits", "closed-throttled", "closed-owned", "closed-queues", "closed-resources"),
+    *("closed", "closed-all", "closed-limits", "closed-throttled", "closed-divided", "closed-queues"),
+    "closed-resources",
     "closed-queue-nodes",
-    *("closed-nodes", "closed-nodes-all", "closed-nodes-limits", "closed-nodes-owned"),
+    *("closed-nodes", "closed-nodes-all", "closed-nodes-limits", "closed-nodes-divided"),
     *("preempt-formula-limits", "preempt-fairshare", "preempt-alike", "preempt-period", "throttled-top-jobs"),
     *("preempt-typed", "preempt-typed-alone", "preempt-nodes", "preempt-nodes-alone"),
     *("resources", "resources-alike", "resources-hybrid", "resources-top-jobs", "resources-queues"),
@@ -1014,17 +1011,7 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "typed-alone": _typed(_random("shared", reserve_after=_soon, **everything), by=partial(typed, alone=True)),
         "owned": _typed(_random("partitioned"), by=owned),
         "owned-all": _typed(_random("partitioned", **everything), by=owned),
-        "owned-hybrid": _typed(_random("hybrid"), by=owned),
-        "owned-hybrid-all": _typed(_random("hybrid", **everything), by=owned),
-        "owned-hybrid-limits": _typed(_random("hybrid", limits=True, order=_any_order), by=owned),
-        "owned-alone": _typed(_random("hybrid", **everything), by=partial(owned, alone=True)),
         "owned-nodes": _typed(_random("partitioned", **everything), by=partial(owned, by_node=True)),
-        "owned-nodes-hybrid": _typed(_random("hybrid"), by=partial(owned, by_node=True)),
-        "owned-nodes-limits": _typed(_random("hybrid", limits=True, order=_any_order), by=partial(owned, by_node=True)),
-        "owned-nodes-all": _typed(_random("hybrid", **everything), by=partial(owned, alone=True, by_node=True)),
-        "owned-nodes-alike": _typed(_random("hybrid", **everything), alike=True, by=partial(owned, by_node=True)),
-        "owned-alike": _typed(_random("hybrid", **everything), alike=True, by=owned),
-        "owned-throttled": _typed(_throttled(_random("hybrid", **everything), entering=True), by=owned),
         "typed-queues": _typed(
             _random("shared", reserve="queues", reserve_after=_soon, **everything), by=partial(typed, alone=True)
         ),
@@ -1034,7 +1021,7 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         ),
         "closed-limits": _closed(_typed(_random("shared", limits=True, order=_any_order))),
         "closed-throttled": _closed(_typed(_throttled(_random("shared", **everything), entering=True))),
-        "closed-owned": _closed(_typed(_random("hybrid", **everything), by=partial(owned, alone=True))),
+        "closed-divided": _closed(_typed(_random("partitioned", **everything), by=partial(owned, alone=True))),
         "closed-resources": _closed(_resource_limited(_typed(_random("shared", **everything)))),
         "closed-queues": _closed(
             _typed(
@@ -1046,8 +1033,8 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
             _typed(_random("shared", reserve_after=_soon, **everything), by=partial(placed, alone=True))
         ),
         "closed-nodes-limits": _closed(_typed(_random("shared", limits=True, order=_any_order), by=placed)),
-        "closed-nodes-owned": _closed(
-            _typed(_random("hybrid", **everything), by=partial(owned, alone=True, by_node=True))
+        "closed-nodes-divided": _closed(
+            _typed(_random("partitioned", **everything), by=partial(owned, alone=True, by_node=True))
         ),
         "closed-queue-nodes": _closed(_typed(_random("shared", reserve_after=_soon, **everything), by=best_placed)),
         "queue-nodes": _typed(_random("shared", reserve_after=_soon, **everything), by=best_placed),

@@ -18,13 +18,11 @@ from parsim.kernels.running import available
 class NodeTypes(NamedTuple):
     """P partitions with nodes of several types, of D totals each: of each resource of each type.
 
-    A job has places on the nodes of its queue's partition, then on those of the pool (rule 76). A shared machine is a
-    pool of all nodes.
+    A job has places on the nodes of its queue's partition (rule 76), or of all the machine.
     """
 
     of: NDArray[np.int32]  # (n,): what each job asks for
     first: NDArray[np.int64]  # where the places of each thing asked for begin in `amounts`
-    in_pool: NDArray[np.int64]  # where those in the pool do
     amounts: NDArray[np.int64]  # (A, D)
     partition: NDArray[np.int64]  # (A,): of each place
     taken: NDArray[np.int64]  # (n,): the place of each running job
@@ -43,20 +41,17 @@ def goes_back(returns, j):
 
 
 @step
-def places_on(types, j, p):
-    """Return the first place of job j on partition p, and the one behind its last."""
-    of = types.of[j]
+def places_of(types, j):
+    """Return the first place of job j, and the one behind its last."""
     if goes_back(types.returns, j):
         return types.taken[j], types.taken[j] + 1
-    if p == types.idle.shape[0] - 1:
-        return types.in_pool[of], types.first[of + 1]
-    return types.first[of], types.in_pool[of]
+    return types.first[types.of[j]], types.first[types.of[j] + 1]
 
 
 @step
-def first_fitting(types, j, p, idle, left):
-    """Return the first place of job j on partition p that both have, or -1."""
-    first, end = places_on(types, j, p)
+def first_fitting(types, j, idle, left):
+    """Return the first place of job j that both have, or -1."""
+    first, end = places_of(types, j)
     for row in range(first, end):
         fits = True
         for d in range(idle.size):
@@ -75,7 +70,7 @@ def take_nodes(types, j, p, past):
     if types is None:
         return True
     left = types.left[p]
-    row = first_fitting(types, j, p, types.idle[p], left if past else types.idle[p])
+    row = first_fitting(types, j, types.idle[p], left if past else types.idle[p])
     if row < 0:
         return False
     hold_nodes(types, j, p, row)
@@ -99,8 +94,8 @@ def resume_nodes(types, j, p):
     """Let job j have what it runs on when the simulation begins (rule 61)."""
     if types is None:
         return
-    row = first_fitting(types, j, p, types.idle[p], types.idle[p])
-    first, _ = places_on(types, j, p)
+    row = first_fitting(types, j, types.idle[p], types.idle[p])
+    first, _ = places_of(types, j)
     hold_nodes(types, j, p, row if row >= 0 else first)
 
 
@@ -119,7 +114,7 @@ def has_place(types, j, p, past):
     """Whether job j may take what it needs of the nodes of partition p (rule 59)."""
     if types is None:
         return True
-    return first_fitting(types, j, p, types.idle[p], types.left[p] if past else types.idle[p]) >= 0
+    return first_fitting(types, j, types.idle[p], types.left[p] if past else types.idle[p]) >= 0
 
 
 @step
@@ -156,7 +151,7 @@ def plan_nodes(s, types, p, now):
         then[d] = types.idle[p, d]
     i, last = partition.first_running, partition.first_running + partition.running
     instant = now
-    row = first_fitting(types, j, p, then, then)
+    row = first_fitting(types, j, then, then)
     while row < 0 and i < last:
         instant = running.keys[i] >> bits
         while i < last and running.keys[i] >> bits == instant:
@@ -164,7 +159,7 @@ def plan_nodes(s, types, p, now):
             for d in range(then.size):
                 then[d] += types.amounts[of, d]
             i += 1
-        row = first_fitting(types, j, p, then, then)
+        row = first_fitting(types, j, then, then)
     for d in range(left.size):
         left[d] = then[d] - types.amounts[row, d]
     partition.shadow = instant

@@ -25,7 +25,6 @@ from parsim.kernels.placing import (
     has_all,
     kinds_of,
     next_turn,
-    turn_to,
 )
 from parsim.kernels.state import NEVER
 from parsim.kernels.windows import UNKNOWN_END, is_known
@@ -47,7 +46,6 @@ class PlacedHeadJobs(NamedTuple):
 @step
 def place_best(placing, heads, outages, j, p, now, end):
     """Place job j, if it may start now and run until `end`, that included (rule 86)."""
-    turn_to(placing, j, p)
     wanted, changes, visit = placing.of[j], placing.changes[0], heads.visits[0]
     # Nodes get more room when a job ends; within a visit they get less, and a job that runs longer may take fewer.
     if placing.failed[0, wanted] == changes or (heads.failed[0, wanted] == visit and end >= heads.failed[1, wanted]):

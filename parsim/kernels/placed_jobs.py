@@ -26,7 +26,6 @@ from parsim.kernels.placing import (
     next_turn,
     put,
     take_first_nodes,
-    turn_to,
 )
 from parsim.kernels.running import available
 
@@ -38,7 +37,6 @@ def place_chunks(placing, j, p, past):
         return True
     if goes_back(placing.returns, j):
         return go_back(placing, j, past)
-    turn_to(placing, j, p)
     wanted, changes = placing.of[j], placing.changes[0]
     if placing.failed[0, wanted] == changes or (past and placing.failed[1, wanted] == changes):
         return False
@@ -67,7 +65,6 @@ def has_nodes(placing, j, p, past):
         if found:
             lend_shares(placing, j, past, 1)
         return found
-    turn_to(placing, j, p)
     if not has_all(placing, j, placing.idle_in_all) or (past and not has_all(placing, j, placing.left_in_all)):
         return False
     found = take_first_nodes(placing, j, past, False)
@@ -82,7 +79,6 @@ def resume_chunks(placing, j, p):
     """Let job j have what it runs on when the simulation begins (rules 66 and 72)."""
     if placing is None:
         return
-    turn_to(placing, j, p)
     first = np.searchsorted(placing.named[:, 0], j)
     if first < len(placing.named) and placing.named[first, 0] == j:
         take_named_nodes(placing, j, first)
@@ -122,7 +118,6 @@ def plan_chunks(s, placing, p, now):
     low = (np.int64(1) << bits) - 1
     j = partition.head_job
     i, last = partition.first_running, partition.first_running + partition.running
-    turn_to(placing, j, p)
     placing.changes[0] += 1
     instant = max(now, partition.shadow)  # before that there are too few cores
     copy(placing, p, placing.then, placing.idle)

@@ -33,12 +33,11 @@ BESIDE = np.dtype([(name, np.int64) for name in ("begin", "end", "copies", "size
 class Placing(NamedTuple):
     """V nodes of T types with R resources, in L rows, and K kinds of chunks that jobs ask for.
 
-    The nodes and types of each partition stand together, those of the pool, or of a shared machine, last. What a job
-    asks for has two numbers: an even one for the nodes of its queue's partition, the next for those of the pool.
+    The nodes and types of each partition stand together.
     Where rules 69 and 70 do anything what is idle has one row more, the last: what is left of `UNSHARED`.
     """
 
-    of: NDArray[np.int32]  # (n,): what each job asks for, of the partition of whose list it was its turn last
+    of: NDArray[np.int32]  # (n,): what each job asks for
     first: NDArray[np.int64]  # where the kinds of each thing asked for begin
     count: NDArray[np.int64]  # (K,): copies of each kind
     amounts: NDArray[np.int64]  # (K, R): of each copy
@@ -86,13 +85,6 @@ class Placing(NamedTuple):
 def kinds_of(placing, j):
     """Return the kinds of chunks that job j asks for."""
     return range(placing.first[placing.of[j]], placing.first[placing.of[j] + 1])
-
-
-@step
-def turn_to(placing, j, p):
-    """Let job j ask for nodes of partition p (rule 76)."""
-    in_pool = p == placing.nodes_from.size - 2
-    placing.of[j] = placing.of[j] // np.int32(2) * np.int32(2) + np.int32(in_pool)
 
 
 @step

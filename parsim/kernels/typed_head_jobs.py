@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.kernels.compiled import step
-from parsim.kernels.node_types import hold_nodes, places_on
+from parsim.kernels.node_types import hold_nodes, places_of
 from parsim.kernels.state import NEVER
 from parsim.kernels.typed_profile import add_between, fits, idle_over_time
 from parsim.kernels.windows import UNKNOWN_END, is_known
@@ -68,7 +68,7 @@ def takes_of(types, heads, row, t):
 @step
 def place_now(types, heads, size, j, p, end):
     """Return the first place of job j that is left until `end`, that included, beside what stays idle; or -1."""
-    first, last = places_on(types, j, p)
+    first, last = places_of(types, j)
     for row in range(first, last):
         if fits(types, heads, size, row, 0, end + 1) and leaves_kept(types, heads, row, p, end):
             return row
@@ -117,7 +117,7 @@ def plan(s, types, heads, size, j, p):
     bool, int
         Whether there is one; the number of instants.
     """
-    first, last = places_on(types, j, p)
+    first, last = places_of(types, j)
     queue, walltime = s.jobs[j].queue, np.int64(s.jobs[j].walltime)
     for k in range(size):
         begin = heads.times[k]

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.kernels.compiled import routine, step
-from parsim.kernels.node_types import hold_nodes, places_on
+from parsim.kernels.node_types import hold_nodes, places_of
 from parsim.kernels.placed_jobs import hold_chunks
-from parsim.kernels.placing import NO_SHARE, add_shares, copy, copy_in_all, has_all, kinds_of, take_first_nodes, turn_to
+from parsim.kernels.placing import NO_SHARE, add_shares, copy, copy_in_all, has_all, kinds_of, take_first_nodes
 from parsim.kernels.running import available, first_instant
 from parsim.kernels.starts import startable_cores
 from parsim.kernels.state import NEVER
@@ -87,7 +87,7 @@ def take_place(s, windows, types, size, j, p, now):
     if types is None:
         return True, size
     until = now + s.jobs[j].walltime
-    first, last = places_on(types, j, p)
+    first, last = places_of(types, j)
     give_back(s, windows, size, j, now, 1)
     row = first
     while row < last and not fits(types, windows, size, row, 0, until):
@@ -105,7 +105,7 @@ def plan_place(s, windows, types, size, j, p, now):
     if types is None:
         return True, size
     walltime = s.jobs[j].walltime
-    first, last = places_on(types, j, p)
+    first, last = places_of(types, j)
     give_back(s, windows, size, j, now, 1)
     k, row = np.int64(0), last
     while row == last and k < size and windows.times[k] < UNKNOWN_END:
@@ -143,7 +143,6 @@ def take_nodes_in_service(s, windows, placing, j, p, now):
     past = until > s.partitions[p].shadow
     if s.jobs[j].cores > startable_cores(s, p, until):
         return False
-    turn_to(placing, j, p)
     if not has_all(placing, j, placing.idle_in_all) or (past and not has_all(placing, j, placing.left_in_all)):
         return False
     find_in_service(s, windows, placing, j, now, until, now)
@@ -159,7 +158,6 @@ def plan_in_service(s, windows, placing, j, p, now):
     low = (np.int64(1) << bits) - 1
     c, walltime = np.int64(s.jobs[j].cores), s.jobs[j].walltime
     i, last = partition.first_running, partition.first_running + partition.running
-    turn_to(placing, j, p)
     copy(placing, p, placing.then, placing.idle)
     copy_in_all(placing, p, placing.then_in_all, placing.idle_in_all)
     for kind in kinds_of(placing, j):

@@ -30,13 +30,10 @@ def fits_beside(wanted: Taken, others: Taken, there: Taken) -> bool:
 
 
 def types_on(system: System, partition: int) -> list[NodeType]:
-    """Rule 76: the nodes of a partition, the last of which is the pool, by names of their own on a divided machine."""
+    """Rule 76: the nodes of a partition, by names of their own on a divided machine; a pool has none."""
     if system.mode == "shared":
         return list(system.node_types)
-    own = system.queues[partition].partition_nodes if partition < len(system.queues) else ()
-    if partition == len(system.queues) and system.mode == "hybrid":
-        own = system.pool.nodes
-    count = dict(own)
+    count = dict(system.queues[partition].partition_nodes) if partition < len(system.queues) else {}
     return [
         replace(each, name=f"{each.name} of {partition}", nodes=count[each.name])
         for each in system.node_types
@@ -48,7 +45,7 @@ def all_types(system: System) -> list[NodeType]:
     """Return the types of the nodes of all partitions."""
     if system.mode == "shared":
         return list(system.node_types)
-    return [each for partition in range(len(system.queues) + 1) for each in types_on(system, partition)]
+    return [each for partition in range(len(system.queues)) for each in types_on(system, partition)]
 
 
 def may_use(system: System, queue: int, each: NodeType) -> bool:
@@ -57,15 +54,9 @@ def may_use(system: System, queue: int, each: NodeType) -> bool:
     return allowed is None or each.name.partition(" of ")[0] in allowed
 
 
-def places_on(system: System, queue: int, request: Request | None, cores: int) -> list[tuple[int, Taken]]:
-    """Rules 58 and 76: what a job may take, with the partition, in the order in which it is tried."""
-    own = [0] if system.mode == "shared" else [queue, len(system.queues)]
-    return [(p, taken) for p in own for taken in places(system, queue, request, cores, p)]
-
-
-def places(system: System, queue: int, request: Request | None, cores: int, partition: int = 0) -> list[Taken]:
-    """Rule 58: what a job may take of one partition, in the order in which it is tried."""
-    types = [each for each in types_on(system, partition) if may_use(system, queue, each)]
+def places(system: System, queue: int, request: Request | None, cores: int) -> list[Taken]:
+    """Rules 58 and 76: what a job may take, in the order in which it is tried."""
+    types = [each for each in types_on(system, queue) if may_use(system, queue, each)]
     there = there_is(types)
     whole = request is not None and request[0].exclusive
     if request is None or request == (Chunk(cores, 1, exclusive=whole),):
@@ -391,21 +382,14 @@ def less(system: System, left: list[Node], request: Request | None, cores: int, 
     return found
 
 
-def partitions_for(system: System, queue: int, request: Request | None, cores: int) -> list[int]:
-    """Rule 77: the partitions that can hold a job when nothing runs, its queue's and the pool."""
+def can_run(system: System, queue: int, request: Request | None, cores: int) -> bool:
+    """Rules 63 and 76: whether the nodes of its queue can hold a job when nothing runs."""
     if not system.places_chunks:
-        return [p for p, _ in places_on(system, queue, request, cores)]
-    own = [0] if system.mode == "shared" else [queue, len(system.queues)]
-    found = []
-    for p in own:
-        here = [each.name for each in types_on(system, p)]
-        left = [
-            node if each.name in here else {}
-            for (each, _), node in zip(nodes_of(all_types(system)), idle(system), strict=True)
-        ]
-        if None not in find_nodes(system, queue, request, cores, left):
-            found.append(p)
-    return found
+        return bool(places(system, queue, request, cores))
+    here = [each.name for each in types_on(system, queue)]
+    nodes = zip(nodes_of(all_types(system)), idle(system), strict=True)
+    left = [node if each.name in here else {} for (each, _), node in nodes]
+    return None not in find_nodes(system, queue, request, cores, left)
 
 
 def find_nodes(system: System, queue: int, request: Request | None, cores: int, left: list[Node]) -> list[int | None]:

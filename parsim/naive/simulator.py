@@ -26,6 +26,7 @@ from parsim.naive.node_types import (
     best_nodes,
     both,
     busy_first,
+    can_run,
     closed_nodes,
     find_nodes,
     first_nodes,
@@ -39,8 +40,7 @@ from parsim.naive.node_types import (
     of_one,
     of_types,
     one_node_each,
-    partitions_for,
-    places_on,
+    places,
     room,
     there_is,
     types_on,
@@ -308,16 +308,12 @@ class Simulation:
         for partition in range(len(self.capacity)) if self.typed else ():
             self.types_there.append(there_is(types_on(system, partition)))
         self.places_of = [
-            places_on(system, queue, request, cores) if self.typed else []
+            places(system, queue, request, cores) if self.typed else []
             for queue, request, cores in zip(self.queue_index, requests, self.cores, strict=True)
         ]
         self.place_on_types = [0] * self.n
         self.nodes_in = [
             p for p in range(len(self.capacity)) for each in types_on(system, p) for _ in range(each.nodes)
-        ]
-        self.partitions = [
-            partitions_for(system, queue, request, cores) if system.node_types else []
-            for queue, request, cores in zip(self.queue_index, requests, self.cores, strict=True)
         ]
         self.nodes_heads: dict[int, tuple[int, int, int, list[int | None]]] = {}
         self.typed_heads: dict[int, tuple[int, int, Taken]] = {}  # partition -> what its head job is planned to have
@@ -366,13 +362,12 @@ class Simulation:
                         cores_of[node] = max(0, min(idle[node], most, self.cores[j] - sum(cores_of)))
                         most -= cores_of[node]
         if self.system.node_types:  # rule 79
-            named = [p for p in state.placement.get(j, {}) if len(state.placement[j]) == 1 and self.has_place(j, p)]
-            on = named[0] if named else self.home(j)
+            on = self.home(j)
             cores_of = [self.cores[j] if p == on else 0 for p, _ in self.nodes]
         if self.typed:  # rule 61
-            here = [k for k, (p, _) in enumerate(self.places_of[j]) if p == on]
-            free = [k for k in here if self.idle_on_types(*self.places_of[j][k], self.now, None)]
-            self.place_on_types[j] = min(free, default=here[0])
+            its = enumerate(self.places_of[j])
+            free = [k for k, place in its if self.idle_on_types(on, place, self.now, None)]
+            self.place_on_types[j] = min(free, default=0)
         if self.placed:  # rule 66
             self.put_on_nodes(j, self.where(on, j, self.left_on_nodes(self.now, None), state.nodes.get(j)))
         self.nodes_of[j] = cores_of
@@ -421,7 +416,7 @@ class Simulation:
                 all_of_it = of_nodes(self.system, [*d.cores_of])
                 for r in self.ran_before:
                     if self.may_use(r.job, d) and self.expected_end(r) > past:
-                        has = self.places_of[r.job][self.place_on_types[r.job]][1]
+                        has = self.places_of[r.job][self.place_on_types[r.job]]
                         all_of_it = {what: max(0, n - has.get(what, 0)) for what, n in all_of_it.items()}
                 lost = both(lost, all_of_it)
         return lost
@@ -459,7 +454,7 @@ class Simulation:
         if j in self.moved:
             return self.pool
         if self.system.node_types:  # rule 77
-            return self.queue_index[j] if self.has_place(j, self.queue_index[j]) else self.pool
+            return self.queue_index[j]
         if self.cores[j] <= self.queue(j).partition:
             return self.queue_index[j]
         if self.cores[j] <= self.pool_cores:
@@ -485,8 +480,6 @@ class Simulation:
 
     def enters_from(self, j: int) -> int | None:
         if self.shared or self.pool_cores == 0 or self.cores[j] > self.queue(j).partition:
-            return None
-        if self.system.node_types and not (self.has_place(j, self.queue_index[j]) and self.has_place(j, self.pool)):
             return None
         if self.cores[j] > self.pool_cores and not self.combined:
             return None
@@ -909,7 +902,7 @@ class Simulation:
         def in_use(j: int, moment: int) -> Taken:
             taken = self.lost_on_types(j, moment)
             for k in self.running_after(moment):
-                taken = both(taken, self.places_of[k][self.place_on_types[k]][1])
+                taken = both(taken, self.places_of[k][self.place_on_types[k]])
             return taken
 
         def left(j: int, place: Taken, begin: int, last: int) -> bool:
@@ -935,7 +928,7 @@ class Simulation:
             if name := self.held_beside(j, []):
                 self.hold(j, name)
                 continue
-            w, queue, its = self.walltime[j], self.queue_index[j], [place for _, place in self.places_of[j]]
+            w, queue, its = self.walltime[j], self.queue_index[j], self.places_of[j]
             end = self.now + w
             may = [k for k, place in enumerate(its) if left(j, place, self.now, end) and leaves_kept(j, place, end)]
             if may and self.has_cores(0, j):
@@ -1218,7 +1211,7 @@ class Simulation:
         """
         taken = self.lost_on_types(j, moment) if self.goes_round and j >= 0 else place
         for k in self.running_after(moment):
-            taken = both(taken, self.places_of[k][self.place_on_types[k]][1])
+            taken = both(taken, self.places_of[k][self.place_on_types[k]])
         if head is not None and head[0] <= moment < head[1]:
             taken = both(taken, head[2])
         if self.goes_round and j >= 0:
@@ -1231,9 +1224,6 @@ class Simulation:
         running = sum(r.cores_on.get(partition, 0) for r in self.running)
         return running + self.cores[j] <= self.capacity[partition]
 
-    def has_place(self, j: int, partition: int) -> bool:
-        return partition in self.partitions[j]
-
     def find_on_types(self, partition: int, j: int) -> bool:
         """Rule 59: choose the first place where j may start now."""
         head_job = self.head_job_of.get(partition, (-1,))[0]
@@ -1244,13 +1234,13 @@ class Simulation:
         moments += self.begins(self.now, self.now + self.walltime[j] - 1)
         if self.goes_round and not self.has_cores(partition, j):
             return False
-        for k, (p, place) in self.open_places(j):
-            if p == partition and all(self.idle_on_types(p, place, moment, head, j) for moment in moments):
+        for k, place in self.open_places(j):
+            if all(self.idle_on_types(partition, place, moment, head, j) for moment in moments):
                 self.place_on_types[j] = k
                 return True
         return False
 
-    def open_places(self, j: int) -> list[tuple[int, tuple[int, Taken]]]:
+    def open_places(self, j: int) -> list[tuple[int, Taken]]:
         """Return the places that j may have now, by number."""
         its = [*enumerate(self.places_of[j])]
         return [its[self.place_on_types[j]]] if self.goes_back(j) else its
@@ -1259,8 +1249,8 @@ class Simulation:
         """Rule 60: find when the head job has one of its places, and let it hold that."""
         for instant in sorted(self.ends()):
             moments = [instant, *self.begins(instant, instant + self.walltime[j] - 1)]
-            for _, (p, place) in self.open_places(j):
-                if p == partition and all(self.idle_on_types(p, place, moment, None, j) for moment in moments):
+            for _, place in self.open_places(j):
+                if all(self.idle_on_types(partition, place, moment, None, j) for moment in moments):
                     self.typed_heads[partition] = (instant, instant + self.walltime[j], place)
                     return instant
         return math.inf
@@ -1327,10 +1317,10 @@ class Simulation:
         """Name what is not idle for a job where nodes are of several types; empty where all is."""
         home, queue = self.home(j), self.queue_index[j]
         if self.typed:
-            place = next(place for p, place in self.places_of[j] if p == home)
+            place = self.places_of[j][0]
             idle_now = dict(self.types_there[home])
             for k in self.running_after(self.now):
-                for what, amount in self.places_of[k][self.place_on_types[k]][1].items():
+                for what, amount in self.places_of[k][self.place_on_types[k]].items():
                     idle_now[what] = idle_now.get(what, 0) - amount
             lacking = [what for what, amount in place.items() if amount > idle_now.get(what, 0)]
             return " and ".join(f"{place[name, of]} {of} of {name.partition(' of ')[0]}" for name, of in lacking)
@@ -1351,7 +1341,7 @@ class Simulation:
             left = self.in_service(j, self.left_on_nodes(self.now, None), self.now)
             return None not in self.where(home, j, left)
         moments = [self.now, *self.begins(self.now, self.now + self.walltime[j] - 1)]
-        its = [place for p, place in self.places_of[j] if p == home]
+        its = self.places_of[j]
         return any(all(self.idle_on_types(home, place, moment, None, j) for moment in moments) for place in its)
 
     def schedule(self) -> NaiveSchedule:
@@ -1600,7 +1590,7 @@ def simulate_on_types(workload, system, state, own, left, start, place, simulate
         request = workload.requests[workload.request[j]] if workload.request[j] >= 0 else None
         if alone.queues[queue].exclusive:
             request = tuple(replace(each, exclusive=True) for each in request or [Chunk(int(workload.cores[j]), 1)])
-        if workload.queue[j] == queue and partitions_for(alone, queue, request, int(workload.cores[j])):
+        if workload.queue[j] == queue and can_run(alone, queue, request, int(workload.cores[j])):
             its.append(j)
     size = {each.name: each.cores for each in system.node_types}
     in_force = sum(size[name] * count for name, count in nodes_at(system, own, state.begin).items())

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.naive.node_types import Taken, places_on, there_is, types_on
+from parsim.naive.node_types import Taken, places, there_is, types_on
 from parsim.naive.throttles import NaiveThrottles
 from parsim.node_types import Chunk, Request
 from parsim.schedule import Schedule
@@ -168,23 +168,23 @@ def check_types(runs: Runs, system: System) -> Iterator[Violation]:
     rows: list[int] = []
     groups: list[tuple[str, str]] = []
     amounts: list[int] = []
-    known: dict[tuple[int, int], list[tuple[int, Taken]]] = {}
+    known: dict[tuple[int, int], list[Taken]] = {}
     for row, k in enumerate(chosen.tolist()):
         key = (
             int(workload.queue[row]),
             int(workload.request[row]) if workload.request[row] >= 0 else -int(workload.cores[row]),
         )
         if key not in known:
-            known[key] = places_on(system, key[0], request_of(workload, system, row), int(workload.cores[row]))
-        on, places = int(schedule.partition[row]), known[key]
-        if not 0 <= k < len(places):
-            yield runs.wrong("placement", row, f"has place {k} of {len(places)}")
-        elif places[k][0] != on:
-            yield runs.wrong("placement", row, f"has place {k}, which is on partition {places[k][0]}")
+            known[key] = places(system, key[0], request_of(workload, system, row), int(workload.cores[row]))
+        its, home = known[key], 0 if system.is_whole else key[0]
+        if not 0 <= k < len(its):
+            yield runs.wrong("placement", row, f"has place {k} of {len(its)}")
+        elif schedule.partition[row] != home:
+            yield runs.wrong("placement", row, f"has place {k}, which is on partition {home}")
         else:
-            rows += [row] * len(places[k][1])
-            groups += places[k][1]
-            amounts += places[k][1].values()
+            rows += [row] * len(its[k])
+            groups += its[k]
+            amounts += its[k].values()
     most: dict[tuple[str, str], int] = {}
     for partition in range(len(system.partition_names)):
         most |= there_is(types_on(system, partition))

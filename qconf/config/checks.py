@@ -33,6 +33,9 @@ class Finding(NamedTuple):
     needs: tuple[str, ...] = ()  #: paths that it follows from: where one of those is wrong itself, it is not reported
 
 
+NO_POOL = "nodes of several types have no common pool: write mode: partitioned or shared, and leave pool out"
+
+
 def mistakes(config: SiteFields) -> Iterator[Finding]:
     """Yield what makes the configuration unusable, given that each field by itself is well-formed."""
     yield from _machine(config)
@@ -42,6 +45,7 @@ def mistakes(config: SiteFields) -> Iterator[Finding]:
         yield from _queue(config, f"queues[{i}]", queue)
     yield from _names(config)
     yield from _pool(config)
+    yield from _owned(config)
     yield from _sum(config)
     yield from _order(config)
     yield from _fixed(config)
@@ -53,7 +57,6 @@ def mistakes(config: SiteFields) -> Iterator[Finding]:
     yield from _throttles(config)
     yield from _qos(config)
     yield from _nodes(config)
-    yield from _owned(config)
 
 
 def _nodes(config: SiteFields) -> Iterator[Finding]:
@@ -117,13 +120,16 @@ def _hosts_in(text: str) -> int:
 def _owned(config: SiteFields) -> Iterator[Finding]:
     """Yield what partitions must not be where nodes are of several types, and what does not go with them."""
     names = [each.name for each in config.nodes]
-    needs = ("nodes", "mode", "pool", *_each_queue(config, ".partition"))
+    needs = ("nodes", "mode", *_each_queue(config, ".partition"))
     if not config.nodes:
         for path, nodes in config.owned:
             if nodes:
                 yield Finding(path, "the site has no types of nodes: write a number of cores", ("nodes",))
         return
     if config.mode == "shared":
+        return
+    if config.mode == "hybrid":
+        yield Finding("mode", NO_POOL, ("nodes", "pool.nodes"))
         return
     for path, nodes in config.owned:
         for name in nodes:
@@ -141,11 +147,6 @@ def _owned(config: SiteFields) -> Iterator[Finding]:
         if unused:
             message = f"has {unused[0]}, which its jobs may not use: they are bound to {', '.join(queue.nodes or ())}"
             yield Finding(f"{at}.partition", message, ("nodes", f"{at}.nodes"))
-    if config.pool is not None and config.pool_cores:
-        if not config.pool.nodes:
-            yield Finding("pool.cores", "nodes are of several types: write pool.nodes, how many of each", ("nodes",))
-        if config.pool.placement != "pool":
-            yield Finding("pool.placement", "is pool where nodes are of several types", ("nodes",))
     for i, each in enumerate(config.nodes):
         if each.kept_per_gpu:
             yield Finding(f"nodes[{i}].kept_per_gpu", "goes with mode: shared", ("mode",))
@@ -156,16 +157,15 @@ def _owned(config: SiteFields) -> Iterator[Finding]:
             yield Finding(path, message, ("nodes",))
         elif difference:
             message = (
-                f"partitions{' and pool' * (config.mode == 'hybrid')} have {each.count - difference} nodes of "
-                f"{each.name}, of {each.count}: {abs(difference)} {'missing' if difference > 0 else 'too many'}"
+                f"partitions have {each.count - difference} nodes of {each.name}, of {each.count}: "
+                f"{abs(difference)} {'missing' if difference > 0 else 'too many'}"
             )
             yield Finding("queues", message, needs)
     cores = {each.name: each.cores for each in config.nodes}
-    of_parts = [queue.partition for queue in config.queues] + [config.pool_cores]
-    for (path, nodes), there in zip(config.owned, of_parts, strict=False):
+    for (path, nodes), queue in zip(config.owned, config.queues, strict=True):
         total = sum(count * cores.get(name, 0) for name, count in nodes.items())
-        if nodes and total != there:  # not so in a file, where cores follow
-            yield Finding(path, f"nodes of {total} cores, for {there}", ("nodes",))
+        if nodes and total != queue.partition:  # not so in a file, where cores follow
+            yield Finding(path, f"nodes of {total} cores, for {queue.partition}", ("nodes",))
 
 
 def _shares(config: SiteFields) -> Iterator[Finding]:

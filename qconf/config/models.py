@@ -253,7 +253,6 @@ class PoolConfig(Model):
     placement: Literal["pool", "combined"] = "pool"
     entry: Literal["either", "move"] = "either"
     starving_first: bool = False
-    nodes: Owned = Settings()  #: of each type, by name: what `cores` is in cores
 
 
 class Target(Model):
@@ -523,18 +522,13 @@ class SiteFields(Model):
 
     @property
     def owned(self) -> tuple[tuple[str, Mapping[str, int]], ...]:
-        """Path and nodes of each type, by name, of every partition and of the pool, where they count."""
-        found = [(f"queues[{i}].partition", queue.partition_nodes) for i, queue in enumerate(self.queues)]
-        if self.pool is not None and self.mode == "hybrid":
-            found.append(("pool.nodes", self.pool.nodes))
-        return () if self.mode == "shared" else tuple(found)
+        """Path and nodes of each type, by name, of every partition, where they count."""
+        parts = () if self.mode == "shared" else enumerate(self.queues)
+        return tuple((f"queues[{i}].partition", queue.partition_nodes) for i, queue in parts)
 
     def owned_by(self, partition: str) -> Mapping[str, int]:
-        """Return the nodes of each type, by name, of the partition of a queue or of the pool of a divided machine."""
-        return next(
-            (queue.partition_nodes for queue in self.queues if queue.name == partition),
-            dict(self.owned).get("pool.nodes", {}),
-        )
+        """Return the nodes of each type, by name, of the partition of a queue of a divided machine."""
+        return next((queue.partition_nodes for queue in self.queues if queue.name == partition), {})
 
     @property
     def pool_cores(self) -> int:

@@ -16,7 +16,7 @@ from parsim.qos import ALL_LIMITS, EXEMPTIONS
 from parsim.system import LIMITS, ORDERS
 from parsim.throttles import RESOURCES, THROTTLES
 from parsim.workload import MAX_CORES
-from qconf.config.checks import mistakes
+from qconf.config.checks import NO_POOL, mistakes
 from qconf.config.durations import FORMS
 from qconf.config.maui import FORM as MAUI
 from qconf.config.models import (
@@ -47,7 +47,6 @@ _ALLOWED = {
     **dict.fromkeys(("machine.cores", "cores_per_node"), f"a whole number from 1 to {MAX_CORES}"),
     "pool.cores": "a whole number of cores from 0 up",
     "partition": "a whole number of cores from 0 up, or of nodes of each of several types, like {cpu: 40, gpu: 4}",
-    "pool.nodes": "a number of nodes of each type, like {cpu: 40, gpu: 4}",
     **dict.fromkeys(("reserve_after", "priority_calc_period", "starvation", "p95_wait", "decay_time"), FORMS),
     "fairshare": "like {decay_time: 24h, decay_factor: 0.5}",
     "decay_factor": "a number from 0 to 1",
@@ -325,10 +324,9 @@ class _Document:
             if isinstance(nodes := queue.get("partition"), dict):
                 queue |= {"partition_nodes": nodes, "partition": cores_of(nodes)}
         pool = data.get("pool")
-        if isinstance(pool, dict) and isinstance(nodes := pool.get("nodes"), dict):
-            if "cores" in pool:
-                self._note(("pool", "cores"), "the cores of its nodes: leave one of the two out")
-            pool["cores"] = cores_of(nodes)
+        if isinstance(pool, dict) and "nodes" in pool:
+            del pool["nodes"]
+            self._note(("pool", "nodes"), NO_POOL)
         for i, each in enumerate(_dicts(data.get("shortpools"))):
             if "types" in each:
                 if "cores" in each:

@@ -59,11 +59,7 @@ class SiteConfig(SiteFields):
             cores = sum(each.count * each.cores for each in self.nodes if each.name in queue.nodes)
         if self.mode != "shared" and not queue.reservation:
             combined = self.pool is not None and self.pool.placement == "combined"
-            pool = self.pool_cores
-            if self.pool is not None and queue.nodes is not None:
-                held = {each.name: each.cores for each in self.nodes if each.name in queue.nodes}
-                pool = min(pool, sum(held.get(name, 0) * count for name, count in self.pool.nodes.items()))
-            cores = queue.partition + pool if combined else max(queue.partition, pool)
+            cores = queue.partition + self.pool_cores if combined else max(queue.partition, self.pool_cores)
         return min(cores, *(getattr(queue, limit) or cores for limit in CORE_LIMITS))
 
     def queue(self, name: str) -> QueueConfig:
@@ -206,7 +202,7 @@ class SiteConfig(SiteFields):
         fields = {**dict(self), **changes}
         held = {queue.name: queue.partition_nodes for queue in fields["queues"]}
         if fields["pool"] is not None:
-            held.setdefault("pool", fields["pool"].nodes)
+            held.setdefault("pool", Settings())
         owns = fields["mode"] != "shared"
 
         def lacks(each: Downtime) -> bool:
@@ -234,7 +230,6 @@ class SiteConfig(SiteFields):
         """Return a checked copy without types of nodes, and so without limits of what nodes have."""
         alike = {"nodes": None, "exclusive": False, "partition_nodes": Settings()}
         queues = tuple(queue.model_copy(update=alike) for queue in self.queues)
-        pool = self.pool and self.pool.model_copy(update={"nodes": Settings()})
         others = (each.model_copy(update={RESOURCES: Settings()}) for each in self.throttles)
         throttles = tuple(each for each in others if each.limits)
         reserve = "queues" if self.reserve == "queue_nodes" else self.reserve
@@ -255,7 +250,7 @@ class SiteConfig(SiteFields):
         )
         shortpools = tuple(each.model_copy(update={"types": Settings()}) for each in self.shortpools)
         kept = {"downtime": downtime, "shortpools": shortpools}
-        return self.replace(nodes=(), queues=queues, pool=pool, throttles=throttles, reserve=reserve, **kept)
+        return self.replace(nodes=(), queues=queues, throttles=throttles, reserve=reserve, **kept)
 
     def with_one_tier(self) -> SiteConfig:
         """Return a checked copy in which no job preempts another; priorities go by the tiers first.

@@ -32,7 +32,7 @@ def dump(config: SiteConfig, comment: str = "") -> str:
         written = queue.model_copy(update={"partition": dict(queue.partition_nodes)}) if of_types else queue
         lines.append(f"  - {flow(written, leave_out=('partition_nodes', *['partition'] * hidden))}")
     if config.pool is not None:
-        lines.append(f"pool: {flow(config.pool, leave_out=('cores',) if config.pool.nodes else ())}")
+        lines.append(f"pool: {flow(config.pool)}")
     if config.routing is not None:
         lines.append(f"routing: {_scalar(config.routing)}")
     if config.fairshare is not None:

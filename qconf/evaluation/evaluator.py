@@ -6,7 +6,7 @@ before, so that only the queues that a candidate changes are simulated.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -92,16 +92,14 @@ class CachedEvaluator:
         return out
 
 
-def alone(system: System, q: int, owned: Mapping[str, int] | None = None) -> System:
-    """Return the partition of a queue, or so many nodes of each type, as a machine of its own for all of its jobs."""
+def alone(system: System, q: int) -> System:
+    """Return the partition of a queue as a machine of its own for all of its jobs."""
     queue = replace(system.queues[q], name="all", cores=(1, MAX_CORES), walltime=(0, MAX_DURATION))
-    owned = dict(queue.partition_nodes if owned is None else owned)
+    owned = dict(queue.partition_nodes)
     types = [replace(each, nodes=owned[each.name]) for each in system.node_types if owned.get(each.name)]
-    cores = sum(each.nodes * each.cores for each in types) if system.node_types else queue.partition
-    queue = replace(queue, partition=cores, partition_nodes={each.name: each.nodes for each in types})
     if queue.node_types is not None:
         queue = replace(queue, node_types=[name for name in queue.node_types if owned.get(name)])
-    return replace(system, cores=cores, mode="partitioned", queues=(queue,), node_types=types)
+    return replace(system, cores=queue.partition, mode="partitioned", queues=(queue,), node_types=types)
 
 
 def _apart(jobs: Workload, system: System) -> bool:

@@ -6,9 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from qconf.config import NodesConfig, PoolConfig, QueueConfig, SiteConfig
+from qconf.config import NodesConfig, SiteConfig
 from qconf.config.models import Settings
 from qconf.errors import ExportError
 from qconf.export.nodes import Node
@@ -183,11 +183,11 @@ def hosts(config: SiteConfig, nodes: Sequence[Node] | None = None) -> dict[str, 
 
 
 def with_own_types(config: SiteConfig, nodes: Sequence[Node] | None = None) -> SiteConfig:
-    """Return a divided site on which the nodes of each partition, and of the pool, are types to which queues are bound.
+    """Return a divided site on which the nodes of each partition are types to which its queue is bound.
 
-    Queues, then the pool, have the first nodes of each type in their order; `nodes`, those that there are. A queue is
-    bound to its partition and to what it may use of the pool. It has no downtimes, which name the types of before and
-    are no part of an export. Any other site stays as it is. Raises ExportError where the nodes have no names.
+    Queues have the first nodes of each type in their order; `nodes`, those that there are. It has no downtimes, which
+    name the types of before and are no part of an export. Any other site stays as it is. Raises ExportError where the
+    nodes have no names.
     """
     if not config.nodes or config.mode == "shared":
         return config
@@ -205,91 +205,13 @@ def with_own_types(config: SiteConfig, nodes: Sequence[Node] | None = None) -> S
                 types.append(found[each.name])
         return found
 
-    partitions = [own(queue.name, queue.partition_nodes) for queue in config.queues]
-    pool = own("pool", config.pool.nodes) if config.pool is not None and config.pool_cores else {}
     queues = []
-    for queue, partition in zip(config.queues, partitions, strict=True):
-        usable = [each.name for name, each in pool.items() if queue.nodes is None or name in queue.nodes]
-        if not partition and not usable:
+    for queue in config.queues:
+        counts = {each.name: each.count for each in own(queue.name, queue.partition_nodes).values()}
+        if not counts:
             raise ExportError(f"queue {queue.name}: its partition has no nodes, so none of its jobs would start")
-        counts = {each.name: each.count for each in partition.values()}
-        update = {"nodes": (*counts, *usable), "partition_nodes": Settings(counts)}
-        queues.append(queue.model_copy(update=update))
-    mode = "hybrid" if pool else "partitioned"
-    of_pool = Settings({each.name: each.count for each in pool.values()})
-    common = None if config.pool is None or not pool else config.pool.model_copy(update={"nodes": of_pool})
-    return config.replace(mode=mode, nodes=tuple(types), queues=tuple(queues), pool=common, downtime=())
-
-
-def types_of(config: SiteConfig, queue: QueueConfig) -> tuple[str, ...] | None:
-    """Return the types of nodes on which the jobs of a queue run before they are in the pool; None for all."""
-    return tuple(queue.partition_nodes) if config.nodes and config.pool_cores else queue.nodes
-
-
-def types_of_pool(config: SiteConfig, queue: QueueConfig) -> tuple[str, ...]:
-    """Return the types of nodes of the pool that the jobs of a queue may use."""
-    pool = config.pool.nodes if config.pool is not None and config.pool_cores else {}
-    return tuple(name for name, count in pool.items() if count and (queue.nodes is None or name in queue.nodes))
-
-
-def owned(
-    nodes: Sequence[NodesConfig], parts: Sequence[Collection[str]]
-) -> tuple[tuple[NodesConfig, ...], list[Settings]]:
-    """Return types of nodes whose hosts stand part by part, and how many of each every part has.
-
-    Parameters
-    ----------
-    nodes : sequence of NodesConfig
-        With their hosts.
-    parts : sequence of collection of str
-        Names of the nodes of each part; each node is of one.
-    """
-    of = {each.name: [*expand(each.hosts or "")] for each in nodes}
-    ordered = {name: [[host for host in names if host in part] for part in parts] for name, names in of.items()}
-    types = []
-    for each in nodes:
-        own = [names for names in ordered[each.name] if names]
-        every = fold(of[each.name])
-        if [*expand(every)] != [name for names in own for name in names]:
-            every = ",".join(fold(names) for names in own)
-        types.append(each.model_copy(update={"hosts": every}))
-    counts = [Settings({name: len(names[i]) for name, names in ordered.items() if names[i]}) for i in range(len(parts))]
-    return tuple(types), counts
-
-
-def with_pool(
-    nodes: Sequence[NodesConfig],
-    queues: Sequence[tuple[QueueConfig, Collection[str]]],
-    pool: Collection[str],
-    usable: Mapping[str, Collection[str]],
-) -> dict[str, Any]:
-    """Return the fields of a divided site with a pool of nodes of several types.
-
-    Parameters
-    ----------
-    nodes : sequence of NodesConfig
-        With their hosts.
-    queues : sequence of (QueueConfig, collection of str)
-        Each with the names of the nodes of its partition.
-    pool : collection of str
-        Those of the pool.
-    usable : mapping of str to collection of str
-        Those of partition and pool that a queue may use, by its name; a queue that is not there may use all.
-    """
-    types, (*own, of_pool) = owned(nodes, [*(names for _, names in queues), pool])
-    cores = {each.name: each.cores for each in types}
-
-    def size(counts: Mapping[str, int]) -> int:
-        return sum(cores[name] * count for name, count in counts.items())
-
-    divided = []
-    for (queue, _), counts in zip(queues, own, strict=True):
-        update: dict[str, object] = {"partition": size(counts), "partition_nodes": counts}
-        if (names := usable.get(queue.name)) is not None:
-            update["nodes"] = tuple(each.name for each in types if not {*expand(each.hosts or "")}.isdisjoint(names))
-        divided.append(queue.model_copy(update=update))
-    common = PoolConfig(cores=size(of_pool), nodes=of_pool, entry="move")
-    return {"mode": "hybrid", "queues": divided, "nodes": types, "pool": common}
+        queues.append(queue.model_copy(update={"nodes": tuple(counts), "partition_nodes": Settings(counts)}))
+    return config.replace(nodes=tuple(types), queues=tuple(queues), pool=None, downtime=())
 
 
 def kept(nodes: tuple[NodesConfig, ...], caps: Mapping[int, Collection[str]]) -> tuple[NodesConfig, ...]:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from parsim.node_types import Chunk, NodeType, Request, amounts, exclusively
 from parsim.places import Wanted
-from parsim.placing import holds
+from parsim.placing import fits
 from parsim.resuming import closed_nodes
 from parsim.state import Window
 from parsim.system import System
@@ -360,7 +360,8 @@ def without_place(
         may_use = tuple(names is None or each.name in names for each in system.node_types)
         request = None if which < 0 else of_jobs[which]
         request = exclusively(request, -which) if system.queues[q].exclusive else request
-        never[k] = not holds(system, Wanted(0 if system.is_whole else q, may_use, request, -which), owned)
+        p = 0 if system.is_whole else q
+        never[k] = not fits(system, owned[p], Wanted(p, may_use, request, -which))
     return never[of.reshape(-1)]
 
 

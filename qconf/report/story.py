@@ -42,27 +42,24 @@ def story(found: Recommendation) -> Story | None:
         return None
     steps = logs[name]
     fitted = [step for step in steps if step.get("step") == "surrogate" and step.get("weight")]
-    weights = sum({step["epoch"]: step["weight"] for step in fitted}.values()) or ALL  # of each type of nodes the same
+    weights = sum({step["epoch"]: step["weight"] for step in fitted}.values()) or ALL
     chapters = tuple(_chapters(steps, weights))
     present = next((s["current_weighted_wait"] for s in reversed(steps) if s.get("current_weighted_wait")), None)
     return Story(name, chapters, None if present is None else present / weights)
 
 
 def _chapters(steps: Sequence[Step], weights: float) -> Iterator[Chapter]:
-    wait, of_type = 0.0, ""
+    wait = 0.0
     for kind, members in groupby(steps, key=lambda step: step.get("step")):
         same = list(members)
-        if kind == "one type":
-            of_type = str(same[-1]["type"])
-        elif kind == "decide":
+        if kind == "decide":
             step = same[0]
             pp = step["pp_weighted_wait"] / weights
             if not wait:
                 yield Chapter("in proportion", f"Sizes in proportion to core-hours: {hours(pp)} h.", pp)
             wait = step["weighted_wait"] / weights
-            where, title = (f" for nodes of {of_type}", f"program, {of_type}") if of_type else ("", "program")
-            text = f"The weighted program{where}, {step['tried']} divisions simulated: {hours(wait)} h."
-            yield Chapter(title, text, wait)
+            text = f"The weighted program, {step['tried']} divisions simulated: {hours(wait)} h."
+            yield Chapter("program", text, wait)
         elif kind == "neighbours" and same[0].get("kept"):
             wait = same[0]["weighted_wait"] / weights
             yield Chapter("neighbours", f"Cores moved between queues around it: {hours(wait)} h.", wait)
@@ -80,9 +77,7 @@ def _chapters(steps: Sequence[Step], weights: float) -> Iterator[Chapter]:
         elif kind == "pool":
             step = same[-1]
             wait = step["weighted_wait"] / weights
-            nodes = ", ".join(f"{count} {name}" for name, count in (step.get("nodes") or {}).items())
-            size = f"{step['cores']} cores" + f" ({nodes})" * bool(nodes)
-            text = f"A pool of {size} beside {', '.join(step['partitions'])}: {hours(wait)} h."
+            text = f"A pool of {step['cores']} cores beside {', '.join(step['partitions'])}: {hours(wait)} h."
             yield Chapter("pool", text, wait)
         elif kind == "no pool":
             yield Chapter("no pool", f"The pool is left out: {same[-1].get('why', '')}.")
@@ -104,7 +99,7 @@ def _changes(kind: str, steps: Sequence[Step], wait: float, weights: float) -> I
             text = f"Split {step.get('queue')} by {step.get('by')} at {step.get('at')}"
         else:
             text = f"Merged {step.get('queues')}, {step.get('at')}"
-        text += f", into {into}{' cores' * into[-1:].isdigit()}: {hours(wait)} -> {hours(now)} h."
+        text += f", into {into} cores: {hours(wait)} -> {hours(now)} h."
         wait = now
         yield Chapter(f"{kind} {step.get('queue') or into}", text, wait, tuple(rejected))
         rejected, tried = [], 0

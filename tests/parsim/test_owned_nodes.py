@@ -1,4 +1,4 @@
-"""Partitions and a pool that consist of nodes of several types (rules 76 to 79)."""
+"""Partitions that consist of nodes of several types (rules 76 to 79)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from parsim.node_types import Chunk, NodeType
 from parsim.verify import check_schedule
 
 CPU, GPU = NodeType("cpu", 4, 2), NodeType("gpu", 3, 2, {"gpus": 1})
-WORK = Queue("work", partition=6, partition_nodes={"cpu": 2, "gpu": 1})
+WORK = Queue("work", partition=12, partition_nodes={"cpu": 4, "gpu": 2})
 LEARN = Queue("learn", partition=2, partition_nodes={"gpu": 1}, node_types=["gpu"])
-POOL = Pool(6, 0, nodes={"cpu": 2, "gpu": 1})
-MACHINE = System(14, [WORK, LEARN], "hybrid", pool=POOL, node_types=[CPU, GPU])
+MACHINE = System(14, [WORK, LEARN], "partitioned", node_types=[CPU, GPU])
 ON_GPU = ((Chunk(1, 1, {"gpus": 1}),),)
 ON_NODE = ((Chunk(1, 2),),)
 ON_TWO = ((Chunk(2, 1, {"gpus": 1}),),)
@@ -28,82 +27,61 @@ def placed(jobs: Workload, system: System = MACHINE, state: State | None = None)
     return [(int(start), *found.placement(job)) for job, start in enumerate(found.start)]
 
 
-def test_a_job_takes_the_nodes_of_its_partition_then_those_of_the_pool():
-    jobs = Workload([0, 0, 0], [1] * 3, [5] * 3, [5] * 3, request=[0] * 3, requests=ON_GPU)
-    assert placed(jobs) == [(0, "work"), (0, "pool"), (5, "work")]
-
-
 def test_a_job_waits_for_a_gpu_though_cores_of_its_partition_are_idle():
     jobs = Workload([0, 0, 1], [1] * 3, [9, 9, 9], [9] * 3, request=[0] * 3, requests=ON_GPU)
-    apart = replace(POOL, nodes={"cpu": 2}, cores=4)
-    both = replace(WORK, partition_nodes={"cpu": 2, "gpu": 2}, partition=8)
-    system = replace(MACHINE, queues=[both, LEARN], pool=apart)
-    assert placed(jobs, system) == [(0, "work"), (0, "work"), (9, "work")]
-    text = [str(reason) for reason in explain(jobs, system, simulate(jobs, system), 2)]
+    assert placed(jobs) == [(0, "work"), (0, "work"), (9, "work")]
+    text = [str(reason) for reason in explain(jobs, MACHINE, simulate(jobs, MACHINE), 2)]
     assert text == ["1 to 9: heads the list, waits for 1 gpus of gpu", "9: starts on work, in turn"]
 
 
-def test_a_job_that_its_partition_cannot_hold_is_at_home_in_the_pool():
-    pool = replace(POOL, nodes={"gpu": 1}, cores=2)
-    work = replace(WORK, partition=10, partition_nodes={"cpu": 4, "gpu": 1})
+def test_a_job_that_its_partition_cannot_hold_is_refused():
     jobs = Workload([0, 0], [2, 2], [5, 5], [5, 5], queue=[1, 1], request=[0, -1], requests=ON_TWO)
     with pytest.raises(ValueError, match=r"request\[0\]: 0 has no place on the nodes of its queue"):
-        simulate(jobs, replace(MACHINE, queues=[work, LEARN], pool=pool))
-    two = replace(pool, nodes={"gpu": 2}, cores=4)
-    work = replace(work, partition=8, partition_nodes={"cpu": 4})
-    assert placed(jobs, replace(MACHINE, queues=[work, LEARN], pool=two)) == [(0, "pool"), (0, "learn")]
+        simulate(jobs, MACHINE)
 
 
 def test_a_head_job_holds_nodes_of_its_part_alone():
     # The third waits for the first, and heads its list; what it holds is of no matter to a list beside.
-    jobs = Workload([0, 1, 2, 2], [2, 2, 1, 1], [9, 9, 9, 20], [9, 9, 9, 20], queue=[0, 0, 1, 1])
-    small = replace(WORK, partition=2, partition_nodes={"cpu": 1})
-    pool = replace(POOL, threshold=10**6, nodes={"cpu": 3, "gpu": 2}, cores=10)
-    assert placed(jobs, replace(MACHINE, queues=[small, LEARN], pool=pool)) == [
-        (0, "work"),
-        (9, "work"),
-        (2, "learn"),
-        (2, "learn"),
-    ]
+    jobs = Workload([0, 1, 2, 2], [12, 2, 1, 1], [9, 9, 9, 20], [9, 9, 9, 20], queue=[0, 0, 1, 1])
+    assert placed(jobs) == [(0, "work"), (9, "work"), (2, "learn"), (2, "learn")]
 
 
-def test_what_runs_already_is_where_the_state_says_or_at_home():
+def test_what_runs_already_is_at_home():
     jobs = Workload([0, 0, 0, 5], [1] * 4, [20] * 4, [20] * 4, request=[0] * 4, requests=ON_GPU)
-    state = State(10, [0, 0, 0, 99], placement={1: {2: 1}})
-    # Two run on the one GPU of the partition, which is idle when both have ended.
-    assert placed(jobs, state=state) == [(0, "work"), (0, "pool"), (0, "work"), (20, "work")]
+    # Three run on the two GPUs of the partition, which are idle when all have ended.
+    assert placed(jobs, state=State(10, [0, 0, 0, 99])) == [(0, "work")] * 3 + [(20, "work")]
 
 
 def test_idle_nodes_of_another_partition_are_of_no_use():
     jobs = Workload([0, 0, 0], [2, 2, 2], [10] * 3, [10] * 3, queue=[1, 1, 1])
-    work = replace(WORK, partition=12, partition_nodes={"cpu": 4, "gpu": 2})
-    system = replace(MACHINE, pool=None, mode="partitioned", queues=[work, LEARN])
-    found = simulate(jobs, system)
+    found = simulate(jobs, MACHINE)
     assert found.start.tolist() == [0, 10, 20]
-    assert node_use(jobs, found, system)["gpu"].resources["gpus"]["fragmentation"] == 0
+    assert node_use(jobs, found, MACHINE)["gpu"].resources["gpus"]["fragmentation"] == 0
 
 
 def test_each_node_counts_by_itself_on_its_part():
-    # Two GPU nodes of one free core each hold no chunk of two cores; the pool has one that does.
+    # Two GPU nodes of one free core each hold no chunk of two cores; those of the partition beside do not count.
     jobs = Workload([0, 0, 1, 1], [1, 3, 2, 2], [9] * 4, [9] * 4, request=[0, -1, 1, 1], requests=[*ON_GPU, *ON_NODE])
     work = replace(WORK, partition=4, partition_nodes={"gpu": 2})
-    pool = replace(POOL, nodes={"cpu": 4}, cores=8)
-    system = replace(MACHINE, queues=[work, LEARN], pool=pool, reserve="nodes")
-    assert placed(jobs, system) == [(0, "work"), (0, "work"), (1, "pool"), (1, "pool")]
-    assert simulate(jobs, system).node.tolist() == [0, 0, 3, 4]
-    assert node_use(jobs, simulate(jobs, system), system)["cpu"].resources["cores"]["used"] == 0  # to the last submit
-    running = State(5, [0, 0, 99, 99], placement={1: {2: 3}})
-    assert placed(jobs, system, running) == [(0, "work"), (0, "pool"), (5, "work"), (5, "pool")]
+    learn = replace(LEARN, partition=10, partition_nodes={"cpu": 4, "gpu": 1}, node_types=None)
+    system = replace(MACHINE, queues=[work, learn], reserve="nodes")
+    assert placed(jobs, system) == [(0, "work"), (0, "work"), (9, "work"), (9, "work")]
+    assert simulate(jobs, system).node.tolist() == [0, 0, 0, 1]
+    running = State(5, [0, 0, 99, 99])
+    assert placed(jobs, system, running) == [(0, "work"), (0, "work"), (9, "work"), (9, "work")]
 
 
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"queues": [replace(WORK, reservation=True), LEARN]}, "no job spans partitions"),
-        ({"pool": replace(POOL, placement="combined")}, "combined spans partitions"),
-        ({"queues": [replace(WORK, partition_nodes={"cpu": 3}), LEARN]}, "own 2 nodes of gpu with the pool, of 3"),
-        ({"queues": [replace(WORK, partition=5), LEARN]}, "partition_nodes: nodes of 6 cores, for 5"),
-        ({"pool": replace(POOL, nodes={"cpus": 2})}, "pool.nodes: 'cpus' is none of cpu, gpu"),
+        ({"queues": [replace(WORK, reservation=True, partition=0), LEARN]}, "no job spans partitions"),
+        ({"mode": "hybrid", "pool": Pool()}, "nodes of several types have no common pool: partitioned or shared"),
+        ({"queues": [replace(WORK, partition_nodes={"cpu": 6}), LEARN]}, "own 1 nodes of gpu, of 3"),
+        ({"queues": [replace(WORK, partition=11), LEARN]}, "partition_nodes: nodes of 12 cores, for 11"),
+        (
+            {"queues": [replace(WORK, partition_nodes={"cpus": 2}), LEARN]},
+            "partition_nodes: 'cpus' is none of cpu, gpu",
+        ),
         ({"mode": "multiqueue"}, "go with waiting lists"),
     ],
 )

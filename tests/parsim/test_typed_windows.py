@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from parsim import UNSTARTED, Pool, Queue, State, System, Window, Workload, explain, naive, simulate
+from parsim import UNSTARTED, Queue, State, System, Window, Workload, explain, naive, simulate
 from parsim.node_types import Chunk, NodeType
 from parsim.resuming import closed_nodes
 from parsim.verify import check_schedule
@@ -101,9 +101,11 @@ def test_which_nodes_a_window_takes():
     assert closed_nodes(last, MACHINE) == [1, 2, 3, 4]
     assert closed_nodes(Window(0, 1), MACHINE) == [0, 1, 2, 3, 4]
     assert closed_nodes(Window(0, 1, nodes=[4, 0, 4]), MACHINE) == [0, 4]
-    queues = [Queue("a", partition=8, partition_nodes={"cpu": 2})]
-    pool = Pool(12, nodes={"cpu": 1, "gpu": 2})
-    divided = replace(MACHINE, mode="hybrid", queues=queues, pool=pool)
+    queues = [
+        Queue("a", partition=8, partition_nodes={"cpu": 2}),
+        Queue("b", partition=12, partition_nodes={"cpu": 1, "gpu": 2}),
+    ]
+    divided = replace(MACHINE, mode="partitioned", queues=queues)
     assert closed_nodes(Window(0, 1, node_types={"cpu": 2, "gpu": 1}), divided) == [0, 1, 4]
     assert closed_nodes(Window(0, 1, partition=1), divided) == [2, 3, 4]
 
@@ -139,9 +141,9 @@ def test_a_reservation_of_a_queue_is_a_machine_of_its_own(system: System):
 def test_on_partitions_it_has_nodes_of_several(system: System):
     queues = [
         Queue("all", partition=12, partition_nodes={"cpu": 2, "gpu": 1}),
-        Queue("course", partition=4, partition_nodes={"gpu": 1}),
+        Queue("course", partition=8, partition_nodes={"cpu": 1, "gpu": 1}),
     ]
-    two = replace(system, mode="hybrid", queues=queues, pool=Pool(4, nodes={"cpu": 1}))
+    two = replace(system, mode="partitioned", queues=queues)
     workload = replace(jobs((2, 20, ALL_GPUS), (4, 20, ONE_GPU * 4), (8, 5, None)), queue=np.array([1, 1, 0]))
     kept = [Window(10, 60, node_types={"gpu": 2}, queue=1)]
     state = State(0, [UNSTARTED] * 3, windows=kept)

@@ -1,4 +1,4 @@
-"""Partitions and a pool that consist of nodes of several types, in a configuration."""
+"""Partitions that consist of nodes of several types, in a configuration."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from qconf.history import clean, read
 from qconf.recommend.ladder import RUNGS, rung_of
 from qconf.report.wording import queue_facts
 from qconf.strategies import propose
-from qconf.strategies.partitioning.owned import MovesOfNodes
 from qconf.strategies.shared import whole as whole_machine
 
 SITE = """
@@ -28,11 +27,10 @@ machine: {name: m, cores: 192}
 nodes:
   - {name: cpu, count: 4, cores: 32}
   - {name: gpu, count: 2, cores: 32, gpus: 4}
-mode: hybrid
+mode: partitioned
 queues:
-  - {name: a, partition: {cpu: 2, gpu: 1}}
+  - {name: a, partition: {cpu: 4, gpu: 1}}
   - {name: b, partition: {gpu: 1}, nodes: [gpu]}
-pool: {nodes: {cpu: 2}, threshold: 1}
 """
 DOWN = "downtime: [{{begin: 1970-01-01T00:30, end: 1970-01-01T05:00, partition: {}, types: {{{}: 2}}}}]"
 
@@ -40,10 +38,24 @@ DOWN = "downtime: [{{begin: 1970-01-01T00:30, end: 1970-01-01T05:00, partition: 
 def test_partitions_of_nodes_are_read_and_written():
     site = parse(SITE)
     assert parse(dump(site)) == site
-    assert site.system().partition_cores == (96, 32, 64)
-    assert site.system().owned_nodes == ({"cpu": 2, "gpu": 1}, {"gpu": 1}, {"cpu": 2})
-    assert queue_facts(site.queues[0], site)["runs on (cores)"] == "96 (2 cpu, 1 gpu)"
-    assert site.with_all_alike().system().partition_cores == (96, 32, 64)
+    assert site.system().partition_cores == (160, 32, 0)
+    assert site.system().owned_nodes == ({"cpu": 4, "gpu": 1}, {"gpu": 1}, {})
+    assert queue_facts(site.queues[0], site)["runs on (cores)"] == "160 (4 cpu, 1 gpu)"
+    assert site.with_all_alike().system().partition_cores == (160, 32, 0)
+
+
+@pytest.mark.parametrize(
+    "pool", ["{nodes: {cpu: 2}}", "{nodes: {cpu: 2}, cores: 64}", "{nodes: 2}", "{cores: 64}", "{threshold: 40}"]
+)
+def test_a_pool_of_several_types_is_refused_once(pool: str):
+    text = SITE.replace("mode: partitioned", "mode: hybrid") + f"pool: {pool}\n"
+    with pytest.raises(ConfigError) as caught:
+        parse(text)
+    (problem,) = caught.value.problems
+    what = "pool.nodes" if "nodes" in pool else "mode"
+    assert problem.path == what
+    assert problem.line == (10 if "nodes" in pool else 6)
+    assert "nodes of several types have no common pool: write mode: partitioned or shared" in problem.message
 
 
 @pytest.mark.parametrize(
@@ -55,29 +67,25 @@ def test_partitions_of_nodes_are_read_and_written():
             r"queues\[1\].partition = {gpu: 5}: 5 nodes of gpu, of which there are 2",
         ),
         ("{gpu: 1}, nodes", "{gpus: 1}, nodes", "gpus: no nodes have this name, did you mean gpu"),
-        ("{cpu: 2}, thr", "{cpu: 1}, thr", "partitions and pool have 3 nodes of cpu, of 4: 1 missing"),
+        ("{cpu: 4, gpu: 1}", "{cpu: 3, gpu: 1}", "partitions have 3 nodes of cpu, of 4: 1 missing"),
         ("nodes: [gpu]", "nodes: [cpu]", "has gpu, which its jobs may not use: they are bound to cpu"),
         ("{gpu: 1}, nodes", "2, nodes", "write how many of each, like {cpu: 1}"),
         ("{gpu: 1}, nodes", "{gpu: x}, nodes", "not allowed here: a whole number of cores"),
-        ("{nodes: {cpu: 2}", "{cores: 64", "write pool.nodes, how many of each"),
-        ("{nodes: {cpu: 2}", "{cores: 64, nodes: {cpu: 2}", "leave one of the two out"),
-        ("threshold: 1", "placement: combined", "placement = combined: is pool where nodes are of several types"),
         ("partition: {gpu: 1}", "reservation: true", "no job spans partitions where nodes are of several types"),
         ("gpus: 4}", "gpus: 4, kept_per_gpu: 1}", "kept_per_gpu = 1: goes with mode: shared"),
         ("gpus: 4}", "gpus: 4, weight: -1}", r"nodes\[1\].weight = -1: .*a whole number from 0 to 4294967295"),
         (
-            "mode: hybrid",
-            "mode: hybrid\nreserve: queues",
+            "mode: partitioned",
+            "mode: partitioned\nreserve: queues",
             "cores or nodes, on a shared machine queues, queue_nodes or",
         ),
         ("partition: {gpu: 1}", "partition_nodes: {gpu: 1}", "no such key: partition takes them"),
         (
-            "mode: hybrid",
-            f"mode: hybrid\n{DOWN.format('b', 'cpu')}",
+            "mode: partitioned",
+            f"mode: partitioned\n{DOWN.format('b', 'cpu')}",
             r"downtime\[0\].types = {cpu: 2}: cpu: the partition b has no such nodes: name types that it has",
         ),
-        ("mode: hybrid", f"mode: hybrid\n{DOWN.format('a', 'gpu')}", "the partition a has 1 of these nodes"),
-        ("mode: hybrid", f"mode: hybrid\n{DOWN.format('pool', 'gpu')}", "the partition pool has no such nodes"),
+        ("mode: partitioned", f"mode: partitioned\n{DOWN.format('a', 'gpu')}", "the partition a has 1 of these nodes"),
     ],
 )
 def test_mistakes(old: str, new: str, words: str):
@@ -126,8 +134,8 @@ def training(tmp_path: Path, text: str, jobs: str = JOBS) -> TrainingSet:
     return TrainingSet(Period.of(clean(read([tmp_path / "log.csv"]), config), config))
 
 
-SHARED = SITE.replace("mode: hybrid\n", "").replace("pool: {nodes: {cpu: 2}, threshold: 1}\n", "")
-UNBOUND = SHARED.replace("partition: {cpu: 2, gpu: 1}", "").replace("partition: {gpu: 1}, nodes: [gpu]", "")
+SHARED = SITE.replace("mode: partitioned\n", "")
+UNBOUND = SHARED.replace("partition: {cpu: 4, gpu: 1}", "").replace("partition: {gpu: 1}, nodes: [gpu]", "")
 
 
 def test_each_type_is_divided_by_itself(tmp_path: Path):
@@ -142,7 +150,10 @@ def test_each_type_is_divided_by_itself(tmp_path: Path):
 
 def test_a_downtime_of_a_partition_that_loses_the_nodes_is_of_the_machine(tmp_path: Path):
     here = training(
-        tmp_path, SITE.replace(", nodes: [gpu]", "").replace("mode: hybrid", f"mode: hybrid\n{DOWN.format('a', 'cpu')}")
+        tmp_path,
+        SITE.replace(", nodes: [gpu]", "").replace(
+            "mode: partitioned", f"mode: partitioned\n{DOWN.format('a', 'cpu')}"
+        ),
     )
     assert here.base.with_owned([{"cpu": 4}, {"gpu": 2}]).downtime == here.base.downtime
     lost = here.base.with_owned([{"gpu": 1}, {"cpu": 4, "gpu": 1}])
@@ -151,19 +162,15 @@ def test_a_downtime_of_a_partition_that_loses_the_nodes_is_of_the_machine(tmp_pa
     assert (window.partition, dict(window.node_types)) == (None, {"cpu": 2})
 
 
-@pytest.mark.parametrize("pool", ["", "pool: {nodes: {cpu: 2}, threshold: 1}\n"])
-def test_a_downtime_of_a_whole_partition_is_as_large_on_another_division(tmp_path: Path, pool: str):
-    whole = DOWN.format("pool" if pool else "a", "cpu").replace(", types: {cpu: 2}", "")
+def test_a_downtime_of_a_whole_partition_is_as_large_on_another_division(tmp_path: Path):
+    whole = DOWN.format("a", "cpu").replace(", types: {cpu: 2}", "")
     assert "types" not in whole
-    here = training(tmp_path, SITE.replace(", nodes: [gpu]", "").replace("mode: hybrid", f"mode: hybrid\n{whole}"))
-    taken = {"cpu": 2} if pool else {"cpu": 2, "gpu": 1}
+    text = SITE.replace(", nodes: [gpu]", "").replace("mode: partitioned", f"mode: partitioned\n{whole}")
+    here = training(tmp_path, text)
     for config in (here.base, here.base.with_owned([{"cpu": 1}, {"cpu": 3, "gpu": 2}]), whole_machine(here.base)):
         (window,) = here.period.begun(config.system()).windows
-        part = None if config is not here.base else 2 if pool else 0
-        assert (window.partition, dict(window.node_types)) == (part, taken)
-    if pool:
-        gone = here.base.with_owned([{"cpu": 4}, {"gpu": 2}]).downtime[0]
-        assert (gone.partition, gone.types) == (None, taken)
+        part = None if config is not here.base else 0
+        assert (window.partition, dict(window.node_types)) == (part, {"cpu": 4, "gpu": 1})
 
 
 def test_a_downtime_of_a_partition_of_cores_is_as_large_on_another_division():
@@ -185,7 +192,7 @@ downtime:
 
 def test_a_reservation_for_a_queue_on_partitions_is_one(tmp_path: Path):
     course = "downtime: [{begin: 1970-01-01, end: 1970-01-02, types: {gpu: 1}, queue: b}]"
-    here = training(tmp_path, SITE.replace("mode: hybrid", f"mode: hybrid\n{course}"))
+    here = training(tmp_path, SITE.replace("mode: partitioned", f"mode: partitioned\n{course}"))
     (window,) = here.period.begun(here.base.system()).windows
     assert (window.queue, dict(window.node_types)) == (1, {"gpu": 1})
 
@@ -206,18 +213,6 @@ def test_divisions_are_measured_with_downtimes(tmp_path: Path, monkeypatch: pyte
     ]
 
 
-def test_nodes_of_a_type_move_while_the_wait_gets_shorter(tmp_path: Path):
-    # Of cpu nodes b would like two, for its many short jobs; a has three by its hours, and needs two.
-    many = "".join(f"{k},{k},600,600,32,b,1:ncpus=32\n" for k in range(10, 16))
-    jobs = JOBS.replace("1,0,3600,3600", "1,0,90000,90000").replace("64,a,2:ncpus=32", "32,a,1:ncpus=32") + many
-    before, after = (propose("pp", training(tmp_path, UNBOUND, jobs), {"type_moves": most}) for most in (0, 60))
-    assert before.config.system().owned_nodes[:2] == ({"cpu": 3}, {"cpu": 1, "gpu": 2})
-    assert after.config.system().owned_nodes[:2] == ({"cpu": 2}, {"cpu": 2, "gpu": 2})
-    moves = next(step.record() for step in after.steps if isinstance(step, MovesOfNodes))
-    assert moves["nodes"] == {"a": {"cpu": 2}, "b": {"cpu": 2, "gpu": 2}}
-    assert moves["hours"] < moves["hours_before"]
-
-
 def test_each_type_holds_the_widest_jobs(tmp_path: Path):
     wide = JOBS + "6,0,60,60,96,b,3:ncpus=32\n"
     with pytest.raises(NotApplicableError, match="the widest jobs need 5 of 4 nodes of cpu together"):
@@ -228,7 +223,7 @@ def test_each_type_holds_the_widest_jobs(tmp_path: Path):
 
 def test_types_are_needed():
     alike = SITE.replace(SITE[SITE.index("nodes:\n") : SITE.index("mode:")], "")
-    with pytest.raises(ConfigError, match=r"pool\.nodes = {cpu: 2}: the site has no types of nodes"):
+    with pytest.raises(ConfigError, match=r"queues\[0\]\.partition = .*: the site has no types of nodes"):
         parse(alike)
 
 

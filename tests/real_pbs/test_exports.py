@@ -100,16 +100,15 @@ queues:
   - {name: gpu, cores: [1, 24], walltime: [0, 24h], nodes: [gpu], exclusive: true}
   - {name: every, cores: [1, 96], walltime: [0, 2h]}
 """
-POOLED = """\
+TYPES = """\
 machine: {name: tiny, cores: 96, cores_per_node: 8}
 nodes:
   - {name: cpu, count: 8, cores: 8, memory: 16gb, hosts: "n[01-08]"}
   - {name: gpu, count: 4, cores: 8, memory: 32gb, gpus: 2, hosts: "n[09-12]"}
-mode: hybrid
+mode: partitioned
 queues:
-  - {name: work, cores: [1, 48], walltime: [0, 24h], priority: 10, partition: {cpu: 4}}
+  - {name: work, cores: [1, 48], walltime: [0, 24h], priority: 10, partition: {cpu: 8, gpu: 2}}
   - {name: gpu, cores: [1, 24], walltime: [0, 24h], priority: 20, partition: {gpu: 2}, nodes: [gpu]}
-pool: {nodes: {cpu: 4, gpu: 2}, threshold: 5, entry: move}
 """
 KINDS = {
     **{order: (SHARED.replace("ORDER", order), "", {}) for order in ("fcfs", "sjf", "ljf", "lxf", "wfp3")},
@@ -132,8 +131,7 @@ KINDS = {
         {},
     ),
     "bound": (BOUND, "", {}),
-    "types": (POOLED.replace("hybrid", "partitioned").replace("cpu: 4}}", "cpu: 8, gpu: 2}}"), "", {}),
-    "typed pool": (POOLED, "", {}),
+    "types": (TYPES, "", {}),
     "advance": (ADVANCE, "", {}),
     "sorted": (
         SHARED.replace("ORDER", "lxf"),
@@ -227,37 +225,34 @@ def test_jobs_run_on_the_nodes_of_their_queue_and_go_back_with_the_undo(fresh, t
     assert after == before
 
 
-def test_jobs_with_gpus_run_in_the_pool_of_types_up_to_a_limit_of_gpus(fresh, loading, tmp_path):
-    """Those that their partition cannot hold are moved; the nodes of partitions and pool are read back."""
+def test_jobs_of_partitions_of_types_run_on_their_nodes_up_to_a_limit_of_gpus(fresh, loading, tmp_path):
+    """The nodes of partitions are read back as queues that are bound to them."""
     fresh.run("qmgr -c 'create resource ngpus type = long, flag = nh'")
     for number in range(1, 13):
         more = ", resources_available.ngpus = 2" if number > 8 else ""
         memory = 32 if number > 8 else 16
         fresh.run(f"qmgr -c 'set node n{number:02} resources_available.mem = {memory}gb{more}'")
-    text = POOLED + "throttles:\n  - {each: user, max_run_resources: {gpus: 3}}\n"
+    text = TYPES + "throttles:\n  - {each: user, max_run_resources: {gpus: 3}}\n"
     try:
         with loading(text) as loaded:
             submit = "qsub -q {} -l select={} -l walltime=1:0:0 -- /bin/sleep 60"
-            plain = [fresh.run(submit.format("work", "1:ncpus=8"), user="bob").stdout.strip() for _ in range(5)]
+            plain = [fresh.run(submit.format("work", "1:ncpus=8"), user="bob").stdout.strip() for _ in range(8)]
             own = fresh.run(submit.format("gpu", "2:ncpus=8:ngpus=1"), user="bob").stdout.strip()
             jobs = [
                 fresh.run(submit.format("work", "1:ncpus=1:ngpus=1"), user="alice").stdout.strip() for _ in range(4)
             ]
-            never = fresh.run(submit.format("work", "3:ncpus=8:ngpus=1"), user="carol").stdout.strip()
-            assert fresh.run("python3 qconf-promote").stdout.count("to work_p") == 4
             assert loaded.until(lambda: loaded.states(*jobs) == ["R", "R", "R", "Q"]), loaded.states(*jobs)
-            assert loaded.until(lambda: loaded.states(own, *plain) == ["R"] * 5 + ["Q"]), loaded.states(own, *plain)
-            assert set().union(*(loaded.nodes(job) for job in jobs[:3])) <= {"n11", "n12"}
-            assert loaded.nodes(own) == {"n09", "n10"}
-            assert set().union(*(loaded.nodes(job) for job in plain[:4])) == {"n01", "n02", "n03", "n04"}
+            assert loaded.until(lambda: loaded.states(own, *plain) == ["R"] * 9), loaded.states(own, *plain)
+            assert set().union(*(loaded.nodes(job) for job in jobs[:3])) <= {"n09", "n10"}
+            assert loaded.nodes(own) == {"n11", "n12"}
+            assert set().union(*(loaded.nodes(job) for job in plain)) == {f"n{number:02}" for number in range(1, 9)}
             assert "ngpus" in loaded.attribute(jobs[3], "comment")
-            assert [loaded.attribute(job, "queue") for job in (*jobs, never)] == ["work_p"] * 4 + ["work"]
             again = derive(Server.parse(fresh.run(PRINTED).stdout), nodes=read_nodes_of(fresh, tmp_path)).config
             wanted = parse(text)
-            assert (again.nodes, again.throttles) == (wanted.nodes, wanted.throttles)
-            of_queues = [[(queue.nodes, queue.partition_nodes) for queue in each.queues] for each in (again, wanted)]
-            assert of_queues[0] == of_queues[1]
-            assert again.pool.nodes == wanted.pool.nodes
+            assert (again.mode, again.throttles) == ("shared", wanted.throttles)
+            held = {each.name: each for each in again.nodes}
+            bound = [{held[name].hosts: held[name].count for name in queue.nodes} for queue in again.queues]
+            assert [sum(each.values()) for each in bound] == [10, 2]
     finally:
         for name in NODES:
             fresh.run(f"qmgr -c 'unset node {name} resources_available.mem, resources_available.ngpus'")

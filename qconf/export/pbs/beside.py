@@ -12,7 +12,6 @@ from qconf.config.models import DAYS
 from qconf.export import hours
 from qconf.export.pbs import fairshare, kept, qos, throttles, types
 from qconf.export.rendering import render
-from qconf.export.types import types_of_pool
 from qconf.history.standing import Standing, standing
 
 if TYPE_CHECKING:
@@ -83,34 +82,9 @@ def script_of(config: SiteConfig) -> Script | None:
     return RESERVE if config.reservation_delay else None
 
 
-def _parts(config: SiteConfig, goal: Desired, options: PbsExporter) -> dict[str, object]:
-    """Return what the nodes of partitions and of the pool have, by queue, in words of PBS; nothing of nodes alike."""
-    if not config.nodes:
-        return {"parts": {}}
-    gpus = types.gpus_of(options.scheduler)
-    counted = {name: types.name_of(name, gpus) for each in config.nodes for name in each.amounts if each.amounts[name]}
-    of = {
-        each.name: (
-            each.count,
-            {"ncpus": each.cores} | {word: each.amounts.get(name, 0) for name, word in counted.items()},
-            sorted(each.features),
-        )
-        for each in config.nodes
-    }
-    parts = {
-        queue.name: tuple(
-            [of[name] for name in names] for names in (queue.partition_nodes, types_of_pool(config, queue))
-        )
-        for queue in config.queues
-        if queue.name in goal.pool_queues
-    }
-    features = sorted({feature for each in config.nodes for feature in each.features})
-    return {"parts": parts, "counted": ["ncpus", *counted.values()], "features": features}
-
-
-def _script(config: SiteConfig, goal: Desired, options: PbsExporter) -> dict[str, str]:
+def _script(config: SiteConfig, goal: Desired, _: PbsExporter) -> dict[str, str]:
     script = script_of(config)
-    return {} if script is None else script.files(config=config, goal=goal, **_parts(config, goal, options))
+    return {} if script is None else script.files(config=config, goal=goal)
 
 
 def _qos(config: SiteConfig, *_: object) -> dict[str, str]:

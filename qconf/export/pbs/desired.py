@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from parsim.workload import MAX_DURATION
-from qconf.config import POOL_SUFFIX, SiteConfig, access_changes
+from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, access_changes
 from qconf.errors import ExportError
 from qconf.export import rendering
 from qconf.export.pbs import fairshare, kept, merging, qos, throttles
@@ -25,7 +25,6 @@ from qconf.export.pbs.types import (
     PLACE,
     bindings,
     gpus_of,
-    of_queues,
     own_resources,
     place,
     resource_of,
@@ -106,8 +105,7 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter, base: Site
 
 def _pool_queues(config: SiteConfig) -> dict[str, str]:
     """Name the pool queue of each queue that has one."""
-    found = {q.name: q.name + POOL_SUFFIX for q in config.queues if config.pool_cores and not q.reservation}
-    return {name: pool for name, pool in found.items() if pool in of_queues(config)} if config.nodes else found
+    return {q.name: q.name + POOL_SUFFIX for q in config.queues if config.pool_cores and not q.reservation}
 
 
 def of_nodes(config: SiteConfig) -> tuple[object, ...]:
@@ -129,12 +127,11 @@ def _targeted(
             attributes[TARGETS] = preempting.targets[queue.name]
         if default := place(config, queue, before):
             attributes[PLACE] = default
-        result.queues[queue.name] = attributes | _binding(config, queue.name, before, bound)
+        result.queues[queue.name] = attributes | _binding(config, queue, before, bound)
         if (name := pool_queues.get(queue.name)) is not None:
             pooled = {key: value for key, value in attributes.items() if key != "backfill_depth"}  # the server's goes
-            of_nodes = _binding(config, name, before, bound) if config.nodes else {"default_chunk.Qlist": name}
             own = {"Priority": str(-values[queue.name]), "from_route_only": "True"}
-            result.queues[name] = pooled | of_nodes | own
+            result.queues[name] = pooled | {"default_chunk.Qlist": name} | own
     result.attributes = {"backfill_depth": depth(config) if config.backfill else "0"}
     found = throttles.limits(config, limits)
     result.attributes |= {key: throttles.written(key, scopes) for key, scopes in found.items()}
@@ -168,13 +165,13 @@ def _put_resources(result: Desired, before: Server, had: Server, target: Server)
         result.server.resources.setdefault(name, wanted)
 
 
-def _binding(config: SiteConfig, name: str, before: Server, bound: Collection[str]) -> Attributes:
+def _binding(config: SiteConfig, queue: QueueConfig, before: Server, bound: Collection[str]) -> Attributes:
     """Write what binds a queue of the server to its nodes: what does so now, if it has them already."""
     if not is_bound(config):
         return {}
-    wanted = {} if of_queues(config)[name] is None else {resource_of(name): "True"}
-    if name not in bound:
-        wanted = bindings(before.queues.get(name, {}))
+    wanted = {} if queue.nodes is None else {resource_of(queue.name): "True"}
+    if queue.name not in bound:
+        wanted = bindings(before.queues.get(queue.name, {}))
     return {f"default_chunk.{name}": value for name, value in wanted.items()}
 
 

@@ -35,9 +35,8 @@ from qconf.export.pbs.server import Server, seconds
 from qconf.export.pbs.throttles import resources as limited_resources
 from qconf.export.pbs.torque import ABOUT, as_pbs, is_torque
 from qconf.export.pbs.types import bindings, has_alone, kinds, of_sharing, usable
-from qconf.export.types import Types, alike, differ, memory_binds, types, with_pool
+from qconf.export.types import Types, alike, differ, memory_binds, types
 from qconf.history import Records
-from qconf.hosts import fold
 
 ASK_FOR_SCHEDULER = (
     "give the scheduler's sched_config with --scheduler: PBS is shipped with strict_ordering: false, and then reserves "
@@ -134,7 +133,6 @@ class _Division:
         self.bound = [q.name for q in queues if "default_chunk.Qlist" in server.queues[q.name]]
         self.pooled = [q.name for q in queues if server.is_pool_queue(q.name + POOL_SUFFIX)]
         self.qlists = [(node.qlist or "").split(",") for node in nodes]
-        self.parts: dict[str, frozenset[str]] = {}  #: with types and a pool, the nodes of each queue of the server
         self.types = self._types()
 
     def machine(self, cores: int | None, name: str) -> MachineConfig:
@@ -185,8 +183,6 @@ class _Division:
                 for q in queues
                 if bound[q.name] != ()
             ]
-            if self.parts:
-                return self._hybrid(self.types, held)
             self.warnings += [f"{q.name}: left out, it may use no node" for q in queues if bound[q.name] == ()]
             return {"mode": "shared", "queues": held, "nodes": self.types.nodes}
         if not self.bound:
@@ -247,32 +243,13 @@ class _Division:
         )
         if not (differ(found.values()) or partly or counts or (len({*found.values()}) > 1 and not divided)):
             return None
-        self.parts = self._parts(names) if self.pooled else {}
-        if (self.pooled and not self.parts) or (self.bound and not any(map(any, self.qlists))):
+        if self.pooled or (self.bound and not any(map(any, self.qlists))):
             why = "with a pool" if self.pooled else "on a divided machine whose nodes are not known"
             self.warnings.append(f"types of nodes are not simulated {why}: left out")
             return None
-        if self.parts:
-            held = dict.fromkeys(names, frozenset(found))
         of_queues = held or usable(server, names, nodes, self.scheduler, self.warnings)
         result = types(found, of_queues, self.warnings)
         return result._replace(nodes=kept.read(result.nodes, nodes, self.scheduler))
-
-    def _parts(self, names: Sequence[str]) -> dict[str, frozenset[str]]:
-        """Return the nodes of queues and of pool queues; nothing where a node is of two parts, or none of the pool."""
-        pools = [name + POOL_SUFFIX for name in self.pooled]
-        held = usable(self.server, [*names, *pools], self.nodes, self.scheduler, self.warnings)
-        parts = [*(held[name] for name in names), frozenset().union(*(held[name] for name in pools))]
-        return held if parts[-1] and sum(map(len, parts)) == len(frozenset().union(*parts)) else {}
-
-    def _hybrid(self, types: Types, queues: Sequence[QueueConfig]) -> dict[str, Any]:
-        """Return partitions and a pool of nodes of several types."""
-        entered = {queue.name: self.parts.get(queue.name + POOL_SUFFIX, frozenset()) for queue in queues}
-        pool = {node.name for node in self.nodes}.difference(*(self.parts[queue.name] for queue in queues))
-        if idle := pool.difference(*entered.values()):
-            self.warnings.append(f"nodes {fold(sorted(idle))}: no queue may use them; counted for the pool")
-        usable = {name: names | self.parts[name] for name, names in entered.items() if names != pool}
-        return with_pool(types.nodes, [(queue, self.parts[queue.name]) for queue in queues], pool, usable)
 
     def _overlap(self) -> bool:
         """Whether a node is in the partition of several queues."""

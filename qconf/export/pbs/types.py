@@ -7,13 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from parsim.node_types import MOST
-from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig
+from qconf.config import QueueConfig, SiteConfig
 from qconf.errors import ExportError, InputError
 from qconf.export.nodes import Node
 from qconf.export.pbs.nodes import restorable
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Attributes, Server
-from qconf.export.types import FEATURE, NAME, Kind, hosts, is_bound, types_of, types_of_pool
+from qconf.export.types import FEATURE, NAME, Kind, hosts, is_bound
 from qconf.history.chunks import MIB, NAMES, NOT_TAKEN, SIZE
 from qconf.hosts import fold
 from qconf.text import grouped
@@ -132,13 +132,6 @@ def usable(
     return found
 
 
-def of_queues(config: SiteConfig) -> dict[str, tuple[str, ...] | None]:
-    """Return the types of nodes that the jobs of each queue of a server may use, pool queues too; None for all."""
-    found = {queue.name: types_of(config, queue) for queue in config.queues}
-    pools = {queue.name + POOL_SUFFIX: types_of_pool(config, queue) for queue in config.queues}
-    return found | {name: types for name, types in pools.items() if types}
-
-
 def to_bind(config: SiteConfig, before: Server, options: PbsExporter) -> dict[str, list[str]]:
     """Return the nodes of each queue whose binding has to change, those of all for one that is to lose its own.
 
@@ -149,8 +142,8 @@ def to_bind(config: SiteConfig, before: Server, options: PbsExporter) -> dict[st
     of_types = hosts(config, options.nodes)
     every = [name for names in of_types.values() for name in names]
     wanted = {
-        queue: every if types is None else [name for each in types for name in of_types[each]]
-        for queue, types in of_queues(config).items()
+        queue.name: every if queue.nodes is None else [name for each in queue.nodes for name in of_types[each]]
+        for queue in config.queues
     }
     nodes = [node for node in options.nodes or () if node.resources]
     there = [name for name in wanted if name in before.queues]
@@ -181,7 +174,7 @@ def resource_of(queue: str) -> str:
 
 def own_resources(config: SiteConfig, bound: Collection[str]) -> list[str]:
     """Name the resources that the nodes of queues are to have, of those whose binding changes."""
-    return [resource_of(queue) for queue, types in of_queues(config).items() if types is not None and queue in bound]
+    return [resource_of(each.name) for each in config.queues if each.nodes is not None and each.name in bound]
 
 
 def statements(wanted: Mapping[str, Collection[str]], nodes: Sequence[Node]) -> tuple[list[str], list[str]]:

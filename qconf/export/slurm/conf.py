@@ -233,13 +233,6 @@ def routes(folder: Path) -> dict[str, dict[str, tuple[int, int]]]:
     }
 
 
-def excluded(folder: Path) -> dict[str, frozenset[str]]:
-    """Read the nodes of the pool that jobs of a queue may not use in an export's job_submit.lua, by the queue."""
-    line = re.search(r"^local EXCLUDED = (.*)$", _exported(folder, "job_submit.lua"), re.MULTILINE)
-    found = re.findall(r'\["([^"]+)"\] = "([^"]+)"', line[1]) if line else []
-    return {queue: frozenset(expand(nodes)) for queue, nodes in found}
-
-
 def limits(folder: Path) -> dict[str, Fields]:
     """Read the limits of the queues in an export's qos.sacctmgr, by QOS and word; empty where there is none."""
     found: dict[str, Fields] = {}

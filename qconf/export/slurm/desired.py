@@ -15,7 +15,7 @@ from qconf.export.nodes import Node
 from qconf.export.rendering import checked_queue
 from qconf.export.slurm import fairshare, kept, preemption, qos, shortpools, throttles
 from qconf.export.slurm.differences import placed
-from qconf.export.slurm.partitions import excluded, partitions, sides
+from qconf.export.slurm.partitions import partitions
 from qconf.export.slurm.queues import ACCESS, POOL, is_limited, qos_of, whole_minutes
 from qconf.export.slurm.settings import added, backfilling, order_settings, places, scheduler
 from qconf.export.slurm.throttles import OF_QUEUES as LIMITS
@@ -108,7 +108,7 @@ def routes(config: SiteConfig, nodes: Sequence[Node] | None) -> object:
         for queue in config.queues
     }
     short = shortpools.kept(config, POOL) if config.shortpools else {}
-    return bounds, config.pool_cores, kept.rooms(config), sides(config), excluded(config, nodes), short
+    return bounds, config.pool_cores, kept.rooms(config), short
 
 
 def reasons(config: SiteConfig, nodes: Sequence[Node] | None) -> list[str]:

@@ -22,7 +22,7 @@ from qconf.export.hours import read_hours
 from qconf.export.nodes import beside
 from qconf.export.slurm import named
 from qconf.export.slurm import qos as service
-from qconf.export.slurm.conf import Conf, Points, excluded, points, promotion
+from qconf.export.slurm.conf import Conf, Points, points, promotion
 from qconf.export.slurm.differences import LONGEST_AGE
 from qconf.export.slurm.fairshare import read_shares
 from qconf.export.slurm.order import with_order
@@ -31,7 +31,7 @@ from qconf.export.slurm.shortpools import read as read_shortpools
 from qconf.export.slurm.throttles import counted_only, with_parameters
 from qconf.export.slurm.throttles import read as read_throttles
 from qconf.export.slurm.types import kinds
-from qconf.export.types import Types, alike, differ, memory_binds, types, with_pool
+from qconf.export.types import Types, alike, differ, memory_binds, types
 from qconf.export.types import kept as kept_of
 
 
@@ -232,16 +232,7 @@ class _Reader(Reader):
         several = self.preempts and len({each.tier for each in partitions}) > 1
         everywhere = several and any(each.hosts == every for each in partitions)
         shared = not parted or below or everywhere or sum(nodes.values()) != self.total
-        left = (
-            "with a pool that shares nodes"
-            if pools and shared
-            else "with a pool and tiers"
-            if pools and several
-            else ""
-        )
-        found = self._types(partitions, shared=bool(shared), left=left, pooled=bool(pools))
-        if found and pools:
-            return self._hybrid(found, partitions, pools)
+        found = self._types(partitions, shared=bool(shared), pooled=bool(pools))
         if found:
             queues = [self._queue(each, sum(map(nodes.__getitem__, each.hosts))) for each in self._tiered(partitions)]
             alone = {each.name for each in partitions if self.gives_whole(each)}
@@ -267,28 +258,17 @@ class _Reader(Reader):
         pool = {"cores": sum(nodes[host] for each in pools for host in each.hosts), "entry": "move"}
         return {"mode": "hybrid", "queues": queues, "pool": pool}
 
-    def _hybrid(self, found: Types, partitions: Sequence[Partition], pools: Sequence[Partition]) -> dict[str, Any]:
-        """Return partitions and a pool of nodes of several types."""
-        pool, off = frozenset[str]().union(*(each.hosts for each in pools)), excluded(self.conf.folder)
-        usable = {each.name: pool - off[each.name] | each.hosts for each in partitions if each.name in off}
-        queues = []
-        for each in partitions:
-            queue = self._queue(each, sum(map(self.conf.nodes.__getitem__, each.hosts)))
-            queues.append((queue.model_copy(update={"exclusive": self.gives_whole(each)}), each.hosts))
-        return with_pool(found.nodes, queues, pool, usable)
-
-    def _types(self, partitions: Sequence[Partition], *, shared: bool, left: str, pooled: bool = False) -> Types | None:
+    def _types(self, partitions: Sequence[Partition], *, shared: bool, pooled: bool) -> Types | None:
         """Find the types of the nodes; None where all are alike, or are told apart by partitions alone."""
         conf = self.conf
         if not conf.nodes or sum(conf.nodes.values()) != self.total or not all(conf.nodes.values()):
             return None
         tiers = self.preempts and len({each.tier for each in partitions}) > 1
-        weighed = self.fills_nodes_best and self.reserves_as_exported and not (pooled or tiers)
+        weighed = self.fills_nodes_best and self.reserves_as_exported and not tiers
         found = alike(kinds(conf, self.counted, weighed=weighed))
         partly = any(len(each.hosts) < len(found) for each in partitions)
         counts = (
-            (pooled and bool(conf.called))
-            or differ(found.values())
+            differ(found.values())
             or any(kind.gpus or kind.resources for kind in found.values())
             or any(name in self.counted for kind in found.values() for name in kind.names)
             or memory_binds(next(iter(found.values())), self.records)
@@ -299,15 +279,15 @@ class _Reader(Reader):
             if self.records is None and "memory" in conf.settings.get("selecttypeparameters", "").lower():
                 self.warnings.append("RealMemory is not counted, all nodes are alike: --history shows whether it binds")
             return None
-        if left:
+        if pooled:
             if differ(found.values()):
-                self.warnings.append(f"types of nodes are not simulated {left}: left out")
+                self.warnings.append("types of nodes are not simulated with a pool: left out")
             return None
         for each in partitions:
             if "maxcpuspernode" in each.fields:
                 self.warnings.append(f"{each.name}: MaxCPUsPerNode: a limit of what runs on all of its nodes together")
         called = {frozenset(names): name for names, name in conf.called.items()}
-        usable = {each.name: frozenset(found) if pooled else each.hosts or frozenset(found) for each in partitions}
+        usable = {each.name: each.hosts or frozenset(found) for each in partitions}
         return self._keeping(types(found, usable, self.warnings, called))
 
     def _keeping(self, found: Types) -> Types:

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 from qconf.config import SiteConfig
 from qconf.config.multifactor import Multifactor
-from qconf.errors import ExportError
 from qconf.export.nodes import Node, assign, check_machine
 from qconf.export.priorities import scale
 from qconf.export.slurm import kept, preemption
 from qconf.export.slurm.queues import POOL, Line, access, charged, clock, whole_minutes
 from qconf.export.slurm.queues import written as queue_words
 from qconf.export.types import hosts as hosts_of_types
-from qconf.export.types import is_bound, types_of, types_of_pool
+from qconf.export.types import is_bound
 from qconf.hosts import fold
 from qconf.text import grouped
 
@@ -34,11 +33,8 @@ def hosts_of(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, str]
     every = "ALL" if nodes is None else fold([node.name for node in nodes])
     if _names_nodes(config):
         found = hosts_of_types(config, nodes)
-        of_queues = {queue.name: types_of(config, queue) for queue in config.queues}
-        bound = {name: types for name, types in of_queues.items() if types is not None}
+        bound = {queue.name: queue.nodes for queue in config.queues if queue.nodes is not None}
         bound |= {part.name: part.nodes for of in kept.parts(config).values() for part in of}
-        if config.pool is not None and config.pool_cores:
-            bound[POOL] = tuple(config.pool.nodes)
         own = {name: fold([host for each in types for host in found[each]]) or '""' for name, types in bound.items()}
         return dict.fromkeys(config.names, every) | own
     if nodes is None or config.nodes:
@@ -52,31 +48,14 @@ def hosts_of(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, str]
     return hosts | {name: fold(names) for name, names in owned.items()}
 
 
-def types_named(config: SiteConfig, given: SiteConfig) -> dict[str, str]:
-    """Return the names of types of nodes with their hosts, where queues are bound to some; with a pool those `given`.
-
-    Of partitions alone each queue has types of its own.
-    """
-    named = given.nodes if config.pool_cores else config.nodes
-    return {each.name: each.hosts for each in named if each.hosts is not None} if _names_nodes(config) else {}
+def types_named(config: SiteConfig) -> dict[str, str]:
+    """Return the names of types of nodes with their hosts, where queues are bound to some."""
+    return {each.name: each.hosts for each in config.nodes if each.hosts is not None} if _names_nodes(config) else {}
 
 
 def _names_nodes(config: SiteConfig) -> bool:
     """Whether partitions are on some types of nodes."""
     return is_bound(config) or config.keeps_cores
-
-
-def _pool_gives_whole(config: SiteConfig) -> bool:
-    """Whether jobs have nodes of the pool alone. Raises ExportError where some have and others not, or some nodes."""
-    of_pool = {} if config.pool is None else config.pool.nodes
-    users = [queue for queue in config.queues if types_of_pool(config, queue)]
-    alone = {queue.exclusive or each.exclusive for queue in users for each in config.nodes if each.name in of_pool}
-    if len(alone) > 1:
-        raise ExportError(
-            "pool: some jobs have nodes of it alone and others not, and Slurm gives the jobs of a partition whole "
-            "nodes or none: make its nodes of one kind, and exclusive: true of all queues or of none"
-        )
-    return config.machine.whole_nodes or True in alone
 
 
 def held(config: SiteConfig) -> dict[str, list[tuple[float, dict[str, int]]]]:
@@ -86,35 +65,10 @@ def held(config: SiteConfig) -> dict[str, list[tuple[float, dict[str, int]]]]:
         queue.name: [
             (each.memory if counted else 1e18, {**each.resources, "gpu": each.gpus})
             for each in config.nodes
-            if (types := types_of(config, queue)) is None or each.name in types
+            if queue.nodes is None or each.name in queue.nodes
         ]
         for queue in (config.queues if _names_nodes(config) else ())
     }
-
-
-def sides(config: SiteConfig) -> dict[str, tuple[list[tuple[int, int, float, dict[str, int]]], ...]]:
-    """Return number, cores, memory and generic resources of the nodes of partitions and of the pool, as `_held` has."""
-    counted = any(each.memory for each in config.nodes)
-    of = {
-        each.name: (each.count, each.cores, each.memory if counted else 1e18, {**each.resources, "gpu": each.gpus})
-        for each in config.nodes
-    }
-    return {
-        queue.name: ([of[name] for name in queue.partition_nodes], [of[name] for name in types_of_pool(config, queue)])
-        for queue in (config.queues if config.nodes and config.pool_cores else ())
-    }
-
-
-def excluded(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, str]:
-    """Return the nodes of the pool that jobs of a queue may not use, by the queue, where they may use others of it."""
-    of_pool = {} if config.pool is None or not config.nodes else config.pool.nodes
-    left = {
-        queue.name: [name for name in of_pool if name not in types]
-        for queue in config.queues
-        if 0 < len(types := types_of_pool(config, queue)) < len(of_pool)
-    }
-    found = hosts_of_types(config, nodes) if left else {}
-    return {queue: fold([host for name in types for host in found[name]]) for queue, types in left.items()}
 
 
 def partitions(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, Line]:
@@ -143,6 +97,6 @@ def _pool(config: SiteConfig) -> Line:
         "MaxTime": clock(max(whole_minutes(queue)[1] for queue in config.queues)),
         "PriorityTier": "1",
         "PriorityJobFactor": "1",
-        **({"OverSubscribe": "EXCLUSIVE"} if _pool_gives_whole(config) else {}),
+        **({"OverSubscribe": "EXCLUSIVE"} if config.machine.whole_nodes else {}),
         **({"TRESBillingWeights": text} if len(billings) == 1 and (text := next(iter(billings))) else {}),
     }

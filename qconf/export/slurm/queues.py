@@ -17,7 +17,6 @@ from qconf.export.slurm import kept, preemption, throttles
 from qconf.export.slurm import qos as service
 from qconf.export.slurm.conf import MARK, Conf, Fields, limits, routes
 from qconf.export.slurm.throttles import limit_of, number
-from qconf.export.types import types_of
 from qconf.history import Records
 from qconf.history.times import slurm_limit
 
@@ -53,8 +52,7 @@ def written(config: SiteConfig, queue: QueueConfig) -> Line:
 
 def gives_whole(config: SiteConfig, queue: QueueConfig) -> bool:
     """Whether the jobs of a queue have their nodes alone. Raises ExportError where they have some of them."""
-    types = types_of(config, queue)
-    alone = [each.exclusive for each in config.nodes if types is None or each.name in types]
+    alone = [each.exclusive for each in config.nodes if queue.nodes is None or each.name in queue.nodes]
     if any(alone) and not (all(alone) or queue.exclusive):
         raise ExportError(
             f"queue {queue.name}: jobs have some of its nodes alone and others not, and Slurm gives the jobs of a "

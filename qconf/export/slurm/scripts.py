@@ -19,7 +19,7 @@ from qconf.export.slurm.conf import Conf
 from qconf.export.slurm.desired import OF_QUEUES, SHARES, Desired, set_limits
 from qconf.export.slurm.differences import differences
 from qconf.export.slurm.order import weights_of_tres
-from qconf.export.slurm.partitions import excluded, held, sides, types_named
+from qconf.export.slurm.partitions import held, types_named
 from qconf.export.slurm.queues import POOL, access, is_limited, qos_of, whole_minutes
 from qconf.export.slurm.settings import most_points, places
 
@@ -74,8 +74,6 @@ class Files:
             "queues": [(queue, whole_minutes(queue)) for queue in config.queues],
             "pool": POOL if config.pool_cores else None,
             "rooms": kept.rooms(config),
-            "parts": sides(config),
-            "excluded": excluded(config, nodes),
         }
 
     def export(self) -> Export:
@@ -92,7 +90,7 @@ class Files:
             return {}
         files = {}
         if changes.lines:
-            types = types_named(config, self.given)
+            types = types_named(config)
             files["partitions.conf"] = render(
                 "slurm", "partitions.conf", machine=comment_name(config), lines=changes.lines, types=types
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +31,21 @@ def utilization(training: TrainingSet, space: PartitionSpace, k: int) -> Utiliza
         return Utilization(np.array([first]), np.zeros(1), np.zeros(1))
     sizes = np.unique(np.round(np.geomspace(first, last, POINTS)).astype(np.int64))
     own = training.workload.take(training.workload.queue == space.queues[k])
-    waits, spans = space.alone(training.base, own, k, sizes)
+    waits, spans = space.alone(training.base, own, sizes)
     return Utilization(sizes, waits / len(own), space.work[k] / (sizes * space.node * np.maximum(spans, 1)))
+
+
+class Constraints(NamedTuple):
+    """How dp-nlp bounds sizes, as `lower_bounds` has it."""
+
+    slack: float
+    share_of_best: float
+    one_sided: bool
+    excess: str
+
+    def bounds(self, training: TrainingSet, space: PartitionSpace) -> Feasible:
+        """Return the bounds of the sizes in a space."""
+        return lower_bounds(training, space, *self[:2], one_sided=self.one_sided, excess=self.excess)
 
 
 @cached

@@ -7,7 +7,7 @@ Kondameedi and Vadhiyar, CCGrid 2017, section III.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
 
@@ -15,15 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import System, Workload
-from parsim.places import Wanted, distinct_requests
-from parsim.placing import fits
 from parsim.system import Pool
 from qconf.evaluation.evaluator import CachedEvaluator, MeanWaits
 from qconf.parallel import parallel_map
 from qconf.strategies.partitioning.sizes import Sizes
 
 AHEAD = 4  # steps per worker that are simulated before it is known whether earlier ones are refused
-NEVER = 1e300  # a priority factor that no job has
 Measurement = Callable[[list[Sizes]], list[MeanWaits]]
 
 
@@ -53,7 +50,7 @@ class CarvingSequence:
     """Chunks in the paper's order: in rounds over the queues, by the size that partitions have when a round begins.
 
     A queue is passed over while its widest job would fit neither its remaining partition nor the pool. `sizes` are
-    those of the parts that give chunks: the partitions, in cores.
+    those of the partitions, in cores.
     """
 
     def __init__(
@@ -61,8 +58,7 @@ class CarvingSequence:
     ) -> None:
         self.sizes = sizes.copy()
         self.active: NDArray[np.bool_] = (sizes > 0) & (True if movable is None else movable)
-        self.chunks = np.full_like(sizes, chunk)
-        self.cores = np.ones_like(sizes)  # of one of what sizes count
+        self.chunk = chunk
         self.total = int(sizes.sum())
         self._widest = widest
         self._pooled = pooled
@@ -75,19 +71,15 @@ class CarvingSequence:
         other.sizes, other.active, other._left = self.sizes.copy(), self.active.copy(), self._left.copy()
         return other
 
-    def queue(self, part: int) -> int:
-        """Return the queue that has this part."""
-        return part
-
     def pool(self, sizes: Sizes) -> int:
-        """Return the cores of the pool beside parts of these sizes."""
-        return self.total - int((sizes * self.cores).sum())
+        """Return the cores of the pool beside partitions of these sizes."""
+        return self.total - int(sizes.sum())
 
     def next(self) -> int | None:
         """Move the next chunk; return the part that it came from, None if none can give one."""
         while self._idle <= int(self.active.sum()):
             if not self._left:
-                order = np.argsort(self.sizes * self.cores, kind="stable")
+                order = np.argsort(self.sizes, kind="stable")
                 self._left = [int(part) for part in order if self.active[part]]
             if not self._left:
                 return None
@@ -102,15 +94,11 @@ class CarvingSequence:
         if not self.active[part] or not self.sizes[part]:
             return False
         after = self.sizes.copy()
-        after[part] = max(0, int(self.sizes[part] - self.chunks[part]))
-        if not self._holds(self.queue(part), after):
+        after[part] = max(0, int(self.sizes[part] - self.chunk))
+        if self._widest[part] > max(int(after[part]), self.pool(after) if self._pooled else 0):
             return False
         self.sizes = after
         return True
-
-    def _holds(self, queue: int, sizes: Sizes) -> bool:
-        """Return whether its partition, or the pool, holds the widest job of a queue."""
-        return bool(self._widest[queue] <= max(int(sizes[queue]), self.pool(sizes) if self._pooled else 0))
 
     def refuse(self, part: int, before: int) -> None:
         """Give back the last chunk; this part gives no more."""
@@ -118,74 +106,8 @@ class CarvingSequence:
         self.active[part] = False
 
 
-class TypedSequence(CarvingSequence):
-    """Chunks of nodes of several types: a part is what a partition has of one type, in nodes (`nodes_of`).
-
-    A part is passed over while a job of its queue would have a place on neither the remaining partition nor the pool.
-    """
-
-    def __init__(
-        self,
-        system: System,
-        workloads: Sequence[Workload],
-        chunks: Sizes,
-        movable: NDArray[np.bool_],
-        *,
-        pooled: bool,
-    ) -> None:
-        types, queues = system.node_types, len(system.queues)
-        sizes = nodes_of(system)
-        super().__init__(sizes, sizes, 1, movable, pooled=pooled)
-        self.chunks = np.tile(chunks, queues)
-        self.cores = np.tile([each.cores for each in types], queues)
-        self.total = int((sizes * self.cores).sum())
-        self._system = system
-        self._wanted: list[set[Wanted]] = [set() for _ in range(queues)]
-        for jobs in workloads:
-            of, distinct = distinct_requests(system, jobs)
-            for q, number in set(zip(jobs.queue.tolist(), of.tolist(), strict=True)):
-                self._wanted[q].add(distinct[number])
-
-    def queue(self, part: int) -> int:
-        """Return the queue that has this part."""
-        return part // len(self._system.node_types)
-
-    def _holds(self, queue: int, sizes: Sizes) -> bool:
-        owned = with_pool(self._system, sizes, Pool()).owned_types
-        parts = [owned[queue], *([owned[-1]] if self._pooled else [])]
-        return all(any(fits(self._system, types, wanted) for types in parts) for wanted in self._wanted[queue])
-
-
-def nodes_of(system: System) -> Sizes:
-    """Return the nodes of each type of the partition of each queue, queue by queue; shape (queues * types,)."""
-    owned = system.owned_nodes[: len(system.queues)]
-    return np.array([its.get(each.name, 0) for its in owned for each in system.node_types], dtype=np.int64)
-
-
-def by_queue(types: Sequence[str], sizes: Sizes) -> list[dict[str, int]]:
-    """Return what `nodes_of` returns as nodes by the name of their type, of each queue."""
-    rows = sizes.reshape(-1, len(types)).tolist()
-    return [{name: count for name, count in zip(types, row, strict=True) if count} for row in rows]
-
-
-def rest(counts: dict[str, int], owned: Sequence[dict[str, int]]) -> dict[str, int]:
-    """Return the nodes of each type that are left for the pool."""
-    left = {name: count - sum(its.get(name, 0) for its in owned) for name, count in counts.items()}
-    return {name: count for name, count in left.items() if count}
-
-
 def with_pool(system: System, sizes: Sizes, pool: Pool) -> System:
-    """Return `system` with these partitions, in cores or as `nodes_of` has them, and a pool of the rest."""
-    if system.node_types:
-        owned = by_queue([each.name for each in system.node_types], sizes)
-        cores = {each.name: each.cores for each in system.node_types}
-        left = rest({each.name: each.nodes for each in system.node_types}, owned)
-        held = [sum(cores[name] * count for name, count in its.items()) for its in (*owned, left)]
-        queues = tuple(
-            replace(queue, partition=size, partition_nodes=its)
-            for queue, size, its in zip(system.queues, held, owned, strict=False)
-        )
-        return replace(system, mode="hybrid", queues=queues, pool=replace(pool, cores=held[-1], nodes=left))
+    """Return `system` with these partitions and a pool of the rest."""
     queues = tuple(replace(q, partition=int(size)) for q, size in zip(system.queues, sizes, strict=True))
     common = replace(pool, cores=system.cores - int(sizes.sum()))
     return replace(system, mode="hybrid", queues=queues, pool=common)
@@ -199,8 +121,6 @@ def measurement(
     def one(sizes: Sizes) -> MeanWaits:
         if pool is not None:
             return evaluator.simulate(workloads, with_pool(system, sizes, pool))
-        if system.node_types:
-            return evaluator.simulate(workloads, with_pool(system, sizes, Pool(threshold=NEVER)))
         queues = tuple(replace(q, partition=int(size)) for q, size in zip(system.queues, sizes, strict=True))
         left = int(sizes.sum())
         if any(int(jobs.cores.max()) > left for jobs in workloads):  # a reserved job could never start
@@ -229,13 +149,13 @@ def carve(
         if not planned:
             return done
         for (part, sizes), waits in zip(planned, measured([sizes for _, sizes in planned]), strict=True):
-            before, queue = int(sequence.sizes[part]), sequence.queue(part)
+            before = int(sequence.sizes[part])
             sequence.next()
             if waits.overall > most * original.overall:
                 done.stops.append(Stop(done.steps + 1, None, waits.overall, original.overall))
                 return done
-            if waits.queues[queue] > most * original.queues[queue]:
-                wait, first = float(waits.queues[queue]), float(original.queues[queue])
+            if waits.queues[part] > most * original.queues[part]:
+                wait, first = float(waits.queues[part]), float(original.queues[part])
                 done.stops.append(Stop(done.steps + 1, part, wait, first))
                 sequence.refuse(part, before)
                 break

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from qconf.config import QueueConfig, SiteConfig
+from qconf.config import SiteConfig
 from qconf.evaluation.evaluator import CachedEvaluator, MeanWaits
 from qconf.evaluation.period import TrainingSet, cached
 from qconf.strategies.base import Proposal, Step, Strategy, option, step
@@ -103,7 +103,6 @@ class Dqr(Strategy):
     name = "dqr"
     cost = 2.0
     position = 13
-    any_nodes = True
     Options = DqrOptions
 
     def propose(self, training: TrainingSet, options: DqrOptions) -> Proposal:
@@ -229,17 +228,12 @@ class _Search:
         queues = [queue for queue in candidate.layout.config.queues if queue not in self.layout.config.queues]
         return {
             "at": candidate.rule,
-            "into": [f"{queue.name} {size_of(queue)}" for queue in queues],
+            "into": [f"{queue.name} {queue.partition}" for queue in queues],
             "weighted_wait": round(waits.overall, 1),
             "before": round(before, 1),
             "kept": helps and best,
             "why": why,
         }
-
-
-def size_of(queue: QueueConfig) -> str:
-    """Return what a partition has: cores, or nodes of each of several types."""
-    return ", ".join(f"{count} {name}" for name, count in queue.partition_nodes.items()) or str(queue.partition)
 
 
 STRATEGIES = (Dqr(),)

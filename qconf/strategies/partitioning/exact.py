@@ -10,10 +10,8 @@ from qconf.config import SiteConfig
 from qconf.evaluation.period import TrainingSet
 from qconf.strategies.base import Proposal, Step, Strategy, step
 from qconf.strategies.partitioning import dp_nlp
-from qconf.strategies.partitioning.best_by_type import best_by_type
 from qconf.strategies.partitioning.options import DpNlpOptions
-from qconf.strategies.partitioning.owned import by_type
-from qconf.strategies.partitioning.readings import PartitionOptions, as_read
+from qconf.strategies.partitioning.readings import as_read
 from qconf.strategies.partitioning.regret import Optimum, optimum
 from qconf.strategies.partitioning.sizes import data_warnings
 
@@ -43,15 +41,6 @@ class LocalSearch(Step):
 
 
 @step
-class Constrained(Step):
-    """Where nodes are of several types: the best division of all of them under dp-nlp's constraints."""
-
-    nodes: dict[str, dict[str, int]]
-    weighted_wait: float
-    proven: bool
-
-
-@step
 class BesideDpNlp(Step):
     """dp-nlp's search has another start: whether it ends lower."""
 
@@ -67,14 +56,11 @@ class Exact(Strategy):
     name = "exact"
     cost = 3.0
     position = 21
-    any_nodes = True
     Options = DpNlpOptions
 
     def propose(self, training: TrainingSet, options: DpNlpOptions) -> Proposal:
         """Find the sizes of least weighted mean wait without dp-nlp's constraints."""
         training = as_read(training, options)
-        if training.base.nodes:
-            return _by_type(training, options)
         space, _ = dp_nlp.constraints(training, options)
         free = optimum(training, space, None, options.workers)
         names = [training.base.queues[i].name for i in space.queues]
@@ -90,11 +76,6 @@ class Exact(Strategy):
     def appraised(self, training: TrainingSet, options: DpNlpOptions, proposal: Proposal) -> Proposal:
         """Add the least wait with dp-nlp's constraints to the log."""
         training = as_read(training, options)
-        if training.base.nodes:
-            best = best_by_type(training, PartitionOptions.of(options), options.constraints, options.workers)
-            nodes = {queue.name: dict(queue.partition_nodes) for queue in best.config.queues}
-            step = Constrained(nodes=nodes, weighted_wait=round(best.wait, 1), proven=best.proven)
-            return replace(proposal, steps=(*proposal.steps, step))
         tight = optimum(training, *dp_nlp.constraints(training, options), options.workers)
 
         def beside(step: Step) -> Step:
@@ -109,19 +90,6 @@ class Exact(Strategy):
             return replace(step, constrained_nodes=nodes, constrained_weighted_wait=wait)
 
         return replace(proposal, steps=tuple(map(beside, proposal.steps)))
-
-
-def _by_type(training: TrainingSet, options: DpNlpOptions) -> Proposal:
-    """Find the best division of one type of nodes after the other, again as long as that helps."""
-    _, log = by_type(training, options)
-    best = best_by_type(training, PartitionOptions.of(options), None, options.workers)
-    for of_type, free in best.found:
-        log += [of_type, _table(free, of_type.queues), *([_local_search(free)] if free.simulations else [])]
-    config = best.config
-    if not best.proven:
-        config, beside = _beside(training, options, config, best.wait)
-        log.append(beside)
-    return Proposal(config, tuple(log))
 
 
 def _table(free: Optimum, queues: list[str], notes: Sequence[str] = ()) -> Table:

@@ -14,23 +14,12 @@ import numpy as np
 
 from parsim.system import Pool as CommonPool
 from qconf.config import PoolConfig, SiteConfig
-from qconf.config.models import Settings
 from qconf.errors import InputError
 from qconf.evaluation.evaluator import CachedEvaluator
-from qconf.evaluation.period import NotApplicableError, TrainingSet
+from qconf.evaluation.period import TrainingSet
 from qconf.strategies.base import Proposal, Step, Strategy, option, step
 from qconf.strategies.partitioning import dqr
-from qconf.strategies.partitioning.carving import (
-    AHEAD,
-    Carving,
-    CarvingSequence,
-    TypedSequence,
-    by_queue,
-    carve,
-    measurement,
-    nodes_of,
-    rest,
-)
+from qconf.strategies.partitioning.carving import AHEAD, Carving, CarvingSequence, carve, measurement
 from qconf.strategies.partitioning.pool_search import DIVISIONS, Best, divisions, search
 from qconf.strategies.partitioning.program import current_wait
 from qconf.strategies.partitioning.readings import as_read
@@ -129,10 +118,9 @@ class PoolSearch(Step):
 
 @step
 class Pool(Step):
-    """The pool, and how many nodes of each type it has where there are several; weighted mean waits in seconds."""
+    """The pool, weighted mean waits in seconds."""
 
     cores: int
-    nodes: dict[str, int] | None = None
     partitions: list[str]
     weighted_wait: float
     dqr_weighted_wait: float
@@ -152,7 +140,6 @@ class Hybrid(Strategy):
     name = "hybrid"
     cost = 4.0
     position = 14
-    any_nodes = True
     Options = HybridOptions
 
     def propose(self, training: TrainingSet, options: HybridOptions) -> Proposal:
@@ -167,15 +154,14 @@ class Hybrid(Strategy):
         start = _Start(training, options, first, _rules(training, options, tau))
         found = _searched(start) if options.carve == "search" else _carved(start)
         config, current = first.config, current_wait(training)
-        cores, nodes = start.in_pool(found.sizes)
+        cores = start.in_pool(found.sizes)
         steps: list[Step] = [
             *first.steps,
             Threshold(tau=tau, reference=reference),
             *found.steps,
             Pool(
                 cores=cores,
-                nodes=nodes or None,
-                partitions=_named(config, found.sizes),
+                partitions=[f"{q.name} {size}" for q, size in zip(config.queues, found.sizes, strict=True)],
                 weighted_wait=round(found.weighted_wait, 1),
                 dqr_weighted_wait=round(start.original.overall, 1),
                 current_weighted_wait=round(current, 1),
@@ -207,7 +193,7 @@ class _Start:
         self.workloads = self.evaluator.workloads(config, first.runtimes)
         self.system = config.system()
         self.original = self.evaluator.simulate(self.workloads, self.system)
-        self.sizes = nodes_of(self.system) if base.nodes else np.array([each.partition for each in config.queues])
+        self.sizes = np.array([each.partition for each in config.queues])
         fixed = [name for i, name in enumerate(base.names) if fixed_partition(base, i)]
         self.movable = np.array([name not in fixed for name in config.names])
         self.chunk = options.chunk or default_chunk(training)
@@ -216,13 +202,6 @@ class _Start:
     def sequence(self, divisions: int | None = None, *, pooled: bool) -> CarvingSequence:
         """Return the paper's sequence of chunks, or one of larger chunks, about so many of them."""
         config, chunk = self.config, self.chunk
-        if config.nodes:
-            chunks = np.array([-(-chunk // each.cores) for each in config.nodes])
-            if divisions is not None:  # of all types together
-                nodes = np.array([each.count for each in config.nodes])
-                chunks *= np.maximum(1, -(-nodes * nodes.size // (divisions * chunks)))
-            movable = np.repeat(self.movable, chunks.size)
-            return TypedSequence(self.system, self.workloads, chunks, movable, pooled=pooled)
         chunk = -(-chunk // config.grid) * config.grid
         if divisions is not None:
             chunk *= max(1, -(-config.machine.cores // (divisions * chunk)))
@@ -231,21 +210,9 @@ class _Start:
             np.maximum.at(widest, jobs.queue, jobs.cores)
         return CarvingSequence(self.sizes, widest, chunk, self.movable, pooled=pooled)
 
-    def candidates(self) -> list[Sizes]:
-        """Return the divisions that are searched: the paper's, and of several types those with a pool of one type."""
-        found = divisions(self.sequence(DIVISIONS, pooled=True))
-        for kind in range(len(self.config.nodes) if len(self.config.nodes) > 1 else 0):
-            of_type = self.sequence(DIVISIONS, pooled=True)
-            of_type.active &= np.arange(of_type.active.size) % len(self.config.nodes) == kind
-            found += divisions(of_type)
-        return found
-
-    def in_pool(self, sizes: Sizes) -> tuple[int, dict[str, int]]:
-        """Return the cores that are left for a pool beside these partitions, and the nodes of each of several types."""
-        if not self.config.nodes:
-            return self.config.machine.cores - int(sizes.sum()), {}
-        left = rest({each.name: each.count for each in self.config.nodes}, _owned(self.config, sizes))
-        return sum(each.cores * left.get(each.name, 0) for each in self.config.nodes), left
+    def in_pool(self, sizes: Sizes) -> int:
+        """Return the cores that are left for a pool beside these partitions."""
+        return self.config.machine.cores - int(sizes.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,7 +234,7 @@ def _searched(start: _Start) -> _Found:
         start.workloads,
         start.system,
         [replace(start.pool, threshold=each) for each in thresholds],
-        start.candidates(),
+        divisions(start.sequence(DIVISIONS, pooled=True)),
         degradation=options.degradation,
         objective=options.objective,
         workers=options.workers,
@@ -298,7 +265,7 @@ def _step(best: Best, start: _Start, *, kept: bool) -> PoolSearch:
         return step
     return replace(
         step,
-        pool=start.in_pool(best.found.sizes)[0],
+        pool=start.in_pool(best.found.sizes),
         weighted_wait=round(best.found.waits.overall, 1),
         longest_wait=int(best.found.scored[2]),
         score=round(best.score, 3),
@@ -321,35 +288,20 @@ def threshold(training: TrainingSet, reference: str | None = None) -> tuple[floa
 
 
 def _rules(training: TrainingSet, options: HybridOptions, tau: float) -> PoolConfig:
-    """Return how jobs enter the pool and where they start; what no option sets is as in the present pool.
-
-    Where nodes are of several types, no job spans partition and pool (rule 78).
-    """
-    if training.base.nodes and options.pool_placement == "combined":
-        raise NotApplicableError("nodes are of several types: jobs start wholly in the pool (pool_placement = pool)")
+    """Return how jobs enter the pool and where they start; what no option sets is as in the present pool."""
     present = training.base.pool or PoolConfig(placement="combined")
     return PoolConfig(
         threshold=tau,
         entry=options.pool_entry,  # type: ignore[arg-type]
-        placement="pool" if training.base.nodes else options.pool_placement or present.placement,  # type: ignore[arg-type]
+        placement=options.pool_placement or present.placement,  # type: ignore[arg-type]
         starving_first=present.starving_first,
     )
 
 
 def pooled_config(config: SiteConfig, sizes: Sizes, rules: PoolConfig) -> SiteConfig:
-    """Return `config` with these partitions, in cores or as `nodes_of` has them, and the rest as a pool."""
-    if config.nodes:
-        owned = _owned(config, sizes)
-        left = rest({each.name: each.count for each in config.nodes}, owned)
-        cores = sum(each.cores * left.get(each.name, 0) for each in config.nodes)
-        pool = rules.model_copy(update={"cores": cores, "nodes": Settings(left)})
-        return config.with_owned(owned, mode="hybrid", reserve_after=config.reserve_after, pool=pool)
+    """Return `config` with these partitions and the rest as a pool."""
     pool = rules.model_copy(update={"cores": config.machine.cores - int(sizes.sum())})
     return config.with_partitions(sizes.tolist(), mode="hybrid", reserve_after=config.reserve_after, pool=pool)
-
-
-def _owned(config: SiteConfig, sizes: Sizes) -> list[dict[str, int]]:
-    return by_queue([each.name for each in config.nodes], sizes)
 
 
 def _carving_steps(done: Carving, config: SiteConfig, options: HybridOptions) -> list[Step]:
@@ -362,28 +314,13 @@ def _carving_steps(done: Carving, config: SiteConfig, options: HybridOptions) ->
         which = "all" if stop.part is None else "its"
         entry = Stopped(
             chunks=stop.step - 1,
-            queue="all" if stop.part is None else _part(config, stop.part),
+            queue="all" if stop.part is None else config.queues[stop.part].name,
             weighted_wait=round(stop.wait, 1),
             original=round(stop.original, 1),
             why=f"the next chunk would make {which} jobs wait more than {percent} longer",
         )
         entries.append((stop.step, entry))
     return [entry for _, entry in sorted(entries, key=lambda each: each[0])]
-
-
-def _part(config: SiteConfig, part: int) -> str:
-    """Name what gives chunks: a queue, or its nodes of a type."""
-    if not config.nodes:
-        return config.queues[part].name
-    queue, kind = divmod(part, len(config.nodes))
-    return f"{config.queues[queue].name} ({config.nodes[kind].name})"
-
-
-def _named(config: SiteConfig, sizes: Sizes) -> list[str]:
-    held = sizes.tolist()
-    if config.nodes:
-        held = [", ".join(f"{count} {name}" for name, count in its.items()) or "0" for its in _owned(config, sizes)]
-    return [f"{queue.name} {size}" for queue, size in zip(config.queues, held, strict=True)]
 
 
 STRATEGIES = (Hybrid(),)

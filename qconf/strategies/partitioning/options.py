@@ -9,7 +9,7 @@ from qconf.config import SiteConfig
 from qconf.errors import InputError
 from qconf.evaluation.period import WEIGHTS
 from qconf.strategies.base import option
-from qconf.strategies.partitioning.best_by_type import Constraints
+from qconf.strategies.partitioning.bounds import Constraints
 from qconf.strategies.partitioning.readings import PartitionOptions
 from qconf.strategies.partitioning.surrogate import DEGREES
 

@@ -1,38 +1,34 @@
-"""Partitions of nodes of several types: each is divided by itself, at first in proportion to what jobs have of it."""
+"""Partitions of nodes of several types: each is divided by itself, in proportion to what jobs have of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim import System, Workload, simulate
+from parsim import System, Workload
 from parsim.node_types import NodeType
 from parsim.places import Wanted, distinct_requests, places, resources_of
 from parsim.placing import fits, has_place
 from qconf.config import ConfigError, SiteConfig
-from qconf.evaluation.evaluator import alone
 from qconf.evaluation.period import NotApplicableError, TrainingSet
 from qconf.strategies.base import Proposal, Step, step
-from qconf.strategies.partitioning.descent import descend
-from qconf.strategies.partitioning.readings import PartitionOptions, ProportionalOptions
+from qconf.strategies.partitioning.readings import PartitionOptions
 from qconf.strategies.partitioning.sizes import (
     SHORT,
-    PartitionSpace,
+    apportion,
     fixed_partition,
     least_sizes,
     may_lower,
-    proportional,
     startable,
 )
 from qconf.strategies.shared import whole
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
-Owned = tuple[dict[str, int], ...]  # nodes of each type of the partition of each queue
 
 
 @step
@@ -44,16 +40,6 @@ class ProportionalOfAType(Step):
     node_hours: list[float]
     widest: list[int]
     nodes: list[int]
-
-
-@step
-class MovesOfNodes(Step):
-    """Nodes moved between partitions, of one type after the other, as the simulated wait got shorter."""
-
-    simulated: int
-    hours_before: float
-    hours: float
-    nodes: dict[str, dict[str, int]]
 
 
 class Demand(NamedTuple):
@@ -75,13 +61,10 @@ class Demand(NamedTuple):
     usable: NDArray[np.bool_]
 
 
-def demand(base: SiteConfig, workload: Workload, counts: Mapping[str, int] | None = None) -> Demand:
-    """Return what jobs have of each type of nodes, of the whole machine or of so many nodes of each type."""
+def demand(base: SiteConfig, workload: Workload) -> Demand:
+    """Return what jobs have of each type of nodes of the whole machine."""
     system = whole(base).system()
-    if counts is None:
-        types = system.node_types
-    else:
-        types = tuple(replace(each, nodes=counts.get(each.name, 0)) for each in system.node_types)
+    types = system.node_types
     of, distinct = distinct_requests(system, workload)
     taken = [_taken(types, each) for each in distinct]
     shares = np.array([each[0] for each in taken]).reshape(len(distinct), -1)
@@ -127,64 +110,10 @@ def _holds(system: System, types: Sequence[NodeType], nodes: list[int], wanted: 
     return fits(system, [replace(each, nodes=count) for each, count in zip(types, nodes, strict=True)], wanted)
 
 
-@dataclass(frozen=True, eq=False)
-class TypeSpace(PartitionSpace):
-    """The nodes of one type, to be divided among the queues whose jobs have places on them; those of others stay.
-
-    Sizes are nodes of the type; `work` is in node-seconds, at the first places of jobs.
-    """
-
-    cost = 20
-    type_: str = ""
-    owned: Owned = ()  #: nodes of each type of all partitions, in the order of the base's queues
-
-    def divided(self, nodes: Counts) -> Owned:
-        """Return the nodes of each type of all partitions, with these of the type."""
-        mine = dict(zip(self.queues.tolist(), nodes.tolist(), strict=True))
-        found = [dict(its) | ({self.type_: mine[i]} if i in mine else {}) for i, its in enumerate(self.owned)]
-        return tuple({name: count for name, count in its.items() if count} for its in found)
-
-    def configured(self, base: SiteConfig, nodes: Counts) -> SiteConfig:
-        """Return the base on partitions with so many nodes of the type."""
-        return base.with_owned(self.divided(nodes))
-
-    def present(self, base: SiteConfig) -> Counts:
-        """Return the division of the type that there is beside those of the others."""
-        del base
-        return np.array([self.owned[i].get(self.type_, 0) for i in self.queues], dtype=np.int64)
-
-    def counted(self, queue: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return all jobs: those of other queues wait as long with any division, and weigh down their epoch."""
-        return np.ones(queue.size, dtype=np.bool_)
-
-    def alone(self, base: SiteConfig, own: Workload, k: int, sizes: Counts) -> tuple[Counts, Counts]:
-        """Simulate jobs of the k-th queue alone with so many nodes of the type and what it has of the others."""
-        q, system = int(self.queues[k]), replace(whole(base).system(), throttles=())
-        own = replace(own.without_needs(), queue=np.zeros_like(own.queue))
-        found = [simulate(own, alone(system, q, self.owned[q] | {self.type_: size})) for size in sizes.tolist()]
-        waits = [int(each.wait.sum()) for each in found]
-        spans = [int(each.end.max() - own.submit.min()) for each in found]
-        return np.array(waits, dtype=np.int64), np.array(spans, dtype=np.int64)
-
-
 def divided(training: TrainingSet, options: PartitionOptions) -> Proposal:
     """Divide the nodes of each type in proportion to the node-seconds of the queues that may use it.
 
     Raises NotApplicableError if there is no job or no partition to size, or a type cannot hold the widest jobs of all.
-    """
-    spaces, steps = by_type(training, options)
-    owned = spaces[0].owned
-    if isinstance(options, ProportionalOptions) and options.type_moves:
-        configured(training, owned)
-        owned, step = _refined(training, spaces, options.type_moves)
-        steps.append(step)
-    return Proposal(configured(training, owned), tuple(steps))
-
-
-def by_type(training: TrainingSet, options: PartitionOptions) -> tuple[list[TypeSpace], list[Step]]:
-    """Return the types of nodes to be divided, by now in proportion to the node-seconds of queues, and how that came.
-
-    Raises NotApplicableError as `divided` does.
     """
     base = training.base
     if not len(training):
@@ -195,7 +124,6 @@ def by_type(training: TrainingSet, options: PartitionOptions) -> tuple[list[Type
     kept = [i for i in range(len(base.queues)) if fixed_partition(base, i)]
     owned = [dict(queue.partition_nodes) if i in kept else {} for i, queue in enumerate(base.queues)]
     steps: list[Step] = []
-    spaces = []
     for t, each in enumerate(base.nodes):
         may = [i for i, queue in enumerate(base.queues) if i not in kept and each.name in (queue.nodes or (each.name,))]
         may = [i for i in may if of_jobs.usable[i, t]] or may
@@ -209,11 +137,7 @@ def by_type(training: TrainingSet, options: PartitionOptions) -> tuple[list[Type
         if widest.sum() > free:
             need = int(widest.sum())
             raise NotApplicableError(f"the widest jobs need {need} of {free} nodes of {each.name} together")
-        space = TypeSpace(
-            np.array(may, dtype=np.int64), free, widest, 1, seconds, rounding=options.rounding, type_=each.name
-        )
-        nodes = proportional(space).tolist() if may else []
-        spaces.append(space)
+        nodes = apportion(seconds, free, widest, options.rounding).tolist() if may else []
         for i, count in zip(may, nodes, strict=True):
             owned[i] |= {each.name: count} if count else {}
         steps.append(
@@ -226,36 +150,10 @@ def by_type(training: TrainingSet, options: PartitionOptions) -> tuple[list[Type
                 notes=(SHORT,) if options.least_size == "queue" and (widest < admitted).any() else (),
             )
         )
-    return [replace(space, owned=tuple(owned)) for space in spaces], steps
+    return Proposal(configured(training, owned), tuple(steps))
 
 
-def _refined(training: TrainingSet, spaces: list[TypeSpace], most: int) -> tuple[Owned, Step]:
-    """Move nodes of each type in turn between its queues, none below what they need, while the wait gets shorter."""
-    owned, base = spaces[0].owned, training.base
-    before = wait = training.weighted_wait(base.with_owned(owned))
-    simulated = 0
-    for each in spaces:
-        space = replace(each, owned=owned)
-
-        def waits(nodes: Counts, space: TypeSpace = space) -> float:
-            return training.weighted_wait(space.configured(base, nodes))
-
-        def allowed(nodes: Counts, space: TypeSpace = space) -> bool:
-            return bool((nodes >= space.widest).all())
-
-        step = max(1, space.total // 8)
-        best, wait, count = descend(waits, space.present(base), allowed, step=step, most=most // len(spaces))
-        owned = space.divided(best)
-        simulated += count
-    return owned, MovesOfNodes(
-        simulated=simulated,
-        hours_before=round(before / 3600, 3),
-        hours=round(wait / 3600, 3),
-        nodes={queue.name: dict(its) for queue, its in zip(base.queues, owned, strict=True)},
-    )
-
-
-def configured(training: TrainingSet, owned: Owned) -> SiteConfig:
+def configured(training: TrainingSet, owned: Sequence[dict[str, int]]) -> SiteConfig:
     """Return the base on partitions of these nodes. Raises NotApplicableError where jobs have no place on them."""
     try:
         config = training.base.with_owned(owned)

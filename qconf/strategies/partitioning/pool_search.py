@@ -20,7 +20,7 @@ from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import TrainingSet
 from qconf.evaluation.score import FLOORS, log_ratios, weights
 from qconf.parallel import parallel_map
-from qconf.strategies.partitioning.carving import CarvingSequence, nodes_of, with_pool
+from qconf.strategies.partitioning.carving import CarvingSequence, with_pool
 from qconf.strategies.partitioning.sizes import Sizes
 
 DIVISIONS = 24  # of the machine: the least pool has a 24th of it
@@ -31,7 +31,7 @@ TAIL = np.array([1.0, 1.0, 2.0])  # factors of the score's weights: the longest 
 class Measured:
     """A division of the machine on a training set, each epoch from an empty machine."""
 
-    sizes: Sizes  #: of the partitions: cores, shape (Q,), or as `carving.nodes_of` has them
+    sizes: Sizes  #: of the partitions: cores, shape (Q,)
     waits: MeanWaits
     #: Means over the epochs of mean wait (seconds) and bounded slowdown; longest wait (seconds), shape (3,).
     scored: NDArray[np.float64]
@@ -61,7 +61,6 @@ def measure(training: TrainingSet, workloads: Sequence[Workload], system: System
         means += weight * outcome.means()
         longest = max(longest, int(outcome.wait.max()))
     sizes = np.array([queue.partition for queue in system.queues], dtype=np.int64)
-    sizes = nodes_of(system) if system.node_types else sizes
     return Measured(sizes, MeanWaits(float(means[0]), queues), np.array([*(means / total), longest]))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from qconf.evaluation.period import TrainingSet
 from qconf.strategies.base import Proposal, Step, Strategy, step
 from qconf.strategies.partitioning.owned import divided
-from qconf.strategies.partitioning.readings import ProportionalOptions, as_read
+from qconf.strategies.partitioning.readings import PartitionOptions, as_read
 from qconf.strategies.partitioning.sizes import data_warnings, partition_space, proportional
 
 
@@ -25,9 +25,9 @@ class Pp(Strategy):
     name = "pp"
     position = 10
     any_nodes = True
-    Options = ProportionalOptions
+    Options = PartitionOptions
 
-    def propose(self, training: TrainingSet, options: ProportionalOptions) -> Proposal:
+    def propose(self, training: TrainingSet, options: PartitionOptions) -> Proposal:
         """Divide the machine in proportion to the core-seconds of the queues that own a partition."""
         training = as_read(training, options)
         if training.base.nodes:

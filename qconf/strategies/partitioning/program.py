@@ -121,15 +121,9 @@ class Keep(Step):
 class Program:
     """The weighted program on one training set; `log` records the result of each step."""
 
-    def __init__(
-        self,
-        training: TrainingSet,
-        options: DpNlpOptions,
-        space: PartitionSpace,
-        evaluator: CachedEvaluator | None = None,
-    ) -> None:
+    def __init__(self, training: TrainingSet, options: DpNlpOptions, space: PartitionSpace) -> None:
         self.training, self.options, self.space = training, options, space
-        self.evaluator = evaluator or CachedEvaluator(training)
+        self.evaluator = CachedEvaluator(training)
         self.feasible = options.constraints.bounds(training, space)
         self.weights = np.array([weight for weight, _ in training.epochs])
         self.samples = options.samples or max(FEWEST, SAMPLES * space.queues.size)

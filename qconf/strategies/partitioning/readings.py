@@ -45,18 +45,6 @@ class PartitionOptions(Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ProportionalOptions(PartitionOptions):
-    """Options of `pp` and `static`."""
-
-    type_moves: int = option(
-        0,
-        "Divisions that are simulated to refine sizes where nodes are of several types, by moves of nodes of one type.",
-        least=0,
-        most=100_000,
-    )
-
-
 def as_read(training: TrainingSet, options: PartitionOptions) -> TrainingSet:
     """Return the training set with the queues that are put on partitions; the same one where nothing differs."""
     if options.partition_limits == "kept" and options.partition_starvation == "configured":

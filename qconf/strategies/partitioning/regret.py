@@ -172,7 +172,7 @@ def solve(
     table = tabulate(training, space, workers)
     most = space.widest + (space.total - int(space.widest.sum()))
     reach = int(most[0] - space.widest[0]) if space.queues.size > 1 else 0  # a single queue gets the whole machine
-    sizes = int(np.clip(MOST_WORK // (space.cost * len(training)), 2 * WINDOW * FINER, MOST_SIZES))
+    sizes = int(np.clip(MOST_WORK // len(training), 2 * WINDOW * FINER, MOST_SIZES))
     unit = -(-(reach + 1) // sizes)
     doubts = "" if unit == 1 else f"one size in {unit} is tabulated, and each only around the best of them"
     nodes = proportional(space)

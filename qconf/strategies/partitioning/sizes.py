@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +32,6 @@ class PartitionSpace:
     kept: tuple[tuple[int, int], ...] = ()  # queues with a fixed partition, and its cores, which are not divided
     rounding: str = "remainders"  # how shares become whole: see `apportion`
     note: str = ""  # why partitions hold less than their queues admit, where that was wanted
-    cost: ClassVar[int] = 1  # of `alone`, beside that of nodes that are all alike
 
     def cores(self, nodes: Sizes, count: int) -> list[int]:
         """Return partition sizes in cores for all `count` queues of the base configuration."""
@@ -56,15 +54,8 @@ class PartitionSpace:
         nodes = self.nodes(base)
         return nodes if base.mode == "partitioned" and (nodes >= self.widest).all() else None
 
-    def counted(self, queue: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which jobs, of these queues, the mean waits of a table are over."""
-        return np.isin(queue, self.queues)
-
-    def alone(
-        self, base: SiteConfig, own: Workload, k: int, sizes: Sizes
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Simulate jobs of the k-th queue alone on partitions of these sizes: sums of waits, and spans, in seconds."""
-        del k
+    def alone(self, base: SiteConfig, own: Workload, sizes: Sizes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Simulate jobs of one queue alone on partitions of these sizes: sums of waits, and spans, in seconds."""
         return waits_by_size(own, sizes * self.node, backfill=base.backfill)
 
 
@@ -77,8 +68,6 @@ def partition_space(training: TrainingSet, least_size: str = "job", rounding: st
     """
     if not len(training):
         raise NotApplicableError("there is no job to train on")
-    if training.base.nodes:
-        raise NotApplicableError("nodes are of several types: partitions of all alike do not divide them")
     base, node = training.base, training.base.grid
     if base.has_tiers:
         raise NotApplicableError("queues have different tiers: their jobs preempt others on a shared machine only")

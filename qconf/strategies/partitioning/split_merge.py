@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -18,14 +18,11 @@ from numpy.typing import NDArray
 from parsim import Workload
 from parsim.workload import MAX_DURATION
 from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, format_duration, lost_job
-from qconf.config.models import Settings
 from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.period import Runtimes, TrainingSet, UnroutableError
 from qconf.history.names import LONGEST_NAME
 from qconf.strategies.partitioning.limits import UndividedLimitError, with_limits
-from qconf.strategies.partitioning.owned import demand
 from qconf.strategies.partitioning.sizes import apportion
-from qconf.strategies.shared import whole
 
 ANY_RUNTIME = (0, MAX_DURATION)
 Part = tuple[QueueConfig, tuple[int, int]]  # a queue, and the actual run times that it takes
@@ -172,12 +169,7 @@ def _placed(
     what: str,
     rounding: str = "remainders",
 ) -> Candidate:
-    """Replace queues by new ones, and divide their cores or nodes among these by core- or node-seconds.
-
-    Running limits are divided by core-seconds.
-    """
-    if layout.config.nodes:
-        return _placed_on_types(training, layout, gone, parts, origin, what, rounding)
+    """Replace queues by new ones, and divide their cores and running limits among these by core-seconds."""
     grid = layout.config.grid
     held = sum(layout.config.queues[i].partition for i in gone)
     nodes = held // grid
@@ -228,83 +220,6 @@ def _with_sizes(parts: list[Part], sizes: list[int]) -> list[Part]:
     ]
 
 
-def _placed_on_types(
-    training: TrainingSet,
-    layout: Layout,
-    gone: tuple[int, ...],
-    parts: list[Part],
-    origin: int,
-    what: str,
-    rounding: str,
-) -> Candidate:
-    """Do so where nodes are of several types: each type by itself, by what the jobs of these queues have of it.
-
-    Where none has its first place on a type, its nodes are divided by what jobs have of all types.
-    """
-    config, at = layout.config, min(gone)
-    jobs = training.period.routed(config, layout.runtimes)
-    own = jobs.take(np.isin(jobs.queue, gone))
-    if not len(own):
-        return Candidate(what, None, f"no job would be in {parts[0][0].name}")
-    ran = own.effective_runtime
-    admitted = [
-        queue.admits(own.cores, own.walltime, config.grid) & (ran > above) & (ran <= most)
-        for queue, (above, most) in parts
-    ]
-    held = {each.name: sum(config.queues[i].partition_nodes.get(each.name, 0) for i in gone) for each in config.nodes}
-    undivided = whole(config).with_queues([queue for queue, _ in parts])
-    of_jobs = demand(undivided, replace(own, queue=np.argmax(admitted, axis=0)), held)
-    owned: list[dict[str, int]] = [{} for _ in parts]
-    for t, (name, count) in enumerate(held.items()):
-        work, widest = of_jobs.node_seconds[:, t], of_jobs.widest[:, t]
-        if widest.sum() > count:
-            return Candidate(what, None, f"the widest jobs need {widest.sum()} of its {count} nodes of {name} at once")
-        shares = work if work.any() else of_jobs.node_seconds.sum(axis=1)
-        for p, size in enumerate(apportion(shares, count, widest, rounding).tolist()):
-            owned[p] |= {name: size} if size else {}
-    cores = {each.name: each.cores for each in config.nodes}
-    sized = [
-        (
-            queue.model_copy(
-                update={
-                    "partition": sum(cores[name] * size for name, size in its.items()),
-                    "partition_nodes": Settings(its),
-                }
-            ),
-            spans,
-        )
-        for (queue, spans), its in zip(parts, owned, strict=True)
-    ]
-    done = layout.replaced(gone, sized, origin)
-    try:
-        after = training.period.routed(done.config, done.runtimes)
-    except UnroutableError as error:
-        return Candidate(what, None, str(error))
-    for i, (queue, _) in enumerate(parts):
-        if not (after.queue == at + i).any():
-            return Candidate(what, None, f"no job would be in {queue.name}")
-    try:
-        done = _limited(layout, gone, sized, _Load.of(after, at, len(parts)), origin)
-    except UndividedLimitError as error:
-        return Candidate(what, None, str(error))
-    if why := _driven_out(layout, done, jobs, after) or _objection(training, layout, done):
-        return Candidate(what, None, why)
-    return Candidate(what, done, rule([queue for queue, _ in parts], done.runtimes))
-
-
-def _driven_out(layout: Layout, done: Layout, before: Workload, after: Workload) -> str:
-    """Return a job that its queue would still admit, and whose nodes are no longer there; empty if there is none."""
-    names = done.config.names
-    for i, queue in enumerate(layout.config.queues):
-        if queue.name in names:
-            k = names.index(queue.name)
-            kept = done.config.queues[k].admits(before.cores, before.walltime, done.config.grid)
-            out = np.flatnonzero((before.queue == i) & kept & (after.queue != k))
-            if out.size and done.runtimes is None:
-                return f"a job of {before.cores[out[0]]} cores would have no place in {queue.name}"
-    return ""
-
-
 def _work(cores: NDArray[np.int64], runtime: NDArray[np.int64], mask: NDArray[np.bool_]) -> float:
     return float((cores[mask] * runtime[mask]).sum())
 
@@ -333,8 +248,6 @@ def mergeable(layout: Layout, apart: int = 1) -> Iterator[tuple[int, int]]:
             continue
         if a.access != b.access or a.billing != b.billing:
             continue  # one of both would let others in, or charge otherwise
-        if (a.nodes, a.exclusive) != (b.nodes, b.exclusive):
-            continue  # jobs of one of both would have other nodes
         if any((a.name in each.queues) != (b.name in each.queues) for each in layout.config.qos):
             continue  # jobs of one of both would be of another QOS
         near = max(a.cores[0], b.cores[0]) <= min(a.cores[1], b.cores[1]) + apart

@@ -7,7 +7,7 @@ from dataclasses import replace
 from qconf.evaluation.period import TrainingSet
 from qconf.strategies.base import Proposal
 from qconf.strategies.partitioning.pp import Pp
-from qconf.strategies.partitioning.readings import ProportionalOptions
+from qconf.strategies.partitioning.readings import PartitionOptions
 
 
 class Static(Pp):
@@ -16,7 +16,7 @@ class Static(Pp):
     name = "static"
     position = 11
 
-    def propose(self, training: TrainingSet, options: ProportionalOptions) -> Proposal:
+    def propose(self, training: TrainingSet, options: PartitionOptions) -> Proposal:
         """Divide the machine by the first of the known periods."""
         first = replace(training, period=training.earlier[0], earlier=()) if training.earlier else training
         return super().propose(first, options)

@@ -42,7 +42,7 @@ class WaitTable:
         for k, own, scale in self.own:
             for some in (new[k][piece::PIECES] for piece in range(PIECES)):
                 if some.size:
-                    tasks.append((self.space, self.base, own, k, some))
+                    tasks.append((self.space, self.base, own, some))
                     where.append((k, some, scale))
         for (k, some, scale), waits in zip(where, parallel_map(self.workers, _waits, tasks), strict=True):
             for size, cost in zip(some.tolist(), (scale * waits).tolist(), strict=True):
@@ -57,7 +57,7 @@ def _own(training: TrainingSet, space: PartitionSpace) -> Iterator[tuple[int, Wo
     """Yield the jobs of each queue on each epoch, and what a second that one of them waits adds to the mean."""
     for weight, epoch in training.epochs:
         w, weights = epoch.workload, np.ones(len(epoch)) if epoch.weight is None else epoch.weight
-        counted = float(weights[space.counted(w.queue)].sum())
+        counted = float(weights[np.isin(w.queue, space.queues)].sum())
         for k, q in enumerate(space.queues):
             mine = w.queue == q
             if mine.any():
@@ -70,7 +70,5 @@ def tabulate(training: TrainingSet, space: PartitionSpace, workers: int = 1) -> 
     return WaitTable(training, space, workers)
 
 
-def _waits(
-    space: PartitionSpace, base: SiteConfig, own: Workload, k: int, sizes: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    return space.alone(base, own, k, sizes)[0]
+def _waits(space: PartitionSpace, base: SiteConfig, own: Workload, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    return space.alone(base, own, sizes)[0]

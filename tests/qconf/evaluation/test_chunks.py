@@ -99,11 +99,10 @@ def test_cores_that_are_kept_for_gpus_are_none_of_plain_chunks():
     assert not never_start(keeps, only, jobs)
 
 
-@pytest.mark.parametrize("name", ["pp", "hybrid"])
-def test_no_queue_admits_chunks_that_its_partition_does_not_hold(name):
+def test_no_queue_admits_chunks_that_its_partition_does_not_hold():
     base = BASE.with_queues([queue.model_copy(update={"cores": (1, 128)}) for queue in BASE.queues])
     here = TrainingSet(Period(JOBS, base))
-    found = propose(name, here)
+    found = propose("pp", here)
     assert never_start(base, found.config, JOBS) == []
     wide = [queue.model_copy(update={"cores": (1, 128)}) for queue in found.config.queues]
     assert never_start(base, found.config.with_queues(wide), JOBS)

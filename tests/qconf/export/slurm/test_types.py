@@ -14,7 +14,6 @@ from qconf.export.nodes import Node, read_nodes
 from qconf.export.slurm.init import derive
 from qconf.history import clean, read
 from qconf.strategies import Proposal
-from tests.qconf.export.slurm.test_scripts import run_script, waiting
 
 MIXED = """\
 ClusterName=mixed
@@ -502,110 +501,10 @@ def test_queues_are_limited_to_nodes_only_where_each_is_a_core():
     assert "MinNodes=33 MaxNodes=96" in exported(of_one).files["partitions.conf"]
 
 
-POOLED = (
-    SITE[: SITE.index("queues:")]
-    + """mode: hybrid
-queues:
-  - {name: cpu, cores: [1, 160], walltime: [0, 48h], priority: 40, partition: {plain: 3}}
-  - {name: gpu, cores: [1, 64], walltime: [0, 48h], priority: 80, partition: {gpu: 1}, max_run: 20}
-  - {name: wide, cores: [1, 96], walltime: [0, 48h], priority: 20, partition: 0}
-pool: {nodes: {plain: 3, large: 1, gpu: 1}, entry: move, threshold: 40}
-"""
-)
-
-
-def test_a_pool_of_types_is_exported_and_comes_back(tmp_path):
-    found = exported(POOLED)
-    lines = [line.split() for line in found.files["partitions.conf"].splitlines() if line.startswith("Part")]
-    assert {line[0]: line[1] for line in lines} == {
-        "PartitionName=cpu": "Nodes=cpu[01-03]",
-        "PartitionName=gpu": "Nodes=gpu1",
-        "PartitionName=wide": 'Nodes=""',
-        "PartitionName=pool": "Nodes=big1,cpu[04-06],gpu2",
-    }
-    for name, text in found.files.items():
-        (tmp_path / name).write_text(text)
-    again = from_text(tmp_path, NODES)
-    assert again.config == parse(POOLED)
-    assert exported(dump(again.config)).files == found.files
-
-
-def test_jobs_move_where_the_pool_has_what_they_ask_for_of_nodes(tmp_path):
-    (tmp_path / "qconf-promote").write_text(exported(POOLED).files["qconf-promote"])
-    listing = [
-        waiting("1", "cpu", 96, "1:00:00", 0),  # has room in its partition
-        waiting("2", "cpu", 97, "1:00:00", 0),
-        waiting("3", "cpu", 4, "1:00:00", 0),
-        waiting("4", "cpu", 4, "1:00:00", 0),
-        waiting("5", "cpu", 4, "1:00:00", 99999),
-        waiting("6", "gpu", 4, "1:00:00", 3700),
-        waiting("7", "wide", 1, "1:00:00", 0),
-    ]
-    wanted = ["1|1G|N/A", "2|1G|N/A", "3|400G|N/A", "4|1G|gres:gpu:2", "5|1G|gres:gpu:5", "6|1G|gres:gpu:4", "7|0|N/A"]
-    done, changed = run_script(tmp_path, "qconf-promote", [listing], wanted=wanted)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert sorted(line.split()[1] for line in changed) == [f"JobId={n}" for n in "23467"]
-
-
-PARTLY = POOLED.replace("{gpu: 1}, max_run: 20", "{gpu: 1}, nodes: [gpu]")
-
-
-def test_a_queue_that_may_use_some_types_of_the_pool_is_kept_off_the_others(tmp_path):
-    found = exported(PARTLY)
-    for name, text in found.files.items():
-        (tmp_path / name).write_text(text)
-    assert '"gpu": "big1,cpu[04-06]",' in found.files["qconf-promote"]
-    again = from_text(tmp_path, NODES)
-    assert again.config == parse(PARTLY)
-    assert exported(dump(again.config)).files == found.files
-    listing = [waiting("1", "gpu", 4, "1:00:00", 3700), waiting("2", "cpu", 97, "1:00:00", 0)]
-    more = {"wanted": ["1|1G|gres:gpu:4", "2|1G|N/A"], "excludes": ["1|gpu1", "2|(null)"]}
-    done, changed = run_script(tmp_path, "qconf-promote", [listing], **more)
-    assert (done.returncode, done.stderr) == (0, "")
-    of_gpu = "AdminComment=qconf-promote:gpu ExcNodeList=gpu1,big1,cpu[04-06]"
-    of_cpu = "AdminComment=qconf-promote:cpu"
-    moved = [f"update JobId=1 Partition=pool {of_gpu}", f"update JobId=2 Partition=pool {of_cpu}"]
-    assert sorted(changed) == moved
-
-
-@pytest.mark.parametrize(
-    ("queue", "before", "after"),
-    [
-        ("gpu", "big1,cpu[04-06]", " ExcNodeList="),
-        ("gpu", "cpu[04-06],gpu1,big1", " ExcNodeList=gpu1"),
-        ("cpu", "big1,cpu[04-06]", ""),
-        ("cpu", "(null)", ""),
-    ],
-)
-def test_what_keeps_a_job_off_nodes_of_the_pool_goes_with_the_undo(queue, before, after, tmp_path):
-    for name, text in exported(PARTLY).files.items():
-        (tmp_path / name).write_text(text)
-    words = "MaxNodes=UNLIMITED MaxTime=UNLIMITED TotalCPUs=320 State=UP Default=YES"
-    (tmp_path / "partitions.before").write_text(f"PartitionName=old {words}\n")
-    listing = [waiting("1", "pool", 4, "1:00:00", 3700)]
-    more = {"excludes": [f"1|{before}"], "came": [("1", f"qconf-promote:{queue}")]}
-    done, changed = run_script(tmp_path, "move-jobs", [listing], "--back", **more)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert f"update JobId=1 Partition=old{after}" in changed
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("gpus: 4,", "gpus: 4, exclusive: true,", "pool: some jobs have nodes of it alone and others not"),
-        ("max_run: 20", "exclusive: true", "pool: some jobs have nodes of it alone and others not"),
-        (", hosts: big1", "", "nodes large: queues are bound to nodes, and these have no names"),
-    ],
-)
-def test_pools_of_types_without_a_form_are_refused(old, new, message):
-    with pytest.raises(ExportError, match=message):
-        exported(POOLED.replace(old, new))
-
-
 @pytest.mark.parametrize("system", ["pbs", "slurm"])
 def test_downtimes_of_types_are_no_part_of_an_export(system):
     down = "downtime: [{begin: 2026-03-01, end: 2026-03-02, types: {gpu: 1}}]\n"
-    assert exporter(system)().export(parse(POOLED + down)).files == exporter(system)().export(parse(POOLED)).files
+    assert exporter(system)().export(parse(SITE + down)).files == exporter(system)().export(parse(SITE)).files
 
 
 def test_weights_of_billing_come_back(tmp_path):
@@ -628,14 +527,24 @@ def test_weights_of_billing_that_cannot_be_read_are_left_out(tmp_path):
     assert warning.startswith("line 11: TRESBillingWeights = 'CPU': is no list like CPU=1.0")
 
 
+HYBRID = """\
+machine: {name: m, cores: 96, cores_per_node: 32}
+mode: hybrid
+queues:
+  - {name: a, cores: [1, 96], walltime: [0, 1h], priority: 40, partition: 32}
+  - {name: b, cores: [1, 96], walltime: [1h, 48h], priority: 80, partition: 32}
+pool: {cores: 32, entry: move, threshold: 40}
+"""
+
+
 def test_the_pool_has_the_weights_of_billing_of_all_queues():
     def pool(text):
-        found = exported(text)
+        found = exported(text, nodes=[Node(f"n{k}", 32) for k in range(1, 4)])
         return found.files["partitions.conf"].splitlines()[-1], " ".join(found.notes)
 
-    every = re.sub("priority: [0-9]+", "billing: 'CPU=2'", POOLED)
+    every = HYBRID.replace("priority", "billing: 'CPU=2', priority")
     assert "TRESBillingWeights=CPU=2 State" in pool(every)[0]
-    line, notes = pool(POOLED.replace("priority: 40", "billing: 'CPU=2'"))
+    line, notes = pool(HYBRID.replace("priority: 40", "billing: 'CPU=2', priority: 40"))
     assert "Billing" not in line
     assert "TRESBillingWeights of the queues differ" in notes
 
