@@ -25,7 +25,8 @@ queues:
   - {name: gpu, cores: [1, 64], walltime: [0, 48h]}
   - {name: bigmem, cores: [1, 32], walltime: [0, 48h]}
 """
-BY_CORES = {"mqb", "planned-fcfs", "planned-sjf", "planned-ljf", "conservative", "dynp", "dynp-bounds"}
+BY_CORES = {"dp-nlp", "dqr", "hybrid", "exact", "mqb", "planned-fcfs", "planned-sjf", "planned-ljf", "conservative"}
+BY_CORES |= {"dynp", "dynp-bounds"}
 
 
 @pytest.fixture(scope="module")

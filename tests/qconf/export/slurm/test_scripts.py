@@ -279,27 +279,24 @@ def run_script(
     credentials=(),
     nice=(),
     wanted=(),
-    excludes=(),
     **environment,
 ):
     """Run a script beside a squeue that prints the listings, the last one again and again; return what was changed.
 
     `came` are pairs of ids of jobs in the pool and the AdminComment of each;
     `credentials` are lines of id, user, account and QOS, `nice` those of id and nice value, `wanted` of id, memory and
-    generic resources, `excludes` of id and nodes.
+    generic resources.
     """
-    (folder / "excludes").write_text("".join(f"{line}\n" for line in excludes))
     (folder / "wanted").write_text("".join(f"{line}\n" for line in wanted))
     (folder / "nice").write_text("".join(f"{line}\n" for line in nice))
     (folder / "credentials").write_text("".join(f"{line}\n" for line in credentials))
     (folder / "came").write_text("".join(f"{job}|{comment}|\n" for job, comment in came))
-    names = '[ "$1 $2" != "show hostnames" ] || { echo "$3" | tr , "\\n"; exit; }'
-    show = f"{names}\n[ $1 != show ] || {{ echo PriorityType = priority/{priority}; exit; }}"
+    show = f"[ $1 != show ] || {{ echo PriorityType = priority/{priority}; exit; }}"
     for number, listing in enumerate(listings):
         (folder / f"listing{number}").write_text("".join(f"{line}\n" for line in listing))
     squeue = f"""\
 case "$*" in *admin_comment*) exec cat "$HERE/came" ;; *%u*) exec cat "$HERE/credentials" ;;
-  *%y*) exec cat "$HERE/nice" ;; *%m*) exec cat "$HERE/wanted" ;; *%x*) exec cat "$HERE/excludes" ;; esac
+  *%y*) exec cat "$HERE/nice" ;; *%m*) exec cat "$HERE/wanted" ;; esac
 env | grep -E '^(SQUEUE|SLURM)_' >> "$HERE/environment"
 number=$(cat "$HERE/calls" 2> /dev/null || echo 0)
 echo $((number < {len(listings) - 1} ? number + 1 : number)) > "$HERE/calls"
