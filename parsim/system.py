@@ -511,13 +511,6 @@ class System:
         return self.plans_limits or self.reserves_nodes
 
     @property
-    def takes_own_nodes(self) -> bool:
-        """Whether a job of the pool takes its partition's nodes first: placement `combined` where nodes count."""
-        return (
-            self.reserves_nodes and self.pool is not None and self.pool.placement == "combined" and self.pool_cores > 0
-        )
-
-    @property
     def has_limits(self) -> bool:
         """Whether any queue or throttle limits what runs."""
         limited = any(getattr(queue, name) is not None for queue in self.queues for name in LIMITS)

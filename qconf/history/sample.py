@@ -11,7 +11,6 @@ MONTH = (
     "2016-02"  #: that is tuned unless another is named; the month before it is known, and the one after it is to come
 )
 SAMPLES = tuple(_SHARE / "data" / f"cray-xc40-{month}.csv.gz" for month in ("2016-01", MONTH, "2016-03"))
-SAMPLE = SAMPLES[1]
 SAMPLE_CONFIG = _SHARE / "configs" / "cray-xc40.yaml"
 
 

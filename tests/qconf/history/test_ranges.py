@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from qconf.config import QueueConfig, route
 from qconf.history import clean, derive_config, read, remarks
 from qconf.history.ranges import Sizes, arranged
-from qconf.history.sample import SAMPLE
+from qconf.history.sample import SAMPLES
 
 CSV = "job_id,submit,runtime,walltime,cores,queue\n"
 MACHINE = 64
@@ -90,7 +90,7 @@ def test_a_stray_job_does_not_make_a_queue_take_the_jobs_of_another():
 
 
 def test_the_sample_is_routed_where_it_went():
-    records = read(SAMPLE)
+    records = read(SAMPLES[1])
     config = derive_config(records, 35232)
     assert config.names.index("small") < config.names.index("small72")
     assert remarks(records, config) == []
