@@ -155,7 +155,7 @@ def test_one_type_without_chunks_is_a_plain_machine():
     ("changed", "words"),
     [
         ({"cores": 95}, "nodes of 96 cores, on a machine of 95"),
-        ({"mode": "partitioned"}, "own 0 nodes of cpu with the pool, of 4"),
+        ({"mode": "partitioned"}, "own 0 nodes of cpu, of 4"),
         ({"reserve": "nothing"}, "go with waiting lists"),
         ({"reserve": "nodes", "held_jobs": "reserve"}, "go with waiting lists"),
         (
