@@ -269,17 +269,6 @@ def _random(mode: str, **settings: object) -> Callable[[Random], Case]:
     return generator
 
 
-def _alike(mode: str, **settings: object) -> Callable[[Random], Case]:
-    """Return a generator of cases in which every job is like one of at most four, but for its submit and run time."""
-    generator = _random(mode, **settings)
-
-    def of_few(rng: Random) -> Case:
-        jobs, machine = generator(rng)
-        return few_kinds(rng, jobs), machine
-
-    return of_few
-
-
 def _many_nodes(mode: str, **settings: object) -> Callable[[Random], Case]:
     """Return a generator of cases with up to 480 nodes: all cores are 30 times as many, those of jobs nearly."""
     generator = _random(mode, reserve="nodes", **settings)
@@ -300,6 +289,15 @@ def _many_nodes(mode: str, **settings: object) -> Callable[[Random], Case]:
         return replace(jobs, cores=cores), replace(machine, cores=30 * machine.cores, queues=queues, pool=pool)
 
     return of_many
+
+
+def changed(change: Callable[..., Case], generator: Callable[[Random], Case]) -> Callable[[Random], Case]:
+    """Return a generator of the cases of another, each with a change."""
+    return lambda rng: change(rng, *generator(rng))
+
+
+def _alike(mode: str, **settings: object) -> Callable[[Random], Case]:
+    return changed(lambda rng, jobs, machine: (few_kinds(rng, jobs), machine), _random(mode, **settings))
 
 
 def few_kinds(rng: Random, jobs: Workload) -> Workload:
@@ -345,15 +343,6 @@ def charged(rng: Random, jobs: Workload, machine: System) -> Case:
     return jobs, replace(machine, queues=queues, fairshare=tree, qos=qos)
 
 
-def _charged(generator: Callable[[Random], Case]) -> Callable[[Random], Case]:
-    """Return a generator of cases of another, in which users are charged by other things than cores."""
-
-    def of_charged(rng: Random) -> Case:
-        return charged(rng, *generator(rng))
-
-    return of_charged
-
-
 def throttled(rng: Random, jobs: Workload, machine: System, *, entering: bool = False) -> Case:
     """Return a case with throttles, none of which keeps a job from ever starting; `entering`, some of the lists."""
     groups = [rng.choice((-1, 0, 0, 1)) for _ in range(4)]
@@ -380,15 +369,6 @@ def throttled(rng: Random, jobs: Workload, machine: System, *, entering: bool = 
         throttle = Throttle(each, rng.choice(names[each]), queue, **{name: limits[name] for name in chosen})
         found[throttle.each, throttle.name, throttle.queue] = throttle
     return jobs, replace(machine, throttles=[*found.values()])
-
-
-def _throttled(generator: Callable[[Random], Case], *, entering: bool = False) -> Callable[[Random], Case]:
-    """Return a generator of the cases of another, with throttles."""
-
-    def of_throttled(rng: Random) -> Case:
-        return throttled(rng, *generator(rng), entering=entering)
-
-    return of_throttled
 
 
 def of_qos(rng: Random, jobs: Workload, machine: System) -> Case:
@@ -435,15 +415,6 @@ def _throttle_of_qos(rng: Random, jobs: Workload, machine: System) -> Throttle:
     return Throttle(each, name, queue, qos=qos, **{field: limits[field] for field in chosen})
 
 
-def _of_qos(generator: Callable[[Random], Case]) -> Callable[[Random], Case]:
-    """Return a generator of the cases of another, whose jobs have a QOS."""
-
-    def of_classes(rng: Random) -> Case:
-        return of_qos(rng, *generator(rng))
-
-    return of_classes
-
-
 def shortpooled(rng: Random, jobs: Workload, machine: System) -> Case:
     """Return a case with rows of windows for short jobs, and now and then for users or for no one."""
     found: list[Window] = []
@@ -474,15 +445,6 @@ def at_another_time(machine: System, factor: int, later: int) -> System:
         for each in machine.windows
     ]
     return replace(machine, windows=windows)
-
-
-def _shortpool(generator: Callable[[Random], Case]) -> Callable[[Random], Case]:
-    """Return a generator of the cases of another, with cores that are kept for short jobs."""
-
-    def of_shortpooled(rng: Random) -> Case:
-        return shortpooled(rng, *generator(rng))
-
-    return of_shortpooled
 
 
 def typed(rng: Random, jobs: Workload, machine: System, *, alone: bool = False) -> Case:
@@ -576,26 +538,6 @@ def closure(rng: Random, jobs: Workload, machine: System, begin: int) -> Window:
     return replace(plain, cores=None, queue=of[2], nodes=nodes, users=of[0], walltime=of[1], node_types=some)
 
 
-def _closed(generator: Callable[[Random], Case]) -> Callable[[Random], Case]:
-    """Return a generator of the cases of another, with nodes of several types that are out of service."""
-
-    def of_closed(rng: Random) -> Case:
-        return closed(rng, *generator(rng))
-
-    return of_closed
-
-
-def _narrow(generator: Callable[[Random], Case]) -> Callable[[Random], Case]:
-    """Return a generator of the cases of another, most of whose jobs have few cores."""
-
-    def of_narrow(rng: Random) -> Case:
-        jobs, machine = generator(rng)
-        most = [rng.choice((1, 1, 2, 3, machine.cores)) for _ in range(len(jobs))]
-        return replace(jobs, cores=np.minimum(jobs.cores, most)), machine
-
-    return of_narrow
-
-
 def placed(rng: Random, jobs: Workload, machine: System, *, alone: bool = False) -> Case:
     """Return a case with chunks that are placed on the nodes of several types; some `alone`, some scattered."""
     jobs, machine = typed(rng, jobs, machine, alone=alone)
@@ -661,27 +603,6 @@ def resource_limited(rng: Random, jobs: Workload, machine: System) -> Case:
     return jobs, replace(machine, throttles=[*found.values()])
 
 
-def _resource_limited(generator: Callable[[Random], Case]) -> Callable[[Random], Case]:
-    """Return a generator of the cases of another, with limits of what chunks take."""
-
-    def of_resources(rng: Random) -> Case:
-        return resource_limited(rng, *generator(rng))
-
-    return of_resources
-
-
-def _typed(
-    generator: Callable[[Random], Case], *, alike: bool = False, by: Callable[[Random, Workload, System], Case] = typed
-) -> Callable[[Random], Case]:
-    """Return a generator of the cases of another, with nodes of several types."""
-
-    def of_types(rng: Random) -> Case:
-        jobs, machine = by(rng, *generator(rng))
-        return few_kinds(rng, jobs) if alike else jobs, machine
-
-    return of_types
-
-
 def tiered(rng: Random, machine: System) -> System:
     """Return a machine whose queues have tiers, of which jobs of the higher ones may preempt others."""
     kinds = ("suspend", "suspend", "checkpoint", "requeue", "requeue", "off")
@@ -692,15 +613,35 @@ def tiered(rng: Random, machine: System) -> System:
 def _tiered(generator: Callable[[Random], Case]) -> Callable[[Random], Case]:
     """Return a generator of the cases of another, with tiers, of two queues at least."""
 
-    def of_tiers(rng: Random) -> Case:
-        jobs, machine = generator(rng)
+    def of_tiers(rng: Random, jobs: Workload, machine: System) -> Case:
         while len(machine.queues) < 2:
             jobs, machine = generator(rng)
         machine = tiered(rng, machine)
         later = [machine.queues[queue].tier * rng.randint(0, 15) for queue in jobs.queue.tolist()]
         return replace(jobs, submit=jobs.submit + later), machine
 
-    return of_tiers
+    return changed(of_tiers, generator)
+
+
+def _narrow(rng: Random, jobs: Workload, machine: System) -> Case:
+    most = [rng.choice((1, 1, 2, 3, machine.cores)) for _ in range(len(jobs))]
+    return replace(jobs, cores=np.minimum(jobs.cores, most)), machine
+
+
+def _throttled(generator: Callable[[Random], Case], *, entering: bool = False) -> Callable[[Random], Case]:
+    return changed(partial(throttled, entering=entering), generator)
+
+
+def _typed(
+    generator: Callable[[Random], Case], *, alike: bool = False, by: Callable[[Random, Workload, System], Case] = typed
+) -> Callable[[Random], Case]:
+    of_types = changed(by, generator)
+    return changed(lambda rng, jobs, machine: (few_kinds(rng, jobs), machine), of_types) if alike else of_types
+
+
+_charged, _of_qos, _shortpool, _closed, _resource_limited = (
+    partial(changed, each) for each in (charged, of_qos, shortpooled, closed, resource_limited)
+)
 
 
 def _target(rng: Random) -> tuple[float | None, str]:
@@ -709,13 +650,8 @@ def _target(rng: Random) -> tuple[float | None, str]:
 
 def _fair(mode: str, **settings: object) -> Callable[[Random], Case]:
     """Return a generator of cases whose order reads shares or what is used of them."""
-    generator = _random(mode, **settings)
-
-    def of_shares(rng: Random) -> Case:
-        jobs, machine = generator(rng)
-        return jobs, replace(machine, fairshare=fairshare(rng))
-
-    return of_shares
+    of_shares = lambda rng, jobs, machine: (jobs, replace(machine, fairshare=fairshare(rng)))  # noqa: E731
+    return changed(of_shares, _random(mode, **settings))
 
 
 def _fair_formula(rng: Random) -> str:
@@ -788,44 +724,19 @@ def _any_order(rng: Random) -> str:
 
 #: Disciplines that ``python -m tests.fuzz`` tries and `make test` does not: for each are others that have its parts.
 SELDOM = (
-    *("shortpool-fcfs", "shortpool-formula", "shortpool-limits", "shortpool-partitioned", "shortpool-hybrid"),
-    *("shortpool-top-jobs", "shortpool-fairshare", "shortpool-throttled", "shortpool-entering"),
-    *(
-        "qos-formula",
-        "qos-alike",
-        "qos-divided",
-        "qos-hybrid",
-        "qos-nothing",
-        "qos-depth",
-        "qos-top-jobs",
-        "qos-period",
-    ),
-    *(
-        "owned",
-        "owned-all",
-        "owned-nodes",
-        "typed",
-        "typed-formula",
-        "typed-limits",
-        "typed-queues",
-        "queue-nodes",
-        "queue-nodes-throttled",
-        "queue-nodes-alike",
-        "placed",
-        "placed-formula",
-        "placed-narrow",
-        "placed-throttled",
-    ),
-    *("closed", "closed-all", "closed-limits", "closed-throttled", "closed-divided", "closed-queues"),
-    "closed-resources",
-    "closed-queue-nodes",
-    *("closed-nodes", "closed-nodes-all", "closed-nodes-limits", "closed-nodes-divided"),
-    *("preempt-formula-limits", "preempt-fairshare", "preempt-alike", "preempt-period", "throttled-top-jobs"),
-    *("preempt-typed", "preempt-typed-alone", "preempt-nodes", "preempt-nodes-alone"),
-    *("resources", "resources-alike", "resources-hybrid", "resources-top-jobs", "resources-queues"),
-    *("resources-depth", "resources-preempt", "resources-qos", "resources-placed"),
-    *("charged-typed", "charged-preempt", "active-hybrid", "active-queues", "active-top-jobs", "active-preempt"),
-)
+    "shortpool-fcfs", "shortpool-formula", "shortpool-limits", "shortpool-partitioned", "shortpool-hybrid",
+    "shortpool-top-jobs", "shortpool-fairshare", "shortpool-throttled", "shortpool-entering", "qos-formula",
+    "qos-alike", "qos-divided", "qos-hybrid", "qos-nothing", "qos-depth", "qos-top-jobs", "qos-period", "owned",
+    "owned-all", "owned-nodes", "typed", "typed-formula", "typed-limits", "typed-queues", "queue-nodes",
+    "queue-nodes-throttled", "queue-nodes-alike", "placed", "placed-formula", "placed-narrow", "placed-throttled",
+    "closed", "closed-all", "closed-limits", "closed-throttled", "closed-divided", "closed-queues", "closed-resources",
+    "closed-queue-nodes", "closed-nodes", "closed-nodes-all", "closed-nodes-limits", "closed-nodes-divided",
+    "preempt-formula-limits", "preempt-fairshare", "preempt-alike", "preempt-period", "throttled-top-jobs",
+    "preempt-typed", "preempt-typed-alone", "preempt-nodes", "preempt-nodes-alone", "resources", "resources-alike",
+    "resources-hybrid", "resources-top-jobs", "resources-queues", "resources-depth", "resources-preempt",
+    "resources-qos", "resources-placed", "charged-typed", "charged-preempt", "active-hybrid", "active-queues",
+    "active-top-jobs", "active-preempt",
+)  # fmt: skip
 
 
 def tested() -> dict[str, Callable[[Random], Case]]:
@@ -1047,7 +958,7 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "placed-all": _typed(_random("shared", reserve_after=_soon, **everything), by=placed),
         "placed-alone": _typed(_random("shared", reserve_after=_soon, **everything), by=partial(placed, alone=True)),
         "placed-alike": _typed(_random("shared", reserve_after=_soon, **everything), alike=True, by=placed),
-        "placed-narrow": _typed(_narrow(_random("shared", order=_any_order)), by=placed),
+        "placed-narrow": _typed(changed(_narrow, _random("shared", order=_any_order)), by=placed),
         "placed-throttled": _typed(
             _throttled(_random("shared", reserve_after=_soon, **everything), entering=True), by=placed
         ),
