@@ -1,4 +1,4 @@
-"""The oracle against schedules worked out by hand, and against an independent simulator on real traces."""
+"""Oracle and simulator against schedules worked out by hand, the oracle against an independent one on real traces."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+import parsim
 from parsim.naive.formula import formula_value
 from parsim.naive.multiqueue import simulate_multiqueue
 from parsim.naive.simulator import NaiveSchedule, simulate
 from parsim.system import Pool, Queue, System
+from parsim.throttles import Throttle
 from parsim.workload import Workload
 from tests.beside import REFERENCE
 from tests.generate import Case, cases, disciplines, multiqueue
@@ -25,7 +27,16 @@ def jobs(*rows: tuple[int, ...]) -> Workload:
 
 
 def run(system: System, *rows: tuple[int, ...]) -> NaiveSchedule:
-    return simulate(jobs(*rows), system)
+    """Simulate slowly, fast and, by limits that no job reaches, with the event loop of all systems."""
+    workload, found = jobs(*rows), simulate(jobs(*rows), system)
+    fast = parsim.simulate(workload, system)
+    assert [fast.placement(job) for job in range(len(workload))] == found.placement
+    alike = [system, replace(system, throttles=[Throttle(max_run=10**9)])]
+    if system.mode == "shared" and len(system.queues) == 1 and system.reserve == "cores" and not system.reserve_after:
+        queue = replace(system.queues[0], partition=system.cores, max_run=system.queues[0].max_run or 10**9)
+        alike.append(replace(system, mode="partitioned", queues=[queue]))
+    assert [parsim.simulate(workload, each).start.tolist() for each in alike] == [found.start] * len(alike)
+    return found
 
 
 def starts(system: System, *rows: tuple[int, ...]) -> list[int]:
@@ -64,6 +75,9 @@ def test_extra_cores_are_used_up() -> None:
     # At 10 five cores are there, four for the head job: one extra, for the first long job and not for the second.
     rows = ((0, 3, 10, 10), (1, 4, 5, 5), (2, 1, 100, 100), (2, 1, 100, 100))
     assert starts(System.single(5), *rows) == [0, 10, 2, 15]
+    # The long jobs may start when the first ends at 5: one core is extra for the head job of five at 10.
+    rows = ((0, 2, 5, 5), (0, 4, 10, 10), (1, 5, 5, 5), (2, 1, 100, 100), (2, 1, 100, 100))
+    assert starts(System.single(6), *rows) == [0, 0, 10, 5, 15]
 
 
 def test_every_job_that_ends_at_the_shadow_counts() -> None:
@@ -170,6 +184,13 @@ def test_a_head_job_counts_against_the_limits_of_its_queue() -> None:
     rows = ((0, 8, 10, 10, 1), (1, 5, 5, 5), (2, 1, 3, 3))
     assert starts(limited(), *rows) == [0, 10, 2]
     assert starts(limited(max_run=1), *rows) == [0, 10, 15]
+
+
+def test_a_start_before_the_head_job_takes_of_what_it_left() -> None:
+    # Of five cores the second needs four at 10, too many are missing for the third, and one is extra: for the fourth,
+    # which goes before the second, and not for the last.
+    rows = ((0, 3, 10, 10), (1, 4, 50, 50), (1, 2, 60, 60), (2, 1, 20, 20), (2, 1, 55, 55))
+    assert starts(System(5, order="sjf"), *rows) == [0, 10, 60, 2, 22]
 
 
 # --- a shared machine: the top job
@@ -319,11 +340,7 @@ def test_partitions_are_lists_of_their_own() -> None:
 
 
 def reserving(**small: int) -> System:
-    queues = (
-        Queue("small", partition=4, **small),
-        Queue("medium", partition=6),
-        Queue("large", reservation=True),
-    )
+    queues = (Queue("small", partition=4, **small), Queue("medium", partition=6), Queue("large", reservation=True))
     return System(10, queues, mode="partitioned")
 
 
@@ -380,14 +397,7 @@ def test_a_head_job_needs_its_whole_walltime_before_the_reservation_or_after_it(
 
 
 def test_a_starving_job_keeps_its_part_from_later_reservations() -> None:
-    rows = (
-        (0, 3, 20, 20, 0),
-        (1, 2, 10, 10, 0),
-        (2, 7, 5, 5, 2),
-        (0, 6, 8, 8, 1),
-        (3, 6, 4, 4, 1),
-        (4, 1, 1, 1, 2),
-    )
+    rows = ((0, 3, 20, 20, 0), (1, 2, 10, 10, 0), (2, 7, 5, 5, 2), (0, 6, 8, 8, 1), (3, 6, 4, 4, 1), (4, 1, 1, 1, 2))
     # Without starvation 1 + 6 cores are reserved at 8. When they end at 13 the other reserved job comes
     # first and takes one of the 6 in medium, so that the job of medium starts a second later.
     without = run(reserving(), *rows)
