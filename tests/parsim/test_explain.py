@@ -123,7 +123,7 @@ def covers_the_wait(workload: Workload, system: System, jobs: range) -> None:
 
 @pytest.mark.parametrize("discipline", generate.tested())
 def test_reasons_cover_the_wait(discipline: str) -> None:
-    for seed in range(12):
+    for seed in range(4):
         workload, system = generate.disciplines()[discipline](Random(seed))
         covers_the_wait(workload, system, range(seed % 5, len(workload), 5))  # a fifth of them
 
@@ -168,7 +168,7 @@ def test_classes_and_what_a_start_would_delay() -> None:
 
 
 def test_reasons_by_class_cover_the_wait() -> None:
-    for seed in range(150):
+    for seed in range(60):
         workload, cores, limits = generate.multiqueue(Random(seed))
         covers_the_wait(workload, System(cores, mode="multiqueue", class_limits=limits), range(len(workload)))
 

@@ -177,11 +177,7 @@ def test_a_tree_that_cannot_be_is_refused(shares: list[Share], message: str):
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [
-        ({"decay_time": 0}, "_time"),
-        ({"decay_factor": 1.5}, "_factor"),
-        ({"fair_share": "flat"}, "fair_share"),
-    ],
+    [({"decay_time": 0}, "_time"), ({"decay_factor": 1.5}, "_factor"), ({"fair_share": "flat"}, "fair_share")],
 )
 def test_a_decay_that_cannot_be_is_refused(settings: dict[str, object], message: str):
     with pytest.raises(ValueError, match=message):

@@ -124,12 +124,7 @@ def test_one_job_has_an_empty_submission_window():
     assert np.isnan(got["jain_users"])  # no job has a user
     assert np.isnan(got["spread_users"])
     unused = got.queues["unused"]
-    assert (unused["jobs"], unused["utilization"], unused["throughput"], unused["loss_of_capacity"]) == (
-        0,
-        0,
-        0,
-        0,
-    )
+    assert (unused["jobs"], unused["utilization"], unused["throughput"], unused["loss_of_capacity"]) == (0, 0, 0, 0)
     assert np.isnan(unused["mean_wait"])
 
 
