@@ -189,16 +189,8 @@ def edit(old, new):
         (edit("partition: 32", "partition: 31"), "queues[0].partition", "24 or 32"),
         (edit("partition: 32,", ""), "queues[0].partition", "missing: mode hybrid needs"),
         (edit("mode: hybrid", "mode: partitioned"), "queues", "counts in mode hybrid only"),
-        (
-            edit("reservation: true", "reservation: true, partition: 8"),
-            "queues[2].partition",
-            "owns no partition",
-        ),
-        (
-            edit("pool: {cores: 24, placement: combined, entry: move}\n", ""),
-            "pool",
-            "missing: mode hybrid needs one",
-        ),
+        (edit("reservation: true", "reservation: true, partition: 8"), "queues[2].partition", "owns no partition"),
+        (edit("pool: {cores: 24, placement: combined, entry: move}\n", ""), "pool", "missing: mode hybrid needs one"),
         (edit("name: medium", "name: small"), "queues[1].name", "queues[0] has this name"),
         (edit("[41, 96]", "[41, 97]"), "queues[2].cores", "machine's 96"),
         (edit("[41, 96]", "[97, 98]"), "queues[2].cores", "no job can enter"),
@@ -226,16 +218,8 @@ def edit(old, new):
         (edit("name: small", "name: 'sm all'"), "queues[0].name", "no blank"),
         (edit("cores: 96,", "cores: 1e99,"), "machine.cores", "whole number"),
         (edit("cores: 96,", "cores: 99999999999999999999,"), "machine.cores", "whole number"),
-        (
-            edit("machine: {name: tiny, cores: 96, cores_per_node: 8, whole_nodes: true}\n", ""),
-            "machine",
-            "missing",
-        ),
-        (
-            edit("cores_per_node: 8", "cores_per_node: 800"),
-            "machine.cores_per_node",
-            "larger than the machine",
-        ),
+        (edit("machine: {name: tiny, cores: 96, cores_per_node: 8, whole_nodes: true}\n", ""), "machine", "missing"),
+        (edit("cores_per_node: 8", "cores_per_node: 800"), "machine.cores_per_node", "larger than the machine"),
     ],
 )
 def test_one_mistake_one_message(text, path, message):
@@ -444,8 +428,7 @@ def test_durations(value, seconds):
 
 
 @pytest.mark.parametrize(
-    "value",
-    ["", "24:00", "1-24:00:00", "-1", -1, 2.5, True, None, "2 h", "h", "30m2h", "²h", "9" * 400, 2**31],
+    "value", ["", "24:00", "1-24:00:00", "-1", -1, 2.5, True, None, "2 h", "h", "30m2h", "²h", "9" * 400, 2**31]
 )
 def test_what_is_no_duration(value):
     with pytest.raises(ValueError):

@@ -18,8 +18,7 @@ def value(weights, caps=(), **job):
 
 
 @pytest.mark.parametrize(
-    ("component", "factor"),
-    [*zip(FACTORS, (30, 1.5, -7, 3, 8, 0.25, 4, 3600, 14400), strict=True)],
+    ("component", "factor"), [*zip(FACTORS, (30, 1.5, -7, 3, 8, 0.25, 4, 3600, 14400), strict=True)]
 )
 def test_each_component_is_its_factor_times_its_weight(component, factor):
     assert value({component: 2.5}) == pytest.approx(2.5 * factor)

@@ -288,19 +288,7 @@ def test_stable_stream_is_deterministic_and_has_a_history(tmp_path: Path) -> Non
     pd.testing.assert_frame_equal(as_history(first), as_history(again))
     assert not np.array_equal(first.submit, stable_workload(1000, 256, seed=10).submit)
     assert tuple(as_history(first).columns) == synth.COLUMNS
-    arguments = [
-        "synth",
-        "--preset",
-        "stable",
-        "--jobs",
-        "1000",
-        "--cores",
-        "256",
-        "--seed",
-        "9",
-        "-o",
-        str(tmp_path),
-    ]
+    arguments = ["synth", "--preset", "stable", "--jobs", "1000", "--cores", "256", "--seed", "9", "-o", str(tmp_path)]
     assert CliRunner().invoke(qconf, arguments).exit_code == 0
     frame = pd.read_csv(tmp_path / "stable-1000.csv.gz")
     pd.testing.assert_frame_equal(frame, as_history(first), check_dtype=False)

@@ -105,13 +105,6 @@ def test_one_test_period_is_a_backtest_too(inputs: list[object], tmp_path: Path)
     assert "backtest.csv" in (tmp_path / "out" / "report.html").read_text()
 
 
-def test_same_bytes_whatever_the_number_of_workers(
-    run: tuple[Path, Result], inputs: list[object], tmp_path: Path
-) -> None:
-    assert invoke(*inputs, *QUICK, "--out", tmp_path / "out", "--workers", 1).exit_code == 0
-    assert digests(tmp_path / "out") == digests(run[0])
-
-
 def test_an_interrupted_run_goes_on_and_gives_the_same(
     run: tuple[Path, Result], inputs: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,13 +25,25 @@ ROOT = Path(__file__).resolve().parents[3]
 QUICK = ("--strategies", "pp,dp-nlp", "--samples", "20", "--workers", "1")
 
 
+def command(folder: Path) -> list[str]:
+    """Return a command with a log and a configuration in a folder."""
+    folder.mkdir()
+    log = walking.write(folder / "log.csv", walking.table(periods=2))
+    (folder / "site.yaml").write_text(walking.CONFIG)
+    return ["backtest", str(log), "--period", "10d", "--config", str(folder / "site.yaml"), *QUICK, "--quiet"]
+
+
 @pytest.fixture
 def given(tmp_path: Path) -> list[str]:
-    """Return a command with a log and a configuration of its own."""
-    (tmp_path / "in").mkdir()
-    log = walking.write(tmp_path / "in" / "log.csv", walking.table(periods=2))
-    (tmp_path / "in" / "site.yaml").write_text(walking.CONFIG)
-    return ["backtest", str(log), "--period", "10d", "--config", str(tmp_path / "in" / "site.yaml"), *QUICK, "--quiet"]
+    return command(tmp_path / "in")
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What an undisturbed run writes, wherever."""
+    folder = tmp_path_factory.mktemp("calm")
+    assert invoke(*command(folder / "in"), "--out", folder / "out").exit_code == 0
+    return contents(folder / "out")
 
 
 def invoke(*arguments: object) -> Result:
@@ -42,11 +54,6 @@ def contents(folder: Path) -> dict[str, bytes]:
     found = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     found.pop("timings.json", None)
     return found
-
-
-def undisturbed(given: list[str], folder: Path) -> dict[str, bytes]:
-    assert invoke(*given, "--out", folder).exit_code == 0
-    return contents(folder)
 
 
 @pytest.mark.slow
@@ -65,8 +72,9 @@ def test_killed_runs_go_on_to_the_same_bytes() -> None:
     ("number", "code", "ignored"),
     [(signal.SIGTERM, 143, False), (signal.SIGINT, 130, False), (signal.SIGTERM, 0, True)],
 )
-def test_sigterm_is_as_ctrl_c(given: list[str], tmp_path: Path, number: int, code: int, ignored: bool) -> None:
-    calm = undisturbed(given, tmp_path / "calm")
+def test_sigterm_is_as_ctrl_c(
+    given: list[str], calm: dict[str, bytes], tmp_path: Path, number: int, code: int, ignored: bool
+) -> None:
     script = (
         "import sys, signal, time\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's job in the background ignores it
@@ -99,8 +107,9 @@ def small_files(most: int) -> Callable[[], None]:
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 
 
-def test_a_disk_that_takes_no_more_is_said_and_the_run_goes_on_later(given: list[str], tmp_path: Path) -> None:
-    calm = undisturbed(given, tmp_path / "calm")
+def test_a_disk_that_takes_no_more_is_said_and_the_run_goes_on_later(
+    given: list[str], calm: dict[str, bytes], tmp_path: Path
+) -> None:
     arguments = [*given, "--out", str(tmp_path / "out")]
     done = subprocess.run(
         [sys.executable, "-m", "qconf", *arguments],
@@ -119,8 +128,9 @@ def test_a_disk_that_takes_no_more_is_said_and_the_run_goes_on_later(given: list
     assert contents(tmp_path / "out") == calm
 
 
-def test_a_full_disk_is_said_and_the_run_goes_on_later(given: list[str], tmp_path: Path) -> None:
-    calm = undisturbed(given, tmp_path / "calm")
+def test_a_full_disk_is_said_and_the_run_goes_on_later(
+    given: list[str], calm: dict[str, bytes], tmp_path: Path
+) -> None:
     (mount := tmp_path / "disk").mkdir()
     size = "size=128k"
     if subprocess.run(
@@ -157,10 +167,11 @@ def test_an_unwritable_directory_is_said_before_the_work(given: list[str], monke
         invoke(*given, "--out", "/sys/qconf")  # where not even root can
 
 
-def test_two_runs_in_one_directory(given: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_runs_in_one_directory(
+    given: list[str], calm: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from qconf.backtest import walk_forward
 
-    calm = undisturbed(given, tmp_path / "calm")
     evaluate, refused = walk_forward.evaluate, []
 
     def meanwhile(*arguments: object) -> object:
@@ -177,8 +188,7 @@ def test_two_runs_in_one_directory(given: list[str], tmp_path: Path, monkeypatch
     assert contents(tmp_path / "out") == calm
 
 
-def test_a_directory_may_be_a_link(given: list[str], tmp_path: Path) -> None:
-    calm = undisturbed(given, tmp_path / "calm")
+def test_a_directory_may_be_a_link(given: list[str], calm: dict[str, bytes], tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "out").symlink_to(tmp_path / "real")
     assert invoke(*given, "--out", tmp_path / "out").exit_code == 0
@@ -201,11 +211,10 @@ def test_links_that_lead_out_of_the_directory_or_nowhere_are_refused(given: list
 
 
 def test_what_changes_while_a_run_goes_on_is_said_and_the_hash_is_that_of_what_was_read(
-    given: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    given: list[str], calm: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from qconf.backtest import walk_forward
 
-    calm = undisturbed(given, tmp_path / "calm")
     evaluate = walk_forward.evaluate
 
     def edited(*arguments: object) -> object:
@@ -222,12 +231,11 @@ def test_what_changes_while_a_run_goes_on_is_said_and_the_hash_is_that_of_what_w
 
 @pytest.mark.parametrize(("file", "named"), [("log.csv", "the log"), ("site.yaml", "the configuration")])
 def test_what_changed_since_an_interrupted_run_is_named_and_its_work_kept(
-    given: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, named: str
+    given: list[str], calm: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, named: str
 ) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    calm = undisturbed(given, tmp_path / "calm")
     with monkeypatch.context() as patch:
         patch.setattr("qconf.backtest.walk_forward.averages", interrupted)
         assert invoke(*given, "--out", tmp_path / "out").exit_code == 130

@@ -43,10 +43,7 @@ def test_inspect_summarises_a_history(run, tmp_path):
     assert result["users"] == 1
     assert result["cpu_hours"] == 10  # 4 cores for half an hour, 8 for an hour
     assert result["offered_load"] == round(36000 / (64 * 2 * 86400), 6)
-    assert [(q["queue"], q["jobs"], q["cpu_hours"]) for q in result["queues"]] == [
-        ("small", 1, 2),
-        ("large", 1, 8),
-    ]
+    assert [(q["queue"], q["jobs"], q["cpu_hours"]) for q in result["queues"]] == [("small", 1, 2), ("large", 1, 8)]
     assert result["queues"][0]["walltime_accuracy"]["p50"] == 0.5
     assert result["first_submit"] == "2016-02-01T00:00:00+00:00"
 

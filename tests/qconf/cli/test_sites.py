@@ -59,10 +59,7 @@ def run(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, R
 def test_each_site_is_as_it_is_alone(run, folder, tmp_path) -> None:
     out, result = run
     assert result.exit_code == 0
-    alone = {
-        "north": [folder / "north.csv", "--config", folder / "north.yaml"],
-        "south": [folder / "south.swf"],
-    }
+    alone = {"north": [folder / "north.csv", "--config", folder / "north.yaml"], "south": [folder / "south.swf"]}
     for name, words in alone.items():
         assert invoke(*words, "--workers", 1, "--out", tmp_path / name).exit_code == 0
         assert contents(out / name) == contents(tmp_path / name)
@@ -95,11 +92,6 @@ def test_one_table_across_the_sites(run) -> None:
     assert max(len(line) for line in result.output.splitlines() if str(out) not in line) <= 80
 
 
-def test_the_same_bytes_with_one_worker(run, folder, tmp_path) -> None:
-    assert invoke(*sites(folder), "--out", tmp_path / "out", "--workers", 1).exit_code == 0
-    assert contents(tmp_path / "out") == contents(run[0])
-
-
 def test_goes_on_after_an_interrupt(run, folder, tmp_path, monkeypatch) -> None:
     left = iter(range(12))
 
@@ -120,9 +112,10 @@ def test_goes_on_after_an_interrupt(run, folder, tmp_path, monkeypatch) -> None:
     assert invoke(*sites(folder), "--out", tmp_path / "out", "--workers", 2).exit_code == 0  # over an earlier run
 
 
-def test_prints_the_record(folder, tmp_path) -> None:
-    found = invoke(*sites(folder), "--out", tmp_path / "out", "--json")
+def test_prints_the_record_and_writes_the_same_with_one_worker(run, folder, tmp_path) -> None:
+    found = invoke(*sites(folder), "--out", tmp_path / "out", "--json", "--workers", 1)
     assert json.loads(found.stdout) == json.loads((tmp_path / "out" / "sites.json").read_text())
+    assert contents(tmp_path / "out") == contents(run[0])
 
 
 @pytest.mark.parametrize(

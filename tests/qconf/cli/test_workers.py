@@ -43,8 +43,8 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[object]
     (folder / "site.yaml").write_text(walking.CONFIG)
     given = ["--history", log, "--config", folder / "site.yaml", "--samples", 20]
     return {
-        "tune": ["tune", *given],
-        "backtest": ["backtest", *given, "--period", "10d", "--strategies", "pp,dp-nlp,auto"],
+        "tune": ["tune", *given, "--strategies", "dp-nlp,hybrid,auto"],
+        "backtest": ["backtest", *given, "--period", "10d", "--strategies", "pp,dqr,auto"],
     }
 
 
@@ -59,9 +59,14 @@ def alone(commands: dict[str, list[object]], tmp_path_factory: pytest.TempPathFa
     return found
 
 
-@pytest.mark.parametrize("name", ["tune", "backtest"])
 @pytest.mark.parametrize(
-    "words", [("--workers", 3), ("--workers", 2, "--backend", "loky"), ("--workers", 2, "--backend", "threading")]
+    ("name", "words"),
+    [
+        ("tune", ("--workers", 3)),
+        ("backtest", ("--workers", 3)),
+        ("tune", ("--workers", 2, "--backend", "loky")),
+        ("backtest", ("--workers", 2, "--backend", "threading")),
+    ],
 )
 def test_the_same_bytes_on_every_back_end(commands, alone, tmp_path, name, words) -> None:
     assert invoke(*commands[name], *words, "--out", tmp_path / "out").exit_code == 0

@@ -148,10 +148,7 @@ def test_jobs_go_round_a_downtime_of_the_configuration(tmp_path):
     log = tmp_path / "log.csv"
     rows = ("1,2026-03-01T00:00:00,600,3600,4,short", "2,2026-03-01T00:05:00,600,1200,4,short")
     log.write_text("\n".join(("job_id,submit,runtime,walltime,cores,queue", *rows)))
-    for downtime, waits in (
-        ((), [0, 0]),
-        (({"begin": "2026-03-01T00:30", "end": "2026-03-01T02:00"},), [7200, 0]),
-    ):
+    for downtime, waits in (((), [0, 0]), (({"begin": "2026-03-01T00:30", "end": "2026-03-01T02:00"},), [7200, 0])):
         base = two(mode="shared", downtime=downtime)
         here = Period.of(clean(read([log]), base), base)
         assert here.simulate(base).wait.tolist() == waits

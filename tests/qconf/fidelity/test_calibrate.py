@@ -15,11 +15,7 @@ from qconf.fidelity.family import PARTS, Family
 from qconf.fidelity.windows import Recorded, cut, spans
 from tests.qconf.fidelity.logs import DAY, HOUR, history, limited, site, workload, written
 
-TRUE = {
-    "order": site(order="sjf"),
-    "backfill": site(backfill=False),
-    "limits": limited(site(), max_user_run=2),
-}
+TRUE = {"order": site(order="sjf"), "backfill": site(backfill=False), "limits": limited(site(), max_user_run=2)}
 SOME = {"lengths": (4 * HOUR, 12 * HOUR), "count": 24}
 
 

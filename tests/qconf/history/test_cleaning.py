@@ -148,10 +148,7 @@ def test_routing(job, queue, change):
 def test_a_walltime_on_the_boundary_goes_to_the_queue_that_ends_there():
     day = 86400
     queues = [{"name": "long", "walltime": [day, 3 * day]}, {"name": "short", "walltime": [0, day]}]
-    assert [one({"walltime": w}, site(queues=queues))[1]["queue"] for w in (day, day + 1)] == [
-        "short",
-        "long",
-    ]
+    assert [one({"walltime": w}, site(queues=queues))[1]["queue"] for w in (day, day + 1)] == ["short", "long"]
 
 
 def test_a_missing_walltime_becomes_the_queues_maximum_else_the_run_time():

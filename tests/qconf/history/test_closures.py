@@ -130,12 +130,7 @@ def test_reservations_of_pbs(tmp_path):
     )
     times, _ = found(tmp_path, text)
     assert times == [
-        {
-            "begin": "2026-03-10T12:00:00+00:00",
-            "end": "2026-03-10T14:00:00+00:00",
-            "cores": 24,
-            "users": ("ann", "bob"),
-        }
+        {"begin": "2026-03-10T12:00:00+00:00", "end": "2026-03-10T14:00:00+00:00", "cores": 24, "users": ("ann", "bob")}
     ]
 
 

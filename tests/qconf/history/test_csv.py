@@ -52,13 +52,7 @@ def test_blanks_in_names_of_columns_do_not_matter(write):
 
 def test_order_of_columns_is_free_and_others_stay_out(write):
     records = read(write("queue,extra,cores,walltime,runtime,submit,job_id\nsmall,x y,4,100,60,1000,0007\n"))
-    assert records.table.iloc[0][["job_id", "queue", "cores", "user", "end"]].tolist() == [
-        "0007",
-        "small",
-        4,
-        "",
-        -1,
-    ]
+    assert records.table.iloc[0][["job_id", "queue", "cores", "user", "end"]].tolist() == ["0007", "small", 4, "", -1]
 
 
 @pytest.mark.parametrize(
@@ -174,10 +168,7 @@ def test_lines_are_counted_through_blanks_and_quoted_line_breaks(write):
     ("header", "message"),
     [
         ("job_id,submit,runtime,walltime,queue", "line 1: no column cores among job_id, submit"),
-        (
-            "job_id,submit,runtime,walltime,cores,queue,cores",
-            "line 1: column = 'cores': two columns of this name",
-        ),
+        ("job_id,submit,runtime,walltime,cores,queue,cores", "line 1: column = 'cores': two columns of this name"),
         ("job_id,submit,,,x", "line 1: no column runtime, walltime, cores, queue"),
     ],
 )
@@ -242,10 +233,7 @@ def test_what_is_written_reads_the_same(write):
 
 def test_fractions_are_counted_as_changes(write):
     records = read(write(table("a,10.5,59.2,100,4,q,u,,,")))
-    assert records.changed == {
-        "submit: fraction of a second cut": 1,
-        "runtime: fraction of a second rounded up": 1,
-    }
+    assert records.changed == {"submit: fraction of a second cut": 1, "runtime: fraction of a second rounded up": 1}
     assert clean(records, derive_config(records, 8)).changed == records.changed
 
 

@@ -28,10 +28,7 @@ SACCT = [
     f"{{j}}.batch|{{j}}.batch|||COMPLETED|{DAY}08:00:00|{DAY}09:00:00|{DAY}10:00:00|||24|24|1",
     "{j}|7_{j}|bob|unl|CANCELLED by 0|{c}|Unknown|None|UNLIMITED|Partition_Limit|0|24|1",
 ]
-CSV = [
-    "{j},{c},60,2h30m,4,small,ann,{b},{e},completed",
-    '"{j}",2016-02-01T08:00:00,1-00:00:00,,4,"a,b",,,,',
-]
+CSV = ["{j},{c},60,2h30m,4,small,ann,{b},{e},completed", '"{j}",2016-02-01T08:00:00,1-00:00:00,,4,"a,b",,,,']
 HEADERS = {
     "swf": "; MaxProcs: 64\n; UnixStartTime: 1000\n",
     "csv": "job_id,submit,runtime,walltime,cores,queue,user,start,end,state\n",
@@ -56,25 +53,7 @@ NASTY = [
         "1970-01-01",
         "9999-12-31T23:59:59",
     ),
-    *(
-        '"',
-        "'",
-        ";",
-        "|",
-        ",",
-        "=",
-        "[",
-        "]",
-        ":",
-        "\\",
-        "\x00",
-        "\r",
-        "\ufeff",
-        "é",
-        "\u0661",
-        "²",
-        "\U0001f600",
-    ),
+    *('"', "'", ";", "|", ",", "=", "[", "]", ":", "\\", "\x00", "\r", "\ufeff", "é", "\u0661", "²", "\U0001f600"),
 ]
 
 
@@ -175,11 +154,7 @@ def test_arbitrary_bytes(tmp_path_factory, kind, data, headed):
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    st.sampled_from(list(ROWS)),
-    st.lists(st.text(max_size=60), max_size=5),
-    st.randoms(use_true_random=False),
-)
+@given(st.sampled_from(list(ROWS)), st.lists(st.text(max_size=60), max_size=5), st.randoms(use_true_random=False))
 def test_arbitrary_text_among_good_lines(tmp_path_factory, kind, texts, dice):
     path = tmp_path_factory.mktemp("text") / "log"
     rows = [*lines(kind, dice, 3), *texts]

@@ -72,12 +72,7 @@ def test_the_real_sample_has_the_values_of_its_records(shared):
 def test_the_real_sample_leaves_nothing_uncounted(shared):
     records = read(shared("pbs/accounting_real.log"))
     running = records.table[records.table["state"] == "running"].iloc[0]
-    assert (running["job_id"], running["cores"], running["end"], running["runtime"]) == (
-        "62.pbshost",
-        48,
-        -1,
-        -1,
-    )
+    assert (running["job_id"], running["cores"], running["end"], running["runtime"]) == ("62.pbshost", 48, -1, -1)
     dropped = records.dropped.groupby("reason")["job_id"].agg(list).to_dict()
     assert dropped["array parent"] == ARRAYS
     assert sorted(dropped["waiting at the end of the log"]) == sorted(WAITING)

@@ -239,11 +239,7 @@ def test_nodes_that_are_down_are_simulated_without():
 
 @pytest.mark.parametrize(
     "closure",
-    [
-        closed("x9"),
-        Closure("reservation r", NOW, NOW + 9, 4),
-        Closure("reservation r", NOW, NOW + 9, 4, nodes=("x9",)),
-    ],
+    [closed("x9"), Closure("reservation r", NOW, NOW + 9, 4), Closure("reservation r", NOW, NOW + 9, 4, nodes=("x9",))],
 )
 def test_closed_cores_that_are_not_simulated_by_type(closure):
     found = ahead(Snapshot(NOW, (job("2", "chunk:1:cores=1,gpus=1"),), closures=(closure,)), NAMED)

@@ -12,13 +12,7 @@ import pytest
 from qconf.errors import InputError, QconfError
 from qconf.evaluation.period import NotApplicableError, UnroutableError
 from qconf.recommend import lock
-from qconf.recommend.checkpoint import (
-    FOLDER,
-    Checkpoint,
-    fingerprint,
-    unfinished,
-    versions,
-)
+from qconf.recommend.checkpoint import FOLDER, Checkpoint, fingerprint, unfinished, versions
 from qconf.recommend.lock import exclusive
 from qconf.strategies import Proposal
 from tests.qconf.small import two

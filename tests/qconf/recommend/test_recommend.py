@@ -1,6 +1,7 @@
 """The verdict: CHANGE where something is clearly better, KEEP where the base is best or too little is known."""
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -57,6 +58,7 @@ def proposing(monkeypatch, function):
     monkeypatch.setattr("qconf.recommend.training.variants", found)
 
 
+@cache
 def recommended(base, strategies=("pp", "dp-nlp"), guards=None, least_gain=0.02, **about):
     return recommend(
         history(base, **about), base, strategies=strategies, settings=FEW, guards=guards, least_gain=least_gain
@@ -111,7 +113,7 @@ def test_three_days_of_warm_up_before_a_test_period_fill_the_machine(monkeypatch
         return real(here, start, end, warmup)
 
     monkeypatch.setattr(Holdout, "of", spy)
-    recommended(STARVED, ("pp",), jobs=300)
+    recommended.__wrapped__(STARVED, ("pp",), jobs=300)
     assert [warmup for _, warmup in given] == [3 * DAY, 3 * DAY, 0]  # two test periods, and the whole history
 
 

@@ -118,12 +118,7 @@ DECISIONS = {
     ],
     "auto": [
         {"step": "tried", "order": "fcfs", "mean_wait": 9120.5, "kept": False},
-        {
-            "step": "tried",
-            "order": "(eligible_time + walltime) / walltime ** 1.3",
-            "mean_wait": 5010.0,
-            "kept": True,
-        },
+        {"step": "tried", "order": "(eligible_time + walltime) / walltime ** 1.3", "mean_wait": 5010.0, "kept": True},
     ],
 }
 

@@ -14,15 +14,7 @@ def test_hours(seconds, text):
     assert wording.hours(seconds) == text
 
 
-@pytest.mark.parametrize(
-    ("gain", "text"),
-    [
-        (None, "-"),
-        (math.nan, "-"),
-        (0.2, "+20.0"),
-        (-0.051, "-5.1"),
-    ],
-)
+@pytest.mark.parametrize(("gain", "text"), [(None, "-"), (math.nan, "-"), (0.2, "+20.0"), (-0.051, "-5.1")])
 def test_gain(gain, text):
     assert wording.gain_text(gain) == text
 
