@@ -344,6 +344,13 @@ def reserving(**small: int) -> System:
     return System(10, queues, mode="partitioned")
 
 
+def test_what_starts_in_a_pass_is_active_from_the_next_one_on() -> None:
+    # At 5 the reserved job of the second user has started before his other job is compared with that of the third.
+    queues = (Queue("a", partition=4), Queue("wide", reservation=True), Queue("b", partition=4))
+    rows = ((0, 4, 5, 5, 0, 0), (1, 3, 5, 5, 0, 1), (2, 3, 5, 5, 0, 2), (5, 2, 9, 9, 1, 1))
+    assert starts(System(8, queues, mode="partitioned", order="-active_jobs"), *rows) == [0, 5, 10, 5]
+
+
 @pytest.mark.parametrize(
     ("cores", "shares"),
     [

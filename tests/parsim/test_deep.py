@@ -111,7 +111,7 @@ def systems() -> Iterator[tuple[str, System]]:
     yield "no backfilling", System(CORES, limits, backfill=False)
 
 
-@pytest.mark.parametrize(("name", "system"), systems())
+@pytest.mark.parametrize(("name", "system"), [*systems()])
 def test_bursts_of_jobs_alike_start_as_before(name: str, system: System, monkeypatch: pytest.MonkeyPatch) -> None:
     workload = deep.bursts(600, CORES)
     before = with_looks(ALL, monkeypatch, workload, system)

@@ -440,7 +440,10 @@ def test_scattered_chunks_are_on_different_nodes(machine: System):
     with pytest.raises(ValueError, match=r"request\[0\]: 0 has no place"):
         simulate(jobs((0, 7, 50, (Chunk(7, 1, scattered=True),))), machine)
     rows = [(0, 33, 50, (Chunk(3, 11),)), (1, 24, 9, (Chunk(4, 6, scattered=True),))]
-    assert starts(jobs(*rows), replace(BY_NODES, queues=[Queue(node_types=["cpu"])])) == [0, 50]
+    bound = replace(BY_NODES, queues=[Queue(node_types=["cpu"])])
+    assert starts(jobs(*rows), bound) == [0, 50]
+    rows = [(0, 4, 50, (Chunk(4, 1, scattered=True),)), (1, 16, 9, (Chunk(1, 16),))]
+    assert starts(jobs(*rows), bound) == [0, 50]  # each of the four nodes has one of the first
 
 
 def test_why_a_job_waits_for_a_node_of_its_own():

@@ -1,0 +1,51 @@
+"""The kernels as plain Python: nothing is compiled, and a changed line shows at once, a hundred times as slowly.
+
+``python -m tests.interpreted MODULE ARGUMENTS``, or ``pytest -p tests.interpreted FILE``.
+"""
+
+from __future__ import annotations
+
+import math
+import runpy
+import sys
+import types
+from typing import Any
+
+import numpy as np
+
+from parsim.kernels import compiled, conservative, order
+
+
+def _records(value: Any) -> Any:
+    """Let the fields of structured arrays be attributes, as they are to numba."""
+    if isinstance(value, np.ndarray | np.void) and value.dtype.names:
+        array = np.asarray(value).view(np.recarray)
+        return array if isinstance(value, np.ndarray) else array[()]
+    if isinstance(value, tuple):
+        return type(value)(*map(_records, value)) if hasattr(value, "_fields") else tuple(map(_records, value))
+    return value
+
+
+def _call(self: compiled.Compiled, *arguments: Any) -> Any:
+    return self.py_func(*(map(_records, arguments) if self._options["code"] == "kernel" else arguments))
+
+
+def _power(x: float, y: float) -> float:
+    """Return what C's power does, which raises nothing."""
+    try:
+        return math.pow(x, y)
+    except OverflowError:
+        return math.inf
+    except ValueError:
+        return math.nan
+
+
+np.seterr(all="ignore")
+compiled.Compiled.__call__ = _call  # type: ignore[method-assign]
+order.math = types.SimpleNamespace(**{**vars(math), "pow": _power})  # type: ignore[assignment]
+made = {each.__name__: lambda *given, of=each: _records(of(*given)) for each in (np.empty, np.zeros)}
+conservative.np = types.SimpleNamespace(**{**vars(np), **made})  # type: ignore[assignment]
+
+if __name__ == "__main__":
+    module, sys.argv = sys.argv[1], sys.argv[1:]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)

@@ -1,0 +1,320 @@
+"""Rules broken on purpose, one by one: do the tests notice?
+
+``python -m tests.mutations``
+    Break each rule of the table in memory, no file is changed, and name what notices: the random cases of
+    `tests/parsim/test_random.py`, of the disciplines named beside the rule and then the first of all, or the file of
+    tests named there.
+    Kernels run as plain Python. Last comes how many of how many are caught.
+
+Names limit the command to the rules that begin so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import spec_from_file_location
+from pathlib import Path
+from types import CodeType
+from typing import NamedTuple
+
+from joblib import cpu_count
+
+from tests.beside import ROOT
+
+
+class Mutation(NamedTuple):
+    """A rule, the file that has it, its text there before and after, and what may notice."""
+
+    rule: str
+    file: str
+    before: str
+    after: str
+    noticed_by: str
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return str(ROOT / f"{self.file}.py")
+
+    def broken(self) -> str:
+        """Return the text of the file with the rule broken."""
+        text = Path(self.path).read_text(encoding="utf-8")
+        if text.count(self.before) != 1:
+            raise ValueError(f"{self.rule}: {self.file} has {self.before!r} {text.count(self.before)} times")
+        return text.replace(self.before, self.after)
+
+
+class Breaking(SourceFileLoader, MetaPathFinder):
+    """Loads one module with a rule broken."""
+
+    def __init__(self, mutation: Mutation) -> None:
+        self.mutation = mutation
+        super().__init__(mutation.file.removesuffix("/__init__").replace("/", "."), mutation.path)
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Find that module alone."""
+        return spec_from_file_location(name, self.path, loader=self) if name == self.name else None
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Compile the broken text."""
+        return compile(self.mutation.broken(), self.path, "exec")
+
+
+def notices(mutation: Mutation) -> str:
+    """Break a rule in this process, and return what notices."""
+    sys.meta_path.insert(0, Breaking(mutation))
+    if mutation.file.startswith("parsim/"):
+        from tests import interpreted  # noqa: F401
+    if "/" in mutation.noticed_by:
+        import pytest
+
+        arguments = ["-q", "-x", "-p", "no:xdist", "-p", "no:cacheprovider", "-m", "not slow"]
+        failed = pytest.main([*arguments, *mutation.noticed_by.split()]) == pytest.ExitCode.TESTS_FAILED
+        return mutation.noticed_by if failed else ""
+    from parsim import one_list, packing
+    from tests import fuzz, generate, golden
+    from tests.parsim.test_random import seeds
+
+    for discipline in mutation.noticed_by.split():
+        for seed in seeds(discipline):
+            case = fuzz.case(discipline, seed)
+            slow = case.reference()
+            for looks, many in ((packing.LOOKS, one_list.MANY), (-1, 0)):
+                packing.LOOKS, one_list.MANY, kept = looks, many, (packing.LOOKS, one_list.MANY)
+                try:
+                    right = fuzz.same(fuzz.case(discipline, seed).simulate(), slow)
+                except (ArithmeticError, AssertionError, LookupError, RuntimeError, ValueError) as error:
+                    return f"{discipline} {seed}: {error!r}"
+                packing.LOOKS, one_list.MANY = kept
+                if not right:
+                    return f"{discipline} {seed}"
+    known = json.loads(golden.FILE.read_text(encoding="utf-8"))["disciplines"]
+    return next((name for name in generate.tested() if golden.few(name) != known[name][0]), "")
+
+
+def main() -> int:
+    """Print a line per rule and a total; return 1 if one is not noticed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("rules", nargs="*", metavar="RULE")
+    given = parser.parse_args()
+    chosen = [each for each in RULES if each.rule.startswith(tuple(given.rules or ("",)))]
+    if given.here:
+        resource.setrlimit(resource.RLIMIT_CPU, (MOST, MOST))
+        print(f"\n{notices(chosen[0])}")
+        return 0
+
+    def apart(mutation: Mutation) -> str:
+        """Return what notices in a process of its own, the last line that it prints."""
+        mutation.broken()
+        command = [sys.executable, "-m", "tests.mutations", "--here", mutation.rule]
+        run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        if run.returncode:
+            return "does not end" if run.returncode < 0 else f"fails: {run.stderr.strip().splitlines()[-1]}"
+        return run.stdout.split("\n")[-2]
+
+    caught = 0
+    with ThreadPoolExecutor(cpu_count()) as pool:
+        for mutation, by in zip(chosen, pool.map(apart, chosen), strict=True):
+            caught += bool(by)
+            print(f"{mutation.file}: {mutation.rule}: {by or 'NOT NOTICED'}", flush=True)
+    print(f"{caught} of {len(chosen)} are noticed")
+    return int(caught < len(chosen))
+
+
+MOST = 150  #: seconds of processor time for one rule
+KERNELS = "parsim/kernels/"
+RULES = [
+    Mutation(rule, ("" if "/" in file else KERNELS) + file, before, after, noticed_by)
+    for rule, file, before, after, noticed_by in (
+        ("backfill may end at the shadow", "easy", "w <= slack or c <= extra", "w < slack or c <= extra", "easy"),
+        ("a long job takes of the extra cores", "easy", "if w > slack:\n", "if w < 0:\n", "tests/test_naive.py"),
+        ("a shorter queue mate ahead is the head job", "easy", "elif rank[j] < waiting.rank[first]:", "elif False:",
+         "alike single-orders"),
+        ("a starving job goes ahead", "easy", "rescan |= begin_starving(",
+         "rescan = rescan or False and begin_starving(", "alike single-orders shared shared-all"),
+        ("of equal ends all count for the shadow", "running",
+         "while i < end and (running.keys[i] >> bits) <= instant:",
+         "while i < end and (running.keys[i] >> bits) < instant:", "shared-limits easy"),
+        ("backfill past the shadow has the extra cores", "starts", "cores = min(cores, partition.extra)",
+         "cores = min(cores, partition.free)", "shared-limits shared-all"),
+        ("a start past the shadow takes of the extra cores", "starts", "partition.extra -= cores\n", "pass\n",
+         "shared-limits shared-all"),
+        ("a job is the head job after reserve_after", "visit",
+         "and now - s.jobs[j].submit >= settings.reservation_delay",
+         "and now - s.jobs[j].submit > settings.reservation_delay", "reserve-after reserve-after-all"),
+        ("a first job that waits too long is passed by none", "visit",
+         "return now - partition.first_since >= s.settings.reservation_delay", "return False", "nothing nothing-all"),
+        ("a head job that is too wide for the list blocks none", "visit", "and waiting.cores[i] <= partition.cores\n",
+         "and True\n", "hybrid-all hybrid-combined"),
+        ("jobs of an instant come before its pass", "events", "s.jobs[arriving].submit <= now:",
+         "s.jobs[arriving].submit < now:", "shared-limits"),
+        ("all ends of an instant come before its pass", "events",
+         "while progress.running > 0 and (s.ends[0] >> bits) == now:",
+         "if progress.running > 0 and (s.ends[0] >> bits) == now:", "shared-limits"),
+        ("a plan stands until something starts", "visit", "stands &= s.progress.running == running  # nothing started",
+         "stands |= False", "tests/test_naive.py"),
+        ("of one list the pool comes last", "events", "p = (turn + count - 1) % count if pool_first else turn",
+         "p = count - 1 - turn", "hybrid-all partitioned-all"),
+        ("starving jobs go first", "waiting",
+         "starving = queue.starvation < NEVER and job.submit + queue.starvation <= now", "starving = False",
+         "shared-all shared-starvation"),
+        ("a job starves from the instant on", "events", "if instant > now:", "if instant >= now:",
+         "shared-starvation shared-all"),
+        ("the longest go first by ljf", "waiting", "np.float64(walltime) if kind == LJF",
+         "-np.float64(walltime) if kind == LJF", "tests/test_naive.py"),
+        ("wfp3 weighs cores", "waiting", "np.float64(job.cores) / (w * w * w)", "1.0 / (w * w * w)",
+         "shared-orders shared-all"),
+        ("equal ratios go by submission", "order",
+         "return place_of(s.preempting, waiting.job[i]) < place_of(s.preempting, waiting.job[k])",
+         "return place_of(s.preempting, waiting.job[i]) > place_of(s.preempting, waiting.job[k])",
+         "tests/test_naive.py"),
+        ("the pool goes by factor", "waiting", "return np.float64(queue.weight) / min(", "return 1.0 / min(",
+         "hybrid-all hybrid-pool"),
+        ("eligible time is not negative", "order", "eligible[i] = max(eligible[i], 0.0)", "eligible[i] = eligible[i]",
+         "period period-limits active-all"),
+        ("eligible time stands while a limit holds", "order",
+         "eligible[i] -= np.float64(_held_for(s.held[waiting.job[begin + i]], now))", "pass",
+         "formula-limits queues-formula-limits"),
+        ("what is undefined is 0", "order", "waiting.value[begin + i] = 0.0 if math.isnan(v) else v",
+         "waiting.value[begin + i] = v",
+         "hybrid-formula period-hybrid preempt-formula fairshare-formula partitioned-all"),
+        ("formulas are read by the period", "order",
+         "calculated = np.float64(now - since_calculated(s.settings, now))", "calculated = np.float64(now)",
+         "period period-limits"),
+        ("on one list held time does not count", "time_dependent", "s.origin[j] += now - s.since[j]",
+         "pass", "formula-limits reserve-after-formula-limits"),
+        ("a limit of jobs", "starts", "queue.jobs + others > queue.max_run or",
+         "queue.jobs + others > queue.max_run + 1 or", "shared-limits"),
+        ("a limit of cores", "starts", "queue.cores + cores > queue.max_run_cores",
+         "queue.cores > queue.max_run_cores", "shared-limits"),
+        ("a limit of jobs of a user", "starts", "use.jobs + others > queue.max_user_run or",
+         "use.jobs > queue.max_user_run or", "shared-limits"),
+        ("an unknown user has no limit", "starts", "if not s.settings.user_limits or job.user < 0:",
+         "if not s.settings.user_limits:", "shared-limits shared-all"),
+        ("a head job counts in its limits", "starts", "job.is_head_job = True\n        count_use(s, j, 1)",
+         "job.is_head_job = True\n        count_use(s, j, 0)", "shared-limits shared-all"),
+        ("a throttle of running jobs", "throttles", "(jobs > throttle.max_run and", "(jobs > throttle.max_run + 1 and",
+         "throttled throttled-all"),
+        ("a throttle of work", "throttles", "throttle.ends - throttle.running * now", "throttle.ends",
+         "throttled throttled-all"),
+        ("a throttle of eligible jobs", "throttles", "throttle.eligible >= throttle.max_eligible",
+         "throttle.eligible > throttle.max_eligible", "entering entering-all"),
+        ("a throttle of queued jobs", "throttles", "throttle.queued >= throttle.max_queued",
+         "throttle.queued > throttle.max_queued", "entering entering-all"),
+        ("a QOS is exempt from a limit", "throttles",
+         "return throttles.exempt[j, column] if throttles.exempt.size > 0 else np.uint8(0)", "return np.uint8(0)",
+         "qos qos-all"),
+        ("a quota", "needs", "if quota.used + others * needs.amounts[k] > quota.most:", "if quota.used > quota.most:",
+         "needs:shared-limits needs:shared-all"),
+        ("a quota changes", "needs", "needs.quotas[change.quota].most = change.most", "pass",
+         "needs:shared-limits needs:shared-all"),
+        ("a job waits for others", "needs", "waits = needs.unmet[j] > 0", "waits = needs.unmet[j] > 1",
+         "needs:shared-limits"),
+        ("a job that waited for others starves later", "needs", "starving = now + s.queues[job.queue].starvation",
+         "starving = NEVER", "needs:shared-all needs:shared-starvation needs:hybrid-all"),
+        ("the pool opens above the delay", "homes", "seconds * numerator // denominator + 1, latest)",
+         "seconds * numerator // denominator, latest)", "hybrid-all hybrid-pool"),
+        ("a job too wide for its partition goes to the pool", "homes", "if job.cores > partition_cores[home]:",
+         "if job.cores >= partition_cores[home]:", "hybrid-all"),
+        ("entry by moving leaves the partition", "events", "leave_list(s, job.home, j, now)\n        job.home = pool",
+         "pass", "hybrid-move"),
+        ("a combined job leaves the head job its cores", "starts", "if not alone and until > partition.shadow:",
+         "if False:", "tests/test_naive.py"),
+        ("a combined job takes of its own partition first", "starts", "n = min(partition.free, c - 1)",
+         "n = min(partition.free, 1)", "hybrid-combined"),
+        ("a reserved job takes shares in proportion", "reservations",
+         "if usable[p] and (best < 0 or idle[p] > idle[best]):",
+         "if usable[p] and (best < 0 or idle[p] < idle[best]):", "reservations reservations-all"),
+        ("a starving job keeps reservations off", "reservations",
+         "s.partitions[p].cores > 0 and first_starving(s, p, now) >= j", "s.partitions[p].cores > 0",
+         "reservations-starvation reservations-all"),
+        ("a head job ends before a reservation or leaves its share", "starts", "partition.extra -= partition.share",
+         "pass", "reservations reservations-all reservations-starvation"),
+        ("each queue has a head job", "queue_head_jobs", "return heads.begin[queue_of(s, j)] == NEVER",
+         "return heads.count[0] == 0", "queues queues-all"),
+        ("a node stays idle for head jobs of queues", "queue_head_jobs",
+         "if left < 0 or left < kept_idle(heads, now + w):", "if left < 0:", "queues queues-all"),
+        ("so many head jobs by depth", "queue_head_jobs", "return heads.count[0] < heads.depth",
+         "return heads.count[0] + 1 < heads.depth", "depth depth-all"),
+        ("limits are planned for top jobs", "planned_limits", "or counts.jobs > queue.max_run\n", "",
+         "throttled-held-reserve held-reserve hybrid-held-reserve"),
+        ("planned limits forget what has ended", "planned_limits", "break\n        counts = add_counts",
+         "pass\n        counts = add_counts", "held-reserve hybrid-held-reserve"),
+        ("top jobs keep off plans that begin later", "plans", "if begin < other.begin < until:",
+         "if begin < other.begin < begin:", "nodes nodes-all hybrid-nodes"),
+        ("pivots go by submission", "multiqueue",
+         "while i > 0 and waiting[classes[order[i - 1]].first] > waiting[classes[k].first]:", "while False:",
+         "multiqueue"),
+        ("others delay no pivot", "multiqueue", "if plan.free[k] < cores:\n            return 0",
+         "if k == 0 and plan.free[k] < cores:\n            return 0", "multiqueue"),
+        ("a job that ends early gives its time back", "conservative", "elif early and waits > 0:", "elif False:",
+         "planned"),
+        ("a plan needs its cores for its whole walltime", "profile",
+         "while j < last and times[j] < end and free[j] >= need:", "while j < last and times[j] < end:",
+         "planned multiqueue"),
+        ("a window takes cores from its begin on", "windows", "return window.known_from <= now < window.end",
+         "return window.known_from < now < window.end", "state:queues state:queues-all"),
+        ("a window whose end is not known ends early", "windows",
+         "size = change(profile, size, now, window.known_end, taken[k, 0])", "pass", "state:planned state:multiqueue"),
+        ("use decays", "fairshare", "u = (used + np.float64(since)) * fair.factor", "u = used + np.float64(since)",
+         "fairshare fairshare-all"),
+        ("groups of users share", "fairshare", "u if d == depth - 1 else u + (effective - u) * node.part", "u",
+         "fairshare fairshare-formula fairshare-all"),
+        ("jobs of a pass do not count as active", "fairshare",
+         "nodes[user].before if nodes[user].passed == now else nodes[user].jobs", "nodes[user].jobs",
+         "tests/test_naive.py"),
+        ("what is charged is rounded to parts", "parsim/charges",
+         "return max(parts) if most else sum(parts, Fraction(0))", "return sum(parts, Fraction(0))",
+         "tests/parsim/test_fairshare.py"),
+        ("the lowest tier is preempted first", "victims", "return a < b\n    if s.start[i]",
+         "return a > b\n    if s.start[i]", "preempt preempt-qos"),
+        ("the last started is preempted first", "victims", "return s.start[i] > s.start[k]",
+         "return s.start[i] < s.start[k]", "preempt"),
+        ("no more are preempted than it takes", "victims", "if not starts or may_start(s, p, j, until):",
+         "if not starts:", "preempt preempt-limits"),
+        ("who keeps what was done runs the rest", "victims", "job.runtime -= ran\n        job.walltime -= ran", "pass",
+         "preempt"),
+        ("preempted jobs wait from the next second on", "preempting",
+         "return preempting.progress.at + 1 if preempting.progress.at == now else NEVER", "return NEVER", "preempt"),
+        ("a job takes all its resources of one type", "node_types",
+         "fits &= types.amounts[row, d] <= min(idle[d], left[d])",
+         "fits &= d > 0 or types.amounts[row, d] <= min(idle[d], left[d])", "typed-all typed-alike typed-requests"),
+        ("a long job leaves the head job its resources", "node_types",
+         "left if past else types.idle[p])\n    if row < 0:", "types.idle[p])\n    if row < 0:",
+         "typed-all typed-requests"),
+        ("scattered chunks are on different nodes", "placing", "most = min(most, np.int64(1))", "pass",
+         "tests/parsim/test_node_types.py -k scattered"),
+        ("a chunk alone on its node", "placing", "if unshared != UNSHARED and not given:", "if False:", "placed-alone"),
+        # qconf
+        ("waits may grow by the grace", "qconf/evaluation/guard_rails",
+         "now > max(self.factor * then, then + self.grace)", "now > self.factor * then",
+         "tests/qconf/evaluation/test_holdout.py"),
+        ("utilization may fall more in fewer days", "qconf/evaluation/guard_rails", "max(MONTH / days, 1.0)", "1.0",
+         "tests/qconf/evaluation/test_holdout.py"),
+        ("of equals the shortest longest waits", "qconf/recommend/ladder", "found.after.longest, other.name not in",
+         "other.name not in", "tests/qconf/recommend/test_recommend.py -k equals"),
+        ("the lowest rung from which none gains more", "qconf/recommend/ladder",
+         "worthwhile(compare(higher, row), least_gain)\n", "worthwhile(higher.bootstrap, least_gain)\n",
+         "tests/qconf/recommend/test_recommend.py -k rung"),
+        ("a job stays in the queue that it names", "qconf/config/routing", "queue[jobs & (named == i)] = i", "pass",
+         "tests/qconf/test_config.py -k stays"),
+        ("hours and minutes alone are no duration", "qconf/config/durations", "if days and hours > 23:",
+         "if days and hours > 99:", "tests/qconf/test_config.py -k duration"),
+        ("a requeued run that did not run is no load", "qconf/history/readers/sacct_runs",
+         "kept = ~before | ((start[last] != UNKNOWN) & (end[last] > start[last]))", "kept = ~before | (last >= 0)",
+         "tests/qconf/history/test_sacct.py"),
+        ("the parts of a job have their cores together", "qconf/history/readers/sacct_runs", 'job["cores"].sum()',
+         'job["cores"].max()', "tests/qconf/history/test_sacct.py"),
+    )
+]  # fmt: skip
+
+if __name__ == "__main__":
+    sys.exit(main())
