@@ -11,7 +11,7 @@ from parsim.workload import Workload
 
 
 def lay_out(workload: Workload, base: int, begin: int) -> kernel.Needs:
-    """Lay out what jobs need that ascend by submit.
+    """Lay out which jobs wait for others, of those that ascend by submit, and when quotas change: the first gates.
 
     Parameters
     ----------
@@ -27,26 +27,13 @@ def lay_out(workload: Workload, base: int, begin: int) -> kernel.Needs:
     """
     n, quotas = len(workload), workload.quotas
     followed_from, following = followers(workload.after, n)
-    jobs = np.concatenate([quota.rows for quota in quotas]) if quotas else np.empty(0, dtype=np.int64)
-    numbers = np.repeat(np.arange(len(quotas), dtype=np.int32), [quota.rows.size for quota in quotas])
-    amounts = np.concatenate([quota.amounts for quota in quotas]) if quotas else np.empty(0, dtype=np.int64)
-    by_job = np.argsort(jobs, kind="stable")
-    table = np.zeros(len(quotas), dtype=kernel.QUOTA)
-    changes: list[tuple[int, int, int]] = []
-    for k, quota in enumerate(quotas):
-        steps = [(instant - base, k, then) for instant, then in quota.changes]
-        table["most"][k] = next((then for instant, _, then in reversed(steps) if instant <= begin), quota.most)
-        changes += [step for step in steps if step[0] > begin]
+    steps = [(instant - base, k, most) for k, quota in enumerate(quotas) for instant, most in quota.changes]
     return kernel.Needs(
         unmet=np.bincount(workload.after[:, 0], minlength=n).astype(np.int32),
         parked=np.zeros(n, dtype=np.bool_),
         followed_from=followed_from,
         following=following,
-        wanted_from=np.searchsorted(jobs[by_job], np.arange(n + 1)),
-        wanted=numbers[by_job],
-        amounts=amounts[by_job],
-        quotas=table,
-        changes=np.array(sorted(changes), dtype=kernel.CHANGE),
+        changes=np.array(sorted(step for step in steps if step[0] > begin), dtype=kernel.CHANGE),
         late=np.empty(n if workload.after.size else 0, dtype=np.int64),
         progress=one(kernel.NEEDED, changes=0, late=0),
     )
@@ -57,7 +44,6 @@ def again(needs: kernel.Needs) -> kernel.Needs:
     return needs._replace(
         unmet=needs.unmet.copy(),
         parked=needs.parked.copy(),
-        quotas=needs.quotas.copy(),
         late=np.empty_like(needs.late),
         progress=one(kernel.NEEDED, changes=0, late=0),
     )

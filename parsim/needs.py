@@ -82,6 +82,10 @@ class Quota:
         rows = to[self.rows]
         return replace(self, rows=rows[rows >= 0], amounts=self.amounts[rows >= 0])
 
+    def most_at(self, instant: int) -> int:
+        """How much there is at an instant."""
+        return next((most for begin, most in reversed(self.changes) if begin <= instant), self.most)
+
 
 def pairs(after: ArrayLike | None, jobs: int) -> Column:
     """Return pairs of rows, each once and read-only; refuse rows that are not there, and jobs that wait for ever."""

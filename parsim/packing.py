@@ -24,18 +24,16 @@ from parsim.kernels.plans import PROMISE, ROWS, Plans
 from parsim.kernels.preempting import INTERRUPTION, KEEPS, LOSES, PREEMPTIONS, RETURNS, STAYS, Preempting
 from parsim.kernels.profile import Profile
 from parsim.kernels.queue_head_jobs import HeadJobs
-from parsim.kernels.throttles import Throttles
 from parsim.kernels.typed_head_jobs import TypedHeadJobs
 from parsim.kernels.typed_windows import TypedWindows
 from parsim.kernels.windows import WINDOW, Outages
 from parsim.needed import again
-from parsim.ordering import NEVER, NO_LINES, has_user_limits, keeps_turns, lines_of, pack_formula
+from parsim.ordering import NEVER, NO_LINES, keeps_turns, lines_of, pack_formula
 from parsim.places import resources_of, untaken
 from parsim.placing import unplaced
 from parsim.prepared import Prepared, Table
 from parsim.resuming import layout
-from parsim.system import LIMITS, ORDERS, System
-from parsim.throttling import nothing_throttled, uncounted
+from parsim.system import ORDERS, System
 from parsim.workload import MAX_DURATION, Column, Workload
 
 MOST = 2**31 - 1
@@ -80,7 +78,7 @@ def pack(
     jobs = prepared.queued_jobs.view(np.uint8).copy().view(kernel.QUEUED_JOB)  # field by field is ten times as slow
     entries = np.zeros(cores.size + 1, dtype=np.int64)
     find_homes(jobs, cores, system.mode == "shared", entries)
-    throttles, needs, node_types, placing = _pack_counts(prepared, system)
+    needs, node_types, placing = _pack_needs(prepared, system)
     most = np.minimum(cores, n) + 1
     if system.node_types and not system.is_whole:  # rules 77 and 79
         jobs["home"] = jobs["queue"]
@@ -91,7 +89,6 @@ def pack(
     listed = int(entries.sum()) + kernel.BLOCK
     running = prepared.first
     spanning = 1 + running + int(entries[-1]) + (int(may_enter + entries[-2]) if settings["combined"] else 0)
-    users = prepared.users[0] if settings["user_limits"] else 0
     held = np.zeros(n if settings["track_held"] else 0, dtype=kernel.HELD)
     held["since"] = -1
     shares = np.empty((spanning, cores.size), dtype=np.int64)
@@ -113,7 +110,6 @@ def pack(
         eligible_at=eligible_at,
         held=held,
         queues=_pack_queues(prepared, system),
-        use=np.zeros(max(1, users * len(system.queues)), dtype=kernel.USE),
         by_queue=prepared.by_queue if settings["starvation"] else np.empty(0, np.int32),
         partitions=_pack_partitions(cores, entries, most),
         settings=settings,
@@ -128,7 +124,7 @@ def pack(
         idle=np.zeros(cores.size, dtype=np.int64),
         alike=_pack_lines(prepared, system) if lines else NO_LINES,
         fair=fair,
-        throttles=throttles,
+        gates=prepared.gates(system).counting(system),
         needs=needs,
         node_types=node_types,
         placing=placing,
@@ -222,25 +218,21 @@ def _pack_preempting(prepared: Prepared, system: System, interruptions: int) -> 
     )
 
 
-def _pack_counts(
-    prepared: Prepared, system: System
-) -> tuple[Throttles | None, Needs | None, NodeTypes | None, Placing | None]:
-    """Lay out throttles, needs and types of nodes, by their totals or each by itself.
+def _pack_needs(prepared: Prepared, system: System) -> tuple[Needs | None, NodeTypes | None, Placing | None]:
+    """Lay out needs and types of nodes, by their totals or each by itself.
 
-    With one of them, with tiers, or with windows that some jobs may use, the first two are there, so that a kernel has
-    few versions.
+    With one of them, with tiers, or with windows that some jobs may use, needs are there, so that a kernel has few
+    versions.
     """
-    throttles, needs = prepared.throttles(system), prepared.needs
-    types, placing = prepared.node_types(system), prepared.placing(system)
+    needs, types, placing = prepared.needs, prepared.node_types(system), prepared.placing(system)
     exempts = prepared.begun is not None and prepared.begun.exempt is not None
-    if throttles is None and needs is None and not (system.node_types or system.has_tiers or exempts):
-        return None, None, None, None
-    throttles = uncounted(throttles or nothing_throttled(len(prepared.workload)))
+    if needs is None and not (system.node_types or system.has_tiers or exempts):
+        return None, None, None
     needs = again(needs or prepared.laid_needs)
     if placing is not None:
         named = _NO_NODES if prepared.begun is None else prepared.begun.on_nodes
         placing = unplaced(placing, named, windows=prepared.has_windows, returns=system.has_tiers)
-    return throttles, needs, None if types is None else untaken(types, returns=system.has_tiers), placing
+    return needs, None if types is None else untaken(types, returns=system.has_tiers), placing
 
 
 _NONE = np.empty(0, dtype=np.int32)
@@ -318,7 +310,6 @@ def _pack_settings(prepared: Prepared, system: System) -> np.void:
         starvation=any(queue.starvation is not None for queue in system.queues),
         limits=has_limits,
         wide_limits=_has_wide_limits(prepared, system),
-        user_limits=has_user_limits(system),
         track_held=has_limits and formula is not None and formula.uses_eligible_time,
         combined=pool is not None and pool.placement == "combined",
         move=pool is not None and pool.entry == "move",
@@ -334,10 +325,7 @@ def _pack_queues(prepared: Prepared, system: System) -> Table:
     table["rank"] = [ranks.index(queue.priority) for queue in system.queues]
     table["weight"] = _weights(tuple(queue.priority for queue in system.queues))
     table["max_walltime"] = [queue.walltime[1] for queue in system.queues]
-    for name in LIMITS:
-        table[name] = NEVER  # also where throttles take their place (rule 51)
-    for name in ("starvation", *(() if system.frees_from_queues else LIMITS)):
-        table[name] = [NEVER if getattr(queue, name) is None else getattr(queue, name) for queue in system.queues]
+    table["starvation"] = [NEVER if queue.starvation is None else queue.starvation for queue in system.queues]
     count = prepared.per_queue[0]
     table["end"] = len(prepared.workload)  # of the queues after the last that has jobs
     table["end"][: count.size] = count.cumsum()
@@ -373,7 +361,7 @@ def pack_plans(prepared: Prepared, system: System, state: kernel.State) -> Plans
     taken = np.zeros((ROWS + windows, idle.size), dtype=np.int32)
     takes = np.zeros((ROWS + windows, parts), dtype=np.int64)
     exempt = None if begun is None else begun.exempt
-    if exempt is None and state.throttles is not None:
+    if exempt is None and state.needs is not None:
         exempt = np.empty((0, n), dtype=np.bool_)  # or a kernel would have a version more
     if begun is not None:
         taken[ROWS:] = begun.taken

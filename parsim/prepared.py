@@ -16,20 +16,19 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.gates import Key, Layout, key_of
+from parsim.gates import lay_out as lay_out_gates
 from parsim.kernels import state as kernel
 from parsim.kernels.alike import find_alike
 from parsim.kernels.needs import Needs
 from parsim.kernels.node_types import NodeTypes
 from parsim.kernels.placing import Placing
-from parsim.kernels.throttles import Throttles
 from parsim.needed import lay_out
 from parsim.places import lay_out as lay_out_node_types
 from parsim.placing import lay_out as lay_out_placing
 from parsim.resuming import Begun, resume
 from parsim.state import State
 from parsim.system import System
-from parsim.throttling import Key, key_of
-from parsim.throttling import lay_out as lay_out_throttles
 from parsim.workload import MAX_DURATION, Column, Workload
 
 Table = NDArray[np.void]  #: a structured array: one record of named fields per row
@@ -140,7 +139,6 @@ class Prepared:
         """The jobs for the general event loop, shape (n,), `QUEUED_JOB` without the homes."""
         jobs = self._table(kernel.QUEUED_JOB)
         jobs["queue"] = self.workload.queue
-        jobs["user"] = self.users[1]
         return jobs
 
     def _table(self, record: np.dtype[np.void]) -> Table:
@@ -215,15 +213,16 @@ class Prepared:
         return of
 
     @cached_property
-    def _throttles(self) -> dict[Key, Throttles | None]:
+    def _gates(self) -> dict[Key, Layout]:
         return {}
 
-    def throttles(self, system: System) -> Throttles | None:
-        """Return what the throttles of a system count of these jobs: computed once, for all systems that have these."""
+    def gates(self, system: System) -> Layout:
+        """Return the gates of a system for these jobs: laid out once, whatever the limits of its queues."""
         key = key_of(system)
-        if key not in self._throttles:
-            self._throttles[key] = lay_out_throttles(key, self.workload)
-        return self._throttles[key]
+        if key not in self._gates:
+            of = self.workload, self.queues, self.users, self.base + self.begin
+            self._gates[key] = lay_out_gates(key, *of)
+        return self._gates[key]
 
     @cached_property
     def _on_types(self) -> dict[object, Any]:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from parsim.kernels.easy import easy
 from parsim.kernels.events import events
+from parsim.kernels.gates import EXEMPT_AMOUNT, EXEMPT_WORK
 from parsim.kernels.multiqueue import multiqueue
 from parsim.kernels.state import State as KernelState
-from parsim.kernels.throttles import EXEMPT_AMOUNT, EXEMPT_WORK
 from parsim.kernels.time_dependent import time_dependent
 from parsim.needs import came
 from parsim.node_types import Demands
@@ -28,7 +28,6 @@ from parsim.schedule import NO_INTERRUPTIONS, SPANNING, Interruptions, Schedule
 from parsim.state import UNSTARTED, State
 from parsim.system import Queue, System
 from parsim.throttles import RESOURCES
-from parsim.throttling import key_of, limits_of_columns
 from parsim.workload import Column, Workload
 
 
@@ -237,7 +236,7 @@ def _check(prepared: Prepared, system: System) -> None:
                 raise ValueError(
                     f"{_named('cores', job, prepared)} is above queues[{i}].{name} = {limit}; the job could never start"
                 )
-    if system.mode != "multiqueue":
+    if len(prepared.workload) and system.mode != "multiqueue" and (system.throttles or system.frees_from_queues):
         _check_throttles(prepared, system)
     types = prepared.placing(system) or prepared.node_types(system)
     if types is None:
@@ -253,13 +252,13 @@ def _check(prepared: Prepared, system: System) -> None:
 def _check_throttles(prepared: Prepared, system: System) -> None:
     """Refuse every job that throttles never let start."""
     w = prepared.workload
-    throttles = prepared.throttles(system)
-    if throttles is None:
-        return
-    exempt = throttles.exempt if throttles.exempt.size else np.zeros_like(throttles.rows)
-    names = limits_of_columns(key_of(system), w)
-    for limits, column, amount, bits in zip(names, throttles.rows.T, throttles.amounts.T, exempt.T, strict=True):
-        of = throttles.each[column]
+    layout = prepared.gates(system)
+    gates = layout.counting(system)
+    exempt = gates.exempt if gates.exempt.size else np.zeros_like(gates.rows)
+    for limits, column, amount, bits in zip(layout.limits, gates.rows.T, gates.amounts.T, exempt.T, strict=True):
+        if not limits:
+            continue
+        of = gates.each[column]
         for field, bit, used in (
             ("max_run_amount", EXEMPT_AMOUNT, amount),
             ("max_run_work", EXEMPT_WORK, amount * w.walltime),

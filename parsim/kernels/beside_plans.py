@@ -13,7 +13,7 @@ from parsim.kernels import queue_head_jobs, typed_head_jobs, typed_windows
 from parsim.kernels.lines import look_behind, return_to_first
 from parsim.kernels.order import LJF, before, refresh_values
 from parsim.kernels.placed_head_jobs import place_best, plan_placed, shortest_unplaced
-from parsim.kernels.planned_limits import is_held_later
+from parsim.kernels.planned_gates import is_held_beside
 from parsim.kernels.plans import begin_planned, find_instant, plan_first, promise
 from parsim.kernels.queue_head_jobs import all_found, begin_heads, has_all, is_wanted
 from parsim.kernels.running import sift
@@ -190,10 +190,10 @@ def begin_visit(s, heads, typed, placed, windows, p, now):
 
 @step
 def is_planned_over(s, plans, j, now):
-    """Whether job j, begun now, would be above a limit beside what is planned (rule 22)."""
+    """Whether job j, begun now, would be above a bound beside what is planned (rule 22)."""
     if plans is None:
         return False
-    return s.settings.plans_limits and is_held_later(s, plans, j, now)
+    return s.settings.plans_limits and is_held_beside(s, plans, j, now)
 
 
 @step

@@ -1,4 +1,4 @@
-"""Which of the submitted jobs enter the waiting lists, where throttles keep some out.
+"""Which of the submitted jobs enter the waiting lists, where limits keep some out.
 
 Numbers ("rule 47") refer to docs/reference/simulator.md.
 """
@@ -7,47 +7,43 @@ from __future__ import annotations
 
 import numpy as np
 
+from parsim.kernels.gates import count_entered, may_enter
 from parsim.kernels.running import push_key
 from parsim.kernels.state import UNKNOWN, routine
-from parsim.kernels.throttles import count_entered, may_enter
 from parsim.kernels.waiting import add_waiting, note_held
 
 
 @routine
-def keep_out(s, throttles, j):
-    """Whether throttles decide when job j, which has come, enters its list: it has a place among those that wait so."""
-    if throttles is None:
-        return False
-    if throttles.is_out.size == 0:
+def keep_out(s, gates, j):
+    """Whether gates decide when job j, which has come, enters its list: it has a place among those that wait so."""
+    if gates.is_out.size == 0:
         return False
     k = s.progress.outside
-    throttles.is_out[j] = True
-    while k > 0 and throttles.outside[k - 1] > j:
-        throttles.outside[k] = throttles.outside[k - 1]
+    gates.is_out[j] = True
+    while k > 0 and gates.outside[k - 1] > j:
+        gates.outside[k] = gates.outside[k - 1]
         k -= 1
-    throttles.outside[k] = j
+    gates.outside[k] = j
     s.progress.outside += 1
     return True
 
 
 @routine
-def enter_lists(s, throttles, now):
-    """Let the jobs enter their lists that throttles keep out no longer, in the order of their submission (rule 47)."""
-    if throttles is None:
-        return
+def enter_lists(s, gates, now):
+    """Let the jobs enter their lists that gates keep out no longer, in the order of their submission (rule 47)."""
     progress = s.progress
     kept = np.int64(0)
     for i in range(progress.outside):
-        j = np.int64(throttles.outside[i])
-        enters = may_enter(throttles, j)
+        j = np.int64(gates.outside[i])
+        enters = may_enter(gates, j)
         if s.settings.track_held:
             note_held(s, j, now, not enters)
         if not enters:
-            throttles.outside[kept] = j
+            gates.outside[kept] = j
             kept += 1
             continue
-        throttles.is_out[j] = False
-        count_entered(throttles, j)
+        gates.is_out[j] = False
+        count_entered(gates, j)
         home = s.jobs[j].home
         s.partitions[home].first_starving = UNKNOWN
         add_waiting(s, home, j, now)

@@ -15,6 +15,7 @@ import numpy as np
 
 from parsim.kernels.beside_plans import visit_beside_plans
 from parsim.kernels.entering import enter_lists, keep_out
+from parsim.kernels.gates import is_out
 from parsim.kernels.needs import (
     change_quotas,
     come_now,
@@ -31,7 +32,6 @@ from parsim.kernels.reservations import visit_reserved
 from parsim.kernels.running import last_instant, pop_key, push_key
 from parsim.kernels.starts import drop_head_job, end_job, resume_running
 from parsim.kernels.state import NEVER, UNKNOWN, kernel, routine, step
-from parsim.kernels.throttles import is_out
 from parsim.kernels.top_jobs import begin_pass, visit_reserved_beside_plans
 from parsim.kernels.victims import come_back
 from parsim.kernels.visit import visit_list
@@ -76,14 +76,14 @@ def events(s, plans, heads, typed, placed):
             arriving += 1
         progress.submitted = arriving
         if progress.outside > 0:
-            enter_lists(s, s.throttles, now)
+            enter_lists(s, s.gates, now)
         if progress.waiting == 0:
             continue
         while progress.wake_ups > 0 and (s.wake_ups[0] >> bits) <= now:
             j = s.wake_ups[0] & low
             pop_key(s.wake_ups, progress.wake_ups)
             progress.wake_ups -= 1
-            if s.start[j] < 0 and not is_out(s.throttles, j):
+            if s.start[j] < 0 and not is_out(s.gates, j):
                 enter_pool(s, j, now)
         if settings.starvation and progress.next_starving <= now:
             advance_starving(s, now)
@@ -137,7 +137,7 @@ def next_event(s, submit, now):
         if s.settings.calc_period > 0 and progress.running > 0:
             t = min(t, now - since_calculated(s.settings, now) + s.settings.calc_period)
         t = min(t, next_change(s.needs), next_return(s.preempting, now))
-    change_quotas(s.needs, t)
+    change_quotas(s.needs, s.gates, t)
     progress.now = t if t <= last_instant(bits) and progress.looks >= 0 else NEVER
     return progress.now
 
@@ -181,7 +181,7 @@ def submit_job(s, j, now):
     home = s.jobs[j].home
     s.progress.waiting += 1
     s.progress.looks += s.settings.looks
-    if not keep_out(s, s.throttles, j):
+    if not keep_out(s, s.gates, j):
         add_waiting(s, home, j, now)
     if home < s.partitions.size - 2 and s.eligible_at.size > 0 and s.eligible_at[j] < NEVER:
         push_key(s.wake_ups, s.progress.wake_ups, (s.eligible_at[j] << s.settings.bits) | j)

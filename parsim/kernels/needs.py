@@ -1,4 +1,4 @@
-"""What jobs need beside cores: that others have ended, and a part of things of which there are only so many.
+"""What jobs need beside cores: that others have ended, and a part of things of which there are only so many: quotas.
 
 Where no job needs anything, the place of `Needs` is None, for which numba leaves all of this out. Numbers ("rule 40")
 refer to docs/reference/simulator.md.
@@ -15,9 +15,8 @@ from parsim.kernels.preempting import was_preempted
 from parsim.kernels.running import last_instant, pop_key, push_key
 from parsim.kernels.state import LONGEST, NEVER, step
 
-QUOTA = np.dtype([("most", np.int64), ("used", np.int64)], align=True)
 #: From an instant on there is more of a quota, or less.
-CHANGE = np.dtype([("instant", np.int64), ("quota", np.int64), ("most", np.int64)], align=True)
+CHANGE = np.dtype([("instant", np.int64), ("gate", np.int64), ("most", np.int64)], align=True)
 NEEDED = np.dtype(
     [
         ("changes", np.int64),  #: that have taken place
@@ -28,40 +27,15 @@ NEEDED = np.dtype(
 
 
 class Needs(NamedTuple):
-    """What the jobs need; `wanted_from` and `followed_from` tell where the entries of each job begin."""
+    """Which others the jobs wait for, and when quotas change; `followed_from` tells where the entries of each begin."""
 
     unmet: NDArray[np.int32]  # (n,): jobs that have not ended, of those that each waits for
     parked: NDArray[np.bool_]  # (n,): whether it was submitted while it waited for others
     followed_from: NDArray[np.int64]  # (n + 1,)
     following: NDArray[np.int32]  # jobs that wait for each
-    wanted_from: NDArray[np.int64]  # (n + 1,)
-    wanted: NDArray[np.int32]  # quotas that each job asks for, and
-    amounts: NDArray[np.int64]  # how much of them
-    quotas: NDArray[np.void]  # QUOTA
     changes: NDArray[np.void]  # CHANGE, ascending
     late: NDArray[np.int64]  # heap of keys: when jobs that waited for others starve
     progress: np.void  # NEEDED
-
-
-@step
-def count_quotas(needs, j, amount):
-    """Let job j have `amount` times what it asks for."""
-    if needs is None:
-        return
-    for k in range(needs.wanted_from[j], needs.wanted_from[j + 1]):
-        needs.quotas[needs.wanted[k]].used += amount * needs.amounts[k]
-
-
-@step
-def lacks(needs, j, others):
-    """Whether there is less left than job j asks for; with `others` of 0 it counts itself already (rule 41)."""
-    if needs is None:
-        return False
-    for k in range(needs.wanted_from[j], needs.wanted_from[j + 1]):
-        quota = needs.quotas[needs.wanted[k]]
-        if quota.used + others * needs.amounts[k] > quota.most:
-            return True
-    return False
 
 
 @step
@@ -74,13 +48,13 @@ def next_change(needs):
 
 
 @step
-def change_quotas(needs, now):
+def change_quotas(needs, gates, now):
     """Let there be of each quota what there is at this instant (rule 42)."""
     if needs is None:
         return
     while next_change(needs) <= min(now, NEVER - 1):
         change = needs.changes[needs.progress.changes]
-        needs.quotas[change.quota].most = change.most
+        gates.each[change.gate].max_run_amount = change.most
         needs.progress.changes += 1
 
 
@@ -141,13 +115,3 @@ def soonest_late(s, needs):
         pop_key(needs.late, needs.progress.late)
         needs.progress.late -= 1
     return needs.late[0] >> s.settings.bits if needs.progress.late > 0 else NEVER
-
-
-@step
-def amount_of(needs, j, quota):
-    """How much of a quota job j asks for."""
-    found = np.int64(0)
-    for k in range(needs.wanted_from[j], needs.wanted_from[j + 1]):
-        if needs.wanted[k] == quota:
-            found += needs.amounts[k]
-    return found

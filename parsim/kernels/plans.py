@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.kernels.fairshare import stop_charging
+from parsim.kernels.gates import count_entered
 from parsim.kernels.nodes import Nodes, add, add_shares, occupy, occupy_node, take_first, total, vacate
-from parsim.kernels.planned_limits import above_limits, add_counts, count_running, is_held_later
+from parsim.kernels.planned_gates import NOW, add_count, count_running, is_above_at, is_held_later
 from parsim.kernels.reservations import divide
 from parsim.kernels.running import add_running, remove_running
 from parsim.kernels.starts import count_use, start_job
 from parsim.kernels.state import NEVER, Running, routine, seldom, step
-from parsim.kernels.throttles import count_entered
 from parsim.kernels.windows import UNKNOWN_END, Outages
 
 #: The plan of the head job of one list, in the present pass; `job` is -1 without one.
@@ -234,7 +234,7 @@ def find_instant(s, plans, j, now):
     running, bits, count = plans.running, s.settings.bits, s.progress.running
     low = (np.int64(1) << bits) - 1
     job = s.jobs[j]
-    counts = count_running(s, j)
+    count_running(s.gates, j)
     for node in range(plans.later.size):
         plans.later[node] = plans.nodes.idle[node]
     for q in range(s.usable.size):
@@ -251,7 +251,7 @@ def find_instant(s, plans, j, now):
                 room += most_left(plans, q, j, s.idle[q], instant, until)
         if room >= job.cores and not (
             s.settings.plans_limits
-            and (above_limits(s, plans, j, counts, instant) or is_held_later(s, plans, j, instant))
+            and (is_above_at(s, plans, j, until, instant, NOW, True) or is_held_later(s, plans, j, instant))
         ):
             while added < ended:
                 add_shares(plans.nodes, running.keys[added] & low, plans.later)
@@ -272,7 +272,7 @@ def find_instant(s, plans, j, now):
         instant = following
         while ended < count and (running.keys[ended] >> bits) <= instant:
             e = running.keys[ended] & low
-            counts = add_counts(s, j, counts, e, -1)
+            add_count(s.gates, NOW, j, e, running.keys[ended] >> bits, -1)
             if s.placement[e] >= 0:
                 s.idle[s.placement[e]] += s.jobs[e].cores
             else:
@@ -423,7 +423,7 @@ def resume_planned(s, plans):
         key = ((s.start[j] + s.jobs[j].walltime) << s.settings.bits) | j
         add_running(plans.running, 0, s.progress.running, key, np.int64(s.jobs[j].cores))
         s.progress.waiting += 1
-        count_entered(s.throttles, j)
+        count_entered(s.gates, j)
         start_job(s, j, s.start[j])
 
 

@@ -8,50 +8,28 @@ from __future__ import annotations
 import numpy as np
 
 from parsim.kernels.fairshare import charge, stop_charging
-from parsim.kernels.needs import count_quotas, lacks
+from parsim.kernels.gates import count_entered, count_in_gates, is_gated
 from parsim.kernels.node_types import leave_nodes, plan_nodes, resume_nodes
 from parsim.kernels.placed_jobs import plan_chunks, resume_chunks
 from parsim.kernels.placing import leave_chunks
 from parsim.kernels.preempting import begin_run, end_run
 from parsim.kernels.running import add_running, available, first_instant, push_key, remove_running
 from parsim.kernels.state import NEVER, seldom, step
-from parsim.kernels.throttles import count_entered, count_throttled, is_throttled
 
 
 @step
 def count_use(s, j, sign):
-    """Add job j to, or take it from, what its queue and its user use."""
-    if not s.settings.limits:
-        return
-    count_quotas(s.needs, j, sign)
-    job = s.jobs[j]
-    queue = s.queues[job.queue]
-    queue.jobs += sign
-    queue.cores += sign * job.cores
-    if job.user >= 0 and s.settings.user_limits:
-        use = s.use[job.user * s.queues.size + job.queue]
-        use.jobs += sign
-        use.cores += sign * job.cores
-    count_throttled(s.throttles, s.jobs, j, s.start[j], sign)
+    """Add job j to, or take it from, what counts in its gates."""
+    if s.settings.limits:
+        count_in_gates(s.gates, s.jobs, j, s.start[j], sign)
 
 
 @step
 def is_held(s, j):
-    """Whether a limit, a throttle or a quota forbids job j to start now (rules 4, 41 and 45)."""
+    """Whether a gate forbids job j to start now (rules 4, 41 and 45)."""
     job = s.jobs[j]
-    queue = s.queues[job.queue]
     others = 1 - np.int64(job.is_head_job)  # what it counts itself already is no other job's
-    cores = others * job.cores
-    if lacks(s.needs, j, others):
-        return True
-    if queue.jobs + others > queue.max_run or queue.cores + cores > queue.max_run_cores:
-        return True
-    if is_throttled(s.throttles, j, others, np.int64(job.walltime), s.progress.now):
-        return True
-    if not s.settings.user_limits or job.user < 0:
-        return False
-    use = s.use[job.user * s.queues.size + job.queue]
-    return use.jobs + others > queue.max_user_run or use.cores + cores > queue.max_user_cores
+    return is_gated(s.gates, j, others, np.int64(job.walltime), s.progress.now)
 
 
 @step
@@ -119,7 +97,7 @@ def resume_running(s):
         resume_nodes(s.node_types, j, np.int64(s.placement[j]))
         resume_chunks(s.placing, j, np.int64(s.placement[j]))
         s.progress.waiting += 1
-        count_entered(s.throttles, j)
+        count_entered(s.gates, j)
         start_job(s, j, begin)
 
 

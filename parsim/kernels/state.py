@@ -37,7 +37,6 @@ QUEUED_JOB = _record(
     [
         *_JOB,
         ("queue", np.int32),
-        ("user", np.int32),
         ("home", np.int32),  #: partition in whose list it waits first; P for the reserved list (rule 9)
         ("is_head_job", np.bool_),  #: whether it is the head job of some list in this pass
     ]
@@ -48,20 +47,13 @@ HELD = _record(
         ("before", np.int64),  #: seconds for which they did before
     ]
 )
-USE = _record([("jobs", np.int64), ("cores", np.int64)])  #: that run, or are head jobs of the present pass
 ALLOWANCE = _record([("jobs", np.int64), ("cores", np.int64)])  #: that running limits leave; `NEVER` without one
 QUEUE = _record(
     [
         ("starvation", np.int64),  #: seconds of waiting until a job starves, or `NEVER`
         ("rank", np.int64),  #: of its priority among those of all queues, the greatest last
-        ("max_run", np.int64),
-        ("max_run_cores", np.int64),
-        ("max_user_run", np.int64),
-        ("max_user_cores", np.int64),
         ("max_walltime", np.int64),
         ("weight", np.int64),  #: its priority as a whole number, in proportion to the others'
-        ("jobs", np.int64),  #: that run, or are head jobs of the present pass
-        ("cores", np.int64),  #: of these
         ("next_starving", np.int64),  #: its entry in `by_queue` that may starve next
         ("end", np.int64),  #: its last entry in `by_queue`, plus one
     ]
@@ -110,9 +102,8 @@ SETTINGS = _record(
         ("by_nodes", np.bool_),  #: nodes that are all alike are told apart (rule 23)
         ("reservation_delay", np.int64),  #: seconds that a job has waited before it may be a head job
         ("starvation", np.bool_),  #: some queue has a starvation period
-        ("limits", np.bool_),  #: some queue has running limits, or there are throttles
+        ("limits", np.bool_),  #: there are gates
         ("wide_limits", np.bool_),  #: some jobs may start though nothing has ended since they might not
-        ("user_limits", np.bool_),  #: some queue has them per user
         ("track_held", np.bool_),  #: limits hold jobs whose eligible time a formula reads
         ("combined", np.bool_),  #: jobs of the pool may take cores of their partition too
         ("move", np.bool_),  #: a job that enters the pool leaves its partition's list
@@ -202,7 +193,6 @@ class State(NamedTuple):
     eligible_at: NDArray[np.int64]  # (n,): instant from which a job may enter the pool; empty without a pool
     held: NDArray[np.void]  # (n,) HELD; empty unless `track_held`
     queues: NDArray[np.void]  # (Q,) QUEUE
-    use: NDArray[np.void]  # (users * Q,) USE of each queue by each user
     by_queue: NDArray[np.int32]  # (n,): jobs grouped by queue, in order; empty where nothing starves
     partitions: NDArray[np.void]  # (P + 1,) PARTITION; the last row has the list of jobs by advance reservation
     settings: np.void  # SETTINGS
@@ -217,7 +207,7 @@ class State(NamedTuple):
     idle: NDArray[np.int64]  # (P,): their idle cores at its instant
     alike: Alike
     fair: Fair
-    throttles: Any  # `parsim.kernels.throttles.Throttles`, or None
+    gates: Any  # `parsim.kernels.gates.Gates`
     needs: Any  # `parsim.kernels.needs.Needs`, or None
     node_types: Any  # `parsim.kernels.node_types.NodeTypes`, or None
     placing: Any  # `parsim.kernels.placing.Placing`, or None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from parsim.kernels.fairshare import interrupt
+from parsim.kernels.gates import count_entered
 from parsim.kernels.node_types import has_place, lend_nodes, stop_on_types, take_nodes
 from parsim.kernels.own_nodes import lend_chunks, stop_on_nodes
 from parsim.kernels.placed_jobs import can_be_placed, place_chunks
@@ -15,7 +16,6 @@ from parsim.kernels.preempting import LOSES, RETURNS, STAYS, end_run, place_of
 from parsim.kernels.running import remove_key, sift
 from parsim.kernels.starts import count_use, startable_cores, vacate
 from parsim.kernels.state import routine, seldom, step
-from parsim.kernels.throttles import count_entered
 from parsim.kernels.waiting import add_waiting
 
 
@@ -184,7 +184,7 @@ def preempt(s, preempting, p, j, now):
     stop_on_types(s.node_types, j, p, past, kind == RETURNS)
     stop_on_nodes(s.placing, j, past, kind == RETURNS)
     count_use(s, j, -1)
-    count_entered(s.throttles, j)
+    count_entered(s.gates, j)
     interrupt(s.fair, j, now)
     end_run(preempting, job.queue, np.int64(job.cores))
     if kind != LOSES:

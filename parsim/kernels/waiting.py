@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from parsim.kernels.alike import NO_JOB
+from parsim.kernels.gates import is_out
 from parsim.kernels.order import FACTOR, FCFS, FORMULA, LJF, LXF, refresh_value
 from parsim.kernels.preempting import above_groups, place_of
 from parsim.kernels.state import BY_SUBMIT, GROUP, NEVER, PASSED, PREEMPTED, STARVING, UNKNOWN, apart, seldom, step
-from parsim.kernels.throttles import is_out
 
 STARTED = np.int32(-1)  # in place of a job that has started
 
@@ -182,7 +182,7 @@ def leave_others(s, p, j, now):
 @seldom
 def begin_starving(s, j, now):
     """Job j starves from now on."""
-    if is_out(s.throttles, j):
+    if is_out(s.gates, j):
         return
     pool = s.partitions.size - 2
     home = s.jobs[j].home
