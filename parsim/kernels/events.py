@@ -28,11 +28,11 @@ from parsim.kernels.needs import (
 from parsim.kernels.order import since_calculated
 from parsim.kernels.plans import end_planned, forget_plans, resume_planned
 from parsim.kernels.preempting import next_return, was_preempted
-from parsim.kernels.reservations import visit_reserved
+from parsim.kernels.reserved_list import visit_reserved
 from parsim.kernels.running import last_instant, pop_key, push_key
 from parsim.kernels.starts import drop_head_job, end_job, resume_running
 from parsim.kernels.state import NEVER, UNKNOWN, kernel, routine, step
-from parsim.kernels.top_jobs import begin_pass, visit_reserved_beside_plans
+from parsim.kernels.top_jobs import begin_pass
 from parsim.kernels.victims import come_back
 from parsim.kernels.visit import visit_list
 from parsim.kernels.waiting import add_waiting, begin_starving, leave_list
@@ -226,7 +226,7 @@ def one_pass(s, plans, heads, typed, placed, now):
         partitions[p].reserved_from = NEVER
     begin_pass(plans, now)
     if partitions[count].waiting > 0:
-        reserve_first(s, s.running, plans, now)
+        visit_reserved(s, plans, now)
     pool_first = s.settings.combined and s.settings.by_nodes
     for turn in range(count):
         p = (turn + count - 1) % count if pool_first else turn
@@ -234,15 +234,6 @@ def one_pass(s, plans, heads, typed, placed, now):
             visit_plainly(s, s.plain, p, now)
             visit_beside_plans(s, plans, heads, typed, placed, s.windows, p, now)
     end_pass(s, plans)
-
-
-@step
-def reserve_first(s, running, plans, now):
-    """Visit the reserved list (rules 9 to 14)."""
-    if running is not None:
-        visit_reserved(s, now)
-    if plans is not None:
-        visit_reserved_beside_plans(s, plans, now)
 
 
 @step

@@ -12,49 +12,22 @@ from __future__ import annotations
 import numpy as np
 
 from parsim.kernels.running import available
-from parsim.kernels.starts import is_held, make_head_job, start_spanning
+from parsim.kernels.starts import make_head_job, start_spanning
 from parsim.kernels.state import NEVER, UNKNOWN, step
-from parsim.kernels.waiting import STARTED, drop_started, note_held
 
 
 @step
-def visit_reserved(s, now):
-    """Start reserved jobs, or let the first that must wait reserve its shares (rules 9 to 14)."""
-    partitions, settings, waiting = s.partitions, s.settings, s.waiting
-    count = partitions.size - 1
-    reserved = partitions[count]
-    if settings.limits:  # the head job here may hold queue mates elsewhere
-        for p in range(count):
-            partitions[p].plan_stands = False
-    last = reserved.first + reserved.waiting
-    gone = last
-    i = reserved.first
-    while i < last:
-        j = np.int64(waiting.job[i])
-        i += 1
-        held = settings.limits and is_held(s, j)
-        if settings.track_held:
-            note_held(s, j, now, held)
-        if held:
-            continue
-        c = s.jobs[j].cores
-        if find_usable(s, j, now) < c:
-            break
-        shares = s.shares[s.progress.spanning]
-        instant = earliest(s, c, now)
-        divide(s.idle, c, find_idle(s, instant), shares, s.usable)
-        if instant > now:
-            reserve(s, j, instant, shares)
-            make_head_job(s, j, count)
-            break
-        start_spanning(s, j, now)
-        waiting.job[i - 1] = STARTED
-        gone = min(gone, i - 1)
-    if settings.track_held:
-        for k in range(i, last):
-            note_held(s, waiting.job[k], now, False)
-    if gone < last:
-        drop_started(s, count, gone)
+def start_or_reserve(s, j, now):
+    """Start job j on its shares, or let it reserve them from the first instant on; whether it starts (rules 11, 13)."""
+    c, shares = s.jobs[j].cores, s.shares[s.progress.spanning]
+    instant = earliest(s, c, now)
+    divide(s.idle, c, find_idle(s, instant), shares, s.usable)
+    if instant > now:
+        reserve(s, j, instant, shares)
+        make_head_job(s, j, s.partitions.size - 1)
+        return False
+    start_spanning(s, j, now)
+    return True
 
 
 @step

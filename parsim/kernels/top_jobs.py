@@ -20,10 +20,7 @@ from parsim.kernels.plans import (
     promise,
     room_now,
 )
-from parsim.kernels.reservations import find_usable
-from parsim.kernels.starts import is_held
-from parsim.kernels.state import NEVER, routine, step
-from parsim.kernels.waiting import STARTED, drop_started, note_held
+from parsim.kernels.state import NEVER, step
 
 
 @step
@@ -34,45 +31,24 @@ def begin_pass(plans, now):
     forget_windows(plans, now)
 
 
-@routine
-def visit_reserved_beside_plans(s, plans, now):
-    """Start reserved jobs, or let the first that must wait reserve its shares (rules 9 to 14, 20 and 27)."""
-    partitions, settings, waiting = s.partitions, s.settings, s.waiting
-    count = partitions.size - 1
-    last = partitions[count].first + partitions[count].waiting
-    gone = last
-    i = partitions[count].first
-    while i < last:
-        j = np.int64(waiting.job[i])
-        i += 1
-        held = settings.limits and is_held(s, j)
-        if settings.track_held:
-            note_held(s, j, now, held)
-        if held and not settings.plans_limits:
-            continue
-        if find_usable(s, j, now) < s.jobs[j].cores:
-            break
-        begin = find_instant(s, plans, j, now)
-        if begin == NEVER:  # rule 31
-            break
-        if settings.by_nodes:
-            plan_first(s, plans, count, j)
-        else:
-            plan_shares(s, plans, count, j)
-        if begin > now:
-            promise(s, plans, count, j, begin)
-            break
-        row = s.progress.spanning
-        for p in range(count):
-            s.shares[row, p] = plans.takes[ROWS - 1, p]
-        begin_planned(s, plans, j, now)
-        waiting.job[i - 1] = STARTED
-        gone = min(gone, i - 1)
-    if settings.track_held:
-        for k in range(i, last):
-            note_held(s, waiting.job[k], now, False)
-    if gone < last:
-        drop_started(s, count, gone)
+@step
+def start_or_promise(s, plans, j, now):
+    """Start job j of the reserved list, or plan it beside all other plans; whether it starts (rules 20 and 27)."""
+    count = s.partitions.size - 1
+    begin = find_instant(s, plans, j, now)
+    if begin == NEVER:  # rule 31
+        return False
+    if s.settings.by_nodes:
+        plan_first(s, plans, count, j)
+    else:
+        plan_shares(s, plans, count, j)
+    if begin > now:
+        promise(s, plans, count, j, begin)
+        return False
+    for p in range(count):
+        s.shares[s.progress.spanning, p] = plans.takes[ROWS - 1, p]
+    begin_planned(s, plans, j, now)
+    return True
 
 
 @step
