@@ -61,9 +61,9 @@ def _reserving(what: Reserve) -> Callable[[], object]:
 
 #: Those that take longest first.
 GROUPS: dict[str, Group] = {
-    "general": Group(events, _general, (False, False, False, False)),
-    "top jobs": Group(events, _reserving("nodes"), (True, False, False, False)),
-    "head jobs of queues": Group(events, _reserving("queues"), (False, True, False, False)),
+    "general": Group(events, _general, (False, False, False)),
+    "top jobs": Group(events, _reserving("nodes"), (True, False, False)),
+    "head jobs of queues": Group(events, _reserving("queues"), (False, True, False)),
     "formulas": Group(time_dependent, _formulas),
     "lists": Group(easy, _lists),
     "planning": Group(replan, lambda: plan(WORKLOAD, 5, "dynp")),

@@ -22,9 +22,7 @@ from parsim.kernels.placed_head_jobs import PlacedHeadJobs
 from parsim.kernels.placing import Placing
 from parsim.kernels.plans import PROMISE, ROWS, Plans
 from parsim.kernels.preempting import INTERRUPTION, KEEPS, LOSES, PREEMPTIONS, RETURNS, STAYS, Preempting
-from parsim.kernels.profile import Profile
 from parsim.kernels.queue_head_jobs import HeadJobs
-from parsim.kernels.typed_head_jobs import TypedHeadJobs
 from parsim.kernels.typed_windows import TypedWindows
 from parsim.kernels.windows import WINDOW, Outages
 from parsim.needed import again
@@ -158,13 +156,11 @@ def plans_limits(prepared: Prepared, system: System) -> bool:
 
 def pack_head_jobs(
     prepared: Prepared, system: System, state: kernel.State
-) -> tuple[HeadJobs | None, TypedHeadJobs | None, PlacedHeadJobs | None]:
+) -> tuple[HeadJobs | None, PlacedHeadJobs | None]:
     """Lay out the one of these that plans the head jobs of queues or lists (rules 28, 49, 80 and 86)."""
-    if not system.node_types:
-        return _pack_head_jobs(prepared, system), None, None
     if system.places_chunks:
-        return None, None, _pack_placed_head_jobs(system, state.placing)
-    return None, _pack_typed_head_jobs(system, state), None
+        return None, _pack_placed_head_jobs(system, state.placing)
+    return _pack_head_jobs(prepared, system, state), None
 
 
 def _pack_placed_head_jobs(system: System, placing: Placing) -> PlacedHeadJobs:
@@ -179,23 +175,6 @@ def _pack_placed_head_jobs(system: System, placing: Placing) -> PlacedHeadJobs:
         visits=np.zeros(1, dtype=np.int64),
         unplaced=np.zeros((2, placing.failed.shape[1]), dtype=np.int64),
         failed=np.zeros((2, placing.failed.shape[1]), dtype=np.int64),
-    )
-
-
-def _pack_typed_head_jobs(system: System, state: kernel.State) -> TypedHeadJobs:
-    queues, types, names = len(system.queues), system.node_types, resources_of(system.node_types)
-    instants = int(state.running.keys.size) + 4 * queues + 2 * state.outages.windows.size + 4
-    node = np.zeros((len(types), len(types) * len(names)), dtype=np.int64)
-    for t, each in enumerate(types):
-        node[t, t * len(names) : (t + 1) * len(names)] = [each.amount(name) for name in names]
-    return TypedHeadJobs(
-        begin=np.empty(queues, dtype=np.int64),
-        end=np.empty(queues, dtype=np.int64),
-        keeps=np.empty((queues, node.shape[1]), dtype=np.int64),
-        node=node,
-        out=np.empty(node.shape[1], dtype=np.int64),
-        times=np.empty(instants, dtype=np.int64),
-        free=np.empty((instants, node.shape[1]), dtype=np.int64),
     )
 
 
@@ -333,17 +312,33 @@ def _pack_queues(prepared: Prepared, system: System) -> Table:
     return table
 
 
-def _pack_head_jobs(prepared: Prepared, system: System) -> HeadJobs:
-    """Make room for the head jobs, and the idle cores over time: what runs at one time, windows, and they cut it."""
-    n, windows = len(prepared.workload), pack_windows(prepared).windows.size
+def _pack_head_jobs(prepared: Prepared, system: System, state: kernel.State) -> HeadJobs:
+    """Make room for the head jobs, and what is idle over time: what runs at one time, windows, and they cut it."""
+    n, rows = len(prepared.workload), len(system.queues) if system.mode == "shared" else 1
     depth = n if system.reservation_depth is None else system.reservation_depth
     depth = depth if system.reserves_for_many else 0
-    rows = len(system.queues) if system.mode == "shared" else 1
-    begin, end, keeps = np.empty((3, rows), dtype=np.int64)
-    count, out = np.zeros((2, 1), dtype=np.int64)
-    most = 2 * (min(n, system.cores) + min(n, rows + depth) + windows) + 4
-    idle = Profile(np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64))
-    return HeadJobs(begin, end, keeps, np.int64(system.cores_per_node), np.int64(depth), count, out, idle)
+    types, names = system.node_types, resources_of(system.node_types)
+    node = np.full((1, 1), system.cores_per_node, dtype=np.int64)
+    amounts = prepared.workload.cores.reshape(-1, 1)
+    if state.node_types is not None:
+        amounts = state.node_types.amounts
+        node = np.zeros((len(types), amounts.shape[1]), dtype=np.int64)
+        for t, each in enumerate(types):
+            node[t, t * len(names) : (t + 1) * len(names)] = [each.amount(name) for name in names]
+    most = 2 * (int(state.running.keys.size) + min(n, rows + depth) + state.outages.windows.size) + 4
+    begin, end = np.empty((2, rows), dtype=np.int64)
+    return HeadJobs(
+        begin=begin,
+        end=end,
+        keeps=np.empty((rows, node.shape[1]), dtype=np.int64),
+        node=node,
+        depth=np.int64(depth),
+        count=np.zeros(1, dtype=np.int64),
+        out=np.zeros(node.shape[1], dtype=np.int64),
+        amounts=amounts,
+        times=np.empty(most, dtype=np.int64),
+        free=np.empty((most, node.shape[1]), dtype=np.int64),
+    )
 
 
 def pack_plans(prepared: Prepared, system: System, state: kernel.State) -> Plans:

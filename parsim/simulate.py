@@ -409,7 +409,7 @@ def _on_one_partition(start: Column) -> Outcome:
     return Outcome(start, np.zeros(start.size, dtype=np.int32), {})
 
 
-NO_HEAD_JOBS = None, None, None  #: of queues, of several of a list, or on types of nodes
+NO_HEAD_JOBS = None, None  #: of queues or lists, or such that hold whole nodes
 
 
 def _reserves_for_queues(prepared: Prepared, system: System) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parsim.kernels import queue_head_jobs, typed_head_jobs, typed_windows
+from parsim.kernels import queue_head_jobs, typed_windows
 from parsim.kernels.lines import look_behind, return_to_first
 from parsim.kernels.order import LJF, before, refresh_values
 from parsim.kernels.placed_head_jobs import place_best, plan_placed, shortest_unplaced
@@ -24,13 +24,13 @@ from parsim.kernels.waiting import STARTED, end_visit, has_lines, kind_of, leave
 
 
 @routine
-def visit_beside_plans(s, plans, heads, typed, placed, windows, p, now):
+def visit_beside_plans(s, plans, heads, placed, windows, p, now):
     """Go once over list p and start the jobs that may start beside head jobs and windows (rules 3, 20, 28, 80, 82)."""
-    if plans is None and heads is None and typed is None and placed is None and windows is None:
+    if plans is None and heads is None and placed is None and windows is None:
         return
     settings, waiting, partition = s.settings, s.waiting, s.partitions[p]
     first, last = partition.first, partition.first + partition.waiting
-    several = heads is not None or typed is not None or placed is not None
+    several = heads is not None or placed is not None
     counts_later = not several and counts_in_later_lists(s)
     s.progress.looks -= partition.waiting
     if not settings.track_held and not counts_later and not any_fits(s, p):
@@ -39,7 +39,7 @@ def visit_beside_plans(s, plans, heads, typed, placed, windows, p, now):
     is_sorted = kind <= LJF and not lines
     refresh_values(s, kind, first, last, now)
     order = (s, kind, now)
-    size = begin_visit(s, heads, typed, placed, windows, p, now)
+    size = begin_visit(s, heads, placed, windows, p, now)
     x, m = np.int64(0), begin_turns(s, first, last)
     make_heap(s.candidates, m, is_sorted, order)
     most, gone = NEVER, last  # no wider job can start from here on
@@ -53,7 +53,7 @@ def visit_beside_plans(s, plans, heads, typed, placed, windows, p, now):
             note_held(s, j, now, held)
         starts = follows = again = False
         if not held:
-            starts, size = take(s, plans, heads, typed, placed, windows, size, j, p, now)
+            starts, size = take(s, plans, heads, placed, windows, size, j, p, now)
         if starts:
             freed = start(s, s.running, plans, heads, j, p, now)
             if partition.first_starving == j:
@@ -70,17 +70,15 @@ def visit_beside_plans(s, plans, heads, typed, placed, windows, p, now):
         elif several and not settings.backfill:
             ended = not held
         elif (
-            not complete
-            and (settings.plans_limits or not held)
-            and may_be_head_job(s, plans, heads, typed, placed, p, j, now)
+            not complete and (settings.plans_limits or not held) and may_be_head_job(s, plans, heads, placed, p, j, now)
         ):
             matters = several or counts_later
             matters |= settings.backfill and (settings.track_held or (not matters and any_left(s, p, x + 1, m)))
             if not matters and s.outages.windows.size == 0 and not settings.wide_limits:
                 ended = True
             else:
-                planned, size = plan_head_job(s, plans, heads, typed, placed, windows, size, j, p, now)
-                complete = planned and has_all_head_jobs(heads, typed, placed)
+                planned, size = plan_head_job(s, plans, heads, placed, windows, size, j, p, now)
+                complete = planned and has_all_head_jobs(heads, placed)
                 ended = planned and not (matters and settings.backfill)
                 again = complete and not ended and not settings.track_held
                 most = widest(s, p) if again else most
@@ -172,14 +170,11 @@ def make_heap(candidates, m, is_sorted, order):
 
 
 @step
-def begin_visit(s, heads, typed, placed, windows, p, now):
+def begin_visit(s, heads, placed, windows, p, now):
     """Write what is idle over time beside the windows known now; return the number of instants."""
     if heads is not None:
         begin_heads(s, heads, p)
-        return queue_head_jobs.begin_visit(s, heads, p, now)
-    if typed is not None:
-        begin_heads(s, typed, p)
-        return typed_head_jobs.begin_visit(s, s.node_types, typed, p, now)
+        return queue_head_jobs.begin_visit(s, s.node_types, heads, p, now)
     if placed is not None:
         begin_heads(s, placed, p)
         placed.visits[0] += 1  # what had no room in the visit before is forgotten
@@ -197,16 +192,14 @@ def is_planned_over(s, plans, j, now):
 
 
 @step
-def take(s, plans, heads, typed, placed, windows, size, j, p, now):
+def take(s, plans, heads, placed, windows, size, j, p, now):
     """Let job j have what it takes, if it may start now; return whether it may, and the number of instants."""
     if plans is not None:
         return find_place(s, plans, p, j, now), size
     if s.jobs[j].cores > s.partitions[p].free:
         return False, size
     if heads is not None:
-        return queue_head_jobs.take(s, heads, size, j, p, now)
-    if typed is not None:
-        return typed_head_jobs.take(s, s.node_types, typed, size, j, p, now)
+        return queue_head_jobs.take(s, s.node_types, heads, size, j, p, now)
     if placed is not None:
         return place_best(s.placing, placed, s.outages, j, p, now, now + s.jobs[j].walltime), size
     if windows is not None:
@@ -228,18 +221,16 @@ def start(s, running, plans, heads, j, p, now):
         leave_others(s, p, j, now)
     if heads is None:
         return False
-    return queue_head_jobs.take_kept(heads, now + s.jobs[j].walltime)
+    return queue_head_jobs.take_kept(s, s.node_types, heads, j, now)
 
 
 @step
-def may_be_head_job(s, plans, heads, typed, placed, p, j, now):
+def may_be_head_job(s, plans, heads, placed, p, j, now):
     """Whether job j, which does not start, may be a head job of list p (rules 3, 20, 28 and 49)."""
     if plans is not None:
         return may_be_top_job(s, p, j, now)
     if now - s.jobs[j].submit < s.settings.reservation_delay:
         return False
-    if typed is not None:
-        return typed.begin[s.jobs[j].queue] == NEVER
     if placed is not None:
         return placed.begin[s.jobs[j].queue] == NEVER
     if heads is not None:
@@ -249,19 +240,17 @@ def may_be_head_job(s, plans, heads, typed, placed, p, j, now):
 
 
 @step
-def has_all_head_jobs(heads, typed, placed):
+def has_all_head_jobs(heads, placed):
     """Whether the list has all the head jobs that it can have."""
     if heads is not None:
         return has_all(heads)
-    if typed is not None:
-        return all_found(typed)
     if placed is not None:
         return all_found(placed)
     return True
 
 
 @step
-def plan_head_job(s, plans, heads, typed, placed, windows, size, j, p, now):
+def plan_head_job(s, plans, heads, placed, windows, size, j, p, now):
     """Plan job j as a head job of list p; return whether there is an instant for it, and the number of instants."""
     found = False
     if plans is not None:
@@ -271,9 +260,7 @@ def plan_head_job(s, plans, heads, typed, placed, windows, size, j, p, now):
             plan_first(s, plans, p, j)
             promise(s, plans, p, j, begin)
     if heads is not None:
-        return queue_head_jobs.plan(s, heads, size, j, p)
-    if typed is not None:
-        return typed_head_jobs.plan(s, s.node_types, typed, size, j, p)
+        return queue_head_jobs.plan(s, s.node_types, heads, size, j, p)
     if placed is not None:
         plan_placed(s, s.placing, placed, s.outages, j, p, now)
         found = placed.begin[s.jobs[j].queue] != NEVER

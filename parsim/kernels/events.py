@@ -39,7 +39,7 @@ from parsim.kernels.waiting import add_waiting, begin_starving, leave_list
 
 
 @kernel
-def events(s, plans, heads, typed, placed):
+def events(s, plans, heads, placed):
     """Simulate all jobs of a `parsim.kernels.state.State`; fills its `start`, `placement` and `shares` (rule 1).
 
     Jobs that have not started when the loop gives up have a start of -1.
@@ -50,7 +50,6 @@ def events(s, plans, heads, typed, placed):
     plans : parsim.kernels.plans.Plans or None
         Where limits, or the cores of each node, are planned for top jobs.
     heads : parsim.kernels.queue_head_jobs.HeadJobs or None
-    typed : parsim.kernels.typed_head_jobs.TypedHeadJobs or None
     placed : parsim.kernels.placed_head_jobs.PlacedHeadJobs or None
         One of these where a list has several head jobs.
     """
@@ -87,7 +86,7 @@ def events(s, plans, heads, typed, placed):
                 enter_pool(s, j, now)
         if settings.starvation and progress.next_starving <= now:
             advance_starving(s, now)
-        one_pass(s, plans, heads, typed, placed, now)
+        one_pass(s, plans, heads, placed, now)
         come_back(s, s.preempting, now)
 
 
@@ -218,7 +217,7 @@ def enter_pool(s, j, now):
 
 
 @step
-def one_pass(s, plans, heads, typed, placed, now):
+def one_pass(s, plans, heads, placed, now):
     """Visit every list in which a job waits (rules 2 and 26)."""
     partitions = s.partitions
     count = partitions.size - 1
@@ -232,7 +231,7 @@ def one_pass(s, plans, heads, typed, placed, now):
         p = (turn + count - 1) % count if pool_first else turn
         if partitions[p].waiting > 0 and partitions[p].cores > 0:
             visit_plainly(s, s.plain, p, now)
-            visit_beside_plans(s, plans, heads, typed, placed, s.windows, p, now)
+            visit_beside_plans(s, plans, heads, placed, s.windows, p, now)
     end_pass(s, plans)
 
 

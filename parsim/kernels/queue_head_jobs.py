@@ -1,7 +1,8 @@
 """Head jobs as Slurm backfills: each queue of a shared machine has one, and a node stays idle for it.
 
 Or the first jobs of each list, so many or all, are its head jobs. The plans of all head jobs of a visit count together,
-as cores over time. Numbers ("rule 28") refer to docs/reference/simulator.md.
+as amounts over time: cores alone, or what nodes of several types have. Numbers ("rule 28") refer to
+docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.kernels.profile import Profile, change, fit
+from parsim.kernels.amounts import add_between, first_place, idle_now, idle_over_time
+from parsim.kernels.node_types import hold_nodes, places_of
 from parsim.kernels.state import NEVER, step
 from parsim.kernels.windows import UNKNOWN_END, is_known
 
@@ -19,16 +21,21 @@ ABSENT = NEVER + 1  #: in place of `begin` where no job of a queue waits
 
 
 class HeadJobs(NamedTuple):
-    """The plans of the head jobs in the present visit, by queue: from `begin`, `NEVER` without one, to `end`."""
+    """The plans of the head jobs in the present visit, by queue: from `begin`, `NEVER` without one, to `end`.
 
-    begin: NDArray[np.int64]
-    end: NDArray[np.int64]
-    keeps: NDArray[np.int64]  # idle cores that stay idle for it
-    node: np.int64  # cores of a node
+    Of Q queues, where nodes are of T types with D amounts; S instants at which what is idle may change.
+    """
+
+    begin: NDArray[np.int64]  # (Q,)
+    end: NDArray[np.int64]  # (Q,)
+    keeps: NDArray[np.int64]  # (Q, D): what stays idle for it now
+    node: NDArray[np.int64]  # (T, D): what a node of each type has
     depth: np.int64  # head jobs of a list, whatever their queues, and no idle nodes for them (rule 49); else 0
     count: NDArray[np.int64]  # (1,): of these found
-    out: NDArray[np.int64]  # (1,): cores that windows take now
-    idle: Profile
+    out: NDArray[np.int64]  # (D,): what windows take now
+    amounts: NDArray[np.int64]  # (A, D): of each place of jobs; without types of nodes, of each job
+    times: NDArray[np.int64]  # (S,), and
+    free: NDArray[np.int64]  # (S, D): see `parsim.kernels.amounts`
 
 
 @step
@@ -52,30 +59,91 @@ def begin_heads(s, heads, p):
 
 
 @step
-def begin_visit(s, heads, p, now):
-    """Write when the cores of partition p are idle, beside the windows known now; return the size of the profile."""
-    idle, outages = heads.idle, s.outages
-    size = expected_ends(s, idle, p, now)
-    heads.count[0] = heads.out[0] = 0
+def begin_visit(s, types, heads, p, now):
+    """Write what is idle over time on partition p, beside the windows known now; return the number of instants."""
+    size, outages, amounts = idle_over_time(s, types, heads, p, now), s.outages, heads.out.size
+    heads.count[0] = 0
+    for d in range(amounts):
+        heads.out[d] = 0
     for k in range(outages.windows.size):
-        window = outages.windows[k]
+        window, takes = outages.windows[k], outages.taken[k, p * amounts : (p + 1) * amounts]
         if is_known(window, now):
-            size = change(idle, size, max(now, window.begin), window.known_end, -outages.taken[k, p])
-            heads.out[0] += outages.taken[k, p] if window.begin <= now else 0
+            size = add_between(heads, size, takes, max(now, window.begin), window.known_end, -1)
+            for d in range(amounts):
+                heads.out[d] += takes[d] if window.begin <= now else 0
     return size
 
 
 @step
-def take(s, heads, size, j, p, now):
-    """Let job j have its cores, if it may start now; return whether it may, and the size of the profile (rule 28)."""
-    c, w = np.int64(s.jobs[j].cores), np.int64(s.jobs[j].walltime)
-    left = s.partitions[p].free - heads.out[0] - c
-    if left < 0 or left < kept_idle(heads, now + w):
-        return False, size
-    first, _ = fit(heads.idle, size, 0, c, w + np.int64(heads.depth == 0), now + 1)  # its last second counts too
-    if first != 0:
-        return False, size
-    return True, change(heads.idle, size, now, now + w, -c)
+def places(types, j):
+    """Return the first place of job j, and the one behind its last: without types of nodes, itself."""
+    if types is None:
+        return np.int64(j), np.int64(j) + 1
+    return places_of(types, j)
+
+
+@step
+def take(s, types, heads, size, j, p, now):
+    """Let job j have what it takes, if it may start now; return whether it may, and the number of instants.
+
+    Rules 28 and 80.
+    """
+    end = now + s.jobs[j].walltime
+    first, last = places(types, j)
+    length = s.jobs[j].walltime + np.int64(heads.depth == 0)  # its last second counts too
+    for row in range(first, last):
+        _, fits = first_place(heads, size, heads.amounts, row, row + 1, length, now + 1)
+        if fits >= 0 and leaves_kept(s, types, heads, row, p, end):
+            size = add_between(heads, size, heads.amounts[row], now, end, -1)
+            hold(types, j, p, row)
+            return True, size
+    return False, size
+
+
+@step
+def hold(types, j, p, row):
+    """Let job j have one of its places, where nodes are of several types."""
+    if types is None:
+        return
+    hold_nodes(types, j, p, row)
+
+
+@step
+def place_of(types, j):
+    """Return the place that job j has."""
+    if types is None:
+        return np.int64(j)
+    return types.taken[j]
+
+
+@step
+def takes_of(heads, row, t):
+    """Whether a place takes something of a type."""
+    takes = False
+    for d in range(heads.amounts.shape[1]):
+        takes |= heads.node[t, d] > 0 and heads.amounts[row, d] > 0
+    return takes
+
+
+@step
+def leaves_kept(s, types, heads, row, p, end):
+    """Whether a job that would end then leaves, of the types that it takes of, what stays idle for head jobs."""
+    for i in range(heads.begin.size):
+        if heads.begin[i] > end:
+            continue
+        for t in range(heads.node.shape[0]):
+            if not takes_of(heads, row, t):
+                continue
+            for d in range(heads.node.shape[1]):
+                if heads.node[t, d] == 0:
+                    continue
+                kept = heads.amounts[row, d]
+                for k in range(heads.begin.size):
+                    if heads.begin[k] <= heads.begin[i] < heads.end[k]:
+                        kept += heads.keeps[k, d]
+                if 0 < kept > idle_now(s, types, p, d) - heads.out[d]:
+                    return False
+    return True
 
 
 @step
@@ -87,18 +155,27 @@ def is_wanted(s, heads, j):
 
 
 @step
-def plan(s, heads, size, j, p):
-    """Plan job j as a head job; return whether there is an instant for it, and the size of the profile (rule 31)."""
-    c, w = np.int64(s.jobs[j].cores), np.int64(s.jobs[j].walltime)
-    first, _ = fit(heads.idle, size, 0, c, w, NEVER)
-    begin = heads.idle.times[first]
-    if begin >= UNKNOWN_END:
+def plan(s, types, heads, size, j, p):
+    """Plan job j at the earliest instant at which it has a place; return whether there is one, and the instants.
+
+    Rules 28, 31 and 80.
+    """
+    first, last = places(types, j)
+    walltime = np.int64(s.jobs[j].walltime)
+    instant, row = first_place(heads, size, heads.amounts, first, last, walltime, UNKNOWN_END)
+    if row < 0:
         return False, size
+    begin = heads.times[instant]
     heads.count[0] += 1
     if heads.depth == 0:
         k = queue_of(s, j)
-        heads.begin[k], heads.end[k], heads.keeps[k] = begin, begin + w, heads.node
-    return True, change(heads.idle, size, begin, begin + w, -c)
+        heads.begin[k], heads.end[k] = begin, begin + walltime
+        for d in range(heads.node.shape[1]):
+            heads.keeps[k, d] = 0
+            for t in range(heads.node.shape[0]):
+                if takes_of(heads, row, t):
+                    heads.keeps[k, d] += heads.node[t, d]
+    return True, add_between(heads, size, heads.amounts[row], begin, begin + walltime, -1)
 
 
 @step
@@ -117,42 +194,16 @@ def all_found(heads):
 
 
 @step
-def take_kept(heads, end):
-    """A job that ends then has started: no node stays idle for the head jobs that begin later; whether any did."""
-    any_did = False
+def take_kept(s, types, heads, j, now):
+    """Job j has started: of the types that it takes of nothing stays idle for head jobs after it; whether any did."""
+    any_did, end = False, now + s.jobs[j].walltime
+    row = place_of(types, j)
     for k in range(heads.begin.size):
-        if heads.begin[k] > end and heads.begin[k] < NEVER:
-            any_did |= heads.keeps[k] > 0
-            heads.keeps[k] = 0
+        if end < heads.begin[k] < NEVER:
+            for t in range(heads.node.shape[0]):
+                if takes_of(heads, row, t):
+                    for d in range(heads.node.shape[1]):
+                        if heads.node[t, d] > 0:
+                            any_did |= heads.keeps[k, d] > 0
+                            heads.keeps[k, d] = 0
     return any_did
-
-
-@step
-def kept_idle(heads, end):
-    """Idle cores that a job which would end then leaves for the head jobs before whose begin it does not end."""
-    most = np.int64(0)
-    for i in range(heads.begin.size):
-        if heads.begin[i] <= end:
-            kept = np.int64(0)
-            for k in range(heads.begin.size):
-                if heads.begin[k] <= heads.begin[i] < heads.end[k]:
-                    kept += heads.keeps[k]
-            most = max(most, kept)
-    return most
-
-
-@step
-def expected_ends(s, idle, p, now):
-    """Write when the cores of partition p are idle by the expected ends; return the size of the profile."""
-    partition, running, bits = s.partitions[p], s.running, s.settings.bits
-    idle.times[0] = now
-    idle.free[0] = partition.free
-    size = 1
-    for k in range(partition.first_running, partition.first_running + partition.running):
-        end = running.keys[k] >> bits
-        if idle.times[size - 1] < end:
-            idle.times[size] = end
-            idle.free[size] = idle.free[size - 1]
-            size += 1
-        idle.free[size - 1] += running.cores[k]
-    return size

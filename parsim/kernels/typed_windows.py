@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.kernels.amounts import add_between, first_place, idle_over_time
 from parsim.kernels.compiled import routine, step
 from parsim.kernels.node_types import hold_nodes, places_of
 from parsim.kernels.placed_jobs import hold_chunks
@@ -18,7 +19,6 @@ from parsim.kernels.placing import NO_SHARE, add_shares, copy, copy_in_all, has_
 from parsim.kernels.running import available, first_instant
 from parsim.kernels.starts import startable_cores
 from parsim.kernels.state import NEVER
-from parsim.kernels.typed_profile import add_between, fits, idle_over_time
 from parsim.kernels.windows import UNKNOWN_END, is_known
 
 
@@ -28,7 +28,7 @@ class TypedWindows(NamedTuple):
     exempt: NDArray[np.bool_]  # (G, n): whether a job may use what windows of a kind take
     takes: NDArray[np.int64]  # (W, D): what each takes of the partition whose list is visited, from others
     times: NDArray[np.int64]  # (S,), and
-    free: NDArray[np.int64]  # (S, D): see `parsim.kernels.typed_profile`
+    free: NDArray[np.int64]  # (S, D): see `parsim.kernels.amounts`
 
 
 @step
@@ -44,7 +44,7 @@ def begin_visit(s, windows, types, p, now):
     s.partitions[p].shadow = NEVER
     if types is None:
         return np.int64(0)
-    size = np.int64(idle_over_time(s, types, windows, p, now))
+    size = idle_over_time(s, types, windows, p, now)
     for k in range(windows.takes.shape[0]):
         window = s.outages.windows[k]
         if is_known(window, now):
@@ -89,14 +89,12 @@ def take_place(s, windows, types, size, j, p, now):
     until = now + s.jobs[j].walltime
     first, last = places_of(types, j)
     give_back(s, windows, size, j, now, 1)
-    row = first
-    while row < last and not fits(types, windows, size, row, 0, until):
-        row += 1
+    _, row = first_place(windows, size, types.amounts, first, last, until - now, now + 1)
     give_back(s, windows, size, j, now, -1)
-    if row < last:
+    if row >= 0:
         hold_nodes(types, j, p, row)
         size = add_between(windows, size, types.amounts[row], now, until, -1)
-    return row < last, size
+    return row >= 0, size
 
 
 @step
@@ -107,17 +105,12 @@ def plan_place(s, windows, types, size, j, p, now):
     walltime = s.jobs[j].walltime
     first, last = places_of(types, j)
     give_back(s, windows, size, j, now, 1)
-    k, row = np.int64(0), last
-    while row == last and k < size and windows.times[k] < UNKNOWN_END:
-        row = first
-        while row < last and not fits(types, windows, size, row, k, windows.times[k] + walltime):
-            row += 1
-        k += 1
+    k, row = first_place(windows, size, types.amounts, first, last, walltime, UNKNOWN_END)
     give_back(s, windows, size, j, now, -1)
-    if row < last:
-        begin = windows.times[k - 1]
+    if row >= 0:
+        begin = windows.times[k]
         size = add_between(windows, size, types.amounts[row], begin, begin + walltime, -1)
-    return row < last, size
+    return row >= 0, size
 
 
 @step
