@@ -70,7 +70,10 @@ class Layout(NamedTuple):
     def counting(self, system: System) -> Gates:
         """Return the gates of a system, in which a simulation may count."""
         gates = self.gates._replace(
-            each=self.gates.each.copy(), is_out=self.gates.is_out.copy(), outside=self.gates.outside.copy()
+            each=self.gates.each.copy(),
+            is_out=self.gates.is_out.copy(),
+            outside=self.gates.outside.copy(),
+            over_time=np.bool_(self.gates.over_time or system.held_jobs == "reserve"),
         )
         for its, names in ((gates.each[self.queues], _OF_QUEUES), (gates.each[self.users], _OF_USERS)):
             for field, name in names.items() if its.size else ():
@@ -119,6 +122,7 @@ def lay_out(key: Key, workload: Workload, queues: int, users: Users, begin: int)
         is_out=np.zeros(n if keeps_out else 0, dtype=np.bool_),
         outside=np.empty(n if keeps_out else 0, dtype=np.int32),
         exempt=bits if bits.any() else np.empty((0, 0), dtype=np.uint8),
+        over_time=np.bool_(keeps_out or any(throttle.max_run_core_seconds for throttle in key.throttles)),
         counts=np.zeros((2, len(columns)), dtype=COUNT),
     )
     return Layout(gates, [column.limits for column in columns], of_queues, of_users)

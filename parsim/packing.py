@@ -145,7 +145,7 @@ def _pack_typed_windows(prepared: Prepared, system: System, running: int) -> Typ
         exempt=np.empty((0, len(prepared.workload)), dtype=np.bool_) if exempt is None else exempt,
         takes=np.zeros((windows, shape[1]), dtype=np.int64),
         times=np.empty(shape[0], dtype=np.int64),
-        free=np.empty(shape, dtype=np.int64),
+        free=np.empty(shape[0] * shape[1], dtype=np.int64),
     )
 
 
@@ -337,7 +337,7 @@ def _pack_head_jobs(prepared: Prepared, system: System, state: kernel.State) -> 
         out=np.zeros(node.shape[1], dtype=np.int64),
         amounts=amounts,
         times=np.empty(most, dtype=np.int64),
-        free=np.empty((most, node.shape[1]), dtype=np.int64),
+        free=np.empty(most * node.shape[1], dtype=np.int64),
     )
 
 

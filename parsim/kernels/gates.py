@@ -11,17 +11,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.kernels.compiled import routine, step
+from parsim.kernels.compiled import apart, routine, step
 
 GATE = np.dtype(
     [
         ("max_run", np.int64),  # of each bound, `UNLIMITED` without one
         ("max_run_amount", np.int64),
         ("max_run_work", np.int64),
-        ("max_eligible", np.int64),
-        ("max_queued", np.int64),
         ("jobs", np.int64),  # that run, or are head jobs of the present pass
         ("amount", np.int64),  # of these
+        ("max_eligible", np.int64),
+        ("max_queued", np.int64),
         ("running", np.int64),  # amount of those that run
         ("ends", np.int64),  # each of these times the expected end of its job
         ("planned", np.int64),  # amounts of the head jobs times their walltimes
@@ -46,6 +46,7 @@ class Gates(NamedTuple):
     is_out: NDArray[np.bool_]  # (n,): whether a job is kept out of the lists; empty where none is
     outside: NDArray[np.int32]  # (n,): those that are, the first `progress.outside` entries, in order
     exempt: NDArray[np.uint8]  # (n, m): `EXEMPT` bits, of the bounds that do not concern a job; empty for none
+    over_time: np.bool_  # whether expected ends count, or jobs that wait
     counts: NDArray[np.void]  # (2, m) COUNT: what the gates of one job have at an instant, or at a later moment
 
 
@@ -55,15 +56,17 @@ def count_in_gates(gates, jobs, j, start, sign):
     for column in range(gates.rows.shape[1]):
         row = gates.rows[j, column]
         if row >= 0:
-            add_to(gates.each, row, gates.amounts[j, column], np.int64(jobs[j].walltime), start, sign)
+            gate, amount = gates.each[row], gates.amounts[j, column]
+            gate.jobs += sign
+            gate.amount += sign * amount
+            if gates.over_time:
+                count_over_time(gates.each, row, amount, np.int64(jobs[j].walltime), start, sign)
 
 
-@routine
-def add_to(each, row, amount, walltime, start, sign):
-    """Add a job to, or take it from, what counts in one gate."""
+@apart
+def count_over_time(each, row, amount, walltime, start, sign):
+    """Add a job to, or take it from, what counts in one gate by expected ends, and what waits."""
     gate = each[row]
-    gate.jobs += sign
-    gate.amount += sign * amount
     if start < 0:
         gate.planned += sign * amount * walltime
     else:
@@ -82,14 +85,16 @@ def exemptions(gates, j, column):
 @step
 def is_above(gate, jobs, amount, work, exempt):
     """Whether so many jobs, so much of their resource, and that times seconds are above a bound that is not exempt."""
-    return (
-        (jobs > gate.max_run and not exempt & EXEMPT_RUN)
+    above = jobs > gate.max_run or amount > gate.max_run_amount or work > gate.max_run_work
+    return above and (
+        exempt == 0
+        or (jobs > gate.max_run and not exempt & EXEMPT_RUN)
         or (amount > gate.max_run_amount and not exempt & EXEMPT_AMOUNT)
         or (work > gate.max_run_work and not exempt & EXEMPT_WORK)
     )
 
 
-@routine
+@step
 def is_gated(gates, j, others, walltime, now):
     """Whether a gate forbids job j to start now; it counts already if there are no `others` than it.
 
@@ -97,13 +102,13 @@ def is_gated(gates, j, others, walltime, now):
     """
     for column in range(gates.rows.shape[1]):
         row = gates.rows[j, column]
-        if row < 0:
-            continue
-        gate = gates.each[row]
-        amount = others * gates.amounts[j, column]
-        work = gate.ends - gate.running * now + gate.planned + amount * walltime
-        if is_above(gate, gate.jobs + others, gate.amount + amount, work, exemptions(gates, j, column)):
-            return True
+        if row >= 0:
+            gate = gates.each[row]
+            jobs, amount, work = gate.jobs + others, gate.amount + others * gates.amounts[j, column], np.int64(0)
+            if gate.max_run_work < UNLIMITED:
+                work = gate.ends - gate.running * now + gate.planned + (amount - gate.amount) * walltime
+            if is_above(gate, jobs, amount, work, exemptions(gates, j, column)):
+                return True
     return False
 
 

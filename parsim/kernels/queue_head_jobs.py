@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.kernels.amounts import add_between, first_place, idle_now, idle_over_time
+from parsim.kernels.amounts import add_between, count_of, first_fit, first_place, idle_now, idle_over_time
 from parsim.kernels.node_types import hold_nodes, places_of
 from parsim.kernels.state import NEVER, step
 from parsim.kernels.windows import UNKNOWN_END, is_known
@@ -35,7 +35,7 @@ class HeadJobs(NamedTuple):
     out: NDArray[np.int64]  # (D,): what windows take now
     amounts: NDArray[np.int64]  # (A, D): of each place of jobs; without types of nodes, of each job
     times: NDArray[np.int64]  # (S,), and
-    free: NDArray[np.int64]  # (S, D): see `parsim.kernels.amounts`
+    free: NDArray[np.int64]  # (S * D,): see `parsim.kernels.amounts`
 
 
 @step
@@ -68,7 +68,7 @@ def begin_visit(s, types, heads, p, now):
     for k in range(outages.windows.size):
         window, takes = outages.windows[k], outages.taken[k, p * amounts : (p + 1) * amounts]
         if is_known(window, now):
-            size = add_between(heads, size, takes, max(now, window.begin), window.known_end, -1)
+            size = add_between(types, heads, size, takes, max(now, window.begin), window.known_end, -1)
             for d in range(amounts):
                 heads.out[d] += takes[d] if window.begin <= now else 0
     return size
@@ -92,9 +92,10 @@ def take(s, types, heads, size, j, p, now):
     first, last = places(types, j)
     length = s.jobs[j].walltime + np.int64(heads.depth == 0)  # its last second counts too
     for row in range(first, last):
-        _, fits = first_place(heads, size, heads.amounts, row, row + 1, length, now + 1)
-        if fits >= 0 and leaves_kept(s, types, heads, row, p, end):
-            size = add_between(heads, size, heads.amounts[row], now, end, -1)
+        if first_fit(types, heads, size, heads.amounts[row], length, now + 1) == 0 and leaves_kept(
+            s, types, heads, row, p, end
+        ):
+            size = add_between(types, heads, size, heads.amounts[row], now, end, -1)
             hold(types, j, p, row)
             return True, size
     return False, size
@@ -117,10 +118,18 @@ def place_of(types, j):
 
 
 @step
-def takes_of(heads, row, t):
+def kinds_of_nodes(types, heads):
+    """Return how many types of nodes there are."""
+    if types is None:
+        return 1
+    return heads.node.shape[0]
+
+
+@step
+def takes_of(types, heads, row, t):
     """Whether a place takes something of a type."""
     takes = False
-    for d in range(heads.amounts.shape[1]):
+    for d in range(count_of(types)):
         takes |= heads.node[t, d] > 0 and heads.amounts[row, d] > 0
     return takes
 
@@ -131,10 +140,10 @@ def leaves_kept(s, types, heads, row, p, end):
     for i in range(heads.begin.size):
         if heads.begin[i] > end:
             continue
-        for t in range(heads.node.shape[0]):
-            if not takes_of(heads, row, t):
+        for t in range(kinds_of_nodes(types, heads)):
+            if not takes_of(types, heads, row, t):
                 continue
-            for d in range(heads.node.shape[1]):
+            for d in range(count_of(types)):
                 if heads.node[t, d] == 0:
                     continue
                 kept = heads.amounts[row, d]
@@ -162,7 +171,7 @@ def plan(s, types, heads, size, j, p):
     """
     first, last = places(types, j)
     walltime = np.int64(s.jobs[j].walltime)
-    instant, row = first_place(heads, size, heads.amounts, first, last, walltime, UNKNOWN_END)
+    instant, row = first_place(types, heads, size, heads.amounts, first, last, walltime, UNKNOWN_END)
     if row < 0:
         return False, size
     begin = heads.times[instant]
@@ -170,12 +179,12 @@ def plan(s, types, heads, size, j, p):
     if heads.depth == 0:
         k = queue_of(s, j)
         heads.begin[k], heads.end[k] = begin, begin + walltime
-        for d in range(heads.node.shape[1]):
+        for d in range(count_of(types)):
             heads.keeps[k, d] = 0
-            for t in range(heads.node.shape[0]):
-                if takes_of(heads, row, t):
+            for t in range(kinds_of_nodes(types, heads)):
+                if takes_of(types, heads, row, t):
                     heads.keeps[k, d] += heads.node[t, d]
-    return True, add_between(heads, size, heads.amounts[row], begin, begin + walltime, -1)
+    return True, add_between(types, heads, size, heads.amounts[row], begin, begin + walltime, -1)
 
 
 @step
@@ -200,9 +209,9 @@ def take_kept(s, types, heads, j, now):
     row = place_of(types, j)
     for k in range(heads.begin.size):
         if end < heads.begin[k] < NEVER:
-            for t in range(heads.node.shape[0]):
-                if takes_of(heads, row, t):
-                    for d in range(heads.node.shape[1]):
+            for t in range(kinds_of_nodes(types, heads)):
+                if takes_of(types, heads, row, t):
+                    for d in range(count_of(types)):
                         if heads.node[t, d] > 0:
                             any_did |= heads.keeps[k, d] > 0
                             heads.keeps[k, d] = 0

@@ -28,7 +28,7 @@ class TypedWindows(NamedTuple):
     exempt: NDArray[np.bool_]  # (G, n): whether a job may use what windows of a kind take
     takes: NDArray[np.int64]  # (W, D): what each takes of the partition whose list is visited, from others
     times: NDArray[np.int64]  # (S,), and
-    free: NDArray[np.int64]  # (S, D): see `parsim.kernels.amounts`
+    free: NDArray[np.int64]  # (S * D,): see `parsim.kernels.amounts`
 
 
 @step
@@ -49,7 +49,7 @@ def begin_visit(s, windows, types, p, now):
         window = s.outages.windows[k]
         if is_known(window, now):
             take_of_others(s, windows, types, k, p, now)
-            size = add_between(windows, size, windows.takes[k], max(now, window.begin), window.known_end, -1)
+            size = add_between(types, windows, size, windows.takes[k], max(now, window.begin), window.known_end, -1)
     return size
 
 
@@ -71,14 +71,14 @@ def take_of_others(s, windows, types, k, p, now):
 
 
 @step
-def give_back(s, windows, size, j, now, sign):
+def give_back(s, types, windows, size, j, now, sign):
     """Add to what is idle what windows take that job j may use, or undo that."""
     if windows.exempt.shape[0] == 0:
         return
     for k in range(windows.takes.shape[0]):
         window = s.outages.windows[k]
         if is_known(window, now) and is_for(s, windows, k, j):
-            add_between(windows, size, windows.takes[k], max(now, window.begin), window.known_end, sign)
+            add_between(types, windows, size, windows.takes[k], max(now, window.begin), window.known_end, sign)
 
 
 @step
@@ -88,12 +88,12 @@ def take_place(s, windows, types, size, j, p, now):
         return True, size
     until = now + s.jobs[j].walltime
     first, last = places_of(types, j)
-    give_back(s, windows, size, j, now, 1)
-    _, row = first_place(windows, size, types.amounts, first, last, until - now, now + 1)
-    give_back(s, windows, size, j, now, -1)
+    give_back(s, types, windows, size, j, now, 1)
+    _, row = first_place(types, windows, size, types.amounts, first, last, until - now, now + 1)
+    give_back(s, types, windows, size, j, now, -1)
     if row >= 0:
         hold_nodes(types, j, p, row)
-        size = add_between(windows, size, types.amounts[row], now, until, -1)
+        size = add_between(types, windows, size, types.amounts[row], now, until, -1)
     return row >= 0, size
 
 
@@ -104,12 +104,12 @@ def plan_place(s, windows, types, size, j, p, now):
         return True, size
     walltime = s.jobs[j].walltime
     first, last = places_of(types, j)
-    give_back(s, windows, size, j, now, 1)
-    k, row = first_place(windows, size, types.amounts, first, last, walltime, UNKNOWN_END)
-    give_back(s, windows, size, j, now, -1)
+    give_back(s, types, windows, size, j, now, 1)
+    k, row = first_place(types, windows, size, types.amounts, first, last, walltime, UNKNOWN_END)
+    give_back(s, types, windows, size, j, now, -1)
     if row >= 0:
         begin = windows.times[k]
-        size = add_between(windows, size, types.amounts[row], begin, begin + walltime, -1)
+        size = add_between(types, windows, size, types.amounts[row], begin, begin + walltime, -1)
     return row >= 0, size
 
 
