@@ -11,8 +11,8 @@ from tests import fuzz
 
 #: Disciplines whose first case takes a version of a kernel that no group does; those that take longest first.
 VERSIONS = (
-    *("throttled-held-reserve", "placed-alike", "preempt-throttled", "typed-alike", "throttled-divided"),
-    *("typed-queues", "queue-nodes", "depth-throttled"),
+    *("shortpool", "placed-alike", "preempt-throttled", "typed-alike", "needs:easy"),
+    *("typed-queues", "queue-nodes", "needs:queues"),
 )
 
 
