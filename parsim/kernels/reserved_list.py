@@ -32,7 +32,7 @@ def visit_reserved(s, plans, now):
             note_held(s, j, now, held)
         if held and not settings.plans_limits:
             continue
-        if find_usable(s, j, now) < s.jobs[j].cores or not start_reserved(s, plans, j, now):
+        if find_usable(s, j, now) < s.jobs[j].cores or not start_reserved(s, s.running, plans, j, now):
             break
         waiting.job[i - 1] = STARTED
         gone = min(gone, i - 1)
@@ -44,8 +44,10 @@ def visit_reserved(s, plans, now):
 
 
 @step
-def start_reserved(s, plans, j, now):
+def start_reserved(s, running, plans, j, now):
     """Start job j, or let it reserve its shares; whether it starts."""
-    if plans is None:
+    if running is not None:
         return start_or_reserve(s, j, now)
-    return start_or_promise(s, plans, j, now)
+    if plans is not None:
+        return start_or_promise(s, plans, j, now)
+    return False
