@@ -56,6 +56,10 @@ class Desired:
     notes: list[str] = field(default_factory=list)
     settings: dict[str, str | None] = field(default_factory=dict)  #: of sched_config to set, None to take away
 
+    def note(self, feature: str, **values: object) -> None:
+        """Add what is to be known of a feature."""
+        self.notes += rendering.notes("pbs", feature, **values)
+
     @property
     def priorities(self) -> Priorities:
         """Whole priorities by queue."""
@@ -219,10 +223,7 @@ def _put_queue(
         if key.startswith(("resources_min.", "resources_max.")) and key not in target and key not in MANAGED
     ]
     if foreign:
-        result.notes.append(
-            f"Queue {name} keeps {', '.join(foreign)}: the configuration has no word for it, and it may refuse jobs "
-            "that the simulation let in."
-        )
+        result.note("foreign", name=name, kept=foreign)
 
 
 def _check_access(config: SiteConfig, before: Server, base: SiteConfig | None) -> None:
@@ -259,10 +260,7 @@ def _close(
             result.server.queues[name]["enabled"] = "False"
     others = [name for name in before.of_type("execution") if name not in names and name not in result.closed]
     if others:
-        result.notes.append(
-            f"Left as they are, though the configuration lacks them: {', '.join(others)}. Their jobs were not "
-            "simulated and run beside the others on any node. Close one with --remove NAME."
-        )
+        result.note("left", names=others)
 
 
 def _put_routes(result: Desired, before: Server, config: SiteConfig, base: SiteConfig | None) -> None:
@@ -317,10 +315,7 @@ def _put_server(
     if given is not None:
         result.notes += [f"Without a walltime: {text}." for text in unroutable(config, seconds(given))]
     elif endless := [queue.name for queue in config.queues if queue.walltime[1] == MAX_DURATION]:
-        result.notes.append(
-            f"A job that names no walltime has its queue's longest, in PBS as in the simulator; {', '.join(endless)} "
-            "has none: PBS plans such jobs as if they ran for years, and no formula has their walltime."
-        )
+        result.note("endless", names=endless)
 
 
 def _put_scheduling(
@@ -340,10 +335,7 @@ def _put_scheduling(
         wanted["preemptive_sched"] = f"{result.preemption.on}".lower()
     result.settings |= changed(wanted, scheduler)
     if base is not None and scheduler is None and config.backfill and not wanted:
-        result.notes.append(
-            "The scheduler's settings are not known (--scheduler): reservations are simulated, which PBS makes with "
-            "`strict_ordering: True ALL` in sched_config alone."
-        )
+        result.note("unknown_scheduler")
 
 
 def _reserves(config: SiteConfig) -> tuple[object, ...]:
@@ -391,8 +383,5 @@ def _put_order(
     if "eligible_time" in (text or "") and not is_true(before.attributes.get("eligible_time_enable")):
         server.attributes["eligible_time_enable"] = "True"
         if before.attributes:
-            result.notes.append(
-                "eligible_time is switched on by this change and counts from then on: jobs that wait already start at "
-                "0, however long they have waited."
-            )
+            result.note("eligible_time")
     result.settings |= changed(lines | of_starvation(scheduler), scheduler)

@@ -81,7 +81,9 @@ def execution(
     config: SiteConfig, queue: QueueConfig, before: Server, limited: dict[str, str], binding: Binding
 ) -> Attributes:
     """Write the attributes of an Execution queue; its Priority, and what binds it to nodes by types, come later."""
-    by_node = _limits_nodes(config, before.queues.get(queue.name, {}))
+    held = before.queues.get(queue.name, {})
+    limited_by = {key.partition(".")[2] for key in held if key.startswith(("resources_min.", "resources_max."))}
+    by_node = _NODES in limited_by and "ncpus" not in limited_by and config.machine.cores_per_node > 1
     attributes = {
         "queue_type": "Execution",
         "Priority": "",
@@ -99,12 +101,6 @@ def execution(
     if parted:
         attributes["backfill_depth"] = depth(config)
     return attributes | _lists(queue) | OPEN
-
-
-def _limits_nodes(config: SiteConfig, attributes: Attributes) -> bool:
-    """Whether a queue's jobs are limited by their nodes, and not by their cores."""
-    names = {key.partition(".")[2] for key in attributes if key.startswith(("resources_min.", "resources_max."))}
-    return _NODES in names and "ncpus" not in names and config.machine.cores_per_node > 1
 
 
 def depth(config: SiteConfig) -> str:

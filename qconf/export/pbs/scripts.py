@@ -20,7 +20,7 @@ from qconf.export.pbs.merging import transition
 from qconf.export.pbs.nodes import qlists, statements
 from qconf.export.pbs.present import completed
 from qconf.export.pbs.server import Server, admission, is_true
-from qconf.export.rendering import comment_name, render
+from qconf.export.rendering import comment_name, notes, render
 from qconf.export.rendering import plan as filled
 from qconf.export.types import with_own_types
 
@@ -43,10 +43,7 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
             f"Limits that the configuration lacks stay, and were not simulated: {', '.join(kept_limits)}."
         )
     if base is not None and not options.nodes and (config.nodes or config.mode != "shared"):
-        goal.notes.append(
-            "--nodes was not given: what nodes have, and which of them are whose, is taken to be as the configuration "
-            "says."
-        )
+        goal.note("nodes_not_given")
     files, found = _files(config, goal, before, options, base)
     there = {} if base is None else files if config == base else _present(base, before, options)
     left_over = kept.RESOURCE in before.resources and not config.keeps_cores
@@ -189,18 +186,10 @@ def _nodes(config: SiteConfig, options: PbsExporter, goal: Desired) -> tuple[lis
     if goal.bound:
         return _bound(config, options, goal)
     if nodes is None:
-        goal.notes.insert(
-            0,
-            "**nodes.qmgr is empty: the export does not know the nodes.** Until every node has its Qlist no job "
-            "starts in these queues. Export again with `--nodes` (a file of names, `pbsnodes -av` output, or a "
-            "pattern like `nid[00001-01468]`), or with `--binding limits`.",
-        )
+        goal.notes[:0] = notes("pbs", "no_nodes")
         return [], [], Counter()
     if any(node.qlist is None for node in nodes) and options.current and "Qlist" in options.current.resources:
-        goal.notes.append(
-            "The nodes' present Qlist is not known, so rollback.qmgr takes it away instead of restoring it; "
-            "export with `--nodes` naming a file of `pbsnodes -av` output."
-        )
+        goal.note("before_unknown", what="The nodes' present Qlist")
     wanted = qlists(config, nodes)
     return *statements(wanted, nodes), Counter(wanted.values())
 
@@ -213,15 +202,9 @@ def _bound(config: SiteConfig, options: PbsExporter, goal: Desired) -> tuple[lis
     nodes = options.nodes or [Node(name) for name in dict.fromkeys(name for each in wanted.values() for name in each)]
     named = ", ".join(resources)
     if not any(node.resources for node in nodes) and options.current and {*resources} & {*options.current.resources}:
-        goal.notes.append(
-            f"What the nodes have of {named} now is not known, so rollback.qmgr takes it away instead of restoring it; "
-            "export with `--nodes` naming a file of `pbsnodes -av` output."
-        )
+        goal.note("before_unknown", what=f"What the nodes have of {named} now")
     if resources:
-        goal.notes.append(
-            f"A queue is bound to nodes by a resource of its own ({named}); a job that asks for that of another queue "
-            "by itself runs on nodes that both have."
-        )
+        goal.note("bound", named=named)
     counts = Counter({f"{resource} = True": len(names) for resource, names in wanted.items()})
     return *types.statements(wanted, nodes), counts
 

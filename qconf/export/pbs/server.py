@@ -108,19 +108,17 @@ class Server:
         Routes are followed through each other, in the order of their destinations.
         """
         default = self.attributes.get("default_queue", "").partition("@")[0]
+        # Beside a Route queue that jobs come through, the queue that PBS ships is left over where nothing is set.
+        routed = is_type(self.queues.get(self.attributes.get("default_queue", ""), {}), "route")
         direct = [
             name
             for name in self.of_type("execution")
-            if not is_true(self.queues[name].get("from_route_only")) and not self._is_left_over(name)
+            if not is_true(self.queues[name].get("from_route_only"))
+            and not (name == "workq" and routed and {*self.queues[name]} <= {"queue_type", "enabled", "started"})
         ]
         entries = [*([default] if default in self.queues else []), *self.of_type("route"), *direct]
         reached = dict.fromkeys(name for entry in entries for name in self.reached(entry))
         return [name for name in reached if name in direct or not self.is_pool_queue(name)]
-
-    def _is_left_over(self, name: str) -> bool:
-        """Whether it is the queue that PBS ships, beside a Route queue that jobs come through, with nothing set."""
-        routed = is_type(self.queues.get(self.attributes.get("default_queue", ""), {}), "route")
-        return name == "workq" and routed and {*self.queues[name]} <= {"queue_type", "enabled", "started"}
 
     def reached(self, name: str, through: tuple[str, ...] = ()) -> Iterator[str]:
         """Yield the Execution queues that jobs of a queue come to: itself, or what its routes lead to."""
