@@ -68,6 +68,8 @@ def partition_space(training: TrainingSet, least_size: str = "job", rounding: st
     """
     if not len(training):
         raise NotApplicableError("there is no job to train on")
+    if training.base.nodes:  # of `auto`, which goes with them
+        raise NotApplicableError("nodes are of several types: partitions of all alike do not divide them")
     base, node = training.base, training.base.grid
     if base.has_tiers:
         raise NotApplicableError("queues have different tiers: their jobs preempt others on a shared machine only")
