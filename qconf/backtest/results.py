@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,11 +10,13 @@ import numpy as np
 
 from parsim.metrics import Summary
 from qconf.config import SiteConfig
-from qconf.evaluation.score import reduction
+from qconf.evaluation.score import GRACE, TAILS, log_ratios, means, reduction, weights
 
 #: What every strategy is compared with; always among those evaluated.
 REFERENCES = ("fcfs-easy", "shared", "static")
 CURRENT = "current"  #: compared with too where it is evaluated
+FIXED = ("fcfs", "lxf", "sjf", "wfp3")  #: orders of one list that need no training: the rivals
+AGAINST_FIXED = "against it"  #: heading of the regret
 #: Metrics whose mean over the periods is compared.
 COMPARED = ("mean_wait", "mean_bounded_slowdown", "max_wait")
 AVERAGED = (*COMPARED, "p95_wait", "utilization_window", "utilization", "bsld", "jain_users", "spread_users")
@@ -68,6 +70,10 @@ class Average:
     means: dict[str, float]
     against: dict[str, Against]
     fallbacks: int
+    #: Log score over that of the best order of one list which stays (`FIXED`), known in hindsight: 0.1 is a tenth more
+    #: wait. None where none was simulated.
+    regret: float | None = None
+    best_fixed: str = ""  #: that order
 
 
 @dataclass(frozen=True)
@@ -89,11 +95,39 @@ class Backtest:
         return tuple(average.strategy for average in self.averages)
 
 
-def averages(results: Iterable[FoldResult], objective: str) -> list[Average]:
-    """Compare the strategies over all periods, in the order of the first."""
+def log_scores(
+    found: Mapping[str, Sequence[Summary]], first_come: Sequence[Summary], objective: str, tails: float = TAILS
+) -> dict[str, float]:
+    """Return the log score of each subject, its mean over the periods; 0 is first come, first served.
+
+    Longest waits count beyond the longest that there was, first come, first served, until the period ended.
+    """
+    seen = np.maximum.accumulate([each["max_wait"] for each in first_come])
+    then = np.array([means(each) for each in first_come])
+
+    def score(each: Sequence[Summary]) -> float:
+        now = np.array([means(summary) for summary in each])
+        longest = np.array([summary["max_wait"] for summary in each])
+        beyond = np.maximum(np.log((longest + GRACE) / (seen + GRACE)), 0.0)
+        return float((np.column_stack([log_ratios(now, then), beyond]) @ weights(objective, tails)).mean())
+
+    return {name: score(each) for name, each in found.items()}
+
+
+def averages(
+    results: Iterable[FoldResult],
+    objective: str,
+    fixed: Mapping[str, Sequence[Summary]] | None = None,
+    tails: float = TAILS,
+) -> list[Average]:
+    """Compare the strategies over all periods, in the order of the first; with `fixed` with orders that stay, too."""
     table: dict[str, dict[str, FoldResult]] = {}
     for result in results:
         table.setdefault(result.strategy, {})[result.period] = result
+    own = {name: [each.summary for each in row.values()] for name, row in table.items()}
+    known = {} if not fixed else log_scores(fixed, fixed["fcfs"], objective, tails)
+    scores = {} if not fixed else log_scores(own, fixed["fcfs"], objective, tails)
+    best = min(known, key=known.__getitem__, default="")
     return [
         Average(
             strategy=name,
@@ -103,6 +137,8 @@ def averages(results: Iterable[FoldResult], objective: str) -> list[Average]:
                 other: _against(row, table[other], objective) for other in (*REFERENCES, CURRENT) if other in table
             },
             fallbacks=sum(bool(result.fallback) for result in row.values()),
+            regret=None if not known else float(np.expm1(scores[name] - known[best])),
+            best_fixed=best,
         )
         for name, row in table.items()
     ]

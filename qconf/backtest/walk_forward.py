@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from typing import Any, NamedTuple, TypedDict, Unpack
 
-from qconf.backtest.results import REFERENCES, Backtest, Fold, FoldResult, averages, notes
+from parsim.metrics import Summary
+from qconf.backtest.results import FIXED, REFERENCES, Backtest, Fold, FoldResult, averages, notes
 from qconf.config import SiteConfig
 from qconf.errors import InputError
 from qconf.evaluation.feasibility import fixed_violations
@@ -25,6 +26,7 @@ from qconf.recommend.checkpoint import Checkpoint, Failure
 from qconf.strategies import Proposal, check, gathered, names, propose, registry
 from qconf.strategies import settings as all_settings
 from qconf.strategies.ahead import Computed, compute_ahead, learn
+from qconf.strategies.fcfs_easy import undistinguished
 
 WARMUP_DAYS = 3
 Progress = Callable[[str, float], None]  #: called with what is being done and which share of all is done
@@ -253,13 +255,14 @@ class Prepared:
             for name, (_, result) in zip(call.names, results, strict=True)
         }
         results = [by_place[i, name] for i in range(len(self.every.folds)) for name in self.names]
+        objective, tails = self.settings["objective"], self.settings["tails"]
         return Backtest(
             folds=list(self.every.folds),
             skipped=self.skipped,
             results=results,
-            averages=averages(results, self.settings["objective"]),
+            averages=averages(results, objective, fixed_orders(self.every.folds, self.every.around), tails),
             base=self.base,
-            objective=self.settings["objective"],
+            objective=objective,
             notes=notes(results),
             settings=self.settings,
         )
@@ -344,6 +347,17 @@ def plan_folds(
         for (training, training_jobs), (test, jobs) in pairwise(enough)
     ]
     return folds, skipped
+
+
+def fixed_orders(folds: Sequence[Fold], around: Sequence[Period]) -> dict[str, list[Summary]]:
+    """Simulate the orders of `FIXED` on all test periods: the machine as one list, nothing preferred."""
+    places = list(zip(folds, around, strict=True))
+    return {
+        order: [
+            evaluate(fold, order, each, Proposal(undistinguished(each.base, order))).summary for fold, each in places
+        ]
+        for order in FIXED
+    }
 
 
 def evaluate(fold: Fold, name: str, around: Period, proposed: Proposed) -> FoldResult:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from qconf.evaluation.guard_rails import GuardValues
 from qconf.evaluation.holdout import Holdout, Simulated
 from qconf.evaluation.period import NotApplicableError, UnroutableError
-from qconf.evaluation.score import gain, log_ratios, weights
+from qconf.evaluation.score import GRACE, TAILS, gain, log_ratios, weights
 from qconf.parallel import Shared, parallel_map
 
 RESAMPLES, FEWEST = 100, 50  # as many as `JOBS` allows, between these
@@ -83,7 +83,8 @@ class Bootstrap:
     """Compares proposals with the current configuration `base`, all on the same resamples.
 
     Each of the `tests` has `FEWEST_DAYS` days at least. Raises `NoDaysError` where there are no jobs to resample. What
-    was measured of the base is in `before`, from the first comparison on, which measures it.
+    was measured of the base is in `before`, from the first comparison on, which measures it. Longest waits up to `seen`
+    seconds, which the site has seen, count alike; beyond, by `tails`.
     """
 
     def __init__(
@@ -94,8 +95,12 @@ class Bootstrap:
         seed: int,
         workers: int,
         store: Store | None = None,
+        *,
+        tails: float = TAILS,
+        seen: float = 0.0,
     ) -> None:
         self.tests, self.seed, self.store = tests, seed, store
+        self.weights, self.seen = weights(objective, tails), seen
         base_of_tests = tests[0].period.base
         self.names, self.nodes = base_of_tests.names, [each.name for each in base_of_tests.nodes]
         self.objective, self.workers = objective, workers
@@ -183,7 +188,9 @@ class Bootstrap:
     def between(self, before: _Numbers, after: _Numbers) -> BootstrapResult:
         """Compare what was measured of two strategies on the same resamples; gains are over the first."""
         gains = gain(after[:, :2], before[:, :2], self.objective)
-        scores = (log_ratios(after[:, :3], before[:, :3]) * weights(self.objective)).sum(axis=1)
+        longest = (np.log(np.maximum(each[:, 2], self.seen) + GRACE) for each in (after, before))
+        ratios = np.column_stack([log_ratios(after[:, :2], before[:, :2]), np.subtract(*longest)])
+        scores = ratios @ self.weights
         low, high = np.nanpercentile(gains, BOUNDS)
         return BootstrapResult(
             expected=float(np.nanmedian(gains)),

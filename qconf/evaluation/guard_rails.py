@@ -37,6 +37,17 @@ class GuardValues:
 
 
 @dataclass(frozen=True)
+class Seen:
+    """The longest waits of the present in all known months: no change is worse than what the site has borne."""
+
+    p95: dict[str, float] = field(default_factory=dict)  #: the largest 95 % wait of each queue of the base, seconds
+    longest: float = 0.0  #: seconds
+
+
+NOTHING = Seen()
+
+
+@dataclass(frozen=True)
 class GuardRails:
     """What a recommendation may not make worse, against the current configuration."""
 
@@ -48,22 +59,27 @@ class GuardRails:
     distance: float = 0.05  #: most by which the part of all use may grow that is beyond users' shares
     lost: float = 0.01  #: most by which the part of the work may grow that is lost to preemption
 
-    def broken(self, before: GuardValues, after: GuardValues, days: float) -> dict[str, str]:
+    def broken(self, before: GuardValues, after: GuardValues, days: float, seen: Seen = NOTHING) -> dict[str, str]:
         """Return the broken guard rails of a test period of `days`, each with a sentence for the reader."""
         waits = {
-            f"95 % wait of queue {name}": (before.p95[name], after.p95[name], _few(before.jobs.get(name)))
+            f"95 % wait of queue {name}": (
+                before.p95[name],
+                after.p95[name],
+                seen.p95.get(name, 0.0),
+                _few(before.jobs.get(name)),
+            )
             for name in before.p95
         }
         known = [both[:2] for both in waits.values()]
         for name, then in before.nodes.items():
             both = (then, after.nodes[name])
             if both not in known:  # of a queue that all these jobs are in, and no others
-                waits[f"95 % wait of jobs for nodes {name}"] = *both, ""
-        waits["longest wait"] = before.longest, after.longest, ""
+                waits[f"95 % wait of jobs for nodes {name}"] = *both, 0.0, ""
+        waits["longest wait"] = before.longest, after.longest, seen.longest, ""
         found = {
             what: f"{what}{few} grows from {then / 3600:.1f} to {now / 3600:.1f} h"
-            for what, (then, now, few) in waits.items()
-            if now > max(self.factor * then, then + self.grace)
+            for what, (then, now, most, few) in waits.items()
+            if now > max(self.factor * then, then + self.grace, most)
         }
         if before.utilization - after.utilization > self.utilization * max(MONTH / days, 1.0):
             found["utilization"] = (

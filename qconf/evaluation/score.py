@@ -1,7 +1,9 @@
-"""The log score of a schedule: the logarithms of mean wait, mean bounded slowdown and longest wait, weighted.
+"""The log score of a schedule: what is minimised.
 
-A tenth less of one is worth the same whatever the others are, so that which of two schedules is better does not depend
-on the reference. A shorter mean wait is no gain where a few jobs wait for days in return.
+It adds the logarithms of mean wait, mean bounded slowdown and what the longest waits are beyond those that the site has
+seen, weighted. A tenth less of one is worth the same whatever the others are, so that which of two schedules is better
+does not depend on the reference. A shorter mean wait is no gain where a few jobs wait for days in return; a wait as
+long as the site knows costs nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ WEIGHTS = {"mean-wait": (1.0, 0.4), "bounded-slowdown": (0.3, 2.0), "mixed": (1.
 MEANS = ("mean_wait", "mean_bounded_slowdown")
 #: What a summary calls them where the site's configuration gives queues or groups of users weights.
 WEIGHTED = ("weighted_mean_wait", "weighted_mean_bounded_slowdown")
-LONGEST = 0.35  # weight of the logarithm of the longest wait
+LONGEST = 0.35  # weight of the logarithm of the longest wait, where no months before tell what the site has seen
+TAILS = 2.0  #: weight of the excess, unless `--tails` says otherwise
 GRACE = 3600.0  # seconds that the longest waits may grow in any case
 FLOORS = np.array([60.0, 1.0, GRACE])  # added before logarithms are taken: seconds, a slowdown, seconds
 
@@ -58,6 +61,14 @@ def log_ratios(now: NDArray[np.float64], then: NDArray[np.float64]) -> NDArray[n
     return ratios
 
 
-def weights(objective: str) -> NDArray[np.float64]:
-    """Weights of the three logarithms, shape (3,)."""
-    return np.array([*WEIGHTS[objective], LONGEST])
+def excess(longest: NDArray[np.float64], seen: NDArray[np.float64]) -> float:
+    """Return the mean over queues of the logarithms of longest waits over those that were seen; shapes (Q,).
+
+    A wait that is not longer, or not by much, counts 0.
+    """
+    return float(np.maximum(np.log((longest + GRACE) / (seen + GRACE)), 0.0).mean())
+
+
+def weights(objective: str, tails: float = LONGEST) -> NDArray[np.float64]:
+    """Weights of mean wait, slowdown and tails, shape (3,)."""
+    return np.array([*WEIGHTS[objective], tails])

@@ -17,6 +17,7 @@ from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import Period, TrainingSet
 from qconf.evaluation.plausibility import implausible
 from qconf.evaluation.robustness import robustness
+from qconf.evaluation.score import FLOORS
 from qconf.evaluation.targets import target_results
 from qconf.fidelity.grade import carried
 from qconf.history import History, binding_limits
@@ -29,6 +30,7 @@ from qconf.recommend.training import Check
 from qconf.strategies import baselines, registry
 from qconf.strategies import check as check_strategies
 from qconf.strategies import settings as all_settings
+from qconf.strategies.auto.measures import of_base
 from qconf.strategies.partitioning.bounds import utilization
 from qconf.strategies.partitioning.sizes import PartitionSpace
 
@@ -123,7 +125,7 @@ def recommend(
         queues=best_queues(rows, best, evaluator.compare, least_gain),
         without_scripts=None if best is None or not best.needs else choose(needless, evaluator.compare, least_gain),
     )
-    found = decide(found, best, least_gain)
+    found = decide(found, best, least_gain, quiet(training, [each.date(each.span[0])[:7] for each in earlier]))
     present = evaluator.present
     found = replace(
         found,
@@ -141,6 +143,18 @@ def recommend(
             robustness=robustness(last.test, evaluator.base, proposal, found.objective),
         )
     return _given_back(found, given)
+
+
+def quiet(training: TrainingSet, months: Sequence[str]) -> str:
+    """Say that no job waits, and which of the earlier months an order would have helped; empty where jobs wait."""
+    wait, *before = (float(of_base(each).means[0, 0]) for each in (training.period, *training.earlier))
+    if wait >= FLOORS[0]:
+        return ""
+    waited = [month for month, each in zip(months, before, strict=True) if each >= FLOORS[0]]
+    text = f"There is nothing to gain this month: jobs wait {wait:.0f} s on average."
+    if not waited:
+        return text
+    return f"{text} The general order of auto costs nothing and would have helped in {', '.join(waited)}."
 
 
 def _given_back(found: Recommendation, given: SiteConfig) -> Recommendation:

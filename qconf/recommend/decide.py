@@ -15,8 +15,13 @@ from qconf.strategies import baselines
 NO_QUEUES = "it is no queue configuration, as --answer queues wants"
 
 
-def decide(recommendation: Recommendation, chosen: Row | None, least_gain: float) -> Recommendation:
-    """Recommend the chosen row, or nothing, and give the reason in one paragraph."""
+def decide(recommendation: Recommendation, chosen: Row | None, least_gain: float, quiet: str = "") -> Recommendation:
+    """Recommend the chosen row, or nothing, and give the reason in one paragraph.
+
+    `quiet` says that no job waits, where that is so.
+    """
+    if chosen is None and quiet:
+        return _with_reason(recommendation, f"{quiet} Keep what you have.")
     best = chosen or best_of([row for row in recommendation.candidates if row.eligible])
     surpassed = _surpassed(recommendation, best)
     if best is None or best.bootstrap is None or best.test is None or best.config is None:

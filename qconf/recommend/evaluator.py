@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from parsim.metrics import Summary
 from qconf.evaluation.bootstrap import Bootstrap, BootstrapResult, Failed, NoDaysError
-from qconf.evaluation.guard_rails import GuardRails, GuardValues
+from qconf.evaluation.guard_rails import GuardRails, GuardValues, Seen
 from qconf.evaluation.holdout import Holdout, Split
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import NotApplicableError, TrainingSet
@@ -19,6 +21,7 @@ from qconf.recommend.ladder import LOW, best_of, rung_of
 from qconf.recommend.recommendation import Row, kind_of
 from qconf.recommend.training import WHOLE, Check, Measured, Parts, Trainer, bare
 from qconf.strategies import Options, Proposal, registry
+from qconf.strategies.auto.measures import of_base
 
 AHEAD = 2  #: workers from which on all are trained on the earlier parts too, before it is known whether they gain
 
@@ -63,6 +66,14 @@ class Evaluator:
         return self.present.summary
 
     @cached_property
+    def seen(self) -> Seen:
+        """What the present makes jobs wait in all known months."""
+        known = [of_base(each) for each in (*self.training.earlier, self.training.period)]
+        late = np.max([np.nan_to_num(each.late) for each in known], axis=0)
+        names = self.training.base.names
+        return Seen(dict(zip(names, late.tolist(), strict=True)), max(float(each.longest.max()) for each in known))
+
+    @cached_property
     def checked(self) -> Check | None:
         """The check, None where the current configuration is not exportable either: none is ineligible for it then."""
         return None if self.check is None or self.check(self.training.base) else self.check
@@ -78,7 +89,8 @@ class Evaluator:
         tests = [split.test for split in self.splits.values()]
         try:
             options = self.options
-            return Bootstrap(tests, self.base, options.objective, options.seed, options.workers, self.checkpoint)
+            common = options.objective, options.seed, options.workers, self.checkpoint
+            return Bootstrap(tests, self.base, *common, tails=options.tails, seen=self.seen.longest)
         except NoDaysError as error:
             return error
 
@@ -178,7 +190,7 @@ class Evaluator:
         reasons = list(found.reasons) if row.name != "current" else []
         if gained > 0 and not reasons and row.name != "current" and final.config == self.training.base:
             reasons.append("trained on the whole history, it proposes what you have")
-        worse = self.guards.broken(GuardValues.of(self.current), GuardValues.of(found.test), self.test.days)
+        worse = self.guards.broken(GuardValues.of(self.current), GuardValues.of(found.test), self.test.days, self.seen)
         refused = proposal.refused(self.test.period, self.test.counted)
         row = replace(row, test=found.test, gain=gained, decisions=[*row.decisions, *refused])
         row = replace(row, ineligible="; ".join([*reasons, *worse.values()]))
@@ -223,13 +235,13 @@ class Evaluator:
         """Say what the resamples say of a row: guard rails that are broken by chance are tolerated."""
         if row.test is None:
             raise ValueError(f"{row.name} was not evaluated")
-        worse = self.guards.broken(GuardValues.of(self.current), GuardValues.of(row.test), self.test.days)
+        worse = self.guards.broken(GuardValues.of(self.current), GuardValues.of(row.test), self.test.days, self.seen)
         if isinstance(result, NoDaysError):
             why = f"whether that is chance is unknown: {result}"
         elif isinstance(result, Failed):
             why = f"what is trained on an earlier part cannot be evaluated on the next: {result}"
         else:
-            usual = self.guards.broken(result.before, result.after, self.test.days)
+            usual = self.guards.broken(result.before, result.after, self.test.days, self.seen)
             tolerated = "; ".join(text for what, text in worse.items() if what not in usual)  # by chance
             kept = [text for what, text in worse.items() if what in usual]
             ineligible = "; ".join([*reasons, *kept])
@@ -255,8 +267,8 @@ class Evaluator:
         if final.config == proposal.config or self.measured[row.name, row.variant].test_reasons or row.test is None:
             return row
         before, days = GuardValues.of(self.current), self.test.days
-        kept = self.guards.broken(before, GuardValues.of(row.test), days)
-        then = self.guards.broken(before, GuardValues.of(self.test.evaluate(final)), days)
+        kept = self.guards.broken(before, GuardValues.of(row.test), days, self.seen)
+        then = self.guards.broken(before, GuardValues.of(self.test.evaluate(final)), days, self.seen)
         worse = [text for what, text in then.items() if what not in kept]
         if not worse:
             return row

@@ -18,7 +18,7 @@ from qconf.config import SiteConfig
 from qconf.errors import InputError
 from qconf.evaluation.feasibility import lowered
 from qconf.evaluation.period import Period, Runtimes, TrainingSet
-from qconf.evaluation.score import OBJECTIVES
+from qconf.evaluation.score import OBJECTIVES, TAILS
 
 T = TypeVar("T")
 
@@ -52,6 +52,7 @@ class Options:
     seed: int = option(0, "Seed of all random choices.", least=0, most=2**32 - 1)
     workers: int = option(1, "At a time; no effect on the result.", least=1)
     objective: str = option("mean-wait", "Objective to minimise.", choices=tuple(OBJECTIVES))
+    tails: float = option(TAILS, "What waits longer than any known so far cost beside it.", least=0)
 
     @classmethod
     def of(cls, settings: Options | Mapping[str, Any]) -> Self:

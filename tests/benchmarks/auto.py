@@ -13,7 +13,7 @@ from qconf.config import load
 from qconf.evaluation.period import Period, TrainingSet
 from qconf.history import clean, read
 from qconf.strategies import propose
-from qconf.strategies.auto.orders import FORMULAS
+from qconf.strategies.auto.families import FAMILIES
 from tests.beside import TRACES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,7 +38,7 @@ def main(name: str, workers: int) -> None:
         wall, used = time.perf_counter(), time.process_time()
         found = propose("auto", training, {"workers": workers})
         wall, used = time.perf_counter() - wall, time.process_time() - used
-        tried = 1 + len(FORMULAS.members) + sum(step["step"] == "compare" for step in found.decisions)
+        tried = len(FAMILIES["formula"]) + sum(step["step"] == "compare" for step in found.decisions)
         scaled = tried * len(training) / USUAL
         total, seconds = total + scaled, seconds + wall
         print(f"{label:8} {len(training):5} {tried:6} {wall:7.2f} {used:6.2f} {scaled / wall:22.0f}")

@@ -1,10 +1,8 @@
-"""`auto`: the best order of the waiting list, and what lies above it; of three kinds.
+"""`auto`: the order of the waiting list that is expected to be best, and what lies above it; of two kinds.
 
-`auto-fitted` leaves the general order out: it fits the known periods alone. It is better than the general kind where a
-site differs from others. One period seldom shows that, so it is recommended where it does better on the test period.
-`auto-guarded` is `auto-fitted` with factors for queues whose longest waits would grow: the others weigh tails against
-means, and the guard rails may make their proposals ineligible. Where proposals are evaluated, `auto` stands for all
-three and hands out the best.
+`auto-guarded` has factors for queues whose longest waits would grow: the general kind weighs tails against means, and
+the guard rails may make its proposals ineligible. Where proposals are evaluated, `auto` stands for both and hands out
+the best.
 """
 
 from __future__ import annotations
@@ -16,8 +14,7 @@ from qconf.strategies.auto.families import AutoOptions
 from qconf.strategies.auto.search import climb, orders_wanted
 from qconf.strategies.base import Proposal, Question, Strategy
 
-#: Whether a kind leaves the general order out, and whether it guards queues.
-KINDS = {"general": (False, False), "fitted": (True, False), "guarded": (True, True)}
+KINDS = ("general", "guarded")
 
 
 class Auto(Strategy):
@@ -32,7 +29,7 @@ class Auto(Strategy):
         self.tune_default = tune_default  # type: ignore[misc]
 
     def propose(self, training: TrainingSet, options: AutoOptions) -> Proposal:
-        """Search as `qconf.strategies.auto.search` does, by the first kind."""
+        """Search as `qconf.strategies.auto.search.climb` does, by the first kind."""
         return self._climb(training, options, self.kinds[0])[""]
 
     def variants(self, training: TrainingSet, options: AutoOptions) -> Mapping[str, Proposal]:
@@ -50,12 +47,10 @@ class Auto(Strategy):
         return orders_wanted(training, options)
 
     def _climb(self, training: TrainingSet, options: AutoOptions, kind: str) -> Mapping[str, Proposal]:
-        fit, guard = KINDS[kind]
-        return climb(training, options, fit=fit, guard=guard)
+        return climb(training, options, guard=kind == "guarded")
 
 
 STRATEGIES = (
     Auto("auto", 30, *KINDS),
-    Auto("auto-fitted", 31, "fitted", tune_default=False),
     Auto("auto-guarded", 32, "guarded", tune_default=False),
 )

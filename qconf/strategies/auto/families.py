@@ -1,62 +1,51 @@
-"""The families of orders that `auto` searches, one for each kind of batch system.
+"""The families of orders that `auto` weighs, one for each kind of batch system.
+
+PBS's are the general orders of `qconf.strategies.auto.orders`, and what every batch system has.
 
 Slurm's priority is a sum. Its family adds to the seconds that a job has waited points for each time that its walltime
-is halved: jobs of 16 hours go before jobs of 32 that came as much earlier, jobs of 8 before those of 16, and so on,
-down to a quarter of an hour. A job that has waited so much longer than all others goes first, however long it is, so
-no further ageing factor is needed. The points are a share of the usual longest wait, as the ageing of the formulas is.
-
-Maui's priority is a sum, too: to the minutes that a job has waited its family adds a share of the usual longest wait
-for each unit of the expansion factor, and takes away one for each day of the walltime.
+is halved: jobs of 16 hours go before jobs of 32 that came as much earlier, down to a quarter of an hour. A job that has
+waited so much longer than all others goes first, however long it is, so it needs no ageing factor. Maui's priority is a
+sum, too, of the expansion factor and, against it, the walltime. Points and weights are shares of the longest wait.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-
-import numpy as np
+from dataclasses import dataclass, fields
+from itertools import product
 
 from qconf.config.maui import Maui
 from qconf.config.multifactor import Multifactor
-from qconf.strategies.auto.orders import FORMULAS, Family
+from qconf.strategies.auto.orders import DAY, HOUR, General, Named, Order, seen
 from qconf.strategies.base import Options, option
 
-MINUTE, DAY = 60, 86400
-SHORTEST, CLASSES = 15 * MINUTE, 8  # walltime of the first class; each has jobs twice as long as the one before
-SHARES = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4)  # of the usual longest wait: points of a halving of the walltime
-GENERAL_SHARE = 0.2
-EXPANSIONS = (0.003, 0.01, 0.03, 0.1)  # of the usual longest wait: weight of the expansion factor
-LENGTHS = (0.1, 0.2, 0.4, 0.8)  # of the usual longest wait: what a day of walltime costs
+SHORTEST, CLASSES = HOUR // 4, 8  # walltime of the first class; each has jobs twice as long as the one before
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Classes:
     """A member of Slurm's family."""
 
-    share: float = GENERAL_SHARE
+    share: float = 0.2  #: of the longest wait: points of a halving of the walltime
 
-    def formula(self, longest: int | None = None) -> str:
-        """Return it as a formula; `longest` is the usual longest wait, seconds, a day if it is not known."""
-        points = round(self.share * (longest or DAY))
-        classes = tuple((SHORTEST * 2**i, points * (CLASSES - i)) for i in range(CLASSES))
-        return Multifactor(classes).formula
-
-    @property
-    def parameters(self) -> tuple[float, ...]:
-        """The logarithm of the share."""
-        return (float(np.log(self.share)),)
+    def formula(self, cores: int = 0, longest: float | None = None) -> str:
+        """Return it as a sum; a day is the longest wait if none is known."""
+        del cores
+        points = round(self.share * seen(longest))
+        return Multifactor(tuple((SHORTEST * 2**i, points * (CLASSES - i)) for i in range(CLASSES))).formula
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Weights:
-    """A member of Maui's family."""
+    """A member of Maui's family, its weights shares of the longest wait."""
 
-    expansion: float = 0.01
-    length: float = 0.4
+    expansion: float = 0.01  #: of a unit of the expansion factor
+    length: float = 0.4  #: what a day of walltime costs
 
-    def formula(self, longest: int | None = None) -> str:
-        """Return it as a formula; `longest` is the usual longest wait, seconds, a day if it is not known."""
-        minutes = (longest or DAY) / MINUTE
+    def formula(self, cores: int = 0, longest: float | None = None) -> str:
+        """Return it as a sum; a day is the longest wait if none is known."""
+        del cores
+        minutes = seen(longest) / 60
         weights = {
             "queue_time": 1.0,
             "expansion_factor": round(self.expansion * minutes, 3),
@@ -64,20 +53,35 @@ class Weights:
         }
         return Maui(weights).formula
 
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """An order, and how long a job waits before it has a reservation."""
+
+    order: Order
+    delay: int = 0  #: seconds
+
     @property
-    def parameters(self) -> tuple[float, ...]:
-        """The logarithms of the shares."""
-        return float(np.log(self.expansion)), float(np.log(self.length))
+    def name(self) -> str:
+        """What it is called in the table of priors: its parameters."""
+        shown = [f"{each.name}={getattr(self.order, each.name)}" for each in fields(self.order)]  # type: ignore[arg-type]
+        return ", ".join([type(self.order).__name__.lower(), *shown, f"delay={self.delay // HOUR}h"])
 
 
-FAMILIES: Mapping[str, Family] = {
-    "formula": FORMULAS,
-    "multifactor": Family(lambda _, longest: Classes().formula(longest), tuple(map(Classes, SHARES)), Classes()),
-    "maui": Family(
-        lambda _, longest: Weights().formula(longest),
-        tuple(Weights(expansion, length) for expansion in EXPANSIONS for length in LENGTHS),
-        Weights(),
+def _with_delays(*orders: Order) -> tuple[Member, ...]:
+    return tuple(Member(order, delay) for order in orders for delay in (0, DAY))
+
+
+AGEING = (0.35, 0.5, 0.7, 1.0, 1.4)  # shares of the longest wait
+
+#: By what a batch system can express.
+FAMILIES: Mapping[str, tuple[Member, ...]] = {
+    "formula": (
+        *_with_delays(*(General(*each) for each in product((15.0, 30.0), AGEING))),
+        *(Member(Named(each)) for each in ("lxf", "sjf", "wfp3")),
     ),
+    "multifactor": _with_delays(*map(Classes, (0.1, 0.15, 0.2, 0.25, 0.3, 0.4))),
+    "maui": _with_delays(*(Weights(*each) for each in product((0.003, 0.01, 0.03, 0.1), (0.1, 0.2, 0.4, 0.8)))),
 }
 
 

@@ -12,7 +12,7 @@ from parsim import System, Workload, simulate
 from qconf.config import SiteConfig
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import Period, cached
-from qconf.evaluation.score import log_ratios
+from qconf.evaluation.score import excess, log_ratios
 from qconf.evaluation.targets import missed
 from qconf.parallel import parallel_map
 from qconf.strategies.auto.frame import Frame
@@ -56,12 +56,6 @@ def of_first_come(period: Period) -> Measure:
 
 
 @cached
-def of_system(period: Period, system: System) -> Measure:
-    """Simulate the base's queues under another system, with the base's hours and shortpools."""
-    return measure(period, period.routed(period.base), period.dedicated(system))
-
-
-@cached
 def of_orders(period: Period, system: System, orders: tuple[str, ...], workers: int) -> list[Measure]:
     """Simulate a system under each of these orders, with the base's hours and shortpools."""
     jobs = period.routed(period.base)
@@ -85,13 +79,12 @@ def of_configs(period: Period, configs: Sequence[SiteConfig], workers: int) -> l
     return [known[config] for config in configs]
 
 
-def logarithms(period: Period, measure: Measure) -> NDArray[np.float64]:
-    """Log ratios of mean wait, slowdown and longest wait to the base, of the longest to first come; shape (4,).
+def logarithms(period: Period, measure: Measure, seen: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Compare with first come, first served: log ratios of mean wait, slowdown, longest wait; the excess; shape (4,).
 
-    Where the site has targets, also what those cost that are not met; shape (5,).
+    `seen` has the longest wait that the site has seen in each queue, shape (Q,). Where the site has targets, also what
+    those cost that are not met; shape (5,).
     """
-    now, then, plain = (
-        np.array([*each.means[0], each.longest.max()]) for each in (measure, of_base(period), of_first_come(period))
-    )
+    now, then = (np.array([*each.means[0], each.longest.max()]) for each in (measure, of_first_come(period)))
     targets = [measure.missed] if period.base.targets else []
-    return np.array([*log_ratios(now, then), log_ratios(now, plain)[2], *targets])
+    return np.array([*log_ratios(now, then), excess(measure.longest, seen), *targets])

@@ -1,21 +1,18 @@
-"""The search of `auto`: the order of the waiting list that is best beyond its training set, and what lies above it.
+"""The search of `auto`: the order of the waiting list that is expected to be best, and what lies above it.
 
-It climbs from small changes to large ones. First a general order and a small family of others are simulated, with the
-site's limits, starvation periods and priorities kept, and scored by the logarithms of mean wait, bounded slowdown and
-longest wait. One period is noisy, so the family is smoothed and penalised: it must be clearly better than the general
-order. Where earlier periods are known, and all of them together forecast better than the last one alone, all decide. A
-reservation delay of a day is chosen on all known periods together, since it depends on the site more than on the
-period. Where the machine has GPUs or counts memory, jobs that ask for them go earlier or later by a factor. Then parts
-of the policy are dropped, one by one and together, and anything more complicated is tried: running limits, other nodes,
-other boundaries, partitions, a common pool. The best of every kind is a proposal; the search's own choice leaves the
-lower one only for what is better by a margin in both halves of the training set, and the base only for what is better.
-With guarding, queues whose longest waits would grow too much, or whose 95 % wait is above the site's target, go before
-others by a factor until they do not.
+It climbs from small changes to large ones. First the members of a family of orders are simulated on all known periods,
+with the site's limits, starvation periods and priorities kept, and the estimator says what each is worth: at once, and
+with reservations after a day. Where the machine has GPUs or counts memory, jobs that ask for them go earlier or later
+by a factor. Then parts of the policy are dropped, one by one and together, and anything more complicated is tried:
+running limits, other nodes, other boundaries, partitions, a common pool. The best of every kind is a proposal; the
+search's own choice leaves the lower one only for what is better by a margin in both halves of the training set, and the
+base only for what is better. With guarding, queues whose longest waits would grow too much, or whose 95 % wait is above
+the site's target, go before others by a factor until they do not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
@@ -39,10 +36,11 @@ from qconf.strategies.auto.candidates import (
     on_gpu_nodes,
     split,
 )
-from qconf.strategies.auto.families import FAMILIES, AutoOptions
+from qconf.strategies.auto.estimator import STRENGTH, WISHED, Floats, Prior, posterior, prices, prior_of, ranked
+from qconf.strategies.auto.families import FAMILIES, AutoOptions, Member
 from qconf.strategies.auto.frame import Frame, policy_of
-from qconf.strategies.auto.measures import Measure, logarithms, of_base, of_configs, of_first_come, of_orders, of_system
-from qconf.strategies.auto.orders import JOBS, PRIOR_PENALTY, forecast_skill, usual_longest
+from qconf.strategies.auto.measures import Measure, logarithms, of_base, of_configs, of_first_come, of_orders
+from qconf.strategies.auto.orders import Named
 from qconf.strategies.base import Proposal, Question, Step, step
 
 
@@ -51,33 +49,38 @@ class Constants:
     """What the search weighs; chosen on several logs together, for no site in particular. Scores are log scores."""
 
     allowed: float = 1.4  # growth of the longest wait, and of a queue's 95 % wait, from which a factor guards a queue
-    tolerated: float = 1.5  # times fcfs-easy's longest wait, beyond which the longest wait costs more
-    steep: float = 1.0  # cost of the logarithm of what is beyond
     margin: float = 0.25  # by which what is more complicated must be better: the best of twenty in a noisy period
     tried: int = 8  # best orders that are tried with factors
-    rounds: int = 8  # of raising factors
-    surplus: float = 0.1  # what tails shorter than need be may cost
+    rounds: int = 8  # of raising them
     increase: float = 1.8  # by which a queue's factor is raised when its tails are too long
-    delay: int = 86400  # reservation delay that is tried, seconds
-    periods: int = 3  # from which on a reservation delay is tried: it demands more of a site than another order
-    delay_margin: float = 0.1  # by which a delay must be better on `orders.JOBS` jobs; on twice as many by half
-    least_skill: float = 0.2  # by which all periods together must have forecast better than the last alone, summed
-    prior_penalty: float = PRIOR_PENALTY  # by which the family must beat the general order, on `orders.JOBS` jobs
+    periods: int = 3  # from which on a reservation delay is recommended: it demands more of a site than another order
 
 
 @step
 class Orders(Step):
-    """The best order of the waiting list, or why none was tried."""
+    """The order of the waiting list that is expected to be best, or why none was tried."""
 
     tried: int | None = None
     months: int | None = None
-    forecast_skill: float | None = None
     best: str | None = None
     score: float | None = None
-    general_score: float | None = None
+    prior_score: float | None = None
     wait_ratio: float | None = None
     slowdown_ratio: float | None = None
+    longest_ratio: float | None = None
     note: str | None = None
+
+
+@step
+class Tails(Step):
+    """What other weights of the tails would choose: ratios to first come, first served, as they are expected."""
+
+    title: ClassVar[str] = "tails"
+    weights: list[float]
+    wait_ratios: list[float]
+    slowdown_ratios: list[float]
+    longest_ratios: list[float]
+    chosen: float
 
 
 @step
@@ -96,7 +99,6 @@ class Guarding(Step):
 
     title: ClassVar[str] = "guard rails"
     queues: list[str]
-    kept_by: int
     best: str | None = None
     score: float | None = None
     factors: dict[str, float] | None = None
@@ -122,23 +124,22 @@ class Compare(Step):
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """A configuration and its scores: 0 is as good as the base, -0.1 about a tenth less wait."""
+    """A configuration and its scores: 0 is as good as first come, first served, -0.1 about a tenth less wait."""
 
     what: str
     config: SiteConfig
     score: float  # on the whole training set
     halves: NDArray[np.float64]  # scores by the means alone, of the earlier and of the later half, shape (2,)
     broken: NDArray[np.bool_]  # queues with longer tails than the guard rails allow, shape (Q,)
-    #: Queues that priorities would help: these or, where there are none, those above the site's targets; shape (Q,).
-    behind: NDArray[np.bool_]
-    #: Decides whether the base stays: for the best order its score on the smoothed surface, over all periods that
-    #: decide; else `score`.
-    smoothed: float
-    order: str = ""  # that `frame` made a configuration of; empty for what is not made of an order
+    behind: NDArray[np.bool_]  # queues that priorities would help: those above the site's targets, else the broken ones
+    trouble: int  # how many of both there are, targets first
+    expected: float  # decides whether the base stays: of an order what the estimator says, else `score`
+    member: Member | None = None  # that `frame` made a configuration of
     frame: Frame = field(default_factory=Frame)
 
 
 PIECE = 64  # orders that a worker simulates at a time
+PRICES = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # weights of the tails that the log compares
 
 #: What a proposal changes, from the smallest to the largest; parts of the policy come after the delay.
 ORDER, DELAY, ALL, CAP, BOUNDARIES, PARTITIONS = "order", "delay", "policy", "cap", "boundaries", "partitions"
@@ -159,35 +160,23 @@ WITHOUT = {
 }
 
 
-def search(
-    training: TrainingSet,
-    options: AutoOptions,
-    *,
-    guard: bool = False,
-    fit: bool = False,
-    constants: Constants | None = None,
-) -> Proposal:
-    """Search orders, limits, boundaries, partitions and pools; propose the simplest that is best, or the base.
-
-    With `guard` factors keep the tails of queues within `Constants.allowed`. With `fit` the general order is left out:
-    the family fits the known periods. Raises NotApplicableError if there are no jobs.
-    """
-    return climb(training, options, guard=guard, fit=fit, constants=constants)[""]
-
-
 @cached
 def climb(
     training: TrainingSet,
     options: AutoOptions,
     *,
     guard: bool = False,
-    fit: bool = False,
+    prior: Prior | None = None,
     constants: Constants | None = None,
 ) -> dict[str, Proposal]:
-    """Return the best of every kind by what it changes, and under the empty name what `search` proposes."""
+    """Search orders, limits, boundaries, partitions and pools; return the best of every kind by what it changes.
+
+    Under the empty name is the simplest that is best, or the base. With `guard` factors keep the tails of queues within
+    `Constants.allowed`. Raises NotApplicableError if there are no jobs.
+    """
     if not len(training):
         raise NotApplicableError("there are no jobs to train on")
-    return _Search(training, options, guard=guard, fit=fit, constants=constants or Constants()).run()
+    return _Search(training, options, guard=guard, prior=prior, constants=constants or Constants()).run()
 
 
 def orders_wanted(training: TrainingSet, options: AutoOptions) -> list[Question]:
@@ -209,36 +198,50 @@ class _Search:
         options: AutoOptions,
         *,
         guard: bool = False,
-        fit: bool = False,
+        prior: Prior | None = None,
         constants: Constants,
     ) -> None:
-        self.training, self.base, self.workers, self.guard = training, training.base, options.workers, guard
-        self.weights = weights(options.objective)
+        self.training, self.base, self.workers = training, training.base, options.workers
+        self.weights = weights(options.objective, options.tails)
         self.wanted = wanted_waits(self.base)
+        self.guard = guard or bool(np.isfinite(self.wanted).any())
         self.constants = constants
         self.log: list[Step] = []
         self.policy = policy_of(training.period)
         dropped = frozenset(part for part in self.policy if part in self.base.policy)
-        self.family, sums = FAMILIES[options.orders], options.orders != "formula"
-        self.frame = Frame(dropped, shared=self.base.mode == "shared", sums=sums)
+        self.frame = Frame(dropped, shared=self.base.mode == "shared", sums=options.orders != "formula")
         #: A site's own may change only where it says so.
         free = not self.base.shortpools or SHORTPOOLS in self.base.policy
         dedicates = not self.base.is_fixed(SHORTPOOLS) and not self.base.reserves_for_queues
         dedicates &= self.base.reservation_depth == 1 and not (self.base.nodes or self.base.has_tiers)
         self.searches_shortpools = options.shortpools == "search" and free and dedicates
         self.periods = [*training.earlier, training.period]
-        cores, longest = (
-            self.base.machine.cores,
-            usual_longest([of_first_come(each).longest.max() for each in self.periods]),
-        )
-        ageing = self.family.candidates(cores, longest)
-        self.candidates = self.family.candidates(cores) if self.frame.bounds_waits(self.base) else ageing
-        #: The same order without starvation periods, where it needs a bound of its own.
-        self.unbounded = dict(reversed(list(zip(self.candidates, ageing, strict=True))))
-        self.tried = slice(1 if fit else 0, None)  # of the candidates: the first is the general order
-        self.before = of_base(training.period)
-        self.present = logarithms(training.period, self.before)
-        self.current = self.scored("current", training.base, self.before)
+        #: Reservations may come after a delay, or where there are none at all.
+        may_wait = self.base.mode == "shared" and not self.base.is_fixed("reserve_after")
+        may_wait &= not (self.base.reserves_nothing and self.base.is_fixed("reserve"))
+        self.members = [each for each in FAMILIES[options.orders] if may_wait or not each.delay]
+        #: Longest wait of each queue, first come, first served: what a schedule is compared with must not depend on
+        #: the base, else every run would gain a little over the last one, only by longer waits.
+        self.seen = np.max([of_first_come(each).longest for each in self.periods], axis=0)
+        present = [of_base(each) for each in self.periods]
+        self.late = np.max([np.nan_to_num(each.late) for each in present], axis=0)
+        self.longest = max(each.longest.max() for each in present)
+        self.before = present[-1]
+        rows = [logarithms(*each, self.seen) for each in zip(self.periods, present, strict=True)]
+        self.jobs = [len(each) for each in self.periods]
+        self.strength = STRENGTH if training.period.weight is None else WISHED
+        self.prior = (prior or prior_of)(tuple(self.members))
+        own = posterior(self.prior_of_base()[None], np.array(rows)[:, None], self.jobs, self.strength)
+        self.current = self.scored("current", training.base, self.before, expected=float(prices(own, self.weights)[0]))
+
+    def prior_of_base(self) -> NDArray[np.float64]:
+        """Return what is known of the present order: of a formula, that somebody chose it, so it is like the best."""
+        named = {each.order.name: place for place, each in enumerate(self.members) if isinstance(each.order, Named)}
+        if self.base.is_formula:
+            place = int(np.argmin(prices(self.prior, self.weights)))
+        elif (place := named.get(self.base.order, -1)) < 0:
+            return np.zeros(self.prior.shape[1])
+        return np.asarray(self.prior[place])
 
     def run(self) -> dict[str, Proposal]:
         """Go through the kinds; `log` records the result of each."""
@@ -257,8 +260,9 @@ class _Search:
                 if kind not in found or candidate.score < found[kind].score:
                     found[kind] = candidate
                 if kept:
-                    chosen = candidate
-        simpler = chosen.smoothed >= 0
+                    expected = min(chosen.expected, self.current.expected) + candidate.score - chosen.score
+                    chosen = replace(candidate, expected=expected)
+        simpler = chosen.expected >= self.current.expected
         self.note(self.current, "simpler and no worse" if simpler else "")
         found[""] = self.current if simpler else chosen
         return {kind: self.proposal(kind, each) for kind, each in found.items()}
@@ -275,20 +279,20 @@ class _Search:
 
     def kinds(self, chosen: _Candidate) -> Iterator[tuple[str, list[tuple[str, SiteConfig]]]]:
         """Yield the candidates above an order, by what they change."""
-        if chosen.order and not self.frame.sums:
-            orders = [(what, f"{factor} * {chosen.order}") for what, factor in by_requests(self.training)]
+        member = chosen.member
+        if member is not None and not self.frame.sums:
+            order = self.order(member, chosen.frame)
+            orders = [(what, f"{factor} * {order}") for what, factor in by_requests(self.training)]
             yield REQUESTS, [(self.named(what), self.ordered(order, chosen.frame)) for what, order in orders]
         parts = [part for part in self.policy if part not in self.frame.dropped]
         for part, dropped in [(each, {each}) for each in parts] + ([(ALL, set(parts))] if len(parts) > 1 else []):
-            frame = replace(chosen.frame if chosen.order else self.frame, dropped=self.frame.dropped | dropped)
-            order = chosen.order or (self.base.order if part not in ("priorities", ALL) else "")
-            if not frame.bounds_waits(self.base):
-                order = self.unbounded.get(order, order)
-            if order:
-                yield part, [(WITHOUT[part], frame.config(self.training.period, order))]
-        if self.frame.dropped and chosen.order:
+            frame = replace(chosen.frame, dropped=self.frame.dropped | dropped)
+            own = self.base.order if part not in ("priorities", ALL) else ""
+            if order := own if member is None else self.order(member, frame):
+                yield part, [(WITHOUT[part], self.ordered(order, frame))]
+        if self.frame.dropped and member is not None:
             kept = replace(chosen.frame, dropped=frozenset())
-            yield ORDER, [("the policy that may change, kept", kept.config(self.training.period, chosen.order))]
+            yield ORDER, [("the policy that may change, kept", self.ordered(self.order(member, kept), kept))]
         if self.searches_shortpools:
             yield SHORTPOOLS, list(kept_for_short(self.training, chosen.config))
         yield CAP, list(limited(self.training, chosen.config))
@@ -300,52 +304,97 @@ class _Search:
     def shared(self, chosen: _Candidate) -> Iterator[tuple[str, SiteConfig]]:
         """Yield the machine without its partitions, under the best order."""
         if self.base.mode != "shared":
-            order = chosen.order or self.candidates[0]
-            yield "one shared machine", replace(self.frame, shared=True).config(self.training.period, order)
+            frame = replace(self.frame, shared=True)
+            yield "one shared machine", self.ordered(self.order(chosen.member or self.members[0], frame), frame)
 
     def orders(self, found: dict[str, _Candidate]) -> _Candidate:
         """Return the best order of the waiting list; with guarding, with factors that keep the tails short."""
-        orders = self.candidates[self.tried]
         if stuck := self.stuck():
             self.log.append(Orders(note=f"none can be tried: {', '.join(stuck)} is fixed"))
             return self.current
         measured = [self.measured(each) for each in self.periods]
-        surfaces = [self.surface(*each)[self.tried] for each in zip(self.periods, measured, strict=True)]
-        skill = forecast_skill(
-            [(surface[:, :3] * self.weights).sum(axis=1) for surface in surfaces], self.penalties(self.periods)
+        rows = np.array(
+            [[logarithms(each, one, self.seen) for one in of] for each, of in zip(self.periods, measured, strict=True)]
         )
-        used = len(self.periods) if skill > self.constants.least_skill else 1
-        present = np.mean([logarithms(each, of_base(each)) for each in self.periods[-used:]], axis=0)
-        rated = self.rated(np.mean(surfaces[-used:], axis=0), present)
-        scores = rated + self.penalties(self.periods[-used:]) / used
-        ranking = np.argsort(scores, kind="stable")
-        at_once = [each[self.tried][ranking[0]] for each in measured]
-        ranked = list(dict.fromkeys(orders[i] for i in ranking))[: self.constants.tried]
-        order = ranked[0]
-        config = self.ordered(order, self.frame)
-        ratios = at_once[-1].means[0] / np.maximum(self.before.means[0], 1.0)
+        expected = posterior(self.prior, rows, self.jobs, self.strength)
+        score = ranked(self.members, expected, self.weights)
+        later = np.array([each.delay > 0 for each in self.members])
+        best = int(np.argmin(np.where(later, np.inf, score)))
+        config = self.ordered(self.order(self.members[best], self.frame), self.frame)
+        wait, slowdown, longest = np.exp(expected[best, :3]).round(4).tolist()
         self.log.append(
             Orders(
-                tried=len(orders),
-                months=used if self.training.earlier else None,
-                forecast_skill=round(skill, 4) if self.training.earlier else None,
+                tried=len(self.members),
+                months=len(self.periods) if self.training.earlier else None,
                 best=config.order,
-                score=round(float(scores[ranking[0]]), 4),
-                general_score=None if self.tried.start else round(float(scores[0]), 4),
-                wait_ratio=round(float(ratios[0]), 4),
-                slowdown_ratio=round(float(ratios[1]), 4),
+                score=round(float(score[best]), 4),
+                prior_score=round(float(prices(self.prior[best], self.weights)), 4),
+                wait_ratio=wait,
+                slowdown_ratio=slowdown,
+                longest_ratio=longest,
                 notes=tuple(self.frame.differences(self.base)),
             )
         )
-        best = self.scored(self.named("the order alone"), config, at_once[-1], order, self.frame)
-        best = replace(best, smoothed=float(rated[ranking[0]]))
-        found[ORDER] = self.guarded(ranked, best)
-        if (later := self.delayed(best, at_once)) is None:
+        self.log.append(self.tails(expected))
+        found[ORDER] = self.found(self.named("the order alone"), np.flatnonzero(~later), measured[-1], score)
+        if not later.any():
             return found[ORDER]
-        candidate, kept = later
-        found[DELAY] = self.guarded(ranked, candidate)
+        last, never = int(np.argmin(np.where(later, score, np.inf))), self.base.reserves_nothing
+        after = "0" if never else format_duration(self.members[last].delay)
+        text = self.named("the order, and reservations" + ("" if never else f" after {after}"))
+        found[DELAY] = self.found(text, np.flatnonzero(later), measured[-1], score)
+        enough, better = len(self.periods) >= self.constants.periods, bool(score[last] < score[best])
+        now = "never" if never else "at once"
+        note = f"better than {now}" if better else f"{now}, as before"
+        if not enough:
+            note = f"not chosen from fewer than {self.constants.periods} months"
+        difference = round(float(score[last] - score[best]), 4)
+        self.log.append(Reservations(after=after, months=len(self.periods), score=difference, note=note))
         longer = self.guard and (found[DELAY].broken & ~found[ORDER].broken).any()
-        return found[DELAY] if kept and not longer else found[ORDER]
+        return found[DELAY] if enough and better and not longer else found[ORDER]
+
+    def found(self, what: str, places: NDArray[np.int64], measured: list[Measure], score: Floats) -> _Candidate:
+        """Return the best of these members; with guarding the best that factors keep the tails short of."""
+
+        def candidate(place: int) -> _Candidate:
+            member = self.members[place]
+            frame = self.framed(member)
+            config = self.ordered(self.order(member, frame), frame)
+            return self.scored(what, config, measured[place], member, frame, expected=float(score[place]))
+
+        places = places[np.argsort(score[places], kind="stable")]
+        best = candidate(places[0])
+        pinned = any(self.base.is_fixed(f"queues.{name}.priority") for name in self.base.names)
+        if not self.guard or self.frame.sums or pinned or not best.behind.any():
+            return best
+        queues = [name for name, behind in zip(self.base.names, best.behind, strict=True) if behind]
+        kept = [
+            each for place in places[: self.constants.tried] if (each := self.guarded(candidate(place))) is not None
+        ]
+        found = min(kept, key=lambda each: (each.trouble, each.expected), default=best)
+        if found is best or found.trouble >= best.trouble:
+            note = "no factors keep the tails of these queues short and gain anything: the best order stays"
+            self.log.append(Guarding(queues=queues, note=note))
+            return best
+        factors = found.frame.factors
+        by_queue = None if factors is None else dict(zip(self.base.names, factors, strict=True))
+        gained = round(found.score - self.current.score, 4)
+        self.log.append(Guarding(queues=queues, best=found.config.order, score=gained, factors=by_queue))
+        return found
+
+    def tails(self, expected: NDArray[np.float64]) -> Tails:
+        """Say what other weights of the tails would choose."""
+        wait, slowdown, own = self.weights
+        priced = [ranked(self.members, expected, np.array([wait, slowdown, each])) for each in PRICES]
+        chosen = [expected[int(np.argmin(each))] for each in priced]
+        waits, slowdowns, longest = np.exp(np.array(chosen)[:, :3].T).round(3).tolist()
+        return Tails(
+            weights=list(PRICES),
+            wait_ratios=waits,
+            slowdown_ratios=slowdowns,
+            longest_ratios=longest,
+            chosen=float(own),
+        )
 
     def named(self, what: str) -> str:
         """Add what the site says may change, and the order drops."""
@@ -355,132 +404,78 @@ class _Search:
         without = WITHOUT[ALL] if len(dropped) == len(self.policy) > 1 else " and ".join(WITHOUT[p] for p in dropped)
         return f"{what.removesuffix(' alone')}, {without}"
 
+    def order(self, member: Member, frame: Frame) -> str:
+        """Return the order of a member, which ages where no starvation periods bound the waits."""
+        bounded = frame.bounds_waits(self.base)
+        return member.order.formula(self.base.machine.cores, None if bounded else float(self.seen.max()))
+
     def ordered(self, order: str, frame: Frame) -> SiteConfig:
         """Return the base ordered by a formula."""
         return frame.config(self.training.period, order)
 
-    def penalties(self, periods: list[Period]) -> NDArray[np.float64]:
-        """Return the prior penalties of the orders in each of these periods, in log score, shape (orders,)."""
-        jobs = float(np.mean([len(each) for each in periods]))
-        penalties = self.family.penalties(jobs, self.constants.prior_penalty)[self.tried]
-        return np.asarray(penalties - penalties.min())
-
-    def delayed(self, best: _Candidate, at_once: list[Measure]) -> tuple[_Candidate, bool] | None:
-        """Return the best order with a reservation delay, and whether that is better; None where it has no effect.
-
-        All periods decide together; `at_once` has the measures of the best order in each. With few it is never better.
-        """
-        if self.base.mode != "shared" or self.base.is_fixed("reserve_after"):
-            return None
+    def framed(self, member: Member) -> Frame:
+        """Return the frame with a member's reservation delay; where nothing is reserved, with reservations at once."""
+        if not member.delay:
+            return self.frame
         never = self.base.reserves_nothing
-        if never and self.base.is_fixed("reserve"):
-            return None
-        frame = replace(best.frame, reserving=True) if never else replace(best.frame, delay=self.constants.delay)
-        config = self.ordered(best.order, frame)
-        measured = [of_system(period, config.system()) for period in self.periods]
-        pairs = zip(self.periods, at_once, measured, strict=True)
-        rows = np.array([[logarithms(period, each) for each in pair] for period, *pair in pairs])
-        score = float(np.diff(self.rated(rows.mean(axis=0), np.zeros(rows.shape[-1])))[0])
-        after = "0" if never else format_duration(self.constants.delay)
-        text = "the order, and reservations" + ("" if never else f" after {after}")
-        found = self.scored(self.named(text), config, measured[-1], best.order, frame)
-        kept = score + self.constants.delay_margin * JOBS / sum(map(len, self.periods)) < 0
-        if len(self.periods) < self.constants.periods:
-            kept, note = False, f"not chosen from fewer than {self.constants.periods} months"
-        else:
-            now = "never" if never else "at once"
-            note = f"better than {now}" if kept else f"{now}, as before"
-        self.log.append(Reservations(after=after, months=len(self.periods), score=round(score, 4), note=note))
-        return replace(found, smoothed=best.smoothed + score), kept
+        return replace(self.frame, reserving=True) if never else replace(self.frame, delay=member.delay)
 
     def violations(self, config: SiteConfig) -> list[str]:
         """List the violations of `fixed` of a configuration."""
         return fixed_violations(self.base, config, self.training.period.binding)
 
-    def surface(self, period: Period, measured: list[Measure]) -> NDArray[np.float64]:
-        """Return the smoothed `logarithms` of all orders in a period; shape (orders, 4 or 5)."""
-        return self.family.smoothed(np.array([logarithms(period, each) for each in measured]))
-
     def measured(self, period: Period) -> list[Measure]:
-        """Simulate all orders on a period, equal ones once."""
-        found: dict[str, Measure] = {}
+        """Simulate all members on a period, equal ones once."""
+        found: dict[tuple[System, str], Measure] = {}
         for system, orders, workers in self.pieces:
-            found.update(zip(orders, of_orders(period, system, orders, workers), strict=True))
-        return [found[order] for order in self.formulas]
+            measures = of_orders(period, system, orders, workers)
+            found |= {(system, order): each for order, each in zip(orders, measures, strict=True)}
+        return [found[each] for each in self.systems]
 
     @cached_property
     def pieces(self) -> list[tuple[System, tuple[str, ...], int]]:
         """What `of_orders` is to simulate on a period, in pieces for several workers."""
-        system, orders = self.plain.system(), tuple(dict.fromkeys(self.formulas))
-        return [(system, orders[i : i + PIECE], self.workers) for i in range(0, len(orders), PIECE)]
+        orders: dict[System, dict[str, None]] = {}
+        for system, order in self.systems:
+            orders.setdefault(system, {})[order] = None
+        return [
+            (system, tuple(each)[i : i + PIECE], self.workers)
+            for system, each in orders.items()
+            for i in range(0, len(each), PIECE)
+        ]
 
     @cached_property
-    def formulas(self) -> list[str]:
-        """The orders as the frame has them."""
-        return [self.frame.formula(self.base, order) for order in self.candidates]
+    def systems(self) -> list[tuple[System, str]]:
+        """Of each member the system, under any order, and the order as the frame has it."""
+        order = self.order(self.members[0], self.frame)
+        first = {each.delay: each for each in self.members}
+        plain = {delay: self.ordered(order, self.framed(each)).system() for delay, each in first.items()}
+        return [(plain[m.delay], self.frame.formula(self.base, self.order(m, self.frame))) for m in self.members]
 
     @cached_property
     def plain(self) -> SiteConfig:
         """The base under the first of the orders."""
-        return self.ordered(self.candidates[0], self.frame)
+        return self.ordered(self.order(self.members[0], self.frame), self.frame)
 
     def stuck(self) -> list[str]:
         """List what is fixed and keeps the order from being tried."""
         return ["order"] if self.base.is_fixed("order") else self.violations(self.plain)
 
-    def guarded(self, orders: Sequence[str], best: _Candidate) -> _Candidate:
-        """With guarding, raise the factors of queues whose tails are too long; return `best` if that does not help."""
-        pinned = any(self.base.is_fixed(f"queues.{name}.priority") for name in self.base.names)
-        if not self.guard or self.frame.sums or pinned or not best.behind.any():
-            return best
-        raised = [np.ones(len(self.base.queues)) for _ in orders]
-        kept: list[tuple[_Candidate, NDArray[np.float64]]] = []
+    def guarded(self, found: _Candidate) -> _Candidate | None:
+        """Raise the factors of queues that are behind until the fewest are; None where nothing gains."""
+        best, member, factors = found, found.member, np.ones(len(self.base.queues))
         for _ in range(self.constants.rounds):
-            frames = [replace(best.frame, factors=tuple(w.tolist()) if (w > 1).any() else None) for w in raised]
-            tried = [
-                (each, w)
-                for each, w in zip(self.framed(best.what, orders, frames), raised, strict=True)
-                if each is not None
-            ]
-            kept += [each for each in tried if not each[0].broken.any()]
-            going = [each for each in tried if each[0].behind.any() and not each[0].behind.all()]
-            raised = [self.raised(w, candidate.behind) for candidate, w in going]
-            orders = [candidate.order for candidate, _ in going]
-            if not orders:
+            if member is None or not found.behind.any() or found.behind.all():
                 break
-        step = Guarding(
-            queues=[name for name, behind in zip(self.base.names, best.behind, strict=True) if behind],
-            kept_by=len(kept),
-        )
-        chosen, least = min(kept, key=lambda each: each[0].score, default=(best, None))
-        if least is None or chosen.score >= self.current.score:
-            note = "no factors keep the tails of these queues short and gain anything: the best order stays"
-            self.log.append(replace(step, note=note))
-            return best
-        # A tail consists of few jobs: what just holds on these may not hold on others, so the factors get a surplus.
-        more = self.raised(least, best.broken | (least > 1))
-        firm_frame = replace(best.frame, factors=tuple(more.tolist()))
-        for firm in self.framed(best.what, [chosen.order], [firm_frame]) if (more > 1).any() else []:
-            if firm is not None and not firm.broken.any() and firm.score < chosen.score + self.constants.surplus:
-                chosen = firm
-        factors = chosen.frame.factors
-        step = replace(
-            step,
-            best=chosen.config.order,
-            score=round(chosen.score, 4),
-            factors=None if factors is None else dict(zip(self.base.names, factors, strict=True)),
-        )
-        self.log.append(step)
-        return chosen
-
-    def framed(self, what: str, orders: Sequence[str], frames: Sequence[Frame]) -> list[_Candidate | None]:
-        """Score orders in their frames."""
-        pairs = list(zip(orders, frames, strict=True))
-        scored = self.simulate([(what, self.ordered(order, frame)) for order, frame in pairs])
-        return [
-            None if each is None else replace(each, order=order, frame=frame)
-            for each, (order, frame) in zip(scored, pairs, strict=True)
-        ]
+            factors = self.raised(factors, found.behind)
+            frame = replace(found.frame, factors=tuple(factors.tolist()))
+            (tried,) = self.simulate([(found.what, self.ordered(self.order(member, frame), frame))])
+            if tried is None:
+                break
+            expected = found.expected + tried.score - found.score
+            found = replace(tried, member=member, frame=frame, expected=expected)
+            best = found if found.trouble < best.trouble else best
+        return None if best.score >= self.current.score else best
 
     def simulate(self, configs: Iterable[tuple[str, SiteConfig]]) -> list[_Candidate | None]:
         """Score configurations in parallel; None for those that violate `fixed` or never start a job."""
@@ -498,27 +493,23 @@ class _Search:
         return [None if each is None else self.scored(*each, next(measured)) for each in allowed]
 
     def scored(
-        self, what: str, config: SiteConfig, found: Measure, order: str = "", frame: Frame | None = None
+        self,
+        what: str,
+        config: SiteConfig,
+        found: Measure,
+        member: Member | None = None,
+        frame: Frame | None = None,
+        *,
+        expected: float | None = None,
     ) -> _Candidate:
-        """Compare with the base."""
+        """Compare with first come, first served; tails with those of the present in all known periods."""
         halves = (log_ratios(found.means[1:], self.before.means[1:]) * self.weights[:2]).sum(axis=-1)
-        late = self.beyond(found.late, self.before.late)
-        longest = self.beyond(found.longest, self.before.longest.max())
-        score = float(self.rated(logarithms(self.training.period, found), self.present))
-        broken = late | longest
-        behind = broken if broken.any() else found.late > self.wanted
-        return _Candidate(what, config, score, halves, broken, behind, score, order, frame or self.frame)
-
-    def rated(self, logarithms: NDArray[np.float64], base: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Score `logarithms` against those of the base, less is better; shape (..., 4 or 5) in, (...) out."""
-        steep, tolerated = self.constants.steep, np.log(self.constants.tolerated)
-        score, present = (
-            (each[..., :3] * self.weights).sum(axis=-1)
-            + steep * np.maximum(each[..., 3] - tolerated, 0)
-            + each[..., 4:].sum(axis=-1)
-            for each in (logarithms, base)
-        )
-        return np.asarray(score - present)
+        broken = self.beyond(found.late, self.late) | self.beyond(found.longest, np.asarray(self.longest))
+        missed = found.late > self.wanted
+        behind, trouble = missed if missed.any() else broken, int((1 + missed.size) * missed.sum() + broken.sum())
+        score = float(prices(logarithms(self.training.period, found, self.seen), self.weights))
+        expected = score if expected is None else expected
+        return _Candidate(what, config, score, halves, broken, behind, trouble, expected, member, frame or self.frame)
 
     def raised(self, factors: NDArray[np.float64], queues: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Raise the factors of these queues by one step, rounded to six decimals."""
@@ -545,4 +536,6 @@ class _Search:
 
     def note(self, candidate: _Candidate, text: str) -> None:
         """Log a comparison."""
-        self.log.append(Compare(with_=candidate.what, score=round(candidate.score, 4), note=text or None))
+        self.log.append(
+            Compare(with_=candidate.what, score=round(candidate.score - self.current.score, 4), note=text or None)
+        )

@@ -10,14 +10,18 @@ import pytest
 
 from parsim import metrics, simulate
 from parsim.planning import plan
-from qconf.backtest import AVERAGED, FoldResult, averages, backtest, compare
+from qconf.backtest import AVERAGED, FoldResult, averages, backtest, compare, prepare_periods
+from qconf.backtest.results import FIXED
 from qconf.config import dump, parse
 from qconf.errors import InputError
+from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import in_epochs
+from qconf.evaluation.score import TAILS, log_ratios, weights
 from qconf.history import clean, read
 from qconf.recommend.checkpoint import Checkpoint
 from qconf.report.backtest import mark, sentences
-from qconf.strategies import propose
+from qconf.strategies import Proposal, propose
+from qconf.strategies.fcfs_easy import undistinguished
 from tests.qconf.backtest import walking
 
 TRAINED = ("pp", "dp-nlp", "dqr", "hybrid", "exact")
@@ -97,7 +101,7 @@ def test_the_training_set_of_auto_has_every_earlier_period(history, monkeypatch)
     assert len(earlier) > 2
     assert earlier == list(range(len(earlier)))
     orders = [result.decisions[0] for result in found.results if result.strategy == "auto"]
-    assert ["forecast_skill" in each for each in orders] == [False] + [True] * (len(orders) - 1)
+    assert ["months" in each for each in orders] == [False] + [True] * (len(orders) - 1)
 
 
 def test_epochs_of_so_many_days_have_the_jobs_before_the_period_and_none_after(history, monkeypatch):
@@ -164,6 +168,34 @@ def test_averages_have_ratios_of_means_and_means_of_reductions(found):
     assert {average.periods for average in without} == {1}
     assert without[0].means["mean_wait"] == waits["fcfs-easy"][-1]
     assert without[0].against["shared"].best[0] == last
+
+
+def test_regret_is_against_the_best_order_that_stays_known_in_hindsight(history, found):
+    """The scores are computed anew from schedules of one list."""
+    base, rows = walking.site(), {}
+    every = prepare_periods(history, base, strategies=("pp",), period="10d", settings=QUICK).every
+    for order in FIXED:
+        alike = Proposal(undistinguished(base, order))
+        rows[order] = [
+            Outcome(around, alike.simulate(around), around.counted(fold.start))
+            for fold, around in zip(every.folds, every.around, strict=True)
+        ]
+    seen, scores = 0.0, dict.fromkeys(rows, 0.0)
+    for i, first in enumerate(rows["fcfs"]):
+        seen = max(seen, first.wait.max())
+        for order, each in rows.items():
+            now, then = ([*one[i].means(), 0.0] for one in (each, rows["fcfs"]))
+            beyond = max(np.log((each[i].wait.max() + 3600) / (seen + 3600)), 0)
+            ratios = log_ratios(np.array(now), np.array(then))
+            ratios[2] = beyond
+            scores[order] += float(ratios @ weights("mean-wait", TAILS)) / len(rows["fcfs"])
+    best = min(scores, key=scores.__getitem__)
+    by_name = {average.strategy: average for average in found.averages}
+    assert {each.best_fixed for each in found.averages} == {best}
+    for name, order in (("fcfs-easy", "fcfs"), ("lxf-easy", "lxf")):
+        assert by_name[name].regret == pytest.approx(np.expm1(scores[order] - scores[best]))
+    assert by_name["pp"].regret > 0
+    assert averages(found.results, "mean-wait")[0].regret is None
 
 
 def test_any_wait_is_a_ratio_of_two_to_a_reference_without_waits():

@@ -265,7 +265,7 @@ def test_the_months_before_the_one_tuned_on_are_looked_at(small: Path, tmp_path:
     span = record["spans"]["earlier periods"]
     assert (span["jobs"], span["last_submit"]) == (len(before), int(before["submit"].max()))
     (auto,) = (each for each in record["strategies"] if each["name"] == "auto-guarded")
-    assert {"months", "forecast_skill"} <= set(auto["decisions"][0])
+    assert {"months", "prior_score"} <= set(auto["decisions"][0])
     assert "earlier periods" in (out / "report.html").read_text()
     assert record["history"]["jobs"] == record["history"]["outside_period"] == len(month)
 

@@ -137,8 +137,22 @@ def test_the_interval_is_that_of_90_per_cent():
     gains = 1 - 900 / known.before[:, 0]
     assert (found.low, found.expected, found.high) == pytest.approx(tuple(np.percentile(gains, [5, 50, 95])), abs=1e-3)
     fixed = np.array([900, 91, 900]) + score.FLOORS  # mean wait, bounded slowdown of jobs of a second, longest wait
-    ratings = np.log(fixed / (known.before[:, :3] + score.FLOORS)) @ score.weights("mean-wait")
+    ratings = np.log(fixed / (known.before[:, :3] + score.FLOORS)) @ score.weights("mean-wait", score.TAILS)
     assert found.score_high == pytest.approx(ratings.mean() + 1.5 * ratings.std(ddof=1), abs=1e-3)
+
+
+def test_longest_waits_that_the_site_has_seen_count_alike():
+    """Base and proposal differ in their longest waits alone."""
+    known = Bootstrap(holdouts(GOOD), ConstantWait(1.0), "mean-wait", 0, 1, tails=3.0)
+    before = np.full((len(known.tests), 4 + len(known.names)), 1000.0)
+    after = before.copy()
+    after[:, 2] = 9000.0
+    worse = known.between(before, after)
+    assert worse.score_high == pytest.approx(3 * np.log((9000 + 3600) / (1000 + 3600)))
+    assert not worse.certain
+    for seen, excess in ((9000.0, 0.0), (5000.0, np.log((9000 + 3600) / (5000 + 3600)))):
+        borne = Bootstrap(holdouts(GOOD), ConstantWait(1.0), "mean-wait", 0, 1, tails=3.0, seen=seen)
+        assert borne.between(before, after).score_high == pytest.approx(3 * excess)
 
 
 def test_the_percentile_of_a_queue_is_a_mean_over_the_resamples_in_which_it_has_jobs():

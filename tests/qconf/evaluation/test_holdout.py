@@ -3,7 +3,7 @@ import pytest
 
 from parsim import Workload
 from qconf.evaluation.feasibility import fixed_text, fixed_violations, never_start
-from qconf.evaluation.guard_rails import GuardRails, GuardValues
+from qconf.evaluation.guard_rails import GuardRails, GuardValues, Seen
 from qconf.evaluation.holdout import Holdout
 from qconf.evaluation.period import Period
 from qconf.strategies import Proposal, propose
@@ -77,6 +77,15 @@ def test_broken_guard_rails_are_named():
 def test_waits_may_grow_by_the_grace_in_any_case():
     good, bad = summaries()
     assert not broken(GuardRails(factor=1, grace=10**9, utilization=1), good, bad)
+
+
+def test_waits_may_grow_to_what_the_site_has_seen_in_any_known_month():
+    """A quiet test period after a month of long waits: what is well below these is no reason to keep."""
+    hour = 3600.0
+    before, after = GuardValues({"a": hour}, 7.9 * hour, 0.8), GuardValues({"a": 5 * hour}, 16.7 * hour, 0.8)
+    assert set(GuardRails().broken(before, after, 30)) == {"95 % wait of queue a", "longest wait"}
+    assert not GuardRails().broken(before, after, 30, Seen({"a": 6 * hour}, 91 * hour))
+    assert set(GuardRails().broken(before, after, 30, Seen({"a": 6 * hour}, 16 * hour))) == {"longest wait"}
 
 
 def test_utilization_is_a_guard_rail():

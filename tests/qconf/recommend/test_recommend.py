@@ -1,5 +1,6 @@
 """The verdict: CHANGE where something is clearly better, KEEP where the base is best or too little is known."""
 
+import re
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -10,14 +11,15 @@ import pytest
 from qconf.config import Target
 from qconf.evaluation.bootstrap import BootstrapResult
 from qconf.evaluation.guard_rails import GuardValues
-from qconf.evaluation.holdout import Holdout
-from qconf.evaluation.period import NotApplicableError
+from qconf.evaluation.holdout import Holdout, splits_of
+from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
 from qconf.history import History
 from qconf.recommend import GuardRails, recommend
 from qconf.recommend.decide import decide
+from qconf.recommend.evaluator import Evaluator
 from qconf.recommend.ladder import RUNGS, best_queues, choose, ladder, rung_of
 from qconf.recommend.recommendation import BOUNDARIES, among
-from qconf.strategies import Proposal, propose, variants
+from qconf.strategies import Proposal, propose, settings, variants
 from qconf.strategies.base import Recorded
 from tests.qconf.report import small
 from tests.qconf.small import DAY, LONG, SHORT, period, site, three, two
@@ -50,7 +52,7 @@ def history(base, **about):
 
 def proposing(monkeypatch, function):
     """Let strategies of one proposal make it by `function(name, training, settings)`."""
-    several = {"auto", "auto-fitted", "auto-guarded"}
+    several = {"auto", "auto-guarded"}
 
     def found(name, training, settings, **_):
         return variants(name, training, settings) if name in several else {"": function(name, training, settings)}
@@ -270,12 +272,41 @@ def test_earlier_periods_are_used_by_auto_and_reported():
     earlier = whole.months_before(last.span[0])
     found = recommend(last, base, earlier=earlier, strategies=("auto",), settings=FEW)
     row = next(row for row in found.rows if row.name == "auto")
-    assert {"months", "forecast_skill"} <= set(row.decisions[0])
+    assert {"months", "prior_score"} <= set(row.decisions[0])
     assert found.spans["earlier periods"] == (sum(map(len, earlier)), earlier[0].span[0], earlier[1].span[1])
     assert earlier[1].span[1] < 59 * DAY <= found.spans["history"][1]
     alone = recommend(last, base, strategies=("auto",), settings=FEW)
     assert "earlier periods" not in alone.spans
     assert "months" not in next(row for row in alone.rows if row.name == "auto").decisions[0]
+
+
+def test_where_no_job_waits_one_line_says_so_and_what_earlier_months_would_have_gained():
+    base = two(mode="shared")
+    idle = history(base, jobs=60, span=30 * DAY, only=[0])
+    loud = history(base, jobs=900, span=5 * DAY)
+    later = replace(idle, epoch=loud.epoch + 40 * DAY)
+    alone = recommend(later, base, strategies=("auto",))
+    assert alone.verdict == "KEEP"
+    assert re.fullmatch(
+        r"There is nothing to gain this month: jobs wait \d+ s on average. Keep what you have.", alone.reason
+    )
+    month = loud.date(loud.span[0])[:7]
+    found = recommend(later, base, earlier=[loud, idle], strategies=("auto",))
+    assert f"The general order of auto costs nothing and would have helped in {month}. Keep" in found.reason
+    assert "nothing to gain" not in recommend(loud, base, strategies=("lxf-easy",)).reason
+
+
+def test_guard_rails_know_the_waits_of_all_known_months():
+    base = two(mode="shared")
+    loud, quiet = history(base, jobs=900, span=20 * DAY), history(base, jobs=100, span=20 * DAY)
+    periods = [Period.of(each, base) for each in (loud, quiet)]
+    waits = [each.simulate(base).wait for each in periods]
+    training = TrainingSet(periods[1], (periods[0],))
+    splits = splits_of(training, *quiet.span)
+    seen = Evaluator(training, splits, settings({}), GuardRails(), None, None, None).seen
+    assert seen.longest == max(wait.max() for wait in waits)
+    late = [[np.percentile(w[p.workload.queue == q], 95) for q in (0, 1)] for w, p in zip(waits, periods, strict=True)]
+    assert list(seen.p95.values()) == pytest.approx(np.max(late, axis=0).tolist(), rel=0.05)
 
 
 def test_epochs_of_so_many_days_begin_before_the_month_where_jobs_are_known():
@@ -491,7 +522,7 @@ class BrokenOnTestPeriod(GuardRails):
 
     usual: tuple[str, ...] = ()
 
-    def broken(self, before, after, days):
+    def broken(self, before, after, days, seen=None):
         if before.utilization == -1:
             return {"longest wait": "longest on the test period", "utilization": "used on the test period"}
         return dict.fromkeys(self.usual, "over the resamples")

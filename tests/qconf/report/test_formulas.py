@@ -7,7 +7,8 @@ import pytest
 from qconf.config import load
 from qconf.history.sample import SAMPLE_CONFIG
 from qconf.report.formulas import HOUR, Job, Reading, in_words, order_in_words
-from qconf.strategies.auto.orders import FORMULAS, general
+from qconf.strategies.auto.families import FAMILIES
+from qconf.strategies.auto.orders import General
 
 QUEUES = {"small": 40.0, "large": 100.0}
 
@@ -89,7 +90,9 @@ def test_what_orders_nothing_has_no_words(formula: str) -> None:
     assert words(formula) == ""
 
 
-@pytest.mark.parametrize("formula", [general(35232), *(order.formula() for order in FORMULAS.members[::17])])
+@pytest.mark.parametrize(
+    "formula", [General().formula(35232), *(each.order.formula(35232, 86400) for each in FAMILIES["formula"][:20:3])]
+)
 def test_a_job_overtakes_at_the_wait_that_is_said(formula: str) -> None:
     found = reading(formula)
     long, short = Job(12 * HOUR, 24, 40.0), Job(HOUR, 24, 40.0)
@@ -106,10 +109,10 @@ def test_a_job_overtakes_at_the_wait_that_is_said(formula: str) -> None:
 
 def test_typical_jobs_are_those_of_the_machine() -> None:
     base = load(SAMPLE_CONFIG)
-    assert "on 4392 cores comes before one on 24 cores" in order_in_words(base.replace(order=general(35232)))
+    assert "on 4392 cores comes before one on 24 cores" in order_in_words(base.replace(order=General().formula(35232)))
     queues = tuple(queue.model_copy(update={"walltime": (0, 7200)}) for queue in base.queues)
     assert "A job of 2 h on 24 cores comes before one of 10 min" in order_in_words(
-        base.replace(order=general(35232), queues=queues[:1])
+        base.replace(order=General().formula(35232), queues=queues[:1])
     )
     assert order_in_words(base) == ""
 

@@ -173,14 +173,14 @@ def test_bindings_are_boundaries_and_may_be_fixed() -> None:
 
 
 def test_the_search_tries_them() -> None:
-    found = climb(TrainingSet(training().period.between(0, 3 * 86400)), AutoOptions(), fit=True)
+    found = climb(TrainingSet(training().period.between(0, 3 * 86400)), AutoOptions())
     assert found["nodes"].config.queues != TWO.queues
     assert found["nodes"].title.startswith("work on ")
 
 
 def test_wide_jobs_that_the_queue_admits_keep_them_open() -> None:
     wide = TWO.replace(queues=(TWO.queues[0].model_copy(update={"cores": (1, 96)}), TWO.queues[1]))
-    found = climb(TrainingSet(training(wide).period.between(0, 3 * 86400)), AutoOptions(), fit=True)
+    found = climb(TrainingSet(training(wide).period.between(0, 3 * 86400)), AutoOptions())
     assert "nodes" not in found
     why = {each["with"]: each["why"] for each in found[""].decisions if each["step"] == "not tried"}
     assert why["work on no GPU nodes"] == "jobs of work wider than 64 cores would never start"

@@ -18,7 +18,7 @@ from qconf.evaluation.period import Period, TrainingSet
 from qconf.history import clean, read
 from qconf.history.sample import SAMPLE_CONFIG
 from qconf.strategies import propose
-from qconf.strategies.auto.orders import FORMULAS
+from qconf.strategies.auto.estimator import posterior
 from qconf.synth import generate_month, write_history
 
 NEARLY_TIED = 2  # a month whose best divisions by SLSQP differed from one processor to the next
@@ -27,7 +27,7 @@ PROCESSORS = {"Prescott": "pni", "Haswell": "avx2", "Zen": "avx2", "SkylakeX": "
 
 
 def digests() -> str:
-    """Hash what a BLAS gives, then what strategies give: surrogates, splits and merges, pools, smoothed scores."""
+    """Hash what a BLAS gives, then what strategies give: surrogates, divisions, pools, what orders are worth."""
     from qconf.config import load
 
     rng = np.random.default_rng(0)
@@ -37,8 +37,8 @@ def digests() -> str:
         log = write_history(generate_month("cray-xc40", NEARLY_TIED), Path(folder) / "log.csv.gz")
         here = TrainingSet(Period.of(clean(read([log]), base), base))
     proposal = propose("hybrid", here, {"carve": "partitions", "chunk": 1200})
-    scores = rng.standard_normal((len(FORMULAS.members), 3))
-    found = (sums.tobytes(), repr((dump(proposal.config), proposal.decisions)), FORMULAS.smooth(scores).tobytes())
+    expected = posterior(rng.standard_normal((23, 4)), rng.standard_normal((41, 23, 4)), [*range(100, 4200, 100)])
+    found = (sums.tobytes(), repr((dump(proposal.config), proposal.decisions)), expected.tobytes())
     return "\n".join(hashlib.sha256(each if isinstance(each, bytes) else each.encode()).hexdigest() for each in found)
 
 
@@ -58,8 +58,8 @@ def test_no_processor_gives_another_division(some: Iterable[str]) -> None:
         ).stdout.split()
         for name in processors
     ]
-    blas, proposals, smoothed = zip(*runs, strict=True)
-    assert len(set(proposals)) == len(set(smoothed)) == 1
+    blas, proposals, worth = zip(*runs, strict=True)
+    assert len(set(proposals)) == len(set(worth)) == 1
     if len(set(blas)) == 1:
         pytest.skip("this BLAS has one kernel, whatever OPENBLAS_CORETYPE says")
 

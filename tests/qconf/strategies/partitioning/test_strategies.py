@@ -515,7 +515,7 @@ def test_a_tau_of_the_month_before_is_calculated_anew_and_the_sites_own_stays():
 
 def test_modules_of_the_package_register_their_strategies():
     assert names()[:4] == ("current", "fcfs-easy", "lxf-easy", "shared")
-    assert set(TUNED) | {"mqb", "auto", "auto-fitted", "auto-guarded"} <= set(names(default=True))
+    assert set(TUNED) | {"mqb", "auto", "auto-guarded"} <= set(names(default=True))
     assert {"planned-sjf", "dynp"} <= set(names()) - set(names(default=True))
     assert baselines() == ("fcfs-easy", "lxf-easy", "shared")
     with pytest.raises(InputError, match="no such strategy"):
