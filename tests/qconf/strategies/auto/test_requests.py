@@ -25,9 +25,9 @@ def test_factors_are_of_what_the_machine_has_and_jobs_ask_for() -> None:
 
 def test_the_search_tries_them_behind_its_order() -> None:
     training = TrainingSet(PERIOD.between(0, 3 * 86400))
-    found = climb(training, AutoOptions(), fit=True)
+    found = climb(training, AutoOptions())
     assert {"order", "requests"} <= found.keys()
     formula = parse(found["requests"].config.order)
     assert formula.uses_requests
     assert found["requests"].config.order.endswith(found["order"].config.order)
-    assert climb(training, AutoOptions(orders="multifactor"), fit=True).keys().isdisjoint({"requests"})
+    assert climb(training, AutoOptions(orders="multifactor")).keys().isdisjoint({"requests"})
