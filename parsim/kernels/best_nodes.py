@@ -71,12 +71,12 @@ def find_beside(placing, j, kind):
             if node != end or weight != before:
                 count += 1
                 beside = placing.beside[count - 1]
-                beside.begin, beside.copies, beside.size, beside.weight = node, 0, 0, weight
+                beside.begin, beside.copies, beside.total, beside.weight = node, 0, 0, weight
             beside = placing.beside[count - 1]
             end, before = node + 1, weight
             beside.end = end
             beside.copies += copies
-            beside.size += placing.size[node]
+            beside.total += placing.size[node]
         if not fits:
             note_most(placing, k)
     return count
@@ -105,9 +105,9 @@ def best_beside(beside, need):
         elif these.weight > beside[best].weight:
             better = False
         elif has_all:
-            better = not best_has_all or these.size < beside[best].size
+            better = not best_has_all or these.total < beside[best].total
         else:
-            better = these.size > beside[best].size
+            better = these.total > beside[best].total
         if better:
             best, best_has_all = k, has_all
     return best

@@ -27,7 +27,7 @@ SHARE = np.dtype([("node", np.int32), ("kind", np.int32), ("copies", np.int64), 
 #: Nodes of one type in a row.
 ROW = np.dtype([("begin", np.int64), ("end", np.int64), ("type", np.int64)], align=True)
 #: Nodes with room for a kind beside each other, of one weight, with the copies and the size of all (rule 85).
-BESIDE = np.dtype([(name, np.int64) for name in ("begin", "end", "copies", "size", "weight")])
+BESIDE = np.dtype([(name, np.int64) for name in ("begin", "end", "copies", "total", "weight")])
 
 
 class Placing(NamedTuple):
