@@ -8,16 +8,16 @@
 
 from parsim import metrics, verify
 from parsim.explain import Reason, explain
-from parsim.fairshare import Fairshare, Share
-from parsim.needs import Quota
-from parsim.planning import PlannedRun, Policy, plan
-from parsim.qos import QOS
-from parsim.schedule import Interruptions, Schedule
+from parsim.model.fairshare import Fairshare, Share
+from parsim.model.needs import Quota
+from parsim.model.qos import QOS
+from parsim.model.schedule import Interruptions, Schedule
+from parsim.model.state import UNSTARTED, State, Window
+from parsim.model.system import Pool, Queue, System
+from parsim.model.throttles import Throttle
+from parsim.model.workload import Workload
+from parsim.planning.plan import PlannedRun, Policy, plan
 from parsim.simulate import simulate
-from parsim.state import UNSTARTED, State, Window
-from parsim.system import Pool, Queue, System
-from parsim.throttles import Throttle
-from parsim.workload import Workload
 
 __all__ = [
     "QOS",

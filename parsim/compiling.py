@@ -18,14 +18,14 @@ from typing import NamedTuple
 import numpy as np
 
 from parsim import Pool, Queue, System, Workload, metrics, plan, simulate
-from parsim.kernels.compiled import Compiled
-from parsim.kernels.conservative import conservative
-from parsim.kernels.easy import easy
-from parsim.kernels.events import events
-from parsim.kernels.planning import replan
-from parsim.kernels.time_dependent import time_dependent
-from parsim.system import Reserve
-from parsim.tabulate import waits_by_size
+from parsim.engine.compile.compiled import Compiled
+from parsim.engine.events import events
+from parsim.engine.fast.easy import easy
+from parsim.engine.fast.time_dependent import time_dependent
+from parsim.metrics.tabulate import waits_by_size
+from parsim.model.system import Reserve
+from parsim.planning.conservative import conservative
+from parsim.planning.replan import replan
 
 WORKLOAD = Workload(*np.array([[0, 1, 2], [4, 4, 1], [50, 50, 9], [60, 60, 10], [0, 0, 0]]))
 _FORMULA = "eligible_time / walltime"

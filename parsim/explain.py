@@ -12,6 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from parsim.model.schedule import Schedule
+from parsim.model.state import UNSTARTED, State
+from parsim.model.system import System
+from parsim.model.workload import Workload
 from parsim.naive.multiqueue import Multiqueue
 from parsim.naive.simulator import (
     RESERVED,
@@ -23,13 +27,9 @@ from parsim.naive.simulator import (
     to_the_end,
     with_windows,
 )
-from parsim.schedule import Schedule
-from parsim.state import UNSTARTED, State
-from parsim.system import System
 from parsim.verify.columns import check_begun, check_times
 from parsim.verify.starts import follow, placement_of
 from parsim.verify.violation import Difference, Violation
-from parsim.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)

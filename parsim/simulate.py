@@ -9,26 +9,34 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.kernels.easy import easy
-from parsim.kernels.events import events
-from parsim.kernels.gates import EXEMPT_AMOUNT, EXEMPT_WORK
-from parsim.kernels.multiqueue import multiqueue
-from parsim.kernels.state import State as KernelState
-from parsim.kernels.time_dependent import time_dependent
-from parsim.needs import came
-from parsim.node_types import Demands
-from parsim.one_list import pack_one_list
-from parsim.ordering import is_formula, rank
-from parsim.packing import most_looks, pack, pack_classes, pack_head_jobs, pack_plans, pack_windows, plans_limits
-from parsim.places import demands
-from parsim.placing import demands as placed_demands
-from parsim.prepared import Prepared, check_started, prepare, prepare_from, refuse_needs
-from parsim.reserving import place, reservations
-from parsim.schedule import NO_INTERRUPTIONS, SPANNING, Interruptions, Schedule
-from parsim.state import UNSTARTED, State
-from parsim.system import Queue, System
-from parsim.throttles import RESOURCES
-from parsim.workload import Column, Workload
+from parsim.engine.events import events
+from parsim.engine.fast.easy import easy
+from parsim.engine.fast.time_dependent import time_dependent
+from parsim.engine.gates.counters import EXEMPT_AMOUNT, EXEMPT_WORK
+from parsim.engine.simulation import Simulation
+from parsim.model.needs import came
+from parsim.model.node_types import Demands
+from parsim.model.schedule import NO_INTERRUPTIONS, SPANNING, Interruptions, Schedule
+from parsim.model.state import UNSTARTED, State
+from parsim.model.system import Queue, System
+from parsim.model.throttles import RESOURCES
+from parsim.model.workload import Column, Workload
+from parsim.planning.multiqueue import multiqueue
+from parsim.prepare.chunks import demands as placed_demands
+from parsim.prepare.columns import Prepared, check_started, prepare, prepare_from, refuse_needs
+from parsim.prepare.node_types import demands
+from parsim.prepare.one_list import pack_one_list
+from parsim.prepare.order import is_formula, rank
+from parsim.prepare.packing import (
+    most_looks,
+    pack,
+    pack_classes,
+    pack_head_jobs,
+    pack_plans,
+    pack_windows,
+    plans_limits,
+)
+from parsim.prepare.reservations import place, reservations
 
 
 def simulate(workload: Workload, system: System, state: State | None = None) -> Schedule:
@@ -487,7 +495,7 @@ def _run_general(prepared: Prepared, system: System) -> Outcome:
     return _outcome(prepared, system, state)
 
 
-def _outcome(prepared: Prepared, system: System, state: KernelState) -> Outcome:
+def _outcome(prepared: Prepared, system: System, state: Simulation) -> Outcome:
     start, placement = state.start, state.placement
     if start.min() < 0:
         if state.progress["running"]:

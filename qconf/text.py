@@ -23,7 +23,7 @@ V = TypeVar("V")
 SCRATCH = ".qconf."  #: how the name of a scratch folder begins; one that is left is of a process that was killed
 
 
-#: What is the bottleneck of a machine (`parsim.bottleneck.RESOURCES`), and its hours.
+#: What is the bottleneck of a machine (`parsim.metrics.bottleneck.RESOURCES`), and its hours.
 TERMS = {
     "cores": ("cores", "core-hours"),
     "gpus": ("GPUs", "GPU-hours"),

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import Schedule, System, Workload, simulate
-from parsim.workload import Column
+from parsim.model.workload import Column
 from qconf.synth.agents import MONDAY, USUAL, live
 
 NODES = 64

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from parsim import Fairshare, System, Workload, metrics, simulate
-from parsim.fairshare import FAIRSHARE
-from parsim.usage import share_uses
+from parsim.metrics.usage import share_uses
+from parsim.model.fairshare import FAIRSHARE
 
 HEAVY = 0.02  #: part of all core-seconds from which a user counts as heavy
 LXF = "(eligible_time + walltime) / max(walltime, 1)"

@@ -28,11 +28,12 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from parsim import Pool, Queue, Schedule, System, Workload, naive, one_list, packing, simulate
+from parsim import Pool, Queue, Schedule, System, Workload, naive, simulate
+from parsim.model.schedule import SPANNING, Interruptions
 from parsim.naive.multiqueue import simulate_multiqueue
 from parsim.naive.planning import naive_plan
-from parsim.planning import NAMED, plan
-from parsim.schedule import SPANNING, Interruptions
+from parsim.planning.plan import NAMED, plan
+from parsim.prepare import one_list, packing
 from parsim.verify import Violation, check_schedule
 from parsim.verify.planned import check_planned
 from tests import generate

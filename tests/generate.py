@@ -14,18 +14,18 @@ from random import Random
 import numpy as np
 from hypothesis import strategies as st
 
-from parsim import planning
-from parsim.fairshare import Fairshare, Share
+from parsim.model.fairshare import Fairshare, Share
+from parsim.model.needs import Quota
+from parsim.model.node_types import Chunk, NodeType, Request
+from parsim.model.qos import ALL_LIMITS, EXEMPTIONS, QOS
+from parsim.model.schedule import SPANNING, Interruptions, Schedule
+from parsim.model.state import UNSTARTED, State, Window
+from parsim.model.system import UNLIMITED, Pool, Queue, System
+from parsim.model.throttles import Throttle
+from parsim.model.workload import MAX_DURATION, Workload
 from parsim.naive.node_types import best_nodes, can_run, first_nodes, idle, places
-from parsim.needs import Quota
-from parsim.node_types import Chunk, NodeType, Request
-from parsim.planning import Policy
-from parsim.qos import ALL_LIMITS, EXEMPTIONS, QOS
-from parsim.schedule import SPANNING, Interruptions, Schedule
-from parsim.state import UNSTARTED, State, Window
-from parsim.system import UNLIMITED, Pool, Queue, System
-from parsim.throttles import Throttle
-from parsim.workload import MAX_DURATION, Workload
+from parsim.planning import plan as planning
+from parsim.planning.plan import Policy
 
 Case = tuple[Workload, System]
 

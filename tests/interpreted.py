@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from parsim.kernels import compiled, conservative, order
+from parsim.engine import order
+from parsim.engine.compile import compiled
+from parsim.planning import conservative
 
 
 def _records(value: Any) -> Any:

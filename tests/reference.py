@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from parsim.node_metrics import RESOURCE_METRICS
+from parsim.metrics.nodes import RESOURCE_METRICS
 from qconf.cli import qconf
 from qconf.cli.settings import settings_help
 from qconf.report.columns import COLUMNS

@@ -70,7 +70,7 @@ def layer(name: str) -> str:
 
 
 def test_parsim_imports_numpy_and_no_more_and_what_compiles_numba() -> None:
-    compiles = {"parsim.kernels.compiler", "parsim.kernels.lowering"}
+    compiles = {"parsim.engine.compile.compiler", "parsim.engine.compile.lowering"}
     outside = {
         (name, package)
         for name, path in modules("parsim")
@@ -130,30 +130,30 @@ def components(graph: dict[str, set[str]]) -> list[set[str]]:
 
 #: All that the reference simulator, and the verifier beside it, may have from the simulator: its input and output.
 DATA = {
-    "parsim.fairshare.FAIRSHARE",
-    "parsim.fairshare.Fairshare",
-    "parsim.fairshare.Share",
-    "parsim.fairshare.UNKNOWN",
-    "parsim.needs.Quota",
-    "parsim.node_types.Chunk",
-    "parsim.node_types.NodeType",
-    "parsim.node_types.Request",
-    "parsim.planning.Policy",
-    "parsim.schedule.Interruptions",
-    "parsim.schedule.NO_INTERRUPTIONS",
-    "parsim.schedule.SPANNING",
-    "parsim.schedule.Schedule",
-    "parsim.state.State",
-    "parsim.state.Window",
-    "parsim.system.LIMITS",
-    "parsim.throttles.THROTTLES",
-    "parsim.system.Mode",
-    "parsim.system.Queue",
-    "parsim.system.System",
-    "parsim.system.UNLIMITED",
-    "parsim.workload.Column",
-    "parsim.workload.MAX_DURATION",
-    "parsim.workload.Workload",
+    "parsim.model.fairshare.FAIRSHARE",
+    "parsim.model.fairshare.Fairshare",
+    "parsim.model.fairshare.Share",
+    "parsim.model.fairshare.UNKNOWN",
+    "parsim.model.needs.Quota",
+    "parsim.model.node_types.Chunk",
+    "parsim.model.node_types.NodeType",
+    "parsim.model.node_types.Request",
+    "parsim.planning.plan.Policy",
+    "parsim.model.schedule.Interruptions",
+    "parsim.model.schedule.NO_INTERRUPTIONS",
+    "parsim.model.schedule.SPANNING",
+    "parsim.model.schedule.Schedule",
+    "parsim.model.state.State",
+    "parsim.model.state.Window",
+    "parsim.model.system.LIMITS",
+    "parsim.model.throttles.THROTTLES",
+    "parsim.model.system.Mode",
+    "parsim.model.system.Queue",
+    "parsim.model.system.System",
+    "parsim.model.system.UNLIMITED",
+    "parsim.model.workload.Column",
+    "parsim.model.workload.MAX_DURATION",
+    "parsim.model.workload.Workload",
 }
 
 

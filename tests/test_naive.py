@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 
 import parsim
+from parsim.model.system import Pool, Queue, System
+from parsim.model.throttles import Throttle
+from parsim.model.workload import Workload
 from parsim.naive.formula import formula_value
 from parsim.naive.multiqueue import simulate_multiqueue
 from parsim.naive.simulator import NaiveSchedule, simulate
-from parsim.system import Pool, Queue, System
-from parsim.throttles import Throttle
-from parsim.workload import Workload
 from tests.beside import REFERENCE
 from tests.generate import Case, cases, disciplines, multiqueue
 

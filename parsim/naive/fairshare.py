@@ -11,8 +11,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
-from parsim.fairshare import Fairshare
-from parsim.system import Queue, System
+from parsim.model.fairshare import Fairshare
+from parsim.model.system import Queue, System
 
 NAMES = ("fairshare_perc", "fairshare_tree_usage", "fairshare_factor", "fair_share", "fairshare_target", "active_jobs")
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from parsim.model.state import State
+from parsim.model.system import System
+from parsim.model.workload import Workload
 from parsim.naive.simulator import (
     Block,
     NaiveSchedule,
@@ -16,9 +19,6 @@ from parsim.naive.simulator import (
     started_before,
     to_the_end,
 )
-from parsim.state import State
-from parsim.system import System
-from parsim.workload import Workload
 
 
 def simulate_multiqueue(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from parsim.node_types import Chunk, NodeType, Request
-from parsim.state import Window
-from parsim.system import System
+from parsim.model.node_types import Chunk, NodeType, Request
+from parsim.model.state import Window
+from parsim.model.system import System
 
 Taken = dict[tuple[str, str], int]  #: how much of a resource of nodes of a type
 

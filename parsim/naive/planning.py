@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from parsim.model.state import State
+from parsim.model.system import System
+from parsim.model.workload import Workload
 from parsim.naive.profile import Profile
 from parsim.naive.simulator import downtimes, runs_at, started_before
-from parsim.planning import Policy
-from parsim.state import State
-from parsim.system import System
-from parsim.workload import Workload
+from parsim.planning.plan import Policy
 
 ORDERS = ("fcfs", "sjf", "ljf")
 

@@ -18,6 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from parsim.model.node_types import Chunk, NodeType
+from parsim.model.state import State, Window
+from parsim.model.system import System
+from parsim.model.workload import Workload
 from parsim.naive.fairshare import NAMES, Charge, Decayed, Values, rate_of
 from parsim.naive.formula import formula_value
 from parsim.naive.node_types import (
@@ -47,10 +51,6 @@ from parsim.naive.node_types import (
 )
 from parsim.naive.node_types import fits as fits_on
 from parsim.naive.throttles import NaiveThrottles
-from parsim.node_types import Chunk, NodeType
-from parsim.state import State, Window
-from parsim.system import System
-from parsim.workload import Workload
 
 NAMED_ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3", "fairshare")
 RESERVED = -1  # home of the jobs that start by advance reservation

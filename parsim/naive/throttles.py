@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from parsim.system import System
-from parsim.workload import Workload
+from parsim.model.system import System
+from parsim.model.workload import Workload
 
 FIELDS = ("max_run", "max_run_cores", "max_run_core_seconds")
 

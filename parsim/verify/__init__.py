@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from parsim.model.schedule import Schedule
+from parsim.model.state import State
+from parsim.model.system import System
+from parsim.model.workload import Workload
 from parsim.naive.simulator import with_windows
-from parsim.schedule import Schedule
-from parsim.state import State
-from parsim.system import System
 from parsim.verify.columns import check_begun, check_times, check_waits
 from parsim.verify.homes import check_homes
 from parsim.verify.interruptions import check_interruptions
@@ -20,7 +21,6 @@ from parsim.verify.planned import check_planned
 from parsim.verify.running import Runs, check_capacity, check_limits, check_quotas, check_throttles, check_types
 from parsim.verify.starts import check_starts
 from parsim.verify.violation import RULES, VerificationError, Violation
-from parsim.workload import Workload
 
 __all__ = [
     "RULES",

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.schedule import SPANNING, Schedule
-from parsim.state import State
-from parsim.system import System
+from parsim.model.schedule import SPANNING, Schedule
+from parsim.model.state import State
+from parsim.model.system import System
+from parsim.model.workload import Column, Workload
 from parsim.verify.violation import Violation
-from parsim.workload import Column, Workload
 
 
 def check_times(workload: Workload, system: System, schedule: Schedule) -> list[Violation]:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from parsim.model.system import System
 from parsim.naive.simulator import RESERVED, Simulation
-from parsim.system import System
 from parsim.verify.running import Runs
 from parsim.verify.starts import placement_of
 from parsim.verify.violation import Violation

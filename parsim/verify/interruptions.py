@@ -8,11 +8,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from parsim.needs import Quota
-from parsim.schedule import Interruptions, Schedule
-from parsim.system import System
+from parsim.model.needs import Quota
+from parsim.model.schedule import Interruptions, Schedule
+from parsim.model.system import System
+from parsim.model.workload import Column, Workload
 from parsim.verify.violation import Violation
-from parsim.workload import Column, Workload
 
 
 def check_interruptions(workload: Workload, system: System, schedule: Schedule) -> Iterator[Violation]:

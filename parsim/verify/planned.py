@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from parsim.planning import Policy
-from parsim.schedule import Schedule
-from parsim.state import State
-from parsim.system import Queue, System
+from parsim.model.schedule import Schedule
+from parsim.model.state import State
+from parsim.model.system import Queue, System
+from parsim.model.workload import Workload
+from parsim.planning.plan import Policy
 from parsim.verify.columns import check_begun, check_times
 from parsim.verify.running import Runs, check_capacity
 from parsim.verify.starts import check_planned_starts
 from parsim.verify.violation import Violation
-from parsim.workload import Workload
 
 
 def check_planned(

@@ -13,16 +13,16 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.model.node_types import Chunk, Request
+from parsim.model.schedule import Schedule
+from parsim.model.state import State
+from parsim.model.system import LIMITS, System
+from parsim.model.workload import Column, Workload
 from parsim.naive.node_types import Taken, places, there_is, types_on
 from parsim.naive.throttles import NaiveThrottles
-from parsim.node_types import Chunk, Request
-from parsim.schedule import Schedule
-from parsim.state import State
-from parsim.system import LIMITS, System
 from parsim.verify.columns import cores_by_partition, first_excess
 from parsim.verify.interruptions import by_run
 from parsim.verify.violation import Violation
-from parsim.workload import Column, Workload
 
 Group = TypeVar("Group")  #: what limits or holds jobs together
 

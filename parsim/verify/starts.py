@@ -12,15 +12,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from parsim.model.schedule import SPANNING, Schedule
+from parsim.model.state import State
+from parsim.model.system import System
+from parsim.model.workload import Column, Workload
 from parsim.naive.multiqueue import Multiqueue
 from parsim.naive.planning import NaivePlanner
 from parsim.naive.simulator import RESERVED, NaiveSchedule, Simulation, simulate_by
-from parsim.planning import Policy
-from parsim.schedule import SPANNING, Schedule
-from parsim.state import State
-from parsim.system import System
+from parsim.planning.plan import Policy
 from parsim.verify.violation import Difference, Violation
-from parsim.workload import Column, Workload
 
 Simulated = Simulation | Multiqueue | NaivePlanner
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from parsim import Reason, Schedule, Workload
     from parsim.metrics import Summary
-    from parsim.usage import ShareUse
+    from parsim.metrics.usage import ShareUse
     from parsim.verify import Violation
     from qconf.config import SiteConfig
     from qconf.evaluation.period import Period
@@ -72,7 +72,7 @@ def command(
     the same jobs: the result flatters it, use `qconf tune` to choose one.
     """
     from parsim import metrics
-    from parsim.usage import share_uses
+    from parsim.metrics.usage import share_uses
     from qconf.evaluation.order import order_warnings
     from qconf.evaluation.period import Period, TrainingSet
     from qconf.inert import csv_text
@@ -161,7 +161,7 @@ def schedule_table(history: History, workload: Workload, config: SiteConfig, sch
     import numpy as np
     import pandas as pd
 
-    from parsim.schedule import SPANNING
+    from parsim.model.schedule import SPANNING
 
     names = np.asarray(schedule.partition_names, dtype=object)
     placement = names[schedule.partition] + ":" + schedule.cores.astype(str).astype(object)

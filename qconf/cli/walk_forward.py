@@ -102,7 +102,7 @@ class WalkForward:
         The ranges of sizes and walltimes that `derive_config` finds are those of jobs yet to come: unknown when the
         first periods were trained on.
         """
-        from parsim.workload import MAX_DURATION
+        from parsim.model.workload import MAX_DURATION
 
         base = self.source.config(records)
         if self.source.config_path is not None:

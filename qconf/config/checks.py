@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from parsim.fairshare import Fairshare, Share
-from parsim.formula import NAMES
-from parsim.formula import parse as parse_formula
-from parsim.system import LIMITS, MOST_NODE_CORES, MOST_TIERS, ORDERS
-from parsim.throttles import RESOURCES, THROTTLES
-from parsim.workload import MAX_CORES
+from parsim.model.fairshare import Fairshare, Share
+from parsim.model.formula import NAMES
+from parsim.model.formula import parse as parse_formula
+from parsim.model.system import LIMITS, MOST_NODE_CORES, MOST_TIERS, ORDERS
+from parsim.model.throttles import RESOURCES, THROTTLES
+from parsim.model.workload import MAX_CORES
 from qconf.config.durations import format_duration
 from qconf.config.fixed import fixable_paths, matches
 from qconf.config.models import KEPT, Downtime, QueueConfig, ShortpoolConfig, SiteFields

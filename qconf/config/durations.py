@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from parsim.workload import MAX_DURATION
+from parsim.model.workload import MAX_DURATION
 
 #: The forms of a duration, for messages.
 FORMS = "seconds, 2h, 2h30m, 7d, HH:MM:SS or D-HH:MM:SS"

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
-from parsim.fairshare import EQUAL_SHARES, MOST_SHARES
-from parsim.node_types import MOST, MOST_NODES, MOST_WEIGHT
-from parsim.qos import ALL_LIMITS, EXEMPTIONS
-from parsim.system import LIMITS, Preempted
-from parsim.throttles import MOST_WORK, RESOURCES, THROTTLES
-from parsim.workload import MAX_CORES, MAX_DURATION
+from parsim.model.fairshare import EQUAL_SHARES, MOST_SHARES
+from parsim.model.node_types import MOST, MOST_NODES, MOST_WEIGHT
+from parsim.model.qos import ALL_LIMITS, EXEMPTIONS
+from parsim.model.system import LIMITS, Preempted
+from parsim.model.throttles import MOST_WORK, RESOURCES, THROTTLES
+from parsim.model.workload import MAX_CORES, MAX_DURATION
 from qconf.config.durations import parse_duration
 from qconf.config.maui import parse_order
 from qconf.config.policy import parse_policy

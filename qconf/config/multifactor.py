@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass
 from typing import Self
 
-from parsim.formula import expression
+from parsim.model.formula import expression
 
 MAX_AGE = 30 * 86400  # seconds of waiting that count
 TIER = 10_000_000_000  # points of a unit of `queue_priority`: more than Slurm's 32 bits of all other points

@@ -10,12 +10,12 @@ from typing import Any, NoReturn
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from parsim.fairshare import MOST_SHARES
-from parsim.node_types import MOST_NODES, MOST_WEIGHT
-from parsim.qos import ALL_LIMITS, EXEMPTIONS
-from parsim.system import LIMITS, ORDERS
-from parsim.throttles import RESOURCES, THROTTLES
-from parsim.workload import MAX_CORES
+from parsim.model.fairshare import MOST_SHARES
+from parsim.model.node_types import MOST_NODES, MOST_WEIGHT
+from parsim.model.qos import ALL_LIMITS, EXEMPTIONS
+from parsim.model.system import LIMITS, ORDERS
+from parsim.model.throttles import RESOURCES, THROTTLES
+from parsim.model.workload import MAX_CORES
 from qconf.config.checks import NO_POOL, mistakes
 from qconf.config.durations import FORMS
 from qconf.config.maui import FORM as MAUI

@@ -8,8 +8,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.qos import ALL_LIMITS
-from parsim.throttles import MOST_WORK, RESOURCES
+from parsim.model.qos import ALL_LIMITS
+from parsim.model.throttles import MOST_WORK, RESOURCES
 from qconf.config.models import AccessConfig, QueueConfig, SiteFields
 
 Column = NDArray[np.int64]

@@ -9,13 +9,13 @@ from typing import Self
 
 from pydantic import ValidationError, model_validator
 
-from parsim.fairshare import FAIRSHARE, Fairshare, Share
-from parsim.formula import parse as parse_formula
-from parsim.node_types import CORES, NodeType
-from parsim.qos import QOS
-from parsim.system import MOST_NODE_CORES, ORDERS, Pool, Queue, System
-from parsim.throttles import RESOURCES, THROTTLES, Throttle
-from parsim.workload import MAX_DURATION
+from parsim.model.fairshare import FAIRSHARE, Fairshare, Share
+from parsim.model.formula import parse as parse_formula
+from parsim.model.node_types import CORES, NodeType
+from parsim.model.qos import QOS
+from parsim.model.system import MOST_NODE_CORES, ORDERS, Pool, Queue, System
+from parsim.model.throttles import RESOURCES, THROTTLES, Throttle
+from parsim.model.workload import MAX_DURATION
 from qconf.config.billing import weights
 from qconf.config.checks import mistakes, warnings
 from qconf.config.fixed import fixable_paths, matches

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import yaml
 from pydantic import BaseModel
 
-from parsim.workload import MAX_CORES, MAX_DURATION
+from parsim.model.workload import MAX_CORES, MAX_DURATION
 from qconf.config.durations import format_duration
 from qconf.config.models import SCALARS, AccessConfig
 from qconf.config.policy import policy_text

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from parsim import Workload
-from parsim.node_types import MEMORY, Chunk, is_cores_alone
-from parsim.places import copies_on
+from parsim.model.node_types import MEMORY, Chunk, is_cores_alone
+from parsim.prepare.node_types import copies_on
 from qconf.config import KEPT, QueueConfig, SiteConfig
 from qconf.evaluation.period import admission_keys, cached
 from qconf.history.chunks import with_kept_cores

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import System, Workload, simulate
-from parsim.placing import has_place
-from parsim.workload import MAX_CORES, MAX_DURATION
+from parsim.model.workload import MAX_CORES, MAX_DURATION
+from parsim.prepare.chunks import has_place
 from qconf.config import SiteConfig
 from qconf.evaluation.period import Runtimes, TrainingSet
 from qconf.parallel import parallel_map

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-from parsim.system import LIMITS
-from parsim.throttles import RESOURCES
-from parsim.workload import MAX_DURATION, Workload
+from parsim.model.system import LIMITS
+from parsim.model.throttles import RESOURCES
+from parsim.model.workload import MAX_DURATION, Workload
 from qconf.config import SCALARS, PoolConfig, QueueConfig, SiteConfig, ThrottleConfig, access_changes
 from qconf.config.checks import kept_waiting
 from qconf.config.models import Settings

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from parsim.metrics import Summary
-from parsim.node_metrics import ALL_NODES
+from parsim.metrics.nodes import ALL_NODES
 
 MONTH = 30  # days
 FEW = 20  # jobs of a queue; below, the 95th percentile of their waits is as good as the longest, and is marked

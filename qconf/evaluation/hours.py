@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import Workload
-from parsim.needs import MOST, Quota
-from parsim.system import LIMITS
+from parsim.model.needs import MOST, Quota
+from parsim.model.system import LIMITS
 from qconf.config import SiteConfig
 from qconf.config.models import DAYS, HoursConfig, ShortpoolConfig
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import metrics
-from parsim.charges import rates
-from parsim.node_types import CORES, GPUS
+from parsim.model.node_types import CORES, GPUS
+from parsim.prepare.charges import rates
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import Period
 from qconf.text import in_terms_of

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import Workload
-from parsim.formula import of_requests, parse
-from parsim.system import ORDERS
+from parsim.model.formula import of_requests, parse
+from parsim.model.system import ORDERS
 from qconf.config import SiteConfig
 
 #: Eligible times, seconds, at which a formula is tried: at submission, and after waits that are usual and long.

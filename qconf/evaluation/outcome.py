@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import Schedule, Workload, metrics
-from parsim.bottleneck import by_run
 from parsim.metrics import Summary
+from parsim.metrics.bottleneck import by_run
 from qconf.evaluation.period import Period
 from qconf.evaluation.score import WEIGHTED
 

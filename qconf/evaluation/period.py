@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import UNSTARTED, Schedule, State, System, Workload, simulate
-from parsim.bottleneck import Use, bottleneck, uses
-from parsim.node_metrics import first_types
-from parsim.node_types import CORES
-from parsim.placing import has_place
+from parsim.metrics.bottleneck import Use, bottleneck, uses
+from parsim.metrics.nodes import first_types
+from parsim.model.node_types import CORES
+from parsim.prepare.chunks import has_place
 from qconf.config import QueueConfig, SiteConfig, route, throttled, too_wide
 from qconf.errors import QconfError
 from qconf.evaluation.downtime import Outage, outages, windows

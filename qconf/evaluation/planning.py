@@ -10,8 +10,8 @@ from fractions import Fraction
 from typing import Any
 
 from parsim import System, Workload, metrics, simulate
-from parsim.planning import METRICS, ORDERS, Policy, When, named, plan, self_tuning
-from parsim.schedule import Schedule
+from parsim.model.schedule import Schedule
+from parsim.planning.plan import METRICS, ORDERS, Policy, When, named, plan, self_tuning
 from qconf.errors import InputError
 from qconf.parallel import parallel_map
 

@@ -11,7 +11,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.kernels.compiled import on_disk
+from parsim.engine.compile.compiled import on_disk
 
 Floats = NDArray[np.float64]
 NEGLIGIBLE = 1e-10  # part of the mean diagonal that is always added to it: a column may be a sum of others

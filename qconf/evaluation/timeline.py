@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.bottleneck import by_run
+from parsim.metrics.bottleneck import by_run
 from qconf.config import KEPT
 from qconf.evaluation.outcome import Outcome
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import yaml
 
-from parsim.system import LIMITS
+from parsim.model.system import LIMITS
 from qconf.config import QueueConfig, SiteConfig
 from qconf.config.models import DAYS, HoursConfig
 from qconf.config.writing import flow

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.formula import JOB_NAMES, parse
-from parsim.workload import MAX_DURATION
+from parsim.model.formula import JOB_NAMES, parse
+from parsim.model.workload import MAX_DURATION
 from qconf.config import SiteConfig
 
 if TYPE_CHECKING:

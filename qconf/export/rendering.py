@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import jinja2
 
-from parsim.workload import MAX_CORES, MAX_DURATION
+from parsim.model.workload import MAX_CORES, MAX_DURATION
 from qconf.config import POOL_SUFFIX, SiteConfig, format_duration
 from qconf.errors import ExportError
 from qconf.history.names import LONGEST_NAME

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
-from parsim.system import ORDERS
+from parsim.model.system import ORDERS
 from qconf.config import QueueConfig, SiteConfig, format_duration
 from qconf.config.models import Downtime, ThrottleConfig
 from qconf.fidelity.log import Timeline

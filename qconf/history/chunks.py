@@ -21,12 +21,12 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.node_types import Chunk, NodeType, Request, amounts, exclusively
-from parsim.places import Wanted
-from parsim.placing import fits
-from parsim.resuming import closed_nodes
-from parsim.state import Window
-from parsim.system import System
+from parsim.model.node_types import Chunk, NodeType, Request, amounts, exclusively
+from parsim.model.state import Window
+from parsim.model.system import System
+from parsim.prepare.chunks import fits
+from parsim.prepare.node_types import Wanted
+from parsim.prepare.state import closed_nodes
 from qconf.config import KEPT, SiteConfig
 from qconf.config.routing import shortpool_gaps_of_types
 from qconf.history.features import read as wanted_features

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from parsim.node_types import Request
-from parsim.workload import MAX_DURATION, MAX_SPAN
+from parsim.model.node_types import Request
+from parsim.model.workload import MAX_DURATION, MAX_SPAN
 from qconf.config import SiteConfig, kept_off, over_limit, qos_of, route, throttled
 from qconf.errors import InputError
 from qconf.history import chunks

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pandas as pd
 
-from parsim.workload import MAX_DURATION
+from parsim.model.workload import MAX_DURATION
 from qconf.config import MachineConfig, QueueConfig, SiteConfig, route
 from qconf.errors import InputError
 from qconf.history.chunks import GPUS

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from parsim.bottleneck import bottleneck, first_places
-from parsim.node_types import GPUS
-from parsim.places import resources_of
+from parsim.metrics.bottleneck import bottleneck, first_places
+from parsim.model.node_types import GPUS
+from parsim.prepare.node_types import resources_of
 from qconf.config import SiteConfig
 from qconf.history.chunks import read
 from qconf.history.history import History

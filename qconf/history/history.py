@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from parsim.workload import Workload
+from parsim.model.workload import Workload
 from qconf.config import SiteConfig, qos_of
 from qconf.errors import InputError
 from qconf.history.chunks import requests, with_kept_cores

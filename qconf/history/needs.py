@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from parsim.needs import Quota
+from parsim.model.needs import Quota
 from qconf.history.chunks import CHUNK, PLACES, read
 
 AFTER = re.compile(r"after:(\S+)")

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from parsim.workload import MAX_CORES, MAX_DURATION
+from parsim.model.workload import MAX_CORES, MAX_DURATION
 from qconf.errors import InputError
 
 EARLIER = "earlier run of a job that was requeued or preempted: a job of its own"

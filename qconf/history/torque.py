@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from parsim.node_types import Chunk, Request
+from parsim.model.node_types import Chunk, Request
 from qconf.history.chunks import NAMES, mebibytes_of_pbs
 
 REQUEST = "Resource_Request_2.0"  #: of Torque 6: like ``-L tasks=2:lprocs=4 -L tasks=1:lprocs=all``

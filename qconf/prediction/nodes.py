@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from parsim import System, Window
-from parsim.throttles import of_resources
+from parsim.model.throttles import of_resources
 from qconf.config import SiteConfig
 from qconf.snapshot import Closure, Job, Snapshot
 from qconf.snapshot.model import host_names

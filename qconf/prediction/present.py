@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from parsim import UNSTARTED, Queue, Quota, State, System, Window, Workload
-from parsim.workload import MAX_CORES, MAX_DURATION
+from parsim.model.workload import MAX_CORES, MAX_DURATION
 from qconf.config import CORE_LIMITS, POOL_SUFFIX, SiteConfig, kept_off, over_limit, qos_of, route, throttled
 from qconf.errors import InputError
 from qconf.evaluation.downtime import outages

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from parsim.metrics import Summary
-from parsim.node_types import CORES
+from parsim.model.node_types import CORES
 from qconf.config import FidelityConfig, SiteConfig
 from qconf.evaluation.bootstrap import BootstrapResult
 from qconf.evaluation.impact import Impact

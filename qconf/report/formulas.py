@@ -15,9 +15,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.fairshare import FAIRSHARE
-from parsim.formula import expression, parse
-from parsim.system import ORDERS
+from parsim.model.fairshare import FAIRSHARE
+from parsim.model.formula import expression, parse
+from parsim.model.system import ORDERS
 from qconf.config import SiteConfig
 from qconf.text import grouped
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from parsim.metrics import Summary
-from parsim.node_metrics import ALL_NODES
+from parsim.metrics.nodes import ALL_NODES
 from qconf.backtest import Backtest
 from qconf.recommend import Recommendation, Row
 from qconf.report.columns import COLUMNS
@@ -19,7 +19,7 @@ def comparison_frame(recommendation: Recommendation) -> pd.DataFrame:
 
     Queue ``all`` is the whole; a queue of that name is ``all (queue)``. Beside the metrics of `COLUMNS` the whole has
     the ``gain`` of the objective and, where the test days were resampled, ``resampled_gain_expected``, ``_low`` and
-    ``_high``. Where nodes are of several types, ``nodes gpu`` has the metrics of `parsim.node_metrics`, each with the
+    ``_high``. Where nodes are of several types, ``nodes gpu`` has the metrics of `parsim.metrics.nodes`, each with the
     resource's name before it, and the waits of jobs that ran there; ``jobs for nodes gpu`` has the waits of those that
     are meant for them, and ``all nodes`` is what all nodes have. Seconds, shares in 0..1; NaN where there is no such
     value. Strategies without numbers have no rows.

@@ -17,7 +17,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from parsim.node_types import CORES
+from parsim.model.node_types import CORES
 from qconf.config import format_duration
 from qconf.inert import inert
 from qconf.recommend import Row

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from parsim.metrics import Summary
-from parsim.node_types import CORES
+from parsim.model.node_types import CORES
 from qconf.evaluation.impact import Group, Impact
 from qconf.report.columns import COLUMNS
 from qconf.report.wording import number

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rich.table import Table
 
-from parsim.node_metrics import ALL_NODES, NodeUse
+from parsim.metrics.nodes import ALL_NODES, NodeUse
 from qconf.recommend import Recommendation
 from qconf.report.layout import new_table
 from qconf.report.wording import GIB, count, hours, number

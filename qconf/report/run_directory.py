@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from parsim.metrics import Summary
-from parsim.node_types import CORES
+from parsim.model.node_types import CORES
 from qconf.backtest import Backtest, FoldResult
 from qconf.config import SiteConfig, dump
 from qconf.errors import InputError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from parsim.node_types import GPUS
+from parsim.model.node_types import GPUS
 from qconf.config import SiteConfig, dump
 from qconf.errors import ExportError
 from qconf.evaluation.impact import Kind, grown

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from parsim.node_metrics import ALL_NODES
-from parsim.node_types import CORES
+from parsim.metrics.nodes import ALL_NODES
+from parsim.model.node_types import CORES
 from qconf.evaluation.score import OBJECTIVE_TEXTS, means
 from qconf.evaluation.targets import TargetResult
 from qconf.recommend import Recommendation

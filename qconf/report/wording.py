@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from parsim.system import ORDERS
-from parsim.workload import MAX_CORES, MAX_DURATION
+from parsim.model.system import ORDERS
+from parsim.model.workload import MAX_CORES, MAX_DURATION
 from qconf.config import FidelityConfig, PoolConfig, QueueConfig, ShortpoolConfig, SiteConfig, format_duration
 from qconf.config.models import DAYS
 from qconf.fidelity.grade import DOUBT

@@ -5,7 +5,7 @@ They answer the first question of a site with GPU nodes without any search, so `
 
 from __future__ import annotations
 
-from parsim.placing import has_place
+from parsim.prepare.chunks import has_place
 from qconf.config import QueueConfig, SiteConfig
 from qconf.evaluation.period import NotApplicableError, TrainingSet
 from qconf.strategies.base import Options, Proposal, Strategy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.formula import of_requests
+from parsim.model.formula import of_requests
 from qconf.config import QueueConfig, SiteConfig
 from qconf.evaluation.period import TrainingSet
 

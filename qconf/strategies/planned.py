@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from parsim import Reason, Schedule
-from parsim.planning import NAMED, named, plan
+from parsim.planning.plan import NAMED, named, plan
 from parsim.verify import Violation
 from parsim.verify.planned import check_planned
 from qconf.errors import InputError

@@ -20,7 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from parsim import UNSTARTED, Schedule, State, System, Workload, simulate
-from parsim.workload import Column
+from parsim.model.workload import Column
 from qconf.config import SiteConfig, route, throttled, too_wide
 
 MINUTE, HOUR, DAY = 60, 3600, 86400

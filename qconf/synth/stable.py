@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 import parsim
-from parsim.workload import MAX_SPAN
+from parsim.model.workload import MAX_SPAN
 from qconf.errors import InputError
 
 #: Epoch second of the first submission: 2020-01-01 UTC.

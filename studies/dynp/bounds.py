@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from parsim.planning import named
+from parsim.planning.plan import named
 from qconf.evaluation.planning import compare, shrink
 from qconf.text import markdown_table
 from studies.dynp.jobsets import JOB_SETS, generate_job_set

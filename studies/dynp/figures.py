@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from parsim.planning import ORDERS
+from parsim.planning.plan import ORDERS
 from studies.drawing import COLOURS, MARKERS, draw
 from studies.dynp.sweeps import Grid, Sweep
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import click
 
 from parsim import Workload
-from parsim.planning import PlannedRun, Policy, named, plan, self_tuning
+from parsim.planning.plan import PlannedRun, Policy, named, plan, self_tuning
 from qconf.history import clean, derive_config, read
 from qconf.text import markdown_table
 from studies.dynp.bounds import bounds_tables

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from parsim import Workload
-from parsim.planning import Policy, bounds, named, self_tuning
+from parsim.planning.plan import Policy, bounds, named, self_tuning
 from qconf.evaluation.planning import DisciplineResult, compare, shrink
 from qconf.parallel import parallel_map
 

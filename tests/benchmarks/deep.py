@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from parsim import Pool, Queue, System, Workload, simulate
-from parsim.planning import plan
+from parsim.planning.plan import plan
 from tests.benchmarks.speed import best
 
 CORES = 1024

@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from parsim import Queue, System, Workload, simulate
-from parsim.node_types import Chunk, NodeType
+from parsim.model.node_types import Chunk, NodeType
 from qconf.config import load as load_config
 from qconf.history import clean, read
 from qconf.synth.monthly import generate

@@ -8,7 +8,7 @@ import time
 import numpy as np
 
 from parsim import Workload
-from parsim.planning import named, plan, self_tuning
+from parsim.planning.plan import named, plan, self_tuning
 from tests.beside import REFERENCE
 
 TRACES = {"KTH-SP2": 100, "SDSC-SP2": 128}

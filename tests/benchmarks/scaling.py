@@ -19,12 +19,12 @@ from pathlib import Path
 import numpy as np
 
 from parsim import Pool, Queue, System, Workload, simulate
-from parsim.kernels.easy import easy
-from parsim.kernels.events import events
-from parsim.kernels.state import NEVER
-from parsim.ordering import rank
-from parsim.packing import pack
-from parsim.prepared import prepare
+from parsim.engine.events import events
+from parsim.engine.fast.easy import easy
+from parsim.engine.simulation import NEVER
+from parsim.prepare.columns import prepare
+from parsim.prepare.order import rank
+from parsim.prepare.packing import pack
 from qconf.config import load
 from qconf.history import clean, read
 from qconf.synth.stable import stable_workload

@@ -20,10 +20,10 @@ import numpy as np
 import pandas as pd
 
 from parsim import Pool, Queue, System, Workload, naive, simulate
-from parsim.kernels.easy import easy
-from parsim.kernels.state import NEVER
-from parsim.ordering import rank
-from parsim.prepared import prepare
+from parsim.engine.fast.easy import easy
+from parsim.engine.simulation import NEVER
+from parsim.prepare.columns import prepare
+from parsim.prepare.order import rank
 from qconf.synth.stable import stable_workload
 from tests.beside import REFERENCE
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from parsim.model.schedule import Schedule
+from parsim.model.system import System
+from parsim.model.workload import Workload
 from parsim.naive import NaiveSchedule
-from parsim.schedule import Schedule
-from parsim.system import System
 from parsim.verify import RULES, check_schedule
-from parsim.workload import Workload
 from tests import fuzz
 
 

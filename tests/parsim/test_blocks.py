@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from parsim import Queue, System, Workload, naive, simulate
-from parsim.kernels.blocks import ROOM, Blocks, add_job, blocks_of, remove_job, when_idle
-from parsim.kernels.state import kernel
+from parsim.engine.fast.blocks import ROOM, Blocks, add_job, blocks_of, remove_job, when_idle
+from parsim.engine.simulation import kernel
 
 BITS, NOW = 12, 5
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parsim import Queue, System, Workload, metrics, simulate
-from parsim.bottleneck import bottleneck, by_run, uses
-from parsim.node_metrics import ALL_NODES
-from parsim.node_types import NodeType
+from parsim.metrics.bottleneck import bottleneck, by_run, uses
+from parsim.metrics.nodes import ALL_NODES
+from parsim.model.node_types import NodeType
 from tests.parsim.test_node_metrics import CPU, GPU, MACHINE, of
 
 

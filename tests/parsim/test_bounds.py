@@ -17,7 +17,7 @@ SMALL = ("easy", "single-formula", "formula-limits", "multiqueue", "alike-planne
 
 CARELESS = """
 import numpy as np
-from parsim.kernels import state
+from parsim.engine import simulation as state
 @state.step
 def read(array, i):
     return array[i]

@@ -11,11 +11,11 @@ import pytest
 from numpy.typing import NDArray
 
 from parsim import Pool, Queue, System, Workload
-from parsim.kernels.compiled import kernel, seldom, step
-from parsim.kernels.lowering import Pointer
-from parsim.kernels.native import by_pointer, memmove
-from parsim.packing import pack
-from parsim.prepared import prepare
+from parsim.engine.compile.compiled import kernel, seldom, step
+from parsim.engine.compile.lowering import Pointer
+from parsim.engine.compile.native import by_pointer, memmove
+from parsim.prepare.columns import prepare
+from parsim.prepare.packing import pack
 
 
 class Inner(NamedTuple):

@@ -15,12 +15,13 @@ from pathlib import Path
 import numba
 import pytest
 
+import parsim
 from parsim import Queue, System, simulate
 from parsim.compiling import GROUPS, WORKLOAD, Compiling, is_compiled, missing, needed
-from parsim.kernels import compiled
-from parsim.kernels.compiled import sources
-from parsim.kernels.compiler import OnDisk
-from parsim.kernels.easy import easy
+from parsim.engine.compile import compiled
+from parsim.engine.compile.compiled import sources
+from parsim.engine.compile.compiler import OnDisk
+from parsim.engine.fast.easy import easy
 from tests import fuzz
 from tests.benchmarks.compiling import measured
 from tests.warm import VERSIONS
@@ -46,22 +47,24 @@ def test_a_kernel_is_compiled_anew_where_a_file_changed_from_which_it_takes_func
     simulate(WORKLOAD, System(5))
     assert is_compiled(easy)
 
-    def holds_with(folder: Path) -> bool:
-        monkeypatch.setattr(compiled, "sources", lambda: sources(folder))
+    def holds_with(package: Path) -> bool:
+        own = sources(package / "engine" / "fast" / "easy.py", package)
+        monkeypatch.setattr(compiled, "sources", lambda _: own)
         return is_compiled(compiled.on_disk(easy.py_func))
 
-    copied = Path(shutil.copytree(Path(compiled.__file__).parent, tmp_path / "kernels", copy_function=shutil.copyfile))
-    (copied / ".#running.py").symlink_to("nowhere")  # an editor's lock
+    copied = Path(shutil.copytree(Path(parsim.__file__).parent, tmp_path / "parsim", copy_function=shutil.copyfile))
     assert holds_with(copied)  # written later, and the same
-    changed = copied / "running.py"
+    for other in ("planning/conservative.py", "engine/visit.py"):  # it takes nothing from these
+        (copied / other).write_text((copied / other).read_text() + "\n# more\n")
+    assert holds_with(copied)
+    changed = copied / "engine" / "resources" / "running.py"
     changed.write_text(changed.read_text() + "\n# more\n")
-    sources.cache_clear()
     assert not holds_with(copied)
 
 
 def test_a_kernel_is_of_the_sources_that_were_imported(tmp_path):
     """A file may change, to one of the same size, between the import and the first call."""
-    text = "from parsim.kernels.compiled import on_disk\n@on_disk\ndef more(x):\n    return x + 1\n"
+    text = "from parsim.engine.compile.compiled import on_disk\n@on_disk\ndef more(x):\n    return x + 1\n"
     module = tmp_path / "module.py"
     module.write_text(text)
     edit = f"open({str(module)!r}, 'w').write({text.replace('1', '2')!r})"
@@ -97,8 +100,8 @@ def test_a_kernel_is_sent_by_its_name():
 
 @pytest.mark.slow  # it compiles what loops share
 def test_no_function_is_compiled_for_the_numbers_that_are_written_in_its_calls():
-    found = {name: len(taken) for name, taken in measured("lists").items() if name.startswith("parsim.kernels.")}
-    assert "parsim.kernels.easy.begin_job" in found
+    found = {name: len(taken) for name, taken in measured("lists").items() if name.startswith("parsim.")}
+    assert "parsim.engine.fast.easy.begin_job" in found
     assert max(found.values()) <= 2  # of running jobs, whose cores are int32 or int64
 
 
@@ -167,7 +170,7 @@ def test_kernels_from_disk_go_together():
     """The values of a formula, and a loop that reads one: a process loads them one way, another the other way."""
     line = (
         "import sys, dataclasses, numpy as np; from parsim import System, Workload, simulate; "
-        "from parsim.formula import parse; order = 'min(eligible_time, 100)'; "
+        "from parsim.model.formula import parse; order = 'min(eligible_time, 100)'; "
         "system = dataclasses.replace(System.single(2, order), priority_calc_period=60); "
         "work = Workload([0, 1, 2], [2, 1, 1], [5, 5, 5], [5, 5, 5]); "
         "steps = [lambda: parse(order).values(np.ones((5, 3)), np.ones(3)).tolist(), "

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parsim import Pool, Queue, Quota, Schedule, System, Workload, naive, one_list, ordering, packing, plan, simulate
-from parsim.kernels.events import events
-from parsim.prepared import Depth, Prepared, prepare
-from parsim.tabulate import waits_by_size
+from parsim import Pool, Queue, Quota, Schedule, System, Workload, naive, plan, simulate
+from parsim.engine.events import events
+from parsim.metrics.tabulate import waits_by_size
+from parsim.prepare import one_list, packing
+from parsim.prepare import order as ordering
+from parsim.prepare.columns import Depth, Prepared, prepare
 from parsim.verify import check_schedule
 from tests import generate
 from tests.benchmarks import deep

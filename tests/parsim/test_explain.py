@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from parsim import Pool, Queue, System, Workload, explain, simulate
-from parsim.planning import plan
+from parsim.planning.plan import plan
 from tests import generate
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from parsim import QOS, Fairshare, Queue, Share, System, Workload, metrics, simulate
-from parsim.charges import rates
+from parsim.metrics.usage import ShareUse, distance, share_uses
+from parsim.model.node_types import Chunk
 from parsim.naive.fairshare import NAMES, Charge, Values, rate_of
-from parsim.node_types import Chunk
-from parsim.shares import tree_of
-from parsim.usage import ShareUse, distance, share_uses
+from parsim.prepare.charges import rates
+from parsim.prepare.fairshare import tree_of
 
 TREE = (Share("physics", 60), Share("alice", 2, "physics"), Share("bob", 1, "physics"), Share("carol", 40))
 

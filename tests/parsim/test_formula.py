@@ -10,8 +10,8 @@ import pytest
 from numba import njit
 
 from parsim import Queue, System, Workload, simulate
-from parsim.formula import parse
-from parsim.kernels import order as op
+from parsim.engine import order as op
+from parsim.model.formula import parse
 from parsim.naive.formula import formula_value
 from tests import generate
 

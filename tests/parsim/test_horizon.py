@@ -7,10 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from parsim import Queue, System, Workload, plan, prepared, simulate
-from parsim.prepared import prepare
-from parsim.tabulate import waits_by_size
-from parsim.workload import MAX_DURATION
+from parsim import Queue, System, Workload, plan, simulate
+from parsim.metrics.tabulate import waits_by_size
+from parsim.model.workload import MAX_DURATION
+from parsim.prepare import columns as prepared
+from parsim.prepare.columns import prepare
 
 JOBS = 2**15 + 200  #: whose keys have 16 bits for the job, and 46 for the seconds
 LATEST = 2**46 - 2**31  #: last instant at which one of them may start

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parsim import metrics
-from parsim.system import Queue, System
-from parsim.workload import Workload
+from parsim.model.system import Queue, System
+from parsim.model.workload import Workload
 from tests.parsim.schedules import schedule
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from parsim import UNSTARTED, Queue, Quota, State, System, Window, Workload, explain, plan, simulate, verify
-from parsim.needs import MOST
+from parsim.model.needs import MOST
 
 
 def jobs(submit, cores, walltime, **more):

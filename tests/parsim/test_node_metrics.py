@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parsim import Queue, State, System, Workload, metrics, simulate
+from parsim.metrics.nodes import ALL_NODES, first_types, node_use, unusable
+from parsim.model.node_types import Chunk, NodeType, exclusively
 from parsim.naive.node_types import places
-from parsim.node_metrics import ALL_NODES, first_types, node_use, unusable
-from parsim.node_types import Chunk, NodeType, exclusively
-from parsim.places import resources_of
+from parsim.prepare.node_types import resources_of
 from tests import generate
 
 CPU = NodeType("cpu", 2, 10)

@@ -8,12 +8,13 @@ from random import Random
 import numpy as np
 import pytest
 
-from parsim import Queue, State, System, Workload, naive, packing, simulate
+from parsim import Queue, State, System, Workload, naive, simulate
 from parsim.explain import explain
-from parsim.node_metrics import node_use
-from parsim.node_types import Chunk, NodeType
-from parsim.places import places, resources_of
-from parsim.placing import can_be_placed, has_place
+from parsim.metrics.nodes import node_use
+from parsim.model.node_types import Chunk, NodeType
+from parsim.prepare import packing
+from parsim.prepare.chunks import can_be_placed, has_place
+from parsim.prepare.node_types import places, resources_of
 from parsim.verify import check_schedule
 from tests import fuzz, generate
 

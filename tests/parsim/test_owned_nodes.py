@@ -8,8 +8,8 @@ import pytest
 
 from parsim import Pool, Queue, State, System, Workload, simulate
 from parsim.explain import explain
-from parsim.node_metrics import node_use
-from parsim.node_types import Chunk, NodeType
+from parsim.metrics.nodes import node_use
+from parsim.model.node_types import Chunk, NodeType
 from parsim.verify import check_schedule
 
 CPU, GPU = NodeType("cpu", 4, 2), NodeType("gpu", 3, 2, {"gpus": 1})

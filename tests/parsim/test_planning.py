@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from parsim import Workload
+from parsim.model.schedule import Schedule
 from parsim.naive.planning import naive_plan
-from parsim.planning import METRICS, NAMED, ORDERS, PlannedRun, Policy, bounds, named, plan, self_tuning
-from parsim.schedule import Schedule
+from parsim.planning.plan import METRICS, NAMED, ORDERS, PlannedRun, Policy, bounds, named, plan, self_tuning
 from parsim.verify.planned import check_planned
 from tests import generate
 from tests.beside import REFERENCE

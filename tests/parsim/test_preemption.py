@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from parsim import UNSTARTED, Queue, State, System, Window, Workload, explain, metrics, naive, simulate
-from parsim.node_metrics import node_use
-from parsim.node_types import Chunk, NodeType
-from parsim.schedule import Interruptions, Schedule
-from parsim.throttles import Throttle
+from parsim.metrics.nodes import node_use
+from parsim.model.node_types import Chunk, NodeType
+from parsim.model.schedule import Interruptions, Schedule
+from parsim.model.throttles import Throttle
 from parsim.verify import check_schedule
 from tests import fuzz
 

@@ -7,8 +7,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from parsim.kernels.profile import RISE, Profile, change_at, find_near, fit, set_rise
-from parsim.kernels.state import kernel
+from parsim.engine.resources.profile import RISE, Profile, change_at, find_near, fit, set_rise
+from parsim.engine.simulation import kernel
 
 END = 60  # second from which on nothing is planned
 CORES = 5  # more than there are before

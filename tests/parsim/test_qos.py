@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from parsim import QOS, Queue, System, Throttle, Workload, explain, simulate
-from parsim.formula import parse
-from parsim.ordering import pack_alike
-from parsim.prepared import prepare
-from parsim.rising import never_falls
+from parsim.model.formula import parse
+from parsim.model.rising import never_falls
+from parsim.prepare.columns import prepare
+from parsim.prepare.order import pack_alike
 from parsim.verify import assert_schedule
 
 NAMES = ("gold", "silver")

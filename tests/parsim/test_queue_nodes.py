@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from parsim import Queue, State, System, Workload, explain, simulate
-from parsim.node_types import Chunk, NodeType
-from parsim.placing import can_be_placed
-from parsim.state import UNSTARTED
+from parsim.model.node_types import Chunk, NodeType
+from parsim.model.state import UNSTARTED
+from parsim.prepare.chunks import can_be_placed
 from parsim.verify import check_schedule
 from tests import fuzz
 

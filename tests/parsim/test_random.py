@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from parsim import one_list, packing
+from parsim.prepare import one_list, packing
 from tests import fuzz
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from parsim import Queue, System, Workload
-from parsim.formula import parse
-from parsim.ordering import is_formula, pack_alike, pack_formula
-from parsim.prepared import prepare
-from parsim.rising import never_falls
+from parsim.model.formula import parse
+from parsim.model.rising import never_falls
+from parsim.prepare.columns import prepare
+from parsim.prepare.order import is_formula, pack_alike, pack_formula
 from tests import generate
 
 BASE = np.array([[1.0, 40, 100], [60, 3600, 86_400], [1, 16, 128], [0, 0, 0], [1, 1, 1]])  # priority, walltime, cores

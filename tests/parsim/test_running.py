@@ -7,8 +7,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from parsim.kernels.running import add_running, available, first_instant, remove_running
-from parsim.kernels.state import Running, kernel
+from parsim.engine.resources.running import add_running, available, first_instant, remove_running
+from parsim.engine.simulation import Running, kernel
 
 BITS, NOW = 10, 5
 MOST = 300

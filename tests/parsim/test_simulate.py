@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from parsim import Pool, Queue, Schedule, System, Workload, naive, simulate
+from parsim.model.workload import BOUNDS
 from parsim.verify import check_schedule
-from parsim.workload import BOUNDS
 from tests import generate
 from tests.beside import REFERENCE
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from parsim import Queue, System, Throttle, Workload, explain, simulate
-from parsim.node_types import Chunk, NodeType
-from parsim.qos import QOS
+from parsim.model.node_types import Chunk, NodeType
+from parsim.model.qos import QOS
 from parsim.verify import assert_schedule
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from parsim import UNSTARTED, Queue, State, System, Window, Workload, explain, naive, simulate
-from parsim.node_types import Chunk, NodeType
-from parsim.resuming import closed_nodes
+from parsim.model.node_types import Chunk, NodeType
+from parsim.prepare.state import closed_nodes
 from parsim.verify import check_schedule
 from tests import fuzz
 

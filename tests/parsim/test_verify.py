@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from parsim import simulate
-from parsim.system import Pool, Queue, System
-from parsim.throttles import Throttle
+from parsim.model.system import Pool, Queue, System
+from parsim.model.throttles import Throttle
+from parsim.model.workload import Workload
 from parsim.verify import VerificationError, assert_schedule, check_schedule
-from parsim.workload import Workload
 from tests import fuzz, generate
 from tests.beside import REFERENCE
 from tests.parsim.schedules import jobs, schedule, violations

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from parsim import Pool, Queue, System, Throttle, Workload, simulate
-from parsim.workload import Column
+from parsim.model.workload import Column
 from qconf.cli import qconf
 from qconf.config import load, parse
 from qconf.errors import InputError

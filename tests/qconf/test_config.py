@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parsim import formula
-from parsim.system import ORDERS
-from parsim.workload import MAX_CORES, MAX_DURATION
+from parsim.model import formula
+from parsim.model.system import ORDERS
+from parsim.model.workload import MAX_CORES, MAX_DURATION
 from qconf.config import (
     ConfigError,
     FairshareConfig,

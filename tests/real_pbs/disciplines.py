@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from parsim.node_types import Request
+from parsim.model.node_types import Request
 from qconf.config import NodesConfig, SiteConfig, parse
 from qconf.history.chunks import of_select
 

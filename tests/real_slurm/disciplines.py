@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from parsim.node_types import Chunk
+from parsim.model.node_types import Chunk
 from qconf.config import NodesConfig, SiteConfig, parse
 from qconf.hosts import expand
 

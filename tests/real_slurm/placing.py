@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Callable
 from random import Random
 
+from parsim.model.node_types import Chunk, NodeType, Request
+from parsim.model.system import Queue, System
 from parsim.naive.node_types import Node, best_nodes, idle
-from parsim.node_types import Chunk, NodeType, Request
-from parsim.system import Queue, System
 from qconf.export.nodes import expand
 from qconf.rehearsal.slurm_server import PrivateSlurm
 

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from parsim import Workload
-from parsim.planning import bounds, named, plan
+from parsim.planning.plan import bounds, named, plan
 from qconf.evaluation.planning import compare, shrink
 from studies.dynp import bounds as studies_bounds
 from studies.dynp import published

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from parsim.system import ORDERS
+from parsim.model.system import ORDERS
 from qconf.config import QueueConfig, SiteConfig, format_clock, lost_job
 from qconf.export import rendering
 from qconf.export.nodes import Node

@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from parsim.fairshare import EQUAL_SHARES, MOST_SHARES
-from parsim.formula import expression
+from parsim.model.fairshare import EQUAL_SHARES, MOST_SHARES
+from parsim.model.formula import expression
 from qconf.config import FairshareConfig, ShareConfig, SiteConfig, format_clock
 from qconf.errors import ExportError, InputError
 from qconf.export.nodes import read_text

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from parsim.system import MOST_NODE_CORES
-from parsim.workload import MAX_CORES, MAX_DURATION
+from parsim.model.system import MOST_NODE_CORES
+from parsim.model.workload import MAX_CORES, MAX_DURATION
 from qconf.config import (
     POOL_SUFFIX,
     ConfigError,

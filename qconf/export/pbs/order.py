@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 from fractions import Fraction
 
-from parsim.fairshare import FAIRSHARE
-from parsim.formula import MOST_CHARACTERS
+from parsim.model.fairshare import FAIRSHARE
+from parsim.model.formula import MOST_CHARACTERS
 from qconf.config import ConfigError, SiteConfig
 from qconf.errors import ExportError
 from qconf.export.pbs.fairshare import by_pbs

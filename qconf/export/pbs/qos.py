@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from parsim.system import LIMITS
+from parsim.model.system import LIMITS
 from qconf.config import QOSConfig, SiteConfig, ThrottleConfig
 from qconf.export.nodes import beside
 

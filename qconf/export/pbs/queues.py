@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from parsim.workload import MAX_CORES, MAX_DURATION
+from parsim.model.workload import MAX_CORES, MAX_DURATION
 from qconf.config import (
     POOL_SUFFIX,
     AccessConfig,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from parsim.fairshare import FAIRSHARE
+from parsim.model.fairshare import FAIRSHARE
 from qconf.config import SiteConfig
 from qconf.export.pbs import fairshare
 from qconf.export.pbs.scheduler import Scheduler

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from parsim.throttles import RESOURCES
+from parsim.model.throttles import RESOURCES
 from qconf.config import QueueConfig, SiteConfig, ThrottleConfig
 from qconf.export.pbs import qos
 from qconf.export.pbs.server import Server

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from parsim.fairshare import MOST_SHARES
+from parsim.model.fairshare import MOST_SHARES
 from qconf.config import ShareConfig, SiteConfig
 from qconf.errors import InputError
 from qconf.export.nodes import read_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from parsim.fairshare import FAIRSHARE
+from parsim.model.fairshare import FAIRSHARE
 from qconf.config import FairshareConfig, ShareConfig, SiteConfig, format_duration
 from qconf.config.multifactor import TIER, Multifactor
 from qconf.errors import ExportError

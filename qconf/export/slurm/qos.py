@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from parsim.qos import ALL_LIMITS, EXEMPTIONS
-from parsim.throttles import RESOURCES
+from parsim.model.qos import ALL_LIMITS, EXEMPTIONS
+from parsim.model.throttles import RESOURCES
 from qconf.config import QOSConfig, SiteConfig, ThrottleConfig
 from qconf.config.multifactor import Multifactor
 from qconf.errors import InputError

@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from parsim.throttles import RESOURCES
-from parsim.workload import MAX_CORES, MAX_DURATION
+from parsim.model.throttles import RESOURCES
+from parsim.model.workload import MAX_CORES, MAX_DURATION
 from qconf.config import AccessConfig, QueueConfig, SiteConfig, ThrottleConfig, billing
 from qconf.config.models import BILLING
 from qconf.errors import ExportError

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from parsim import Window
-from parsim.resuming import taken_by
+from parsim.prepare.state import taken_by
 from qconf.config import ShortpoolConfig, SiteConfig
 from qconf.config.models import DAYS, Day
 from qconf.export.nodes import beside

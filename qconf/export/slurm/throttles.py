@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-from parsim.throttles import RESOURCES
+from parsim.model.throttles import RESOURCES
 from qconf.config import SiteConfig, ThrottleConfig
 from qconf.config.models import Settings
 from qconf.export.nodes import beside

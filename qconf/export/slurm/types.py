@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from parsim.node_types import MOST, MOST_WEIGHT
+from parsim.model.node_types import MOST, MOST_WEIGHT
 from qconf.export.slurm.conf import Conf, Fields
 from qconf.export.types import FEATURE, NAME, Kind
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from parsim.node_types import Chunk
+from parsim.model.node_types import Chunk
 from qconf.history.chunks import mebibytes, of_select, of_tres, placed, spread, written
 from qconf.history.chunks import words as chunk_words
 from qconf.history.dates import Times, TwoReadingsError, check_format

@@ -13,7 +13,7 @@ from functools import lru_cache
 from operator import mul
 from sys import intern
 
-from parsim.workload import MAX_DURATION
+from parsim.model.workload import MAX_DURATION
 from qconf.config import parse_duration
 from qconf.history.records import UNKNOWN
 from qconf.history.torque import OF_NODES, REQUEST

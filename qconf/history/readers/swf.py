@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionArray
 
-from parsim.workload import MAX_CORES
+from parsim.model.workload import MAX_CORES
 from qconf.history.chunks import spread, words
 from qconf.history.readers.sources import Source, records_of
 from qconf.history.records import LIMITS, MAX_EPOCH, UNKNOWN, Drop, Records, job_table, shifted, stack

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from parsim.bottleneck import bottleneck
+from parsim.metrics.bottleneck import bottleneck
 from qconf.history import History
 from qconf.recommend import Recommendation, default_strategies
 from qconf.recommend.fidelity import Fidelity

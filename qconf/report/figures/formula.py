@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parsim.fairshare import FAIRSHARE
+from parsim.model.fairshare import FAIRSHARE
 from qconf.config import SiteConfig
 from qconf.report.figures.base import Figure
 from qconf.report.formulas import LENGTH, WIDTH, reading_of

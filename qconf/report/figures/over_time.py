@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from parsim.node_types import MEMORY
+from parsim.model.node_types import MEMORY
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.timeline import timeline
 from qconf.report.figures.base import Figure

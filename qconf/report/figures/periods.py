@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from parsim.bottleneck import bottleneck
+from parsim.metrics.bottleneck import bottleneck
 from qconf.backtest import Backtest
 from qconf.history import History
 from qconf.report.backtest import running

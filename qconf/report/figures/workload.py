@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import Workload
-from parsim.bottleneck import Use
-from parsim.node_types import MEMORY
-from parsim.workload import MAX_CORES, MAX_DURATION
+from parsim.metrics.bottleneck import Use
+from parsim.model.node_types import MEMORY
+from parsim.model.workload import MAX_CORES, MAX_DURATION
 from qconf.config import QueueConfig, SiteConfig
 from qconf.history.times import zone
 from qconf.report.figures.base import HUES, Figure, hue_legend, hues

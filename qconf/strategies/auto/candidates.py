@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.formula import of_requests
+from parsim.model.formula import of_requests
 from qconf.config import PoolConfig, QueueConfig, ShortpoolConfig, SiteConfig, ThrottleConfig, format_duration
 from qconf.config.models import DAYS, Settings
 from qconf.evaluation.period import NotApplicableError, TrainingSet, UnroutableError

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from parsim.system import ORDERS
+from parsim.model.system import ORDERS
 from qconf.config import POLICY, SiteConfig
 from qconf.config.durations import format_duration
 from qconf.config.multifactor import TIER, Multifactor

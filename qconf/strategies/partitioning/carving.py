@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import System, Workload
-from parsim.system import Pool
+from parsim.model.system import Pool
 from qconf.evaluation.evaluator import CachedEvaluator, MeanWaits
 from qconf.parallel import parallel_map
 from qconf.strategies.partitioning.sizes import Sizes

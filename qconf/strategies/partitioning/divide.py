@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.kernels.compiled import on_disk
+from parsim.engine.compile.compiled import on_disk
 
 RATIOS = 128  # sizes per share that are tried as the least of a division, where costs are interpolated
 MOST_ADDITIONS = 10**9  # of two costs, in one search for the best proportional division

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from parsim.system import Pool as CommonPool
+from parsim.model.system import Pool as CommonPool
 from qconf.config import PoolConfig, SiteConfig
 from qconf.errors import InputError
 from qconf.evaluation.evaluator import CachedEvaluator

@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.system import LIMITS
+from parsim.model.system import LIMITS
 from qconf.config import QueueConfig, SiteConfig, ThrottleConfig
 from qconf.config.models import HoursConfig
 from qconf.strategies.partitioning.sizes import Sizes, apportion

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import System, Workload
-from parsim.node_types import NodeType
-from parsim.places import Wanted, distinct_requests, places, resources_of
-from parsim.placing import fits, has_place
+from parsim.model.node_types import NodeType
+from parsim.prepare.chunks import fits, has_place
+from parsim.prepare.node_types import Wanted, distinct_requests, places, resources_of
 from qconf.config import ConfigError, SiteConfig
 from qconf.evaluation.period import NotApplicableError, TrainingSet
 from qconf.strategies.base import Proposal, Step, step

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import System, Workload, simulate
-from parsim.system import Pool
+from parsim.model.system import Pool
 from qconf.evaluation.evaluator import MeanWaits
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import TrainingSet

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from parsim.system import LIMITS
+from parsim.model.system import LIMITS
 from qconf.config import QueueConfig
 from qconf.evaluation.period import Period, TrainingSet, cached
 from qconf.strategies.base import Options, option

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import Workload
-from parsim.tabulate import waits_by_size
+from parsim.metrics.tabulate import waits_by_size
 from qconf.config import QueueConfig, SiteConfig
 from qconf.evaluation.period import NotApplicableError, TrainingSet, cached
 

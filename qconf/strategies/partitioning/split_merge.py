@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import Workload
-from parsim.workload import MAX_DURATION
+from parsim.model.workload import MAX_DURATION
 from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, format_duration, lost_job
 from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.period import Runtimes, TrainingSet, UnroutableError

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from parsim import metrics, simulate
-from parsim.planning import plan
+from parsim.planning.plan import plan
 from qconf.backtest import AVERAGED, FoldResult, averages, backtest, compare, prepare_periods
 from qconf.backtest.results import FIXED
 from qconf.config import dump, parse

@@ -3,7 +3,7 @@
 import pytest
 
 from parsim import Workload
-from parsim.node_types import Chunk
+from parsim.model.node_types import Chunk
 from qconf.config import ThrottleConfig, parse
 from qconf.evaluation.feasibility import never_start
 from qconf.evaluation.period import Period, TrainingSet

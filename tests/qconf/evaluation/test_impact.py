@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from parsim import Workload, simulate
-from parsim.schedule import Schedule
+from parsim.model.schedule import Schedule
 from qconf.config import MachineConfig, QOSConfig, QueueConfig, SiteConfig
 from qconf.evaluation.impact import GROWTH, Group, Impact, impact
 from qconf.evaluation.outcome import Outcome

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from parsim import Workload
-from parsim.planning import ORDERS, named, plan
+from parsim.planning.plan import ORDERS, named, plan
 from qconf.errors import InputError
 from qconf.evaluation.planning import DISCIPLINES, compare, shrink
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from parsim import Workload, naive, simulate
-from parsim.node_types import Chunk
+from parsim.model.node_types import Chunk
 from qconf.config import ConfigError, PoolConfig, ShortpoolConfig, dump, kept_off, parse
 from qconf.config.routing import beside_shortpools, shortpool_gaps, shortpool_gaps_of_types
 from qconf.errors import ExportError

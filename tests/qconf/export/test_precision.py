@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parsim.formula import JOB_NAMES
-from parsim.formula import parse as parse_formula
+from parsim.model.formula import JOB_NAMES
+from parsim.model.formula import parse as parse_formula
 from qconf.config import parse
 from qconf.errors import ExportError
 from qconf.export import exporter

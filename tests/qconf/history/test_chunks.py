@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from parsim.node_types import Chunk
+from parsim.model.node_types import Chunk
 from qconf.config import ConfigError, SiteConfig, dump, parse
 from qconf.errors import ExportError, InputError
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet

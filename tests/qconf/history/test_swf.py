@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from parsim.node_types import Chunk
+from parsim.model.node_types import Chunk
 from qconf.config import parse
 from qconf.errors import InputError
 from qconf.history import clean, read

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parsim.node_types import Chunk
+from parsim.model.node_types import Chunk
 from qconf.history import clean, derive_config, read
 from qconf.history.torque import requested, slots
 

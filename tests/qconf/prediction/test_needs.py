@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from parsim.placing import has_place
+from parsim.prepare.chunks import has_place
 from qconf.config import ConfigError, MachineConfig, QueueConfig, SiteConfig, dump, parse
 from qconf.history.times import zone
 from qconf.prediction.nodes import in_service

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from parsim import metrics, simulate
-from parsim.system import System
+from parsim.model.system import System
 from qconf.config import load
 from qconf.evaluation.impact import impact
 from qconf.evaluation.outcome import Outcome

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parsim.node_metrics import ALL_NODES
+from parsim.metrics.nodes import ALL_NODES
 from qconf.config import FairshareConfig, parse
 from qconf.evaluation.guard_rails import GuardValues
 from qconf.evaluation.holdout import Holdout

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from parsim import Workload
-from parsim.node_metrics import ALL_NODES
-from parsim.node_types import Chunk
+from parsim.metrics.nodes import ALL_NODES
+from parsim.model.node_types import Chunk
 from qconf.config import SiteConfig, parse
 from qconf.evaluation.bootstrap import Bootstrap
 from qconf.evaluation.guard_rails import GuardRails, GuardValues

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from parsim import Workload
-from parsim.node_types import Chunk
+from parsim.model.node_types import Chunk
 from qconf.config import KEPT, ConfigError, SiteConfig, dump, parse
 from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.outcome import Outcome

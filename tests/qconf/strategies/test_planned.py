@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from parsim.planning import plan
+from parsim.planning.plan import plan
 from qconf.errors import InputError
 from qconf.evaluation.period import Period, TrainingSet
 from qconf.strategies import names, propose

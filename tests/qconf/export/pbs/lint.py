@@ -12,7 +12,7 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import NamedTuple
 
-from parsim.formula import parse as parse_formula
+from parsim.model.formula import parse as parse_formula
 from qconf.export.pbs import qmgr
 from qconf.export.pbs.merging import OLD_LIMITS
 from qconf.export.pbs.server import Attributes, Server, is_true, is_type, seconds

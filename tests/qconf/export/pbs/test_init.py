@@ -2,7 +2,7 @@ import pytest
 from hypothesis import assume, given, settings
 
 from parsim import Workload, simulate
-from parsim.workload import MAX_CORES, MAX_DURATION
+from parsim.model.workload import MAX_CORES, MAX_DURATION
 from qconf.config import dump, load, parse
 from qconf.errors import InputError
 from qconf.export import exporter

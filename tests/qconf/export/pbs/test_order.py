@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parsim.formula import parse as parse_formula
+from parsim.model.formula import parse as parse_formula
 from qconf.config import MachineConfig, PoolConfig, QueueConfig, SiteConfig
 from qconf.export.pbs.order import formula
 from qconf.export.priorities import scale

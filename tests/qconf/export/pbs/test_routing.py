@@ -4,7 +4,7 @@ import pandas as pd
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from parsim.workload import MAX_DURATION
+from parsim.model.workload import MAX_DURATION
 from qconf.errors import InputError
 from qconf.history import Records, clean, derive_config
 from qconf.history.records import SourceInfo, drop_table, job_table

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parsim.workload import MAX_DURATION
+from parsim.model.workload import MAX_DURATION
 from qconf.config import MachineConfig, PoolConfig, QueueConfig, SiteConfig, load, parse
 from qconf.export import ExportError
 from qconf.export.nodes import Node

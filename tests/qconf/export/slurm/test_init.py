@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from parsim.workload import MAX_CORES, MAX_DURATION
+from parsim.model.workload import MAX_CORES, MAX_DURATION
 from qconf.config import AccessConfig, dump, parse
 from qconf.errors import InputError
 from qconf.export import exporter

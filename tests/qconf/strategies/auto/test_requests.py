@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from parsim.formula import parse
+from parsim.model.formula import parse
 from qconf.evaluation.period import Period, TrainingSet
 from qconf.strategies.auto.candidates import REQUEST_EXPONENTS, by_requests
 from qconf.strategies.auto.families import AutoOptions

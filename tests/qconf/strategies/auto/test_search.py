@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from parsim import System, Workload, metrics, simulate
-from parsim.formula import parse as parse_formula
+from parsim.model.formula import parse as parse_formula
 from qconf.config import Target
 from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet

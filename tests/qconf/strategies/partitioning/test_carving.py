@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from parsim.system import Pool
+from parsim.model.system import Pool
 from qconf.evaluation.evaluator import CachedEvaluator, MeanWaits
 from qconf.strategies.partitioning.carving import CarvingSequence, carve, measurement
 from tests.qconf.small import three, training, two

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from parsim import metrics, simulate
-from parsim.system import Pool
+from parsim.model.system import Pool
 from qconf.evaluation.evaluator import CachedEvaluator
 from qconf.evaluation.score import FLOORS, WEIGHTS
 from qconf.strategies.partitioning.carving import CarvingSequence, with_pool

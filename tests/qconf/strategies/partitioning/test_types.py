@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from parsim import Workload
-from parsim.node_types import Chunk
-from parsim.placing import has_place
+from parsim.model.node_types import Chunk
+from parsim.prepare.chunks import has_place
 from qconf.config import parse
 from qconf.evaluation.evaluator import CachedEvaluator
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet

@@ -1,0 +1,273 @@
+"""A visit to a waiting list beside what is planned: top jobs, head jobs of queues, cores out of service.
+
+It asks three questions of a job at its turn: may it start, what does it take, what does it promise the jobs behind it.
+Who answers is known when a kernel is compiled: what a simulation goes without is None, which numba leaves out. Numbers
+("rule 3") refer to docs/reference/simulator.md.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parsim.engine.gates.planned import is_held_beside
+from parsim.engine.lists.lines import look_behind, return_to_first
+from parsim.engine.lists.waiting import STARTED, end_visit, has_lines, kind_of, leave_others, note_held, row_of, succeed
+from parsim.engine.order import LJF, before, refresh_values
+from parsim.engine.plans import queue_head_jobs
+from parsim.engine.plans.placed_head_jobs import place_best, plan_placed, shortest_unplaced
+from parsim.engine.plans.promises import begin_planned, find_instant, plan_first, promise
+from parsim.engine.plans.queue_head_jobs import all_found, begin_heads, has_all, is_wanted
+from parsim.engine.plans.top_jobs import find_place, keep_candidates, may_be_top_job
+from parsim.engine.resources import typed_windows
+from parsim.engine.resources.running import sift
+from parsim.engine.simulation import GROUP, NEVER, PASSED, UNKNOWN, routine, step
+from parsim.engine.starts import is_held, make_head_job, occupy, start_job
+
+
+@routine
+def visit_beside_plans(s, plans, heads, placed, windows, p, now):
+    """Go once over list p and start the jobs that may start beside head jobs and windows (rules 3, 20, 28, 80, 82)."""
+    if plans is None and heads is None and placed is None and windows is None:
+        return
+    settings, waiting, partition = s.settings, s.waiting, s.partitions[p]
+    first, last = partition.first, partition.first + partition.waiting
+    several = heads is not None or placed is not None
+    counts_later = not several and counts_in_later_lists(s)
+    s.progress.looks -= partition.waiting
+    if not settings.track_held and not counts_later and not any_fits(s, p):
+        return
+    kind, lines = kind_of(s, p), has_lines(s, p)
+    is_sorted = kind <= LJF and not lines
+    refresh_values(s, kind, first, last, now)
+    order = (s, kind, now)
+    size = begin_visit(s, heads, placed, windows, p, now)
+    x, m = np.int64(0), begin_turns(s, first, last)
+    make_heap(s.candidates, m, is_sorted, order)
+    most, gone = NEVER, last  # no wider job can start from here on
+    complete = ended = False
+    while not ended and x < m and (settings.track_held or (counts_later and not complete) or widest(s, p) > 0):
+        i = np.int64(s.candidates[x])
+        j = np.int64(waiting.job[i])
+        waiting.group[i] |= PASSED
+        held = settings.limits and (is_held(s, j) or is_planned_over(s, plans, j, now))
+        if settings.track_held and s.jobs[j].home == p:
+            note_held(s, j, now, held)
+        starts = follows = again = False
+        if not held:
+            starts, size = take(s, plans, heads, placed, windows, size, j, p, now)
+        if starts:
+            freed = start(s, s.running, plans, heads, j, p, now)
+            if partition.first_starving == j:
+                partition.first_starving = UNKNOWN
+            if lines:
+                waiting.group[i] &= GROUP
+                again = freed and look_behind(s, p, kind, first, last, i, -1, now)
+                follows = succeed(s, p, i, now)
+                if not follows:
+                    waiting.group[i] |= PASSED
+            if not follows and waiting.job[i] == j:
+                waiting.job[i] = STARTED
+                gone = min(gone, i)
+        elif several and not settings.backfill:
+            ended = not held
+        elif (
+            not complete and (settings.plans_limits or not held) and may_be_head_job(s, plans, heads, placed, p, j, now)
+        ):
+            matters = several or counts_later
+            matters |= settings.backfill and (settings.track_held or (not matters and any_left(s, p, x + 1, m)))
+            if not matters and s.outages.windows.size == 0 and not settings.wide_limits:
+                ended = True
+            else:
+                planned, size = plan_head_job(s, plans, heads, placed, windows, size, j, p, now)
+                complete = planned and has_all_head_jobs(heads, placed)
+                ended = planned and not (matters and settings.backfill)
+                again = complete and not ended and not settings.track_held
+                most = widest(s, p) if again else most
+        if again:
+            x, m = np.int64(0), collect(s, placed, first, last, most, now)
+            if complete:
+                m = keep_candidates(s, plans, p, m, now)
+            make_heap(s.candidates, m, is_sorted, order)
+        elif is_sorted:
+            x += 1
+        else:
+            if not follows:
+                m -= 1
+                s.candidates[0] = s.candidates[m]
+            sift(s.candidates, 0, m, before, order)
+    if lines:
+        return_to_first(s, p, row_of(s, p), first, last, now)
+    end_visit(s, p, x, m, gone, last, now)
+
+
+@step
+def counts_in_later_lists(s):
+    """Whether the head job of a list decides about jobs of lists that are visited later."""
+    settings = s.settings
+    with_pool = s.partitions[s.partitions.size - 2].cores > 0 and (settings.limits or settings.combined)
+    return not settings.single_list and (with_pool or settings.wide_limits)
+
+
+@step
+def widest(s, p):
+    """No job that starts from list p can have more cores than these."""
+    pool = s.partitions.size - 2
+    most = np.int64(0)
+    if p == pool and s.settings.combined:
+        for q in range(pool):
+            most = max(most, s.partitions[q].free)
+    return most + s.partitions[p].free
+
+
+@step
+def any_fits(s, p):
+    """Whether any job of list p is no wider than that."""
+    most, found = np.int32(widest(s, p)), False
+    for i in range(s.partitions[p].first, s.partitions[p].first + s.partitions[p].waiting):
+        found |= s.waiting.cores[i] <= most
+    return found
+
+
+@step
+def any_left(s, p, x, m):
+    """Whether any candidate from `x` on is no wider than that."""
+    most, found = np.int32(widest(s, p)), False
+    for k in range(x, m):
+        found |= s.waiting.cores[s.candidates[k]] <= most
+    return found
+
+
+@step
+def begin_turns(s, first, last):
+    """Let the turn of every entry be still to come, and collect them; return how many they are."""
+    group = s.waiting.group[first:last]
+    for k in range(group.size):
+        group[k] &= GROUP
+        s.candidates[k] = first + k
+    return np.int64(group.size)
+
+
+@step
+def collect(s, placed, first, last, most, now):
+    """Collect the entries whose turn is still to come, of jobs that may start by what is known; return how many."""
+    job, group = s.waiting.job[first:last], s.waiting.group[first:last]
+    cores, walltime = s.waiting.cores[first:last], s.waiting.walltime[first:last]
+    m = np.int64(0)
+    for k in range(job.size):
+        s.candidates[m] = first + k
+        may_start = group[k] >= 0 and cores[k] <= most
+        if placed is not None:
+            may_start &= walltime[k] < shortest_unplaced(s.placing, placed, job[k], now)
+        m += may_start
+    return m
+
+
+@step
+def make_heap(candidates, m, is_sorted, order):
+    """Put first what goes first, unless the list is in order."""
+    if not is_sorted:
+        for k in range((m >> 1) - 1, -1, -1):
+            sift(candidates, k, m, before, order)
+
+
+@step
+def begin_visit(s, heads, placed, windows, p, now):
+    """Write what is idle over time beside the windows known now; return the number of instants."""
+    if heads is not None:
+        begin_heads(s, heads, p)
+        return queue_head_jobs.begin_visit(s, s.node_types, heads, p, now)
+    if placed is not None:
+        begin_heads(s, placed, p)
+        placed.visits[0] += 1  # what had no room in the visit before is forgotten
+    if windows is not None:
+        return typed_windows.begin_visit(s, windows, s.node_types, p, now)
+    return np.int64(0)
+
+
+@step
+def is_planned_over(s, plans, j, now):
+    """Whether job j, begun now, would be above a bound beside what is planned (rule 22)."""
+    if plans is None:
+        return False
+    return s.settings.plans_limits and is_held_beside(s, plans, j, now)
+
+
+@step
+def take(s, plans, heads, placed, windows, size, j, p, now):
+    """Let job j have what it takes, if it may start now; return whether it may, and the number of instants."""
+    if plans is not None:
+        return find_place(s, plans, p, j, now), size
+    if s.jobs[j].cores > s.partitions[p].free:
+        return False, size
+    if heads is not None:
+        return queue_head_jobs.take(s, s.node_types, heads, size, j, p, now)
+    if placed is not None:
+        return place_best(s.placing, placed, s.outages, j, p, now, now + s.jobs[j].walltime), size
+    if windows is not None:
+        starts, size = typed_windows.take_place(s, windows, s.node_types, size, j, p, now)
+        return starts and typed_windows.take_nodes_in_service(s, windows, s.placing, j, p, now), size
+    return False, size
+
+
+@step
+def start(s, running, plans, heads, j, p, now):
+    """Start job j, which has what it takes, from list p; whether cores may be taken that stayed idle (rule 28)."""
+    if running is not None:
+        s.placement[j] = p
+        occupy(s, j, p, np.int64(s.jobs[j].cores), now)
+        start_job(s, j, now)
+    if plans is not None:
+        begin_planned(s, plans, j, now)
+    if not s.settings.single_list:
+        leave_others(s, p, j, now)
+    if heads is None:
+        return False
+    return queue_head_jobs.take_kept(s, s.node_types, heads, j, now)
+
+
+@step
+def may_be_head_job(s, plans, heads, placed, p, j, now):
+    """Whether job j, which does not start, may be a head job of list p (rules 3, 20, 28 and 49)."""
+    if plans is not None:
+        return may_be_top_job(s, p, j, now)
+    if now - s.jobs[j].submit < s.settings.reservation_delay:
+        return False
+    if placed is not None:
+        return placed.begin[s.jobs[j].queue] == NEVER
+    if heads is not None:
+        if not is_wanted(s, heads, j):
+            return False
+    return s.jobs[j].cores <= s.partitions[p].cores
+
+
+@step
+def has_all_head_jobs(heads, placed):
+    """Whether the list has all the head jobs that it can have."""
+    if heads is not None:
+        return has_all(heads)
+    if placed is not None:
+        return all_found(placed)
+    return True
+
+
+@step
+def plan_head_job(s, plans, heads, placed, windows, size, j, p, now):
+    """Plan job j as a head job of list p; return whether there is an instant for it, and the number of instants."""
+    found = False
+    if plans is not None:
+        begin = find_instant(s, plans, j, now)
+        found = begin < NEVER  # rule 31
+        if found:
+            plan_first(s, plans, p, j)
+            promise(s, plans, p, j, begin)
+    if heads is not None:
+        return queue_head_jobs.plan(s, s.node_types, heads, size, j, p)
+    if placed is not None:
+        plan_placed(s, s.placing, placed, s.outages, j, p, now)
+        found = placed.begin[s.jobs[j].queue] != NEVER
+    if windows is not None:
+        found, size = typed_windows.plan_place(s, windows, s.node_types, size, j, p, now)
+        found = found and typed_windows.plan_in_service(s, windows, s.placing, j, p, now)
+        if found:
+            make_head_job(s, j, p)
+    return found, size

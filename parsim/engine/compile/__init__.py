@@ -1,0 +1,1 @@
+"""How numba compiles the engine, and keeps it on disk."""

@@ -1,0 +1,235 @@
+"""What users have used of what they should have: charged as jobs run, decayed when it is read.
+
+A node of the tree knows at what rate it is charged, so nothing is done between two passes, and what a pass does not
+read is brought up to date later. Numbers ("rule 35") refer to docs/reference/simulator.md.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim.engine.compile.compiled import routine, step
+
+NODE = np.dtype(
+    [
+        ("parent", np.int64),  # row of its group, before its own; -1 of the root, row 0
+        ("share", np.float64),  # S, of the whole tree
+        ("part", np.float64),  # p, of its group
+        ("target", np.float64),  # percent of all use, or NaN
+        ("low", np.float64),  # bounds of what the distance from it counts
+        ("high", np.float64),
+        ("rate", np.int64),  # of the running jobs
+        ("at", np.int64),  # instant until which they are charged
+        ("decay", np.int64),  # the next one after it
+        ("since", np.int64),  # charged since the last decay
+        ("used", np.float64),  # use after that
+        ("jobs", np.int64),  # that run
+        ("passed", np.int64),  # instant of the last pass that started or interrupted one
+        ("before", np.int64),  # jobs that ran when it began
+    ],
+    align=True,
+)
+
+NO_SHARE = 1e300  # a ratio above all others, and finite
+
+TREE_USAGE, FACTOR, TARGET, RANK, TURN, ACTIVE = range(6)  # rows of `values`
+
+
+class Fair(NamedTuple):
+    """The tree of shares, and the values that a formula reads."""
+
+    user: NDArray[np.int32]  # (n,): node of the user of each job; empty where no order reads use
+    rate: NDArray[np.int64]  # (n,): what a second of each job is charged, in parts
+    nodes: NDArray[np.void]  # (k,) NODE
+    paths: NDArray[np.int32]  # (users, depth): nodes from below the root to each user, -1 behind it
+    row: NDArray[np.int32]  # (k,): which path is that of a user
+    values: NDArray[np.float64]  # (6, k)
+    at: NDArray[np.int64]  # (k,): instant of the values of a user
+    ratio: NDArray[np.float64]  # (k,): use over share
+    ratios_at: NDArray[np.int64]  # (1,): instant of the ratios
+    way: NDArray[np.int64]  # (depth,): scratch
+    reads: NDArray[np.int64]  # rows of `values` that the formula reads
+    first: np.int64  # column of the formula that has the first of them
+    begin: np.int64  # instant from which jobs are charged
+    period: np.int64  # seconds from decay to decay
+    factor: np.float64
+    least: np.float64  # use below which nothing is left after a decay
+    ranked: np.bool_  # whether it reads ranks
+
+
+@step
+def charge(fair, j, now):
+    """Job j starts in the pass of this instant: its user and his groups are charged from now on (rule 35)."""
+    if fair.user.size > 0:
+        count_before(fair, j, now)
+        change_rate(fair, j, 1, now)
+
+
+@step
+def interrupt(fair, j, now):
+    """Job j is interrupted in the pass of this instant."""
+    if fair.user.size > 0:
+        count_before(fair, j, now)
+        change_rate(fair, j, -1, now)
+
+
+@step
+def stop_charging(fair, j, now):
+    """Job j has ended, before the pass of this instant."""
+    if fair.user.size > 0:
+        change_rate(fair, j, -1, now)
+
+
+@step
+def count_before(fair, j, now):
+    """Keep how many jobs of job j's user ran when this pass began (rule 93)."""
+    user = fair.nodes[fair.user[j]]
+    if user.passed != now:
+        user.passed = now
+        user.before = user.jobs
+
+
+@step
+def change_rate(fair, j, sign, now):
+    """From now on job j counts for its user and his groups, or does no more."""
+    k = np.int64(fair.user[j])
+    fair.nodes[k].jobs += sign
+    now = max(now, fair.begin)
+    while k >= 0:
+        bring_up(fair, k, now)
+        fair.nodes[k].rate += sign * fair.rate[j]
+        k = fair.nodes[k].parent
+
+
+@step
+def bring_up(fair, k, now):
+    """Charge node k until now, and let its use decay at the instants between (rule 35)."""
+    node = fair.nodes[k]
+    if now >= node.decay:
+        decay(fair, k, now)
+    node.since += node.rate * (now - node.at)
+    node.at = now
+
+
+@routine
+def decay(fair, k, now):
+    """Charge node k until the last decay, and let its use decay there and at those before."""
+    node, period = fair.nodes[k], fair.period
+    node.used = decayed(fair, node.used, node.since + node.rate * (node.decay - node.at))
+    node.since = 0
+    charged = node.rate * period
+    node.at = now - (now - fair.begin) % period
+    for _ in range((node.at - node.decay) // period):
+        if charged == 0 and node.used == 0.0:
+            break
+        node.used = decayed(fair, node.used, charged)
+    node.decay = node.at + period
+
+
+@step
+def decayed(fair, used, since):
+    """Return the use after a decay."""
+    u = (used + np.float64(since)) * fair.factor
+    return u if u >= fair.least else 0.0
+
+
+@step
+def fill(fair, columns, jobs, count, now):
+    """Write what the formula reads of the users of some jobs into its columns (rule 36)."""
+    if fair.user.size == 0:
+        return
+    for i in range(count):
+        j = jobs[i]
+        k = np.int64(fair.user[j])
+        if fair.at[k] != now:
+            weigh(fair, k, now)
+        for r in range(fair.reads.size):
+            columns[fair.first + r, j] = fair.values[fair.reads[r], k]
+
+
+@routine
+def weigh(fair, user, now):
+    """Find the values of a user (rule 37)."""
+    nodes, way = fair.nodes, fair.way
+    fair.at[user] = now
+    depth = 0
+    k = user
+    while k > 0:
+        bring_up(fair, k, now)
+        way[depth] = k
+        depth += 1
+        k = nodes[k].parent
+    bring_up(fair, np.int64(0), now)
+    total = use(nodes[0])
+    target = 0.0
+    for d in range(depth):
+        node = nodes[way[d]]
+        if node.target == node.target:
+            u = use(node) / total if total > 0.0 else 0.0
+            target += min(max(node.target - 100.0 * u, node.low), node.high)
+    effective = 0.0
+    for d in range(depth - 1, -1, -1):
+        node = nodes[way[d]]
+        u = use(node) / total if total > 0.0 else 0.0
+        effective = u if d == depth - 1 else u + (effective - u) * node.part
+    share = nodes[user].share
+    fair.values[TREE_USAGE, user] = effective
+    fair.values[FACTOR, user] = np.exp2(-(effective / share)) if share > 0.0 else 0.0
+    fair.values[TARGET, user] = target
+    fair.values[TURN, user] = -ratio_of(nodes[user])
+    fair.values[ACTIVE, user] = nodes[user].before if nodes[user].passed == now else nodes[user].jobs
+    if fair.ranked:
+        fair.values[RANK, user] = rank(fair, user, now)
+
+
+@step
+def use(node):
+    """Return the use of a node that is up to date."""
+    return node.used + np.float64(node.since)
+
+
+@step
+def ratio_of(node):
+    """Return the use of a node over its share."""
+    return use(node) / node.share if node.share > 0.0 else NO_SHARE
+
+
+@routine
+def rank(fair, user, now):
+    """Return which part of all users does not go before this one (rules 37 and 38)."""
+    nodes, paths, ratio = fair.nodes, fair.paths, fair.ratio
+    if fair.ratios_at[0] != now:
+        fair.ratios_at[0] = now
+        for k in range(nodes.size):
+            bring_up(fair, np.int64(k), now)
+            ratio[k] = ratio_of(nodes[k])
+    count = np.int64(0)
+    if paths.shape[1] == 1:
+        for k in range(1, nodes.size):
+            count += ratio[k] < ratio[user]
+        return np.float64(paths.shape[0] - count) / np.float64(paths.shape[0])
+    own = np.int64(fair.row[user])
+    for other in range(paths.shape[0]):
+        count += goes_before(paths, ratio, other, own)
+    return np.float64(paths.shape[0] - count) / np.float64(paths.shape[0])
+
+
+@step
+def goes_before(paths, ratio, a, b):
+    """Whether the user of path a goes before that of path b (rule 38)."""
+    for d in range(paths.shape[1]):
+        i, k = paths[a, d], paths[b, d]
+        if i == k:
+            if i < 0:
+                return 0
+            continue
+        if i < 0:
+            return 1
+        if k < 0:
+            return 0
+        if ratio[i] != ratio[k]:
+            return 1 if ratio[i] < ratio[k] else 0
+    return 0

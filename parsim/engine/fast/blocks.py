@@ -1,0 +1,176 @@
+"""The running jobs of a list where they are many: blocks of a few by expected end, so that few are moved at a time.
+
+The blocks stand in order in a directory, with the least key, the jobs and the cores of each. What is passed over goes
+by blocks. Where there are several, none is empty, and two next to each other have more than half as many jobs as one
+has room for, so that they are few.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim.engine.simulation import seldom, step
+
+ROOM = np.uint64(32)  #: jobs of a block
+HALF = np.uint64(16)
+ONE = np.uint64(1)
+NONE = np.uint64(0)
+
+
+class Blocks(NamedTuple):
+    """The running jobs; b is a place of the directory, and ``number[b] * ROOM`` the first entry of its block."""
+
+    keys: NDArray[np.int64]  # (blocks * ROOM,) ascending in each block: expected ends
+    cores: NDArray[np.int32]  # (blocks * ROOM,)
+    number: NDArray[np.uint64]  # (blocks,): the block at each place; behind the last those without jobs
+    least: NDArray[np.int64]  # (blocks,): key of its first job
+    filled: NDArray[np.uint64]  # (blocks,): its jobs
+    total: NDArray[np.int64]  # (blocks,): their cores
+    count: NDArray[np.uint64]  # (1,): places in use
+
+
+def blocks_of(jobs: int) -> Blocks:
+    """Return blocks without a job, for so many that run at most."""
+    most = (jobs >> 3) + 3
+    entries = most * int(ROOM)
+    return Blocks(
+        np.empty(entries, np.int64),
+        np.empty(entries, np.int32),
+        np.arange(most, dtype=np.uint64),
+        np.zeros(most, np.int64),
+        np.zeros(most, np.uint64),
+        np.zeros(most, np.int64),
+        np.ones(1, np.uint64),
+    )
+
+
+@step
+def place_of(blocks, key):
+    """Return the place of the block in which a key is, or would be."""
+    b = blocks.count[0] - ONE
+    while b > 0 and blocks.least[b] > key:
+        b -= ONE
+    return b
+
+
+@step
+def add_job(blocks, key, cores):
+    """Insert a job that starts."""
+    b = place_of(blocks, key)
+    if blocks.filled[b] == ROOM:
+        b = make_room(blocks, b, key)
+    begin = blocks.number[b] * ROOM
+    i = begin + blocks.filled[b]
+    while i > begin and blocks.keys[i - ONE] > key:
+        blocks.keys[i] = blocks.keys[i - ONE]
+        blocks.cores[i] = blocks.cores[i - ONE]
+        i -= ONE
+    blocks.keys[i] = key
+    blocks.cores[i] = cores
+    blocks.filled[b] += ONE
+    blocks.total[b] += cores
+    blocks.least[b] = blocks.keys[begin]
+
+
+@seldom
+def make_room(blocks, b, key):
+    """Split the full block at place b; return the place that is the key's."""
+    count = blocks.count[0]
+    unused = blocks.number[count]
+    for k in range(count, b + ONE, -1):
+        blocks.number[k] = blocks.number[k - 1]
+        blocks.least[k] = blocks.least[k - 1]
+        blocks.filled[k] = blocks.filled[k - 1]
+        blocks.total[k] = blocks.total[k - 1]
+    blocks.number[b + ONE] = unused
+    blocks.count[0] = count + ONE
+    begin, other = blocks.number[b] * ROOM, unused * ROOM
+    # What comes at the end of all leaves the block before it full.
+    kept = ROOM if b + ONE == count and blocks.keys[begin + ROOM - ONE] < key else HALF
+    moved = np.int64(0)
+    for k in range(kept, ROOM):
+        blocks.keys[other + k - kept] = blocks.keys[begin + k]
+        blocks.cores[other + k - kept] = blocks.cores[begin + k]
+        moved += blocks.cores[begin + k]
+    blocks.filled[b], blocks.filled[b + ONE] = kept, ROOM - kept
+    blocks.total[b] -= moved
+    blocks.total[b + ONE] = moved
+    blocks.least[b + ONE] = key if kept == ROOM else blocks.keys[other]
+    return b + ONE if blocks.least[b + ONE] <= key else b
+
+
+@step
+def remove_job(blocks, key):
+    """Take out the job with this key, which must be there."""
+    b = place_of(blocks, key)
+    begin = blocks.number[b] * ROOM
+    i = begin
+    while blocks.keys[i] != key:
+        i += ONE
+    blocks.total[b] -= blocks.cores[i]
+    blocks.filled[b] -= ONE
+    end = begin + blocks.filled[b]
+    while i < end:
+        blocks.keys[i] = blocks.keys[i + ONE]
+        blocks.cores[i] = blocks.cores[i + ONE]
+        i += ONE
+    blocks.least[b] = blocks.keys[begin]
+    if b + ONE < blocks.count[0] and is_one_block(blocks.filled[b], blocks.filled[b + ONE]):
+        join_next(blocks, b)
+    elif b > 0 and is_one_block(blocks.filled[b], blocks.filled[b - ONE]):
+        join_next(blocks, b - ONE)
+
+
+@step
+def is_one_block(filled, beside):
+    """Whether a block of so many jobs is to be joined with one beside it."""
+    return filled == 0 or filled + beside <= HALF
+
+
+@seldom
+def join_next(blocks, b):
+    """Put the jobs of the block behind place b into the one there."""
+    begin, other = blocks.number[b] * ROOM + blocks.filled[b], blocks.number[b + ONE] * ROOM
+    for k in range(blocks.filled[b + ONE]):
+        blocks.keys[begin + k] = blocks.keys[other + k]
+        blocks.cores[begin + k] = blocks.cores[other + k]
+    blocks.filled[b] += blocks.filled[b + ONE]
+    blocks.total[b] += blocks.total[b + ONE]
+    blocks.least[b] = blocks.keys[blocks.number[b] * ROOM]
+    unused = blocks.number[b + ONE]
+    last = blocks.count[0] - ONE
+    for k in range(b + ONE, last):
+        blocks.number[k] = blocks.number[k + 1]
+        blocks.least[k] = blocks.least[k + 1]
+        blocks.filled[k] = blocks.filled[k + 1]
+        blocks.total[k] = blocks.total[k + 1]
+    blocks.number[last] = unused
+    blocks.count[0] = last
+
+
+@step
+def when_idle(blocks, free, need, bits):
+    """Return when `need` cores, more than are free, and no more than there are, are idle, and how many are then."""
+    idle = np.int64(free)
+    b = NONE
+    while idle + blocks.total[b] < need:
+        idle += blocks.total[b]
+        b += ONE
+    i = blocks.number[b] * ROOM
+    end = i + blocks.filled[b]
+    while idle < need:
+        idle += blocks.cores[i]
+        i += ONE
+    instant = blocks.keys[i - ONE] >> bits
+    while True:
+        while i < end and (blocks.keys[i] >> bits) == instant:
+            idle += blocks.cores[i]
+            i += ONE
+        b += ONE
+        if i < end or b == blocks.count[0] or (blocks.least[b] >> bits) != instant:
+            return instant, idle
+        i = blocks.number[b] * ROOM
+        end = i + blocks.filled[b]

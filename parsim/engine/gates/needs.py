@@ -1,0 +1,117 @@
+"""What jobs need beside cores: that others have ended, and a part of things of which there are only so many: quotas.
+
+Where no job needs anything, the place of `Needs` is None, for which numba leaves all of this out. Numbers ("rule 40")
+refer to docs/reference/simulator.md.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim.engine.preempt.preempting import was_preempted
+from parsim.engine.resources.running import last_instant, pop_key, push_key
+from parsim.engine.simulation import LONGEST, NEVER, step
+
+#: From an instant on there is more of a quota, or less.
+CHANGE = np.dtype([("instant", np.int64), ("gate", np.int64), ("most", np.int64)], align=True)
+NEEDED = np.dtype(
+    [
+        ("changes", np.int64),  #: that have taken place
+        ("late", np.int64),  #: keys in `late`
+    ],
+    align=True,
+)
+
+
+class Needs(NamedTuple):
+    """Which others the jobs wait for, and when quotas change; `followed_from` tells where the entries of each begin."""
+
+    unmet: NDArray[np.int32]  # (n,): jobs that have not ended, of those that each waits for
+    parked: NDArray[np.bool_]  # (n,): whether it was submitted while it waited for others
+    followed_from: NDArray[np.int64]  # (n + 1,)
+    following: NDArray[np.int32]  # jobs that wait for each
+    changes: NDArray[np.void]  # CHANGE, ascending
+    late: NDArray[np.int64]  # heap of keys: when jobs that waited for others starve
+    progress: np.void  # NEEDED
+
+
+@step
+def next_change(needs):
+    """Return the next instant at which there is more or less of a quota, or NEVER."""
+    if needs is None:
+        return NEVER
+    k = needs.progress.changes
+    return needs.changes[k].instant if k < needs.changes.size else NEVER
+
+
+@step
+def change_quotas(needs, gates, now):
+    """Let there be of each quota what there is at this instant (rule 42)."""
+    if needs is None:
+        return
+    while next_change(needs) <= min(now, NEVER - 1):
+        change = needs.changes[needs.progress.changes]
+        gates.each[change.gate].max_run_amount = change.most
+        needs.progress.changes += 1
+
+
+@step
+def waits_for_others(needs, j):
+    """Whether job j, which is submitted, waits for others to end (rule 40)."""
+    if needs is None:
+        return False
+    waits = needs.unmet[j] > 0
+    needs.parked[j] |= waits
+    return waits
+
+
+@step
+def was_parked(needs, j):
+    """Whether job j waited for others when it was submitted."""
+    if needs is None:
+        return False
+    return needs.parked[j]
+
+
+@step
+def come_now(s, needs, j, now):
+    """Let job j, the last of whose others has ended, be as if submitted now."""
+    job = s.jobs[j]
+    if s.eligible_at.size > 0 and s.eligible_at[j] < NEVER:
+        s.eligible_at[j] += now - job.submit
+    job.submit = min(now, LONGEST)  # which the table can hold
+    starving = now + s.queues[job.queue].starvation
+    if s.settings.starvation and starving <= last_instant(s.settings.bits):
+        push_key(needs.late, needs.progress.late, (starving << s.settings.bits) | j)
+        needs.progress.late += 1
+        s.progress.next_starving = min(s.progress.next_starving, starving)
+
+
+@step
+def next_late(s, needs, now):
+    """Return the next job that waited for others and starves by now, or -1."""
+    if needs is None:
+        return np.int64(-1)
+    if soonest_late(s, needs) > now:
+        return np.int64(-1)
+    j = needs.late[0] & ((np.int64(1) << s.settings.bits) - 1)
+    pop_key(needs.late, needs.progress.late)
+    needs.progress.late -= 1
+    return j
+
+
+@step
+def soonest_late(s, needs):
+    """Return when the next job that waited for others, and waits still, starves; or NEVER."""
+    if needs is None:
+        return NEVER
+    low = (np.int64(1) << s.settings.bits) - 1
+    while needs.progress.late > 0 and (
+        s.start[needs.late[0] & low] >= 0 or was_preempted(s.preempting, needs.late[0] & low)
+    ):
+        pop_key(needs.late, needs.progress.late)
+        needs.progress.late -= 1
+    return needs.late[0] >> s.settings.bits if needs.progress.late > 0 else NEVER

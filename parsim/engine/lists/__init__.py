@@ -1,0 +1,1 @@
+"""Waiting lists: which jobs are in each, in which entries, and which of them are alike."""

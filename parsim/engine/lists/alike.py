@@ -1,0 +1,86 @@
+"""Waiting jobs that are alike: nothing decides about them but what they have in common, so only the first can start.
+
+Jobs alike form a line, in the order of submission. Whether one starts depends on its cores and walltime, on its queue
+and its user where these count, and on its turn. Where no job of a line passes another, none starts in a pass in which
+the first does not: what a pass has left only shrinks. PBS calls such jobs an equivalence class.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim.engine.compile.compiled import on_disk
+from parsim.engine.simulation import step
+
+NO_JOB = np.int32(-1)
+
+
+class Lines(NamedTuple):
+    """The lines of waiting jobs that are alike."""
+
+    of: NDArray[np.int32]  # (n,): line of each job; one each where jobs alike may pass each other
+    last: NDArray[np.int32]  # (lines,): last job of each line, or `NO_JOB`
+    following: NDArray[np.int32]  # (n,): job behind each one in its line
+
+
+@on_disk
+def find_alike(jobs, other, of):
+    """Number the jobs of equal cores, walltime and `other`, shape (n,), into `of`; return how many."""
+    size = 2
+    while size < 2 * jobs.size:
+        size *= 2
+    slots = np.full(size, NO_JOB, np.int32)
+    mask = np.uint64(size - 1)
+    count = 0
+    for j in range(jobs.size):
+        job = jobs[j]
+        key = np.uint64(job.cores) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(job.walltime)
+        key = (key * np.uint64(0xC2B2AE3D27D4EB4F)) ^ np.uint64(other[j])
+        key = key * np.uint64(0x9E3779B97F4A7C15)
+        slot = (key >> np.uint64(29)) & mask
+        while slots[slot] != NO_JOB:
+            k = slots[slot]
+            if jobs[k].cores == job.cores and jobs[k].walltime == job.walltime and other[k] == other[j]:
+                break
+            slot = (slot + np.uint64(1)) & mask
+        if slots[slot] == NO_JOB:
+            slots[slot] = j
+            of[j] = count
+            count += 1
+        else:
+            of[j] = of[slots[slot]]
+    return count
+
+
+@step
+def count_lines(of):
+    """Return how many lines there are, of the line of each job."""
+    last = -1
+    for line in of:
+        last = max(last, line)
+    return last + 1
+
+
+@step
+def join(lines, j):
+    """Job j begins to wait; whether a job alike waits before it."""
+    line = lines.of[j]
+    before = lines.last[line]
+    lines.last[line] = j
+    if before == NO_JOB:
+        return False
+    lines.following[before] = j
+    return True
+
+
+@step
+def leave(lines, j):
+    """Job j, the first of its line, waits no more; return the next one, or `NO_JOB`."""
+    line = lines.of[j]
+    if lines.last[line] == j:
+        lines.last[line] = NO_JOB
+        return NO_JOB
+    return lines.following[j]

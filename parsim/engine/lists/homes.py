@@ -1,0 +1,40 @@
+"""What is known of each job before the event loop begins: its home, and from when on it may enter the pool."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parsim.engine.compile.compiled import on_disk
+
+
+@on_disk
+def find_homes(jobs, partition_cores, single_list, entries):
+    """Set the home of each job (rule 9 of docs/reference/simulator.md), and count the jobs of each in `entries`."""
+    pool = partition_cores.size - 1
+    for job in jobs:
+        home = 0
+        if not single_list:
+            home = job.queue
+            if job.cores > partition_cores[home]:
+                home = pool if job.cores <= partition_cores[pool] else pool + 1
+        job.home = home
+        entries[home] += 1
+
+
+@on_disk
+def find_eligible(jobs, bounds, fractions, pool, widest, latest, eligible_at):
+    """Set the instants from which jobs of the partitions may enter the pool (rule 15); return how many ever may.
+
+    `fractions`, shape (Q, 2), has threshold over priority of each queue; a numerator of 0 leaves the delay out.
+    """
+    count = 0
+    for j in range(jobs.size):
+        job = jobs[j]
+        if job.home < pool and job.cores <= widest:
+            numerator, denominator = fractions[job.queue, 0], fractions[job.queue, 1]
+            count += 1
+            eligible_at[j] = job.submit
+            if numerator > 0:
+                seconds = min(np.int64(job.walltime), bounds[job.queue])
+                eligible_at[j] += min(seconds * numerator // denominator + 1, latest)
+    return count

@@ -1,0 +1,290 @@
+"""One waiting list of the general event loop: which jobs are in it, and in which entries.
+
+Numbers ("rule 3") refer to docs/reference/simulator.md.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parsim.engine.gates.counters import is_out
+from parsim.engine.lists.alike import NO_JOB
+from parsim.engine.order import FACTOR, FCFS, FORMULA, LJF, LXF, refresh_value
+from parsim.engine.preempt.preempting import above_groups, place_of
+from parsim.engine.simulation import BY_SUBMIT, GROUP, NEVER, PASSED, PREEMPTED, STARVING, UNKNOWN, apart, seldom, step
+
+STARTED = np.int32(-1)  # in place of a job that has started
+
+
+@step
+def kind_of(s, p):
+    """By what list p is ordered within its groups (rules 6 and 7)."""
+    pool = s.partitions.size - 2
+    if p > pool:
+        return FCFS
+    return FACTOR if p == pool and not s.settings.single_list else s.settings.order
+
+
+@step
+def group_of(s, p, j, now):
+    """The group of job j in list p: starving first, then its queue's priority (rules 6 and 54)."""
+    pool = s.partitions.size - 2
+    job = s.jobs[j]
+    queue = s.queues[job.queue]
+    by_factor = p == pool and not s.settings.single_list
+    above = above_groups(s.preempting, j, job.queue)
+    if p > pool or (s.settings.order == FORMULA and not by_factor):
+        return above
+    if above & PREEMPTED:
+        return above
+    starving = queue.starvation < NEVER and job.submit + queue.starvation <= now
+    if by_factor:
+        return STARVING if starving and s.settings.starving_first else np.int32(0)
+    return above | (STARVING if starving else np.int32(queue.rank))
+
+
+@step
+def copy_entry(s, kind, to, i):
+    """Overwrite one entry of a waiting list by another."""
+    waiting = s.waiting
+    waiting.job[to] = waiting.job[i]
+    waiting.cores[to] = waiting.cores[i]
+    waiting.walltime[to] = waiting.walltime[i]
+    waiting.group[to] = waiting.group[i]
+    if kind != FCFS:
+        waiting.value[to] = waiting.value[i]
+    if kind > LJF:
+        waiting.origin[to] = waiting.origin[i]
+        waiting.slope[to] = waiting.slope[i]
+
+
+@step
+def slope_of(s, kind, j):
+    """What the wait of job j, or its cube, is multiplied by where the order is a ratio."""
+    job = s.jobs[j]
+    w = np.float64(job.walltime)
+    if kind == LXF:
+        return 1.0 / w
+    if kind == FACTOR:
+        queue = s.queues[job.queue]
+        return np.float64(queue.weight) / min(w, np.float64(queue.max_walltime))
+    return np.float64(job.cores) / (w * w * w)
+
+
+@step
+def goes_after(s, kind, i, j, group, value):
+    """Whether entry i stays before job j, of this group and value, that enters its list."""
+    waiting = s.waiting
+    if kind > LJF:
+        return comes_before(s, waiting.job[i], j)
+    g = waiting.group[i] & GROUP
+    if g != group:
+        return g > group
+    other = waiting.value[i] if kind != FCFS else 0.0
+    return other > value or (other == value and comes_before(s, waiting.job[i], j))
+
+
+@step
+def comes_before(s, i, j):
+    """Whether job i was submitted before job j."""
+    return place_of(s.preempting, i) < place_of(s.preempting, j)
+
+
+@step
+def fill_entry(s, p, i, j, now):
+    """Put job j into entry i of list p."""
+    job, waiting = s.jobs[j], s.waiting
+    kind = kind_of(s, p)
+    group = group_of(s, p, j, now)
+    waiting.job[i] = j
+    waiting.cores[i] = job.cores
+    waiting.walltime[i] = job.walltime
+    waiting.group[i] = group
+    if kind != FCFS:
+        waiting.value[i] = value_of(kind, group, job.walltime)
+    if kind > LJF:
+        waiting.origin[i] = job.submit
+        waiting.slope[i] = 0.0 if group & BY_SUBMIT else slope_of(s, kind, j)
+
+
+@step
+def value_of(kind, group, walltime):
+    """Return what sorts a job within its group where the order is constant, largest first."""
+    if group & BY_SUBMIT or kind == FCFS or kind > LJF:
+        return 0.0
+    return np.float64(walltime) if kind == LJF else -np.float64(walltime)
+
+
+@step
+def add_waiting(s, p, j, now):
+    """Job j enters list p: in its turn if the order is constant, else by its number; or behind a job like it."""
+    partition, job = s.partitions[p], s.jobs[j]
+    if has_lines(s, p):
+        row, line = row_of(s, p), s.alike.line[j]
+        if s.alike.first[row, line] != NO_JOB:
+            return
+        s.alike.first[row, line] = j
+    kind = kind_of(s, p)
+    group = group_of(s, p, j, now)
+    value = value_of(kind, group, job.walltime)
+    i = partition.first + partition.waiting
+    partition.waiting += 1
+    partition.narrowest = min(partition.narrowest, np.int64(job.cores))
+    partition.has_new = True
+    if j < partition.seen:
+        partition.plan_stands = False
+    while i > partition.first and not has_lines(s, p) and not goes_after(s, kind, i - 1, j, group, value):
+        copy_entry(s, kind, i, i - 1)
+        i -= 1
+    fill_entry(s, p, i, j, now)
+
+
+@step
+def find_waiting(s, p, j):
+    """Entry of job j in list p, or -1."""
+    partition = s.partitions[p]
+    for i in range(partition.first, partition.first + partition.waiting):
+        if s.waiting.job[i] == j:
+            return i
+    return np.int64(-1)
+
+
+@apart
+def leave_list(s, p, j, now):
+    """Job j leaves list p, if it has an entry there, before its turn has come."""
+    partition = s.partitions[p]
+    i = find_waiting(s, p, j)
+    if i < 0:
+        return
+    kind = kind_of(s, p)
+    if partition.planned_job == j:
+        partition.plan_stands = False
+    if partition.first_starving == j:
+        partition.first_starving = UNKNOWN
+    if has_lines(s, p) and succeed(s, p, i, now):
+        return
+    partition.waiting -= 1
+    for k in range(i, partition.first + partition.waiting):
+        copy_entry(s, kind, k, k + 1)
+
+
+@step
+def leave_others(s, p, j, now):
+    """Job j has started at its turn in list p: it waits in no other any more."""
+    pool = s.partitions.size - 2
+    home = s.jobs[j].home
+    if home != p:
+        leave_list(s, home, j, now)
+    elif p < pool and s.eligible_at.size > 0:
+        leave_list(s, pool, j, now)
+
+
+@seldom
+def begin_starving(s, j, now):
+    """Job j starves from now on."""
+    if is_out(s.gates, j):
+        return
+    pool = s.partitions.size - 2
+    home = s.jobs[j].home
+    if s.partitions[home].first_starving > j:
+        s.partitions[home].first_starving = j
+    for p in range(pool + 1):
+        if p == home or p == pool:
+            i = find_waiting(s, p, j)
+            if i >= 0:
+                if has_lines(s, p):
+                    fill_entry(s, p, i, j, now)
+                else:
+                    leave_list(s, p, j, now)
+                    add_waiting(s, p, j, now)
+                s.partitions[p].plan_stands = False
+
+
+@step
+def has_lines(s, p):
+    """Whether list p has of the jobs alike the first only, in no order; the reserved list has all."""
+    return s.settings.alike and p < s.partitions.size - 1
+
+
+@step
+def row_of(s, p):
+    """Return the row of ``s.alike.first`` for list p."""
+    return np.int64(p == s.partitions.size - 2)
+
+
+@step
+def is_in_list(s, p, j, now):
+    """Whether job j, which waits, does so in list p."""
+    if s.jobs[j].home == p:
+        return True
+    return p == s.partitions.size - 2 and s.eligible_at.size > 0 and s.eligible_at[j] <= now
+
+
+@seldom
+def succeed(s, p, i, now):
+    """Let the next job like it take entry i of list p, whose job has left.
+
+    Returns
+    -------
+    bool
+        Whether there is one. Else the entry is to be removed, unless another job has it, one that had its turn before:
+        the job that left was not the first of its line, see `parsim.engine.lists.lines.look_behind`.
+    """
+    alike, waiting = s.alike, s.waiting
+    j = waiting.job[i]
+    row, line = row_of(s, p), alike.line[j]
+    following = NO_JOB
+    for k in range(alike.place[j] + 1, alike.end[line]):
+        other = alike.members[k]
+        if other >= s.progress.submitted:
+            break
+        if s.start[other] < 0:
+            if is_in_list(s, p, other, now):
+                following = other
+            break
+    if alike.first[row, line] == j:
+        alike.first[row, line] = following
+    if following != NO_JOB:
+        fill_entry(s, p, i, following, now)
+        refresh_value(s, kind_of(s, p), i, now)
+        return True
+    if alike.first[row, line] != NO_JOB:
+        fill_entry(s, p, i, alike.first[row, line], now)
+        waiting.group[i] |= PASSED
+    return False
+
+
+@step
+def note_held(s, j, now, is_held):
+    """Keep account of the time that job j is held by its limits (rule 5)."""
+    held = s.held[j]
+    if is_held:
+        if held.since < 0:
+            held.since = now
+    elif held.since >= 0:
+        held.before += now - held.since
+        held.since = -1
+
+
+@step
+def drop_started(s, p, kept):
+    """Close the gaps that jobs left in list p at this visit, the first at entry `kept`."""
+    partition = s.partitions[p]
+    kind = kind_of(s, p)
+    for k in range(kept + 1, partition.first + partition.waiting):
+        if s.waiting.job[k] != STARTED:
+            copy_entry(s, kind, kept, k)
+            kept += 1
+    partition.waiting = kept - partition.first
+
+
+@step
+def end_visit(s, p, x, m, gone, last, now):
+    """Note that jobs behind the end of the visit, candidates from `x` on, are not held, and drop what has started."""
+    if s.settings.track_held:
+        for k in range(x, m):
+            j = np.int64(s.waiting.job[s.candidates[k]])
+            if s.jobs[j].home == p:
+                note_held(s, j, now, False)
+    if gone < last:
+        drop_started(s, p, gone)

@@ -1,0 +1,348 @@
+"""Which job goes first in a waiting list: constant orders, ratios that change with time, and interpreted formulas."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from parsim.engine.compile.compiled import ieee_routine, ieee_step, on_disk
+from parsim.engine.fairshare import fill
+from parsim.engine.preempt.preempting import place_of
+from parsim.engine.simulation import BY_SUBMIT, seldom, step
+
+FCFS, SJF, LJF, LXF, WFP3 = range(5)  # values of `settings.order`
+FACTOR = 5  # the pool's list, by priority factor, whatever the order (rule 7 of docs/reference/simulator.md)
+FORMULA, FAIRSHARE = 6, 7  # values of `settings.order`: by a program, the second within the groups of named orders
+NEAR = 1e-14  # relative difference from which values that are not exact decide
+
+# Instructions of a formula: postfix, on a stack.
+(ELIGIBLE_TIME, COLUMN, CONSTANT, ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, NEGATE,
+ LESS, LESS_EQUAL, EQUAL, NOT_EQUAL, SELECT, MINIMUM, MAXIMUM,
+ ABSOLUTE, LOGARITHM, ROOT, FLOOR) = range(20)  # fmt: skip
+
+CHUNK = 64  # jobs that one instruction is applied to before the next
+
+
+@step
+def _defined(x):
+    """Turn what is no finite number into NaN, which every later operation hands on."""
+    return x if math.isfinite(x) else np.nan
+
+
+@ieee_routine
+def interpret(code, constants, columns, jobs, eligible, stack, count):
+    """Run a formula for up to `CHUNK` jobs; the values are left in ``stack[0, :count]``, NaN where undefined.
+
+    Parameters
+    ----------
+    code : ndarray(int64), shape (k, 2)
+        Operation and operand.
+    constants : ndarray(float64)
+    columns : ndarray(float64), shape (m, n)
+    jobs : ndarray(int32), shape (count,)
+        Columns of `columns`.
+    eligible : ndarray(float64), shape (count,)
+        Eligible time of each job, seconds.
+    stack : ndarray(float64), shape (depth, CHUNK)
+    count : int
+    """
+    top = -1
+    for k in range(code.shape[0]):
+        op = code[k, 0]
+        if op <= CONSTANT:
+            top += 1
+            if op == ELIGIBLE_TIME:
+                for i in range(count):
+                    stack[top, i] = eligible[i]
+            elif op == COLUMN:
+                column = columns[code[k, 1]]
+                for i in range(count):
+                    stack[top, i] = column[jobs[i]]
+            else:
+                value = constants[code[k, 1]]
+                for i in range(count):
+                    stack[top, i] = value
+            continue
+        a = stack[top]
+        if op == NEGATE:
+            for i in range(count):
+                a[i] = -a[i]
+            continue
+        if op >= ABSOLUTE:
+            for i in range(count):
+                if op == ABSOLUTE:
+                    a[i] = abs(a[i])
+                elif op == LOGARITHM:
+                    a[i] = math.log(a[i]) if a[i] > 0.0 else np.nan
+                elif op == FLOOR:
+                    a[i] = np.floor(a[i])
+                else:
+                    a[i] = math.sqrt(a[i]) if a[i] >= 0.0 else np.nan
+            continue
+        if op == SELECT:  # value if true, condition, value if false
+            top -= 2
+            for i in range(count):
+                condition = stack[top + 1, i]
+                if math.isnan(condition):
+                    stack[top, i] = np.nan
+                elif condition == 0.0:
+                    stack[top, i] = stack[top + 2, i]
+            continue
+        top -= 1
+        b = a
+        a = stack[top]
+        if op == ADD:
+            for i in range(count):
+                a[i] = _defined(a[i] + b[i])
+        elif op == SUBTRACT:
+            for i in range(count):
+                a[i] = _defined(a[i] - b[i])
+        elif op == MULTIPLY:
+            for i in range(count):
+                a[i] = _defined(a[i] * b[i])
+        elif op == DIVIDE:
+            for i in range(count):
+                a[i] = _defined(a[i] / b[i])
+        elif op == POWER:
+            squares = halves = True
+            for i in range(count):
+                squares &= b[i] == 2.0
+                halves &= b[i] == 2.5
+            for i in range(count):
+                if squares:
+                    a[i] = _defined(a[i] * a[i])
+                elif halves:
+                    a[i] = _half(a[i])
+                else:
+                    a[i] = _power(a[i], b[i])
+        else:
+            for i in range(count):
+                x, y = a[i], b[i]
+                if math.isnan(x) or math.isnan(y):
+                    a[i] = np.nan
+                elif op == LESS:
+                    a[i] = 1.0 if x < y else 0.0
+                elif op == LESS_EQUAL:
+                    a[i] = 1.0 if x <= y else 0.0
+                elif op == EQUAL:
+                    a[i] = 1.0 if x == y else 0.0
+                elif op == NOT_EQUAL:
+                    a[i] = 1.0 if x != y else 0.0
+                elif op == MINIMUM:
+                    a[i] = min(x, y)
+                else:
+                    a[i] = max(x, y)
+
+
+@ieee_step
+def _half(x):
+    """Return x to the 2.5, three times as fast as C's power: NaN of what is negative."""
+    return _defined(x * x * math.sqrt(x)) if x >= 0.0 else np.nan
+
+
+@ieee_step
+def _power(x, y):
+    """Return x to the y; NaN is handed on even where C says that NaN to the 0 is 1. Squares and 2.5 are products."""
+    if math.isnan(x) or math.isnan(y):
+        return np.nan
+    if y == 2.0:
+        return _defined(x * x)
+    if y == 2.5:
+        return _half(x)
+    return _defined(math.pow(x, y))
+
+
+@on_disk
+def evaluate(code, constants, columns, stack):
+    """Evaluate a formula that has no eligible time for every job; shape (n,). Undefined stays NaN."""
+    n = columns.shape[1]
+    out = np.empty(n)
+    jobs = np.empty(CHUNK, np.int32)
+    eligible = np.zeros(CHUNK)
+    for first in range(0, n, CHUNK):
+        count = min(CHUNK, n - first)
+        for i in range(count):
+            jobs[i] = first + i
+        interpret(code, constants, columns, jobs, eligible, stack, count)
+        for i in range(count):
+            out[first + i] = stack[0, i]
+    return out
+
+
+@step
+def _times(a, b):
+    """Exact product of two floats as an unevaluated sum (Dekker 1971)."""
+    product = a * b
+    t = 134217729.0 * a
+    a_high = t - (t - a)
+    a_low = a - a_high
+    t = 134217729.0 * b
+    b_high = t - (t - b)
+    b_low = b - b_high
+    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+@step
+def _times2(a, a_low, b):
+    """Product of an unevaluated sum and a float, again such a sum."""
+    high, low = _times(a, b)
+    low += a_low * b
+    total = high + low
+    return total, low - (total - high)
+
+
+@step
+def wfp3(wait, walltime, cores):
+    """Return ``wait**3 * cores / walltime**3`` of whole numbers, rounded once, so that equal ratios compare equal."""
+    n, n_low = _times(wait, wait)
+    n, n_low = _times2(n, n_low, wait)
+    n, n_low = _times2(n, n_low, cores)
+    d, d_low = _times(walltime, walltime)
+    d, d_low = _times2(d, d_low, walltime)
+    quotient = n / d
+    p, p_low = _times2(d, d_low, quotient)
+    return quotient + ((n - p) + (n_low - p_low)) / d
+
+
+@step
+def refresh_values(s, kind, first, last, now):
+    """Set `value` of the waiting entries ``first:last`` to what sorts them at this instant, largest first."""
+    if kind <= LJF:
+        return
+    if kind >= FORMULA:
+        _refresh_formula(s, kind, first, last, now)
+        return
+    waiting = s.waiting
+    value, origin, slope = waiting.value[first:last], waiting.origin[first:last], waiting.slope[first:last]
+    instant = np.float64(now)
+    if kind != WFP3:
+        for k in range(value.size):
+            value[k] = (instant - origin[k]) * slope[k]
+    else:
+        for k in range(value.size):
+            wait = instant - origin[k]
+            value[k] = wait * wait * wait * slope[k]
+
+
+@seldom
+def refresh_value(s, kind, i, now):
+    """Set `value` of one waiting entry."""
+    refresh_values(s, kind, i, i + 1, now)
+
+
+@step
+def _refresh_formula(s, kind, first, last, now):
+    waiting, formula = s.waiting, s.formula
+    eligible, stack = formula.eligible, formula.stack
+    calculated = np.float64(now - since_calculated(s.settings, now))
+    for begin in range(first, last, CHUNK):
+        count = min(CHUNK, last - begin)
+        for i in range(count):
+            eligible[i] = calculated - waiting.origin[begin + i]
+            if s.held.size > 0:
+                eligible[i] -= np.float64(_held_for(s.held[waiting.job[begin + i]], now))
+            eligible[i] = max(eligible[i], 0.0)
+        members = waiting.job[begin : begin + count]
+        fill(s.fair, formula.columns, members, count, now)
+        interpret(formula.code, formula.constants, formula.columns, members, eligible, stack, count)
+        for i in range(count):
+            v = stack[0, i]
+            waiting.value[begin + i] = 0.0 if math.isnan(v) else v
+            if waiting.group[begin + i] & BY_SUBMIT:
+                waiting.value[begin + i] = 0.0
+
+
+@step
+def since_calculated(settings, now):
+    """Seconds since the instant as of which formulas read eligible times (rule 5)."""
+    return (now + settings.calc_phase) % settings.calc_period if settings.calc_period > 0 else np.int64(0)
+
+
+@step
+def _held_for(held, now):
+    """Seconds for which its limits have held a job (rule 5)."""
+    return held.before + (now - held.since if held.since >= 0 else 0)
+
+
+@step
+def is_ratio(kind):
+    """Whether the values of an order are ratios of whole numbers."""
+    return LJF < kind < FORMULA
+
+
+@step
+def before(context, i, k):
+    """Whether entry i goes before entry k of the same list, by exact ratios where they are equal but for rounding."""
+    s, kind, now = context
+    waiting = s.waiting
+    if waiting.group[i] != waiting.group[k]:
+        return waiting.group[i] > waiting.group[k]
+    a, b = waiting.value[i], waiting.value[k]
+    if a != b and (not is_ratio(kind) or abs(a - b) > NEAR * max(a, b)):
+        return a > b
+    if is_ratio(kind) and not waiting.group[i] & BY_SUBMIT:
+        exact = compare_ratios(s.jobs, s.queues, kind, waiting.job[i], waiting.job[k], now)
+        if exact != 0:
+            return exact > 0
+    return place_of(s.preempting, waiting.job[i]) < place_of(s.preempting, waiting.job[k])
+
+
+@step
+def first_entry(s, kind, first, last, now):
+    """Return the entry that goes first among ``first:last``, passed ones left out; -1 if none is left."""
+    group, value = s.waiting.group, s.waiting.value
+    margin = 1.0 - 2.0 * NEAR if is_ratio(kind) else 1.0
+    best = np.int64(-1)
+    greatest = np.int32(-1)
+    bound = 0.0
+    for i in range(first, last):
+        g = group[i]
+        if g < greatest or g < 0 or (g == greatest and value[i] < bound):
+            continue
+        if (
+            g == greatest
+            and value[i] == bound
+            and place_of(s.preempting, s.waiting.job[i]) > place_of(s.preempting, s.waiting.job[best])
+        ):
+            continue
+        if g > greatest or before((s, kind, now), i, best):
+            best = i
+            greatest = g
+            bound = value[i] * margin
+    return best
+
+
+@step
+def _product(a, b):
+    """Both halves of the 128 bits of ``a * b``."""
+    half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
+    a_high, a_low, b_high, b_low = a >> half, a & mask, b >> half, b & mask
+    low = a_low * b_low
+    left = a_high * b_low + (low >> half)
+    right = a_low * b_high + (left & mask)
+    return a_high * b_high + (left >> half) + (right >> half), (right << half) | (low & mask)
+
+
+@seldom
+def compare_ratios(jobs, queues, kind, j, k, now):
+    """Compare the exact ratios of two jobs: 1, 0 or -1."""
+    a, b = jobs[j], jobs[k]
+    if kind == WFP3:
+        x = wfp3(np.float64(now - a.submit), np.float64(a.walltime), np.float64(a.cores))
+        y = wfp3(np.float64(now - b.submit), np.float64(b.walltime), np.float64(b.cores))
+        return np.int64(x > y) - np.int64(x < y)
+    wait_a, wait_b = now - a.submit, now - b.submit
+    bound_a, bound_b = np.int64(a.walltime), np.int64(b.walltime)
+    weight_a = weight_b = np.int64(1)
+    if kind == FACTOR:
+        queue_a, queue_b = queues[a.queue], queues[b.queue]
+        weight_a, weight_b = queue_a.weight, queue_b.weight
+        bound_a, bound_b = min(bound_a, queue_a.max_walltime), min(bound_b, queue_b.max_walltime)
+    if max(wait_a, wait_b) >= 2**31:  # beyond 68 years of waiting the products could leave 128 bits
+        return np.int64(0)
+    high_a, low_a = _product(np.uint64(wait_a * bound_b), np.uint64(weight_a))
+    high_b, low_b = _product(np.uint64(wait_b * bound_a), np.uint64(weight_b))
+    if high_a != high_b:
+        return np.int64(1) if high_a > high_b else np.int64(-1)
+    return np.int64(low_a > low_b) - np.int64(low_a < low_b)

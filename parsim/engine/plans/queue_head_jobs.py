@@ -1,0 +1,218 @@
+"""Head jobs as Slurm backfills: each queue of a shared machine has one, and a node stays idle for it.
+
+Or the first jobs of each list, so many or all, are its head jobs. The plans of all head jobs of a visit count together,
+as amounts over time: cores alone, or what nodes of several types have. Numbers ("rule 28") refer to
+docs/reference/simulator.md.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim.engine.resources.amounts import add_between, count_of, first_fit, first_place, idle_now, idle_over_time
+from parsim.engine.resources.node_types import hold_nodes, places_of
+from parsim.engine.resources.windows import UNKNOWN_END, is_known
+from parsim.engine.simulation import NEVER, step
+
+ABSENT = NEVER + 1  #: in place of `begin` where no job of a queue waits
+
+
+class HeadJobs(NamedTuple):
+    """The plans of the head jobs in the present visit, by queue: from `begin`, `NEVER` without one, to `end`.
+
+    Of Q queues, where nodes are of T types with D amounts; S instants at which what is idle may change.
+    """
+
+    begin: NDArray[np.int64]  # (Q,)
+    end: NDArray[np.int64]  # (Q,)
+    keeps: NDArray[np.int64]  # (Q, D): what stays idle for it now
+    node: NDArray[np.int64]  # (T, D): what a node of each type has
+    depth: np.int64  # head jobs of a list, whatever their queues, and no idle nodes for them (rule 49); else 0
+    count: NDArray[np.int64]  # (1,): of these found
+    out: NDArray[np.int64]  # (D,): what windows take now
+    amounts: NDArray[np.int64]  # (A, D): of each place of jobs; without types of nodes, of each job
+    times: NDArray[np.int64]  # (S,), and
+    free: NDArray[np.int64]  # (S * D,): see `parsim.engine.resources.amounts`
+
+
+@step
+def queue_of(s, j):
+    """The row of the plan of job j: its queue's on a shared machine, else the only one."""
+    return np.int64(s.jobs[j].queue) if s.settings.single_list else np.int64(0)
+
+
+@step
+def begin_heads(s, heads, p):
+    """Let no queue have a head job yet; those of which no job waits cannot have one."""
+    partition, missing = s.partitions[p], heads.begin.size
+    heads.begin[:] = ABSENT
+    for i in range(partition.first, partition.first + partition.waiting):
+        if missing == 0:
+            break
+        k = queue_of(s, s.waiting.job[i])
+        if heads.begin[k] == ABSENT:
+            heads.begin[k] = NEVER
+            missing -= 1
+
+
+@step
+def begin_visit(s, types, heads, p, now):
+    """Write what is idle over time on partition p, beside the windows known now; return the number of instants."""
+    size, outages, amounts = idle_over_time(s, types, heads, p, now), s.outages, heads.out.size
+    heads.count[0] = 0
+    for d in range(amounts):
+        heads.out[d] = 0
+    for k in range(outages.windows.size):
+        window, takes = outages.windows[k], outages.taken[k, p * amounts : (p + 1) * amounts]
+        if is_known(window, now):
+            size = add_between(types, heads, size, takes, max(now, window.begin), window.known_end, -1)
+            for d in range(amounts):
+                heads.out[d] += takes[d] if window.begin <= now else 0
+    return size
+
+
+@step
+def places(types, j):
+    """Return the first place of job j, and the one behind its last: without types of nodes, itself."""
+    if types is None:
+        return np.int64(j), np.int64(j) + 1
+    return places_of(types, j)
+
+
+@step
+def take(s, types, heads, size, j, p, now):
+    """Let job j have what it takes, if it may start now; return whether it may, and the number of instants.
+
+    Rules 28 and 80.
+    """
+    end = now + s.jobs[j].walltime
+    first, last = places(types, j)
+    length = s.jobs[j].walltime + np.int64(heads.depth == 0)  # its last second counts too
+    for row in range(first, last):
+        if first_fit(types, heads, size, heads.amounts[row], length, now + 1) == 0 and leaves_kept(
+            s, types, heads, row, p, end
+        ):
+            size = add_between(types, heads, size, heads.amounts[row], now, end, -1)
+            hold(types, j, p, row)
+            return True, size
+    return False, size
+
+
+@step
+def hold(types, j, p, row):
+    """Let job j have one of its places, where nodes are of several types."""
+    if types is None:
+        return
+    hold_nodes(types, j, p, row)
+
+
+@step
+def place_of(types, j):
+    """Return the place that job j has."""
+    if types is None:
+        return np.int64(j)
+    return types.taken[j]
+
+
+@step
+def kinds_of_nodes(types, heads):
+    """Return how many types of nodes there are."""
+    if types is None:
+        return 1
+    return heads.node.shape[0]
+
+
+@step
+def takes_of(types, heads, row, t):
+    """Whether a place takes something of a type."""
+    takes = False
+    for d in range(count_of(types)):
+        takes |= heads.node[t, d] > 0 and heads.amounts[row, d] > 0
+    return takes
+
+
+@step
+def leaves_kept(s, types, heads, row, p, end):
+    """Whether a job that would end then leaves, of the types that it takes of, what stays idle for head jobs."""
+    for i in range(heads.begin.size):
+        if heads.begin[i] > end:
+            continue
+        for t in range(kinds_of_nodes(types, heads)):
+            if not takes_of(types, heads, row, t):
+                continue
+            for d in range(count_of(types)):
+                if heads.node[t, d] == 0:
+                    continue
+                kept = heads.amounts[row, d]
+                for k in range(heads.begin.size):
+                    if heads.begin[k] <= heads.begin[i] < heads.end[k]:
+                        kept += heads.keeps[k, d]
+                if 0 < kept > idle_now(s, types, p, d) - heads.out[d]:
+                    return False
+    return True
+
+
+@step
+def is_wanted(s, heads, j):
+    """Whether the list may have job j as one more head job."""
+    if heads.depth > 0:
+        return heads.count[0] < heads.depth
+    return heads.begin[queue_of(s, j)] == NEVER
+
+
+@step
+def plan(s, types, heads, size, j, p):
+    """Plan job j at the earliest instant at which it has a place; return whether there is one, and the instants.
+
+    Rules 28, 31 and 80.
+    """
+    first, last = places(types, j)
+    walltime = np.int64(s.jobs[j].walltime)
+    instant, row = first_place(types, heads, size, heads.amounts, first, last, walltime, UNKNOWN_END)
+    if row < 0:
+        return False, size
+    begin = heads.times[instant]
+    heads.count[0] += 1
+    if heads.depth == 0:
+        k = queue_of(s, j)
+        heads.begin[k], heads.end[k] = begin, begin + walltime
+        for d in range(count_of(types)):
+            heads.keeps[k, d] = 0
+            for t in range(kinds_of_nodes(types, heads)):
+                if takes_of(types, heads, row, t):
+                    heads.keeps[k, d] += heads.node[t, d]
+    return True, add_between(types, heads, size, heads.amounts[row], begin, begin + walltime, -1)
+
+
+@step
+def has_all(heads):
+    """Whether the list has all the head jobs that it can have."""
+    return heads.count[0] == heads.depth if heads.depth > 0 else all_found(heads)
+
+
+@step
+def all_found(heads):
+    """Whether every queue of which a job waits has a head job."""
+    found = True
+    for k in range(heads.begin.size):
+        found &= heads.begin[k] != NEVER
+    return found
+
+
+@step
+def take_kept(s, types, heads, j, now):
+    """Job j has started: of the types that it takes of nothing stays idle for head jobs after it; whether any did."""
+    any_did, end = False, now + s.jobs[j].walltime
+    row = place_of(types, j)
+    for k in range(heads.begin.size):
+        if end < heads.begin[k] < NEVER:
+            for t in range(kinds_of_nodes(types, heads)):
+                if takes_of(types, heads, row, t):
+                    for d in range(count_of(types)):
+                        if heads.node[t, d] > 0:
+                            any_did |= heads.keeps[k, d] > 0
+                            heads.keeps[k, d] = 0
+    return any_did

@@ -1,0 +1,111 @@
+"""Top jobs as PBS plans them: limits, and the cores of each node, are planned as cores are.
+
+Every list has a head job of its own. Any machine is simulated so while cores are out of service. Numbers ("rule 20")
+refer to docs/reference/simulator.md.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parsim.engine.plans.promises import (
+    ROWS,
+    begin_planned,
+    find_instant,
+    forget_windows,
+    most_left,
+    plan_first,
+    plan_shares,
+    plan_windows,
+    promise,
+    room_now,
+)
+from parsim.engine.simulation import NEVER, step
+
+
+@step
+def begin_pass(plans, now):
+    """Let no window have a plan when a pass begins."""
+    if plans is None:
+        return
+    forget_windows(plans, now)
+
+
+@step
+def start_or_promise(s, plans, j, now):
+    """Start job j of the reserved list, or plan it beside all other plans; whether it starts (rules 20 and 27)."""
+    count = s.partitions.size - 1
+    begin = find_instant(s, plans, j, now)
+    if begin == NEVER:  # rule 31
+        return False
+    if s.settings.by_nodes:
+        plan_first(s, plans, count, j)
+    else:
+        plan_shares(s, plans, count, j)
+    if begin > now:
+        promise(s, plans, count, j, begin)
+        return False
+    for p in range(count):
+        s.shares[s.progress.spanning, p] = plans.takes[ROWS - 1, p]
+    begin_planned(s, plans, j, now)
+    return True
+
+
+@step
+def may_be_top_job(s, p, j, now):
+    """Whether job j may be the head job of list p; sets the partitions on which it is planned (rules 3, 20 and 26)."""
+    pool = s.partitions.size - 2
+    cores = np.int64(0)
+    for q in range(pool + 1):
+        s.usable[q] = q == p or (s.settings.by_nodes and s.settings.combined and p == pool and q == s.jobs[j].queue)
+        if s.usable[q]:
+            cores += s.partitions[q].cores
+    return s.jobs[j].cores <= cores and now - s.jobs[j].submit >= s.settings.reservation_delay
+
+
+@step
+def find_place(s, plans, p, j, now):
+    """Set in the next row of `shares` what job j takes of each partition at its turn in list p; whether it may start.
+
+    Rules 17, 23 and 26.
+    """
+    pool = s.partitions.size - 2
+    c = np.int64(s.jobs[j].cores)
+    own = np.int64(s.jobs[j].queue)
+    combined = p == pool and s.settings.combined
+    if c > s.partitions[p].free + (s.partitions[own].free if combined else 0):
+        return False
+    shares = s.shares[s.progress.spanning]
+    shares[:] = 0
+    if not combined:
+        shares[p] = c
+        return c <= room_now(s, plans, p, j, c, now)
+    if s.settings.by_nodes:
+        shares[own] = min(c, room_now(s, plans, own, j, np.int64(1), now))
+    elif c > room_now(s, plans, pool, j, c, now):
+        shares[own] = min(c - 1, room_now(s, plans, own, j, np.int64(1), now))
+        if shares[own] < 1:
+            return False
+    shares[pool] = c - shares[own]
+    return shares[pool] <= room_now(s, plans, pool, j, shares[pool], now)
+
+
+@step
+def keep_candidates(s, plans, p, m, now):
+    """Keep those of the first m candidates that the sums of cores let start beside the plans; return how many.
+
+    These fall only, as long as the list takes cores of its own partition alone.
+    """
+    if plans is None:
+        return m
+    if s.settings.combined:
+        return m
+    waiting, free = s.waiting, s.partitions[p].free
+    kept = np.int64(0)
+    for k in range(m):
+        i = s.candidates[k]
+        plan_windows(s, plans, now + waiting.walltime[i], now)
+        if waiting.cores[i] <= most_left(plans, p, np.int64(waiting.job[i]), free, now, now + waiting.walltime[i]):
+            s.candidates[kept] = i
+            kept += 1
+    return kept

@@ -1,0 +1,132 @@
+"""What is idle over time: a step function for each amount, cores alone or each resource of each type of nodes.
+
+It stands in the fields `times`, shape (S,), and `free`, shape (S * D,), of what these functions are given: so much is
+idle from each of these instants on, all amounts of one instant together. Without types of nodes D is 1. Numbers
+("rule 59") refer to docs/reference/simulator.md.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parsim.engine.compile.compiled import routine, step
+from parsim.engine.compile.native import memmove
+
+
+@step
+def count_of(types):
+    """Return how many amounts there are."""
+    if types is None:
+        return 1
+    return types.amounts.shape[1]
+
+
+@step
+def find_instant(over, size, instant):
+    """Return the first of the instants that is not before this one, or `size`."""
+    low, high = np.int64(0), np.int64(size)
+    while low < high:
+        middle = (low + high) >> 1
+        if over.times[middle] < instant:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@step
+def idle_now(s, types, p, d):
+    """Return how much of an amount is idle on partition p."""
+    if types is None:
+        return np.int64(s.partitions[p].free)
+    return types.idle[p, d]
+
+
+@step
+def given_back(s, types, k, d):
+    """Return how much of an amount entry k of the running jobs has."""
+    if types is None:
+        return np.int64(s.running.cores[k])
+    return types.amounts[types.taken[s.running.keys[k] & ((np.int64(1) << s.settings.bits) - 1)], d]
+
+
+@step
+def idle_over_time(s, types, over, p, now):
+    """Write when everything of partition p is idle by the expected ends; return the number of instants."""
+    partition, bits, amounts = s.partitions[p], s.settings.bits, count_of(types)
+    over.times[0] = now
+    for d in range(amounts):
+        over.free[d] = idle_now(s, types, p, d)
+    size = np.int64(1)
+    for k in range(partition.first_running, partition.first_running + partition.running):
+        end = s.running.keys[k] >> bits
+        if over.times[size - 1] < end:
+            over.times[size] = end
+            for d in range(amounts):
+                over.free[size * amounts + d] = over.free[(size - 1) * amounts + d]
+            size += 1
+        for d in range(amounts):
+            over.free[(size - 1) * amounts + d] += given_back(s, types, k, d)
+    return size
+
+
+@step
+def is_left(types, over, amounts, k):
+    """Whether all of these amounts is idle from instant k on."""
+    left, first = True, k * count_of(types)
+    for d in range(count_of(types)):
+        left &= amounts[d] == 0 or amounts[d] <= over.free[first + d]
+    return left
+
+
+@step
+def first_fit(types, over, size, amounts, length, limit):
+    """Return the first instant, before `limit`, from which all of these amounts is idle for so long, or -1."""
+    k = np.int64(0)
+    while k < size and over.times[k] < limit:
+        end = over.times[k] + length
+        i = k
+        while i < size and over.times[i] < end and is_left(types, over, amounts, i):
+            i += 1
+        if i == size or over.times[i] >= end:
+            return k
+        k = i + 1
+    return np.int64(-1)
+
+
+@routine
+def first_place(types, over, size, amounts, first, last, length, limit):
+    """Return the first instant at which one of the places ``first:last`` fits, and the first that does then; or -1."""
+    instant = place = np.int64(-1)
+    for row in range(first, last):
+        k = first_fit(types, over, size, amounts[row], length, limit)
+        if k >= 0:
+            instant, place, limit = k, np.int64(row), over.times[k]
+    return instant, place
+
+
+@step
+def add_between(types, over, size, amounts, begin, end, sign):
+    """Add amounts to what is idle throughout [begin, end), or take them away; return the number of instants."""
+    size = cut(types, over, size, begin)
+    size = cut(types, over, size, end)
+    k = find_instant(over, size, begin)
+    while k < size and over.times[k] < end:
+        for d in range(count_of(types)):
+            over.free[k * count_of(types) + d] += sign * amounts[d]
+        k += 1
+    return size
+
+
+@routine
+def cut(types, over, size, instant):
+    """Let something be able to change at an instant, not before the first; return the number of instants."""
+    at, amounts = find_instant(over, size, instant), count_of(types)
+    if at < size and over.times[at] == instant:
+        return size
+    memmove(over.times, at + 1, at, size - at)
+    memmove(over.free, (at + 1) * amounts, at * amounts, (size - at) * amounts)
+    over.times[at] = instant
+    for d in range(amounts):
+        over.free[at * amounts + d] = over.free[(at - 1) * amounts + d]
+    return size + 1

@@ -1,0 +1,123 @@
+"""Nodes as Slurm chooses them: the row of those with room that a job fills best (rule 85).
+
+Numbers refer to docs/reference/simulator.md.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parsim.engine.compile.compiled import routine, step
+from parsim.engine.resources.chunks import (
+    UNSHARED,
+    copies_on,
+    find_fitting,
+    forget,
+    give_back,
+    kinds_of,
+    may_have,
+    next_turn,
+    note_most,
+    put,
+)
+
+
+@routine
+def take_best_nodes(placing, j, anyway):
+    """Give job j the nodes that it fills best of those that it may take (rule 85); unless `anyway` all or none."""
+    next_turn(placing)
+    for kind in kinds_of(placing, j):
+        need = placing.count[kind]
+        beside = placing.beside[: find_beside(placing, j, kind)]
+        while need > 0:
+            best = best_beside(beside, need)
+            if best < 0:
+                break
+            first, last = beside[best].begin, beside[best].end
+            beside[best].copies = 0
+            node = best_node(placing.room, placing.size, first, last, need)
+            if node >= 0:
+                first, last = node, node + 1
+            for k in range(first, last):
+                copies = min(placing.room[k], need)
+                if copies > 0:
+                    put(placing, j, kind, k, copies, False)
+                    need -= copies
+        if need > 0 and not anyway:
+            give_back(placing, j, False)
+            forget(placing, j)
+            return False
+    return True
+
+
+@step
+def find_beside(placing, j, kind):
+    """Find the nodes with room for a kind that job j may take, beside each other where they weigh as much; how many."""
+    most, count, end, before = placing.by_copies[kind], np.int64(0), np.int64(-1), np.int64(0)
+    for k in range(placing.rows.size):
+        row = placing.rows[k]
+        if not placing.may_use[kind, row.type] or not may_have(placing, j, kind, k):
+            continue
+        fits = False
+        for x in range(find_fitting(placing, kind, placing.idle, row)):
+            node = placing.fitting[x]
+            copies = copies_on(placing, kind, placing.idle, node, UNSHARED)
+            fits |= copies > 0
+            if copies == 0 or not placing.may_take[node]:
+                continue
+            placing.room[node] = copies
+            placing.size[node] = min(copies, most) if most > 0 else placing.idle[0, node]
+            weight = weight_of(placing, kind, placing.idle, node)
+            if node != end or weight != before:
+                count += 1
+                beside = placing.beside[count - 1]
+                beside.begin, beside.copies, beside.total, beside.weight = node, 0, 0, weight
+            beside = placing.beside[count - 1]
+            end, before = node + 1, weight
+            beside.end = end
+            beside.copies += copies
+            beside.total += placing.size[node]
+        if not fits:
+            note_most(placing, k)
+    return count
+
+
+@step
+def weight_of(placing, kind, room, node):
+    """Return what a node of which so much is left weighs for a kind."""
+    weight, gpus, most = placing.weight[node], placing.gpus[kind, 0], placing.gpus[kind, 1]
+    if most > 0:
+        weight -= min(room[gpus, node], most)
+    return weight
+
+
+@step
+def best_beside(beside, need):
+    """Return which of the nodes with room beside each other so many copies fill best; -1 if none are left."""
+    best, best_has_all = np.int64(-1), False
+    for k in range(beside.size):
+        these = beside[k]
+        if these.copies == 0:
+            continue
+        has_all = these.copies >= need
+        if best < 0 or these.weight < beside[best].weight:
+            better = True
+        elif these.weight > beside[best].weight:
+            better = False
+        elif has_all:
+            better = not best_has_all or these.total < beside[best].total
+        else:
+            better = these.total > beside[best].total
+        if better:
+            best, best_has_all = k, has_all
+    return best
+
+
+@step
+def best_node(room, size, first, last, need):
+    """Return the smallest node in a row of those with room for all copies, or -1."""
+    found = np.int64(-1)
+    for node in range(first, last):
+        if room[node] >= need and (found < 0 or size[node] < size[found]):
+            found = node
+    return found

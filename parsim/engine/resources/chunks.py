@@ -1,0 +1,331 @@
+"""Chunks placed on the nodes of a machine that has several types of them.
+
+Each copy goes to the first node that has room for it (rule 62). Beside this module `best_nodes` has the rows that it
+fills best, `own_nodes` the jobs that go on where they were, `placement` what loops call.
+
+Where no chunks are placed the place of `Placing` is None, for which numba leaves all of this out. Numbers ("rule 62")
+refer to docs/reference/simulator.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim.engine.compile.compiled import routine, step
+
+NO_SHARE = np.int32(-1)
+STRETCH = 64  #: nodes of one type that are passed over together
+HEAVIER = 256  #: GPUs of a node that a weight outweighs, and one more
+#: Of a node without jobs: each share takes 1 of it, one of a job that has the node alone all.
+UNSHARED = np.int64(2**31)
+
+#: Copies of one kind that a job has on one node; `next` is its next share, or the next of those not in use.
+SHARE = np.dtype([("node", np.int32), ("kind", np.int32), ("copies", np.int64), ("next", np.int32)], align=True)
+#: Nodes of one type in a row.
+ROW = np.dtype([("begin", np.int64), ("end", np.int64), ("type", np.int64)], align=True)
+#: Nodes with room for a kind beside each other, of one weight, with the copies and the size of all (rule 85).
+BESIDE = np.dtype([(name, np.int64) for name in ("begin", "end", "copies", "total", "weight")])
+
+
+class Placing(NamedTuple):
+    """V nodes of T types with R resources, in L rows, and K kinds of chunks that jobs ask for.
+
+    The nodes and types of each partition stand together.
+    Where rules 69 and 70 do anything what is idle has one row more, the last: what is left of `UNSHARED`.
+    """
+
+    of: NDArray[np.int32]  # (n,): what each job asks for
+    first: NDArray[np.int64]  # where the kinds of each thing asked for begin
+    count: NDArray[np.int64]  # (K,): copies of each kind
+    amounts: NDArray[np.int64]  # (K, R): of each copy
+    may_use: NDArray[np.bool_]  # (K, T): whether nodes of each type may have a copy
+    alone: NDArray[np.bool_]  # (K, T): whether no other job may be beside a copy; (0, T) where nodes are shared by all
+    scattered: NDArray[np.bool_]  # (K,): whether no other copy of the job may be beside a copy
+    nodes_from: NDArray[np.int64]  # (P + 1,): where the nodes of each partition begin
+    rows: NDArray[np.void]  # (L,) ROW
+    type: NDArray[np.int32]  # (V,): of each node
+    row: NDArray[np.int32]  # (V,): that each node is in
+    idle: NDArray[np.int64]  # (R, V)
+    most: NDArray[np.int64]  # (R, L): no node of a row has more idle
+    idle_in_all: NDArray[np.int64]  # (R, T): on all nodes of each type
+    then: NDArray[np.int64]  # (R, V): idle when the head job is to start
+    then_in_all: NDArray[np.int64]  # (R, T)
+    left: NDArray[np.int64]  # (R, V): of that, what the head job and those started behind it leave
+    left_in_all: NDArray[np.int64]  # (R, T)
+    found: NDArray[np.int64]  # (K,): copies of each kind of the head job that nodes have room for then, each by itself
+    node: NDArray[np.int64]  # (n,): the first node of each job
+    begin: NDArray[np.int64]  # (n,): where the kinds of each job begin in `on_types`
+    on_types: NDArray[np.int64]  # (..., T): copies of each kind of each job on the nodes of each type
+    nodes_alone: NDArray[np.int64]  # (n, T): nodes of each type that each job has alone
+    turn: NDArray[np.int64]  # (1,): how often copies were given nodes
+    turn_of: NDArray[np.int64]  # (V,): at which of these turns a node was given last
+    shares: NDArray[np.void]  # SHARE
+    of_job: NDArray[np.int32]  # (n,): the last share of each running job, or `NO_SHARE`
+    unused: NDArray[np.int64]  # (1,): the first share not in use
+    changes: NDArray[np.int64]  # (1,): how often nodes may have got more room
+    failed: NDArray[np.int64]  # (2, things asked for): after which of these each had no room, and none past the plan
+    in_service: Any  # (V,): nodes that no window takes while the job looked at runs; None without windows (rule 83)
+    returns: Any  # (n,): whether a job goes on only on its own nodes (rule 92); None where none is preempted
+    named: NDArray[np.int64]  # (k, 3): job, node and cores of those that run when the simulation begins, ascending
+    room: NDArray[np.int64]  # (V,): for how many copies of a kind nodes have room (rule 85); (0,) where 62 holds
+    size: NDArray[np.int64]  # (V,): by which nodes with room are compared; as long as `room`
+    beside: NDArray[np.void]  # (V,) BESIDE; as long as `room`
+    fits: NDArray[np.bool_]  # (STRETCH,): whether each node of a row may have room for a copy of a kind, and
+    fitting: NDArray[np.int64]  # (STRETCH + 1,): these nodes
+    by_copies: NDArray[np.int64]  # (K,): up to how many the copies there is room for count; 0 where idle cores do
+    may_take: NDArray[np.bool_]  # (V,): whether no plan keeps the job off a node (rule 86); as long as `room`
+    weight: NDArray[np.int64]  # (V,): `HEAVIER` times that of each node; as long as `room`
+    gpus: NDArray[np.int64]  # (K, 2): where GPUs are in what is idle, and up to how many make a node weigh less
+
+
+@step
+def kinds_of(placing, j):
+    """Return the kinds of chunks that job j asks for."""
+    return range(placing.first[placing.of[j]], placing.first[placing.of[j] + 1])
+
+
+@step
+def next_turn(placing):
+    """Let the nodes that are given from now on be those of another job, or of the head job."""
+    placing.turn[0] += 1
+
+
+@step
+def is_closed(in_service, node):
+    """Whether a window takes a node while the job looked at runs."""
+    if in_service is None:
+        return False
+    return not in_service[node]
+
+
+@step
+def copies_on(placing, kind, room, node, most):
+    """Return how many copies a node has room for, no more than `most`."""
+    if is_closed(placing.in_service, node):
+        return np.int64(0)
+    amounts = placing.amounts[kind]
+    if placing.alone.size > 0:  # rules 69 and 70
+        unshared, given = room[amounts.size, node], placing.turn_of[node] == placing.turn[0]
+        if placing.alone[kind, placing.type[node]]:
+            if unshared != UNSHARED and not given:
+                return np.int64(0)
+        elif unshared <= 0:
+            return np.int64(0)
+        if placing.scattered[kind]:
+            if given:
+                return np.int64(0)
+            most = min(most, np.int64(1))
+    for r in range(amounts.size):
+        if amounts[r] > 0 and room[r, node] < amounts[r]:
+            return np.int64(0)
+    if most > 1:
+        for r in range(amounts.size):
+            if amounts[r] == 1:
+                most = min(most, room[r, node])
+            elif amounts[r] > 0:
+                most = min(most, room[r, node] // amounts[r])
+    return most
+
+
+@step
+def add_copies(placing, kind, room, in_all, node, copies):
+    """Add what copies take to the room of a node, and of all nodes of its type: one share, with its sign."""
+    of_type = placing.type[node]
+    if placing.alone.size > 0:
+        share = UNSHARED if placing.alone[kind, of_type] else np.int64(1)
+        room[placing.amounts.shape[1], node] += share if copies > 0 else -share
+    for r in range(placing.amounts.shape[1]):
+        amount = copies * placing.amounts[kind, r]
+        room[r, node] += amount
+        in_all[r, of_type] += amount
+
+
+@step
+def has_all(placing, j, in_all):
+    """Whether the nodes that may have copies together have enough of everything for each kind that job j asks for."""
+    for kind in kinds_of(placing, j):
+        for r in range(in_all.shape[0]):
+            missing = placing.count[kind] * placing.amounts[kind, r]
+            for t in range(in_all.shape[1]):
+                if placing.may_use[kind, t]:
+                    missing -= in_all[r, t]
+            if missing > 0:
+                return False
+    return True
+
+
+@routine
+def take_first_nodes(placing, j, past, anyway):
+    """Give each copy that job j asks for the first node with room for it, and unless `anyway` none if one has none."""
+    next_turn(placing)
+    for kind in kinds_of(placing, j):
+        need = placing.count[kind]
+        for k in range(placing.rows.size):
+            row = placing.rows[k]
+            if need == 0 or not placing.may_use[kind, row.type] or not may_have(placing, j, kind, k):
+                continue
+            fits = False
+            for node in range(row.begin, row.end):
+                copies = copies_on(placing, kind, placing.idle, node, need)
+                if copies > 0:
+                    fits = True
+                    if past:
+                        copies = copies_on(placing, kind, placing.left, node, copies)
+                if copies > 0:
+                    put(placing, j, kind, node, copies, past)
+                    need -= copies
+                    if need == 0:
+                        break
+            if not fits:
+                note_most(placing, k)
+        if need > 0 and not anyway:
+            give_back(placing, j, past)
+            forget(placing, j)
+            return False
+    return True
+
+
+@step
+def find_fitting(placing, kind, room, row):
+    """Find the nodes of a row on which so much is left that a copy of a kind may have room; return how many."""
+    fits, m = placing.fits[: row.end - row.begin], np.int64(0)
+    fits[:] = True
+    for r in range(placing.amounts.shape[1]):
+        amount, left = placing.amounts[kind, r], room[r, row.begin : row.end]
+        if amount > 0:
+            for k in range(fits.size):
+                fits[k] &= left[k] >= amount
+    for k in range(fits.size):
+        placing.fitting[m] = row.begin + k
+        m += fits[k]
+    return m
+
+
+@step
+def may_have(placing, j, kind, k):
+    """Whether a node of a row may have room for a copy of job j, by what is known."""
+    may, resources = True, placing.amounts.shape[1]
+    for r in range(resources):
+        may &= placing.most[r, k] >= placing.amounts[kind, r]
+    if placing.alone.size > 0 and kind == placing.first[placing.of[j]]:  # others may be beside those of the job
+        may &= placing.most[resources, k] >= (UNSHARED if placing.alone[kind, placing.rows[k].type] else np.int64(1))
+    return may
+
+
+@step
+def note_most(placing, k):
+    """Note what the nodes of a row have idle at most."""
+    row = placing.rows[k]
+    for r in range(placing.most.shape[0]):
+        most = np.int64(0)
+        for node in range(row.begin, row.end):
+            most = max(most, placing.idle[r, node])
+        placing.most[r, k] = most
+
+
+@step
+def put(placing, j, kind, node, copies, past):
+    """Let job j have copies on a node."""
+    add_copies(placing, kind, placing.idle, placing.idle_in_all, node, -copies)
+    if past:
+        add_copies(placing, kind, placing.left, placing.left_in_all, node, -copies)
+    placing.on_types[placing.begin[j] + kind - placing.first[placing.of[j]], placing.type[node]] += copies
+    if placing.alone.size > 0:
+        take_turn(placing, j, kind, node)
+    number = np.int32(placing.unused[0])
+    share = placing.shares[number]
+    placing.unused[0] = share.next
+    if placing.of_job[j] == NO_SHARE:
+        placing.node[j] = node
+    share.node = node
+    share.kind = kind
+    share.copies = copies
+    share.next = placing.of_job[j]
+    placing.of_job[j] = number
+
+
+@step
+def take_turn(placing, j, kind, node):
+    """Note that job j was given a node, and whether it has it alone."""
+    if placing.alone[kind, placing.type[node]] and placing.turn_of[node] != placing.turn[0]:
+        placing.nodes_alone[j, placing.type[node]] += 1
+    placing.turn_of[node] = placing.turn[0]
+
+
+@step
+def give_back(placing, j, past):
+    """Take all copies of job j from their nodes."""
+    number = placing.of_job[j]
+    placing.of_job[j] = NO_SHARE
+    while number != NO_SHARE:
+        share = placing.shares[number]
+        node = np.int64(share.node)
+        add_copies(placing, share.kind, placing.idle, placing.idle_in_all, node, share.copies)
+        if past:
+            add_copies(placing, share.kind, placing.left, placing.left_in_all, node, share.copies)
+        k = placing.row[node]
+        for r in range(placing.most.shape[0]):
+            placing.most[r, k] = max(placing.most[r, k], placing.idle[r, node])
+        following = share.next
+        share.next = np.int32(placing.unused[0])
+        placing.unused[0] = number
+        number = following
+
+
+@step
+def forget(placing, j):
+    """Job j has been on no nodes."""
+    for kind in kinds_of(placing, j):
+        for t in range(placing.on_types.shape[1]):
+            placing.on_types[placing.begin[j] + kind - placing.first[placing.of[j]], t] = 0
+    if placing.alone.size > 0:
+        for t in range(placing.on_types.shape[1]):
+            placing.nodes_alone[j, t] = 0
+
+
+@step
+def leave_chunks(placing, j):
+    """Job j has ended."""
+    if placing is not None:
+        placing.changes[0] += 1
+        give_back(placing, j, False)
+
+
+@step
+def add_shares(placing, j, end, room, in_all, sign):
+    """Add the shares of job j up to `end`, behind them, to the room of their nodes, or take them from it."""
+    number = placing.of_job[j]
+    while number != end:
+        share = placing.shares[number]
+        node = np.int64(share.node)
+        add_copies(placing, share.kind, room, in_all, node, sign * share.copies)
+        number = share.next
+
+
+@step
+def copy(placing, p, to, room):
+    """Overwrite one room of the nodes of partition p by another."""
+    first, last = np.uint64(placing.nodes_from[p]), np.uint64(placing.nodes_from[p + 1])
+    for r in range(room.shape[0]):
+        for node in range(first, last):  # without a sign, so that several are copied at once
+            to[r, node] = room[r, node]
+
+
+@step
+def copy_in_all(placing, p, to, in_all):
+    """Overwrite the room of all nodes of each type of partition p by another."""
+    types = in_all.shape[1] // (placing.nodes_from.size - 1)
+    for r in range(in_all.shape[0]):
+        for t in range(p * types, (p + 1) * types):
+            to[r, t] = in_all[r, t]
+
+
+@step
+def count_copies(placing, j, node, sign):
+    """Add the copies that job j asks for, and that a node has room for then, to those found."""
+    for kind in kinds_of(placing, j):
+        if placing.may_use[kind, placing.type[node]]:
+            placing.found[kind] += sign * copies_on(placing, kind, placing.then, node, placing.count[kind])

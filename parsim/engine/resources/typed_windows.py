@@ -1,0 +1,176 @@
+"""What nodes of several types have while some are out of service, or kept for some jobs.
+
+Where there are no such windows the place of `TypedWindows` is None, for which numba leaves all of this out. Numbers
+("rule 82") refer to docs/reference/simulator.md.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim.engine.compile.compiled import routine, step
+from parsim.engine.resources.amounts import add_between, first_place, idle_over_time
+from parsim.engine.resources.chunks import NO_SHARE, add_shares, copy, copy_in_all, has_all, kinds_of, take_first_nodes
+from parsim.engine.resources.node_types import hold_nodes, places_of
+from parsim.engine.resources.placement import hold_chunks
+from parsim.engine.resources.running import available, first_instant
+from parsim.engine.resources.windows import UNKNOWN_END, is_known
+from parsim.engine.simulation import NEVER
+from parsim.engine.starts import startable_cores
+
+
+class TypedWindows(NamedTuple):
+    """W windows on P partitions of D totals each, or of V nodes in all; S instants at which what is idle may change."""
+
+    exempt: NDArray[np.bool_]  # (G, n): whether a job may use what windows of a kind take
+    takes: NDArray[np.int64]  # (W, D): what each takes of the partition whose list is visited, from others
+    times: NDArray[np.int64]  # (S,), and
+    free: NDArray[np.int64]  # (S * D,): see `parsim.engine.resources.amounts`
+
+
+@step
+def is_for(s, windows, k, j):
+    """Whether job j may use what window k takes."""
+    members = s.outages.windows[k].members
+    return members >= 0 and windows.exempt[members, j]
+
+
+@step
+def begin_visit(s, windows, types, p, now):
+    """Write what is idle over time, of totals, beside the windows known now; return the number of instants."""
+    s.partitions[p].shadow = NEVER
+    if types is None:
+        return np.int64(0)
+    size = idle_over_time(s, types, windows, p, now)
+    for k in range(windows.takes.shape[0]):
+        window = s.outages.windows[k]
+        if is_known(window, now):
+            take_of_others(s, windows, types, k, p, now)
+            size = add_between(types, windows, size, windows.takes[k], max(now, window.begin), window.known_end, -1)
+    return size
+
+
+@step
+def take_of_others(s, windows, types, k, p, now):
+    """Let window k take what those that may use it, and ran before this pass, do not have of it (rule 33)."""
+    window, takes, partition = s.outages.windows[k], windows.takes[k], s.partitions[p]
+    bits = s.settings.bits
+    low = (np.int64(1) << bits) - 1
+    for d in range(takes.size):
+        takes[d] = s.outages.taken[k, p * takes.size + d]
+    if window.members < 0:
+        return
+    for i in range(partition.first_running, partition.first_running + partition.running):
+        j = s.running.keys[i] & low
+        if (s.running.keys[i] >> bits) > max(now, window.begin) and s.start[j] < now and is_for(s, windows, k, j):
+            for d in range(takes.size):
+                takes[d] = max(takes[d] - types.amounts[types.taken[j], d], np.int64(0))
+
+
+@step
+def give_back(s, types, windows, size, j, now, sign):
+    """Add to what is idle what windows take that job j may use, or undo that."""
+    if windows.exempt.shape[0] == 0:
+        return
+    for k in range(windows.takes.shape[0]):
+        window = s.outages.windows[k]
+        if is_known(window, now) and is_for(s, windows, k, j):
+            add_between(types, windows, size, windows.takes[k], max(now, window.begin), window.known_end, sign)
+
+
+@step
+def take_place(s, windows, types, size, j, p, now):
+    """Let job j take a place, if it may start now; return whether it may, and the number of instants (rule 82)."""
+    if types is None:
+        return True, size
+    until = now + s.jobs[j].walltime
+    first, last = places_of(types, j)
+    give_back(s, types, windows, size, j, now, 1)
+    _, row = first_place(types, windows, size, types.amounts, first, last, until - now, now + 1)
+    give_back(s, types, windows, size, j, now, -1)
+    if row >= 0:
+        hold_nodes(types, j, p, row)
+        size = add_between(types, windows, size, types.amounts[row], now, until, -1)
+    return row >= 0, size
+
+
+@step
+def plan_place(s, windows, types, size, j, p, now):
+    """Plan head job j; return whether there is an instant for it, and the number of instants (rules 31 and 82)."""
+    if types is None:
+        return True, size
+    walltime = s.jobs[j].walltime
+    first, last = places_of(types, j)
+    give_back(s, types, windows, size, j, now, 1)
+    k, row = first_place(types, windows, size, types.amounts, first, last, walltime, UNKNOWN_END)
+    give_back(s, types, windows, size, j, now, -1)
+    if row >= 0:
+        begin = windows.times[k]
+        size = add_between(types, windows, size, types.amounts[row], begin, begin + walltime, -1)
+    return row >= 0, size
+
+
+@step
+def find_in_service(s, windows, placing, j, begin, until, now):
+    """Set which nodes no window known now takes at any instant of [begin, until) that job j may not use (rule 83)."""
+    for node in range(placing.in_service.size):
+        placing.in_service[node] = True
+    for k in range(s.outages.windows.size):
+        window = s.outages.windows[k]
+        if window.begin >= until:
+            break
+        if is_known(window, now) and begin < window.known_end and not is_for(s, windows, k, j):
+            for node in range(placing.in_service.size):
+                placing.in_service[node] &= s.outages.taken[k, node] == 0
+
+
+@step
+def take_nodes_in_service(s, windows, placing, j, p, now):
+    """Place job j on nodes that are in service while it runs, if it may start now (rule 83)."""
+    if placing is None:
+        return True
+    until = now + s.jobs[j].walltime
+    past = until > s.partitions[p].shadow
+    if s.jobs[j].cores > startable_cores(s, p, until):
+        return False
+    if not has_all(placing, j, placing.idle_in_all) or (past and not has_all(placing, j, placing.left_in_all)):
+        return False
+    find_in_service(s, windows, placing, j, now, until, now)
+    return take_first_nodes(placing, j, past, False)
+
+
+@routine
+def plan_in_service(s, windows, placing, j, p, now):
+    """Find when and where head job j of list p is placed on nodes in service while it runs; whether ever (rule 83)."""
+    if placing is None:
+        return True
+    partition, running, bits = s.partitions[p], s.running, s.settings.bits
+    low = (np.int64(1) << bits) - 1
+    c, walltime = np.int64(s.jobs[j].cores), s.jobs[j].walltime
+    i, last = partition.first_running, partition.first_running + partition.running
+    copy(placing, p, placing.then, placing.idle)
+    copy_in_all(placing, p, placing.then_in_all, placing.idle_in_all)
+    for kind in kinds_of(placing, j):
+        placing.found[kind] = placing.count[kind]
+    instant = np.int64(first_instant(running, partition.first_running, partition.running, partition.free, c, now, bits))
+    while instant < NEVER:
+        while i < last and running.keys[i] >> bits <= instant:
+            add_shares(placing, running.keys[i] & low, NO_SHARE, placing.then, placing.then_in_all, 1)
+            i += 1
+        if has_all(placing, j, placing.then_in_all):
+            find_in_service(s, windows, placing, j, instant, instant + walltime, now)
+            if hold_chunks(placing, j, p):
+                partition.shadow = instant
+                idle = available(running, partition.first_running, partition.running, partition.free, instant, bits)
+                partition.extra = idle - c
+                return True
+        following = running.keys[i] >> bits if i < last else NEVER
+        for k in range(s.outages.windows.size):
+            window = s.outages.windows[k]
+            if is_known(window, now) and instant < window.known_end < UNKNOWN_END:
+                following = min(following, window.known_end)
+        instant = following
+    return False

@@ -1,0 +1,73 @@
+"""Cores that are out of service for a while, as kernels that keep a profile of idle cores see them.
+
+Numbers ("rule 30") refer to docs/reference/simulator.md.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim.engine.resources.profile import change
+from parsim.engine.simulation import NEVER, routine, step
+
+UNKNOWN_END = np.int64(2**60)  #: after all that is known to end, and sums of it with durations are int64
+
+#: A window: `known_end` is its end or, where that is not known, `UNKNOWN_END`.
+WINDOW = np.dtype(
+    [
+        ("begin", np.int64),
+        ("end", np.int64),
+        ("known_from", np.int64),
+        ("known_end", np.int64),
+        ("members", np.int64),  #: row of `Begun.exempt` of the jobs that may use it, -1 for none
+    ],
+    align=True,
+)
+
+
+class Outages(NamedTuple):
+    """All windows of a simulation."""
+
+    windows: NDArray[np.void]  # (W,) WINDOW, ascending by begin
+    #: (W, V): cores that each takes of each node; nodes not told apart are one of a partition. Where totals of several
+    #: types count, (W, P * D): all that each takes of each partition.
+    taken: NDArray[np.int64]
+    instants: NDArray[np.int64]  # at which windows become known or end
+
+
+@step
+def is_known(window, now):
+    """Whether a window counts now (rule 30)."""
+    return window.known_from <= now < window.end
+
+
+@step
+def next_instant(instants, passed):
+    """Return the next instant at which windows become known or end, or NEVER."""
+    return instants[passed] if passed < instants.size else NEVER
+
+
+@routine
+def apply_windows(profile, size, windows, taken, before, now):
+    """Let a profile that begins at `now` have what became of the windows since the instant `before` (rule 30).
+
+    Returns
+    -------
+    size : int
+        Of the profile.
+    changed : bool
+        Whether more is known than was before.
+    """
+    changed = False
+    for k in range(windows.size):
+        window = windows[k]
+        if before < window.known_from <= now < window.end:
+            size = change(profile, size, max(now, window.begin), window.known_end, -taken[k, 0])
+            changed = True
+        elif window.known_from <= before < window.end <= now and window.known_end > now:
+            size = change(profile, size, now, window.known_end, taken[k, 0])
+            changed = True
+    return size, changed

@@ -1,0 +1,217 @@
+"""What the kernels read and write: records of jobs, queues, partitions, settings, and the state of the general loop.
+
+A table is a structured array: ``queues[q].starvation`` is one field of one queue. P partitions, of which the last is
+the common pool (a shared machine is a pool of all its cores), Q queues, n jobs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim.engine.compile.compiled import apart, kernel, routine, seldom, step  # noqa: F401 - kernels take them from here
+from parsim.engine.compile.native import by_pointer
+from parsim.engine.fairshare import Fair
+
+NEVER = np.int64(2**62)  #: after every instant
+LONGEST = np.int64(2**31 - 1)  #: of all durations that fit an int32
+BLOCK = 32  #: entries of a waiting list examined at once; the lists are padded by as many
+
+Fields = list[tuple[str, type[np.generic]]]
+
+
+def _record(fields: Fields) -> np.dtype[np.void]:
+    return np.dtype(fields, align=True)
+
+
+def one(record: np.dtype[np.void], **values: float) -> np.void:
+    """Make one record, of all its fields."""
+    return np.array([tuple(values[name] for name in record.names)], dtype=record)[0]
+
+
+_JOB: Fields = [("submit", np.int32), ("cores", np.int32), ("runtime", np.int32), ("walltime", np.int32)]
+JOB = _record(_JOB)  #: `submit` counts from the first one; `runtime` is at most `walltime`
+QUEUED_JOB = _record(
+    [
+        *_JOB,
+        ("queue", np.int32),
+        ("home", np.int32),  #: partition in whose list it waits first; P for the reserved list (rule 9)
+        ("is_head_job", np.bool_),  #: whether it is the head job of some list in this pass
+    ]
+)
+HELD = _record(
+    [
+        ("since", np.int64),  #: instant from which its limits hold a job, or -1
+        ("before", np.int64),  #: seconds for which they did before
+    ]
+)
+ALLOWANCE = _record([("jobs", np.int64), ("cores", np.int64)])  #: that running limits leave; `NEVER` without one
+QUEUE = _record(
+    [
+        ("starvation", np.int64),  #: seconds of waiting until a job starves, or `NEVER`
+        ("rank", np.int64),  #: of its priority among those of all queues, the greatest last
+        ("max_walltime", np.int64),
+        ("weight", np.int64),  #: its priority as a whole number, in proportion to the others'
+        ("next_starving", np.int64),  #: its entry in `by_queue` that may starve next
+        ("end", np.int64),  #: its last entry in `by_queue`, plus one
+    ]
+)
+PARTITION = _record(
+    [
+        ("cores", np.int64),
+        ("free", np.int64),
+        ("first", np.int64),  #: first entry of its waiting list
+        ("waiting", np.int64),  #: how many entries that list has
+        ("narrowest", np.int64),  #: no job in the list has fewer cores
+        ("first_starving", np.int64),  #: least number of a starving job in the list; `NEVER` without one, or `UNKNOWN`
+        ("first_running", np.int64),  #: first entry of its running jobs
+        ("running", np.int64),  #: how many they are
+        ("plan_stands", np.bool_),  #: whether the last plan of its head job still stands
+        ("planned_job", np.int64),  #: the head job of that plan
+        ("seen", np.int64),  #: jobs from this number on were not there when it was made
+        ("has_new", np.bool_),  #: whether a job has come to the list since
+        ("waits_first", np.int64),  #: the first job that might not start at the last visit, and
+        ("first_since", np.int64),  #: since when it has been; where nothing is reserved
+        # Of the present pass:
+        ("reserved_from", np.int64),  #: instant at which the reserved job is to start, or `NEVER`
+        ("reserved_until", np.int64),  #: instant at which it is expected to end
+        ("share", np.int64),  #: cores of this partition that it takes
+        ("head_job", np.int64),  #: the first job of the list that does not fit, or -1
+        ("head_planned", np.bool_),  #: whether its plan has been made
+        ("shadow", np.int64),  #: shadow time: the instant from which the head job is expected to fit
+        ("extra", np.int64),  #: cores that jobs running past `shadow` may take without delaying the head job
+        ("slack", np.int64),  #: cores that jobs running past `reserved_from` may take without delaying either
+        ("slack_alone", np.int64),  #: the same as if there were no head job
+    ]
+)
+UNKNOWN = np.int64(-1)  #: `first_starving` before it is needed
+SETTINGS = _record(
+    [
+        ("bits", np.int64),  #: low bits of a key that hold the job; the high ones hold an instant
+        ("first", np.int64),  #: the job after those that run when the simulation begins
+        ("begin", np.int64),  #: first instant at which anything is decided
+        ("order", np.int64),
+        ("calc_period", np.int64),  #: seconds between the instants as of which eligible times are read; 0: at all
+        ("calc_phase", np.int64),  #: of them at instant 0
+        ("backfill", np.bool_),
+        ("single_list", np.bool_),  #: a shared machine
+        ("reserves", np.bool_),  #: a head job holds cores; else it stops its list after `reservation_delay` (rule 39)
+        ("plans_limits", np.bool_),  #: a job that its limits hold may be a head job (rule 22)
+        ("by_nodes", np.bool_),  #: nodes that are all alike are told apart (rule 23)
+        ("reservation_delay", np.int64),  #: seconds that a job has waited before it may be a head job
+        ("starvation", np.bool_),  #: some queue has a starvation period
+        ("limits", np.bool_),  #: there are gates
+        ("wide_limits", np.bool_),  #: some jobs may start though nothing has ended since they might not
+        ("track_held", np.bool_),  #: limits hold jobs whose eligible time a formula reads
+        ("combined", np.bool_),  #: jobs of the pool may take cores of their partition too
+        ("move", np.bool_),  #: a job that enters the pool leaves its partition's list
+        ("starving_first", np.bool_),  #: in the pool's list
+        ("alike", np.bool_),  #: lists have of the jobs alike the first only
+        ("looks", np.int64),  #: at entries of waiting lists, for each job that is submitted
+    ]
+)
+PROGRESS = _record(
+    [
+        ("now", np.int64),  #: instant
+        ("submitted", np.int64),  #: jobs
+        ("waiting", np.int64),  #: jobs that have been submitted and not started
+        ("running", np.int64),  #: jobs
+        ("wake_ups", np.int64),  #: keys in `wake_ups`
+        ("next_starving", np.int64),  #: instant at which the next job starves
+        ("spanning", np.int64),  #: rows of `shares` in use
+        ("outside", np.int64),  #: jobs that throttles keep out of the lists
+        ("windows", np.int64),  #: instants of `outages` that have passed
+        ("retry", np.int64),  #: the second after the last start
+        ("looks", np.int64),  #: entries of waiting lists that may still be looked at before the loop gives up
+    ]
+)
+CLASS = _record(  #: of multiple-queue backfilling: it waits in ``waiting[first:last]``, its pivot first
+    [("first", np.int64), ("last", np.int64)]
+)
+
+
+class Running(NamedTuple):
+    """Running jobs, ascending by expected end."""
+
+    keys: NDArray[np.int64]  # expected end and job
+    cores: NDArray[np.int64]
+
+
+class Waiting(NamedTuple):
+    """Waiting lists, one stretch each: sorted if their order is constant, else by job number and then selected from."""
+
+    job: NDArray[np.int32]
+    cores: NDArray[np.int32]
+    walltime: NDArray[np.int32]
+    group: NDArray[np.int32]  # the largest goes first; negative: see `PASSED`
+    value: NDArray[np.float64]  # sorts within a group, largest first
+    origin: NDArray[np.float64]  # submit, and
+    slope: NDArray[np.float64]  # what the wait (or its cube) is multiplied by in the orders that are ratios
+
+
+STARVING = np.int32(2**20)  #: bit of the group of the starving, above every rank of a queue
+PREEMPTED = np.int32(2**21)  #: of those that have been preempted, above it
+BY_SUBMIT = STARVING | PREEMPTED  #: jobs with either go by their number
+TIER = 22  #: bits below the rank of its queue's tier
+PASSED = np.int32(-(2**31))  #: sign of a group: the visit has passed this entry, or its limits hold it
+GROUP = np.int32(2**31 - 1)  #: mask that takes that sign away
+
+
+class Formula(NamedTuple):
+    """A formula's program, as `parsim.engine.order.interpret` takes it."""
+
+    code: NDArray[np.int64]
+    constants: NDArray[np.float64]
+    columns: NDArray[np.float64]
+    eligible: NDArray[np.float64]
+    stack: NDArray[np.float64]
+
+
+class Alike(NamedTuple):
+    """Lines of jobs that are alike, each in the order of submission; empty unless `settings.alike`.
+
+    The pool's list has the front of a line, the partition's all of it, so that the first is the same job in both.
+    """
+
+    line: NDArray[np.int32]  # (n,): of each job
+    members: NDArray[np.int32]  # (n,): the jobs, line by line
+    place: NDArray[np.int32]  # (n,): entry of each job in `members`
+    end: NDArray[np.int32]  # (lines,): last entry of each line in `members`, plus one
+    first: NDArray[np.int32]  # (2, lines): the job that waits for its line in the home list, and in the pool's
+
+
+@by_pointer
+class Simulation(NamedTuple):
+    """Everything that the general event loop reads and writes."""
+
+    jobs: NDArray[np.void]  # (n,) QUEUED_JOB, ascending by submit
+    start: NDArray[np.int64]  # (n,), -1 before
+    placement: NDArray[np.int32]  # (n,): partition that a job runs on, or -1 - its row in `shares`
+    shares: NDArray[np.int64]  # (..., P): cores on each partition of the jobs that span several
+    eligible_at: NDArray[np.int64]  # (n,): instant from which a job may enter the pool; empty without a pool
+    held: NDArray[np.void]  # (n,) HELD; empty unless `track_held`
+    queues: NDArray[np.void]  # (Q,) QUEUE
+    by_queue: NDArray[np.int32]  # (n,): jobs grouped by queue, in order; empty where nothing starves
+    partitions: NDArray[np.void]  # (P + 1,) PARTITION; the last row has the list of jobs by advance reservation
+    settings: np.void  # SETTINGS
+    progress: np.void  # PROGRESS
+    waiting: Waiting
+    candidates: NDArray[np.int32]  # entries of a list that may be backfilled, a heap
+    running: Any  # `Running` of each partition in turn; None where `parsim.engine.plans.promises.Plans` have them
+    ends: NDArray[np.int64]  # heap of keys: real ends
+    wake_ups: NDArray[np.int64]  # heap of keys: pool eligibility instants
+    formula: Formula
+    usable: NDArray[np.bool_]  # (P,): partitions that a reservation may use
+    idle: NDArray[np.int64]  # (P,): their idle cores at its instant
+    alike: Alike
+    fair: Fair
+    gates: Any  # `parsim.engine.gates.counters.Gates`
+    needs: Any  # `parsim.engine.gates.needs.Needs`, or None
+    node_types: Any  # `parsim.engine.resources.node_types.NodeTypes`, or None
+    placing: Any  # `parsim.engine.resources.chunks.Placing`, or None
+    preempting: Any  # `parsim.engine.preempt.preempting.Preempting`, or None
+    windows: Any  # `parsim.engine.resources.typed_windows.TypedWindows`, or None
+    plain: Any  # an empty array where a list has one head job that is planned alone, else None
+    outages: Any  # `parsim.engine.resources.windows.Outages`: all windows of cores

@@ -1,0 +1,400 @@
+"""One visit to a waiting list under EASY: which jobs start, which is the head job, which are backfilled.
+
+Numbers ("rule 3") refer to docs/reference/simulator.md.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from parsim.engine.lists.lines import look_behind, return_to_first
+from parsim.engine.lists.waiting import (
+    STARTED,
+    drop_started,
+    has_lines,
+    kind_of,
+    leave_others,
+    note_held,
+    row_of,
+    succeed,
+)
+from parsim.engine.order import LJF, before, first_entry, refresh_values
+from parsim.engine.preempt.preempting import cores_below, has_tiers
+from parsim.engine.preempt.victims import make_room
+from parsim.engine.resources.node_types import take_nodes
+from parsim.engine.resources.placement import place_chunks
+from parsim.engine.resources.running import sift
+from parsim.engine.simulation import BLOCK, GROUP, LONGEST, NEVER, PASSED, UNKNOWN, step
+from parsim.engine.starts import (
+    is_held,
+    make_head_job,
+    occupy,
+    plan_head_job,
+    start_combined,
+    start_job,
+    startable_cores,
+)
+
+# What becomes of an entry at its turn: its job goes on waiting; has started; and one like it follows; and lines of its
+# queue whose turn was before have jobs behind that may start now.
+STAYS, GONE, FOLLOWED, REOPENED = range(4)
+
+
+class Visit(NamedTuple):
+    """What holds throughout a visit to list `p`, whose entries are ``first:last``."""
+
+    p: int
+    first: int
+    last: int
+    kind: int
+    sorted: bool  # the order is constant, and the list has all jobs
+    lines: bool  # it has of the jobs alike the first only
+    widest: int  # no wider job can start at its turn
+    counts_later: bool  # the head job counts in later lists
+    one_by_one: bool  # whether a job may start depends on more than the list has columns for
+
+
+@step
+def visit_list(s, p, now):
+    """Go once over list p and start the jobs that EASY starts on partition p (rule 3)."""
+    partition, settings = s.partitions[p], s.settings
+    v = begin_visit(s, p)
+    if not settings.track_held and settings.reserves and nothing_can_start(s, v):
+        return
+    if settings.backfill or not v.sorted:
+        s.progress.looks -= v.last - v.first
+    if not v.sorted:
+        if mark_held(s, v, now) and settings.reserves:
+            return
+        refresh_values(s, v.kind, v.first, v.last, now)
+
+    stands = partition.plan_stands and partition.reserved_from == NEVER
+    shadow, extra = partition.shadow, partition.extra
+    partition.shadow = NEVER
+    partition.plan_stands = False
+    running = s.progress.running
+    i, gone = start_in_order(s, v, now)
+    stands &= s.progress.running == running  # nothing started
+    goes_on = settings.backfill and settings.reserves
+    if partition.head_job >= 0 and goes_on and (settings.track_held or partition.free > 0 or has_tiers(s.preempting)):
+        fresh = np.int64(0)
+        if stands and partition.planned_job == partition.head_job:
+            fresh = partition.seen
+            partition.shadow, partition.extra, partition.head_planned = shadow, extra, True
+        else:
+            plan_head_job(s, p, now)
+        gone = min(gone, backfill(s, v, i, fresh, now))
+    elif settings.track_held:
+        end_held(s, v, i, now)
+    if partition.head_job >= 0 and not v.one_by_one and goes_on and partition.reserved_from == NEVER:
+        own_limits = not settings.limits or p < s.partitions.size - 2 or settings.single_list
+        partition.plan_stands = own_limits and not settings.wide_limits
+        partition.planned_job = partition.head_job
+    if v.lines and v.one_by_one:
+        return_to_first(s, p, row_of(s, p), v.first, v.last, now)
+    if gone < v.last:
+        drop_started(s, p, gone)
+    partition.seen = s.progress.submitted
+    partition.has_new = False
+
+
+@step
+def begin_visit(s, p):
+    """Find what holds throughout a visit to list p."""
+    settings, partition = s.settings, s.partitions[p]
+    pool = s.partitions.size - 2
+    widest = partition.free + cores_below(s.preempting)
+    if p == pool and settings.combined and widest > 0:
+        most = np.int64(0)
+        for q in range(pool):
+            most = max(most, s.partitions[q].free)
+        widest += most
+    kind = kind_of(s, p)
+    # For quotas, for the limits of its queue mates, and for jobs that take cores here from the pool's list.
+    counts_later = p < pool and (
+        settings.wide_limits or (settings.limits and s.partitions[pool].cores > 0) or (settings.combined and widest > 0)
+    )
+    one_by_one = settings.track_held or (settings.combined and p == pool) or has_tiers(s.preempting)
+    lines = has_lines(s, p)
+    in_turn = kind <= LJF and not lines
+    last = partition.first + partition.waiting
+    return Visit(p, partition.first, last, kind, in_turn, lines, widest, counts_later, one_by_one)
+
+
+@step
+def nothing_can_start(s, v):
+    """Whether list p needs no visit: nothing is new since its last plan, or all its jobs are too wide."""
+    if nothing_new(s, v):
+        return True
+    partition = s.partitions[v.p]
+    if v.counts_later:
+        return False
+    if partition.narrowest > v.widest:
+        return True
+    if any_fits(s, v, False):
+        return False
+    partition.narrowest = v.widest + 1  # so that these jobs are not looked at again until more is free
+    return True
+
+
+@step
+def nothing_new(s, v):
+    """Whether the order of the list is constant, and since its last plan no job came, left or ended."""
+    partition = s.partitions[v.p]
+    if v.kind > LJF or not partition.plan_stands or partition.has_new or partition.reserved_from < NEVER:
+        return False
+    if s.settings.reservation_delay > 0 and s.progress.outside > 0:  # wake-ups of jobs kept out are events, too
+        return False
+    if v.counts_later:
+        if s.settings.limits and is_held(s, partition.planned_job):  # queue mates have started elsewhere
+            return False
+        make_head_job(s, partition.planned_job, v.p)
+        partition.head_planned = True
+    return True
+
+
+@step
+def any_fits(s, v, skip_passed):
+    """Whether any entry, or with `skip_passed` any that has not been passed, is no wider than `widest`."""
+    waiting = s.waiting
+    most = np.int32(v.widest)
+    for begin in range(v.first, v.last, BLOCK):
+        cores = waiting.cores[begin : begin + BLOCK]
+        hits = np.int32(0)
+        for k in range(BLOCK):
+            hits += np.int32(cores[k] <= most)
+        if hits:
+            if not skip_passed and begin + BLOCK <= v.last:
+                return True
+            for i in range(begin, min(begin + BLOCK, v.last)):
+                if waiting.cores[i] <= most and (not skip_passed or waiting.group[i] >= 0):
+                    return True
+    return False
+
+
+@step
+def mark_held(s, v, now):
+    """Mark the jobs held by their limits, which hold only more as the pass goes on; whether no other can start."""
+    settings, group, job = s.settings, s.waiting.group, s.waiting.job
+    to_the_end = settings.backfill and settings.reserves  # else jobs behind the end of the visit are not held (rule 5)
+    # Those preempted in this pass count no more.
+    if not settings.limits or not (to_the_end or not settings.track_held) or has_tiers(s.preempting):
+        for i in range(v.first, v.last):
+            group[i] &= GROUP
+        return False
+    for i in range(v.first, v.last):
+        group[i] &= GROUP
+        if is_held(s, job[i]):
+            group[i] |= PASSED
+            if settings.track_held and s.jobs[job[i]].home == v.p:
+                note_held(s, job[i], now, True)
+    return not settings.track_held and not v.counts_later and not any_fits(s, v, True)
+
+
+@step
+def next_in_order(s, v, i, now):
+    """Return the entry whose turn comes after entry i, or `last`."""
+    if v.sorted:
+        return i + 1
+    s.progress.looks -= v.last - v.first
+    best = first_entry(s, v.kind, v.first, v.last, now)
+    return v.last if best < 0 else best
+
+
+@step
+def start_in_order(s, v, now):
+    """Start jobs in the order of the list until one is its head job (rule 3).
+
+    Returns
+    -------
+    i, gone : int
+        Entry of the head job, or `last`; first entry whose job started, or `last`.
+    """
+    settings, partition, waiting = s.settings, s.partitions[v.p], s.waiting
+    gone = v.last
+    none_waits = True
+    i = next_in_order(s, v, v.first - 1, now)
+    while i < v.last:
+        j = np.int64(waiting.job[i])
+        then = STAYS
+        if not held_at_its_turn(s, v, j, now):
+            then = start_here(s, v, i, now)
+            if waiting.job[i] == STARTED:
+                gone = min(gone, i)
+            elif then == STAYS and not settings.reserves:
+                if none_waits and waits_too_long(s, v.p, j, now):
+                    make_head_job(s, j, v.p)
+                    break
+                none_waits = False
+            elif (
+                then == STAYS
+                and waiting.cores[i] <= partition.cores
+                and now - s.jobs[j].submit >= settings.reservation_delay
+            ):
+                make_head_job(s, j, v.p)
+                break
+        if not v.sorted and then < FOLLOWED:
+            waiting.group[i] |= PASSED
+        i = next_in_order(s, v, i, now)
+    return i, gone
+
+
+@step
+def waits_too_long(s, p, j, now):
+    """Whether job j, the first of list p that may not start, has been it for so long that none passes it (rule 39)."""
+    partition = s.partitions[p]
+    if partition.waits_first != j:
+        partition.waits_first = j
+        partition.first_since = now
+    return now - partition.first_since >= s.settings.reservation_delay
+
+
+@step
+def held_at_its_turn(s, v, j, now):
+    """Whether its limits hold job j now that its turn has come, which counts in its home list (rules 4 and 5)."""
+    held = s.settings.limits and is_held(s, j)
+    if s.settings.track_held and s.jobs[j].home == v.p:
+        note_held(s, j, now, held)
+    return held
+
+
+@step
+def start_here(s, v, i, now):
+    """Start entry i if it may start now, wholly on partition p or, combined, on its partition and the pool."""
+    p = v.p
+    waiting, settings, partition = s.waiting, s.settings, s.partitions[p]
+    j = np.int64(waiting.job[i])
+    was_head_job = s.jobs[j].is_head_job
+    c = np.int64(waiting.cores[i])
+    until = now + waiting.walltime[i]
+    past = until > partition.shadow
+    if (
+        c <= startable_cores(s, p, until)
+        and take_nodes(s.node_types, j, p, past)
+        and place_chunks(s.placing, j, p, past)
+    ) or make_room(s, s.preempting, p, j, now):
+        s.placement[j] = p
+        occupy(s, j, p, c, now)
+        start_job(s, j, now)
+    elif not settings.combined or p != s.partitions.size - 2 or partition.free <= 0 or not start_combined(s, j, now):
+        return STAYS
+    if not settings.single_list:
+        leave_others(s, p, j, now)
+    if partition.first_starving == j:
+        partition.first_starving = UNKNOWN
+    if not v.lines:
+        waiting.job[i] = STARTED
+        return GONE
+    queue = s.jobs[j].queue
+    reopened = was_head_job and v.one_by_one and look_behind(s, p, v.kind, v.first, v.last, i, queue, now)
+    follows = succeed(s, p, i, now)
+    if not follows and waiting.job[i] == j:
+        waiting.job[i] = STARTED
+        waiting.group[i] |= PASSED
+    if reopened:
+        return REOPENED
+    return FOLLOWED if follows else GONE
+
+
+@step
+def backfill(s, v, head, fresh, now):
+    """Start the jobs behind the head job, at entry `head`, that delay neither it nor a reserved job (rules 11 and 12).
+
+    Jobs before number `fresh` could not start under the same plan. Return the first entry whose job started, or `last`.
+    """
+    settings, partition, candidates, waiting = s.settings, s.partitions[v.p], s.candidates, s.waiting
+    gone = v.last
+    order = (s, v.kind, now)
+    x = m = np.int64(0)
+    again = True
+    while again or (x < m and (settings.track_held or partition.free > 0 or has_tiers(s.preempting))):
+        if again:
+            m = find_candidates_one_by_one(s, v, head, now) if v.one_by_one else find_candidates(s, v, head, fresh, now)
+            if not v.sorted:
+                for k in range((m >> 1) - 1, -1, -1):
+                    sift(candidates, k, m, before, order)
+            again = False
+            continue
+        i = np.int64(candidates[x])
+        then = STAYS
+        if not held_at_its_turn(s, v, np.int64(waiting.job[i]), now):
+            then = start_here(s, v, i, now)
+            if waiting.job[i] == STARTED:
+                gone = min(gone, i)
+        again = then == REOPENED
+        if v.sorted:
+            x += 1
+        elif not again:
+            if then != FOLLOWED:
+                m -= 1
+                candidates[0] = candidates[m]
+                waiting.group[i] |= PASSED
+            sift(candidates, 0, m, before, order)
+    return gone
+
+
+@step
+def find_candidates_one_by_one(s, v, head, now):
+    """Collect as `find_candidates` does, with what `start_combined` may add to the cores of the pool."""
+    waiting = s.waiting
+    track, tiers = s.settings.track_held, has_tiers(s.preempting)
+    head_job = s.partitions[v.p].head_job
+    m = 0
+    for i in range(head + 1 if v.sorted else v.first, v.last):
+        j = waiting.job[i]
+        c = np.int64(waiting.cores[i])
+        if waiting.group[i] < 0 or j == head_job or (c > v.widest and not track):
+            continue
+        if not track and not tiers:
+            c -= min(s.partitions[s.jobs[j].queue].free, c - 1)
+        if track or tiers or c <= startable_cores(s, v.p, now + waiting.walltime[i]):
+            s.candidates[m] = i
+            m += 1
+    return m
+
+
+@step
+def find_candidates(s, v, head, fresh, now):
+    """Collect the entries that may start behind the head job, of jobs from number `fresh` on; return how many."""
+    waiting, partition = s.waiting, s.partitions[v.p]
+    free = np.int32(partition.free)
+    time = np.int32(min(partition.shadow - now, LONGEST))
+    extra = np.int32(min(partition.extra, partition.free))
+    slack_time = np.int32(min(partition.reserved_from - now, LONGEST))
+    slack = np.int32(min(partition.slack, partition.free))
+    oldest = np.int32(fresh)
+    m = 0
+    for begin in range(head + 1 if v.sorted else v.first, v.last, BLOCK):
+        job = waiting.job[begin : begin + BLOCK]
+        cores = waiting.cores[begin : begin + BLOCK]
+        walltime = waiting.walltime[begin : begin + BLOCK]
+        hits = np.int32(0)
+        for k in range(BLOCK):
+            c = cores[k]
+            w = walltime[k]
+            hits += np.int32(
+                (job[k] >= oldest) & (c <= free) & ((w <= time) | (c <= extra)) & ((w <= slack_time) | (c <= slack))
+            )
+        if hits:
+            for i in range(begin, min(begin + BLOCK, v.last)):
+                c = waiting.cores[i]
+                w = waiting.walltime[i]
+                j = waiting.job[i]
+                if j >= oldest and c <= free and (w <= time or c <= extra) and (w <= slack_time or c <= slack):
+                    if waiting.group[i] >= 0 and j != partition.head_job:
+                        s.candidates[m] = i
+                        m += 1
+    return m
+
+
+@step
+def end_held(s, v, head, now):
+    """Behind the point where the visit ended no job is held (rule 5)."""
+    waiting = s.waiting
+    head_job = s.partitions[v.p].head_job
+    for k in range(head + 1 if v.sorted else v.first, v.last):
+        j = waiting.job[k]
+        if waiting.group[k] >= 0 and j != head_job and j != STARTED and s.jobs[j].home == v.p:
+            note_held(s, j, now, False)

@@ -1,0 +1,150 @@
+"""The bottleneck: the resource of a machine of which its jobs use the largest part.
+
+Whether jobs wait for cores, GPUs, memory or whole nodes depends on the machine and its jobs alone, not on a schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim.model.node_types import CORES, GPUS, MEMORY
+from parsim.model.schedule import Schedule
+from parsim.model.system import System
+from parsim.model.workload import Workload
+from parsim.prepare.columns import prepare
+from parsim.prepare.node_types import lay_out, resources_of
+
+NODES = "nodes"  #: whole nodes, and parts of them by cores: more than cores where jobs have nodes alone
+RESOURCES = (CORES, GPUS, MEMORY, NODES)  #: those that may be the bottleneck; of equal ones the first
+_EQUAL = 1e-9  # relative: sums of the same amounts in another unit
+
+Floats = NDArray[np.float64]
+
+
+class Use(NamedTuple):
+    """How much jobs take of a resource.
+
+    Attributes
+    ----------
+    resource : str
+        Of `RESOURCES`.
+    there : int or float
+        How much of it the machine has.
+    amount : ndarray(int64 or float64), shape (n,)
+        What each job takes at its first place (rule 58), as wide as it is wherever it runs.
+    """
+
+    resource: str
+    there: float
+    amount: NDArray[np.int64] | Floats
+
+    def work(self, workload: Workload) -> Floats:
+        """Return what each job takes times the seconds that it runs, shape (n,)."""
+        found: Floats = (self.amount * workload.effective_runtime).astype(np.float64)
+        return found
+
+
+def uses(workload: Workload, system: System) -> Iterator[Use]:
+    """Yield how much jobs take of each resource that the machine has, in the order of `RESOURCES`.
+
+    Parameters
+    ----------
+    workload : Workload
+        Its queues are those of `system`.
+    system : System
+
+    Yields
+    ------
+    Use
+        Where all nodes are alike, of cores alone.
+    """
+    yield Use(CORES, system.cores, workload.cores)
+    if not system.node_types or not len(workload):
+        return
+    names = resources_of(system.node_types)
+    amounts, row = first_places(workload, system)
+    for resource in RESOURCES[1:]:
+        weight = _weights(system, names, resource)
+        if weight.any():
+            there = np.array([[each.nodes * each.amount(name) for name in names] for each in system.node_types])
+            yield Use(resource, float((there * weight).sum()), np.tensordot(amounts, weight, 2)[row])
+
+
+def bottleneck(workload: Workload, system: System) -> Use:
+    """Return the use of the bottleneck.
+
+    Parameters
+    ----------
+    workload : Workload
+        Its queues are those of `system`.
+    system : System
+
+    Returns
+    -------
+    Use
+        That of which the jobs use the largest part, from the first to the last submission or in any other time.
+    """
+    found = list(uses(workload, system))
+    part = np.array([each.work(workload).sum() / each.there for each in found])
+    return found[int(np.argmax(part >= part.max() * (1 - _EQUAL)))]
+
+
+def by_run(schedule: Schedule, system: System, resource: str) -> tuple[NDArray[np.int64] | Floats, float]:
+    """Return what each run of a job takes of a resource, shape (n + k,), and how much there is.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Nodes may have other resources beside those of `system`, and jobs have nodes alone that share them there.
+    system : System
+    resource : str
+        Of `RESOURCES`. Where the schedule does not say what jobs take, cores are measured.
+
+    Returns
+    -------
+    amount : ndarray(int64 or float64)
+    there : int or float
+    """
+    demands = schedule.demands
+    if resource == CORES or demands is None:
+        return schedule.cores[schedule.runs[0]], system.cores
+    weight = _weights(system, demands.resources, resource)
+    return np.tensordot(demands.amounts, weight, 2)[schedule.taken_by_run], float((demands.there * weight).sum())
+
+
+def first_places(workload: Workload, system: System) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return what places take of nodes of several types, and which of them is the first of each job (rule 58).
+
+    Parameters
+    ----------
+    workload : Workload
+        Its queues are those of `system`.
+    system : System
+
+    Returns
+    -------
+    amounts : ndarray(int64), shape (places + 1, types, resources)
+        The last takes nothing: that of jobs without a place.
+    row : ndarray(int64), shape (n,)
+    """
+    prepared = prepare(workload)
+    laid_out = prepared.node_types(system) or lay_out(system, prepared.workload)
+    amounts = laid_out.amounts.reshape(-1, len(system.node_types), len(resources_of(system.node_types)))
+    has_place = laid_out.first[:-1] < laid_out.first[1:]
+    row = np.where(has_place, laid_out.first[:-1], len(amounts))
+    nothing = np.zeros((1, *amounts.shape[1:]), dtype=np.int64)
+    return np.concatenate((amounts, nothing)), prepared.restore(row[laid_out.of])
+
+
+def _weights(system: System, names: Sequence[str], resource: str) -> Floats:
+    """Return how much of a resource there is in one of each that nodes count, shape (types, resources)."""
+    found = np.zeros((len(system.node_types), len(names)))
+    if resource == NODES:
+        found[:, 0] = [1 / each.cores for each in system.node_types]
+    elif resource in names:
+        found[:, names.index(resource)] = 1.0
+    return found

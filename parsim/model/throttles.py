@@ -1,0 +1,120 @@
+"""Throttles: what users, groups, queues and all together may have running at one time.
+
+Rules 44 to 48, 51 and 73 of docs/reference/simulator.md.
+
+References
+----------
+Maui Scheduler Administrator's Guide, section 6.2, "Throttling Policies".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from parsim.model.node_types import CORES, Amounts
+
+Each = Literal["", "user", "group", "qos"]
+
+#: What a throttle may limit: what runs, and which jobs enter the lists.
+RUNNING = ("max_run", "max_run_cores", "max_run_core_seconds")
+ENTERING = ("max_eligible", "max_queued")
+THROTTLES = (*RUNNING, *ENTERING)
+RESOURCES = "max_run_resources"  #: beside these, by the names of the resources
+
+MOST_WORK = 2**53  #: core-seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Throttle:
+    """Limits of what runs at one time, in all queues or in one.
+
+    Attributes
+    ----------
+    each : {"", "user", "group", "qos"}
+        Whose jobs count together: all, those of each user, of each group, or of each quality of service.
+    name : str
+        Of the one user, group or QOS that it is for, as ``Workload.user_names``, ``group_names`` or ``qos_names`` has
+        it; empty for each.
+    queue : int or None
+        The queue whose jobs alone count, by its position in ``System.queues``.
+    max_run, max_run_cores, max_run_core_seconds : int or None
+        Running jobs, their cores, and their cores times the seconds to their expected ends.
+    max_eligible, max_queued : int or None
+        Jobs that wait in a list, and with those that run: more are kept out of the lists.
+    qos : str
+        The QOS whose jobs alone count; empty for all.
+    max_run_resources : mapping of str to int
+        What the chunks of the running jobs may take together, by the names of resources.
+    """
+
+    each: Each = ""
+    name: str = ""
+    queue: int | None = None
+    max_run: int | None = None
+    max_run_cores: int | None = None
+    max_run_core_seconds: int | None = None
+    max_eligible: int | None = None
+    max_queued: int | None = None
+    qos: str = ""
+    max_run_resources: Mapping[str, int] | Amounts = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, RESOURCES, tuple(sorted(dict(self.max_run_resources).items())))
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """What it limits, by the names of its fields; of a resource like ``max_run_resources.gpus``."""
+        found = {name: getattr(self, name) for name in THROTTLES}
+        found |= {f"{RESOURCES}.{name}": limit for name, limit in dict(self.max_run_resources).items()}
+        return {name: limit for name, limit in found.items() if limit is not None}
+
+    @property
+    def is_of_qos(self) -> bool:
+        """Whether it is one of a QOS, from which no job is exempt."""
+        return self.each == "qos" or bool(self.qos)
+
+
+def of_resources(throttles: Iterable[Throttle], there: Collection[str]) -> list[Throttle]:
+    """Return throttles without limits of resources that are not there."""
+    found = (
+        replace(
+            each, max_run_resources={name: most for name, most in dict(each.max_run_resources).items() if name in there}
+        )
+        for each in throttles
+    )
+    return [each for each in found if each.limits]
+
+
+def problems(
+    throttles: Sequence[Throttle], queues: int, resources: Collection[str] | None = None
+) -> Iterator[tuple[str, str]]:
+    """Yield (path below the list, what is wrong with it) for everything that cannot be simulated.
+
+    Of `resources` there is something on some node; None if it is not known what nodes have.
+    """
+    first: dict[tuple[object, ...], int] = {}
+    for i, throttle in enumerate(throttles):
+        if throttle.each not in ("", "user", "group", "qos"):
+            yield f"[{i}].each", f"{throttle.each!r} is none of user, group, qos"
+        if throttle.name and not throttle.each:
+            yield f"[{i}].name", f"{throttle.name!r} is to be a user, a group or a QOS: say which with each"
+        if throttle.qos and throttle.each == "qos":
+            yield f"[{i}].qos", f"{throttle.qos!r} goes with another each than qos"
+        if throttle.queue is not None and throttle.queue not in range(queues):
+            yield f"[{i}].queue", f"{throttle.queue!r} is none of the {queues} queues"
+        if not throttle.limits:
+            yield f"[{i}]", f"limits nothing: give it one of {', '.join((*THROTTLES, RESOURCES))}"
+        for name in dict(throttle.max_run_resources):
+            if name == CORES:
+                yield f"[{i}].{RESOURCES}.{name}", "cores have a limit of their own, max_run_cores"
+            elif resources is not None and name not in resources:
+                there = ", ".join(sorted(resources)) or "cores alone"
+                yield f"[{i}].{RESOURCES}.{name}", f"no node has any; nodes have {there}"
+        for name, limit in throttle.limits.items():
+            if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST_WORK:
+                yield f"[{i}].{name}", f"{limit!r} is no whole number from 1 to 2**53"
+        other = first.setdefault((throttle.each, throttle.name, throttle.queue, throttle.qos), i)
+        if other != i:
+            yield f"[{i}]", f"is for the same jobs as [{other}]: put both into one"

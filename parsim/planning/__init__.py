@@ -1,0 +1,1 @@
+"""Schedulers that plan: conservative backfilling, planning by a policy, dynP, and multiple-queue backfilling."""

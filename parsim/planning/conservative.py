@@ -1,0 +1,289 @@
+"""Conservative backfilling: a job is promised a start when it is submitted, and no promise is ever broken.
+
+References
+----------
+Mu'alem and Feitelson, IEEE TPDS 12(6), 2001, section 2.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim.engine.compile.compiled import on_disk
+from parsim.engine.lists.alike import count_lines
+from parsim.engine.resources.profile import RISE, Profile, change, change_at, find_near, fit, forget, set_rise
+from parsim.engine.resources.running import ONE, last_instant, pop_key, push_key
+from parsim.engine.resources.windows import apply_windows, next_instant
+from parsim.engine.simulation import NEVER, routine, step
+
+#: Jobs that are alike, as the first of them is submitted, and the last try to find an earlier start for some of them.
+ALIKE = np.dtype(
+    [
+        ("cores", np.int64),
+        ("walltime", np.int64),
+        ("turn", np.int64),  #: number of the event of the try
+        ("planned", np.int64),  #: start they had before it
+        ("earliest", np.int64),  #: no start before this instant was found for them
+        ("at", np.int64),  #: segment of the profile at which the search ended
+        ("freed", np.int64),  #: entries of `Plan.freed` there were then
+    ],
+    align=True,
+)
+
+
+class Plan(NamedTuple):
+    """The waiting jobs, by submit, and what is promised to them; entry k of three columns is of the same job."""
+
+    waiting: NDArray[np.int64]
+    planned: NDArray[np.int64]  # its start
+    lines: NDArray[np.int32]  # its line
+    idle: Profile  # cores beside the running and waiting jobs
+    alike: NDArray[np.void]  # (lines,) ALIKE
+    rises: NDArray[np.void]  # (4,) RISE, of a move
+    freed: NDArray[np.int64]  # begins of what became free as jobs moved at this event
+
+
+@on_disk
+def conservative(jobs, first, begin, of, machine, bits, windows, taken, instants, start):
+    """Simulate conservative backfilling.
+
+    A job that ends before its expected end gives the rest of its time back. Then each waiting job in turn, by
+    submit, gives up its place and takes the earliest there is now, which is no later. A promise may then fall
+    on an instant at which nothing else happens, so promises are events.
+
+    Parameters
+    ----------
+    jobs : ndarray(JOB), shape (n,)
+        Ascending by submit, but for the first; no job wider than the machine.
+    first, begin
+        As `parsim.planning.multiqueue.multiqueue` takes them.
+    of : ndarray(int32), shape (n,)
+        Which jobs are alike, `parsim.engine.lists.alike.Lines`.
+    machine : int
+        Cores.
+    bits : int
+        Low bits of a key that hold a job.
+    windows, taken, instants
+        As `parsim.prepare.state.Begun` has them.
+    start : ndarray(int64), shape (n,)
+        Filled with each job's start; -1 where it left the instants that a key can hold before.
+
+    Returns
+    -------
+    promised : ndarray(int64), shape (n,)
+        The start that each job was promised when it was submitted, of those that run already their start.
+    """
+    n = jobs.size
+    promised = start.copy()
+    longest = 2 * (n + windows.size) + 4
+    ends = np.empty(min(n, machine) + 1, np.int64)
+    plan = Plan(
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int32),
+        # Each running or waiting job has at most two ends of its own, and a change cuts twice before it joins.
+        Profile(np.empty(longest, np.int64), np.empty(longest, np.int64)),
+        np.zeros(count_lines(of), ALIKE),
+        np.empty(4, RISE),
+        np.empty(n, np.int64),
+    )
+    idle = plan.idle
+    idle.times[0] = 0
+    idle.free[0] = machine
+    size = 1
+    for j in range(first):
+        push_key(ends, j, ((start[j] + jobs[j].runtime) << bits) | j)
+        size = change(idle, size, start[j], start[j] + jobs[j].walltime, -np.int64(jobs[j].cores))
+    size = forget(idle, size, begin)
+    event_loop(jobs, first, begin, of, bits, windows, taken, instants, ends, plan, size, start, promised)
+    return promised
+
+
+@step
+def event_loop(jobs, resumed, begin, of, bits, windows, taken, instants, ends, plan, size, start, promised):
+    """Simulate; fills `start` and `promised`. `ends` is a heap of real ends."""
+    n = jobs.size
+    waiting, planned, lines, idle = plan.waiting, plan.planned, plan.lines, plan.idle
+    waits = 0
+    running = resumed
+    arriving = resumed
+    passed = 0
+    now = begin - 1
+    turn = 0
+    soonest = NEVER  # of the promises
+    horizon = last_instant(bits)
+    while arriving < n or waits > 0 or running > 0:
+        before = now
+        now = max(begin, np.int64(jobs[arriving].submit)) if arriving < n else NEVER
+        if running > 0:
+            now = min(now, ends[0] >> bits)
+        now = min(now, soonest, next_instant(instants, passed))
+        if now > horizon:
+            break
+        while next_instant(instants, passed) <= now:
+            passed += 1
+        size = forget(idle, size, now)
+
+        early = False
+        while running > 0 and (ends[0] >> bits) == now:
+            j = ends[0] & ((np.int64(1) << bits) - 1)
+            pop_key(ends, running)
+            running -= 1
+            expected = start[j] + jobs[j].walltime
+            if expected > now:
+                early = True
+                size = change(idle, size, now, expected, np.int64(jobs[j].cores))
+        known = False
+        if windows.size:
+            size, known = apply_windows(idle, size, windows, taken, before, now)
+        if known:
+            soonest, size = promise_anew(jobs, plan, waits, size)
+        elif early and waits > 0:
+            turn += 1
+            soonest, size = compress(plan, waits, size, now, turn)
+        while arriving < n and jobs[arriving].submit <= now:
+            cores, walltime = np.int64(jobs[arriving].cores), np.int64(jobs[arriving].walltime)
+            i, _ = fit(idle, size, 0, cores, walltime, NEVER)
+            instant = idle.times[i]
+            size = change(idle, size, instant, instant + walltime, -cores)
+            promised[arriving] = instant
+            soonest = min(soonest, instant)
+            waiting[waits], planned[waits], lines[waits] = arriving, instant, of[arriving]
+            plan.alike[of[arriving]].cores, plan.alike[of[arriving]].walltime = cores, walltime
+            waits += 1
+            arriving += 1
+
+        if soonest > now:
+            continue
+        soonest = NEVER
+        kept = 0
+        for k in range(waits):
+            j = waiting[k]
+            if planned[k] > now:
+                waiting[kept], planned[kept], lines[kept] = j, planned[k], lines[k]
+                kept += 1
+                soonest = min(soonest, planned[k])
+            else:
+                start[j] = now
+                push_key(ends, running, ((now + jobs[j].runtime) << bits) | j)
+                running += 1
+        waits = kept
+
+
+@routine
+def promise_anew(jobs, plan, waits, size):
+    """Withdraw every promise, and plan the waiting jobs by submission (rule 32); as `compress` returns."""
+    planned, idle = plan.planned, plan.idle
+    soonest = NEVER
+    for k in range(waits):
+        job = jobs[plan.waiting[k]]
+        size = change(idle, size, planned[k], planned[k] + job.walltime, np.int64(job.cores))
+    for k in range(waits):
+        cores, walltime = np.int64(jobs[plan.waiting[k]].cores), np.int64(jobs[plan.waiting[k]].walltime)
+        i, _ = fit(idle, size, 0, cores, walltime, NEVER)
+        planned[k] = idle.times[i]
+        size = change(idle, size, planned[k], planned[k] + walltime, -cores)
+        soonest = min(soonest, planned[k])
+    return soonest, size
+
+
+@step
+def compress(plan, waits, size, now, turn):
+    """Plan each waiting job again, in order of submission, at the earliest start there is beside all others.
+
+    Jobs alike that follow each other and have one start move together, as many as there is room for.
+
+    Returns
+    -------
+    soonest, size : int
+        The first of the starts; the number of segments.
+    """
+    planned, lines, idle, freed = plan.planned, plan.lines, plan.idle, plan.freed
+    soonest = NEVER
+    places = np.int64(0)
+    k, end = np.uint64(0), np.uint64(waits)
+    while k < end:
+        begin, line = planned[k], lines[k]
+        behind = k + ONE
+        while behind < end and planned[behind] == begin and lines[behind] == line:
+            behind += ONE
+        soonest = min(soonest, begin)
+        if begin > now:
+            # Where a job like it, planned no later, was tried, only what became free since can make room earlier, and
+            # not what that one left, which is behind all that refused it.
+            tried = plan.alike[line]
+            cores, walltime = tried.cores, tried.walltime
+            earliest = now
+            if tried.turn == turn and tried.planned <= begin:
+                earliest = tried.earliest
+                for place in freed[tried.freed : places]:
+                    earliest = min(earliest, place - walltime + 1)
+            tried.turn = turn
+            tried.planned = begin
+            at = tried.at
+            while k < behind and earliest < begin:
+                earliest, room, at = find_earlier(idle, size, at, earliest, cores, walltime, begin)
+                if earliest < begin:
+                    moved = min(np.int64(behind - k), room // cores)
+                    size = bring_forward(idle, size, plan.rises, at, earliest, begin, walltime, moved * cores)
+                    for _ in range(moved):
+                        planned[k] = earliest
+                        k += ONE
+                    freed[places] = max(begin, earliest + walltime)
+                    places += 1
+                    soonest = min(soonest, earliest)
+            tried.earliest = earliest
+            tried.at = at
+            tried.freed = places
+        k = behind
+    return soonest, size
+
+
+@routine
+def find_earlier(idle, size, at, earliest, cores, walltime, begin):
+    """Find the first start at or after `earliest` of a job that is planned at `begin`; `begin` if there is none before.
+
+    Its own place is free for it, so that beside the others its cores need idle until `begin` only. The search is
+    quicker where `earliest` is near segment `at`.
+
+    Returns
+    -------
+    instant, room, at : int
+        The start, the cores that idle until `begin` or until its end, 0 where there is no start before, and the segment
+        at which the search ended.
+    """
+    times, free = idle
+    i, last = np.uint64(find_near(idle, size, at, earliest)), np.uint64(size)
+    while True:
+        while i < last and free[i] < cores:
+            i += ONE
+        if i >= last or times[i] >= begin:
+            return begin, np.int64(0), np.int64(i)
+        end = min(times[i] + walltime, begin)
+        room = free[i]
+        j = i + ONE
+        while j < last and times[j] < end and free[j] >= cores:
+            room = min(room, free[j])
+            j += ONE
+        if j == last or times[j] >= end:
+            return times[i], room, np.int64(i)
+        i = j + ONE
+
+
+@step
+def bring_forward(idle, size, rises, at, instant, begin, walltime, cores):
+    """Let what is planned at `begin` be planned at `instant`, which is earlier, near segment `at`; return the size."""
+    end = instant + walltime
+    set_rise(rises, 0, instant, -cores)
+    set_rise(rises, 1, min(begin, end), cores)
+    count = np.int64(2)
+    if begin == end:
+        rises[1].cores += cores
+    else:
+        set_rise(rises, count, max(begin, end), cores)
+        count += 1
+    set_rise(rises, count, begin + walltime, -cores)
+    return change_at(idle, size, rises[: count + 1], at)

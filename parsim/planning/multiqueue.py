@@ -1,0 +1,215 @@
+"""Multiple-queue backfilling: jobs classed by walltime, the first of each class a pivot with a planned start.
+
+References
+----------
+Lawson and Smirni, "Multiple-queue Backfilling Scheduling with Priorities and Reservations for Parallel Systems",
+JSSPP 2002.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parsim.engine.compile.compiled import on_disk
+from parsim.engine.lists.alike import NO_JOB, Lines, count_lines, join, leave
+from parsim.engine.resources.profile import Profile, change, copy_profile, fit, forget, reserve
+from parsim.engine.resources.running import last_instant, pop_key, push_key
+from parsim.engine.resources.windows import apply_windows, next_instant
+from parsim.engine.simulation import NEVER, step
+
+
+@on_disk
+def multiqueue(jobs, first, begin, of, machine, job_class, classes, bits, windows, taken, instants, start):
+    """Schedule `jobs` on `machine` cores.
+
+    Parameters
+    ----------
+    jobs : ndarray(JOB), shape (n,)
+        Ascending by submit, but for the first; no job wider than the machine.
+    first : int
+        So many jobs run when the simulation begins; their starts are in `start`.
+    begin : int
+        First instant at which anything is decided.
+    of : ndarray(int32), shape (n,)
+        Which jobs are alike, `parsim.engine.lists.alike.Lines`.
+    machine : int
+        Cores.
+    job_class : ndarray(int64), shape (n,)
+        Class of each job, the shortest is 0.
+    classes : ndarray(CLASS), shape (K,)
+        All empty; entries for all its jobs follow the first of each class.
+    bits : int
+        Low bits of a key that hold a job.
+    windows, taken, instants
+        As `parsim.prepare.state.Begun` has them.
+    start : ndarray(int64), shape (n,)
+        Filled with each job's start; -1 where it left the instants that a key can hold before.
+    """
+    n = jobs.size
+    most = min(n, machine)
+    ends = np.empty(most + 1, np.int64)
+    waiting = np.empty(n, np.int64)
+    size = 2 * (most + windows.size) + 4
+    idle = Profile(np.empty(size, np.int64), np.empty(size, np.int64))
+    longest = size + 2 * classes.size + 2
+    plan = Profile(np.empty(longest, np.int64), np.empty(longest, np.int64))
+    order = np.empty(classes.size, np.int64)
+    lines = Lines(of, np.full(count_lines(of), NO_JOB, np.int32), np.empty(n, np.int32))
+    start[first:] = -1
+    idle.times[0] = 0
+    idle.free[0] = machine
+    segments = 1
+    for j in range(first):
+        segments = begin_job(jobs, j, start[j], bits, ends, j, idle, segments, start)
+    segments = forget(idle, segments, begin)
+    event_loop(
+        jobs, first, begin, lines, job_class, classes, bits, windows, taken, instants, ends, waiting, idle, segments,
+        plan, order, start,
+    )  # fmt: skip
+
+
+@step
+def event_loop(
+    jobs, resumed, begin, lines, job_class, classes, bits, windows, taken, instants, ends, waiting, idle, segments,
+    plan, order, start,
+):  # fmt: skip
+    """Simulate; fills `start`.
+
+    `ends` is a heap of real ends; `idle` has the cores idle beside the running jobs, `plan` also beside the pivots;
+    `waiting` has of jobs that are alike the first.
+    """
+    n = jobs.size
+    size = resumed  # running jobs
+    waits = 0
+    low = (np.int64(1) << bits) - 1
+    arriving = resumed
+    passed = 0
+    now = begin - 1
+    horizon = last_instant(bits)
+    while arriving < n or size > 0 or waits > 0:
+        before = now
+        now = max(begin, np.int64(jobs[arriving].submit)) if arriving < n else NEVER
+        if size > 0:
+            now = min(now, ends[0] >> bits)
+        now = min(now, next_instant(instants, passed))
+        if now > horizon:
+            break
+        while next_instant(instants, passed) <= now:
+            passed += 1
+        segments = forget(idle, segments, now)
+        segments, _ = apply_windows(idle, segments, windows, taken, before, now)
+        while size > 0 and (ends[0] >> bits) == now:
+            j = ends[0] & low
+            pop_key(ends, size)
+            size -= 1
+            expected = start[j] + jobs[j].walltime
+            if expected > now:
+                segments = change(idle, segments, now, expected, np.int64(jobs[j].cores))
+        while arriving < n and jobs[arriving].submit <= now:
+            if not join(lines, arriving):
+                its = classes[job_class[arriving]]
+                waiting[its.last] = arriving
+                its.last += 1
+            waits += 1
+            arriving += 1
+        if waits == 0 or idle.free[0] <= 0:
+            continue
+
+        # A pivot that can start now does, and all are planned again (rule 19 of docs/reference/simulator.md).
+        while True:
+            pivots = order_pivots(classes, waiting, order)
+            copy_profile(plan, idle, segments)
+            k, planned = plan_pivots(jobs, classes, waiting, order[:pivots], plan, segments)
+            if k < 0:
+                break
+            j = waiting[classes[k].first]
+            segments = begin_job(jobs, j, now, bits, ends, size, idle, segments, start)
+            if not succeed(lines, waiting, classes[k].first, classes[k].last):
+                classes[k].first += 1
+            size += 1
+            waits -= 1
+
+        # Then the others that delay no pivot, shortest class first.
+        for its in classes:
+            if plan.free[0] <= 0:
+                break
+            kept = its.first + 1
+            i = its.first + 1
+            while i < its.last:
+                j = waiting[i]
+                c, w = np.int64(jobs[j].cores), np.int64(jobs[j].walltime)
+                end = fits_now(plan, planned, c, w) if c <= plan.free[0] else 0
+                if end == 0:
+                    waiting[kept] = j
+                    kept += 1
+                    i += 1
+                    continue
+                planned = reserve(plan, planned, 0, end, c, w)
+                segments = begin_job(jobs, j, now, bits, ends, size, idle, segments, start)
+                size += 1
+                waits -= 1
+                if not succeed(lines, waiting, i, its.last):
+                    i += 1
+            if its.first < its.last:
+                its.last = kept
+
+
+@step
+def succeed(lines, waiting, i, last):
+    """Let the next job like that of entry i, which has started, wait in its turn; return whether there is one."""
+    j = leave(lines, waiting[i])
+    if j == NO_JOB:
+        return False
+    while i + 1 < last and waiting[i + 1] < j:
+        waiting[i] = waiting[i + 1]
+        i += 1
+    waiting[i] = j
+    return True
+
+
+@step
+def order_pivots(classes, waiting, order):
+    """Sort the classes in which jobs wait by the submission of their pivots; return how many they are."""
+    pivots = 0
+    for k in range(classes.size):
+        if classes[k].first < classes[k].last:
+            i = pivots
+            while i > 0 and waiting[classes[order[i - 1]].first] > waiting[classes[k].first]:
+                order[i] = order[i - 1]
+                i -= 1
+            order[i] = k
+            pivots += 1
+    return pivots
+
+
+@step
+def plan_pivots(jobs, classes, waiting, order, plan, size):
+    """Reserve the first start of each pivot; return the first class whose pivot can start now or -1, and the size."""
+    for k in order:
+        job = jobs[waiting[classes[k].first]]
+        c, w = np.int64(job.cores), np.int64(job.walltime)
+        i, end = fit(plan, size, 0, c, w, NEVER)
+        if i == 0:
+            return k, size
+        size = reserve(plan, size, i, end, c, w)
+    return np.int64(-1), size
+
+
+@step
+def fits_now(plan, size, cores, walltime):
+    """How many segments, from the present one on, hold a job that fits now beside everything; 0 if it does not."""
+    end = plan.times[0] + walltime
+    k = 0
+    while k < size and plan.times[k] < end:
+        if plan.free[k] < cores:
+            return 0
+        k += 1
+    return k
+
+
+@step
+def begin_job(jobs, j, now, bits, ends, size, idle, segments, start):
+    """Start job j beside `size` running ones; return the number of segments."""
+    start[j] = now
+    push_key(ends, size, ((now + jobs[j].runtime) << bits) | j)
+    return change(idle, segments, now, now + np.int64(jobs[j].walltime), -np.int64(jobs[j].cores))

@@ -1,0 +1,263 @@
+"""From a `parsim.State` to what the kernels begin with: running jobs, where they run, and the windows by node.
+
+Numbers ("rule 29") refer to docs/reference/simulator.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim.engine.resources.windows import UNKNOWN_END, WINDOW
+from parsim.model.state import Cores, State, Window
+from parsim.model.system import System
+from parsim.model.workload import Column, Workload
+from parsim.prepare.node_types import resources_of
+
+Table = NDArray[np.void]
+
+
+class Layout(NamedTuple):
+    """The nodes of a system, partition by partition; where they are not told apart each partition is one."""
+
+    first: list[int]  # of each partition, and the number of nodes
+    sizes: list[int]
+
+
+def layout(system: System, *, by_node: bool) -> Layout:
+    """Return the nodes of a system (rule 26)."""
+    parts = []
+    for cores in system.partition_cores:
+        size = min(system.cores_per_node, max(1, cores))
+        whole, rest = divmod(cores, size)
+        parts.append([size] * whole + [rest] * (rest > 0) if by_node else [cores])
+    return Layout([0, *accumulate(map(len, parts))], [size for part in parts for size in part])
+
+
+class Begun(NamedTuple):
+    """How a simulation begins (rule 29): instants count from the first submission of the workload."""
+
+    begin: int
+    start: Column  # (R,): of the jobs that run, which are the first of the workload
+    shares: NDArray[np.int64]  # (R, P): their cores on each partition
+    on_nodes: NDArray[np.int64]  # (k, 3): job, node, cores; of nodes of several types those that the state names
+    windows: Table  # (W,) WINDOW, ascending by begin
+    taken: NDArray[np.int64]  # as `parsim.engine.resources.windows.Outages` has it
+    instants: Column  # at which windows become known or end, ascending
+    exempt: NDArray[np.bool_] | None  # (G, n): jobs that may use what some windows take; None where none may
+
+    def runs_at_home(self, workload: Workload) -> bool:
+        """Whether each running job has all its cores on the partition of its queue."""
+        first = np.arange(self.start.size)
+        return bool((self.shares[first, workload.queue[first]] == workload.cores[first]).all())
+
+
+def resume(workload: Workload, system: System, state: State, rows: NDArray[np.intp]) -> Begun:
+    """Lay out a state for the kernels.
+
+    Parameters
+    ----------
+    workload : Workload
+        The running jobs, ascending by start, then the others.
+    system : System
+    state : State
+    rows : ndarray(int), shape (R,)
+        Where the running jobs stand in the state.
+
+    Returns
+    -------
+    Begun
+
+    Raises
+    ------
+    ValueError
+        The cores of a running job are not there.
+    """
+    base = int(workload.submit.min())
+    nodes = layout(system, by_node=system.reserves_nodes)
+    shares, on_nodes = _place(workload, system, state, rows, nodes)
+    if system.places_chunks:
+        on_nodes = _named(system, state, rows)
+    windows = sorted((window for window in state.windows if window.end > state.begin), key=lambda window: window.begin)
+    groups = list(dict.fromkeys(_members(window) for window in windows if window.is_for_some))
+    table = np.zeros(len(windows), dtype=WINDOW)
+    taken = np.zeros((len(windows), len(nodes.sizes)), dtype=np.int64)
+    if system.node_types:
+        taken = np.ascontiguousarray(_taken_of_types(windows, system))  # else of another type to a kernel
+    for k, window in enumerate(windows):
+        known = state.begin if window.known_from is None else max(state.begin, window.known_from)
+        table[k] = (
+            window.begin - base,
+            window.end - base,
+            known - base,
+            window.end - base if window.known_end else UNKNOWN_END,
+            groups.index(_members(window)) if window.is_for_some else -1,
+        )
+        for node, cores in () if system.node_types else taken_by(window, system).items():
+            taken[k, node] = cores
+    instants = np.unique(np.concatenate((table["known_from"], table["end"])))
+    return Begun(
+        begin=state.begin - base,
+        start=state.start[rows] - base,
+        shares=shares,
+        on_nodes=on_nodes,
+        windows=table,
+        taken=taken,
+        instants=instants[instants > state.begin - base],
+        exempt=np.array([np.isin(workload.user, users) | (workload.walltime <= most) for users, most in groups])
+        if groups
+        else None,
+    )
+
+
+def _members(window: Window) -> tuple[tuple[int, ...], int]:
+    """Return the users, and the seconds, whose jobs a window is for."""
+    return tuple(window.users), 0 if window.walltime is None else window.walltime
+
+
+def taken_by(window: Window, system: System) -> dict[int, int]:
+    """Return the cores of each node, as the system tells them apart, that a window takes (rule 32)."""
+    physical = layout(system, by_node=True)
+    if window.nodes:
+        lost = {node: physical.sizes[node] for node in sorted(set(window.nodes))}
+        if system.reserves_nodes:
+            return lost
+        of_node = np.repeat(np.arange(len(system.partition_cores)), np.diff(physical.first))
+        found: dict[int, int] = {}
+        for node, cores in lost.items():
+            found[int(of_node[node])] = found.get(int(of_node[node]), 0) + cores
+        return found
+    parts = dict(_of_partitions(window.cores, window.partition, system.partition_cores))
+    if not system.reserves_nodes:
+        return parts
+    found = {}
+    for partition, cores in parts.items():
+        left = cores
+        for node in range(physical.first[partition + 1] - 1, physical.first[partition] - 1, -1):
+            found[node] = min(left, physical.sizes[node])
+            left -= found[node]
+    return {node: cores for node, cores in found.items() if cores}
+
+
+def _of_partitions(count: int | None, partition: int | None, sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield how many of so many cores, or nodes, of one partition or of all a window takes of each; None for all."""
+    if partition is not None:
+        yield partition, sizes[partition] if count is None else min(count, sizes[partition])
+        return
+    total = sum(sizes)
+    count = total if count is None else min(count, total)
+    shares = [count * size // max(total, 1) for size in sizes]
+    by_size = sorted(range(len(sizes)), key=lambda p: (-sizes[p], p))
+    for p in by_size[: count - sum(shares)]:
+        shares[p] += 1
+    yield from enumerate(shares)
+
+
+def _taken_of_types(windows: Sequence[Window], system: System) -> NDArray[np.int64]:
+    """Return what windows take of nodes of several types, as `Outages` of the engine has it (rule 81)."""
+    counts = np.array([[each.nodes for each in its] for its in system.owned_types], dtype=np.int64)
+    names = resources_of(system.node_types)
+    of_node = np.array([[each.amount(name) for name in names] for each in system.node_types], dtype=np.int64)
+    closed = np.zeros((len(windows), counts.sum()), dtype=np.int64)
+    for row, window in zip(closed, windows, strict=True):
+        row[closed_nodes(window, system)] = 1
+    if system.places_chunks:
+        return closed
+    first = np.cumsum([0, *counts.reshape(-1)])
+    before = np.concatenate((np.zeros((len(windows), 1), dtype=np.int64), closed.cumsum(axis=1)), axis=1)
+    nodes = np.diff(before[:, first], axis=1).reshape(len(windows), *counts.shape)
+    return (nodes[:, :, :, np.newaxis] * of_node).reshape(len(windows), counts.size * len(names))
+
+
+def closed_nodes(window: Window, system: System) -> list[int]:
+    """Return the nodes of several types that a window takes, numbered part by part, type by type (rule 81)."""
+    if window.nodes:
+        return sorted(set(window.nodes))
+    owned = system.owned_types
+    first = np.cumsum([0, *(each.nodes for its in owned for each in its)])
+    found: list[int] = []
+    for t, each in enumerate(system.node_types):
+        count = dict(window.node_types).get(each.name, 0) if window.node_types else None
+        for p, nodes in _of_partitions(count, window.partition, [its[t].nodes for its in owned]):
+            end = int(first[p * len(system.node_types) + t + 1])
+            found += range(end - nodes, end)
+    return sorted(found)
+
+
+def _place(
+    workload: Workload, system: System, state: State, rows: NDArray[np.intp], nodes: Layout
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Find the cores of the running jobs, on each partition and on each node."""
+    partitions = len(system.partition_cores)
+    if system.node_types and not system.is_whole:
+        return _at_home(workload, system, state, len(rows)), np.empty((0, 3), dtype=np.int64)
+    idle = np.array(nodes.sizes, dtype=np.int64)
+    of_node = np.repeat(np.arange(partitions), np.diff(nodes.first))
+    shares = np.zeros((len(rows), partitions), dtype=np.int64)
+    on_nodes = []
+    for job, row in enumerate(rows.tolist()):
+        named = state.nodes.get(row) if system.reserves_nodes else None
+        cores = int(workload.cores[job])
+        found = dict(named) if named else _first_idle(state.placement.get(row), job, workload, system, idle, nodes)
+        if sum(found.values()) != cores or any(not 0 <= node < idle.size for node in found):
+            raise ValueError(f"start[{row}]: it runs at {state.begin}, but {cores} cores are not idle for it then")
+        for node, here in found.items():
+            if here > idle[node]:
+                raise ValueError(
+                    f"placement[{row}]: {here} cores of node or partition {node}, of {idle[node]} that are idle"
+                )
+            idle[node] -= here
+            shares[job, of_node[node]] += here
+            on_nodes.append((job, node, here))
+    return shares, np.array(on_nodes, dtype=np.int64).reshape(-1, 3)
+
+
+def _at_home(workload: Workload, system: System, state: State, running: int) -> NDArray[np.int64]:
+    """Put each running job, of which there are so many, on its queue's partition (rule 79)."""
+    queue, cores = workload.queue[:running], workload.cores[:running]
+    if cores.sum() > system.cores:
+        raise ValueError(f"start: {cores.sum()} cores run at {state.begin}, of {system.cores}")
+    partitions = len(system.partition_cores)
+    return np.eye(partitions, dtype=np.int64)[queue] * cores[:, np.newaxis]
+
+
+def _named(system: System, state: State, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Return the nodes of several types that the state names for running jobs, by job and node (rule 72)."""
+    count, found = sum(each.nodes for its in system.owned_types for each in its), []
+    for job, row in enumerate(rows.tolist()):
+        for node, cores in sorted(state.nodes.get(row, {}).items()):
+            if not 0 <= node < count:
+                raise ValueError(f"nodes[{row}]: node {node}, of {count}")
+            found.append((job, node, cores))
+    return np.array(found, dtype=np.int64).reshape(-1, 3)
+
+
+def _first_idle(
+    placement: Cores | None, job: int, workload: Workload, system: System, idle: NDArray[np.int64], nodes: Layout
+) -> Cores:
+    """Return the first idle cores of each node for a job, on these partitions or, without them, where there are any."""
+    left = int(workload.cores[job])
+    wanted: Iterator[tuple[int, int]]
+    if placement is not None:
+        wanted = ((partition, cores) for partition, cores in placement.items() if 0 <= partition < len(nodes.first) - 1)
+    else:
+        own = 0 if system.is_whole else int(workload.queue[job])
+        last = len(nodes.first) - 2
+        order = [own, *([last] if last != own else []), *(p for p in range(last) if p != own)]
+        wanted = ((partition, left) for partition in order)
+    found: dict[int, int] = {}
+    for partition, most in wanted:
+        need = min(left, most)
+        here = idle[nodes.first[partition] : nodes.first[partition + 1]]
+        for node in np.flatnonzero(here > 0).tolist():
+            if not need:
+                break
+            taken = min(need, int(here[node]))
+            found[nodes.first[partition] + node] = taken
+            need -= taken
+            left -= taken
+    return found
