@@ -104,19 +104,19 @@ def test_the_wheel_says_what_it_is(wheel: Path) -> None:
 def test_an_editable_install_puts_the_checkout_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from hatchling.build import build_editable
 
-    from qconf.history.sample import SAMPLE, SAMPLE_CONFIG
+    from qconf.history.sample import SAMPLE_CONFIG, SAMPLES
 
     monkeypatch.chdir(ROOT)
     with zipfile.ZipFile(tmp_path / build_editable(str(tmp_path))) as archive:
         installed = [name for name in archive.namelist() if ".dist-info/" not in name]
         assert [archive.read(name).decode().strip() for name in installed] == [str(ROOT)]
-    assert SAMPLE.is_relative_to(ROOT)  # these tests run in such an install, or in the checkout itself
-    assert SAMPLE.is_file()
+    assert SAMPLES[0].is_relative_to(ROOT)  # these tests run in such an install, or in the checkout itself
+    assert all(each.is_file() for each in SAMPLES)
     assert SAMPLE_CONFIG.is_file()
 
 
 def test_the_installed_command_finds_the_sample(python: Path, tmp_path: Path) -> None:
-    code = "import qconf; from qconf.history.sample import *; print(qconf.__file__, SAMPLE, SAMPLE_CONFIG)"
+    code = "import qconf; from qconf.history.sample import *; print(qconf.__file__, SAMPLES[0], SAMPLE_CONFIG)"
     package, history, config = map(Path, run([python, "-c", code], tmp_path).split())
     assert not package.is_relative_to(ROOT)
     assert history.is_relative_to(package.parent)

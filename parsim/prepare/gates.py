@@ -129,7 +129,7 @@ def lay_out(key: Key, workload: Workload, queues: int, users: Users, begin: int)
 
 
 def _stacked(columns: Sequence[NDArray[Any]], n: int, dtype: type[np.generic]) -> NDArray[Any]:
-    """Return columns of n rows side by side."""
+    """Return columns of n rows as one table."""
     return np.stack(columns, axis=1).astype(dtype) if columns else np.empty((n, 0), dtype)
 
 
