@@ -116,7 +116,7 @@ def test_an_editable_install_puts_the_checkout_on_the_path(tmp_path: Path, monke
 
 
 def test_the_installed_command_finds_the_sample(python: Path, tmp_path: Path) -> None:
-    code = "import qconf; from qconf.history.sample import *; print(qconf.__file__, SAMPLES[0], SAMPLE_CONFIG)"
+    code = "import qconf; from qconf.history.sample import *; print(qconf.__file__, SAMPLES[1], SAMPLE_CONFIG)"
     package, history, config = map(Path, run([python, "-c", code], tmp_path).split())
     assert not package.is_relative_to(ROOT)
     assert history.is_relative_to(package.parent)

@@ -7,9 +7,8 @@ _PACKAGE = Path(str(files("qconf")))
 #: Folder of `data` and `configs`: in the package where a wheel is installed, beside it in a checkout.
 _SHARE = next(folder for folder in (_PACKAGE / "share", _PACKAGE.parent) if folder.is_dir())
 
-MONTH = (
-    "2016-02"  #: that is tuned unless another is named; the month before it is known, and the one after it is to come
-)
+#: That is tuned unless another is named; the month before it is known, and the one after it is to come.
+MONTH = "2016-02"
 SAMPLES = tuple(_SHARE / "data" / f"cray-xc40-{month}.csv.gz" for month in ("2016-01", MONTH, "2016-03"))
 SAMPLE_CONFIG = _SHARE / "configs" / "cray-xc40.yaml"
 
