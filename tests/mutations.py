@@ -197,7 +197,7 @@ RULES = [
         ("a limit of cores", "gates/counters", "or amount > gate.max_run_amount or work", "or work", "shared-limits"),
         ("a limit of jobs of a user", "parsim/prepare/gates", '{"max_run": "max_user_run", ', "{", "shared-limits"),
         ("an unknown user has no limit", "parsim/prepare/gates", "np.where(user < 0, NO_GATE, user",
-         "np.where(user < -1, NO_GATE, user", "shared-limits shared-all"),
+         "np.where(user < 0, workload.queue, user", "shared-limits shared-all"),
         ("a head job counts in its limits", "starts", "job.is_head_job = True\n        count_use(s, j, 1)",
          "job.is_head_job = True\n        count_use(s, j, 0)", "shared-limits shared-all"),
         ("a throttle of running jobs", "parsim/prepare/gates", "table[k][field] = limit", "table[k][field] = limit + 1",
