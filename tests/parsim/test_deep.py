@@ -253,7 +253,7 @@ def test_a_kernel_gives_up_at_the_same_event_whatever_comes_later(monkeypatch: p
     submitted = []
     for jobs in (6000, 12_000):
         state = packing.pack(prepare(workload.take(np.arange(jobs))), system, gives_up=True)
-        events(state, None, None, None, None)
+        events(state, None, None, None)
         submitted.append(int(state.progress["submitted"]))
     assert 0 < submitted[0] == submitted[1] < 6000
 

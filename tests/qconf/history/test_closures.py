@@ -168,9 +168,9 @@ def test_nodes_of_pbs(tmp_path):
 
 def test_nodes_of_several_types_have_numbers_part_by_part(tmp_path):
     site = parse(
-        "machine: {cores: 96}\nmode: hybrid\n"
+        "machine: {cores: 96}\nmode: partitioned\n"
         "nodes: [{name: c, count: 2, cores: 24, hosts: 'c[1-2]'}, {name: g, count: 2, cores: 24, hosts: 'g[1-2]'}]\n"
-        "queues: [{name: a, partition: {c: 1, g: 1}}]\npool: {nodes: {c: 1, g: 1}, threshold: 1}\n"
+        "queues: [{name: a, partition: {c: 1, g: 1}}, {name: b, partition: {c: 1, g: 1}}]\n"
     )
     assert numbered(site) == {"c1": (0, 24), "g1": (1, 24), "c2": (2, 24), "g2": (3, 24)}
     text = (
