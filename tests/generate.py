@@ -623,6 +623,12 @@ def _tiered(generator: Callable[[Random], Case]) -> Callable[[Random], Case]:
     return changed(of_tiers, generator)
 
 
+def estimated(rng: Random, jobs: Workload, machine: System) -> Case:
+    """Return the case with predicted run times of some jobs, which its formula may read."""
+    estimate = [rng.choice((0, 1, 3, 8, walltime, 2 * walltime)) for walltime in jobs.walltime.tolist()]
+    return replace(jobs, estimate=estimate), machine
+
+
 def _narrow(rng: Random, jobs: Workload, machine: System) -> Case:
     most = [rng.choice((1, 1, 2, 3, machine.cores)) for _ in range(len(jobs))]
     return replace(jobs, cores=np.minimum(jobs.cores, most)), machine
@@ -639,8 +645,8 @@ def _typed(
     return changed(lambda rng, jobs, machine: (few_kinds(rng, jobs), machine), of_types) if alike else of_types
 
 
-_charged, _of_qos, _shortpool, _closed, _resource_limited = (
-    partial(changed, each) for each in (charged, of_qos, shortpooled, closed, resource_limited)
+_charged, _of_qos, _shortpool, _closed, _resource_limited, _estimated = (
+    partial(changed, each) for each in (charged, of_qos, shortpooled, closed, resource_limited, estimated)
 )
 
 
@@ -672,6 +678,11 @@ def _qos_formula(rng: Random) -> str:
 
 def _qos_order(rng: Random) -> str:
     return _qos_formula(rng) if rng.random() < 0.7 else _any_order(rng)
+
+
+def _estimate_formula(rng: Random) -> str:
+    text = rng.choice((rng.choice(FORMULAS), formula(rng), "eligible_time / walltime", "estimate - walltime"))
+    return text.replace("walltime", "estimate", rng.choice((-1, 1)))
 
 
 def _coin(rng: Random) -> bool:
@@ -735,7 +746,8 @@ SELDOM = (
     "preempt-typed", "preempt-typed-alone", "preempt-nodes", "preempt-nodes-alone", "resources", "resources-alike",
     "resources-hybrid", "resources-top-jobs", "resources-queues", "resources-depth", "resources-preempt",
     "resources-qos", "resources-placed", "charged-typed", "charged-preempt", "active-hybrid", "active-queues",
-    "active-top-jobs", "active-preempt",
+    "active-top-jobs", "active-preempt", "estimate", "estimate-qos", "estimate-hybrid", "estimate-typed",
+    "estimate-preempt",
 )  # fmt: skip
 
 
@@ -756,6 +768,7 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
     hybrid = {"reservation": True, "limits": _coin, "starvation": _coin, "order": _any_order}
     keys = {"held_jobs": _held_jobs, "reserve": _reserve}
     of_class = {**everything, "order": _qos_order}
+    of_estimates = {**everything, "order": _estimate_formula, "reserve_after": _soon}
     periodic = {"priority_calc_period": _period, "reserve_after": _soon, "backfill": lambda rng: rng.random() < 0.85}
     return {
         "easy": _single,
@@ -992,6 +1005,13 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "resources-qos": _resource_limited(_of_qos(_random("shared", reserve_after=_soon, **of_class))),
         "resources-typed": _resource_limited(_typed(_random("shared", reserve_after=_soon, **everything))),
         "resources-placed": _resource_limited(_typed(_random("shared", reserve_after=_soon, **everything), by=placed)),
+        "estimate": _estimated(_random("shared", order=_estimate_formula, reserve_after=_soon)),
+        "estimate-all": _estimated(_random("shared", **of_estimates)),
+        "estimate-alike": _estimated(_alike("shared", **of_estimates)),
+        "estimate-qos": _estimated(_of_qos(_alike("shared", **of_estimates))),
+        "estimate-hybrid": _estimated(_random("hybrid", reservation=_coin, **of_estimates)),
+        "estimate-typed": _estimated(_typed(_random("shared", **of_estimates), alike=True)),
+        "estimate-preempt": _estimated(_tiered(_random("shared", **of_estimates))),
         "many-nodes": _many_nodes("shared", held_jobs=_held_jobs, **everything),
         "hybrid-many-nodes": _many_nodes("hybrid", held_jobs=_held_jobs, reservation=_coin, **everything),
     }

@@ -31,6 +31,7 @@ JOB_NAMES = (
     *("queue_priority", "walltime", "ncpus", "job_priority", SHARE_NAME),
     *(_QOS_NAMES := ("qos_priority", "qos_target")),
     *(REQUEST_NAMES := ("ngpus", "mem")),
+    (ESTIMATE := "estimate"),
 )
 _REQUESTED = (("gpus", 1), ("memory", 1024))  #: `REQUEST_NAMES` by the names of resources: PBS counts memory in KiB
 TARGET_FACTOR = "qos_target_factor"
@@ -94,6 +95,8 @@ class Formula:
         Whether it reads anything of the job's QOS.
     uses_requests : bool
         Whether it reads what the job asks for beside cores.
+    uses_estimate : bool
+        Whether it reads how long the job is expected to run.
     """
 
     text: str
@@ -106,20 +109,26 @@ class Formula:
     uses_shares: bool
     uses_qos: bool
     uses_requests: bool
+    uses_estimate: bool
+
+    @property
+    def reads_seldom(self) -> bool:
+        """Whether it reads any of `JOB_NAMES` behind the first five."""
+        return self.uses_qos or self.uses_requests or self.uses_estimate
 
     def columns(self, base: NDArray[np.float64]) -> NDArray[np.float64]:
         """Compute what depends on each job alone.
 
         Parameters
         ----------
-        base : ndarray(float64), shape (9, n) or fewer rows, from 5 on
+        base : ndarray(float64), shape (10, n) or fewer rows, from 5 on
             `JOB_NAMES` of each job; what is left out is 0.
 
         Returns
         -------
         ndarray(float64), shape (m, n)
         """
-        if (self.uses_qos or self.uses_requests) and len(base) < len(JOB_NAMES):
+        if self.reads_seldom and len(base) < len(JOB_NAMES):
             base = np.vstack([base, np.zeros((len(JOB_NAMES) - len(base), base.shape[1]))])
         stack = np.empty((self.depth, op.CHUNK))
         out = np.empty((len(self.column_codes), base.shape[1]))
@@ -139,7 +148,7 @@ class Formula:
 
         Parameters
         ----------
-        base : ndarray(float64), shape (9, n) or fewer rows, from 5 on
+        base : ndarray(float64), shape (10, n) or fewer rows, from 5 on
             `JOB_NAMES` of each job; what is left out is 0.
         eligible_time : ndarray(float64), shape (n,)
             Seconds.
@@ -199,7 +208,8 @@ class _Compiler:
         self.text = text
         self.constants: list[float] = []
         self.columns: list[Code] = []
-        self.uses_eligible_time = self.uses_shares = self.uses_qos = self.uses_requests = False
+        self.uses_eligible_time = self.uses_shares = self.uses_qos = False
+        self.uses_requests = self.uses_estimate = False
         self.uses: list[str] = []
 
     def fail(self, node: ast.AST, why: str) -> ValueError:
@@ -286,6 +296,7 @@ class _Compiler:
         self.uses_shares |= node.id in (SHARE_NAME, *USE_NAMES)
         self.uses_qos |= node.id in _QOS_NAMES
         self.uses_requests |= node.id in REQUEST_NAMES
+        self.uses_estimate |= node.id == ESTIMATE
         if node.id in OF_USERS:
             if node.id not in self.uses:
                 self.uses.append(node.id)
@@ -336,6 +347,7 @@ def parse(text: str) -> Formula:
         uses_shares=compiler.uses_shares,
         uses_qos=compiler.uses_qos,
         uses_requests=compiler.uses_requests,
+        uses_estimate=compiler.uses_estimate,
     )
 
 

@@ -523,6 +523,11 @@ class System:
         return any(qos.is_exempt(name) for name in limits for qos in self.qos)
 
     @property
+    def uses_estimate(self) -> bool:
+        """Whether the order reads how long jobs are expected to run."""
+        return self.formula is not None and self.formula.uses_estimate
+
+    @property
     def uses_qos(self) -> bool:
         """Whether the order or a limit reads the QOS of jobs."""
         formula = self.formula

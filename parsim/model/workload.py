@@ -30,6 +30,7 @@ BOUNDS = {
     "group": (-1, 2**31 - 1),
     "qos": (-1, 2**31 - 1),
     "request": (-1, 2**31 - 1),
+    "estimate": (0, MAX_DURATION),
 }
 
 
@@ -90,6 +91,8 @@ class Workload:
     request : array_like of int, shape (n,), optional
         What a job asks for of nodes of several types, as an index into `requests`; -1 for cores alone.
     requests : sequence of sequence of Chunk, optional
+    estimate : array_like of int, shape (n,), optional
+        Predicted run time, seconds; 0 for a job without a prediction, the default. Formulas alone read it.
 
     Raises
     ------
@@ -112,10 +115,12 @@ class Workload:
     qos_names: Sequence[str] = ()
     request: Column = field(default=None)  # type: ignore[arg-type]
     requests: Sequence[Request] = ()
+    estimate: Column = field(default=None)  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
         n = np.asarray(self.submit).size
-        for name, default in (("queue", 0), ("user", -1), ("group", -1), ("qos", -1), ("request", -1)):
+        defaults = {"queue": 0, "user": -1, "group": -1, "qos": -1, "request": -1, "estimate": 0}
+        for name, default in defaults.items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, np.full(n, default, dtype=np.int64))
         for name in BOUNDS:
@@ -232,3 +237,8 @@ class Workload:
     def effective_runtime(self) -> Column:
         """Seconds each job occupies its cores: ``min(runtime, walltime)``, shape (n,)."""
         return np.minimum(self.runtime, self.walltime)
+
+    @property
+    def expected_runtime(self) -> Column:
+        """The `estimate` of each job, at most its walltime; the walltime where there is none, shape (n,) (rule 94)."""
+        return np.where(self.estimate > 0, np.minimum(self.estimate, self.walltime), self.walltime)

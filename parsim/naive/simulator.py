@@ -237,6 +237,7 @@ class Simulation:
         self.quotas = workload.quotas
         self.cores = [int(x) for x in workload.cores]
         self.walltime = [int(x) for x in workload.walltime]
+        self.estimate = [min(int(e) or w, w) for e, w in zip(workload.estimate, self.walltime, strict=True)]  # rule 94
         self.runtime = [min(int(r), w) for r, w in zip(workload.runtime, self.walltime, strict=True)]
         self.queue_index = [int(x) for x in workload.queue]
         self.user = [int(x) for x in workload.user]
@@ -591,6 +592,7 @@ class Simulation:
                 qos_target_factor=target_factor(target, eligible, w),
                 ngpus=self.takes(j, "gpus"),
                 mem=1024 * self.takes(j, "memory"),
+                estimate=self.estimate[j],
                 **(self.values.of(self.called[j]) if self.values else {}),
             )
             return (-value, self.place[j])

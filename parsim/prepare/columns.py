@@ -197,6 +197,14 @@ class Prepared:
         return self._alike(queue_and_user + self.queues * (self.users[0] + 2) * self.classes[1])
 
     @cached_property
+    def alike_in_estimate(self) -> NDArray[np.int32]:
+        """A number for the jobs of each size, walltime, queue, user, QOS and estimate."""
+        estimates = np.unique(self.workload.estimate, return_inverse=True)[1]
+        of = np.empty(len(self.workload), dtype=np.int32)
+        find_alike(self.jobs, self.alike_in_qos + len(self.workload) * estimates, of)
+        return of
+
+    @cached_property
     def alike_in_size(self) -> NDArray[np.int32]:
         """A number for the jobs of each size and walltime."""
         return self._alike(np.zeros(len(self.workload), dtype=np.int64))
@@ -266,6 +274,11 @@ class Prepared:
     def lines_but_for_users(self) -> kernel.Alike:
         """Lines of the jobs `alike_but_for_users`."""
         return _lines(self.alike_but_for_users)
+
+    @cached_property
+    def lines_in_estimate(self) -> kernel.Alike:
+        """Lines of the jobs `alike_in_estimate`."""
+        return _lines(self.alike_in_estimate)
 
     @cached_property
     def lines_in_qos(self) -> kernel.Alike:

@@ -80,6 +80,8 @@ def pack_alike(prepared: Prepared, system: System, columns: NDArray[np.float64])
     """
     if not keeps_turns(prepared, system, columns):
         return prepared.single
+    if system.uses_estimate:
+        return prepared.alike_in_estimate
     if system.uses_qos:
         return prepared.alike_in_qos
     return prepared.alike if distinguishes_users(system) else prepared.alike_but_for_users
@@ -87,6 +89,8 @@ def pack_alike(prepared: Prepared, system: System, columns: NDArray[np.float64])
 
 def lines_of(prepared: Prepared, system: System) -> kernel.Alike:
     """Return the lines of jobs alike, as `pack_alike` numbers them where no job passes one like it."""
+    if system.uses_estimate:
+        return prepared.lines_in_estimate
     lines = prepared.lines if distinguishes_users(system) else prepared.lines_but_for_users
     return prepared.lines_in_qos if system.uses_qos else lines
 
@@ -128,16 +132,17 @@ def pack_formula(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fa
     fair, share, own = NO_FAIR, np.zeros(len(workload)), len(formula.column_codes)
     if system.reads_users:
         fair, share = lay_out(system, workload, *prepared.present, first=own, begin=prepared.begin)
-    each = system.reads_users or formula.uses_qos
+    each = system.reads_users or formula.uses_qos or formula.uses_estimate
     jobs, kind = (prepared.single, prepared.single) if each else prepared.kinds
     found = np.empty((own, jobs.size))
     for first in range(0, jobs.size, AT_ONCE):
         part = jobs[first : first + AT_ONCE]
         walltime, cores = workload.walltime[part], workload.cores[part]
         base = np.stack([priority[workload.queue[part]], walltime, cores, np.zeros(cores.size), share[part]])
-        if formula.uses_qos or formula.uses_requests:
+        if formula.reads_seldom:
             worth = _of_qos(prepared, system)[:, prepared.classes[1][part]]
-            base = np.vstack([base, worth, of_requests(workload.requests)[:, workload.request[part]]])
+            requests = of_requests(workload.requests)[:, workload.request[part]]
+            base = np.vstack([base, worth, requests, workload.expected_runtime[part]])
         found[:, first : first + AT_ONCE] = formula.columns(base)
     columns = np.empty((own + len(formula.uses), len(workload)))
     np.take(found, kind, axis=1, out=columns[:own], mode="clip")  # else it would copy them once more

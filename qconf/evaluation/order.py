@@ -20,9 +20,10 @@ def values(order: str, workload: Workload, config: SiteConfig) -> NDArray[np.flo
     none, whole = np.zeros(len(workload)), np.ones(len(workload))
     of = np.array([*((qos.priority, qos.target or 0.0) for qos in config.qos), (0.0, 0.0)])  # the last of no QOS
     requests = of_requests(workload.requests)[:, workload.request]
-    base = np.stack([priority, workload.walltime, workload.cores, none, whole, *of[workload.qos].T, *requests])
+    expected = workload.expected_runtime
+    base = [priority, workload.walltime, workload.cores, none, whole, *of[workload.qos].T, *requests, expected]
     formula = parse(order)
-    return np.stack([formula.values(base, np.full(len(workload), float(wait))) for wait in WAITS])
+    return np.stack([formula.values(np.stack(base), np.full(len(workload), float(wait))) for wait in WAITS])
 
 
 def order_warnings(config: SiteConfig, workload: Workload) -> list[str]:

@@ -84,7 +84,7 @@ def met(history: History) -> Jobs:
 class _Range:
     """What formulas of a configuration are evaluated on."""
 
-    base: Floats  #: `JOB_NAMES` of each job, shape (9, n)
+    base: Floats  #: `JOB_NAMES` of each job, shape (10, n)
     wait: Floats
     shares: Floats  #: of the users of the jobs, what a formula reads of them
 
@@ -105,6 +105,7 @@ class _Range:
         given = {
             "queue_priority": values[queue[kept]],
             "walltime": jobs.walltime[kept],
+            "estimate": jobs.walltime[kept],
             "ncpus": jobs.cores[kept],
             "fairshare_perc": shares,
             "qos_priority": of_qos[0],

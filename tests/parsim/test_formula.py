@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -13,6 +14,7 @@ from parsim import Queue, System, Workload, simulate
 from parsim.engine import order as op
 from parsim.model.formula import parse
 from parsim.naive.formula import formula_value
+from parsim.verify import check_schedule
 from tests import generate
 
 
@@ -182,3 +184,18 @@ def test_eligible_time_stands_still_while_limits_hold_a_job() -> None:
     workload = Workload([0, 0, 0], [4, 4, 4], [10, 5, 5], [10, 5, 5], queue=[0, 0, 1])
     system = System(4, [Queue(name="a", max_run=1), Queue(name="b")], order="eligible_time")
     assert simulate(workload, system).start.tolist() == [0, 15, 10]
+
+
+def test_estimates_order_jobs_and_plan_nothing() -> None:
+    # Job 0 leaves one core until 10. By their estimates the jobs of four cores go 2, 3 (its walltime), 1: it is at most
+    # the walltime. Job 4 is expected to end in time, but may run past second 10, so it does not start beside job 0.
+    walltime, estimate = [10, 9, 20, 5, 20], [0, 99, 3, 0, 8]
+    workload = Workload([0] * 5, [3, 4, 4, 4, 1], [10, 9, 3, 5, 8], walltime, estimate=estimate)
+    assert workload.expected_runtime.tolist() == [10, 9, 3, 5, 8]
+    system = System(4, order="1000 if ncpus == 3 else -estimate")
+    schedule = simulate(workload, system)
+    assert schedule.start.tolist() == [0, 26, 10, 13, 18]
+    assert check_schedule(workload, system, schedule) == []
+    assert check_schedule(replace(workload, estimate=None), system, schedule)
+    with pytest.raises(ValueError, match=r"estimate\[0\]: -1 is outside"):
+        replace(workload, estimate=[-1] * 5)
