@@ -192,20 +192,26 @@ def page(found: dict[str, list[Followed]], name: str) -> str:
     rows = [[log, *total(months)] for log, months in found.items()]
     if len(found) > 1:
         rows.append(["all", *total(everything)])
-    parts = [TEXT.format(command=name, about=paragraph(ABOUT), totals=markdown_table(TOTALS, rows))]
-    for log, months in found.items():
-        table = markdown_table(CHANGES, [row_of(month) for month in months if month.changed], left=2)
-        parts.append(f"## {log}\n\n{table}\n")
-    return "\n".join(parts)
+    noted = [
+        [log, *row_of(month)]
+        for log, months in found.items()
+        for month in months
+        if month.changed and (not month.inside or month.longest > LONGER)
+    ]
+    return TEXT.format(
+        command=name,
+        about=paragraph(ABOUT),
+        totals=markdown_table(TOTALS, rows),
+        noted=markdown_table(("log", *CHANGES), noted, left=3),
+    )
 
 
 ABOUT = f"""\
 Every month of a log is tuned on as `qconf tune --month` does, without a configuration: current is one shared machine,
-first come, first served, and the months before are known. Then the next month is simulated from an empty machine under
-the current configuration and under the recommended one. Promised is the median gain over the resamples, gain that of
-the next month's mean wait; inside and below count gains by the 90 % interval. The longest wait is that of the next
-month in the larger of the current one's and an hour: its geometric mean, its most, and how often it is above
-{LONGER:g}.
+first come, first served, and the months before are known. Then the next month is simulated under the current and under
+the recommended configuration. Promised is the median gain over the resamples, gain that of the next month's mean wait;
+inside and below count gains by the 90 % interval. The longest wait is given in parts of the current one's (an hour at
+least): its geometric mean, its most, and how often it is above {LONGER:g}.
 """
 TEXT = """# The next month: what a recommendation promises and what becomes of it
 
@@ -215,6 +221,10 @@ Written by
 
 {about}
 {totals}
+
+Months whose gain is outside the interval, or whose longest wait grows by more:
+
+{noted}
 """
 
 

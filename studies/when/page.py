@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from statistics import geometric_mean
 
 from qconf.report.svg import Drawing, Scale, decades
@@ -29,41 +28,27 @@ HEAD = """# When which wins
 ABOUT = """\
 Generated months of the Cray XC40 at {loads} of its core-hours, with every running limit (`max_run`) of
 `configs/cray-xc40.yaml` {limits}. At each point {seeds}: each of {months} months but the first is evaluated with what
-was trained on the month before. All settings are the defaults; `dqr` and `hybrid` merge by both readings of the paper's
-condition, which its words and its formula contradict each other about: queues whose ranges of cores are `adjacent` (the
-default) too, or only those with a size in `common` (`--merge-cores`).
+was trained on the month before. Settings are the defaults. The paper's words and its formula differ on which queues
+may be merged: those whose ranges of cores are `adjacent` too (the default), or only those with a size in `common`
+(`--merge-cores`). Both are shown.
 """
 PARTS = """\
 Mean waits as parts of `shared`'s, the present queues on the whole machine under the same limits: geometric means of the
 seeds. The shortest of a row is bold. The paper has parts of `static`'s: {paper}.
 """
 HYBRID = """\
-`hybrid` against `shared` and against `static`: the geometric mean of the seeds and their range. In the paper it waits
-{shared:.2f} of the machine without partitions, and {static:.2f} of `static`, on months, loads and limits that are not
-public.
+In the paper `hybrid` waits {shared:.2f} of the machine without partitions, and {static:.2f} of `static`, on months,
+loads and limits that are not public. Here:
 """
 WHY = """\
-Limits are what decides. `shared` and `static` keep the limit of each queue, and under tight ones jobs wait beside idle
-cores. What a merge joins has the sum of its queues' limits: the site's total stays, and the queue that is busy may use
-what the other leaves. `fcfs-easy` has no queues and no limits at all, so that it is what the machine could do without
-them.
+Limits decide. `shared` and `static` keep the limit of each queue, and under tight ones jobs wait beside idle cores.
+Merged queues have the sum of their limits, so a busy queue uses what the other leaves. `fcfs-easy` has no queues and no
+limits: it is what the machine could do without them.
 """
 
 
-@dataclass(frozen=True)
-class Part:
-    """Mean wait as a part of another strategy's, as the page prints it: of the seeds, and of the least and the most."""
-
-    mean: float
-    least: float
-    most: float
-
-    def __str__(self) -> str:
-        """Write mean and range."""
-        return f"{self.mean:.2f} ({self.least:.2f} to {self.most:.2f})"
-
-
-Parts = dict[tuple[float, float], dict[str, Part]]  #: by limits and load, then strategy
+#: Mean waits as parts of another strategy's, as the page prints them: by limits and load, then strategy.
+Parts = dict[tuple[float, float], dict[str, float]]
 
 
 def parts(rows: Iterable[Row], of: str) -> Parts:
@@ -74,10 +59,7 @@ def parts(rows: Iterable[Row], of: str) -> Parts:
         ratios = found.setdefault((cell.limits, cell.load), {}).setdefault(name, [])
         ratios.append(max(wait, 1.0) / max(waits[cell, of], 1.0))  # a second: of nothing there is no part
     return {
-        point: {
-            name: Part(*(round(each, 2) for each in (geometric_mean(ratios), min(ratios), max(ratios))))
-            for name, ratios in of_point.items()
-        }
+        point: {name: round(geometric_mean(ratios), 2) for name, ratios in of_point.items()}
         for point, of_point in sorted(found.items(), key=lambda each: (-each[0][0], each[0][1]))
     }
 
@@ -97,7 +79,7 @@ def page(rows: Sequence[Row]) -> str:
     lines = [HEAD, paragraph(about), f"![Mean waits over load, as parts of shared's](figures/{FIGURE})\n"]
     lines += [paragraph(WHY), "## Mean waits\n", paragraph(PARTS.format(paper=said)), waits(rows), winners(of_shared)]
     paper = HYBRID.format(shared=PAPERS["hybrid", "shared"], static=PAPERS["hybrid", "static"])
-    lines += ["## Where hybrid wins\n", paragraph(paper), _hybrid(of_shared, of_static)]
+    lines += ["## Where hybrid wins\n", paragraph(paper)]
     lines += [*(sentence(of_shared, of_static, limit, merge) for limit in limits for merge in MERGES)]
     return "\n".join(lines)
 
@@ -107,33 +89,19 @@ def waits(rows: Sequence[Row]) -> str:
     names = [name for name, _, _ in columns()]
     out = []
     for (limits, load), found in parts(rows, "shared").items():
-        best = min(found[name].mean for name in names)
-        cells = [f"**{part.mean:.2f}**" if (part := found[name]).mean == best else f"{part.mean:.2f}" for name in names]
+        best = min(found[name] for name in names)
+        cells = [f"**{part:.2f}**" if (part := found[name]) == best else f"{part:.2f}" for name in names]
         out.append([_limits(limits), f"{load:g}", *cells])
     return markdown_table(["limits", "load", *names], out, left=1) + "\n"
-
-
-def _hybrid(of_shared: Parts, of_static: Parts) -> str:
-    names = [f"hybrid {merge}" for merge in MERGES]
-    titles = [f"{name} / {other}" for name in names for other in ("shared", "static")]
-    rows = [
-        [
-            _limits(limits),
-            f"{load:g}",
-            *(str(each[limits, load][name]) for name in names for each in (of_shared, of_static)),
-        ]
-        for limits, load in of_shared
-    ]
-    return markdown_table(["limits", "load", *titles], rows, left=1) + "\n"
 
 
 def winners(of_shared: Parts) -> str:
     """Say which strategy has the shortest mean wait at how many points."""
     won: dict[str, int] = {}
     for found in of_shared.values():
-        best = min(part.mean for part in found.values())
+        best = min(part for part in found.values())
         for name, part in found.items():
-            won[name] = won.get(name, 0) + (part.mean == best)
+            won[name] = won.get(name, 0) + (part == best)
     ranked = sorted((name for name in won if won[name]), key=lambda name: -won[name])
     shown = _list([f"{name} at {won[name]}" for name in ranked])
     return paragraph(
@@ -145,7 +113,7 @@ def sentence(of_shared: Parts, of_static: Parts, limits: float, merge: str) -> s
     """Say at which loads hybrid waits less than shared and static under some limits, and by how much."""
     text = []
     for other, found in (("shared", of_shared), ("static", of_static)):
-        here = {load: found[limit, load][f"hybrid {merge}"].mean for limit, load in found if limit == limits}
+        here = {load: found[limit, load][f"hybrid {merge}"] for limit, load in found if limit == limits}
         less = {load: 100 * (1 - part) for load, part in here.items() if part < 1}
         if not less:
             text.append(
@@ -196,7 +164,7 @@ def figure(rows: Sequence[Row]) -> str:
     }
     drawing = Drawing(340, width=760)
     top = drawing.legend([*((look, name) for name, look in looks.items()), ("line rule", "hybrid in the paper")]) + 22
-    values = [found[point][name].mean for point in found for name in looks]
+    values = [found[point][name] for point in found for name in looks]
     low, high = min(0.9, *values) * 0.9, max(1.1, *values) * 1.1
     wide = (drawing.width - 50) / len(limits)
     for i, limit in enumerate(limits):
@@ -209,7 +177,7 @@ def figure(rows: Sequence[Row]) -> str:
         panel.rule(y=PAPERS["hybrid", "shared"], look="line rule")
         panel.rule(y=1.0, look="axis")
         for name, look in looks.items():
-            panel.line(loads, [found[limit, load][name].mean for load in loads], look, name)
+            panel.line(loads, [found[limit, load][name] for load in loads], look, name)
     svg = drawing.svg("Mean waits over load, as parts of shared's, by limits; a line for each strategy.")
     style = STYLE + "".join(f".s{i}{{stroke:{COLOURS[i]}}}" for i in range(len(hues))) + "</style>"
     back = f'<rect width="100%" height="100%" fill="{PAPER}"/>'

@@ -88,9 +88,10 @@ def test_the_page_counts_losses_intervals_and_longest_waits():
     assert "| one | 4 | 3 | 0.300 | 0.200 | 0.500 | 1 | 1 | 1 | 1.00 | 2.00 | 1 |" in text
     assert "| other | 1 | 0 |" in text
     assert "| all | 5 | 3 |" in text
-    assert "| 2017-02 | auto | 0.30 | 0.20 to 0.40 | -0.10 (below) | 0.50 | 2.00 ! | 10.0 |" in text
+    assert "| one | 2017-02 | auto | 0.30 | 0.20 to 0.40 | -0.10 (below) | 0.50 | 2.00 ! | 10.0 |" in text
     assert "-0.10 (below)" in text
     assert "0.45 (above)" in text
+    assert "| 2017-01 |" not in text, "inside, and no longer"
     assert "2017-04" not in text
 
 
@@ -106,6 +107,6 @@ def test_finished_logs_are_not_run_again(log, cleaned, tmp_path, monkeypatch):
         return Path(tmp_path, "next_month.md").read_text()
 
     text = run()
-    assert "| 2017-04 | auto |" in text
+    assert "| log | 1 | 1 | 0.500 | 0.452 |" in text
     monkeypatch.setattr(next_month, "recommend", None)
     assert run() == text
