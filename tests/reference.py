@@ -44,36 +44,31 @@ Response time is end minus submit, slowdown is response time over run time.
 There are two bounded slowdowns, with wait w and run time r in seconds. `mean_bounded_slowdown` is
 (w + max(r, 10)) / max(r, 10), the formula of the CCGrid 2017 paper (IV.B.2), which does not say its
 threshold: it is that of objectives, scores and fairness. `bsld` is max(1, (w + r) / max(r, 10)), as
-most papers have it: it is there to compare with their figures. They differ only by jobs that run
-for less than 10 s, and wait; pages show it where it differs by more than 1 %.
+most papers have it, to compare with their figures. They differ only by jobs under 10 s.
 
 The run time of a job that was preempted is what it ran but for runs that were lost, and its wait
 the rest of its response time. `utilization` and `utilization_window` count all that ran;
-`work_lost` says how much of it was lost, and may grow by one percentage point where `qconf tune`
-recommends something.
-
-Where nodes are of several types and cores are not the [bottleneck](#the-bottleneck),
-`utilization`, `utilization_window` and `loss_of_capacity` are those of the resource that is.
+`work_lost` says how much of it was lost, and may grow by one percentage point in a recommendation.
+Where nodes are of several types, `utilization`, `utilization_window` and `loss_of_capacity` are
+those of the [bottleneck](#the-bottleneck).
 """
 NODES = """
 ## The bottleneck
 
 The bottleneck is the resource of the machine of which the jobs use the largest part: cores, GPUs,
-memory or whole nodes (`nodes`: more than cores where jobs have nodes alone). What a job takes at
-its first place (rule 58) times its run time, over all jobs, is compared with how much there is; of
-equal ones it is the first. So it depends on the configuration and the jobs of the history, on no
-schedule, and is the same for all that is compared on them. Where all nodes are alike it is cores.
+memory or whole nodes (`nodes`). What a job takes at its first place (rule 58) times its run time,
+over all jobs, is compared with how much there is; of equal ones it is the first. So it depends on
+the configuration and the jobs, on no schedule. Where all nodes are alike it is cores.
 
-Utilization, loss of capacity, the guard rail on the use of the machine, the users' classes and the
-shares of "Who waits longer", and the figures of use and of queued and submitted work are those of
-the bottleneck: GPU-hours in place of core-hours. Where it is not cores, the verdict names it with
-the use of the others, and summaries in run.json have `bottleneck`. Fair share charges core-seconds
-whatever the bottleneck is, and the verdict says so.
+Utilization, loss of capacity, the guard rail on the use of the machine, users' classes and shares,
+and figures of queued and submitted work are those of the bottleneck. Where it is not cores, the
+verdict names it, and summaries in run.json have `bottleneck`. Fair share charges core-seconds
+whatever it is.
 
 ## Nodes of several types
 
-Where nodes are of several types ([rules 58 to 61](simulator.md#types-of-nodes)) these are measured
-of each resource of each type, and of all nodes, from the first to the last submission. In
+These are measured of each resource of each type ([rules 58 to
+61](simulator.md#types-of-nodes)), and of all nodes, from the first to the last submission. In
 comparison.csv the queue is `nodes gpu` or `all nodes`, the metric `gpus_utilization`; run.json and
 `qconf simulate --json` have them under `nodes`. Memory is in MiB.
 
@@ -86,20 +81,16 @@ a type counts if
   idle; and
 * of all places of waiting jobs that take some of it, none has all that it takes idle.
 
-So nothing counts that no waiting job wants, or of which less is idle than each of them needs. Nor
-does what a job could have and is kept from by its turn, a head job or a limit: that is loss of
-capacity. As everywhere with totals, amounts that are idle on different nodes count as if they were
-on one.
+What a job could have and is kept from by its turn, a head job or a limit is loss of capacity, and
+no fragmentation. Idle amounts on different nodes count as if they were on one.
 
 `node_seconds` of a type is the nodes times seconds that its jobs had, each job counted by the
-resource of which it has the largest share of a node, as Slurm's `MAX_TRES` bills it. Two jobs on
-one node, one with all GPUs and one with all cores, have two.
+resource of which it has the largest share of a node, as Slurm's `MAX_TRES` bills it.
 
 Waits (`jobs`, `mean_wait`, `median_wait`, `p95_wait`, `max_wait`) are those of the jobs that ran on
-nodes of a type (`nodes gpu`, in JSON `ran`; a job on several types counts for each), and of those
-that are meant for them (`jobs for nodes gpu`, in JSON `meant`): whose first place by rule 58 is
-there, wherever they run. The latter are the same jobs in every schedule, so guard rails and "Who
-waits longer" go by them.
+nodes of a type (`nodes gpu`, in JSON `ran`), and of those that are meant for them (`jobs for nodes
+gpu`, in JSON `meant`): whose first place by rule 58 is there, wherever they run. The latter are the
+same jobs in every schedule, so guard rails and "Who waits longer" go by them.
 """
 #: Unit of a column to what a file holds.
 _UNITS = {"h": "seconds", "%": "share, 0..1", "jobs": "jobs", "": "number"}
