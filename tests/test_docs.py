@@ -199,5 +199,5 @@ def test_every_file_that_cites_a_paper_is_in_the_list_of_citations() -> None:
         *(each for top in ("parsim", "qconf", "studies") for each in (ROOT / top).rglob("*.py")),
     ]
     citing = {str(each.relative_to(ROOT)) for each in sources if cited.search(each.read_text())}
-    listed = set(re.findall(r"`([^`\s]+)`", (DOCS / "research" / "citations.md").read_text()))
-    assert citing - listed - {"docs/research/citations.md"} == set()
+    listed = set(re.findall(r"`([^`\s]+)`", (DOCS / "reference" / "citations.md").read_text()))
+    assert citing - listed - {"docs/reference/citations.md"} == set()
