@@ -25,15 +25,16 @@ def command(source: Source, kind: str, as_json: bool) -> None:
     """Show what is in a history: jobs, load, queues, walltimes, and what was dropped and why."""
     from qconf.history import clean
     from qconf.history.inspect import overview
+    from qconf.history.records import most_at_once
 
     records = source.records(kind)
     known = source.config_path is not None or source.cores is not None or records.machine_cores is not None
-    if not known:  # the widest job is the least that the machine can be
+    if not known and not most_at_once(records.table):  # the widest job is the least that the machine can be
         source = replace(source, cores=max(1, int(records.table["cores"].max())) if len(records.table) else 1)
     config = source.config(records)
-    found = overview(source.cut(clean(records, config)), config)
+    found = overview(source.cut(clean(records, config)), config) | {"most_at_once": most_at_once(records.table) or None}
     found |= {"format": records.format, "merged_lines": dict(records.merged), "machine_known": known}
-    if not known:
+    if not known and found["most_at_once"] is None:
         found |= {"machine_cores": None, "offered_load": None}
     if as_json:
         import json
@@ -49,7 +50,9 @@ def _print(found: dict[str, Any]) -> None:
 
     to = console()
     load = "unknown" if found["offered_load"] is None else f"{found['offered_load']:.3f}"
-    machine = f"{found['machine_cores']} cores" if found["machine_known"] else "size unknown (give --cores)"
+    machine = f"{found['machine_cores']} cores" if found["machine_cores"] else "size unknown (give --cores)"
+    if found["most_at_once"]:
+        machine += f", {found['most_at_once']} ran at once"
     near = found["walltime_accuracy"]
     points = ", ".join(f"{name} {near[name]:.2f}" for name in ("p10", "p25", "p50", "p75", "p90"))
     dropped = sum(found["dropped"].values())

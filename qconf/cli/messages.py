@@ -16,23 +16,35 @@ if TYPE_CHECKING:
 
 
 def report_history(
-    history: History, base: SiteConfig, *, warnings: Iterable[str] = (), derived: bool, err: bool = False
+    history: History,
+    base: SiteConfig,
+    *,
+    warnings: Iterable[str] = (),
+    derived: bool,
+    err: bool = False,
+    brief: bool = False,
 ) -> None:
-    """Print what was read, what was left out and changed, and the warnings; with `err` all of it on stderr."""
+    """Print what was read, what was left out and changed, and the warnings; with `err` all of it on stderr.
+
+    `brief` is without what was changed.
+    """
     first, last = history.span
     say(
         f"{len(history)} jobs from {history.date(first)[:10]} to {history.date(last)[:10]} on {base.machine.name} "
         f"({base.machine.cores} cores, {len(base.queues)} queue{'s' * (len(base.queues) != 1)})",
         err=err,
     )
-    report_cleaning(history, base, derived=derived, err=err)
+    report_cleaning(history, base, derived=derived, err=err, brief=brief)
     warn(warnings)
 
 
-def report_cleaning(history: History, base: SiteConfig, *, derived: bool, err: bool = False) -> None:
+def report_cleaning(
+    history: History, base: SiteConfig, *, derived: bool, err: bool = False, brief: bool = False
+) -> None:
     """Print what was left out and changed and why, and what is odd about a configuration that was given."""
     of, in_ = (" of the whole log", " in the whole log") if history.outside else ("", "")
-    for what, counts in ((f"left out{of}", history.reasons), (f"changed{in_}", history.changed)):
+    shown = [(f"left out{of}", history.reasons), (f"changed{in_}", history.changed)]
+    for what, counts in shown[: 1 if brief else 2]:
         counted = [f"{count} {reason}" for reason, count in counts.items() if count]
         if counted:
             say(f"{what}: {', '.join(counted)}", err=err)

@@ -82,7 +82,7 @@ def output_option(text: str, *, required: bool = False, **kind: Any) -> Callable
 #: What a script wants of ``tune``.
 exit_options = with_options(
     click.option("-q", "--quiet", is_flag=True, help="Print the verdict and where it is written; warnings."),
-    click.option("--exit-code", is_flag=True, help="Exit with 10 on CHANGE, 0 on KEEP, 1 on errors."),
+    click.option("--exit-code", is_flag=True, help="Exit with 10 on CHANGE, 11 on CHECK, 0 on KEEP, 1 on errors."),
 )
 
 

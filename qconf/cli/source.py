@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from qconf.cli.messages import warn
 from qconf.cli.options import CORES, PATH, F, Parsed, Terse, with_options
 from qconf.errors import InputError
 
@@ -85,6 +86,11 @@ class Source:
         from qconf.history import derive_config
 
         config = derive_config(records, self.cores) if self._configured is None else self._configured
+        if self._configured is None and not (self.cores or records.machine_cores):
+            text = (
+                f"machine of {config.machine.cores} cores: the most that ran at once in the log; --cores gives its size"
+            )
+            warn([text])
         if self.preset is None:
             return config
         from qconf.strategies.presets import preset

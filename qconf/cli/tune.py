@@ -25,7 +25,7 @@ ASSUMED = (
 )
 
 
-CHANGE = 10  #: exit status of ``--exit-code``
+EXITS = {"CHANGE": 10, "CHECK": 11, "KEEP": 0}  #: of ``--exit-code``
 
 EXAMPLES = """\b
 Examples:
@@ -85,6 +85,7 @@ Examples:
 @click.option("--resume", is_flag=True, help="Go on from what an interrupted run had finished.")
 @click.option("--json", "as_json", is_flag=True, help="Print run.json on stdout, all else on stderr.")
 @exit_options
+@click.option("-v", "--verbose", is_flag=True, help="Print all tables of the report too.")
 @retired_option("--order", use="dqr's order of visits is --visit-order")
 @retired_option("--strategy", use="name one or several by --strategies")
 def command(
@@ -103,6 +104,7 @@ def command(
     backend: str | None,
     quiet: bool,
     exit_code: bool,
+    verbose: bool,
     **given: Any,  # noqa: ANN401 - of the exporters
 ) -> None:
     """Simulate a month of jobs under many configurations, and write the best one."""
@@ -110,7 +112,9 @@ def command(
 
     from qconf.export.precision import met
     from qconf.history import clean
+    from qconf.history.deriving import check_size
     from qconf.history.sample import MONTH, SAMPLE_CONFIG, known
+    from qconf.inert import inert
 
     # A batch system's scheduler has a file; a cluster's has an address.
     cluster = given.pop("scheduler") if ADDRESS.match(given["scheduler"] or "") else None
@@ -143,6 +147,7 @@ def command(
     named = strategy_names(strategies)
     records = source.records()
     base = source.config(records)
+    check_size(records, base)
     log = clean(records, base)
     jobs = source.cut(log)
     exporter = exporter.meeting(met(jobs))
@@ -152,8 +157,8 @@ def command(
     if quiet:
         warn([*([] if assumed else base.warnings()), *warnings])
     else:
-        report_history(jobs, base, warnings=warnings, derived=assumed, err=as_json)
-        if earlier:
+        report_history(jobs, base, warnings=warnings, derived=assumed, err=as_json, brief=not verbose)
+        if earlier and verbose:
             since = earlier[0].date(earlier[0].span[0])[:7]
             count = sum(map(len, earlier))
             say(f"{count} jobs of the months before, from {since} on, are there for auto", err=as_json)
@@ -173,11 +178,10 @@ def command(
     from qconf.recommend.last import realised
     from qconf.report.exported import QUEUES, Exported
     from qconf.report.html import load_templates
-    from qconf.report.layout import console, print_lines
     from qconf.report.recorded import promised
     from qconf.report.run_directory import RECORD, check_target, names_of, write_run
-    from qconf.report.terminal import print_recommendation, print_verdict
-    from qconf.report.wording import fidelity_text
+    from qconf.report.terminal import print_advice, print_recommendation, print_verdict
+    from qconf.report.verdict import advise
     from qconf.strategies import check
 
     warn(found := order_warnings(base, jobs.workload(base)))
@@ -218,10 +222,9 @@ def command(
             may_change=may_change,
             checkpoint=checkpoint,
             progress=step,
-            meanwhile=grade,
+            nearness=grade,
         )
         recommendation = replace(recommendation, last=before)
-        near = grade()
         seconds = perf_counter() - loaded
         timings = {"read": loaded - began, "tune": seconds, "one thread": seconds - in_calls.seconds}
         exported = Exported.of(recommendation, exporter)
@@ -232,31 +235,29 @@ def command(
             inputs=inputs,
             timings=timings,
             warnings=[*missing, *([ASSUMED] if assumed else []), *warnings],
-            fidelity=near,
             assumed_current=assumed,
             exported=exported,
         )
     warn_changed([*jobs.sources, *inputs.values()])
     others = "" if exported.queues is None else f", {QUEUES}/"
     written = f"report.html, config.yaml, comparison.csv, {target}/ (see {target}/PLAN.md){others}"
+    place = inert(str(directory))
     if as_json:
         click.echo((directory / "run.json").read_text(encoding="utf-8"), nl=False)
     elif quiet:
-        print_verdict(recommendation, near=near)
-        say(f"Written to {directory}: {written}")
-    else:
-        if near is not None:
-            say(fidelity_text(near))
-        click.echo("")
-        print_recommendation(recommendation, near=near)
-        if recommendation.verdict == "CHANGE" and exported.export.notes:
-            print_lines(console(), f"What {exporter.name} does otherwise than was simulated:", exported.export.notes)
-        texts = [f"Edited since the last run, backups: {', '.join(run.backups)}"] if run.backups else []
-        if exported.not_exportable:
-            texts.append(f"Not exportable to {exporter.name}: {exported.not_exportable}")
-        for text in (*texts, f"Written to {directory}: {written}"):
-            click.echo("")
+        print_verdict(advised := advise(recommendation, exported))
+        for text in advised.queues:
             say(text)
+    else:
+        click.echo("")
+        print_advice(recommendation, exported, place)
+        if verbose:
+            click.echo("")
+            print_recommendation(recommendation, exported)
+    if not as_json and (verbose or quiet):
+        say(f"Written to {directory}: {written}")
+    if run.backups:
+        say(f"Edited since the last run, backups: {', '.join(run.backups)}", err=as_json)
     checkpoint.clear()
-    if exit_code and recommendation.verdict == "CHANGE":
-        click.get_current_context().exit(CHANGE)
+    if exit_code:
+        click.get_current_context().exit(EXITS[recommendation.verdict])

@@ -103,8 +103,10 @@ class WalkForward:
         first periods were trained on.
         """
         from parsim.model.workload import MAX_DURATION
+        from qconf.history.deriving import check_size
 
         base = self.source.config(records)
+        check_size(records, base)
         if self.source.config_path is not None:
             return base
         open_to_all = {"cores": (1, base.machine.cores), "walltime": (0, MAX_DURATION)}

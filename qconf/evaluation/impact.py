@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ GROWTH: Mapping[str, tuple[float, float]] = {
     "max_wait": (0.5, 3600.0),
     "mean_bounded_slowdown": (0.1, 1.0),
 }
+_WAITS = tuple(key for key in GROWTH if key.endswith("_wait"))
 CLASSES_ABOVE_A_NODE = 4
 #: Shares of the hours of all users that divide them into classes.
 HEAVY, OCCASIONAL = 0.1, 0.01
@@ -71,9 +72,14 @@ class Group:
         return bool(self.grown)
 
     @property
+    def worst(self) -> str:
+        """The wait that grows by the most hours, of those that grow; empty where none does."""
+        return max((key for key in self.grown if key in _WAITS), key=self.difference.__getitem__, default="")
+
+    @property
     def harm(self) -> float:
-        """Seconds that all its jobs together wait longer; below 0 where their mean wait falls."""
-        return self.jobs * self.difference["mean_wait"]
+        """Seconds by which its `worst` wait grows, times its jobs."""
+        return self.jobs * self.difference[self.worst] if self.worst else 0.0
 
 
 @dataclass(frozen=True)
@@ -94,10 +100,8 @@ class Impact:
 
     @property
     def losers(self) -> tuple[Group, ...]:
-        """The groups that are worse, by kind in the order of `Kind`; within a kind the one with the most harm first."""
-        kinds = get_args(Kind)
-        worse = [group for group in self.groups if group.worse]
-        return tuple(sorted(worse, key=lambda group: (kinds.index(group.kind), -group.harm)))
+        """The groups that are worse, the one with the most harm first."""
+        return tuple(sorted((group for group in self.groups if group.worse), key=lambda group: -group.harm))
 
 
 def impact(before: Outcome, after: Outcome) -> Impact:

@@ -26,6 +26,9 @@ TOO_WIDE = {
     "max_user_cores": "above the running-cores limit per user of queue",
 }
 
+#: How the reasons begin for which jobs are left out that the configuration cannot run.
+TOO_LARGE = ("wider than", "fits no", "above ", "finds no time", "asks for more licences")
+
 #: What is counted for jobs that name a queue which the configuration does not have.
 UNKNOWN_QUEUE = "routed: named a queue that the configuration lacks"
 

@@ -14,8 +14,9 @@ from qconf.errors import InputError
 from qconf.history.chunks import GPUS
 from qconf.history.names import alike, legal_names, renamed
 from qconf.history.ranges import Sizes, arranged
-from qconf.history.records import Records
+from qconf.history.records import Records, most_at_once
 
+GUESSED = 2.0  # times the machine's cores that ran at once: that size can only be a guess
 NAMELESS = "all"  #: queue of the jobs that name none
 
 
@@ -23,11 +24,11 @@ def derive_config(records: Records, cores: int | None = None) -> SiteConfig:
     """Return the plainest configuration that takes every job: one shared machine, fcfs-easy, no limits.
 
     A queue's ranges are those of its jobs, narrowed and put in order as `arranged` does; with a job that gave no
-    walltime it has no known maximum. Without `cores` the machine has the size in the log's header. Raises `InputError`
-    where the size of the machine is unknown or no job is usable on it.
+    walltime it has no known maximum. Without `cores` the machine has the size in the log's header, else the most cores
+    that ran at once. Raises `InputError` where the size of the machine is unknown or no job is usable on it.
     """
-    size = cores or records.machine_cores
-    if size is None:
+    size = cores or records.machine_cores or most_at_once(records.table)
+    if not size:
         raise InputError("the size of the machine is unknown", file=records.first_file, fix="give it with --cores")
     table = records.table
     lacks = _lacks(table) | {f"more than {size} cores": table["cores"] > size}
@@ -58,6 +59,19 @@ def derive_config(records: Records, cores: int | None = None) -> SiteConfig:
     node = min(records.cores_per_node or 1, size)
     machine = MachineConfig(name="derived", cores=size, cores_per_node=node, whole_nodes=node > 1 and not size % node)
     return SiteConfig.build(machine=machine, queues=tuple(queues))
+
+
+def check_size(records: Records, base: SiteConfig) -> None:
+    """Raise InputError, before any search, where the log shows a machine of at least twice the size."""
+    cores, most = base.machine.cores, most_at_once(records.table)
+    if most >= GUESSED * cores:
+        raise InputError(
+            f"{most} cores ran at once in the log",
+            file=records.first_file,
+            field="machine.cores",
+            value=cores,
+            fix=f"write the machine's size into the configuration, {most} cores or more",
+        )
 
 
 def remarks(records: Records, config: SiteConfig) -> list[str]:

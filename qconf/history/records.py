@@ -171,6 +171,15 @@ def table_of(rows: Sequence[Row]) -> pd.DataFrame:
     return job_table({name: [getattr(row, name) for row in rows] for name in COLUMNS}, len(rows))
 
 
+def most_at_once(jobs: pd.DataFrame) -> int:
+    """Return the most cores that ran at once by the starts and ends of a table of jobs; 0 where it has none."""
+    start, runtime, cores = (jobs[name].to_numpy() for name in ("start", "runtime", "cores"))
+    known = (start >= 0) & (runtime > 0) & (cores > 0)
+    moments = np.concatenate([start[known] + runtime[known], start[known]])  # of one second, ends come before starts
+    changes = np.concatenate([-cores[known], cores[known]])
+    return int(changes[np.argsort(moments, kind="stable")].cumsum().max(initial=0))
+
+
 def job_table(columns: Mapping[str, object] | pd.DataFrame, length: int) -> pd.DataFrame:
     """Complete `columns` to a table of all `COLUMNS` as `Records` has them, unknown where not given."""
     full: dict[str, object] = {}

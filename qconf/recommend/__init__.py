@@ -1,4 +1,4 @@
-"""From a history to a recommendation: CHANGE to a proposal of one of the strategies, or KEEP what is there."""
+"""From a history to a recommendation: CHANGE to what a strategy proposes, KEEP what is there, or CHECK first."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ from qconf.fidelity.grade import carried
 from qconf.history import History, binding_limits
 from qconf.recommend.checkpoint import Checkpoint
 from qconf.recommend.decide import decide
+from qconf.recommend.doubts import doubts
 from qconf.recommend.evaluator import Evaluator
+from qconf.recommend.fidelity import Fidelity
 from qconf.recommend.ladder import best_queues, choose, ladder, shown_rows
 from qconf.recommend.recommendation import Curve, Evaluated, Recommendation, Row, among
 from qconf.recommend.training import Check
@@ -55,7 +57,7 @@ def recommend(
     may_change: Collection[str] = (),  # parts of the policy, besides those of the configuration
     checkpoint: Checkpoint | None = None,  # finished proposals of an interrupted run
     progress: Callable[[str, float], None] | None = None,  # called with what is being done, and the share done
-    meanwhile: Callable[[], object] | None = None,  # called, once or twice, where the caller would wait for workers
+    nearness: Callable[[], Fidelity | None] | None = None,  # of the simulation to the log; called while workers work
 ) -> Recommendation:
     """Train every strategy on the first two thirds of the history, evaluate it on the rest, recommend the best.
 
@@ -79,10 +81,12 @@ def recommend(
         known = Period.of(reduce(History.joined, (*earlier, history)), base, binding)
     training = TrainingSet(period, tuple(before), known=known)
     splits = splits_of(training, *history.span)
+    near = cache(nearness or (lambda: None))
     last = splits["last"]
     recorded = {"guards": asdict(guards), "least_gain": least_gain, "warmup_seconds": WARMUP, "strategies": list(names)}
     found = Recommendation(
         verdict="KEEP",
+        lead="",
         reason="",
         winner="current",
         config=given,
@@ -95,23 +99,23 @@ def recommend(
         settings=chosen | recorded | {"may_change": list(base.policy), "answer": scope},
     )
     if not last.enough:
+        lead = "the history is too short to train on one part and evaluate on another"
         reason = (
-            "The history is too short to train on one part and evaluate on another: "
-            f"{len(last.training)} and {len(last.test.jobs)} jobs, whole days in the test period: {last.test.days}. At "
-            f"least {FEWEST_JOBS} jobs are needed in each, and {FEWEST_DAYS} days. Keep what you have."
+            f"It has {len(last.training)} and {len(last.test.jobs)} jobs, and {last.test.days} whole days in the test "
+            f"period. At least {FEWEST_JOBS} jobs are needed in each, and {FEWEST_DAYS} days."
         )
         whole = Outcome(period, period.simulate(base)).summary if len(period) else None
-        return replace(found, reason=reason, rows=[Row("current", plain, None, whole, None)])
+        found = replace(found, lead=lead, reason=reason, rows=[Row("current", plain, None, whole, None)])
+        return _checked(found, history, near(), [])
     enough = {name: split for name, split in splits.items() if split.enough}
     evaluator = Evaluator(training, enough, chosen, guards, check, needs, checkpoint)
     drawn = cache(partial(curves, training))
-    doubts = cache(lambda: implausible(evaluator.whole.outcome(evaluator.base)))
+    odd = cache(lambda: implausible(evaluator.whole.outcome(evaluator.base)))
 
     def beside() -> None:
         """Do what needs none of the proposals."""
-        for each in (meanwhile, drawn, doubts, lambda: evaluator.current):
-            if each is not None:
-                each()
+        for each in (near, drawn, odd, lambda: evaluator.current):
+            each()
 
     rows = evaluator.rows(names, progress or (lambda *_: None), beside)
     candidates = among(rows, scope)
@@ -129,7 +133,6 @@ def recommend(
     present = evaluator.present
     found = replace(
         found,
-        implausible=tuple(doubts()),
         targets=target_results(present),
         present=Evaluated(evaluator.base.config, present),
     )
@@ -142,7 +145,15 @@ def recommend(
             changed=Evaluated(proposal.config, after),
             robustness=robustness(last.test, evaluator.base, proposal, found.objective),
         )
-    return _given_back(found, given)
+    return _checked(_given_back(found, given), history, near(), odd())
+
+
+def _checked(
+    found: Recommendation, history: History, near: Fidelity | None, implausible: Sequence[str]
+) -> Recommendation:
+    """Say how near the simulation is to the log; where it does not fit, the verdict is CHECK."""
+    odd = tuple(doubts(history, found.base, near, found.graded, implausible))
+    return replace(found, near=near, doubts=odd, verdict="CHECK" if odd else found.verdict)
 
 
 def quiet(training: TrainingSet, months: Sequence[str]) -> str:
@@ -151,10 +162,10 @@ def quiet(training: TrainingSet, months: Sequence[str]) -> str:
     if wait >= FLOORS[0]:
         return ""
     waited = [month for month, each in zip(months, before, strict=True) if each >= FLOORS[0]]
-    text = f"There is nothing to gain this month: jobs wait {wait:.0f} s on average."
+    text = f"there is nothing to gain this month: jobs wait {wait:.0f} s on average"
     if not waited:
         return text
-    return f"{text} The general order of auto costs nothing and would have helped in {', '.join(waited)}."
+    return f"{text}; the general order of auto costs nothing and would have helped in {', '.join(waited)}"
 
 
 def _given_back(found: Recommendation, given: SiteConfig) -> Recommendation:
@@ -166,7 +177,7 @@ def _given_back(found: Recommendation, given: SiteConfig) -> Recommendation:
 
     return replace(
         found,
-        config=given if found.verdict == "KEEP" else found.config.replace(policy=policy),
+        config=found.config.replace(policy=policy) if found.proposes else given,
         rows=[row(each) for each in found.rows],
         ladder=tuple(replace(each, row=row(each.row)) for each in found.ladder),
         without_scripts=None if found.without_scripts is None else row(found.without_scripts),

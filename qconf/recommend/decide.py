@@ -1,4 +1,4 @@
-"""The verdict in one plain paragraph: which row is recommended, if any, and why."""
+"""The verdict in a sentence and a plain paragraph: which row is recommended, if any, and why."""
 
 from __future__ import annotations
 
@@ -13,73 +13,137 @@ from qconf.recommend.recommendation import Recommendation, Row
 from qconf.strategies import baselines
 
 NO_QUEUES = "it is no queue configuration, as --answer queues wants"
+HOUR = 3600.0
 
 
 def decide(recommendation: Recommendation, chosen: Row | None, least_gain: float, quiet: str = "") -> Recommendation:
-    """Recommend the chosen row, or nothing, and give the reason in one paragraph.
+    """Recommend the chosen row, or nothing, and give the reason.
 
     `quiet` says that no job waits, where that is so.
     """
-    if chosen is None and quiet:
-        return _with_reason(recommendation, f"{quiet} Keep what you have.")
-    best = chosen or best_of([row for row in recommendation.candidates if row.eligible])
-    surpassed = _surpassed(recommendation, best)
-    if best is None or best.bootstrap is None or best.test is None or best.config is None:
-        what = "strategy" if recommendation.settings.get("answer") != "queues" else "queue configuration"
-        why = f"On the test period, which they were not trained on, no eligible {what} does better than the current"
-        stuck = "Everything that could be changed is fixed." if _all_fixed(recommendation) else ""
-        return _with_reason(recommendation, f"{why} configuration. {stuck} {surpassed} Keep what you have.")
-    weighted = " (weighted)" if WEIGHTED[0] in best.test.overall else ""
-    what, found = OBJECTIVE_TEXTS[recommendation.objective] + weighted, best.bootstrap
-    gained = f"{100 * _gain(best):.1f} %"
-    span = f"Over {found.resamples} resamples of the test days the gain is {_interval(found)}"
     if chosen is None:
-        why = "may be chance: the interval reaches zero"
-        if found.low > 0:
-            why = "may be outweighed by slowdowns and longest waits"
-        if found.expected < least_gain:
-            why = "is not worth a change"
-        reason = (
-            f"On the last third of the history, which it was not trained on, the best candidate, {best.named}, "
-            f"lowers {what} by {gained}. {span}. That {why}. {surpassed} Keep what you have."
-        )
-        return _with_reason(recommendation, reason)
+        return replace(recommendation, lead=quiet or _kept(recommendation, least_gain), reason="")
+    if chosen.config is None or chosen.bootstrap is None or chosen.test is None:
+        raise ValueError(f"{chosen.name} was not resampled")
     plain = "The configuration to load was trained on the whole history, the test days included."
-    if best.fallback:
+    if chosen.fallback:
         plain = (
             "The configuration to load is the one that was evaluated: trained on the whole history, it would break "
-            f"a guard rail ({best.fallback})."
+            f"a guard rail ({chosen.fallback})."
         )
-    if best.name in baselines():
+    if chosen.name in baselines():
         plain = "It is a plain baseline; no tuned strategy is expected to gain a full percent more."
-    if best.tolerated:
-        plain += f" Beyond the guard rails there, but not on average over the resamples: {best.tolerated}."
-    current = recommendation.rows[0].test
-    before = f"{means(current)[0] / 3600:.2f}" if current is not None else "unknown"
-    fell = "" if recommendation.objective == "mean-wait" else f"; mean wait{weighted} goes"
-    reason = (
-        f"On the last third of the history, which it was not trained on, {best.named} lowers {what} by "
-        f"{gained}{fell} from {before} to {means(best.test)[0] / 3600:.2f} h. {span}. "
-        f"{_given_up(recommendation.base, best)} {_smallest(recommendation, best)} {plain} {surpassed}"
+    if chosen.tolerated:
+        plain += f" Beyond the guard rails there, but not on average over the resamples: {chosen.tolerated}."
+    texts = (
+        f"That is the median over {chosen.bootstrap.resamples} resamples of the test days.",
+        on_test(recommendation, chosen),
+        _given_up(recommendation.base, chosen),
+        _smallest(recommendation, chosen),
+        plain,
+        _surpassed(recommendation, chosen),
     )
-    return _with_reason(replace(recommendation, verdict="CHANGE", winner=best.name, config=best.config), reason)
-
-
-def _with_reason(recommendation: Recommendation, text: str) -> Recommendation:
-    """Give a verdict its reason; parts of it may be empty, and leave no second blank."""
-    return replace(recommendation, reason=" ".join(text.split()))
-
-
-def _all_fixed(recommendation: Recommendation) -> bool:
-    """Whether every other configuration that was tried changes something that is fixed."""
-    others = [row for row in recommendation.rows if row.config not in (None, recommendation.base)]
-    return bool(recommendation.base.fixed) and all(
-        re.search(r", which (is|are) fixed", row.ineligible) for row in others
+    return replace(
+        recommendation,
+        verdict="CHANGE",
+        winner=chosen.name,
+        config=chosen.config,
+        lead=f"{chosen.named} is expected to lower {_what(recommendation)} by {_interval(chosen.bootstrap)}",
+        reason=" ".join(filter(None, texts)),
     )
+
+
+def on_test(found: Recommendation, row: Row) -> str:
+    """Say what a row makes of the test period: the gain, mean waits and longest waits, before and after."""
+    current = found.rows[0].test
+    if current is None or row.test is None or row.gain is None:
+        return ""
+    slower = "" if found.objective == "mean-wait" else f"{_what(found)} {-100 * row.gain:+.1f} %, "
+    waits = (*(means(each)[0] for each in (current, row.test)), current["max_wait"], row.test["max_wait"])
+    before, after, longest, then = (f"{wait / HOUR:.2f}" for wait in waits)
+    return (
+        f"On the last third of the history, which it was not trained on: {slower}mean wait {before} -> {after} h "
+        f"({100 * (after_over(waits) - 1):+.1f} %), longest {longest} -> {then} h."
+    )
+
+
+def after_over(waits: tuple[float, ...]) -> float:
+    """Return the second over the first; 1 where there was none."""
+    return waits[1] / waits[0] if waits[0] else 1.0
+
+
+def _what(found: Recommendation) -> str:
+    test = found.rows[0].test
+    weighted = " (weighted)" if test is not None and WEIGHTED[0] in test.overall else ""
+    return OBJECTIVE_TEXTS[found.objective] + weighted
+
+
+def percent(share: float) -> str:
+    """Write a share in per cent: whole from ten on."""
+    return f"{100 * share + 0.0:.{0 if abs(share) >= 0.095 else 1}f}"
 
 
 def _interval(found: BootstrapResult) -> str:
-    return f"{100 * found.expected:.1f} % (90 % interval {100 * found.low:.1f} to {100 * found.high:.1f} %)"
+    return f"{percent(found.expected)} % (90 % interval {percent(found.low)} to {percent(found.high)} %)"
+
+
+def _kept(found: Recommendation, least_gain: float) -> str:
+    """Say why nothing is recommended: what the row would bring that gains most, and what is against it."""
+    rows = [row for row in found.rows if row.name != "current" and _expected(row) > 0]
+    most = max(rows, key=lambda row: (not row.not_exportable, _expected(row)), default=None)
+    if most is None:
+        stuck = "; everything that could be changed is fixed" if _all_fixed(found) else ""
+        return f"no strategy does better than what you have{stuck}"
+    candidates = [row for row in found.candidates if row.eligible]
+    best = best_of(candidates)
+    also = ""
+    if best is not None and best is not most and best.bootstrap is not None:
+        also = f"; of what may be loaded {best.named} gains most, {_interval(best.bootstrap)}: "
+        also += _against(found, best, least_gain)
+    gained = f"{percent(_expected(most))} %" if most.bootstrap is None else _interval(most.bootstrap)
+    return f"{most.named} would lower {_what(found)} by {gained}, but {_against(found, most, least_gain)}{also}"
+
+
+def _expected(row: Row) -> float:
+    """Return the gain to be expected: of what was not resampled that on the test period."""
+    return row.bootstrap.expected if row.bootstrap is not None else row.gain or 0.0
+
+
+def _against(found: Recommendation, row: Row, least_gain: float) -> str:
+    """Say what is against a row that gains."""
+    result, before = row.bootstrap, found.rows[0].test
+    if row not in found.candidates:
+        return NO_QUEUES
+    if row.ineligible or result is None:
+        return _in_times(row.ineligible)
+    if result.expected < least_gain:
+        return f"a gain below {percent(least_gain)} % is not worth a change"
+    if result.low <= 0:
+        return "that may be chance: the interval reaches zero"
+    text = "slowdowns and longest waits may outweigh that"
+    if result.after.longest > result.before.longest > 0:
+        return f"{text}: {_grown('the longest wait', result.before.longest / HOUR, result.after.longest / HOUR)}"
+    if before is not None and row.test is not None and means(row.test)[1] > means(before)[1] > 0:
+        return f"{text}: the mean slowdown would go from {means(before)[1]:.1f} to {means(row.test)[1]:.1f}"
+    return text
+
+
+def _in_times(text: str) -> str:
+    """Say of waits that at least double how many times as long they would be."""
+    grown = re.compile(r"([^;]*?) grows from ([\d.]+) to ([\d.]+) h")
+    return grown.sub(lambda each: _grown(each[1], float(each[2]), float(each[3])), text)
+
+
+def _grown(what: str, before: float, after: float) -> str:
+    if not before or after < 2 * before:
+        return f"{what} grows from {before:.1f} to {after:.1f} h"
+    return f"{what} would be {after / before:.1f} times as long ({before:.1f} -> {after:.1f} h)"
+
+
+def _all_fixed(found: Recommendation) -> bool:
+    """Whether every other configuration that was tried changes something that is fixed."""
+    others = [row for row in found.rows if row.config not in (None, found.base)]
+    return bool(found.base.fixed) and all(re.search(r", which (is|are) fixed", row.ineligible) for row in others)
 
 
 def _given_up(base: SiteConfig, best: Row) -> str:
@@ -90,40 +154,36 @@ def _given_up(base: SiteConfig, best: Row) -> str:
     return f"It gives up what the site's policy has of {parts}; what has to stay, name in `fixed`."
 
 
-def _smallest(recommendation: Recommendation, best: Row) -> str:
+def _smallest(found: Recommendation, best: Row) -> str:
     """Say where on the ladder the change is, and that nothing above it gains beyond chance."""
-    above = [each for each in recommendation.ladder if each.row.eligible and each.row.rung > best.rung]
+    above = [
+        (each.row.bootstrap.expected, each.row.title or each.row.label, each.row.bootstrap)
+        for each in found.ladder
+        if each.row.eligible and each.row.rung > best.rung and each.row.bootstrap is not None
+    ]
     if not above:
         return ""
-    largest = max(above, key=lambda each: each.row.bootstrap.expected if each.row.bootstrap else 0.0)
+    _, largest, result = max(above, key=lambda each: each[0])
     return (
         f"It is the smallest change that brings this ({RUNGS[best.rung]}): no larger one gains beyond chance over it "
-        f"(the most, {largest.row.title or largest.row.label}: {_interval(largest.row.bootstrap)})."
-        if largest.row.bootstrap is not None
-        else ""
+        f"(the most, {largest}: {_interval(result)})."
     )
 
 
-def _gain(row: Row) -> float:
-    return row.gain if row.gain is not None else 0.0
-
-
-def _surpassed(recommendation: Recommendation, best: Row | None) -> str:
-    """Name the strategies that gain more than the best one but are ineligible, or are expected to gain less."""
-    least = max(_gain(best), 0.0) if best is not None else 0.0
+def _surpassed(found: Recommendation, best: Row) -> str:
+    """Name the strategies that are expected to gain more than the best one, and what is against them."""
     return " ".join(
-        f"{row.label} gains {100 * _gain(row):.1f} % there, but "
-        f"{row.ineligible or (_compared_with_best(row, best) if row in recommendation.candidates else NO_QUEUES)}."
-        for row in recommendation.rows
-        if _gain(row) > least and row.name != (best.name if best is not None else "")
+        f"{row.label} would gain {percent(_expected(row))} %, but "
+        f"{(row.ineligible or _larger(row, best)) if row in found.candidates else NO_QUEUES}."
+        for row in found.rows
+        if _expected(row) > max(_expected(best), 0.0) and row.name != best.name
     )
 
 
-def _compared_with_best(row: Row, best: Row | None) -> str:
-    """Return why a row that gains more than the best on the test period is not the best."""
-    mine, its = row.bootstrap, None if best is None else best.bootstrap
-    if mine is not None and its is not None and best is not None and row.rung > best.rung:
+def _larger(row: Row, best: Row) -> str:
+    """Return why a row that is expected to gain more than the best is not the best."""
+    if row.rung > best.rung:
         return f"it changes more ({RUNGS[row.rung]}) and does not gain beyond chance over it"
-    if mine is not None and its is not None and mine.certain and mine.expected >= its.expected:
-        return "over the resamples it gains less than a percent more than something simpler"
-    return "over the resamples its gain is smaller or less certain"
+    if row.bootstrap is not None and row.bootstrap.certain:
+        return "that is less than a percent more than something simpler"
+    return "that may be chance"

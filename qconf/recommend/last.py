@@ -79,6 +79,7 @@ class Realised:
             "inside": self.inside,
             "not_evaluated": self.not_evaluated,
             "mean_wait": {name: None if each is None else float(means(each)[0]) for name, each in waits.items()},
+            "longest_wait": {name: None if each is None else each["max_wait"] for name, each in waits.items()},
             "loaded": self.loaded,
         }
 

@@ -14,6 +14,8 @@ from qconf.evaluation.impact import Impact
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.robustness import Scenario
 from qconf.evaluation.targets import TargetResult
+from qconf.recommend.doubts import Doubt
+from qconf.recommend.fidelity import Fidelity
 from qconf.recommend.last import Realised
 
 BOUNDARIES = 4  #: place among `qconf.recommend.ladder.RUNGS` from which a change is one of queues
@@ -114,9 +116,11 @@ class Evaluated:
 class Recommendation:
     """The result of ``qconf tune``."""
 
-    verdict: Literal["CHANGE", "KEEP"]
-    reason: str  #: one plain paragraph
-    winner: str  #: name of the best eligible row; ``current`` for KEEP
+    #: CHECK: whatever would be recommended, the simulation does not fit (`doubts`).
+    verdict: Literal["CHANGE", "KEEP", "CHECK"]
+    lead: str  #: one sentence: the gain to be expected of the winner, or why nothing is recommended
+    reason: str  #: what else there is to say of it: one plain paragraph
+    winner: str  #: name of the best eligible row; ``current`` where there is none
     config: SiteConfig  #: what to load: the winner's, or the unchanged base
     base: SiteConfig
     objective: str
@@ -127,23 +131,29 @@ class Recommendation:
     spans: dict[str, tuple[int, int, int]]
     settings: dict[str, Any]  #: settings of the run: seed, guard rails, ...
     ladder: tuple[Rung, ...] = ()  #: the best of each rung, and each part of the policy dropped by itself
-    #: Where what is recommended needs scripts beside the batch system, the same answer without any; None is KEEP.
+    #: Where what is recommended needs scripts beside the batch system, the same answer without any; None: no change.
     without_scripts: Row | None = None
     #: The best queue configuration, with its gain over what is recommended, if that is another one; None where none
     #: gains.
     queues: Rung | None = None
 
-    impact: Impact | None = None  #: who wins and who loses by the change on the test period; None for KEEP
-    implausible: tuple[str, ...] = ()  #: what no site would bear of the present, as it is simulated
+    impact: Impact | None = None  #: who wins and who loses by the change on the test period; None without one
+    doubts: tuple[Doubt, ...] = ()  #: why the simulation of the present is not to be trusted, the gravest first
+    near: Fidelity | None = None  #: how near it is to the log, where that tells starts
     robustness: tuple[Scenario, ...] = ()  #: of the change
     targets: tuple[TargetResult, ...] = ()  #: what the present makes of the site's targets on the test period
     targets_met: tuple[TargetResult, ...] = ()  #: what the change makes of them
     graded: FidelityConfig | None = None  #: the grade that the configuration of the present carries
     last: Realised | None = None  #: what became of the recommendation before this one; None where none is given
-    #: The test period under the present and under the change; the second is None for KEEP, both are where nothing was
-    #: evaluated. Not recorded: figures are drawn of them.
+    #: The test period under the present and under the change; the second is None without a change, both where nothing
+    #: was evaluated. Not recorded: figures are drawn of them.
     present: Evaluated | None = field(default=None, repr=False, compare=False)
     changed: Evaluated | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def proposes(self) -> bool:
+        """Whether there is a change to load, be it that something has to be checked first."""
+        return self.winner != "current"
 
     @property
     def rung_titles(self) -> list[str]:
@@ -168,7 +178,7 @@ class Recommendation:
     @property
     def recommends_queues(self) -> bool:
         """Whether the best queue configuration is what is recommended."""
-        return self.verdict == "CHANGE" and self.queues is not None and self.queues.row.config == self.config
+        return self.proposes and self.queues is not None and self.queues.row.config == self.config
 
     @property
     def row(self) -> Row:

@@ -104,4 +104,4 @@ def beside(found: Iterable[Mapping[str, float]]) -> tuple[Column, ...]:
     found = list(found)
     differs = any(abs(each["bsld"] - each["mean_bounded_slowdown"]) > OTHERWISE * each["bsld"] for each in found)
     preempts = any(each.get("preempted", 0) > 0 for each in found)
-    return columns(*["bsld"] * differs, "jain_users", "spread_users", *PREEMPTION * preempts)
+    return columns(*["bsld"] * differs, "spread_users", *PREEMPTION * preempts)

@@ -22,9 +22,13 @@ class Exported:
 
     @classmethod
     def of(cls, recommendation: Recommendation, exporter: Exporter) -> Exported:
-        """Export what is recommended; KEEP stands in every file that could be loaded."""
-        found = cls._of(recommendation.config, exporter, "" if recommendation.verdict == "CHANGE" else KEPT)
-        if recommendation.verdict == "KEEP":
+        """Export what is recommended; where there is nothing to load, that stands in every file that could be."""
+        note = "" if recommendation.proposes else KEPT
+        if recommendation.doubts:
+            first = recommendation.doubts[0]
+            note += DOUBTED.format(what=first.what, cause=first.cause, command=first.command)
+        found = cls._of(recommendation.config, exporter, note)
+        if not recommendation.proposes:
             files = found.export.files
             files = files | {name: f"{KEPT_SCRIPT}{files[name]}" for name in found.export.loaded}
             found = replace(found, export=replace(found.export, files=files))
@@ -60,6 +64,9 @@ NOT_RECOMMENDED = """
 KEPT = """
 > **KEEP: nothing to load.** Nothing did better than the current configuration beyond doubt. This is what the
 > scripts for the configuration *as it stands* look like, for reference.
+"""
+DOUBTED = """
+> **CHECK before you load this:** {what}. Likeliest cause: {cause}. To settle it: `{command}`.
 """
 KEPT_SCRIPT = "# KEEP: nothing to load. For reference, the configuration as it stands.\n"
 NO_SCRIPTS = """# No scripts for {name}

@@ -1,4 +1,4 @@
-"""Who wins and who loses, in words: one line for each group of jobs that a change makes worse."""
+"""Who loses, in words: a line for each group of jobs that a change makes worse, the one with most lost hours first."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from qconf.report.columns import COLUMNS
 from qconf.report.wording import number
 from qconf.text import in_terms_of
 
-#: The metrics of a line, in its order, each with its name there.
+ALIKE = 0.1  #: share by which the spread among users may change and still be as before
+
+#: The metrics of a line, in its order.
 _NAMES = {
-    "mean_wait": "mean",
-    "median_wait": "median",
-    "p95_wait": "95 %",
-    "max_wait": "longest",
+    "mean_wait": "mean wait",
+    "median_wait": "median wait",
+    "p95_wait": "95 % wait",
+    "max_wait": "longest wait",
     "mean_bounded_slowdown": "slowdown",
 }
 #: What grows, of one group and of many jobs or users.
@@ -30,30 +32,35 @@ _VERBS = {
 
 
 def losers(found: Impact) -> list[str]:
-    """Return a line for each group that is worse: queues, then sizes, then users, the one with the most harm first."""
+    """Return a line for each group that is worse, the one with the most harm first."""
     return [line(group, found.resource) for group in found.losers]
 
 
 def short(group: Group) -> str:
-    """Say by how much a group is worse, or that it is not."""
-    name = f"queue {group.name}" if group.kind == "queue" else group.name
-    return f"{name} {_lead(group)}"
+    """Say in a few words by how much a group is worse, with the wait that grows most, before and after."""
+    key = group.worst or "mean_bounded_slowdown"
+    jobs = f"{group.jobs} job{'s' * (group.jobs != 1)}"
+    return f"{_named(group)}, {jobs}: {_fact(group, key, _NAMES[key])}"
+
+
+def _named(group: Group) -> str:
+    return f"queue {group.name}" if group.kind == "queue" else group.name
 
 
 def line(group: Group, resource: str = CORES) -> str:
     """Say by how much a group is worse, or how it fares where it is not, and what it waits before and after."""
-    facts = ", ".join(_fact(group, key, text) for key, text in _NAMES.items())
+    facts = ", ".join(_fact(group, key, text.removesuffix(" wait")) for key, text in _NAMES.items())
     jobs = (
         f"{group.jobs} job{'s' * (group.jobs != 1)}, {_share(group.share)} {in_terms_of(resource, 'of the core-hours')}"
     )
-    return f"{short(group)}: {facts} ({jobs})"
+    return f"{_named(group)} {_lead(group)}: {facts} ({jobs})"
 
 
 def _lead(group: Group) -> str:
     many = group.kind in ("size", "nodes") or (group.kind == "user" and not group.name.startswith("1 "))
     if not group.grown:
         return "are not worse" if many else "is not worse"
-    key = group.grown[0]
+    key = group.worst or group.grown[0]
     one, several, more = _VERBS[key]
     return f"{several if many else one} {_growth(group.before[key], group.after[key], more)}"
 
@@ -84,13 +91,13 @@ def _share(share: float) -> str:
 
 
 def fairness(before: Summary, after: Summary) -> str:
-    """Put fairness among users beside utilization, before and after; empty where the log names no user."""
-    if math.isnan(before["jain_users"]):
+    """Say whether users are served more alike, by one figure; empty where the log does not name enough of them."""
+    then, now = before["spread_users"], after["spread_users"]
+    if not (math.isfinite(then) and math.isfinite(now)):
         return ""
-    texts = {"jain_users": "fairness among users (Jain)", "spread_users": "spread", "utilization_window": "utilization"}
-    found = []
-    for key, text in texts.items():
-        column = COLUMNS[key]
-        unit = f" {column.unit}" if column.unit else ""
-        found.append(f"{text} {column.write(before[key])} -> {column.write(after[key])}{unit}")
-    return ", ".join(found)
+    how = "as alike as before" if abs(now - then) < ALIKE * then else "more alike" if now < then else "less alike"
+    column = COLUMNS["spread_users"]
+    return (
+        f"users are served {how}: the slowdown that one in ten exceeds is {column.write(now, 1)} times that which one "
+        f"in ten stays below, {column.write(then, 1)} times before"
+    )

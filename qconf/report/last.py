@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from qconf.evaluation.score import means
 from qconf.recommend.last import Realised
-from qconf.report.wording import date, gain_text, hours, interval_text
+from qconf.report.wording import date, gain_text, hours, interval_text, longest_text
 
 
 def last_lines(found: Realised) -> Iterator[str]:
@@ -25,6 +25,7 @@ def last_lines(found: Realised) -> Iterator[str]:
         waits = " -> ".join(hours(means(each)[0]) for each in (found.before, found.after))
         yield (
             f"on {found.span[0]} jobs since: gain {gain_text(found.gain)} %, {where} the interval; mean wait {waits} h"
+            ", " + longest_text(found.before["max_wait"], found.after["max_wait"])
         )
     yield {
         True: "it is in force: the configuration given is the one that was recommended",

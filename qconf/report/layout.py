@@ -65,7 +65,7 @@ class InertTable(Table):
 
     def add_row(self, *cells: Any, **given: Any) -> None:  # noqa: ANN401 - of rich
         """Add a row of texts."""
-        super().add_row(*(Text(inert(str(cell))) for cell in cells), **given)
+        super().add_row(*(Text(inert(str(cell)), style=getattr(cell, "style", "")) for cell in cells), **given)
 
 
 def console() -> Console:
@@ -106,9 +106,11 @@ def print_table(to: Console, table: Table) -> None:
     to.width = available
 
 
-def print_text(to: Console, text: str, indent: str = "") -> None:
-    """Print a paragraph; the lines after the first begin with `indent`."""
-    to.print(Text(filled(text, to.width, indent)), soft_wrap=True)
+def print_text(to: Console, text: str, indent: str = "", *, style: str = "") -> None:
+    """Print a paragraph; the lines after the first begin with `indent`. Its first word has the style."""
+    shown = Text(filled(text, to.width, indent))
+    shown.stylize(style, 0, len(text.partition(" ")[0]))
+    to.print(shown, soft_wrap=True)
 
 
 def print_list(to: Console, title: str, items: Sequence[tuple[str, str]]) -> None:

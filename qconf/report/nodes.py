@@ -84,7 +84,7 @@ def node_tables(found: Recommendation) -> Iterator[NodeTable]:
     """Yield the tables of the test period: of the present, beside the recommendation where there is one."""
     before, after = found.rows[0].test, found.row.test
     if before is not None:
-        change = found.verdict == "CHANGE" and after is not None
+        change = found.proposes and after is not None
         yield from tables_of(before.nodes, after.nodes if change and after is not None else None)
 
 

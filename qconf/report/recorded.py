@@ -73,7 +73,7 @@ def promised(directory: str | Path) -> Promise:
     try:
         row = next(row for row in record["strategies"] if row["name"] == record["winner"])
         gain = None
-        if record["verdict"] == "CHANGE":
+        if record["winner"] != "current":
             gain = Gain(row["gain"], *(row["bootstrap"][name] for name in ("expected", "low", "high")))
         span = tuple(record["spans"]["history"][name] for name in ("jobs", "first_submit", "last_submit"))
         before = record["base"]

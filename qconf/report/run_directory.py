@@ -22,7 +22,6 @@ from qconf.history.records import SourceInfo
 from qconf.inert import csv_text
 from qconf.recommend import Recommendation, Row
 from qconf.recommend.checkpoint import FOLDER, versions
-from qconf.recommend.fidelity import Fidelity
 from qconf.report.backtest import is_comparison
 from qconf.report.backtest_page import render_backtest
 from qconf.report.exported import QUEUES, Exported
@@ -30,7 +29,7 @@ from qconf.report.figures import backtest_figures, figures
 from qconf.report.frames import backtest_frame, comparison_frame
 from qconf.report.html import settings_shown
 from qconf.report.tune_page import render
-from qconf.report.verdict import best_queues
+from qconf.report.verdict import advise
 from qconf.text import (
     all_or_nothing,
     as_json,
@@ -68,7 +67,6 @@ def write_run(
     inputs: Mapping[str, SourceInfo] | None = None,
     timings: Mapping[str, Any] | None = None,
     warnings: Sequence[str] = (),
-    fidelity: Fidelity | None = None,
     assumed_current: bool = False,
 ) -> Run:
     """Write report.html, the table, figures/, dropped.csv, run.json and timings.json.
@@ -86,7 +84,7 @@ def write_run(
     labels = labels_of([source.path for source in history.sources])
     about = {"versions": versions(), "inputs": _inputs(history, labels, inputs or {})}
     if isinstance(result, Recommendation):
-        files, record = _tune(result, history, warnings, exported, fidelity, about)
+        files, record = _tune(result, history, warnings, exported, about)
         times = [(row.name, row.seconds) for row in result.rows]
     else:
         files, record = _backtest(result, history, warnings, about)
@@ -145,18 +143,17 @@ def _tune(
     history: History,
     warnings: Sequence[str],
     exported: Exported | None,
-    fidelity: Fidelity | None,
     about: Mapping[str, Any],
 ) -> tuple[dict[str, str], dict[str, Any]]:
     """Return the files of a recommendation, and its part of the record."""
-    drawn = figures(result, history, fidelity)
-    page = render(result, drawn, history=history, fidelity=fidelity, warnings=warnings, exported=exported, **about)
-    kept = result.verdict == "KEEP"
-    loads = "the configuration as it stands, nothing to load." if kept else f"what {result.winner} proposes."
+    drawn = figures(result, history)
+    page = render(result, drawn, history=history, warnings=warnings, exported=exported, **about)
+    found = advise(result, exported)
+    loads = f"what {result.winner} proposes" if result.proposes else "the configuration as it stands, nothing to load"
     files = {
         "report.html": page,
         "comparison.csv": csv_text(comparison_frame(result)),
-        "config.yaml": dump(result.config, f"{result.verdict}: {loads}\n{result.reason}"),
+        "config.yaml": dump(result.config, "\n".join([f"{result.verdict}: {loads}.", found.headline, *found.facts])),
         **{f"figures/{name}.svg": figure.file for name, figure in drawn.items()},
     }
     if exported is not None:
@@ -165,12 +162,13 @@ def _tune(
     if best is not None:
         queues = _record(best.row) | {"over_recommendation": _plain(best.step), "recommended": result.recommends_queues}
     if best is not None and best.row.config is not None and exported is not None and exported.queues is not None:
-        about_it = "\n".join(best_queues(result))
+        about_it = "\n".join(found.queues)
         files |= {f"{QUEUES}/{name}": text for name, text in exported.queues.export.files.items()}
         files |= {f"{QUEUES}/config.yaml": dump(best.row.config, about_it)}
     record = {
         "verdict": result.verdict,
-        "reason": result.reason,
+        "reason": " ".join(filter(None, [f"{result.lead}.", result.reason])),
+        "advice": asdict(found),
         "winner": result.winner,
         "spans": {
             name: dict(zip(("jobs", "first_submit", "last_submit"), span, strict=True))
@@ -185,14 +183,14 @@ def _tune(
         "without_scripts": None if result.without_scripts is None else _record(result.without_scripts),
         "queues": queues,
         "impact": None if result.impact is None else result.impact.record(),
-        "implausible": list(result.implausible),
+        "doubts": [asdict(each) for each in result.doubts],
         "robustness": [asdict(each) for each in result.robustness],
         "targets": {
             when: [asdict(each) | {"met": each.met} for each in results]
             for when, results in (("before", result.targets), ("after", result.targets_met))
         },
         "curves": [asdict(curve) for curve in result.curves],
-        "fidelity": None if fidelity is None else asdict(fidelity),
+        "fidelity": None if result.near is None else asdict(result.near),
         "graded": None if result.graded is None else result.graded.model_dump(mode="json"),
         "export": None if exported is None else exported.record(),
         "last": None if result.last is None else result.last.record(),

@@ -91,7 +91,7 @@ def _past_run(path: Path, record: dict[str, Any]) -> PastRun:
     try:
         row = next(row for row in record["strategies"] if row["name"] == record["winner"])
         promised: dict[str, Any] = dict.fromkeys(("gain", *_INTERVAL))
-        if record["verdict"] == "CHANGE":
+        if record["winner"] != "current":
             promised = {"gain": row["gain"]} | {name: row["bootstrap"][name] for name in _INTERVAL}
         return PastRun(
             run=str(path.parent),
@@ -141,7 +141,7 @@ def table(found: Sequence[PastRun]) -> Table:
     """Return a row for each run."""
     out = new_table(("period", "change", "run"), ("promised %", "realised %", "inside", "loaded"))
     for past in found:
-        change = past.verdict if past.verdict == "KEEP" else past.title or past.winner
+        change = past.verdict if past.winner == "current" else past.title or past.winner
         texts = (past.period, change, past.run or ABSENT)
         interval = ABSENT if past.expected is None else interval_text(past, short=True)  # type: ignore[arg-type]
         out.add_row(*texts, interval, gain_text(past.realised), _yes(past.inside), _yes(past.loaded))

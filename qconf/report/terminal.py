@@ -3,77 +3,112 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from qconf.backtest import REFERENCES, Average, Backtest
-from qconf.recommend import Recommendation
-from qconf.recommend.fidelity import Fidelity
-from qconf.report import backtest, verdict
+from qconf.recommend import Recommendation, Row
+from qconf.report import backtest
 from qconf.report.changes import changes
 from qconf.report.columns import COMPARISON
+from qconf.report.exported import QUEUES, Exported
 from qconf.report.layout import console, new_table, print_lines, print_list, print_table, print_text
 from qconf.report.nodes import node_tables, printed
-from qconf.report.wording import ABSENT, gain_text, interval_text, notes
+from qconf.report.verdict import Advice, advise, sections
+from qconf.report.wording import ABSENT, fidelity_text, gain_text, interval_text, notes
+
+#: How verdicts stand out on a terminal that has colours.
+STYLES = {"CHANGE": "bold green", "KEEP": "bold blue", "CHECK": "bold yellow"}
+WORSE = "Worse off:"
+#: Strategies of the first screen, beside what is recommended and the best queue configuration.
+FIRST = ("current", "fcfs-easy", "lxf-easy", "hybrid")
 
 
-def print_recommendation(
-    recommendation: Recommendation, to: Console | None = None, near: Fidelity | None = None
-) -> None:
-    """Print the verdict and what stands beside it, the tables, what changes, and why rows are ineligible."""
+def print_advice(found: Recommendation, exported: Exported | None, place: str, to: Console | None = None) -> None:
+    """Print the first screen: the advice, the strategies that matter, the names of the others, where to go on."""
     to = to or console()
-    rows = recommendation.rows
-    print_verdict(recommendation, to, near)
-    for title, lines in verdict.sections(recommendation, near):
+    first = advise(found, exported)
+    print_verdict(first, to)
+    for i, text in enumerate(first.losers):
+        print_text(to, f"{'' if i else WORSE:{len(WORSE)}} {text}", " " * (len(WORSE) + 1))
+    for text in first.queues:
+        print_text(to, text, "  ")
+    shown = [row for row in found.rows if row.name in (*FIRST, found.winner)]
+    if (best := found.queues) is not None and best.row.config not in [row.config for row in shown]:
+        shown.append(replace(best.row, name=QUEUES, same_as=""))
+    if len(found.rows) > 1:
+        to.print()
+        print_table(to, _strategies(found, shown))
+        others = [row for row in found.rows if row not in shown]
+        gains = [f"{row.marked} {gain_text(row.gain)}{' x' * bool(row.ineligible)}" for row in others]
+        if others:
+            print_text(to, f"Gain % of the others (x: ineligible): {', '.join(gains)}.", "  ")
+    print_text(to, f"In {place}: report.html; -v prints its tables here", "  ")
+    print_text(to, f"Load: {first.load}", "  ")
+    print_text(to, f"Undo: {first.undo}", "  ")
+
+
+def print_verdict(first: Advice, to: Console | None = None) -> None:
+    """Print verdict and gain, and what they rest on."""
+    to = to or console()
+    print_text(to, " ".join([first.headline, *first.facts[:1]]), style=STYLES[first.verdict])
+    for text in first.facts[1:]:
+        print_text(to, text, "  ")
+
+
+def print_recommendation(found: Recommendation, exported: Exported | None = None, to: Console | None = None) -> None:
+    """Print what stands beside the advice, all tables, what changes, and why rows are ineligible."""
+    to = to or console()
+    rows = found.rows
+    if found.near is not None:
+        print_text(to, fidelity_text(found.near), "  ")
+    if found.proposes:
+        print_text(to, found.reason)
+    for title, lines in sections(found, exported):
         print_lines(to, f"{title}:", lines)
     to.print()
-    print_table(to, _strategies(recommendation))
-    if recommendation.ladder:
+    print_table(to, _strategies(found, rows))
+    if found.ladder:
         to.print()
-        print_table(to, _ladder(recommendation))
-    for table in node_tables(recommendation):
+        print_table(to, _ladder(found))
+    for table in node_tables(found):
         to.print()
         print_table(to, printed(table))
-    if recommendation.verdict == "CHANGE":
-        print_list(to, "What changes:", list(changes(recommendation)))
+    if found.proposes:
+        print_list(to, "What changes:", list(changes(found)))
     print_list(to, "x ineligible, because:", [(row.name, row.ineligible) for row in rows if row.ineligible])
     print_list(to, "What the strategies noted:", list(notes((row.name, row.decisions) for row in rows)))
+    if found.proposes and exported is not None and exported.export.notes:
+        print_lines(to, f"What {exported.exporter.name} does otherwise than was simulated:", exported.export.notes)
 
 
-def print_verdict(recommendation: Recommendation, to: Console | None = None, near: Fidelity | None = None) -> None:
-    """Print the verdict, in doubt where the simulation is far from what was recorded, and its reason."""
-    to = to or console()
-    for text in (*verdict.headline(recommendation, near), *verdict.best_queues(recommendation)):
-        print_text(to, text, "  " if text.startswith("Best") else "")
-
-
-def _strategies(recommendation: Recommendation) -> Table:
-    """Every strategy in the test period: ``>`` is what to load, ``x`` is ineligible."""
+def _strategies(found: Recommendation, rows: Sequence[Row]) -> Table:
+    """Return the table of these strategies in the test period: ``>`` is what to load, ``x`` is ineligible."""
     headings = [*(column.heading for column in COMPARISON), "gain %", "resampled (90 %)"]
     table = new_table(("", "strategy"), headings)
-    for row in recommendation.rows:
-        style = "bold" if row.name == recommendation.winner else ("dim" if row.ineligible else "")
-        cells = [ABSENT if row.test is None else column.write(row.test[column.key]) for column in COMPARISON]
+    for row in rows:
+        wins = row.name == found.winner and row.config == found.config
+        cells: list[str | Text] = [
+            ABSENT if row.test is None else column.write(row.test[column.key]) for column in COMPARISON
+        ]
         gain = None if row.name == "current" else row.gain
-        cells += [gain_text(gain), interval_text(row.bootstrap, short=True)]
-        mark = ">" if row.name == recommendation.winner else "x" if row.ineligible else ""
-        table.add_row(mark, row.marked, *cells, style=style)
+        style = "red" if (gain or 0.0) < 0 else "green" if gain else ""
+        cells += [Text(gain_text(gain), style), interval_text(row.bootstrap, short=True)]
+        mark = ">" if wins else "x" if row.ineligible else ""
+        table.add_row(mark, row.marked, *cells, style="bold" if wins else "dim" if row.ineligible else "")
     return table
 
 
-def _ladder(recommendation: Recommendation) -> Table:
+def _ladder(found: Recommendation) -> Table:
     """Every rung that was tried, with its gain and what it gains over the rungs below."""
     table = new_table(("", "change", "by"), ("gain % (90 %)", "over rungs below"), title="From small to large:")
-    for rung, title in zip(recommendation.ladder, recommendation.rung_titles, strict=True):
+    for rung, title in zip(found.ladder, found.rung_titles, strict=True):
         row = rung.row
-        mark = (
-            ">"
-            if row.name == recommendation.winner and row.config == recommendation.config
-            else "x"
-            if row.ineligible
-            else ""
-        )
+        wins = row.name == found.winner and row.config == found.config
+        mark = ">" if wins else "x" if row.ineligible else ""
         table.add_row(mark, rung.name, title, *(interval_text(each, short=True) for each in (row.bootstrap, rung.step)))
     return table
 

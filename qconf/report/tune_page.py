@@ -13,7 +13,6 @@ from qconf.evaluation.score import OBJECTIVE_TEXTS
 from qconf.export.plan import blocks
 from qconf.history import History
 from qconf.recommend import Recommendation
-from qconf.recommend.fidelity import Fidelity
 from qconf.report import verdict, wording
 from qconf.report.changes import definitions, site_pairs
 from qconf.report.columns import COMPARISON, beside, columns
@@ -64,7 +63,6 @@ def render(
     figures: Mapping[str, Figure],
     *,
     history: History | None = None,
-    fidelity: Fidelity | None = None,
     warnings: Sequence[str] = (),
     exported: Exported | None = None,
     versions: Mapping[str, str] | None = None,
@@ -75,30 +73,28 @@ def render(
     The history adds what was dropped and changed, and gives the time zone, else UTC. No other file is referred to
     but the export's PLAN.md.
     """
-    r, doubts = recommendation, verdict.doubts(recommendation, fidelity)[:1]
+    r, first = recommendation, verdict.advise(recommendation, exported)
     context = {
         "r": r,
         "resource": r.resource,
-        "change": r.verdict == "CHANGE",
-        "action": verdict.action(r, exported),
-        "sure": list(verdict.sure(r, fidelity)),
-        "needs": list(verdict.needs(r)) or ["nothing beside the batch system"],
+        "advice": first,
+        "change": r.proposes,
+        "sure": list(verdict.sure(r)),
+        "needs": list(verdict.needs(r, exported)) or ["nothing beside the batch system"],
         "losers": [] if r.impact is None else losers(r.impact),
         "history": history,
-        "fidelity": None if fidelity is None else wording.fidelity_text(fidelity),
+        "fidelity": None if r.near is None else wording.fidelity_text(r.near),
         "zone": "UTC" if history is None else history.timezone,
         "baselines": ("current", *baselines(r.base)),
         "columns": (*COMPARISON, *beside(row.test.overall for row in r.rows if row.test is not None)),
         "groups": list(_groups(r)),
         "group_columns": GROUPS,
         "node_tables": list(node_tables(r)),
-        "doubts": doubts,
-        "beside": [each for each in verdict.sections(r, fidelity) if each[0] not in _ELSEWHERE],
+        "beside": [each for each in verdict.sections(r, exported) if each[0] not in _ELSEWHERE],
         "proposals": list(_proposals(r, exported)),
         "sites": site_pairs(r.base, r.config),
         "order": order_in_words(r.config),
         "definitions": definitions(r.base, r.config),
-        "best_queues": verdict.best_queues(r),
         "queues_apart": definitions(r.base, r.queues.row.config)
         if r.queues is not None and r.queues.row.config is not None and not r.recommends_queues
         else [],
@@ -114,12 +110,11 @@ def render(
         "exported": exported,
         "commands": [] if exported is None else list(_commands(exported)),
     }
-    title = f"{r.verdict}{', in doubt' if doubts else ''}: {r.base.machine.name}"
-    return page("tune", title, SECTIONS, figures, context)
+    return page("tune", f"{r.verdict}: {r.base.machine.name}", SECTIONS, figures, context)
 
 
 #: What `verdict.sections` has and this page shows in places of its own.
-_ELSEWHERE = ("What it needs to run", "Who waits longer", "In another month")
+_ELSEWHERE = ("What it needs", "Who waits longer", "In another month")
 
 
 def _commands(exported: Exported) -> Iterator[tuple[str, str]]:

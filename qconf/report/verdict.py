@@ -1,103 +1,121 @@
-"""What stands beside a verdict before anyone acts on it: doubts, what it needs, who loses, targets, other months."""
+"""The advice that a person reads first, and what stands beside it: one story for terminal, page and run.json."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from parsim.metrics.nodes import ALL_NODES
 from parsim.model.node_types import CORES
-from qconf.evaluation.score import OBJECTIVE_TEXTS, means
+from qconf.evaluation.score import means
 from qconf.evaluation.targets import TargetResult
 from qconf.recommend import Recommendation
-from qconf.recommend.fidelity import Fidelity
+from qconf.recommend.decide import on_test
 from qconf.report.exported import QUEUES, Exported
 from qconf.report.impact import fairness, losers, short
 from qconf.report.last import last_lines
-from qconf.report.wording import (
-    carried_text,
-    fidelity_warning,
-    gain_text,
-    grade_text,
-    hours,
-    interval_text,
-    number,
-)
+from qconf.report.wording import carried_text, gain_text, grade_text, hours, interval_text, longest_text
 from qconf.text import TERMS
 
 FAR = 2.0  # factor between the mean waits of the test period and of the whole history from which both are shown
 MINUTE = 60.0  # seconds, added to both
+NAMED = 3  #: losers that the advice names
+NO_LOSER = "no queue, size or user class"
 
 
-def doubts(found: Recommendation, near: Fidelity | None) -> list[str]:
-    """Say why the simulation may be far from what the users saw, one sentence each; empty if nothing says so."""
-    return [*filter(None, [fidelity_warning(near, found.graded)]), *found.implausible]
+@dataclass(frozen=True)
+class Advice:
+    """The first screen: what to do, what to expect of it, who loses, how to load and to undo it."""
+
+    verdict: str
+    lead: str  #: the sentence that follows it
+    facts: tuple[str, ...]  #: what the lead rests on, a sentence or two each
+    losers: tuple[str, ...]  #: the groups that lose the most hours, a few words each
+    queues: tuple[str, ...]  #: the best queue configuration, and what it costs against the recommendation
+    load: str
+    undo: str
+
+    @property
+    def headline(self) -> str:
+        """Verdict and lead."""
+        return f"{self.verdict}: {self.lead}."
 
 
-def headline(found: Recommendation, near: Fidelity | None) -> list[str]:
-    """Write the verdict and its reason; where there is a doubt, that stands between them."""
-    why = doubts(found, near)
-    return [f"{found.verdict}, in doubt: {why[0]}", found.reason] if why else [f"{found.verdict}: {found.reason}"]
+def advise(found: Recommendation, exported: Exported | None = None) -> Advice:
+    """Return the advice of a recommendation."""
+    facts = [on_test(found, found.row)] if found.proposes else [found.reason]
+    lead, harder = found.lead, list(_robustness(found))[-1:]
+    near = found.near if not found.doubts else None
+    grade = [] if near is None or near.grade is None else [grade_text(near.grade)]
+    before = [] if found.last is None else [f"The last recommendation: {'; '.join(last_lines(found.last))}."]
+    if found.doubts:
+        first, *others = found.doubts
+        lead, settle = first.what, f"Likeliest cause: {first.cause}. To settle it: {first.command}"
+        also = [f"Also: {each.what}." for each in others]
+        facts = [settle, *also, f"If it fits after all, {found.lead}.", *facts]
+    worse = [] if found.impact is None else [short(each) for each in found.impact.losers[:NAMED]] or [NO_LOSER]
+    return Advice(
+        verdict=found.verdict,
+        lead=lead,
+        facts=tuple(filter(None, [*facts, *harder, *grade, *before])),
+        losers=tuple(worse),
+        queues=tuple(best_queues(found)),
+        load=_load(found, exported),
+        undo=_undo(found, exported),
+    )
 
 
-def action(found: Recommendation, exported: Exported | None) -> str:
-    """Write what to do in one sentence: what to load, what it changes for all jobs, and who is worse off most."""
-    if found.verdict != "CHANGE":
-        tried = sum(row.test is not None and row.name != "current" for row in found.rows)
-        why = f"of {tried} strategies none does better beyond doubt" if tried else "too little is known to change it"
-        return f"Keep what you have: {why}"
-    main = "config.yaml"
-    if exported is not None and not exported.not_exportable:
-        main = f"{exported.exporter.target}/{next(iter(exported.export.loaded), 'PLAN.md')}"
-    before, after = found.rows[0].test, found.row.test
-    texts = []
-    if before is not None and after is not None:
-        then, now = means(before), means(after)
-        if found.objective != "bounded-slowdown":
-            texts.append(f"mean wait {hours(then[0])} -> {hours(now[0])} h")
-        if found.objective != "mean-wait":
-            texts.append(f"mean bounded slowdown {number(then[1])} -> {number(now[1])}")
-    worse = () if found.impact is None else found.impact.losers
-    if worse:
-        texts.append(short(worse[0]))
-    elif found.impact is not None:
-        texts.append("no queue, size or user class is worse off")
-    return f"Load {main}: {', '.join(texts)}"
+def _load(found: Recommendation, exported: Exported | None) -> str:
+    what = "config.yaml" if found.proposes else "nothing: keep what you have"
+    if exported is not None and exported.not_exportable:
+        return f"{what}; not exportable to {exported.exporter.name}: {exported.not_exportable}"
+    if exported is None or not found.proposes:
+        return what
+    plan = f"{exported.exporter.target}/PLAN.md, step by step"
+    return f"not before that is settled; then {plan}" if found.doubts else plan
 
 
-def sure(found: Recommendation, near: Fidelity | None = None) -> Iterator[str]:
-    """Say how sure that is: the interval over the resamples, the test itself, other months, the grade of fidelity."""
-    yield from _gained(found)
-    if near is not None and near.grade is not None:
-        yield grade_text(near.grade)
-    if found.graded is not None:
-        yield carried_text(found.graded)
+def _undo(found: Recommendation, exported: Exported | None) -> str:
+    if not found.proposes or exported is None or exported.not_exportable:
+        return "nothing is loaded"
+    target = exported.exporter.target
+    if exported.export.rollback:
+        return f"{target}/{exported.export.rollback}; {target}/PLAN.md has the steps back"
+    return _snapshot(exported) or f"{target}/PLAN.md has the steps back"
 
 
-def _gained(found: Recommendation) -> Iterator[str]:
-    rows = [found.row] if found.verdict == "CHANGE" else [row for row in found.candidates if row.bootstrap is not None]
+def _snapshot(exported: Exported) -> str:
+    """Return how to take the snapshot without which there is no undo; empty where it is there, or needless."""
+    if not exported.exporter.current_for_rollback or exported.export.rollback or exported.not_exportable:
+        return ""
+    command = exported.exporter.source.removeprefix("output of ")
+    return f"{command} > now.txt, then tune with --current now.txt"
+
+
+def sure(found: Recommendation) -> Iterator[str]:
+    """Say how sure that is: the interval over the resamples, other months, the grade of fidelity."""
+    rows = [found.row] if found.proposes else [row for row in found.candidates if row.bootstrap is not None]
     best = max(rows, key=lambda row: -1.0 if row.bootstrap is None else row.bootstrap.expected, default=None)
     if best is None or best.bootstrap is None:
-        yield "Nothing gained on the test period, so no gain was resampled." if found.rows[0].test else found.reason
-        return
-    result, what = best.bootstrap, OBJECTIVE_TEXTS[found.objective]
-    whose = "" if found.verdict == "CHANGE" else f" of the best candidate, {best.label},"
-    yield (
-        f"Over {result.resamples} resamples of the test days the gain{whose} in {what} is "
-        f"{100 * result.expected:.1f} % "
-        f"(90 % interval {100 * result.low:.1f} to {100 * result.high:.1f} %): "
-        f"{'beyond chance' if result.certain else 'it may be chance'}."
-    )
-    if best.gain is not None:
-        yield f"On the test period itself, which it was not trained on, it is {100 * best.gain:.1f} %."
-    for text in _robustness(found):
-        yield f"In another month: {text}."
+        yield "Nothing gained on the test period, so no gain was resampled."
+    else:
+        whose = "" if found.proposes else f" of the best candidate, {best.label},"
+        yield (
+            f"Over {best.bootstrap.resamples} resamples of the test days the gain{whose} is "
+            f"{interval_text(best.bootstrap)} %: {'beyond chance' if best.bootstrap.certain else 'it may be chance'}."
+        )
+    yield from _robustness(found)
+    if found.near is not None and found.near.grade is not None:
+        yield grade_text(found.near.grade)
+    if found.graded is not None:
+        yield carried_text(found.graded)
 
 
 def best_queues(found: Recommendation) -> list[str]:
     """Say in two lines what the best queue configuration gains, and what it costs against the recommendation."""
     what, best = "Best queue configuration", found.queues
-    chosen = found.row if found.verdict == "CHANGE" else None
-    recommended = "to keep what you have" if chosen is None else chosen.named
+    chosen = found.row if found.proposes else None
+    recommended = "to keep what you have" if chosen is None else chosen.label
     against = f"{what} against the recommendation, {recommended}:"
     if best is None or best.row.test is None or found.rows[0].test is None:
         tried = [row for row in found.rows if row.of_queues and row.gain is not None]
@@ -115,25 +133,23 @@ def best_queues(found: Recommendation) -> list[str]:
     )
     if found.recommends_queues:
         return [first, f"{what}: it is what is recommended."]
-    where = f"It is in {QUEUES}/ (see {QUEUES}/PLAN.md)."
+    where = f"see {QUEUES}/PLAN.md"
     if chosen is None or chosen.test is None:
-        return [first, f"{against} that gain is not sure, or not worth a change. {where}"]
+        return [first, f"{against} that gain is not sure, or not worth a change; {where}."]
     cost = f"gain {interval_text(best.step)} %, mean wait {now} in place of {hours(means(chosen.test)[0])} h"
-    return [first, f"{against} {cost}. {where}"]
+    return [first, f"{against} {cost}; {where}."]
 
 
-def sections(found: Recommendation, near: Fidelity | None) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield what stands beside a verdict, each with its title; sections without content are left out."""
+def sections(found: Recommendation, exported: Exported | None = None) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield what stands beside the advice, each with its title; sections without content are left out."""
     texts = (
         ("The bottleneck", list(_bottleneck(found))),
-        ("Also in doubt", doubts(found, near)[1:]),
         ("The whole history", list(_whole(found))),
-        ("What it needs to run", list(needs(found))),
-        ("Who waits longer", [] if found.impact is None else losers(found.impact) or ["no queue, size or user class"]),
+        ("What it needs", list(needs(found, exported))),
+        ("Who waits longer", [] if found.impact is None else losers(found.impact) or [NO_LOSER]),
         ("Fairness", list(_fairness(found))),
         ("What the site wants", list(_targets(found))),
         ("In another month", list(_robustness(found))),
-        ("The last recommendation", [] if found.last is None else list(last_lines(found.last))),
     )
     yield from ((title, lines) for title, lines in texts if lines)
 
@@ -157,19 +173,25 @@ def _bottleneck(found: Recommendation) -> Iterator[str]:
 
 
 def _whole(found: Recommendation) -> Iterator[str]:
-    """Say the mean waits of the whole history where they are far from those of the test period."""
-    for row in found.rows:
-        if row.name not in ("current", found.winner) or row.test is None or row.in_sample is None:
-            continue
-        here, there = means(row.test)[0], means(row.in_sample)[0]
-        low, high = sorted((here, there))
-        if high + MINUTE > FAR * (low + MINUTE):
-            yield f"{row.label}: mean wait {hours(there)} h, in the test period {hours(here)} h"
+    """Say what the present and the change make of the whole history where that is far from the test period."""
+    rows = [row for row in found.rows if row.name in ("current", found.winner)]
+    shown = [(row, row.test, row.in_sample) for row in rows if row.test is not None and row.in_sample is not None]
+    pairs = [(means(test)[0] + MINUTE, means(whole)[0] + MINUTE) for _, test, whole in shown]
+    if any(max(pair) > FAR * min(pair) for pair in pairs):
+        for row, test, whole in shown:
+            here, there = (
+                f"mean wait {hours(means(each)[0])} h, longest {hours(each['max_wait'])} h" for each in (test, whole)
+            )
+            yield f"{row.label}: {there}; in the test period {here}"
 
 
-def needs(found: Recommendation) -> Iterator[str]:
-    """Say what must be installed beside the batch system, and what the recommendation would be without."""
-    if found.verdict != "CHANGE" or not found.row.needs:
+def needs(found: Recommendation, exported: Exported | None = None) -> Iterator[str]:
+    """Say what a change needs: the snapshot for its undo, what runs beside the batch system, and what were without."""
+    if not found.proposes:
+        return
+    if exported is not None and (snapshot := _snapshot(exported)):
+        yield f"{snapshot}: without it nothing can be undone"
+    if not found.row.needs:
         return
     yield from found.row.needs
     row = found.without_scripts
@@ -183,7 +205,7 @@ def needs(found: Recommendation) -> Iterator[str]:
 def _fairness(found: Recommendation) -> Iterator[str]:
     """Compare the fairness among users on the test period."""
     before, after = found.rows[0].test, found.row.test
-    if found.verdict == "CHANGE" and before is not None and after is not None and (text := fairness(before, after)):
+    if found.proposes and before is not None and after is not None and (text := fairness(before, after)):
         yield text
 
 
@@ -215,6 +237,6 @@ def _kept(each: TargetResult) -> str:
 
 
 def _robustness(found: Recommendation) -> Iterator[str]:
-    """Say the gain with more load and with longer run times."""
-    if found.robustness:
-        yield "gain " + ", ".join(f"{gain_text(each.gain)} % at {each.name}" for each in found.robustness)
+    """Say the gain, and the longest wait, with more load and with longer run times; the worst gain comes last."""
+    for each in sorted(found.robustness, key=lambda scenario: -scenario.gain):
+        yield f"At {each.name}: gain {gain_text(each.gain)} %, {longest_text(each.longest_before, each.longest_after)}."

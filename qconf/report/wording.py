@@ -12,7 +12,6 @@ from parsim.model.system import ORDERS
 from parsim.model.workload import MAX_CORES, MAX_DURATION
 from qconf.config import FidelityConfig, PoolConfig, QueueConfig, ShortpoolConfig, SiteConfig, format_duration
 from qconf.config.models import DAYS
-from qconf.fidelity.grade import DOUBT
 from qconf.history.times import zone
 
 if TYPE_CHECKING:
@@ -69,27 +68,6 @@ def carried_text(found: FidelityConfig) -> str:
     )
 
 
-def fidelity_warning(near: Fidelity | None, carries: FidelityConfig | None = None) -> str:
-    """Say in one sentence, for a headline, that the simulation is far from what the log recorded; empty if it is not.
-
-    The grade that the configuration `carries` counts where the log at hand gives none.
-    """
-    if near is not None and near.grade is not None:
-        if not near.doubtful:
-            return ""
-        figures = f"{hours(near.real_mean)} h recorded, {hours(near.mean)} h simulated"
-        return (
-            f"The simulation is far from what the log recorded (fidelity grade {near.grade.letter}, mean wait {figures}"
-            "): trust the gain less."
-        )
-    if carries is not None and carries.grade in DOUBT:
-        return (
-            f"The simulation is far from what was recorded (the configuration carries fidelity grade {carries.grade}): "
-            "trust the gain less."
-        )
-    return ""
-
-
 def number(value: float, digits: int = 2) -> str:
     """Write a number with so many decimals, none from 1000 on."""
     if not math.isfinite(value):
@@ -100,6 +78,11 @@ def number(value: float, digits: int = 2) -> str:
 def hours(seconds: float) -> str:
     """Write seconds as hours."""
     return number(seconds / 3600)
+
+
+def longest_text(before: float, after: float) -> str:
+    """Write a longest wait before and after, seconds, in hours."""
+    return f"longest wait {hours(before)} -> {hours(after)} h"
 
 
 def count(value: float) -> str:

@@ -19,6 +19,7 @@ from qconf.history import clean, read
 from qconf.prediction.loading import loading
 from qconf.prediction.results import predict
 from qconf.recommend import Evaluated
+from qconf.recommend.doubts import Doubt
 from qconf.recommend.fidelity import Day, Fidelity
 from qconf.recommend.recommendation import Rung
 from qconf.report.backtest_page import render_backtest
@@ -51,14 +52,14 @@ def change():
         for day in range(1, 25)
     )
     near = Fidelity(100, 36 * 3600, 3600, 6 * 3600, 3600, 0.12, days, Grade("E", 0.2, 3.0, 90, 12))
-    found = replace(found, ladder=rungs, implausible=("queue medium never drains",))
+    doubts = (Doubt("queue medium never drains", "a machine that is larger", "qconf inspect LOG"),)
+    found = replace(found, ladder=rungs, near=near, doubts=doubts, verdict="CHECK")
     exported = Exported.of(found, exporter("pbs")())
     inputs = [{"what": "history", "name": "log.csv", "sha256": "0" * 64}]
     return render(
         found,
-        figures(found, example.history(), near),
+        figures(found, example.history()),
         history=example.history(),
-        fidelity=near,
         warnings=["A warning of some length, so that it is seen how it breaks into lines on a narrow screen."],
         exported=exported,
         versions={"qconf": "1", "numpy": "2"},

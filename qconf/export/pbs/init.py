@@ -37,6 +37,7 @@ from qconf.export.pbs.torque import ABOUT, as_pbs, is_torque
 from qconf.export.pbs.types import bindings, has_alone, kinds, of_sharing, usable
 from qconf.export.types import Types, alike, differ, memory_binds, types
 from qconf.history import Records
+from qconf.history.records import most_at_once
 
 ASK_FOR_SCHEDULER = (
     "give the scheduler's sched_config with --scheduler: PBS is shipped with strict_ordering: false, and then reserves "
@@ -147,6 +148,11 @@ class _Division:
             per_node = (sizes.pop() or 1) if len(sizes) == 1 else 1
             whole = self.types is None and self.whole()
             return MachineConfig(name=name, cores=total, cores_per_node=per_node, whole_nodes=whole)
+        if cores is None and self.records is not None and (cores := most_at_once(self.records.table) or None):
+            self.warnings.append(
+                f"machine.cores = {cores} is the most that ran at once in the log: print server does not have the "
+                "machine's size. Edit it, or give --cores or --nodes with `pbsnodes -av` output"
+            )
         if cores is None:
             limits = [q.max_run_cores or 0 for q in self.queues]
             widest = [q.cores[1] if q.cores[1] < MAX_CORES else q.cores[0] for q in self.queues]

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from parsim.metrics.bottleneck import bottleneck
 from qconf.history import History
 from qconf.recommend import Recommendation, default_strategies
-from qconf.recommend.fidelity import Fidelity
 from qconf.report.figures.base import Figure, figure_style, hues
 from qconf.report.figures.checks import recorded_figure, surrogate_figure
 from qconf.report.figures.formula import formula_figure
@@ -22,13 +21,13 @@ from qconf.report.story import story
 from qconf.strategies import baselines
 
 
-def figures(found: Recommendation, history: History | None = None, near: Fidelity | None = None) -> dict[str, Figure]:
+def figures(found: Recommendation, history: History | None = None) -> dict[str, Figure]:
     """Draw every figure that there are numbers for, by name; of jobs' ids, users and days the history tells."""
-    return {figure.name: figure for figure in _figures(found, history, near)}
+    return {figure.name: figure for figure in _figures(found, history)}
 
 
-def _figures(found: Recommendation, history: History | None, near: Fidelity | None) -> Iterator[Figure]:
-    change = found.verdict == "CHANGE"
+def _figures(found: Recommendation, history: History | None) -> Iterator[Figure]:
+    change = found.proposes
     yield from gain_figures(found)
     if change and (order := formula_figure(found.config)) is not None:
         yield order
@@ -62,7 +61,7 @@ def _figures(found: Recommendation, history: History | None, near: Fidelity | No
     if partitions is not None and (path := path_figure(partitions)) is not None:
         yield path
     yield from _surrogates(found)
-    if near is not None and (figure := recorded_figure(near, looks)) is not None:
+    if found.near is not None and (figure := recorded_figure(found.near, looks)) is not None:
         yield figure
 
 

@@ -30,7 +30,7 @@ class Whisker:
 
 def gain_figures(found: Recommendation) -> list[Figure]:
     """Draw the strategies, and the ladder."""
-    best = "recommended" if found.verdict == "CHANGE" else "kept"
+    best = "recommended" if found.proposes else "kept"
     rows = [
         Whisker(row.marked, row.gain, row.bootstrap, _look(row.name == found.winner, bool(row.ineligible)))
         for row in found.rows

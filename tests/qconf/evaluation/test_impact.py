@@ -63,13 +63,24 @@ def test_a_few_minutes_are_no_harm_where_there_was_no_wait():
     assert Group("queue", "a", 5, 1.0, 1.0, before, before | {"mean_wait": 301.0}).worse
 
 
-def test_losers_come_by_kind_and_then_by_the_harm_done():
+def test_losers_come_by_the_hours_lost_times_jobs():
     small, large = group(jobs=1000, mean_wait=4000.0), group(name="large", jobs=1, mean_wait=40000.0)
     tail = group(name="tail", mean_wait=0.0, p95_wait=9000.0)
     wide = group("size", "jobs of 9 cores", jobs=10**6, mean_wait=9000.0)
-    found = Impact((wide, tail, group(name="same"), large, small))
-    assert [each.name for each in found.losers] == ["small", "large", "tail", "jobs of 9 cores"]
-    assert (small.harm, tail.harm) == (400_000.0, -360_000.0)
+    slow = group(name="slow", mean_bounded_slowdown=90.0)
+    found = Impact((slow, wide, tail, group(name="same"), large, small))
+    assert [each.name for each in found.losers] == ["jobs of 9 cores", "tail", "small", "large", "slow"]
+    assert (small.harm, large.harm, slow.harm) == (400_000.0, 36_400.0, 0.0)
+
+
+def test_a_longest_wait_of_many_jobs_is_more_harm_than_a_longer_mean_of_few():
+    """A queue of 526 jobs waits up to 118 in place of 41 h, its mean falls; 51 jobs wait 69 % longer."""
+    before = dict.fromkeys(GROWTH, 4 * 3600.0) | {"max_wait": 41 * 3600.0}
+    after = before | {"mean_wait": 3 * 3600.0, "max_wait": 118 * 3600.0}
+    many = Group("queue", "many", 526, 1e6, 0.5, before, after)
+    few = group(name="few", jobs=51, mean_wait=1.69 * 3600)
+    assert [each.name for each in Impact((few, many)).losers] == ["many", "few"]
+    assert (many.worst, many.harm) == ("max_wait", 526 * 77 * 3600.0)
 
 
 def test_a_qos_is_charged_by_its_usage_factor_and_the_weights_of_queues():

@@ -4,14 +4,21 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from parsim import simulate
+from qconf.errors import InputError
 from qconf.fidelity.grade import Grade, with_grade
+from qconf.history import Records
+from qconf.history.deriving import check_size
+from qconf.history.records import most_at_once
 from qconf.recommend import recommend
+from qconf.recommend.doubts import doubts
 from qconf.recommend.fidelity import FEWEST, Fidelity, fidelity
-from qconf.report.wording import fidelity_text, fidelity_warning
+from qconf.report.wording import fidelity_text
 from tests.qconf.recommend.test_recommend import STARVED, history
+from tests.qconf.small import SHORT, site
 
 PAST = history(STARVED, jobs=200)
 WAITS = simulate(PAST.workload(STARVED), STARVED.system()).wait
@@ -32,7 +39,7 @@ def test_waits_that_are_simulated_exactly_are_near():
     assert found.correlation == pytest.approx(1.0)
     assert (found.grade.letter, found.grade.agreement) == ("A", 1.0)
     assert not found.doubtful
-    assert fidelity_warning(found) == ""
+    assert list(doubts(PAST, STARVED, found, None, ())) == []
 
 
 def test_the_waits_of_each_queue_and_day():
@@ -75,7 +82,7 @@ def test_a_grade_of_d_or_e_is_a_doubt(letter):
     assert found.doubtful == (letter in "DE")
     assert f"Fidelity grade {letter}: simulated from what ran at the begin of 12 windows, 60 %" in fidelity_text(found)
     assert ("Gains are measured against the simulation" in fidelity_text(found)) == found.doubtful
-    assert bool(fidelity_warning(found)) == found.doubtful
+    assert bool(list(doubts(PAST, STARVED, found, None, ()))) == found.doubtful
 
 
 def test_the_same_waits_of_other_jobs_are_far():
@@ -86,29 +93,78 @@ def test_the_same_waits_of_other_jobs_are_far():
     assert "the site may have had another configuration" in fidelity_text(found).lower()
 
 
-def test_the_headline_has_the_figures():
-    found = replace(Fidelity(100, 128880.0, 0.0, 24120.0, 0.0, 0.12), grade=Grade("E", 0.2, 5.0, 80, 12))
-    assert fidelity_warning(found) == (
-        "The simulation is far from what the log recorded (fidelity grade E, mean wait 35.80 h recorded, 6.70 h "
-        "simulated): trust the gain less."
-    )
+def near(letter, recorded, simulated):
+    return Fidelity(100, recorded, 0.0, simulated, 0.0, 0.12, grade=Grade(letter, 0.2, 5.0, 80, 12))
+
+
+@pytest.mark.parametrize(
+    ("recorded", "simulated", "cause"),
+    [
+        (128880.0, 24120.0, "limits, reservations or outages"),
+        (24120.0, 128880.0, "a larger machine"),
+        (24120.0, 25000.0, "another order"),
+    ],
+)
+def test_a_doubt_has_the_figures_its_likeliest_cause_and_what_settles_it(recorded, simulated, cause):
+    (found,) = doubts(PAST, STARVED, near("E", recorded, simulated), None, ())
+    waits = f"mean wait {recorded / 3600:.2f} h recorded, {simulated / 3600:.2f} h simulated"
+    assert found.what == f"simulated waits are far from those of the log (fidelity grade E; {waits})"
+    assert found.cause.startswith(cause)
+    assert found.command == "qconf fidelity LOG --config SITE.yaml --calibrate"
 
 
 def test_a_configuration_carries_a_grade_where_the_log_gives_none():
     carries = with_grade(STARVED, Grade("D", 0.42, 5.0, 80, 12)).fidelity
-    says = "The simulation is far from what was recorded (the configuration carries fidelity grade D)"
-    assert fidelity_warning(None, carries).startswith(says)
-    assert fidelity_warning(Fidelity(100, 9.0, 0.0, 9.0, 0.0, 0.9), carries).startswith(says)
-    own = replace(Fidelity(100, 9.0, 0.0, 9.0, 0.0, 0.9), grade=Grade("B", 0.8, 5.0, 80, 12))
-    assert fidelity_warning(own, carries) == ""
-    assert fidelity_warning(None, with_grade(STARVED, Grade("B", 0.8, 5.0, 80, 12)).fidelity) == ""
-    assert fidelity_warning(None) == ""
+
+    def found(near, carries):
+        return [each.what for each in doubts(PAST, STARVED, near, carries, ())]
+
+    says = "simulated waits are far from those of an earlier log (the configuration carries grade D)"
+    assert found(None, carries) == found(Fidelity(100, 9.0, 0.0, 9.0, 0.0, 0.9), carries) == [says]
+    assert found(near("B", 9.0, 9.0), carries) == []
+    assert found(None, with_grade(STARVED, Grade("B", 0.8, 5.0, 80, 12)).fidelity) == found(None, None) == []
+
+
+@pytest.mark.parametrize(("lost", "said"), [(22, False), (23, True)])
+def test_a_tenth_of_the_jobs_that_the_configuration_cannot_run_is_a_doubt(lost, said):
+    reasons = ["wider than the machine"] * (lost - 3) + ["fits no queue"] * 3 + ["no run time"] * 99
+    past = replace(PAST, dropped=pd.DataFrame({"reason": reasons}), read=PAST.read + len(reasons))
+    found = list(doubts(past, STARVED, None, None, ()))
+    assert bool(found) == said
+    if found:
+        counts = f"{lost} of {200 + lost} jobs were dropped"
+        assert found[0].what.startswith(
+            f"{counts}: the configuration cannot run them ({lost - 3} wider than the machine"
+        )
+        assert found[0].cause == "the size of the machine, 64 cores in the configuration"
+
+
+def test_more_cores_at_once_than_the_machine_has_are_a_doubt_and_twice_as_many_are_refused():
+    jobs = PAST.jobs.assign(start=0, cores=1)
+    for cores, said in ((1, False), (71, True)):
+        jobs.loc[jobs.index[0], "cores"] = cores
+        found = list(doubts(replace(PAST, jobs=jobs.iloc[:1], read=1), STARVED, None, None, ()))
+        assert bool(found) == said
+    assert found[0].what == "71 cores ran at once in the log, the configuration's machine has 64"
+    records = Records(table=jobs.assign(cores=1), dropped=PAST.dropped)
+    check_size(records, site(SHORT, mode="shared", cores=101))
+    with pytest.raises(
+        InputError, match=r"machine.cores = 1: 200 cores ran at once in the log. Write the machine's size"
+    ):
+        check_size(records, site({**SHORT, "cores": (1, 1), "partition": 1}, mode="shared", cores=1))
+
+
+def test_at_once_an_end_comes_before_a_start_of_the_same_second():
+    jobs = pd.DataFrame({"start": [0, 10, 10, -1], "runtime": [10, 5, 5, 9], "cores": [8, 3, 4, 100]})
+    assert most_at_once(jobs) == 8
+    assert most_at_once(jobs.assign(runtime=11)) == 15
+    assert most_at_once(jobs.assign(start=-1)) == 0
 
 
 def test_a_recommendation_has_the_grade_of_the_present_and_no_proposal_has_it():
     graded = with_grade(STARVED, Grade("C", 0.55, 5.0, 80, 12))
     found = recommend(history(graded, jobs=600), graded, strategies=("pp",))
-    assert found.verdict == "CHANGE"
+    assert found.proposes
     assert found.graded == graded.fidelity
     assert found.config.fidelity is None
     assert all(row.config is None or row.config.fidelity is None for row in found.rows)

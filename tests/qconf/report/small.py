@@ -80,7 +80,8 @@ def recommendation(verdict="CHANGE", names=("short", "long"), machine="toy", tex
     )
     return Recommendation(
         verdict=verdict,
-        reason=f"A {text} reason. hybrid lowers mean wait by 33.3 %.",
+        lead=f"{text}: hybrid is expected to lower mean wait by 31 %",
+        reason=f"A {text} reason.",
         winner="hybrid" if change else "current",
         config=rows[3].config if change else base,
         base=base,

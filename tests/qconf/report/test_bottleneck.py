@@ -117,17 +117,17 @@ def test_who_loses_goes_by_gpus(tmp_path):
     found = impact(*(Outcome(period, period.simulate(SITE.replace(order=order))) for order in ("ngpus", "-ngpus")))
     losing = [each.name for each in found.losers if each.kind == "size"]
     assert losing == ["jobs of 2 to 8 GPUs"]
-    assert any(line.startswith("jobs of 2 to 8 GPUs wait") for line in losers(found))
+    assert any(line.startswith("jobs of 2 to 8 GPUs ") for line in losers(found))
     assert not any("cores" in each.name for each in found.groups)
 
 
 def test_the_verdict_names_the_bottleneck(found):
-    title, lines = next(verdict.sections(found, None))
+    title, lines = next(verdict.sections(found))
     gpus, cores = (found.rows[0].test.nodes[ALL_NODES].resources[name]["utilization"] for name in ("gpus", "cores"))
     assert (title, lines[0]) == ("The bottleneck", f"GPUs: {100 * gpus:.1f} % in use, {100 * cores:.1f} % of the cores")
     shared = replace(found.rows[0], config=found.rows[0].config.replace(order="fairshare"))
     plain, by_shares = (
-        dict(verdict.sections(replace(found, rows=rows), None)) for rows in (found.rows, [shared, *found.rows[1:]])
+        dict(verdict.sections(replace(found, rows=rows))) for rows in (found.rows, [shared, *found.rows[1:]])
     )
     assert [line for line in by_shares["The bottleneck"] if line not in plain["The bottleneck"]] == [
         "fair share charges jobs by other things than GPUs: fairshare.charges and billing of queues say what"

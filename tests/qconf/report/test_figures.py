@@ -345,7 +345,7 @@ def test_surrogates_are_those_of_the_log(found, drawn):
 def test_recorded_waits_stand_across_from_simulated_ones(found):
     days = (Day("small", "2016-02-01", 9, 7200.0, 3600.0), Day("medium", "2016-02-02", 2, 30.0, 90000.0))
     near = Fidelity(100, 7200.0, 0.0, 3600.0, 0.0, 0.9, days)
-    (panel,) = panels(figures(found, near=near)["recorded"])
+    (panel,) = panels(figures(replace(found, near=near))["recorded"])
     assert [(x, y) for x, y, _ in panel.dots()] == [
         pytest.approx((7200, 3600), rel=0.03),
         pytest.approx((60, 90000), rel=0.03),

@@ -11,6 +11,7 @@ from qconf.config import QueueConfig
 from qconf.evaluation.impact import GROWTH, Group, Impact
 from qconf.export import Export, exporter
 from qconf.fidelity.grade import Grade
+from qconf.recommend.doubts import Doubt
 from qconf.recommend.fidelity import Fidelity
 from qconf.recommend.recommendation import Rung
 from qconf.report.changes import definitions
@@ -75,7 +76,8 @@ def test_figures_take_the_colours_of_the_page(page):
 
 def test_says_first_what_to_do(page):
     text = " ".join(" ".join(Page(page[page.index("<header") :]).texts).split())
-    order = ["CHANGE: Load pbs/", "How sure", "What it needs", "watch out", "How to load it", "Worse off", "Decisions"]
+    order = ["CHANGE: auto is expected to lower", "Who loses", "How sure", "What it needs", "Load: pbs/PLAN.md"]
+    order += ["watch out", "How to load it", "Worse off", "Decisions"]
     assert [text.index(word) for word in order] == sorted(text.index(word) for word in order)
     assert "7 282 jobs" in text
 
@@ -124,12 +126,13 @@ def test_what_to_know_before_what_to_do():
         Group("queue", "long", 7, 1.0, 0.5, waits, waits | {"mean_wait": 7200.0}),
         Group("size", "jobs of 1 core", 7, 1.0, 0.5, waits, waits | {"mean_wait": 0.0}),
     )
-    found = replace(found, impact=Impact(groups), implausible=("queue q never drains",))
-    text = render(found, {}, fidelity=near)
-    shown = " ".join(Page(text[text.index("<header") :]).texts)
-    order = ["CHANGE", "35.80 h recorded", "What it needs", "a timer", "lxf-easy, gain +8.0 (-2.0 to"]
-    order += ["queue q never drains", "A plain reason", "How to load it", "Who wins and who loses"]
-    order += ["queue long waits 2.0 times as long: mean", "Strategies"]
+    doubts = tuple(Doubt(what, "a cause", "a command") for what in ("35.80 h recorded", "queue q never drains"))
+    found = replace(found, impact=Impact(groups), near=near, doubts=doubts, verdict="CHECK")
+    text = render(found, {})
+    shown = " ".join(" ".join(Page(text[text.index("<header") :]).texts).split())
+    order = ["CHECK", "35.80 h recorded", "Likeliest cause: a cause", "Also: queue q never drains", "Who loses"]
+    order += ["What it needs", "a timer", "lxf-easy, gain +8.0 (-2.0 to", "A plain reason", "How to load it"]
+    order += ["Who wins and who loses", "queue long waits 2.0 times as long: mean", "Strategies"]
     assert [shown.index(word) for word in order] == sorted(shown.index(word) for word in order)
     assert shown.count("jobs of 1 core") == 1  # in the table: it is not worse
     assert '<small class="gain better">-1.00</small>' in text[text.index("jobs by their cores") :]
@@ -224,10 +227,9 @@ def test_definitions_before_and_after():
     assert (priority["before"], priority["after"]) == ("10", "3")
 
 
-def test_a_doubt_is_in_the_headline():
-    found = small.recommendation()
-    far = Fidelity(100, 36 * 3600, 3600, 6 * 3600, 3600, 0.12, grade=Grade("E", 0.2, 3.0, 90, 12))
-    for near, headline in ((None, "CHANGE"), (far, "CHANGE, in doubt")):
-        text = render(found, {}, fidelity=near)
-        assert f'<span class="verdict">{headline}:</span>' in text
-        assert f"<title>{headline}: " in text
+def test_a_doubt_is_in_the_headline_and_not_green():
+    for verdict, doubts, kind in (("CHANGE", (), "change"), ("CHECK", (Doubt("it starves", "a cause", "do"),), "bad")):
+        text = render(replace(small.recommendation(), verdict=verdict, doubts=doubts), {})
+        assert f'<span class="verdict">{verdict}:</span>' in text
+        assert f"<title>{verdict}: " in text
+        assert f'<header class="{kind}">' in text

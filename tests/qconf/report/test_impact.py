@@ -27,7 +27,7 @@ def group(kind="queue", name="medium", jobs=63, share=0.123, before=BEFORE, **ch
 def test_a_line_has_every_figure_before_and_after():
     after = {"mean_wait": 3.53 * HOUR, "p95_wait": 12.3 * HOUR, "mean_bounded_slowdown": 13.5}
     assert words.line(group(**after)) == (
-        "queue medium waits 10 % longer: mean 3.20 -> 3.53 h, median 1.00 -> 1.00 h, 95 % 9.00 -> 12.3 h, "
+        "queue medium has a 95 % wait 37 % longer: mean 3.20 -> 3.53 h, median 1.00 -> 1.00 h, 95 % 9.00 -> 12.3 h, "
         "longest 20.0 -> 20.0 h, slowdown 12.0 -> 13.5 (63 jobs, 12 % of the core-hours)"
     )
 
@@ -63,17 +63,25 @@ def test_where_there_was_no_wait_there_is_no_ratio():
 def test_losers_are_those_that_are_worse_and_fit_a_terminal():
     found = Impact((group(name="same"), group(mean_wait=4 * HOUR), group("size", "jobs of 1 core", mean_wait=9 * HOUR)))
     lines = words.losers(found)
-    assert [text.split(" wait")[0] for text in lines] == ["queue medium", "jobs of 1 core"]
+    assert [text.split(" wait")[0] for text in lines] == ["jobs of 1 core", "queue medium"]
     for text in lines:
         shown = filled(text, 80, "    ")
         assert max(map(len, shown.splitlines())) <= 80
         assert " ".join(shown.split()) == text
 
 
-def test_fairness_stands_beside_utilization():
+@pytest.mark.parametrize(("after", "how"), [(2.0, "more alike"), (20.0, "less alike"), (7.5, "as alike as before")])
+def test_fairness_is_one_figure_with_a_sentence(after, how):
     values = dict.fromkeys(METRICS, 0.5) | {"spread_users": 7.0}
-    before, after = Summary(values, {}), Summary(values | {"jain_users": 0.61, "utilization_window": 0.6}, {})
-    assert words.fairness(before, after) == (
-        "fairness among users (Jain) 0.50 -> 0.61, spread 7.00 -> 7.00, utilization 50.0 -> 60.0 %"
+    before, changed = Summary(values, {}), Summary(values | {"jain_users": 0.61, "spread_users": after}, {})
+    assert words.fairness(before, changed) == (
+        f"users are served {how}: the slowdown that one in ten exceeds is {after:.1f} times that which one in ten "
+        "stays below, 7.0 times before"
     )
-    assert words.fairness(replace(before, overall=values | {"jain_users": math.nan}), after) == ""
+    assert words.fairness(replace(before, overall=values | {"spread_users": math.nan}), changed) == ""
+
+
+def test_in_short_a_loser_is_named_with_the_wait_that_grows_most():
+    text = words.short(group(jobs=526, mean_wait=3.53 * HOUR, max_wait=118 * HOUR))
+    assert text == "queue medium, 526 jobs: longest wait 20.0 -> 118.0 h"
+    assert words.short(group(jobs=1, mean_bounded_slowdown=36.0)) == "queue medium, 1 job: slowdown 12.0 -> 36.0"

@@ -94,7 +94,7 @@ def test_who_loses_by_type(outcomes: tuple[Outcome, Outcome]) -> None:
     cpu = groups["jobs for nodes cpu"]
     assert cpu.before["mean_wait"] == outcomes[0].wait[np.arange(400) % 3 > 0].mean()
     assert cpu.worse
-    assert any(text.startswith("jobs for nodes cpu wait") for text in losers(found))
+    assert any(text.startswith("jobs for nodes cpu ") for text in losers(found))
 
 
 def test_jobs_of_a_type_that_are_those_of_a_queue_are_shown_once() -> None:

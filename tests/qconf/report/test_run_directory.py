@@ -92,7 +92,9 @@ def test_run_json(tmp_path, past):
     record = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
     assert text == json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     assert (record["verdict"], record["winner"], record["seed"]) == ("CHANGE", "hybrid", 0)
-    assert record["reason"] == small.recommendation().reason
+    assert record["reason"] == "plain: hybrid is expected to lower mean wait by 31 %. A plain reason."
+    assert record["advice"]["lead"] == "plain: hybrid is expected to lower mean wait by 31 %"
+    assert record["advice"]["undo"] == "qmgr -c 'print server' > now.txt, then tune with --current now.txt"
     assert {"qconf", "python", "numpy", "numba", "scipy"} <= set(record["versions"])
     assert record["inputs"] == [
         {"what": "history", "name": "log.csv", "sha256": hashlib.sha256(LOG.encode()).hexdigest()},

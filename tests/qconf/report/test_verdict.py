@@ -1,55 +1,99 @@
-"""What stands beside a verdict: doubts, the whole history, needs, losers, targets and other months."""
+"""The answer, and what stands beside it: the whole history, needs, losers, targets and other months."""
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
 
+from qconf.evaluation.impact import GROWTH, Group, Impact
 from qconf.evaluation.robustness import Scenario
 from qconf.evaluation.targets import TargetResult
+from qconf.export import Export, exporter
 from qconf.fidelity.grade import Grade, with_grade
+from qconf.recommend.doubts import Doubt
 from qconf.recommend.fidelity import Fidelity
 from qconf.recommend.recommendation import Rung
 from qconf.report import terminal, verdict
+from qconf.report.exported import Exported
 from tests.qconf.report import small
 
 HOUR = 3600
 NEAR = Fidelity(100, HOUR, HOUR, HOUR, HOUR, 0.9, grade=Grade("B", 0.8, 3.0, 90, 12))
-FAR = Fidelity(100, 36 * HOUR, HOUR, 6 * HOUR, HOUR, 0.12, grade=Grade("E", 0.2, 3.0, 90, 12))
+DOUBTS = (Doubt("queue small never drains", "a larger machine", "qconf inspect LOG"), Doubt("x", "y", "z"))
 
 
-def shown(near=None, **changes):
-    return {title: list(lines) for title, lines in verdict.sections(replace(small.recommendation(), **changes), near)}
+def changed(**changes):
+    return replace(small.recommendation(), **changes)
 
 
-def test_a_simulation_far_from_the_record_is_in_the_headline():
+def shown(exported=None, **changes):
+    return {title: list(lines) for title, lines in verdict.sections(changed(**changes), exported)}
+
+
+def test_the_advice_leads_with_what_is_expected():
     found = small.recommendation()
-    assert verdict.headline(found, NEAR) == [f"{found.verdict}: {found.reason}"]
-    first, reason = verdict.headline(found, FAR)
-    assert first.startswith(f"{found.verdict}, in doubt: The simulation is far from what the log recorded")
-    assert "(fidelity grade E, mean wait 36.00 h recorded, 6.00 h simulated)" in first
-    assert reason == found.reason
+    first = verdict.advise(found)
+    assert first.headline == f"CHANGE: {found.lead}."
+    (fact,) = first.facts
+    assert fact == (
+        "On the last third of the history, which it was not trained on: mean wait 1.50 -> 1.00 h (-33.3 %), longest "
+        "13.50 -> 9.00 h."
+    )
+    assert first.losers == ("no queue, size or user class",)
+    kept = verdict.advise(small.recommendation("KEEP"))
+    assert (kept.verdict, kept.facts, kept.losers) == ("KEEP", ("A plain reason.",), ())
+    assert (kept.load, kept.undo) == ("nothing: keep what you have", "nothing is loaded")
+
+
+def test_three_losers_are_named_those_with_the_most_hours_lost():
+    waits = dict.fromkeys(GROWTH, 41.0 * HOUR)
+    groups = [
+        Group("queue", f"q{jobs}", jobs, 1.0, 0.2, waits, waits | {"max_wait": 118.0 * HOUR}) for jobs in (1, 2, 526, 9)
+    ]
+    first = verdict.advise(changed(impact=Impact(tuple(groups))))
+    assert first.losers[0] == "queue q526, 526 jobs: longest wait 41.0 -> 118.0 h"
+    assert [each.split(",")[0] for each in first.losers] == ["queue q526", "queue q9", "queue q2"]
+
+
+def test_a_doubt_is_the_advice_with_its_cause_the_command_and_what_would_be_expected():
+    first = verdict.advise(changed(verdict="CHECK", doubts=DOUBTS), Exported.of(changed(), exporter("pbs")()))
+    assert first.headline == "CHECK: queue small never drains."
+    assert first.facts[:3] == (
+        "Likeliest cause: a larger machine. To settle it: qconf inspect LOG",
+        "Also: x.",
+        f"If it fits after all, {small.recommendation().lead}.",
+    )
+    assert first.load == "not before that is settled; then pbs/PLAN.md, step by step"
+
+
+@pytest.mark.parametrize("current", [False, True])
+def test_undo_is_the_snapshot_first_where_there_is_none(current):
+    found, pbs = changed(), exporter("pbs")()
+    exported = Exported.of(found, pbs)
+    if current:
+        exported = replace(exported, export=replace(exported.export, rollback="rollback.qmgr"))
+    undo = verdict.advise(found, exported).undo
+    needs = shown(exported).get("What it needs", [])
+    if current:
+        assert undo == "pbs/rollback.qmgr; pbs/PLAN.md has the steps back"
+        assert needs == []
+    else:
+        assert undo == "qmgr -c 'print server' > now.txt, then tune with --current now.txt"
+        assert needs == [f"{undo}: without it nothing can be undone"]
+    slurm = Exported(exporter("slurm")(), Export({}))
+    assert verdict.advise(found, slurm).undo == "slurm/PLAN.md has the steps back"
 
 
 def test_how_sure_it_is_has_the_grades():
-    found = small.recommendation()
-    assert (
-        "Fidelity grade B: simulated from what ran at the begin of 12 windows, 80 %"
-        in list(verdict.sure(found, NEAR))[-1]
-    )
-    carries = with_grade(found.base, Grade("D", 0.4, 3.0, 90, 12)).fidelity
-    graded = replace(found, graded=carries)
-    assert "The configuration carries fidelity grade D: 40 %" in list(verdict.sure(graded, NEAR))[-1]
-    assert verdict.headline(graded, NEAR)[0].startswith(f"{found.verdict}: ")  # that of the log at hand counts
-    assert "in doubt" in verdict.headline(graded, None)[0]
-    assert not any("grade" in text for text in verdict.sure(found, None))
-
-
-def test_an_implausible_present_is_a_doubt():
-    found = replace(small.recommendation(), implausible=("queue small never drains", "queue big waits"))
-    assert verdict.headline(found, NEAR)[0].endswith("in doubt: queue small never drains")
-    assert shown(NEAR, implausible=found.implausible)["Also in doubt"] == ["queue big waits"]
-    assert shown(FAR, implausible=found.implausible)["Also in doubt"] == list(found.implausible)
+    found = changed(near=NEAR)
+    grade = "Fidelity grade B: simulated from what ran at the begin of 12 windows, 80 %"
+    assert grade in list(verdict.sure(found))[-1]
+    graded = replace(found, graded=with_grade(found.base, Grade("D", 0.4, 3.0, 90, 12)).fidelity)
+    assert "The configuration carries fidelity grade D: 40 %" in list(verdict.sure(graded))[-1]
+    assert list(verdict.sure(changed())) == [
+        "Over 100 resamples of the test days the gain is +31.0 (+21.0 to +41.0) %: beyond chance."
+    ]
 
 
 @pytest.mark.parametrize(("factor", "said"), [(1.9, False), (2.1, True)])
@@ -59,18 +103,19 @@ def test_the_whole_history_is_shown_where_it_is_far_from_the_test_period(factor,
     overall = row.test.overall | {"mean_wait": factor * (row.test["mean_wait"] + 60) - 60}
     rows = [replace(row, in_sample=replace(row.test, overall=overall)), *found.rows[1:]]
     lines = shown(rows=rows).get("The whole history", [])
-    assert any(line.startswith("current: mean wait") for line in lines) == said
+    assert [line.split(":")[0] for line in lines] == ["current", "hybrid"] * said  # the one never without the other
+    assert all(re.search(r"longest [\d.]+ h; in the test period mean wait [\d.]+ h, longest", line) for line in lines)
 
 
 def test_what_a_change_needs_is_said_with_what_it_would_be_without():
     found = small.recommendation()
     needing = [replace(row, needs=("a root cron job",)) if row.name == found.winner else row for row in found.rows]
-    lines = shown(rows=needing)["What it needs to run"]
+    lines = shown(rows=needing)["What it needs"]
     assert lines == ["a root cron job", "without it: keep what you have"]
     other = replace(found.rows[1], title="the order alone")
-    lines = shown(rows=needing, without_scripts=other)["What it needs to run"]
+    lines = shown(rows=needing, without_scripts=other)["What it needs"]
     assert lines[1].startswith(f"without it: {other.name}: the order alone, gain ")
-    assert "What it needs to run" not in shown()
+    assert "What it needs" not in shown()
 
 
 def test_the_best_queue_configuration_is_two_lines_whatever_is_recommended():
@@ -79,14 +124,14 @@ def test_the_best_queue_configuration_is_two_lines_whatever_is_recommended():
     gains += "1.50 -> 1.00 h."
     against = "Best queue configuration against the recommendation, "
     assert verdict.best_queues(change) == [gains, "Best queue configuration: it is what is recommended."]
-    kept = f"{against}to keep what you have: that gain is not sure, or not worth a change. "
-    assert verdict.best_queues(keep) == [gains, f"{kept}It is in queues/ (see queues/PLAN.md)."]
+    kept = f"{against}to keep what you have: that gain is not sure, or not worth a change; see queues/PLAN.md."
+    assert verdict.best_queues(keep) == [gains, kept]
     order = change.rows[1]
     other = replace(
         change, winner=order.name, config=order.config, queues=Rung("", change.row, small.bootstrap(-0.2, -0.3, -0.1))
     )
     assert verdict.best_queues(other)[1].startswith(
-        f"{against}lxf-easy: gain -20.0 (-30.0 to -10.0) %, mean wait 1.00 in place of 1.39 h. It is in"
+        f"{against}lxf-easy: gain -20.0 (-30.0 to -10.0) %, mean wait 1.00 in place of 1.39 h; see queues/"
     )
     none = verdict.best_queues(replace(keep, queues=None, rows=keep.rows[:3]))
     assert none[0].startswith("Best queue configuration: none is better than what you have; of 1 that ")
@@ -130,13 +175,17 @@ def test_a_target_without_jobs_is_neither_met_nor_missed():
     assert lines[2] == "group a, 95 % wait of at most 1.00 h: no job in the test period"
 
 
-def test_the_gain_in_other_months_is_one_line():
+def test_every_other_month_has_gain_and_longest_wait_and_the_worst_is_in_the_advice():
     scenarios = (
-        Scenario("10 % more load", 2.0, 1.0, 0.5, 9.0, 8.0),
-        Scenario("20 % longer run times", 2.0, 2.5, -0.25, 9.0, 8.0),
+        Scenario("20 % longer run times", 2.0, 2.5, -0.25, 9.0 * HOUR, 8.0 * HOUR),
+        Scenario("10 % more load", 2.0, 1.0, 0.5, 59.0 * HOUR, 128.0 * HOUR),
     )
-    lines = shown(robustness=scenarios)["In another month"]
-    assert lines == ["gain +50.0 % at 10 % more load, -25.0 % at 20 % longer run times"]
+    worst = "At 20 % longer run times: gain -25.0 %, longest wait 9.00 -> 8.00 h."
+    assert shown(robustness=scenarios)["In another month"] == [
+        "At 10 % more load: gain +50.0 %, longest wait 59.00 -> 128.00 h.",
+        worst,
+    ]
+    assert verdict.advise(changed(robustness=scenarios)).facts[-1] == worst
 
 
 def test_what_no_batch_system_can_do_is_starred(capsys):
