@@ -196,7 +196,7 @@ def page(found: dict[str, list[Followed]], name: str) -> str:
         [log, *row_of(month)]
         for log, months in found.items()
         for month in months
-        if month.changed and (not month.inside or month.longest > LONGER)
+        if month.changed and (month.below or month.longest > LONGER)
     ]
     return TEXT.format(
         command=name,
@@ -222,7 +222,7 @@ Written by
 {about}
 {totals}
 
-Months whose gain is outside the interval, or whose longest wait grows by more:
+Months whose gain is below the interval, or whose longest wait grows by more:
 
 {noted}
 """
