@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -18,12 +19,14 @@ from qconf.text import markdown_table
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 WIDTH = 96
+SHARED = 3  #: commands that have an option in the same words, from which on it stands in one place
 COMMANDS_HEAD = """# Commands
 
-The help of every command, written by `make reference`. Bad input gets one message that names file,
-line, field, value and what to do, and exit code 1; a wrong option gets exit code 2. Ctrl-C ends a
-command with exit code 130, SIGTERM with 143; however they end, `tune`, `compare` and `backtest` go
-on with `--resume` from what they had finished.
+The help of every command, written by `make reference`; what several have is [at the
+end](#options-that-several-commands-have). Bad input gets one message that names file, line, field,
+value and what to do, and exit code 1; a wrong option gets exit code 2. Ctrl-C ends a command with
+exit code 130, SIGTERM with 143; however they end, `tune`, `compare` and `backtest` go on with
+`--resume` from what they had finished.
 """
 
 
@@ -102,18 +105,37 @@ def pages() -> dict[str, str]:
 
 
 def commands() -> str:
-    """Return the help of every command."""
+    """Return the help of every command, with the options that several have in a section of their own."""
     settings = {**qconf.context_settings, "terminal_width": WIDTH, "max_content_width": WIDTH}
     group = click.Context(qconf, info_name="qconf", **settings)
-    parts = [COMMANDS_HEAD, _section("qconf", qconf.get_help(group))]
+    helps = {}
     for name in qconf.list_commands(group):
         command = qconf.get_command(group, name)
         assert command is not None
         context = click.Context(command, parent=group, info_name=name)
-        parts.append(_section(f"qconf {name}", command.get_help(context)))
+        helps[name] = command.get_help(context)
         if name == "tune":
-            parts.append(_section("qconf tune --help-strategies", settings_help(context)))
-    return "\n".join(parts)
+            strategies = settings_help(context)
+    of: dict[str, list[str]] = {}
+    labels: dict[str, str] = {}
+    entry = re.compile(r"^  -.*(?:\n {3,}.*)*\n?", re.MULTILINE)
+    for name, text in helps.items():
+        for each in entry.findall(text):
+            of.setdefault(" ".join(each.split()), []).append(name)
+            labels[" ".join(each.split())] = re.split(r" {2,}|\n", each.strip())[0]
+    shared = {option: names for option, names in of.items() if len(names) >= SHARED}
+    parts = [COMMANDS_HEAD, _section("qconf", qconf.get_help(group))]
+    for name, text in helps.items():
+        own = entry.sub(lambda found: "" if " ".join(found.group().split()) in shared else found.group(), text)
+        parts.append(_section(f"qconf {name}", own.replace("\n\nOptions:\n\n", "\n\n").rstrip()))
+        if name == "tune":
+            parts.append(_section("qconf tune --help-strategies", strategies))
+    rows = [
+        (f"`{labels[option]}`", option.removeprefix(labels[option]).strip(), ", ".join(names))
+        for option, names in shared.items()
+    ]
+    table = markdown_table(("option", "what it does", "commands"), rows, left=3)
+    return "\n".join([*parts, f"## Options that several commands have\n\n{table}\n"])
 
 
 def steps() -> str:
