@@ -33,6 +33,7 @@ from qconf.strategies.auto.estimator import COLUMNS, MONTH, PRIOR, Prior, poster
 from qconf.strategies.auto.families import FAMILIES, AutoOptions, Member
 from qconf.strategies.auto.frame import Frame
 from qconf.strategies.auto.measures import Measure, logarithms, of_first_come, of_orders
+from qconf.strategies.auto.orders import usual_longest
 from qconf.strategies.auto.search import PRICES, climb
 from qconf.synth import generate_month, preset_named, write_history
 from qconf.text import as_json, markdown_table, write_whole
@@ -90,11 +91,11 @@ def generated(preset: str, offered: float | None) -> Log:
 
 def rows_of(months: Sequence[Period], members: Sequence[Member], workers: int) -> Floats:
     """Measure members on each month but the first, aged by the months before; shape (months - 1, members, 4)."""
-    found, seen = [], np.zeros(len(months[0].base.queues))
+    found, seen, days = [], np.zeros(len(months[0].base.queues)), 0.0
     for before, month in pairwise(months):
-        seen = np.maximum(seen, of_first_come(before).longest)
+        seen, days = np.maximum(seen, of_first_come(before).longest), days + before.days
         known = np.maximum(seen, of_first_come(month).longest)
-        orders = [each.order.formula(month.base.machine.cores, float(seen.max())) for each in members]
+        orders = [each.order.formula(month.base.machine.cores, usual_longest(float(seen.max()), days)) for each in members]
         places: dict[int, list[int]] = {}
         for i, each in enumerate(members):
             places.setdefault(each.delay, []).append(i)
@@ -120,7 +121,7 @@ def measured(name: str, machine: str, make: Callable[[], Log], work: Path, worke
     """Measure a log; a finished one is stored in the folder `work` for as long as what it depends on is the same."""
     stored = work / f"advice-{name.replace(' ', '-')}.json"
     named = {family: [each.name for each in members] for family, members in FAMILIES.items()}
-    key = fingerprint([hash_of(ROOT / "parsim"), named, SEED, PRESETS.get(machine)])
+    key = fingerprint([hash_of(ROOT / "parsim", ROOT / "qconf" / "strategies" / "auto"), named, SEED, PRESETS.get(machine)])
     found = load(stored, key)
     if found is None:
         months = make().months

@@ -25,7 +25,13 @@ RESAMPLES, FEWEST = 100, 50  # as many as `JOBS` allows, between these
 JOBS = 1_000_000  # that are simulated of a proposal, more or less: a count, so that results are those of any machine
 CHUNK = 5  # resamples that a worker makes at a time
 BOUNDS = (5.0, 95.0)  # percentiles of a 90 % interval
-DEVIATIONS = 1.5  # standard deviations by which the mean score must be below 0: 93 % of a normal distribution
+#: By which its half widths (of logarithms) grow for a month to come, which differs by more than the days that it is
+#: made of: chosen so that nine of ten gains of next months lie inside (``python -m studies.next_month``).
+NEXT = 1.5
+#: What is better beyond chance: the part of the resamples that gain, and the standard deviations by which the mean
+#: score is below 0. Where there is nothing to gain, none of a hundred months passed the first (``studies.trials``).
+CERTAIN = (0.85, 0.8)
+CLEAR = (0.95, 1.5)  # of a larger change against a smaller one
 
 #: Why something cannot be simulated on a resample.
 Failed = NotApplicableError | UnroutableError
@@ -57,11 +63,12 @@ class BootstrapResult:
     """A proposal against the current configuration, over the resamples."""
 
     expected: float  #: median gain in the objective: 0.2 is a fifth less
-    low: float  #: of its 90 % interval
+    low: float  #: of the 90 % interval of a month to come
     high: float
-    #: Mean of the log score (`qconf.evaluation.score`) plus `DEVIATIONS` standard deviations. Below 0 the proposal is
-    #: better beyond chance, tails included. It is no percentile: of a hundred resamples that is too uncertain.
-    score_high: float
+    sure: float  #: part of the resamples that gain
+    #: Mean of the log score (`qconf.evaluation.score`), tails included; below 0 the proposal is better.
+    score: float
+    spread: float  #: standard deviation of what the means contribute to it
     before: GuardValues  #: means over the resamples, as `after`
     after: GuardValues
     resamples: int = RESAMPLES
@@ -71,7 +78,16 @@ class BootstrapResult:
     @property
     def certain(self) -> bool:
         """Whether both the gain and the score are better beyond chance."""
-        return self.low > 0 and self.score_high < 0
+        return self._beyond(*CERTAIN)
+
+    @property
+    def clear(self) -> bool:
+        """Whether they are so clearly better that a larger change is worth it."""
+        return self._beyond(*CLEAR)
+
+    def _beyond(self, sure: float, deviations: float) -> bool:
+        # No percentile of the score: of a hundred resamples that is too uncertain.
+        return self.sure >= sure and self.score + deviations * self.spread < 0
 
 
 def resamples_of(jobs: int) -> int:
@@ -189,14 +205,15 @@ class Bootstrap:
         """Compare what was measured of two strategies on the same resamples; gains are over the first."""
         gains = gain(after[:, :2], before[:, :2], self.objective)
         longest = (np.log(np.maximum(each[:, 2], self.seen) + GRACE) for each in (after, before))
-        ratios = np.column_stack([log_ratios(after[:, :2], before[:, :2]), np.subtract(*longest)])
-        scores = ratios @ self.weights
-        low, high = np.nanpercentile(gains, BOUNDS)
+        scores, price = log_ratios(after[:, :2], before[:, :2]) @ self.weights[:2], self.weights[2] * np.subtract(*longest)
+        low, high = next_month(gains)
         return BootstrapResult(
             expected=float(np.nanmedian(gains)),
-            low=float(low),
-            high=float(high),
-            score_high=float(np.nanmean(scores) + DEVIATIONS * np.nanstd(scores, ddof=1)),
+            low=low,
+            high=high,
+            sure=float((gains > 0).sum() / max(np.isfinite(gains).sum(), 1)),
+            score=float(np.nanmean(scores) + np.nanmean(price)),
+            spread=float(np.nanstd(scores, ddof=1)),
             before=self._guarded(before),
             after=self._guarded(after),
             resamples=self.resamples,
@@ -207,6 +224,14 @@ class Bootstrap:
         longest, used, *p95 = _mean(numbers, axis=0)[2:].tolist()
         nodes = dict(zip(self.nodes, p95[len(self.names) :], strict=True))
         return GuardValues(dict(zip(self.names, p95, strict=False)), longest, used, nodes=nodes)
+
+
+def next_month(gains: _Numbers) -> tuple[float, float]:
+    """Return the 90 % interval of a month to come, from the gains of the resamples."""
+    left = np.log(np.maximum(1.0 - gains, 1e-6))
+    low, middle, high = np.nanpercentile(left, [BOUNDS[0], 50.0, BOUNDS[1]])
+    worst, best = (1.0 - np.exp(middle + NEXT * (bound - middle)) for bound in (high, low))
+    return float(worst), float(best)
 
 
 def _mean(values: _Numbers, axis: int, weights: Sequence[int] | None = None) -> _Numbers:

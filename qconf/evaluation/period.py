@@ -317,6 +317,12 @@ class Period:
         state = fitting(jobs, begun, start, self.base.machine.cores)
         return replace(found, workload=jobs, fills=(runs | waits)[rows], state=state)
 
+    @property
+    def days(self) -> float:
+        """From the first to the last submission."""
+        submit = self.workload.submit
+        return float(submit[-1] - submit[0]) / DAY if submit.size else 0.0
+
     def epochs(self, weights: tuple[float, ...], days: int | None = None) -> tuple[tuple[float, Period], ...]:
         """Cut into equal spans of time, one for each weight: (weight, jobs); spans without jobs are left out.
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from qconf.config import SiteConfig
-from qconf.evaluation.bootstrap import BootstrapResult
+from qconf.evaluation.bootstrap import CERTAIN, BootstrapResult
 from qconf.evaluation.score import OBJECTIVE_TEXTS, WEIGHTED, means
 from qconf.recommend.ladder import RUNGS, best_of, given_up
 from qconf.recommend.recommendation import Recommendation, Row
@@ -118,8 +118,8 @@ def _against(found: Recommendation, row: Row, least_gain: float) -> str:
         return _in_times(row.ineligible)
     if result.expected < least_gain:
         return f"a gain below {percent(least_gain)} % is not worth a change"
-    if result.low <= 0:
-        return "that may be chance: the interval reaches zero"
+    if result.sure < CERTAIN[0]:
+        return f"that may be chance: of the resamples {percent(1 - result.sure)} % lose"
     text = "slowdowns and longest waits may outweigh that"
     if result.after.longest > result.before.longest > 0:
         return f"{text}: {_grown('the longest wait', result.before.longest / HOUR, result.after.longest / HOUR)}"

@@ -78,9 +78,9 @@ def _changes(part: str, base: SiteConfig, config: SiteConfig) -> bool:
     )
 
 
-def worthwhile(result: BootstrapResult | None, least_gain: float) -> bool:
-    """Return whether a gain is beyond chance and worth a change."""
-    return result is not None and result.certain and result.expected >= least_gain
+def worthwhile(result: BootstrapResult | None, least_gain: float, *, larger: bool = False) -> bool:
+    """Return whether a gain is beyond chance and worth a change, or worth a larger one than a change that gains."""
+    return result is not None and (result.clear if larger else result.certain) and result.expected >= least_gain
 
 
 def best_of(rows: Sequence[Row]) -> Row | None:
@@ -114,7 +114,7 @@ def choose(rows: Sequence[Row], compare: Compare, least_gain: float) -> Row | No
             continue
         missed = set(unmet if row is None else row.unmet)
         if not any(
-            worthwhile(compare(higher, row), least_gain)
+            worthwhile(compare(higher, row), least_gain, larger=row is not None)
             or (set(higher.unmet) < missed and worthwhile(higher.bootstrap, least_gain))
             for higher in best[i:]
         ):

@@ -21,6 +21,8 @@ from typing import Protocol
 
 HOUR, DAY = 3600, 86400
 LEAST = 12 * HOUR  #: of the ageing constant: quiet months do not make an order first come, first served
+#: The longest wait of so many days is about ``(days / fewer) ** GROWTH`` times that of fewer (on the logs of the prior).
+USUAL, GROWTH = 180, 0.37
 
 
 class Order(Protocol):
@@ -69,3 +71,8 @@ def ageing(share: float, longest: float) -> int:
 def seen(longest: float | None) -> int:
     """Return the longest wait from which points are made, rounded as ageing is."""
     return ageing(1.0, DAY if longest is None else longest)
+
+
+def usual_longest(longest: float, days: float) -> float:
+    """Return the longest wait to be expected in half a year, seconds, of the longest in the days that are known."""
+    return longest * max(USUAL / max(days, 1.0), 1.0) ** GROWTH

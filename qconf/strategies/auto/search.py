@@ -40,7 +40,7 @@ from qconf.strategies.auto.estimator import STRENGTH, WISHED, Floats, Prior, pos
 from qconf.strategies.auto.families import FAMILIES, AutoOptions, Member
 from qconf.strategies.auto.frame import Frame, policy_of
 from qconf.strategies.auto.measures import Measure, logarithms, of_base, of_configs, of_first_come, of_orders
-from qconf.strategies.auto.orders import Named
+from qconf.strategies.auto.orders import Named, usual_longest
 from qconf.strategies.base import Proposal, Question, Step, step
 
 
@@ -223,6 +223,7 @@ class _Search:
         #: Longest wait of each queue, first come, first served: what a schedule is compared with must not depend on
         #: the base, else every run would gain a little over the last one, only by longer waits.
         self.seen = np.max([of_first_come(each).longest for each in self.periods], axis=0)
+        self.usual = usual_longest(float(self.seen.max()), sum(each.days for each in self.periods))
         present = [of_base(each) for each in self.periods]
         self.late = np.max([np.nan_to_num(each.late) for each in present], axis=0)
         self.longest = max(each.longest.max() for each in present)
@@ -407,7 +408,7 @@ class _Search:
     def order(self, member: Member, frame: Frame) -> str:
         """Return the order of a member, which ages where no starvation periods bound the waits."""
         bounded = frame.bounds_waits(self.base)
-        return member.order.formula(self.base.machine.cores, None if bounded else float(self.seen.max()))
+        return member.order.formula(self.base.machine.cores, None if bounded else self.usual)
 
     def ordered(self, order: str, frame: Frame) -> SiteConfig:
         """Return the base ordered by a formula."""

@@ -7,7 +7,7 @@ import pytest
 
 from parsim import Schedule, Workload
 from qconf.evaluation import score
-from qconf.evaluation.bootstrap import FEWEST, RESAMPLES, Bootstrap, resamples_of
+from qconf.evaluation.bootstrap import FEWEST, NEXT, RESAMPLES, Bootstrap, resamples_of
 from qconf.evaluation.guard_rails import GuardRails
 from qconf.evaluation.holdout import Holdout
 from qconf.evaluation.period import NotApplicableError, Period
@@ -37,7 +37,7 @@ BAD = two().with_partitions([8, 56])
 
 def test_a_configuration_gains_nothing_over_itself():
     found = bootstrap(GOOD).compare(proposals(GOOD))
-    assert (found.expected, found.low, found.high, found.score_high) == (0, 0, 0, 0)
+    assert (found.expected, found.low, found.high, found.score, found.spread) == (0, 0, 0, 0, 0)
     assert found.before == found.after
     assert not found.certain
 
@@ -46,8 +46,10 @@ def test_a_configuration_gains_nothing_over_itself():
 def test_a_much_better_configuration_gains_with_certainty(objective):
     found = bootstrap(BAD, objective).compare(proposals(GOOD))
     assert 0 < found.low < found.expected < found.high < 1
-    assert found.score_high < 0
+    assert found.score + 1.5 * found.spread < 0
+    assert found.sure == 1.0
     assert found.certain
+    assert found.clear
     assert found.after.longest < found.before.longest
 
 
@@ -61,9 +63,9 @@ def test_a_shorter_mean_wait_at_the_price_of_long_waits_is_not_certain():
     base = undistinguished(two(), "fcfs")
     narrow_first = Proposal(base.replace(order="ncpus ** -3"))
     found = Bootstrap(holdouts(base, jobs=1200), Proposal(base), "mean-wait", 0, 1).compare([narrow_first] * 2)
-    assert found.low > 0
+    assert found.sure > 0.95
     assert found.after.longest > 2 * found.before.longest
-    assert found.score_high > 0
+    assert found.score > 0
     assert not found.certain
 
 
@@ -121,7 +123,7 @@ def test_median_interval_and_tails_are_those_of_the_resamples():
     assert mixed.expected == pytest.approx(0.25, abs=0.05)  # the test periods differ in their waits
 
 
-def test_the_interval_is_that_of_90_per_cent():
+def test_the_interval_is_that_of_90_per_cent_of_months_to_come():
     """The proposal waits for 900 s in every resample, so a gain is 1 - 900 / (wait of the base)."""
     known = Bootstrap(holdouts(GOOD), ConstantWait(1.0), "mean-wait", 0, 1)
     after = known.compare([ConstantWait(0.0)] * 2)
@@ -135,10 +137,13 @@ def test_the_interval_is_that_of_90_per_cent():
 
     found = known.compare([Fixed(1.0)] * 2)
     gains = 1 - 900 / known.before[:, 0]
-    assert (found.low, found.expected, found.high) == pytest.approx(tuple(np.percentile(gains, [5, 50, 95])), abs=1e-3)
+    left = np.log(1 - np.percentile(gains, [5, 50, 95]))
+    wider = 1 - np.exp(left[1] + NEXT * (left - left[1]))
+    assert (found.low, found.expected, found.high) == pytest.approx(tuple(wider), abs=1e-3)
     fixed = np.array([900, 91, 900]) + score.FLOORS  # mean wait, bounded slowdown of jobs of a second, longest wait
-    ratings = np.log(fixed / (known.before[:, :3] + score.FLOORS)) @ score.weights("mean-wait", score.TAILS)
-    assert found.score_high == pytest.approx(ratings.mean() + 1.5 * ratings.std(ddof=1), abs=1e-3)
+    parts = np.log(fixed / (known.before[:, :3] + score.FLOORS)) * score.weights("mean-wait", score.TAILS)
+    assert found.score == pytest.approx(parts.sum(axis=1).mean(), abs=1e-3)
+    assert found.spread == pytest.approx(parts[:, :2].sum(axis=1).std(ddof=1), abs=1e-3)
 
 
 def test_longest_waits_that_the_site_has_seen_count_alike():
@@ -148,11 +153,11 @@ def test_longest_waits_that_the_site_has_seen_count_alike():
     after = before.copy()
     after[:, 2] = 9000.0
     worse = known.between(before, after)
-    assert worse.score_high == pytest.approx(3 * np.log((9000 + 3600) / (1000 + 3600)))
+    assert worse.score == pytest.approx(3 * np.log((9000 + 3600) / (1000 + 3600)))
     assert not worse.certain
     for seen, excess in ((9000.0, 0.0), (5000.0, np.log((9000 + 3600) / (5000 + 3600)))):
         borne = Bootstrap(holdouts(GOOD), ConstantWait(1.0), "mean-wait", 0, 1, tails=3.0, seen=seen)
-        assert borne.between(before, after).score_high == pytest.approx(3 * excess)
+        assert borne.between(before, after).score == pytest.approx(3 * excess)
 
 
 def test_the_percentile_of_a_queue_is_a_mean_over_the_resamples_in_which_it_has_jobs():

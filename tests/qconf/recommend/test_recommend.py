@@ -355,8 +355,8 @@ def test_one_split_is_enough_where_the_first_third_has_few_jobs():
 NOTHING = GuardValues({}, 0.0, 0.0)
 
 
-def resampled(expected=0.1, low=0.05, high=0.15, score_high=-0.1, longest=0.0):
-    return BootstrapResult(expected, low, high, score_high, NOTHING, replace(NOTHING, longest=longest))
+def resampled(expected=0.1, sure=1.0, score=-0.1, longest=0.0):
+    return BootstrapResult(expected, 0.05, 0.15, sure, score, 0.05, NOTHING, replace(NOTHING, longest=longest))
 
 
 def candidate(name, gain=0.12, rung=1, **about):
@@ -364,13 +364,13 @@ def candidate(name, gain=0.12, rung=1, **about):
     return replace(small.recommendation().rows[3], name=name, gain=gain, rung=rung, bootstrap=resampled(**about))
 
 
-def chosen(*rows, least_gain=0.02, better=(), scope="any"):
+def chosen(*rows, least_gain=0.02, better=(), likely=(), scope="any"):
     """The verdict on these rows; over each other only those named in `better` gain beyond chance."""
 
     def compare(row, other):
         if other is None:
             return row.bootstrap
-        return resampled() if row.name in better else resampled(low=-0.1)
+        return resampled() if row.name in better else resampled(sure=0.8 if row.name not in likely else 0.9)
 
     base = small.recommendation()
     best = choose(among(rows, scope), compare, least_gain)
@@ -391,7 +391,7 @@ def test_the_best_queue_configuration_is_that_of_the_same_rules():
     order = replace(order, config=small.recommendation().rows[1].config)
     found = chosen(order, small_, large)
     assert (found.winner, found.queues.row.name, found.recommends_queues) == ("auto", "dqr", False)
-    assert found.queues.step == resampled(low=-0.1)  # over what is recommended
+    assert found.queues.step == resampled(sure=0.8)  # over what is recommended
     assert chosen(order, small_, large, better=["hybrid"]).winner == "hybrid"
     found = chosen(order, small_, large, scope="queues")
     assert (found.winner, found.queues.row.name, found.queues.step) == ("dqr", "dqr", None)
@@ -404,7 +404,7 @@ def test_the_best_queue_configuration_is_that_of_the_same_rules():
 
 
 def test_a_queue_configuration_that_may_be_chance_is_shown_and_not_recommended():
-    doubtful = candidate("hybrid", 0.1, 5, low=-0.1)
+    doubtful = candidate("hybrid", 0.1, 5, sure=0.8)
     for scope, winner in (("any", "auto"), ("queues", "current")):
         found = chosen(candidate("auto"), doubtful, scope=scope)
         assert (found.winner, found.queues.row.name) == (winner, "hybrid")
@@ -419,9 +419,9 @@ def test_the_verdict_follows_the_bootstrap():
     assert found.lead == "hybrid is expected to lower mean wait by 10 % (90 % interval 5.0 to 15 %)"
     assert found.reason.startswith("That is the median over 100 resamples of the test days. On the last third")
     for changes, why in (
-        ({"low": -0.01}, "may be chance: the interval reaches zero"),
-        ({"score_high": 0.01}, "slowdowns and longest waits may outweigh that"),
-        ({"expected": 0.01, "low": 0.001}, "a gain below 2.0 % is not worth a change"),
+        ({"sure": 0.8}, "that may be chance: of the resamples 20 % lose"),
+        ({"score": 0.01}, "slowdowns and longest waits may outweigh that"),
+        ({"expected": 0.01}, "a gain below 2.0 % is not worth a change"),
     ):
         found = chosen(candidate("hybrid", **changes))
         assert (found.verdict, found.winner) == ("KEEP", "current")
@@ -447,7 +447,7 @@ def test_keep_names_what_would_gain_most_and_what_it_costs():
 
 def test_on_one_rung_the_best_is_the_certain_one_with_the_largest_expected_gain():
     lucky = candidate("lucky", 0.5, expected=0.1)
-    found = chosen(lucky, candidate("steady", 0.2, expected=0.3), candidate("unsure", 0.6, expected=0.4, low=-0.1))
+    found = chosen(lucky, candidate("steady", 0.2, expected=0.3), candidate("unsure", 0.6, expected=0.4, sure=0.8))
     assert found.winner == "steady"
     assert "unsure would gain 40 %, but that may be chance." in found.reason
     assert "lucky" not in found.reason  # what it gained on the test period alone is not expected of it
@@ -455,12 +455,12 @@ def test_on_one_rung_the_best_is_the_certain_one_with_the_largest_expected_gain(
 
 def test_of_equals_on_one_rung_a_baseline_is_recommended():
     def winner(plain, tuned):
-        rows = (candidate("lxf-easy", expected=plain[0], low=plain[1]), candidate("t", expected=tuned[0], low=tuned[1]))
+        rows = (candidate("lxf-easy", expected=plain[0], sure=plain[1]), candidate("t", expected=tuned))
         return chosen(*rows).winner
 
-    assert winner(plain=(0.295, 0.1), tuned=(0.3, 0.1)) == "lxf-easy"
-    assert winner(plain=(0.27, 0.1), tuned=(0.3, 0.1)) == "t"
-    assert winner(plain=(0.299, -0.1), tuned=(0.3, 0.1)) == "t"
+    assert winner(plain=(0.295, 1.0), tuned=0.3) == "lxf-easy"
+    assert winner(plain=(0.27, 1.0), tuned=0.3) == "t"
+    assert winner(plain=(0.299, 0.8), tuned=0.3) == "t"
 
 
 def test_of_equals_on_one_rung_the_one_with_the_shortest_longest_waits_is_recommended():
@@ -478,8 +478,10 @@ def test_the_lowest_rung_is_recommended_from_which_none_gains_beyond_chance():
     assert chosen(low, middle, high).winner == "low"
     assert chosen(low, middle, high, better=["high"]).winner == "high"  # beyond chance over both below
     assert chosen(low, middle, high, better=["middle"]).winner == "middle"
+    assert chosen(low, middle, high, likely=["middle", "high"]).winner == "low"  # a larger change must be clearly better
+    assert chosen(candidate("likely", sure=0.9)).winner == "likely"
     assert chosen(replace(low, ineligible="x"), middle, high).winner == "middle"
-    unsure = candidate("unsure", low=-0.1)
+    unsure = candidate("unsure", sure=0.8)
     assert chosen(unsure, high).winner == "high"  # what may be chance itself is no place to stop
     found = chosen(low, middle, high)
     assert "smallest change that brings this (order): no larger one gains beyond chance over it" in found.reason
