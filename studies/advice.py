@@ -95,7 +95,9 @@ def rows_of(months: Sequence[Period], members: Sequence[Member], workers: int) -
     for before, month in pairwise(months):
         seen, days = np.maximum(seen, of_first_come(before).longest), days + before.days
         known = np.maximum(seen, of_first_come(month).longest)
-        orders = [each.order.formula(month.base.machine.cores, usual_longest(float(seen.max()), days)) for each in members]
+        orders = [
+            each.order.formula(month.base.machine.cores, usual_longest(float(seen.max()), days)) for each in members
+        ]
         places: dict[int, list[int]] = {}
         for i, each in enumerate(members):
             places.setdefault(each.delay, []).append(i)
@@ -121,7 +123,9 @@ def measured(name: str, machine: str, make: Callable[[], Log], work: Path, worke
     """Measure a log; a finished one is stored in the folder `work` for as long as what it depends on is the same."""
     stored = work / f"advice-{name.replace(' ', '-')}.json"
     named = {family: [each.name for each in members] for family, members in FAMILIES.items()}
-    key = fingerprint([hash_of(ROOT / "parsim", ROOT / "qconf" / "strategies" / "auto"), named, SEED, PRESETS.get(machine)])
+    key = fingerprint(
+        [hash_of(ROOT / "parsim", ROOT / "qconf" / "strategies" / "auto"), named, SEED, PRESETS.get(machine)]
+    )
     found = load(stored, key)
     if found is None:
         months = make().months

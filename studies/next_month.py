@@ -24,6 +24,8 @@ from qconf.history import History, clean, derive_config, read
 from qconf.history.periods import FEWEST
 from qconf.parallel import parallel_map
 from qconf.recommend import recommend
+from qconf.recommend.ladder import best_of
+from qconf.strategies.auto.measures import of_base
 from qconf.text import markdown_table, write_whole
 from studies.output import DOCS, REPORTS, ROOT, fingerprint, hash_of, load, paragraph, run, save
 
@@ -45,13 +47,16 @@ class Followed:
     order : str
         Of the recommended configuration.
     promised : tuple of float
-        Median gain over the resamples, and the bounds of its 90 % interval; NaN for KEEP, as all that follow.
+        Median gain over the resamples, and the bounds of its 90 % interval; NaN for KEEP.
     gain : float
-        Share by which the mean wait of the next month falls; so `slowdown`, its mean bounded slowdown.
+        Share by which the mean wait of the next month falls; so `slowdown`, its mean bounded slowdown. For KEEP all
+        that follows is of the best candidate: what keeping costs. NaN where there is none.
     longest : float
         Longest wait of the next month, in that under the current configuration or hours, whichever is larger.
     waited : float
         Longest wait of the next month under the current configuration, hours.
+    known : float
+        Longest wait of the months known before, under the current configuration, hours.
     """
 
     label: str
@@ -62,6 +67,12 @@ class Followed:
     slowdown: float = np.nan
     longest: float = np.nan
     waited: float = np.nan
+    known: float = 0.0
+
+    @property
+    def beyond(self) -> bool:
+        """Whether the longest wait grows beyond what the guard rails allow: of the next month, and of those known."""
+        return self.longest > LONGER * max(1.0, self.known / max(self.waited, 1.0))
 
     @property
     def changed(self) -> bool:
@@ -91,22 +102,28 @@ def month_of(history: History, following: History, earlier: Sequence[History], b
     """Tune on a month, and simulate the next one."""
     label = history.date(history.span[0])[:7]
     found = recommend(history, base, earlier=earlier, strategies=STRATEGIES)
-    promised = next(row.bootstrap for row in found.rows if row.name == found.winner)
-    if found.verdict == "KEEP" or promised is None:
+    if found.verdict == "KEEP":
+        row = best_of([row for row in found.rows if row.config is not None])
+    else:
+        row = next(row for row in found.rows if row.name == found.winner)
+    if row is None or row.bootstrap is None or row.config is None:
         return Followed(label, "current")
-    period = Period.of(following, base)
+    config = found.config if found.verdict == "CHANGE" else row.config
+    period, promised = Period.of(following, base), row.bootstrap
     now = period.simulate(base)
-    then = period.simulate(found.config)
+    then = period.simulate(config)
     slowdowns = [bounded_slowdown(each).mean() for each in (then, now)]
+    before = [of_base(Period.of(each, base)).longest.max() for each in (*earlier, history)]
     return Followed(
         label,
         found.winner,
-        found.config.order,
-        (promised.expected, promised.low, promised.high),
+        config.order,
+        (promised.expected, promised.low, promised.high) if found.verdict == "CHANGE" else (np.nan,) * 3,
         gain=float(1 - then.wait.mean() / max(now.wait.mean(), 1.0)),
         slowdown=float(1 - slowdowns[0] / slowdowns[1]),
         longest=float(then.wait.max() / max(now.wait.max(), GRACE)),
         waited=float(now.wait.max() / 3600),
+        known=float(max(before) / 3600),
     )
 
 
@@ -135,8 +152,10 @@ def restored(stored: Mapping[str, Any]) -> Followed:
 def total(months: Sequence[Followed]) -> list[str]:
     """Write a row of the summary."""
     changes = [month for month in months if month.changed]
+    kept = [month.gain for month in months if not month.changed and np.isfinite(month.gain)]
+    cost = f"{np.mean(kept):.3f}" if kept else ""
     if not changes:
-        return [str(len(months)), "0", *[""] * 9]
+        return [str(len(months)), "0", *[""] * 10, cost]
     longest = np.array([month.longest for month in changes])
     return [
         str(len(months)),
@@ -150,6 +169,8 @@ def total(months: Sequence[Followed]) -> list[str]:
         f"{np.exp(np.log(longest).mean()):.2f}",
         f"{longest.max():.2f}",
         f"{(longest > LONGER).sum()}",
+        str(sum(month.beyond for month in changes)),
+        cost,
     ]
 
 
@@ -166,6 +187,8 @@ TOTALS = (
     "longest wait",
     "at most",
     f"above {LONGER:g}",
+    "of what was known",
+    "KEEP costs",
 )
 CHANGES = ("month", "winner", "promised", "90 % interval", "gain", "of slowdown", "longest wait", "was h")
 
@@ -211,7 +234,9 @@ Every month of a log is tuned on as `qconf tune --month` does, without a configu
 first come, first served, and the months before are known. Then the next month is simulated under the current and under
 the recommended configuration. Promised is the median gain over the resamples, gain that of the next month's mean wait;
 inside and below count gains by the 90 % interval. The longest wait is given in parts of the current one's (an hour at
-least): its geometric mean, its most, and how often it is above {LONGER:g}.
+least): its geometric mean, its most, and how often it is above {LONGER:g}, also in parts of the longest of all months
+known before, which is what the guard rails of `qconf tune` look at. What a KEEP costs is the gain in the next month of
+the best that was not recommended, the mean over these months.
 """
 TEXT = """# The next month: what a recommendation promises and what becomes of it
 

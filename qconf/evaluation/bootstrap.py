@@ -205,7 +205,10 @@ class Bootstrap:
         """Compare what was measured of two strategies on the same resamples; gains are over the first."""
         gains = gain(after[:, :2], before[:, :2], self.objective)
         longest = (np.log(np.maximum(each[:, 2], self.seen) + GRACE) for each in (after, before))
-        scores, price = log_ratios(after[:, :2], before[:, :2]) @ self.weights[:2], self.weights[2] * np.subtract(*longest)
+        scores, price = (
+            log_ratios(after[:, :2], before[:, :2]) @ self.weights[:2],
+            self.weights[2] * np.subtract(*longest),
+        )
         low, high = next_month(gains)
         return BootstrapResult(
             expected=float(np.nanmedian(gains)),

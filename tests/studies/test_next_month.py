@@ -41,8 +41,15 @@ def cleaned(log):
 def recommended(base, verdict="CHANGE", interval=(0.5, 0.4, 0.6)):
     """Return a recommendation of the shortest job first."""
     expected, low, high = interval
-    row = SimpleNamespace(name="auto", bootstrap=SimpleNamespace(expected=expected, low=low, high=high))
-    current = SimpleNamespace(name="current", bootstrap=None)
+    row = SimpleNamespace(
+        name="auto",
+        bootstrap=SimpleNamespace(
+            expected=expected, low=low, high=high, certain=True, after=SimpleNamespace(longest=0.0)
+        ),
+        config=base.replace(order=SHORT_FIRST),
+        unmet=(),
+    )
+    current = SimpleNamespace(name="current", bootstrap=None, config=base)
     winner = "auto" if verdict == "CHANGE" else "current"
     config = base.replace(order=SHORT_FIRST)
     return lambda *_, **__: SimpleNamespace(rows=[current, row], verdict=verdict, winner=winner, config=config)
@@ -64,16 +71,20 @@ def test_a_change_is_simulated_on_the_next_month(cleaned, monkeypatch):
     assert found.gain == pytest.approx(1 - sum(then) / sum(present), abs=1e-3)
     assert found.longest == pytest.approx(max(then) / max(present), abs=1e-3)
     assert found.waited == pytest.approx(max(present) / 3600, abs=0.01)
+    assert found.known == found.waited, "the months are alike"
     assert found.inside
     assert not found.below
 
 
-def test_nothing_is_simulated_where_nothing_changes(cleaned, monkeypatch):
+def test_what_is_kept_costs_the_gain_that_the_next_month_would_have_had(cleaned, monkeypatch):
     history, base = cleaned
-    monkeypatch.setattr(next_month, "recommend", recommended(base, verdict="KEEP"))
-    found = month_of(*months_of(history)[0], base)
-    assert not found.changed
-    assert found.order == ""
+    change, keep = (
+        monkeypatch.setattr(next_month, "recommend", recommended(base, verdict=each))
+        or month_of(*months_of(history)[0], base)
+        for each in ("CHANGE", "KEEP")
+    )
+    assert (keep.changed, keep.gain, keep.inside) == (False, change.gain, False)
+    assert keep.gain > 0
 
 
 def test_the_page_counts_losses_intervals_and_longest_waits():
@@ -85,7 +96,7 @@ def test_the_page_counts_losses_intervals_and_longest_waits():
         Followed("2017-04", "current"),
     ]
     text = page({"one": months, "other": months[3:]}, "command")
-    assert "| one | 4 | 3 | 0.300 | 0.200 | 0.500 | 1 | 1 | 1 | 1.00 | 2.00 | 1 |" in text
+    assert "| one | 4 | 3 | 0.300 | 0.200 | 0.500 | 1 | 1 | 1 | 1.00 | 2.00 | 1 | 1 |  |" in text
     assert "| other | 1 | 0 |" in text
     assert "| all | 5 | 3 |" in text
     assert "| one | 2017-02 | auto | 0.30 | 0.20 to 0.40 | -0.10 (below) | 0.50 | 2.00 ! | 10.0 |" in text

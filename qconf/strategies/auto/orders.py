@@ -4,9 +4,9 @@ PBS can express them: ``(1 + (eligible_time / T) ** 2.5 * (ncpus / eighth) ** 1.
 (eligible_time / c) ** 5)``, where T is the wait that is usual for a walltime, and an eighth is of the machine. Of jobs
 that have just come, short and narrow ones go first. A job that has waited for T counts twice, and soon many times; a
 wide job sooner. That T grows with the walltime comes from Argonne's utility function (WFP3, ``(wait / walltime) ** 3 *
-cores``). The last factor is ageing: c is a share of the longest wait that the site has seen, so that no job waits much
-longer. Where all queues have starvation periods, which a formula keeps, these are the bound, and the factor is left
-out.
+cores``). The last factor is ageing: c is a share of the longest wait to be expected in half a year, so that no job
+waits much longer. Where all queues have starvation periods, which a formula keeps, these are the bound, and the factor
+is left out.
 
 References
 ----------
@@ -21,8 +21,8 @@ from typing import Protocol
 
 HOUR, DAY = 3600, 86400
 LEAST = 12 * HOUR  #: of the ageing constant: quiet months do not make an order first come, first served
-#: The longest wait of so many days is about ``(days / fewer) ** GROWTH`` times that of fewer (on the logs of the prior).
-USUAL, GROWTH = 180, 0.37
+#: The longest wait of so many days is about ``(days / fewer) ** GROWTH`` times that of fewer (on thirteen logs).
+USUAL, FEWEST, GROWTH = 180, 10, 0.37  # days, and an exponent
 
 
 class Order(Protocol):
@@ -75,4 +75,4 @@ def seen(longest: float | None) -> int:
 
 def usual_longest(longest: float, days: float) -> float:
     """Return the longest wait to be expected in half a year, seconds, of the longest in the days that are known."""
-    return longest * max(USUAL / max(days, 1.0), 1.0) ** GROWTH
+    return float(longest * max(USUAL / max(days, FEWEST), 1.0) ** GROWTH)

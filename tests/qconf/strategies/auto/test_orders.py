@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from parsim import System, Workload, simulate
 from parsim.naive.formula import formula_value
-from qconf.strategies.auto.orders import LEAST, General, ageing
+from qconf.strategies.auto.orders import LEAST, General, ageing, usual_longest
 
 HOUR, DAY = 3600, 86400
 
@@ -37,6 +37,14 @@ def test_ageing_is_near_a_share_of_the_longest_wait_and_half_a_day_at_least(shar
     assert found >= LEAST
     assert found == pytest.approx(max(share * longest, LEAST), rel=0.13)
     assert ageing(share, 1.01 * longest) >= found
+
+
+def test_the_longest_wait_of_few_known_days_is_scaled_to_half_a_year():
+    known = {days: usual_longest(1000.0, days) for days in (0, 1, 10, 30, 90, 180, 700)}
+    assert known[180] == known[700] == 1000.0
+    assert known[30] / known[90] == pytest.approx(3**0.37)
+    assert known[10] == pytest.approx(1000 * 18**0.37)
+    assert known[0] == known[1] == known[10]
 
 
 def test_short_narrow_and_long_waiting_jobs_go_first():

@@ -19,7 +19,7 @@ from qconf.strategies.auto.estimator import posterior, prices, prior_of
 from qconf.strategies.auto.families import FAMILIES, AutoOptions, Member
 from qconf.strategies.auto.frame import Frame
 from qconf.strategies.auto.measures import logarithms, of_orders
-from qconf.strategies.auto.orders import LEAST, General, Named
+from qconf.strategies.auto.orders import LEAST, General, Named, usual_longest
 from qconf.strategies.auto.search import PIECE, PRICES, Constants, _Candidate, _Search, climb, orders_wanted
 from qconf.strategies.partitioning.split_merge import uncovered
 from tests.qconf.small import DAY, LONG, SHORT, WIDE, site, three, training, two
@@ -94,7 +94,7 @@ def test_what_the_site_wants_decides_what_is_best(wish, seed):
     assert wished[0] > indifferent[0]
 
 
-@pytest.mark.parametrize(("hours", "seed"), [(38, 1), (49, 2)])
+@pytest.mark.parametrize(("hours", "seed"), [(36, 1), (66, 2)])
 def test_with_guarding_a_queue_gets_priority_until_its_target_is_met(hours, seed):
     plain, wanting = (
         training(first_come(targets=targets), jobs=1200, seed=seed, span=12 * DAY, only=[0] * 8 + [1] * 4 + [2])
@@ -155,10 +155,12 @@ def by_hand(periods, tails):
     """What is best by the prior and these periods, computed from their schedules; the base is fcfs-easy."""
     members = [each for each in FAMILIES["formula"] if not each.delay]
     rows, seen = [], float(max(wait.max() for _, wait in firsts(periods)))
+    submits = [each.workload.submit for each in periods]
+    usual = usual_longest(seen, sum(float(submit[-1] - submit[0]) for submit in submits) / DAY)
     for each in periods:
         w = each.workload
         jobs, queue = Workload(w.submit, w.cores, w.runtime, w.walltime), w.queue
-        found = [simulate(jobs, System.single(64, order=member.order.formula(64, seen))) for member in members]
+        found = [simulate(jobs, System.single(64, order=member.order.formula(64, usual))) for member in members]
         first = each.period.simulate(each.base)
         known = [max(own[here.workload.queue == q].max() for here, own in firsts(periods)) for q in range(3)]
         then = [first.wait.mean(), metrics.bounded_slowdown(first).mean(), first.wait.max()]
@@ -169,7 +171,7 @@ def by_hand(periods, tails):
             rows[-1].append([*log_ratios(np.array(now), np.array(then)), np.mean(beyond)])
     expected = posterior(prior_of(tuple(members)), np.array(rows), [len(each) for each in periods])
     best = int(np.argmin(prices(expected, weights("mean-wait", tails))))
-    return members[best].order.formula(64, seen), expected[best]
+    return members[best].order.formula(64, usual), expected[best]
 
 
 def firsts(periods):
@@ -198,13 +200,14 @@ def test_the_longest_wait_falls_and_the_mean_wait_grows_with_the_price_of_the_ta
     assert step["wait_ratios"][0] <= step["wait_ratios"][-1]
 
 
-def test_a_quiet_month_after_a_busy_one_leaves_the_ageing_as_it_is():
+def test_after_a_quiet_month_the_ageing_is_that_of_the_busy_one_over_more_days():
     base = first_come()
     loud = busy(base)
     quiet = training(base, jobs=30, span=25 * DAY, only=[0])
     found, alone = propose("auto", after([loud, quiet])), propose("auto", loud)
-    constants = [each.config.order.split("(1 + (eligible_time / ")[-1] for each in (found, alone)]
-    assert constants[0] == constants[1]
+    constants = [int(each.config.order.split("(1 + (eligible_time / ")[-1].split(")")[0]) for each in (found, alone)]
+    days = [sum(each.period.days for each in known) for known in ((loud, quiet), (loud,))]
+    assert constants[0] / constants[1] == pytest.approx((days[1] / days[0]) ** 0.37, rel=0.2)
     only_quiet = propose("auto", quiet).config.order
     assert f"(1 + (eligible_time / {LEAST}) ** 5)" in only_quiet
 
