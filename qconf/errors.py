@@ -25,7 +25,7 @@ class InputError(QconfError):
     file, line, field, value : optional
         Where, as far as it is known.
     fix : str, optional
-        What to do, a sentence without a full stop.
+        What to do, a sentence without a full stop, or a question with its mark.
     """
 
     def __init__(
@@ -41,7 +41,8 @@ class InputError(QconfError):
         self.file, self.line, self.field, self.value, self.fix = file, line, field, value, fix
         place = "" if file is None else inert(str(file)) + ("" if line is None else f", line {line}") + ": "
         subject = "" if field is None else f"{field}" + ("" if value is None else f" = {_short(value)}") + ": "
-        super().__init__(place + subject + message + ("" if fix is None else f". {fix[0].upper()}{fix[1:]}."))
+        end = "" if fix is None else f". {fix[0].upper()}{fix[1:]}{'' if fix.endswith('?') else '.'}"
+        super().__init__(place + subject + message + end)
 
 
 def _short(value: object, most: int = 60) -> str:

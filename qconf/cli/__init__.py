@@ -53,6 +53,17 @@ class Commands(click.Group):
         command: click.Command = module.command
         return command
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:  # noqa: ANN401 - of click
+        """Find the command; for a name that is none, say which one is near."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from qconf.config.problems import did_you_mean
+
+            if near := did_you_mean(args[0], COMMANDS):
+                raise click.UsageError(f"No such command '{inert(args[0])}'{near}", ctx) from error
+            raise
+
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - whatever the command returns
         """Run the command; an interrupt is one line and the exit code that shells give it."""
         try:

@@ -25,7 +25,7 @@ def compile_kernels(system: System | None, *, quiet: bool = False) -> Callable[[
     if not names:
         return lambda: None
     if not quiet:
-        text = "compiling the simulator for this processor, once: about 35 seconds of computing, in parallel"
+        text = "compiling the simulator for this processor, once: about a minute of computing, in parallel"
         click.echo(text, err=True)
     running = Compiling([*names, *STRATEGIES], cpu_count(), STRATEGIES)
     click.get_current_context().call_on_close(running.stop)

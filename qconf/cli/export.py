@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from qconf.cli.options import PATH, F, output_option, with_options
+from qconf.cli.options import PATH, F, json_option, output_option, with_options
 from qconf.export import DEFAULT_TARGET, Exporter, exporter, targets
 
 
@@ -68,6 +68,7 @@ def _renamed(context: click.Context, _: click.Parameter, value: str | None) -> N
 @target_options()
 @click.option("--format", hidden=True, expose_value=False, callback=_renamed, help="The former name of --target.")
 @output_option("Directory of the files.  [default: reports/<name of the configuration>/<target>]")
+@json_option
 def command(
     *,
     config: Path | None,
@@ -75,6 +76,7 @@ def command(
     strategy: str | None,
     target: str,
     output: Path | None,
+    as_json: bool,
     **given: Any,  # noqa: ANN401 - of the exporters
 ) -> None:
     """Write the queues of CONFIG for a batch system, with the plan to load them and to undo it.
@@ -113,6 +115,12 @@ def command(
         raise ExportError(f"{error}. Only the configuration was written: {directory / 'config.yaml'}") from error
     files |= export.files
     write_export(directory, files, inputs=[source, *read])
+    if as_json:
+        from qconf.text import as_json as to_json
+
+        about = {"target": target, "notes": export.notes, "rollback": export.rollback}
+        click.echo(to_json({"directory": str(directory), "files": list(files), **about}), nl=False)
+        return
     for note in export.notes:
         click.echo(f"note: {note}", err=True)
     for name in files:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from qconf.cli.export import chosen
-from qconf.cli.options import PATH, F, output_option, with_options
+from qconf.cli.options import PATH, F, json_option, output_option, with_options
 from qconf.cli.source import READING, Source, history_option, source_options
 from qconf.errors import InputError
 from qconf.export import Derived, exporter, targets
@@ -44,6 +44,7 @@ def _from(target: str) -> Callable[[F], F]:
 @click.option("--name", metavar="NAME", help="Name of the machine.")
 @click.option("--force", is_flag=True, help="Replace a configuration that is there.")
 @output_option("File to write.  [default: standard output]")
+@json_option
 def command(
     *,
     source: Source,
@@ -56,6 +57,7 @@ def command(
     name: str | None,
     force: bool,
     output: Path | None,
+    as_json: bool,
     **given: Path | None,
 ) -> None:
     """Write a first configuration, from what a batch system holds or from a history.
@@ -105,13 +107,17 @@ def command(
     title = f"A first configuration, made by qconf init from {origin}. Edit it."
     comment = "\n* ".join([title, *found.warnings])
     text = dump(found.config, "".join(c if c.isprintable() or c == "\n" else "?" for c in comment))
+    if output is not None:
+        write_whole(output, text)
+    if as_json:
+        from qconf.text import as_json as to_json
+
+        about = {"file": None if output is None else str(output), "warnings": found.warnings}
+        click.echo(to_json({**about, "config": found.config.model_dump(mode="json")}), nl=False)
+        return
     for warning in found.warnings:
         click.echo(f"warning: {warning}", err=True)
-    if output is None:
-        click.echo(text, nl=False)
-    else:
-        write_whole(output, text)
-        click.echo(str(output))
+    click.echo(text if output is None else str(output), nl=output is not None)
 
 
 def _of_history(source: Source, name: str | None) -> Derived:

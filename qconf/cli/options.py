@@ -79,6 +79,9 @@ def output_option(text: str, *, required: bool = False, **kind: Any) -> Callable
     return click.option("-o", "--out", "--output", "output", type=path, required=required, help=text)
 
 
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+
+
 #: What a script wants of ``tune``.
 exit_options = with_options(
     click.option("-q", "--quiet", is_flag=True, help="Print the verdict and where it is written; warnings."),

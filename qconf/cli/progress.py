@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import shorten
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 DIRECTORIES = "qconf.directories"  #: in the context, of a command that can go on after an interrupt
 INTERVAL = 60.0  # seconds between lines where there is no terminal; the first comes after as many
+COLUMNS = 80  #: of such a line
 KNOWN = 0.02  # share of the work that has to be done before an estimate is shown
 
 
@@ -74,14 +76,14 @@ class Estimate:
         return max(left - since, since - left, left / 2)
 
     def __str__(self) -> str:
-        """Write it as one line."""
-        parts = [self.what] if self.what else []
+        """Write it as one line: what is done comes last, as it may be long."""
+        parts = []
         if self.share is not None:
             parts.append(f"{100 * self.share:.0f} %")
         parts.append(f"{clock_text(self.elapsed)} elapsed")
         if self.remaining is not None:
             parts.append(f"about {clock_text(self.remaining)} remaining")
-        return ", ".join(parts)
+        return ", ".join([*parts, *filter(None, [self.what])])
 
 
 def clock_text(seconds: float) -> str:
@@ -115,7 +117,7 @@ def _lines(title: str, found: Estimate, interval: float) -> Iterator[None]:
 
     def write() -> None:
         while not done.wait(interval):
-            click.echo(f"{title}: {found}", err=True)
+            click.echo(shorten(f"{title}: {found}", COLUMNS, placeholder=" ..."), err=True)
 
     writer = Thread(target=write, name="progress", daemon=True)
     writer.start()
@@ -130,6 +132,7 @@ def _lines(title: str, found: Estimate, interval: float) -> Iterator[None]:
 def _bar(title: str, found: Estimate) -> Iterator[None]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, ProgressColumn
+    from rich.table import Column
     from rich.text import Text
 
     from qconf.report.layout import styled
@@ -141,7 +144,7 @@ def _bar(title: str, found: Estimate) -> Iterator[None]:
             task.total, task.completed = (None, 0.0) if found.share is None else (1.0, found.share)
             return Text(f"{title}: {found}")
 
-    columns = State(), BarColumn(bar_width=20)
+    columns = BarColumn(bar_width=10), State(table_column=Column(no_wrap=True, overflow="ellipsis"))
     with Progress(*columns, console=Console(file=styled(sys.stderr)), transient=True) as bar:
         bar.add_task(title, total=None)
         yield

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
-from qconf.cli.options import CORES, PATH, Parsed, output_option
+from qconf.cli.options import CORES, PATH, Parsed, json_option, output_option
 from qconf.errors import InputError
 
 
@@ -72,6 +73,7 @@ def _agents(
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--table", is_flag=True, help="Print jobs, load and CPU-hour shares per month of a machine.")
 @output_option("Directory of the files.", file_okay=False)
+@json_option
 def command(
     *,
     preset: str,
@@ -85,6 +87,7 @@ def command(
     seed: int,
     table: bool,
     output: Path | None,
+    as_json: bool,
 ) -> None:
     """Generate a workload: months like those of a Cray XC40 or of machines with large logs, a stable stream, or agents.
 
@@ -105,7 +108,7 @@ def command(
         if jobs is not None or load is not None:
             raise click.UsageError("--jobs and --load belong to other presets: agents submit what they like")
         assert output is not None  # noqa: S101 - checked above
-        click.echo(_agents(config, cores, days or 28, agents, seed, output))
+        _say([_agents(config, cores, days or 28, agents, seed, output)], as_json=as_json)
         return
     from qconf import synth
 
@@ -116,13 +119,27 @@ def command(
         from qconf.synth.stable import as_history, stable_workload
 
         workload = stable_workload(jobs, cores, 0.8 if load is None else load, seed)
-        click.echo(synth.write_history(as_history(workload), output / f"stable-{jobs}.csv.gz"))
+        _say([synth.write_history(as_history(workload), output / f"stable-{jobs}.csv.gz")], as_json=as_json)
         return
     if jobs is not None or cores is not None:
         raise click.UsageError("--jobs and --cores belong to --preset stable")
     months = len(synth.PRESETS[preset].months) if months is None else months
-    if output is not None:
-        for path in synth.write_months(preset, months, seed, output, load):
-            click.echo(path, err=table)
+    paths = [] if output is None else synth.write_months(preset, months, seed, output, load)
+    if as_json:
+        rows = synth.month_table(preset, months, seed, load).to_dict("index") if table else None
+        _say(paths, as_json=True, months=rows)
+        return
+    _say(paths, as_json=False, err=table)
     if table:
         click.echo(synth.markdown(synth.month_table(preset, months, seed, load)))
+
+
+def _say(paths: Iterable[Path], *, as_json: bool, err: bool = False, **about: object) -> None:
+    """Print what was written."""
+    from qconf.text import as_json as to_json
+
+    if as_json:
+        click.echo(to_json({"files": [str(path) for path in paths], **about}), nl=False)
+        return
+    for path in paths:
+        click.echo(path, err=err)

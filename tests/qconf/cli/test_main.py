@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
+
+from qconf.cli import COMMANDS, qconf
+from qconf.errors import InputError
 
 LOG = "job_id,submit,runtime,walltime,cores,queue\n1,0,60,100,4,очередь\n2,9,60,100,4,очередь\n"
 SITE = "machine: {cores: 8}\nqueues: [{name: очередь}]\n"
@@ -54,3 +60,43 @@ def test_a_traceback_is_for_those_who_ask_for_it(given: list[str], traceback: bo
     assert done.returncode == 1
     assert ("Traceback" in done.stderr) == traceback
     assert "there is no such file" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [("tnue", "No such command 'tnue', did you mean tune?"), ("xyz", "No such command 'xyz'.")],
+)
+def test_a_mistyped_command_names_the_one_that_is_near(given: str, said: str) -> None:
+    done = CliRunner().invoke(qconf, [given])
+    assert done.exit_code == 2
+    assert said in done.output
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_json(name: str) -> None:
+    command = qconf.get_command(click.Context(qconf), name)
+    assert command is not None
+    assert any("--json" in option.opts for option in command.params)
+
+
+def test_files_that_are_written_are_listed_as_json(tmp_path: Path) -> None:
+    def document(*given: object) -> dict[str, object]:
+        done = CliRunner().invoke(qconf, [*map(str, given), "--json"], catch_exceptions=False)
+        assert done.exit_code == 0
+        found: dict[str, object] = json.loads(done.stdout)
+        return found
+
+    log, site = tmp_path / "log.csv", tmp_path / "site.yaml"
+    log.write_text("job_id,submit,runtime,walltime,cores,queue\n1,0,60,100,4,a\n")
+    made = document("init", "--history", log, "--cores", 8, "-o", site)
+    assert (made["file"], made["config"]["machine"]["cores"]) == (str(site), 8)  # type: ignore[index]
+    found = document("export", site, "-o", tmp_path / "pbs")
+    assert found["directory"] == str(tmp_path / "pbs")
+    assert {path.name for path in (tmp_path / "pbs").iterdir()} == {"export.json", *found["files"]}  # type: ignore[misc]
+    stable = document("synth", "--preset", "stable", "--jobs", 3, "--cores", 8, "-o", tmp_path)
+    assert stable == {"files": [str(tmp_path / "stable-3.csv.gz")]}
+
+
+def test_a_question_ends_with_its_mark() -> None:
+    assert str(InputError("no such queue", fix="did you mean small?")) == "no such queue. Did you mean small?"
+    assert str(InputError("no such queue", fix="name another")) == "no such queue. Name another."

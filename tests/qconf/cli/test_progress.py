@@ -32,7 +32,7 @@ def test_at_a_constant_pace_the_estimate_is_exact(clock: Clock) -> None:
         clock.now += 6
         found.step(f"part {tenth}", tenth / 10)
         assert found.remaining == pytest.approx(60 - 6 * tenth)
-    assert str(found) == "part 10, 100 %, 1:00 elapsed, about 0:00 remaining"
+    assert str(found) == "100 %, 1:00 elapsed, about 0:00 remaining, part 10"
 
 
 def test_a_fast_beginning_does_not_promise_a_fast_end(clock: Clock) -> None:
@@ -66,7 +66,7 @@ def test_a_share_never_falls_and_may_be_unknown(clock: Clock) -> None:
     found = Estimate(clock)
     found.step("exact")
     clock.now += 5
-    assert str(found) == "exact, 0:05 elapsed"
+    assert str(found) == "0:05 elapsed, exact"
     found.step("a", 0.5)
     found.step("b", 0.25)
     found.step("c")
@@ -85,7 +85,16 @@ def test_without_a_terminal_there_is_a_line_at_every_interval(capsys: pytest.Cap
         time.sleep(0.1)
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.splitlines()[0].startswith("tuning: exact, 25 %, 0:00 elapsed, about 0:00 remaining")
+    assert err.splitlines()[0].startswith("tuning: 25 %, 0:00 elapsed, about 0:00 remaining, exact")
+
+
+def test_a_line_is_at_most_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("backtest", interval=0.02) as step:
+        step(f"2016-02 {', '.join(f'strategy-{i}' for i in range(20))}", 0.25)
+        time.sleep(0.1)
+    first = capsys.readouterr().err.splitlines()[0]
+    assert first.startswith("backtest: 25 %, ")
+    assert 40 < len(first) <= 80
 
 
 @pytest.mark.parametrize("quiet", [True, False])
@@ -108,4 +117,4 @@ def test_at_a_terminal_there_is_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
         until = time.monotonic() + 10
         while "exact" not in terminal.getvalue() and time.monotonic() < until:
             time.sleep(0.05)
-    assert "tuning: exact, 50 %, 0:0" in terminal.getvalue()
+    assert "tuning: 50 %, 0:0" in terminal.getvalue()
