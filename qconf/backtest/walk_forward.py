@@ -22,6 +22,7 @@ from qconf.evaluation.period import NotApplicableError, Period, TrainingSet, Unr
 from qconf.history import History
 from qconf.history.periods import DAY, FEWEST, Window
 from qconf.parallel import Shared, parallel_map
+from qconf.prediction.runtimes import with_estimates
 from qconf.recommend.checkpoint import Checkpoint, Failure
 from qconf.strategies import Proposal, check, gathered, names, propose, registry
 from qconf.strategies import settings as all_settings
@@ -78,7 +79,7 @@ def prepare_two(history: History, later: History, base: SiteConfig, **options: U
 
     Raises `InputError` where the second does not begin after the first ends, or either has too few jobs.
     """
-    both = history.joined(later)
+    both = with_estimates(history.joined(later), base)
     boundary = later.span[0] + later.epoch - history.epoch
     periods = [Window("history", history.span[0], boundary), Window("next", boundary, both.span[1] + 1)]
     few = min(len(history), len(later))

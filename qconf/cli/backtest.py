@@ -70,6 +70,7 @@ def command(
 
     from qconf.backtest import prepare_periods
     from qconf.history import clean
+    from qconf.prediction.runtimes import with_estimates
     from qconf.report.sites import check_sites
 
     directory = out or Path("reports", "sites-backtest")
@@ -85,7 +86,7 @@ def command(
             click.echo(f"{name}:", err=as_json)
         records = run.source.records()
         base = run.base(records)
-        jobs = run.source.cut(clean(records, base))
+        jobs = run.source.cut(with_estimates(clean(records, base), base))
         prepare = partial(prepare_periods, period=period, chain=chain)
         run.prepare(base, jobs, prepare, jobs, periods=jobs.periods(period), span=jobs.span, chain=chain)
     evaluate(list(runs.values()))

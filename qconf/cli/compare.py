@@ -51,6 +51,7 @@ def command(
     """
     from qconf.backtest import prepare_two
     from qconf.history import clean
+    from qconf.prediction.runtimes import with_estimates
 
     source = replace(source, history=(*source.history, *filter(None, (first,))))
     later = (*later, *filter(None, (second,)))
@@ -61,7 +62,7 @@ def command(
     walk_forward = WalkForward("compare", both, **given)
     records = source.records(), replace(source, history=later).records()
     base = walk_forward.base(both.records() if source.config_path is None else records[0])
-    parts = [clean(each, base) for each in records]
+    parts = [with_estimates(clean(each, base), base) for each in records]
     spans = [(each.epoch, *each.span) for each in parts]
     walk_forward.prepare(base, parts[0].joined(parts[1]), prepare_two, *parts, spans=spans)
     evaluate([walk_forward])

@@ -67,10 +67,11 @@ class Source:
     def whole(self) -> tuple[History, SiteConfig]:
         """Do what `load` does, but leave all jobs in."""
         from qconf.history import clean
+        from qconf.prediction.runtimes import with_estimates
 
         records = self.records()
         config = self.config(records)
-        return clean(records, config), config
+        return with_estimates(clean(records, config), config), config
 
     def records(self, kind: str = "auto") -> Records:
         """Read the log."""

@@ -115,6 +115,7 @@ def command(
     from qconf.history.deriving import check_size
     from qconf.history.sample import MONTH, SAMPLE_CONFIG, known
     from qconf.inert import inert
+    from qconf.prediction.runtimes import with_estimates
 
     # A batch system's scheduler has a file; a cluster's has an address.
     cluster = given.pop("scheduler") if ADDRESS.match(given["scheduler"] or "") else None
@@ -148,7 +149,7 @@ def command(
     records = source.records()
     base = source.config(records)
     check_size(records, base)
-    log = clean(records, base)
+    log = with_estimates(clean(records, base), base)
     jobs = source.cut(log)
     exporter = exporter.meeting(met(jobs))
     earlier = [] if source.month is None else log.months_before(jobs.span[0])

@@ -102,6 +102,11 @@ class SiteConfig(SiteFields):
         """Whether the order reads the QOS of jobs."""
         return self.is_formula and parse_formula(self.order).uses_qos
 
+    @property
+    def reads_estimate(self) -> bool:
+        """Whether the order reads how long jobs are expected to run."""
+        return self.is_formula and parse_formula(self.order).uses_estimate
+
     def system(self) -> System:
         """Return what parsim simulates."""
         return self._system

@@ -41,6 +41,10 @@ def order_warnings(config: SiteConfig, workload: Workload) -> list[str]:
             f"order: {config.order} has no value for {jobs} of the {len(workload)} jobs, such as one with {example} "
             "(overflow, a division by 0, or the root or logarithm of what has none): there it counts as 0"
         )
+    if config.reads_estimate and not workload.estimate.any():
+        warnings.append("order: the history tells of no job that ended before another came: estimate is the walltime")
+    elif config.reads_estimate and (workload.user < 0).all():
+        warnings.append("order: the history has no users: estimate goes by cores and walltime alone")
     counted = np.where(undefined, 0.0, found)
     if np.ptp(counted) == 0 and not parse(config.order).uses_shares:
         warnings.append(f"order: {config.order} is the same for every job of this history: first come, first served")

@@ -79,6 +79,8 @@ class History(Log):
         known = [name for name in names.tolist() if name]
         after, quotas = needed(self.jobs, config.licences)
         jobs = Workload(submit, cores, runtime, walltime, index, user, known, after=after, quotas=quotas)
+        if "estimate" in self.jobs:  # a deleted job has none
+            jobs = replace(jobs, estimate=self.jobs["estimate"].fillna(0).to_numpy(dtype=np.int64))
         if config.qos:
             jobs = replace(jobs, qos=self.qos(config), qos_names=[qos.name for qos in config.qos])
         if config.nodes:

@@ -1,17 +1,26 @@
-"""Run times as they are: which share of its walltime a job runs, by jobs like it that have ended."""
+"""Run times as they are: which share of its walltime a job runs, by jobs like it that have ended.
+
+Of a share either all quantiles are wanted (`RunTimes`), to draw from, or its mean (`Means`), for the order of jobs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from qconf.config import SiteConfig
+from qconf.history import History
+
 Floats = NDArray[np.float64]
 Column = NDArray[np.int64]
 Kind = tuple[object, ...]
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 MOST = 60  #: the last jobs of a kind that count
 HALF = 15.0  #: after so many later ones of its kind a job counts half
@@ -100,6 +109,86 @@ class RunTimes:
         if not shares:
             return least + (1.0 - least) * np.linspace(0, 1, STEPS + 1)
         return likely(np.concatenate(shares), np.concatenate(weights), np.concatenate(closed))
+
+
+ALL = "*"  #: stands for the user in what jobs of all users have
+
+
+def likeness(user: str, cores: int, walltime: int) -> list[tuple[str, str]]:
+    """Return what a job is like, the closest likeness first: a user, and a word for size and walltime."""
+    size = int(cores).bit_length()
+    words = f"{size}:{walltime}", f":{walltime}", f"{size}:", ":"
+    return [*((user, word) for word in words), (ALL, f"{size}:{walltime // 3600}h"), (ALL, ":")]
+
+
+@dataclass
+class Means:
+    """Means of the shares of their walltimes that jobs ran, by what the jobs were like, weighted as in `RunTimes`."""
+
+    #: By user and word, the weight of the jobs and the mean.
+    known: dict[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
+
+    def add(self, user: str, name: str, cores: int, walltime: int, share: float) -> None:
+        """Train on one job more; its name plays no part."""
+        del name
+        for kind in likeness(user, cores, walltime):
+            weight, mean = self.known.get(kind, (0.0, 0.0))
+            weight = weight * AGED[-2] + 1
+            self.known[kind] = weight, mean + (min(1.0, share) - mean) / weight
+
+    def estimate(self, user: str, name: str, cores: int, walltime: int) -> int:
+        """Return how many seconds a job is expected to run, at most its walltime; 0 where nothing is known."""
+        del name
+        share, rest = 0.0, 1.0
+        for kind in likeness(user, cores, walltime):
+            weight, mean = self.known.get(kind, (0.0, 0.0))
+            part = rest * weight / (weight + PRIOR)
+            share, rest = share + part * mean, rest - part
+        return max(1, round(walltime * share / (1 - rest))) if rest < 1 else 0
+
+    def lines(self) -> list[str]:
+        """Write what is known, a line for each user: words with their weights and means, between tabs."""
+        found: dict[str, list[str]] = {}
+        for (user, word), (weight, mean) in self.known.items():
+            found.setdefault(user, [user]).append(f"{word}={weight:.3g},{mean:.3g}")
+        return ["\t".join(words) + "\t" for _, words in sorted(found.items())]
+
+
+class Learner(Protocol[T_co]):
+    """A model that is trained job by job, and predicts one."""
+
+    def add(self, user: str, name: str, cores: int, walltime: int, share: float) -> None:
+        """Train on one job more, which ran for a share of its walltime."""
+
+    def estimate(self, user: str, name: str, cores: int, walltime: int) -> T_co:
+        """Predict a job."""
+
+
+def predictions(history: History, model: Learner[T]) -> list[T]:
+    """Predict each job of a history by what had ended when it came; in the end a model knows all that ended."""
+    jobs = history.jobs
+    rows = list(zip(*(jobs[name].tolist() for name in ("user", "cores", "walltime", "runtime")), strict=True))
+    end = jobs["end"].to_numpy(dtype=np.int64)
+    ended = np.flatnonzero(end >= 0)
+    ended = ended[np.argsort(end[ended], kind="stable")]
+    before = np.searchsorted(end[ended], jobs["submit"].to_numpy(), side="right")
+    found: list[T] = []
+    trained = 0
+    for until in (*before.tolist(), ended.size):
+        for user, cores, walltime, runtime in (rows[row] for row in ended[trained:until].tolist()):
+            model.add(user, "", cores, walltime, runtime / max(1, walltime))
+        trained = until
+        if len(found) < len(rows):
+            user, cores, walltime, _ = rows[len(found)]
+            found.append(model.estimate(user, "", cores, walltime))
+    return found
+
+
+def with_estimates(history: History, *configs: SiteConfig) -> History:
+    """Return a history with the estimates of its jobs, where the order of a configuration reads them."""
+    if not any(config.reads_estimate for config in configs):
+        return history
+    return replace(history, jobs=history.jobs.assign(estimate=predictions(history, Means())))
 
 
 AGED = 0.5 ** (np.arange(MOST - 1, -1, -1) / HALF)  #: by how much each of the last jobs counts

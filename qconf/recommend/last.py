@@ -12,6 +12,7 @@ from qconf.evaluation.holdout import WARMUP, Holdout
 from qconf.evaluation.period import Period, UnroutableError
 from qconf.evaluation.score import means, reduction
 from qconf.history import Records, clean
+from qconf.prediction.runtimes import with_estimates
 from qconf.strategies import Proposal
 
 Span = tuple[int, int, int]  #: jobs, first and last submit in Unix seconds
@@ -105,7 +106,7 @@ def realised(promise: Promise, records: Records, period: tuple[int, int], now: S
         if was == is_:
             was, is_ = (f"nodes of {each.cores_per_node} cores" for each in (promise.before.machine, now.machine))
         raise _incomparable(promise, f"is of another machine ({was}; this one: {is_})")
-    log = clean(records, promise.before)
+    log = with_estimates(clean(records, promise.before), promise.before, promise.after)
     jobs = log.between(period[0], period[1] + 1)
     if not len(jobs):
         raise _incomparable(promise, "has no queue for any job of this log")

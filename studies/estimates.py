@@ -1,0 +1,185 @@
+"""How good predictions of run times are, and what they bring in the order of jobs, on public logs.
+
+Of every log each job is predicted by what had ended when it came: by the mean and by the median of jobs like it, and
+each month by quantile gradient boosting of what had ended before it. Each month but the first is then simulated under
+orders that read these predictions, the walltime or the true run time; plans keep the walltime.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.ensemble import HistGradientBoostingRegressor
+
+from qconf.evaluation.score import TAILS, weights
+from qconf.history import History
+from qconf.prediction.runtimes import STEPS, Means, RunTimes, predictions
+from qconf.strategies.auto.families import Member
+from qconf.strategies.auto.orders import General, Order
+from qconf.text import markdown_table
+from studies.advice import Log, public, rows_of
+from studies.output import ROOT, run
+
+Floats = NDArray[np.float64]
+
+LOGS = ("KTH-SP2", "SDSC-SP2", "HPC2N", "Theta-2022")
+LATEST = 15_000  #: jobs that boosting is trained on
+LAST = 3  #: run times of the user that it reads
+
+
+@dataclass(frozen=True)
+class Expecting:
+    """An order that reads the estimate in place of the walltime."""
+
+    order: Order | None  #: None: lxf
+
+    def formula(self, cores: int, longest: float | None = None) -> str:
+        """Return it for a machine of `cores`."""
+        text = "(eligible_time + walltime) / walltime" if self.order is None else self.order.formula(cores, longest)
+        return text.replace("walltime", "estimate")
+
+
+ORDERS = {"lxf": Member(Expecting(None)), "general": Member(Expecting(General()))}
+
+
+class Median(RunTimes):
+    """The median of jobs alike."""
+
+    def estimate(self, user: str, name: str, cores: int, walltime: int) -> int:
+        """Return it, seconds."""
+        return max(1, round(float(self.quantiles(user, name, cores, walltime)[STEPS // 2]) * walltime))
+
+
+def boosted(history: History, mean: Floats) -> Floats:
+    """Predict each month by gradient boosting of the median of what had ended before it; the first by `mean`."""
+    jobs = history.jobs
+    submit, end, walltime = (jobs[name].to_numpy() for name in ("submit", "end", "walltime"))
+    codes = [pd.factorize(jobs[name])[0] for name in ("user", "group", "queue")]
+    logs = [np.log(each) for each in (jobs["cores"], walltime, np.maximum(mean, 1))]
+    read = np.column_stack([_last(history), *codes, *logs, submit // 3600 % 24])
+    target, found = np.log(np.maximum(np.minimum(jobs["runtime"], walltime), 1)), mean.copy()
+    for _, first, last in history.periods("month"):
+        rows, known = (submit >= first) & (submit < last), np.flatnonzero((end >= 0) & (end <= first))[-LATEST:]
+        if known.size > 500 and rows.any():
+            model = HistGradientBoostingRegressor(
+                loss="quantile", quantile=0.5, max_iter=80, max_leaf_nodes=24, min_samples_leaf=30, random_state=0
+            )
+            found[rows] = np.exp(model.fit(read[known], target[known]).predict(read[rows]))
+    return np.clip(found, 1, walltime)
+
+
+class _Last:
+    """Keeps the last run times of each user: what `boosted` reads of them."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, deque[float]] = {}
+
+    def add(self, user: str, name: str, cores: int, walltime: int, share: float) -> None:
+        del name, cores
+        self.of.setdefault(user, deque(maxlen=LAST)).appendleft(np.log(max(1.0, share * walltime)))
+
+    def estimate(self, user: str, name: str, cores: int, walltime: int) -> list[float]:
+        del name, cores, walltime
+        return [*self.of.get(user, ()), *[np.nan] * LAST][:LAST]
+
+
+def _last(history: History) -> Floats:
+    return np.array(predictions(history, _Last()))
+
+
+def models(log: Log) -> dict[str, Floats]:
+    """Return the predictions of each job of a log by each model, at most the walltime."""
+    jobs = log.history.jobs
+    found = {
+        name: np.array(predictions(log.history, model)) for name, model in (("mean", Means()), ("median", Median()))
+    }
+    walltime = jobs["walltime"].to_numpy()
+    found = {name: np.clip(np.where(each > 0, each, walltime), 1, walltime) for name, each in found.items()}
+    found["boosting"] = boosted(log.history, found["mean"].astype(float))
+    return {"walltime": walltime} | found | {"true": np.minimum(jobs["runtime"].to_numpy(), walltime)}
+
+
+def quality(log: Log, found: Mapping[str, Floats]) -> list[str]:
+    """Write errors in hours, the share of jobs that run longer, and by months boosting against the mean."""
+    true, months = (
+        found["true"],
+        np.searchsorted([end for *_, end in log.history.periods("month")], log.history.jobs["submit"]),
+    )
+    error = {name: np.abs(each - true) / 3600 for name, each in found.items()}
+    shown = [
+        f"{error[name].mean():.2f} / {100 * (found[name] < true).mean():.0f} %"
+        for name in ("mean", "median", "boosting")
+    ]
+    frame = pd.Series(error["boosting"] - error["mean"]).groupby(months).mean()
+    ratio = np.median(found["walltime"] / true), np.median(found["mean"] / true)
+    return [
+        log.name,
+        f"{ratio[0]:.1f} / {ratio[1]:.1f}",
+        f"{error['walltime'].mean():.2f}",
+        *shown,
+        _interval(np.asarray(frame, dtype=np.float64)),
+    ]
+
+
+def _interval(each: Floats) -> str:
+    return f"{each.mean():+.2f} ± {each.std(ddof=1) / each.size**0.5:.2f}"
+
+
+def worth(log: Log, found: Mapping[str, Floats], workers: int) -> list[list[str]]:
+    """Write by order what each prediction brings, and what is minimised against the walltime."""
+    rows = {}
+    for name, each in found.items():
+        jobs = log.history.jobs.assign(estimate=np.round(each).astype(np.int64))
+        rows[name] = rows_of(
+            replace(log, history=replace(log.history, jobs=jobs)).months, list(ORDERS.values()), workers
+        )
+    wait, slowdown, tails = weights("mean-wait", TAILS)
+    table = []
+    for place, order in enumerate(ORDERS):
+        price = {name: each[:, place] @ np.array([wait, slowdown, 0, tails]) for name, each in rows.items()}
+        for name, each in rows.items():
+            ratios = " / ".join(f"{ratio:.2f}" for ratio in np.exp(each[:, place, :3].mean(axis=0)))
+            table.append(
+                [
+                    log.name,
+                    order,
+                    name,
+                    ratios,
+                    "" if name == "walltime" else _interval(price[name] - price["walltime"]),
+                ]
+            )
+    return table
+
+
+@click.command("studies.estimates")
+@click.option("--logs", default=",".join(LOGS), show_default=True, help="Public logs, with commas.")
+@click.option(
+    "--traces",
+    type=click.Path(path_type=Path),
+    default=ROOT.parent / "shared" / "traces",
+    help="Folder of the public logs.  [default: ../shared/traces]",
+)
+@click.option("--workers", default=2, show_default=True, type=click.IntRange(1), help="No effect on the results.")
+def command(*, logs: str, traces: Path, workers: int) -> None:
+    """Print the tables of docs/research/prediction.md on predicted run times in the order."""
+    of_quality, of_worth = [], []
+    for name in logs.split(","):
+        log = public(name, traces)
+        found = models(log)
+        of_quality.append(quality(log, found))
+        of_worth += worth(log, found, workers)
+        click.echo(f"{of_quality[-1]}\n{of_worth[-2 * len(found) :]}", err=True)
+    titles = ["log", "walltime, mean / run time", "walltime", "mean", "median", "boosting", "boosting against mean"]
+    click.echo(markdown_table(titles, of_quality))
+    click.echo(markdown_table(["log", "order", "reads", "wait / slowdown / longest", "against walltime"], of_worth))
+
+
+if __name__ == "__main__":
+    run(command)
