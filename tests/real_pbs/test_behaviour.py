@@ -1,6 +1,7 @@
 """What loaded exports do: no job is suspended, and routing, limits, placement, reservation and order are as said."""
 
 import re
+import time
 
 import numpy as np
 import pytest
@@ -301,3 +302,43 @@ def test_the_default_place_is_that_of_the_queue_and_of_jobs_with_a_select(fresh)
     assert place("-q own -l ncpus=4") == "pack"
     for words in ("pack:scatter", "free:scatter", "excl:shared"):
         assert "Illegal attribute or resource value" in place(f"-q own -l select=2 -l place={words}")
+
+
+def test_run_times_are_predicted_at_submission_and_order_jobs(loading, tmp_path):
+    """Of jobs of all cores that of the longer walltime goes first, as its user's jobs end early."""
+    now = int(time.time()) - 86400
+    rows = [
+        f"{i},{now},{now},{now + ran},{ran},{walltime},96,{user},work"
+        for i, (user, walltime, ran) in enumerate([("alice", 7200, 60), ("bob", 3600, 3500)] * 20)
+    ]
+    (tmp_path / "log.csv").write_text(
+        "\n".join(["job_id,submit,start,end,runtime,walltime,cores,user,queue", *rows, ""])
+    )
+    text = "machine: {name: tiny, cores: 96, cores_per_node: 8}\norder: 1e6 - estimate\nqueues: [{name: work}]\n"
+    with loading(text, estimates=tmp_path / "log.csv") as pbs:
+        pbs.server.run("qmgr -c 'set server scheduling = False'")
+        bob, alice = (
+            pbs.submit(user="bob", cores=96, walltime=3600, seconds=1),
+            pbs.submit(cores=96, walltime=7200, seconds=1),
+        )
+        expected = [int(pbs.attribute(job, "Resource_List.estimate")) for job in (bob, alice)]
+        assert 3000 < expected[0] <= 3600
+        assert 60 <= expected[1] < 1200
+        # Users set it neither at submission nor later; a change of the walltime is predicted anew.
+        assert "ermission" in pbs.server.run("qsub -l estimate=1 -- /bin/sleep 1 2>&1", user="bob").stdout
+        pbs.server.run(f"qalter -l estimate=1 {bob}", user="bob")
+        assert int(pbs.attribute(bob, "Resource_List.estimate")) == expected[0]
+        pbs.server.run(f"qalter -l walltime=1800 {bob}", user="bob")
+        assert 1200 < int(pbs.attribute(bob, "Resource_List.estimate")) <= 1800
+        pbs.server.run("qmgr -c 'set server scheduling = True'")
+        assert pbs.until(lambda: pbs.states(bob, alice) == ["F", "F"], seconds=60), pbs.states(bob, alice)
+        record = pbs.server.run("cat /srv/pbs/server_priv/accounting/*").stdout
+        started = [int(re.search(rf";S;{re.escape(job)};.* start=(\d+)", record)[1]) for job in (bob, alice)]
+        assert started[1] < started[0]
+        # A table of another version: one line in the log, and the walltime is taken.
+        pbs.server.run("sed -i '1s/.*/qconf-estimates 0 0/' qconf_estimate.txt")
+        pbs.server.run("qmgr -c 'import hook qconf_estimate application/x-config default qconf_estimate.txt'")
+        job = pbs.submit(cores=96, walltime=7200, seconds=1)
+        assert pbs.attribute(job, "Resource_List.estimate") is None
+        assert pbs.server.run("grep -h 'no prediction' /srv/pbs/server_logs/*").stdout.count("another version") == 1
+    assert "qconf_estimate" not in pbs.server.run("qmgr -c 'list hook'").stdout

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from qconf.config import SiteConfig
 from qconf.config.models import DAYS
 from qconf.export import hours
-from qconf.export.pbs import fairshare, kept, qos, throttles, types
+from qconf.export.estimates import OF_TABLES, table
+from qconf.export.pbs import estimates, fairshare, kept, qos, throttles, types
 from qconf.export.rendering import render
 from qconf.history.standing import Standing, standing
+from qconf.prediction.runtimes import ALL
 
 if TYPE_CHECKING:
     from qconf.export.pbs import PbsExporter
@@ -72,7 +74,7 @@ RESERVE = Script(
     hook="qconf_reserve",
 )
 SCRIPTS = [PROMOTE.name, RESERVE.name, SHORTPOOL]
-HOOKS = [kept.HOOK, qos.HOOK, RESERVE.hook]
+HOOKS = [kept.HOOK, qos.HOOK, estimates.HOOK, RESERVE.hook]
 
 
 def script_of(config: SiteConfig) -> Script | None:
@@ -94,6 +96,12 @@ def _qos(config: SiteConfig, *_: object) -> dict[str, str]:
 def _kept(config: SiteConfig, _: Desired, options: PbsExporter) -> dict[str, str]:
     values = {"resource": kept.RESOURCE, "gpus": types.gpus_of(options.scheduler), "widest": kept.widest(config)}
     return {kept.FILE: render("pbs", "kept_hook.py", **values)}
+
+
+def _estimates(config: SiteConfig, _: Desired, options: PbsExporter) -> dict[str, str]:
+    values = {**OF_TABLES, "all": ALL, "resource": estimates.RESOURCE, "hook": estimates.HOOK}
+    written = {estimates.FILE: render("pbs", "estimate_hook.py", **values)}
+    return written if options.estimates is None else written | {estimates.TABLE: table(config, options.estimates)}
 
 
 def _hours(config: SiteConfig, goal: Desired, _: PbsExporter) -> dict[str, str]:
@@ -144,6 +152,7 @@ EXTRAS = (
     _minutely(RESERVE, "`reserve_after`"),
     _hook(qos.HOOK, qos.needs_hook, "`qos`", _qos, "qualities of service"),
     _hook(kept.HOOK, lambda config: config.keeps_cores, "`kept_per_gpu`", _kept, "cores that jobs without GPUs leave"),
+    _hook(estimates.HOOK, lambda config: config.reads_estimate, "`order`", _estimates, "predicted run times"),
     _hook(RESERVE.hook, lambda _: False, "`reserve_after`", lambda *_: {}, ""),  # its script writes it
     Extra(
         hours.FILE,

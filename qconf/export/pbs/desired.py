@@ -11,7 +11,7 @@ from parsim.model.workload import MAX_DURATION
 from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, access_changes
 from qconf.errors import ExportError
 from qconf.export import rendering
-from qconf.export.pbs import fairshare, kept, merging, qos, throttles
+from qconf.export.pbs import estimates, fairshare, kept, merging, qos, throttles
 from qconf.export.pbs.differences import notes, sorting, unroutable
 from qconf.export.pbs.merging import TARGETS, merged, older
 from qconf.export.pbs.order import formula, present_formula
@@ -147,6 +147,8 @@ def _targeted(
         result.resources[kept.RESOURCE] = dict(kept.OF_NODES)
     if config.mode != "shared" and options.binding == "qlist" and not config.nodes:
         result.resources["Qlist"] = {"type": "string_array", "flag": "h"}
+    if config.reads_estimate:
+        result.resources[estimates.RESOURCE] = dict(estimates.OF_JOBS)
     result.resources |= {name: {"type": "float"} for name in (qos.RESOURCES if qos.needs_hook(config) else ())}
     return result
 

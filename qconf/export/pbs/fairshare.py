@@ -28,8 +28,6 @@ def by_pbs(config: SiteConfig, text: str) -> str:
     tree = config.tree
     if re.search(r"\bactive_jobs\b", text):
         raise ExportError("order: active_jobs: PBS's formulas do not count the running jobs of a user")
-    if re.search(r"\bestimate\b", text):
-        raise ExportError("order: estimate: PBS has no predicted run times")
     if re.search(r"\bfairshare_target\b", text):
         raise ExportError("order: fairshare_target is Maui's; PBS's formulas have no targets of users")
     if not re.search(r"\bfair_share\b", text):

@@ -10,6 +10,7 @@ from parsim.model.fairshare import FAIRSHARE
 from parsim.model.formula import MOST_CHARACTERS
 from qconf.config import ConfigError, SiteConfig
 from qconf.errors import ExportError
+from qconf.export.pbs import estimates
 from qconf.export.pbs.fairshare import by_pbs
 from qconf.export.pbs.qos import from_pbs, in_pbs
 from qconf.export.pbs.scheduler import Scheduler
@@ -87,7 +88,7 @@ def refuse(config: SiteConfig, priorities: Priorities, jobs: Jobs | None = None,
 
 def _own_formula(config: SiteConfig, priorities: Priorities) -> str:
     """Write the formula of a configuration in PBS's names, whatever its numbers."""
-    return _own_units(in_pbs(by_pbs(config, " ".join(config.order.split()))), priorities)
+    return _own_units(estimates.in_pbs(in_pbs(by_pbs(config, " ".join(config.order.split())))), priorities)
 
 
 def _formula(
@@ -251,7 +252,9 @@ def read_order(config: SiteConfig, server: Server, scheduler: Scheduler, warning
     if len(raised) == 1 and (by := int(raised.pop())):
         text = _PRIORITY.sub(f"(queue_priority - {by})", text)
     try:
-        return config.replace(order=re.sub(r"\bfair_share_perc\b", "fairshare_perc", from_pbs(text)))
+        return config.replace(
+            order=re.sub(r"\bfair_share_perc\b", "fairshare_perc", estimates.from_pbs(from_pbs(text)))
+        )
     except ConfigError as error:
         reason = "; ".join(problem.message for problem in error.problems)
         warnings.append(f"job_sort_formula was left out, fcfs taken instead: {reason}")
@@ -303,7 +306,7 @@ def recognise(config: SiteConfig, text: str | None, held: dict[str, int] | None 
     if pool is not None and found and "1e28" in pool_part:
         pool = pool.model_copy(update={"starving_first": True})
     order = (order if config.mode == "hybrid" and found else text).replace(own, "queue_priority")
-    order = from_pbs(order)
+    order = estimates.from_pbs(from_pbs(order))
     for candidate_order in (*_ALONE, order, order[1:-1]):
         try:
             candidate = config.replace(queues=tuple(queues), order=candidate_order, pool=pool)

@@ -11,9 +11,10 @@ from qconf.config import SiteConfig, format_clock, lost_job
 from qconf.errors import ExportError
 from qconf.export import hours
 from qconf.export.base import Export
+from qconf.export.estimates import NO_LOG
 from qconf.export.nodes import Node
 from qconf.export.only import only
-from qconf.export.pbs import beside, fairshare, kept, qos, throttles, types
+from qconf.export.pbs import beside, estimates, fairshare, kept, qos, throttles, types
 from qconf.export.pbs.changes import NOTHING, changes, ended
 from qconf.export.pbs.desired import Desired, desired, of_nodes
 from qconf.export.pbs.merging import transition
@@ -37,6 +38,8 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
     base = options.present(config)
     config, kept_limits = completed(only(config, base, options.only), base)
     config = with_own_types(config, options.nodes)
+    if config.reads_estimate and options.estimates is None:
+        raise ExportError(NO_LOG)
     goal = desired(config, before, options, base)
     if kept_limits:
         goal.notes.append(
@@ -77,6 +80,7 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
         shares="resource_group" in files,
         keeps=beside.commands(config),
         qos=qos.FILE in files,
+        estimates=estimates.FILE in files and estimates.HOOK,
         left=kept.RESOURCE if kept.FILE in files else None,
         kept_gone=gone,
         kept=kept.RESOURCE,

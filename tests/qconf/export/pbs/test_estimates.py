@@ -1,0 +1,132 @@
+"""Predicted run times on PBS: the formula, and the hook with its table; and back."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+from qconf.config import parse
+from qconf.errors import ExportError
+from qconf.export import exporter
+from qconf.export.estimates import OLDEST, PRIOR, VERSION
+from qconf.export.pbs.init import derive
+from qconf.export.pbs.server import Server
+from qconf.prediction.runtimes import Means
+from tests.qconf.export.pbs.model import PbsServer, commands
+from tests.qconf.export.sites import FRESH
+
+SITE = """machine: {name: pbs, cores: 64}
+queues: [{name: work, cores: [1, 64], walltime: [0, 48h]}]
+order: (eligible_time + estimate) / estimate
+"""
+JOBS = [("ann", 4, 7200, 600), ("ann", 4, 7200, 900), ("ann", 1, 3600, 60), ("bob", 4, 7200, 7000), ("bob", 8, 90, 80)]
+SECONDS: list[float] = []  # that the hook took
+
+
+@pytest.fixture
+def log(tmp_path):
+    now = int(time.time()) - 86400
+    rows = [(i, now + i, now + i, now + i + ran, ran, w, c, user) for i, (user, c, w, ran) in enumerate(JOBS)]
+    columns = ["job_id", "submit", "start", "end", "runtime", "walltime", "cores", "user"]
+    pd.DataFrame(rows, columns=columns).assign(queue="work").to_csv(tmp_path / "log.csv", index=False)
+    return tmp_path / "log.csv"
+
+
+def written(log, text=SITE, printed=FRESH):
+    return exporter("pbs")(current=Server.parse(printed), estimates=log).export(parse(text)).files
+
+
+def after_hook(monkeypatch, folder, files, asked, user="ann", table=None, before=None):
+    """Run the hook on a job; return the resources that it has then, and the lines of the log."""
+    (folder / "table.txt").write_text(files["qconf_estimate.txt"] if table is None else table)
+    names, said = ("select", "ncpus", "walltime", "estimate"), []
+    job = SimpleNamespace(Resource_List=dict.fromkeys(names) | asked)
+    event = SimpleNamespace(job=job, type=1 if before is None else 2, requestor=user, accept=lambda: None)
+    event.job_o = SimpleNamespace(Resource_List=dict.fromkeys(names) | (before or {}), Job_Owner="ann@host")
+    path = None if table == "none" else str(folder / "table.txt")
+    pbs = SimpleNamespace(event=lambda: event, QUEUEJOB=1, hook_config_filename=path, LOG_WARNING=4)
+    pbs.logmsg = lambda _, text: said.append(text)
+    monkeypatch.setitem(sys.modules, "pbs", pbs)
+    begin = time.process_time()
+    exec(files["qconf_estimate.py"], {})
+    SECONDS.append(time.process_time() - begin)
+    return job.Resource_List["estimate"], said
+
+
+def test_the_resource_the_formula_and_the_hook_and_back(log):
+    server = PbsServer(FRESH)
+    before, files = server.printed(), written(log)
+    assert "create resource estimate type=long, flag=r" in commands(files["queues.qmgr"])
+    assert "import hook qconf_estimate application/x-config default qconf_estimate.txt" in files["PLAN.md"]
+    server.load(files["queues.qmgr"])
+    assert derive(Server.parse(server.printed()), cores=64).config.order == parse(SITE).order
+    again = written(log, printed=server.printed())
+    assert commands(again["queues.qmgr"]) == []
+    walltime = written(None, SITE.replace("estimate", "walltime"), server.printed())
+    assert "qconf_estimate" not in walltime["PLAN.md"].partition("Take off what an earlier export installed")[0]
+    assert '"qconf_estimate"' in walltime["qconf-pbs"]
+    server.load(files["rollback.qmgr"])
+    assert server.printed() == before
+    with pytest.raises(ExportError, match="give a log of jobs with --estimates"):
+        written(None)
+
+
+@pytest.mark.parametrize(
+    ("user", "cores", "walltime", "asked"),
+    [
+        ("ann", 4, 7200, {"select": "2:ncpus=2"}),
+        ("ann", 5, 7200, {"select": "2:ncpus=2:mem=4gb+1"}),
+        ("ann", 1, 60, {"ncpus": 1}),
+        ("bob", 64, 90000, {"select": "8:ncpus=8"}),
+        ("new", 4, 7200, {"select": "4"}),
+    ],
+)
+def test_the_hook_predicts_as_the_model_does(monkeypatch, tmp_path, log, user, cores, walltime, asked):
+    model = Means()
+    for name, of, limit, ran in sorted(JOBS, key=lambda job: JOBS.index(job) + job[3]):
+        model.add(name, "", of, limit, ran / limit)
+    found, said = after_hook(monkeypatch, tmp_path, written(log), {"walltime": walltime} | asked, user)
+    assert said == []
+    assert found == pytest.approx(model.estimate(user, "", cores, walltime), rel=0.01)
+    # A change of the walltime alone, by whom ever.
+    changed = after_hook(monkeypatch, tmp_path, written(log), {"walltime": 100}, "root", before={"ncpus": 4})[0]
+    assert changed == pytest.approx(model.estimate("ann", "", 4, 100), rel=0.01)
+    assert after_hook(monkeypatch, tmp_path, written(log), {"ncpus": 4}, before={"ncpus": 4})[0] is None
+
+
+@pytest.mark.parametrize(
+    ("table", "why"),
+    [
+        ("none", "expected str"),
+        ("", "another version"),
+        (f"{VERSION}.1 {int(time.time())}\n", "another version"),
+        (f"{VERSION} {int(time.time()) - 86400 * OLDEST - 9}\n", f"older than {OLDEST} days"),
+        (f"{VERSION} {int(time.time())}\n*\t:=3\t\n", "not enough values"),
+    ],
+)
+def test_without_a_good_table_the_walltime_is_taken(monkeypatch, tmp_path, log, table, why):
+    found, said = after_hook(monkeypatch, tmp_path, written(log), {"ncpus": 4, "walltime": 7200}, table=table)
+    assert found is None
+    assert len(said) == 1
+    assert why in said[0]
+    empty = f"{VERSION} {int(time.time())}\n"
+    assert after_hook(monkeypatch, tmp_path, written(log), {"ncpus": 4, "walltime": 9}, table=empty) == (None, [])
+    assert after_hook(monkeypatch, tmp_path, written(log), {"ncpus": 4}) == (None, [])
+
+
+def test_a_large_table_is_read_in_ten_milliseconds(monkeypatch, tmp_path, log):
+    words = "".join(f"{size}:{3600 * hours}=3.14,0.271\t" for size in range(12) for hours in range(1, 10))
+    table = f"{VERSION} {int(time.time())}\n*\t:=9,0.5\t\n" + "".join(f"u{i}\t{words}\n" for i in range(1000))
+    assert len(table) > 2_000_000
+    files = written(log)
+    SECONDS.clear()
+    for _ in range(5):
+        found, _ = after_hook(monkeypatch, tmp_path, files, {"ncpus": 4, "walltime": 7200}, "u999", table=table)
+    weight = 3.14 / (3.14 + PRIOR)
+    own = weight * 0.271 + (1 - weight) * 9 / (9 + PRIOR) * 0.5
+    assert found == pytest.approx(7200 * own / (weight + (1 - weight) * 9 / (9 + PRIOR)), abs=1)
+    assert min(SECONDS) < 0.01
