@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import geometric_mean, mean
+from statistics import geometric_mean
 
 from qconf.strategies import settings as all_settings
 from qconf.strategies.presets import PAPER
@@ -22,9 +22,9 @@ Written by
 """
 ABOUT = f"""\
 "The paper" is Kondameedi and Vadhiyar, "Adaptive Hybrid Queue Configuration for Supercomputer Systems", CCGrid 2017.
-Its log is not public: the months are those of `qconf synth --preset {MONTHS}`, 2015-07 to 2016-03, with its counts of
-jobs and the fall of medium in January 2016; offered loads, priorities and running limits are ours. Each month is
-reconfigured from the result of the month before, and evaluated on the next. The same by hand:
+Its log is not public: the months are those of `qconf synth --preset {MONTHS}`, 2015-07 to 2016-03; offered loads,
+priorities and running limits are ours. Each month is reconfigured from the result of the month before, and evaluated on
+the next. By hand:
 """
 BY_HAND = f"""\
     qconf synth --preset {MONTHS} --months 9 --seed 0 -o log
@@ -66,18 +66,16 @@ TEXT: tuple[tuple[str, str, str], ...] = (
     ("pool_placement", "on nodes of the pool", "III"),
 )
 OTHERWISE = """\
-What no setting changes: a part of a split is at least as large as its widest job, where the paper divides by core-hours
-alone, since a job wider than its partition would never start. tau is half the priority of the queue with most
-core-hours, which is medium (Table III), as long as no merge has replaced it. The searches of the program begin from the
-ten best samples; of fmincon's start nothing is said. Where the lower bounds leave fewer than 20 different divisions,
-no polynomial is fitted and the best of them is taken. Jobs of `large` are reserved (IV.A); that
-the whole machine counts for them is our reading.
+What no setting changes: a part of a split is at least as large as its widest job, which would never start otherwise.
+tau is half the priority of the queue with most core-hours, which is medium (Table III). The program's searches begin
+from the ten best samples. With fewer than 20 divisions no polynomial is fitted, and the best of them is taken. Jobs of
+`large` are reserved (IV.A), by our reading on the whole machine.
 """
 CLAIMS = """\
 Change in per cent, as the mean over the months and, in brackets, the best month; minus is less. The columns are seeds
-at the months' own loads (0.58 to 0.90), seed 0 by the other reading of a merge, `adjacent`, and seed 0 with every month
-at one load, or as near to it as its walltimes allow (January 2016 ends at 0.61). Both readings under other loads and
-limits: [When which wins](when.md).
+at the months' own loads (0.58 to 0.90), the least and the greatest mean of them; seed 0 by the other reading of a
+merge, `adjacent`; and seed 0 with every month at one load, or as near to it as its walltimes allow (January 2016
+ends at 0.61). Both readings under other loads and limits: [When which wins](when.md).
 """
 JANUARY = """\
 In January 2016 the paper's dynamic strategies lose to static, since medium's fall leaves December's partitions wrong.
@@ -85,8 +83,8 @@ Here medium falls too, and they do not: the hours of July, by which static is di
 and 56 %, small 21 and 22 %, small72 16 and 21 %), so that static is as wrong.
 """
 READINGS = """\
-One reading switched at a time, month to month from 2015-07 to 2015-11. Ratios of mean waits over the months: the
-geometric mean of the seeds, and their range. Splits and merges that dqr kept of all that it tried, and the mean pool.
+One reading switched at a time, month to month from 2015-07 to 2015-11. Ratios of mean waits over the months, the
+geometric mean of the seeds.
 """
 
 
@@ -106,12 +104,12 @@ def write(
         parts += [paragraph(f"Not run yet, so not on this page ({len(unrun)} pieces): {'; '.join(unrun)}.")]
     parts += ["## What the text says, and the settings of `--preset paper`\n", _settings(), paragraph(OTHERWISE)]
     parts += ["## The paper's numbers beside ours\n", paragraph(CLAIMS), claims.numbers(columns)]
-    parts += ["## The paper's sentences beside ours\n", "In how many of the months a sentence holds.\n"]
+    parts += ["## The paper's sentences beside ours\n", "In how many of all months of a column a sentence holds.\n"]
     parts += [claims.sentences(columns), paragraph(JANUARY)]
     parts += ["## What each reading changes\n", paragraph(READINGS), _readings(readings)]
     parts += ["## The paper's figures\n", "Seed 0, to the letter.\n"]
     for file, title, caption in figures:
-        parts += [f"### {title}\n", paragraph(caption), f"![{title}](figures/{file})\n"]
+        parts += [f"![{title}](figures/{file})\n", paragraph(caption)]
     return "\n".join(part for part in parts if part)
 
 
@@ -132,27 +130,12 @@ def _shown(value: object) -> str:
 
 def _readings(found: Sequence[tuple[Reading, Sequence[PieceResult]]]) -> str:
     titles = ["reading", "where", "dp-nlp / static", "dqr / static", "hybrid / static", "hybrid / shared"]
-    titles += ["splits", "merges", "pool %"]
     rows = []
     for reading, results in found:
         waits = [result.by_period("mean_wait").mean() for result in results]
-        ratios = [_over_seeds([means[name] / means["static"] for means in waits]) for name in DIVIDED]
-        ratios.append(_over_seeds([means["hybrid"] / means["shared"] for means in waits]))
-        kept = []
-        for name in ("split", "merge"):
-            tried = [bool(step["kept"]) for result in results for step in result.steps(name, "dqr")]
-            kept.append(f"{sum(tried)} of {len(tried)}")
-        pools = [
-            step["cores"] / result.piece.base().machine.cores
-            for result in results
-            for step in result.steps("pool", "hybrid")
-        ]
-        share = f"{100 * mean(pools):.1f}" if pools else ""
+        ratios = [geometric_mean([means[name] / means["static"] for means in waits]) for name in DIVIDED]
+        ratios.append(geometric_mean([means["hybrid"] / means["shared"] for means in waits]))
         kind = "fixed" if reading in FIXED else "open" if reading in OPEN else ""
-        rows.append([reading.what, ", ".join(filter(None, (kind, reading.where))), *ratios, *kept, share])
+        where = ", ".join(filter(None, (kind, reading.where)))
+        rows.append([reading.what, where, *(f"{ratio:.2f}" for ratio in ratios)])
     return markdown_table(titles, rows, left=2) + "\n"
-
-
-def _over_seeds(ratios: Sequence[float]) -> str:
-    spread = f" ({min(ratios):.2f} to {max(ratios):.2f})" if len(ratios) > 1 else ""
-    return f"{geometric_mean(ratios):.2f}{spread}"

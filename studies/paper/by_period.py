@@ -1,9 +1,8 @@
-"""Period by period: wait of every strategy as a table, and wait, slowdown and utilization as figures."""
+"""Period by period: wait, slowdown and utilization as figures."""
 
 from __future__ import annotations
 
 from qconf.report.columns import Column, columns
-from qconf.text import markdown_table
 from studies.drawing import grouped_bars
 from studies.paper.pieces import PieceResult
 
@@ -11,22 +10,15 @@ from studies.paper.pieces import PieceResult
 DRAWN = ("shared", "mqb", "static", "pp", "dp-nlp", "dqr", "hybrid", "auto")
 
 
-#: Metrics that are shown for each period, with their decimals.
-METRICS = {"mean_wait": 2, "mean_bounded_slowdown": 1, "utilization_window": 1}
+#: Metrics that are shown for each period.
+METRICS = ("mean_wait", "mean_bounded_slowdown", "utilization_window")
 
 
-def tables(found: PieceResult) -> str:
-    """Write the table of mean waits, and a figure per metric."""
-    waits, *_ = columns(*METRICS)
-    out = [f"### Period by period: {waits.caption}\n", _table(waits, found)]
+def shown() -> str:
+    """Show a figure per metric."""
+    out = ["### Period by period\n"]
     out += [f"![{column.caption}, period by period](figures/{_figure(column)})\n" for column in columns(*METRICS)]
     return "\n".join(out)
-
-
-def _table(column: Column, found: PieceResult) -> str:
-    """Write a row per period, a column per strategy."""
-    values = found.by_period(column.key).map(lambda value: column.write(value, METRICS[column.key]))
-    return markdown_table(["period", *values.columns], [[str(period), *row] for period, row in values.T.items()]) + "\n"
 
 
 def _figure(column: Column) -> str:

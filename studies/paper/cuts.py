@@ -11,39 +11,29 @@ from numpy.typing import NDArray
 from qconf.backtest import COMPARED, Average
 from qconf.text import markdown_table
 from studies.output import paragraph
-from studies.paper.pieces import Piece, PieceResult
+from studies.paper.pieces import PieceResult
 from studies.paper.plan import FIXED
 
 SHOWN = ("lxf-easy", "fixed order", "auto")
 ABOUT = paragraph(
     f"""The same logs once more, cut into calendar months, and into 30 days from the first submit or from some days
-    later. Cells are mean wait / bounded slowdown / longest wait as parts of `fcfs-easy`'s, each a ratio of means over
-    the periods. The fixed order is `{FIXED}` on one machine without queues, nothing tuned. One job more or less changes
-    for days which jobs wait at the same time, so a figure of one cut is good to about the deviation that is shown, and
-    a smaller difference is none."""
+    later. Cells are mean wait / bounded slowdown / longest wait as parts of `fcfs-easy`'s, the mean of the cuts and
+    their standard deviation: a smaller difference of one cut is none. The fixed order is `{FIXED}` on one machine
+    without queues, nothing tuned."""
 )
 
 
 def section(found: Sequence[PieceResult]) -> str:
-    """Write a table for each log: a row for each way to cut it, their mean and standard deviation."""
-    lines = ["## Where the periods begin\n", ABOUT]
+    """Write a table: two rows for each log, mean and standard deviation of the ways to cut it."""
+    rows = []
     for site, of_site in groupby(found, lambda result: result.piece.what):
-        rows, ratios = [], []
-        for cut, results in groupby(of_site, lambda result: _cut(result.piece)):
+        ratios = []
+        for _, results in groupby(of_site, lambda result: (result.piece.period, result.piece.begin)):
             averages = _averages(results)
             ratios.append([[averages[name].against["fcfs-easy"].ratios[each] for each in COMPARED] for name in SHOWN])
-            auto = averages["auto"]
-            rows.append(_row(cut, str(auto.periods), ratios[-1], f"{100 * auto.against['fcfs-easy'].worse:.0f}"))
-        rows.append(_row("*mean*", "", np.mean(ratios, axis=0)))
-        rows.append(_row("*standard deviation*", "", np.std(ratios, axis=0, ddof=1)))
-        lines += [f"### {site}\n", markdown_table(["cut into", "periods", *SHOWN, "auto worse %"], rows), ""]
-    return "\n".join(lines)
-
-
-def _cut(piece: Piece) -> str:
-    if piece.period == "month":
-        return "calendar months"
-    return f"{piece.period.removesuffix('d')} days, from day {piece.begin}"
+        rows.append(_row(site, str(len(ratios)), np.mean(ratios, axis=0)))
+        rows.append(_row("deviation", "", np.std(ratios, axis=0, ddof=1)))
+    return "\n".join(["## Where the periods begin\n", ABOUT, markdown_table(["log", "cuts", *SHOWN], rows), ""])
 
 
 def _averages(results: Iterable[PieceResult]) -> dict[str, Average]:
@@ -55,8 +45,6 @@ def _averages(results: Iterable[PieceResult]) -> dict[str, Average]:
     }
 
 
-def _row(
-    what: str, periods: str, values: Sequence[Sequence[float]] | NDArray[np.float64], worse: str = ""
-) -> list[str]:
+def _row(what: str, cuts: str, values: NDArray[np.float64]) -> list[str]:
     cells = (" / ".join(f"{value:.3f}" for value in each) for each in values)
-    return [what, periods, *cells, worse]
+    return [what, cuts, *cells]

@@ -217,7 +217,7 @@ def test_of_the_sample_the_months_are_known_that_are_over() -> None:
 def test_the_documented_table_is_what_the_command_prints() -> None:
     result = CliRunner().invoke(qconf, ["synth", "--preset", "cray-xc40", "--table"])
     assert result.exit_code == 0
-    assert result.output in (ROOT / "docs" / "research" / "workload.md").read_text()
+    assert result.output in (ROOT / "docs" / "reference" / "workload.md").read_text()
 
 
 def test_command_writes_months_and_names_them(tmp_path: Path) -> None:
