@@ -105,20 +105,8 @@ FORMULAS = (
 def formula(rng: Random, depth: int = 3) -> str:
     """Return a random expression; its operations are exact enough to be equal wherever float64 is."""
     if depth == 0 or rng.random() < 0.15:
-        return rng.choice(
-            (
-                "queue_priority",
-                "eligible_time",
-                "walltime",
-                "ncpus",
-                "job_priority",
-                "0",
-                "1",
-                "2.5",
-                "7",
-                "1e9",
-            )
-        )
+        names = ("queue_priority", "eligible_time", "walltime", "ncpus", "job_priority", "0", "1", "2.5", "7", "1e9")
+        return rng.choice(names)
     kind = rng.choice(("binary", "binary", "binary", "negative", "call", "if"))
     if kind == "binary":
         return f"({formula(rng, depth - 1)} {rng.choice('+-*/')} {formula(rng, depth - 1)})"
@@ -770,19 +758,29 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
     of_class = {**everything, "order": _qos_order}
     of_estimates = {**everything, "order": _estimate_formula, "reserve_after": _soon}
     periodic = {"priority_calc_period": _period, "reserve_after": _soon, "backfill": lambda rng: rng.random() < 0.85}
+    by_use = {**everything, "order": _fair_order}
+    soon = _random("shared", reserve_after=_soon, **everything)
+    shared = _random("shared", **everything)
+    limited = _random("shared", limits=True, order=_any_order)
+    divided = _random("partitioned", **everything)
+    hybrids = _random("hybrid", reservation=_coin, **everything)
+    top_jobs = _random("hybrid", reservation=_coin, **keys, **everything)
+    queue_heads = _random("shared", reserve="queues", **everything)
+    pool_heads = _random("hybrid", reserve="queues", placement="pool", entry="move", **everything)
+    entering = _throttled(soon, entering=True)
     return {
         "easy": _single,
         "fcfs": lambda rng: _single(rng, backfill=False),
         "single-orders": lambda rng: _single(rng, _order(rng)),
         "single-formula": lambda rng: _single(rng, _formula(rng), backfill=rng.random() < 0.8),
         "partitioned": _random("partitioned"),
-        "partitioned-all": _random("partitioned", **everything),
+        "partitioned-all": divided,
         "shared": _random("shared"),
         "shared-starvation": _random("shared", starvation=True),
         "shared-limits": _random("shared", limits=True, starvation=_coin),
         "shared-orders": _random("shared", order=_order, starvation=_coin),
         "shared-formula": _random("shared", order=_formula, limits=_coin, starvation=_coin),
-        "shared-all": _random("shared", **everything),
+        "shared-all": shared,
         "formula-limits": _random("shared", order=_formula, limits=True, starvation=_coin),
         "reserve-after": _random("shared", reserve_after=_late),
         "reserve-after-formula": _random("shared", reserve_after=_late, order=_formula),
@@ -797,7 +795,7 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "nodes-all": _random("shared", held_jobs=_held_jobs, reserve=_reserve, reserve_after=_soon, **everything),
         "queues": _random("shared", reserve="queues"),
         "queues-partitioned": _random("partitioned", reserve="queues", **everything),
-        "queues-hybrid": _random("hybrid", reserve="queues", placement="pool", entry="move", **everything),
+        "queues-hybrid": pool_heads,
         "queues-limits": _random("shared", reserve="queues", limits=True, order=_any_order),
         "queues-formula-limits": _random("shared", reserve="queues", limits=True, order=_formula, reserve_after=_soon),
         "queues-all": _random("shared", reserve="queues", reserve_after=_soon, **everything),
@@ -830,20 +828,20 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "hybrid-combined-held-reserve": _random(
             "hybrid", held_jobs="reserve", placement="combined", reservation=True, limits=True, starvation=_coin
         ),
-        "hybrid-top-jobs": _random("hybrid", reservation=_coin, **keys, **everything),
+        "hybrid-top-jobs": top_jobs,
         "fairshare": _fair("shared", order="fairshare", backfill=lambda rng: rng.random() < 0.8),
         "fairshare-formula": _fair("shared", order=_fair_formula, backfill=lambda rng: rng.random() < 0.8),
         "fairshare-starvation": _fair("shared", order="fairshare", starvation=True, limits=_coin),
-        "fairshare-all": _fair("shared", reserve_after=_soon, **{**everything, "order": _fair_order}),
-        "fairshare-top-jobs": _fair("shared", **keys, **{**everything, "order": _fair_order}),
-        "fairshare-queues": _fair("shared", reserve="queues", **{**everything, "order": _fair_order}),
-        "fairshare-divided": _fair("partitioned", reservation=_coin, **{**everything, "order": _fair_order}),
+        "fairshare-all": _fair("shared", reserve_after=_soon, **by_use),
+        "fairshare-top-jobs": _fair("shared", **keys, **by_use),
+        "fairshare-queues": _fair("shared", reserve="queues", **by_use),
+        "fairshare-divided": _fair("partitioned", reservation=_coin, **by_use),
         "fairshare-hybrid": _fair("hybrid", **{**hybrid, "reservation": _coin, "order": _fair_order}),
         "charged": _charged(_fair("shared", order=_fair_order)),
         "charged-hybrid": _charged(_fair("hybrid", **{**hybrid, "reservation": _coin, "order": _fair_order})),
-        "charged-qos": _charged(_of_qos(_fair("shared", **{**everything, "order": _fair_order}))),
-        "charged-typed": _charged(_typed(_fair("shared", reserve_after=_soon, **{**everything, "order": _fair_order}))),
-        "charged-preempt": _tiered(_charged(_fair("shared", **{**everything, "order": _fair_order}))),
+        "charged-qos": _charged(_of_qos(_fair("shared", **by_use))),
+        "charged-typed": _charged(_typed(_fair("shared", reserve_after=_soon, **by_use))),
+        "charged-preempt": _tiered(_charged(_fair("shared", **by_use))),
         "active": _random("shared", order=_active, backfill=lambda rng: rng.random() < 0.8),
         "active-all": _random("shared", reserve_after=_soon, **{**everything, "order": _active}),
         "active-hybrid": _random("hybrid", **{**hybrid, "reservation": _coin, "order": _active}),
@@ -856,33 +854,27 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "nothing-alike": _alike("shared", reserve="nothing", reserve_after=_late, **everything),
         "throttled": _throttled(_random("shared", limits=_coin)),
         "throttled-formula": _throttled(_random("shared", order=_formula, limits=_coin, reserve_after=_soon)),
-        "throttled-all": _throttled(_random("shared", reserve_after=_soon, **everything)),
+        "throttled-all": _throttled(soon),
         "throttled-alike": _throttled(_alike("shared", reserve_after=_soon, **everything)),
         "throttled-divided": _throttled(_random("partitioned", reservation=_coin, **everything)),
-        "throttled-hybrid": _throttled(_random("hybrid", reservation=_coin, **everything)),
+        "throttled-hybrid": _throttled(hybrids),
         "throttled-alike-hybrid": _throttled(_alike("hybrid", reservation=_coin, **everything)),
-        "throttled-queues": _throttled(_random("shared", reserve="queues", **everything)),
-        "throttled-queues-hybrid": _throttled(
-            _random("hybrid", reserve="queues", placement="pool", entry="move", **everything)
-        ),
+        "throttled-queues": _throttled(queue_heads),
+        "throttled-queues-hybrid": _throttled(pool_heads),
         "throttled-nothing": _throttled(_random("shared", reserve="nothing", reserve_after=_soon, **everything)),
         "throttled-top-jobs": _throttled(_random("shared", reserve_after=_soon, **keys, **everything)),
         "throttled-held-reserve": _throttled(_random("partitioned", held_jobs="reserve", **everything)),
-        "throttled-hybrid-top-jobs": _throttled(_random("hybrid", reservation=_coin, **keys, **everything)),
+        "throttled-hybrid-top-jobs": _throttled(top_jobs),
         "entering": _throttled(_random("shared", limits=_coin), entering=True),
         "entering-formula": _throttled(_random("shared", order=_formula, limits=_coin), entering=True),
-        "entering-all": _throttled(_random("shared", reserve_after=_soon, **everything), entering=True),
+        "entering-all": entering,
         "entering-divided": _throttled(_random("partitioned", reservation=_coin, **everything), entering=True),
-        "entering-hybrid": _throttled(_random("hybrid", reservation=_coin, **everything), entering=True),
-        "entering-queues": _throttled(_random("shared", reserve="queues", **everything), entering=True),
-        "entering-queues-hybrid": _throttled(
-            _random("hybrid", reserve="queues", placement="pool", entry="move", **everything), entering=True
-        ),
+        "entering-hybrid": _throttled(hybrids, entering=True),
+        "entering-queues": _throttled(queue_heads, entering=True),
+        "entering-queues-hybrid": _throttled(pool_heads, entering=True),
         "entering-nothing": _throttled(_random("shared", reserve="nothing", **everything), entering=True),
         "entering-top-jobs": _throttled(_random("shared", **keys, **everything), entering=True),
-        "entering-hybrid-top-jobs": _throttled(
-            _random("hybrid", reservation=_coin, **keys, **everything), entering=True
-        ),
+        "entering-hybrid-top-jobs": _throttled(top_jobs, entering=True),
         "depth": _random("shared", reservation_depth=_depth),
         "depth-limits": _random("shared", reservation_depth=_depth, limits=True, order=_any_order),
         "depth-all": _random("shared", reservation_depth=_depth, reserve_after=_soon, **everything),
@@ -892,14 +884,14 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "shortpool": _shortpool(_random("shared", reserve_after=_soon)),
         "shortpool-fcfs": _shortpool(_random("shared", backfill=False, order=_any_order)),
         "shortpool-formula": _shortpool(_random("shared", order=_formula, limits=_coin, starvation=_coin)),
-        "shortpool-limits": _shortpool(_random("shared", limits=True, order=_any_order)),
+        "shortpool-limits": _shortpool(limited),
         "shortpool-all": _shortpool(_random("shared", reserve=_any_or_nothing, reserve_after=_soon, **everything)),
         "shortpool-alike": _shortpool(_alike("shared", reserve_after=_soon, **everything)),
         "shortpool-partitioned": _shortpool(_random("partitioned", reservation=_coin, **everything)),
-        "shortpool-hybrid": _shortpool(_random("hybrid", reservation=_coin, **everything)),
+        "shortpool-hybrid": _shortpool(hybrids),
         "shortpool-top-jobs": _shortpool(_random("shared", reserve_after=_soon, **keys, **everything)),
-        "shortpool-hybrid-top-jobs": _shortpool(_random("hybrid", reservation=_coin, **keys, **everything)),
-        "shortpool-fairshare": _shortpool(_fair("shared", reserve_after=_soon, **{**everything, "order": _fair_order})),
+        "shortpool-hybrid-top-jobs": _shortpool(top_jobs),
+        "shortpool-fairshare": _shortpool(_fair("shared", reserve_after=_soon, **by_use)),
         "shortpool-throttled": _shortpool(_throttled(_random("shared", limits=_coin, order=_any_order))),
         "shortpool-entering": _shortpool(_throttled(_random("shared", limits=_coin), entering=True)),
         "period": _random("shared", order=_formula, starvation=_coin, **periodic),
@@ -925,86 +917,70 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "qos-period": _of_qos(_random("shared", order=_qos_formula, limits=_coin, **periodic)),
         "typed": _typed(_random("shared")),
         "typed-formula": _typed(_random("shared", order=_formula, limits=_coin, reserve_after=_soon)),
-        "typed-limits": _typed(_random("shared", limits=True, order=_any_order)),
+        "typed-limits": _typed(limited),
         "typed-requests": _typed(
             _random("shared", order=lambda rng: rng.choice(REQUEST_FORMULAS), limits=_coin, reserve_after=_soon)
         ),
-        "typed-all": _typed(_random("shared", reserve_after=_soon, **everything)),
-        "typed-alike": _typed(_random("shared", reserve_after=_soon, **everything), alike=True),
-        "typed-throttled": _typed(_throttled(_random("shared", reserve_after=_soon, **everything), entering=True)),
-        "typed-alone": _typed(_random("shared", reserve_after=_soon, **everything), by=partial(typed, alone=True)),
+        "typed-all": _typed(soon),
+        "typed-alike": _typed(soon, alike=True),
+        "typed-throttled": _typed(entering),
+        "typed-alone": _typed(soon, by=partial(typed, alone=True)),
         "owned": _typed(_random("partitioned"), by=owned),
-        "owned-all": _typed(_random("partitioned", **everything), by=owned),
-        "owned-nodes": _typed(_random("partitioned", **everything), by=partial(owned, by_node=True)),
+        "owned-all": _typed(divided, by=owned),
+        "owned-nodes": _typed(divided, by=partial(owned, by_node=True)),
         "typed-queues": _typed(
             _random("shared", reserve="queues", reserve_after=_soon, **everything), by=partial(typed, alone=True)
         ),
         "closed": _closed(_typed(_random("shared"))),
-        "closed-all": _closed(
-            _typed(_random("shared", reserve_after=_soon, **everything), by=partial(typed, alone=True))
-        ),
-        "closed-limits": _closed(_typed(_random("shared", limits=True, order=_any_order))),
-        "closed-throttled": _closed(_typed(_throttled(_random("shared", **everything), entering=True))),
-        "closed-divided": _closed(_typed(_random("partitioned", **everything), by=partial(owned, alone=True))),
-        "closed-resources": _closed(_resource_limited(_typed(_random("shared", **everything)))),
+        "closed-all": _closed(_typed(soon, by=partial(typed, alone=True))),
+        "closed-limits": _closed(_typed(limited)),
+        "closed-throttled": _closed(_typed(_throttled(shared, entering=True))),
+        "closed-divided": _closed(_typed(divided, by=partial(owned, alone=True))),
+        "closed-resources": _closed(_resource_limited(_typed(shared))),
         "closed-queues": _closed(
             _typed(
                 _random("shared", reserve="queues", reserve_after=_soon, **everything), by=partial(typed, alone=True)
             )
         ),
         "closed-nodes": _closed(_typed(_random("shared"), by=placed)),
-        "closed-nodes-all": _closed(
-            _typed(_random("shared", reserve_after=_soon, **everything), by=partial(placed, alone=True))
-        ),
-        "closed-nodes-limits": _closed(_typed(_random("shared", limits=True, order=_any_order), by=placed)),
-        "closed-nodes-divided": _closed(
-            _typed(_random("partitioned", **everything), by=partial(owned, alone=True, by_node=True))
-        ),
-        "closed-queue-nodes": _closed(_typed(_random("shared", reserve_after=_soon, **everything), by=best_placed)),
-        "queue-nodes": _typed(_random("shared", reserve_after=_soon, **everything), by=best_placed),
-        "queue-nodes-alike": _typed(_random("shared", reserve_after=_soon, **everything), alike=True, by=best_placed),
-        "queue-nodes-throttled": _typed(
-            _throttled(_random("shared", reserve_after=_soon, **everything), entering=True), by=best_placed
-        ),
+        "closed-nodes-all": _closed(_typed(soon, by=partial(placed, alone=True))),
+        "closed-nodes-limits": _closed(_typed(limited, by=placed)),
+        "closed-nodes-divided": _closed(_typed(divided, by=partial(owned, alone=True, by_node=True))),
+        "closed-queue-nodes": _closed(_typed(soon, by=best_placed)),
+        "queue-nodes": _typed(soon, by=best_placed),
+        "queue-nodes-alike": _typed(soon, alike=True, by=best_placed),
+        "queue-nodes-throttled": _typed(entering, by=best_placed),
         "placed": _typed(_random("shared"), by=placed),
         "placed-formula": _typed(_random("shared", order=_formula, limits=_coin, reserve_after=_soon), by=placed),
-        "placed-all": _typed(_random("shared", reserve_after=_soon, **everything), by=placed),
-        "placed-alone": _typed(_random("shared", reserve_after=_soon, **everything), by=partial(placed, alone=True)),
-        "placed-alike": _typed(_random("shared", reserve_after=_soon, **everything), alike=True, by=placed),
+        "placed-all": _typed(soon, by=placed),
+        "placed-alone": _typed(soon, by=partial(placed, alone=True)),
+        "placed-alike": _typed(soon, alike=True, by=placed),
         "placed-narrow": _typed(changed(_narrow, _random("shared", order=_any_order)), by=placed),
-        "placed-throttled": _typed(
-            _throttled(_random("shared", reserve_after=_soon, **everything), entering=True), by=placed
-        ),
+        "placed-throttled": _typed(entering, by=placed),
         "preempt": _tiered(_random("shared")),
         "preempt-formula": _tiered(_random("shared", order=_formula, starvation=_coin)),
         "preempt-limits": _tiered(_random("shared", limits=True, starvation=_coin, order=_any_order)),
         "preempt-formula-limits": _tiered(_random("shared", order=_formula, limits=True, reserve_after=_soon)),
-        "preempt-fairshare": _tiered(_fair("shared", **{**everything, "order": _fair_order})),
-        "preempt-throttled": _tiered(_throttled(_random("shared", reserve_after=_soon, **everything))),
-        "preempt-entering": _tiered(_throttled(_random("shared", reserve_after=_soon, **everything), entering=True)),
-        "preempt-typed": _typed(_tiered(_random("shared", reserve_after=_soon, **everything))),
-        "preempt-typed-alone": _typed(
-            _tiered(_throttled(_random("shared", reserve_after=_soon, **everything), entering=True)),
-            by=partial(typed, alone=True),
-        ),
-        "preempt-nodes": _typed(_tiered(_random("shared", reserve_after=_soon, **everything)), by=placed),
-        "preempt-nodes-alone": _typed(
-            _tiered(_throttled(_random("shared", reserve_after=_soon, **everything), entering=True)),
-            by=partial(placed, alone=True),
-        ),
+        "preempt-fairshare": _tiered(_fair("shared", **by_use)),
+        "preempt-throttled": _tiered(_throttled(soon)),
+        "preempt-entering": _tiered(entering),
+        "preempt-typed": _typed(_tiered(soon)),
+        "preempt-typed-alone": _typed(_tiered(entering), by=partial(typed, alone=True)),
+        "preempt-nodes": _typed(_tiered(soon), by=placed),
+        "preempt-nodes-alone": _typed(_tiered(entering), by=partial(placed, alone=True)),
         "preempt-alike": _tiered(_alike("shared", reserve_after=_soon, **everything)),
         "preempt-qos": _tiered(_of_qos(_random("shared", reserve_after=_soon, **of_class))),
         "preempt-period": _tiered(_random("shared", order=_formula, limits=_coin, **periodic)),
         "resources": _resource_limited(_random("shared", limits=_coin)),
         "resources-alike": _resource_limited(_alike("shared", reserve_after=_soon, **everything)),
-        "resources-hybrid": _resource_limited(_random("hybrid", reservation=_coin, **everything)),
-        "resources-top-jobs": _resource_limited(_random("hybrid", reservation=_coin, **keys, **everything)),
-        "resources-queues": _resource_limited(_random("shared", reserve="queues", **everything)),
+        "resources-hybrid": _resource_limited(hybrids),
+        "resources-top-jobs": _resource_limited(top_jobs),
+        "resources-queues": _resource_limited(queue_heads),
         "resources-depth": _resource_limited(_random("shared", reservation_depth=_depth, **everything)),
-        "resources-preempt": _tiered(_resource_limited(_random("shared", reserve_after=_soon, **everything))),
+        "resources-preempt": _tiered(_resource_limited(soon)),
         "resources-qos": _resource_limited(_of_qos(_random("shared", reserve_after=_soon, **of_class))),
-        "resources-typed": _resource_limited(_typed(_random("shared", reserve_after=_soon, **everything))),
-        "resources-placed": _resource_limited(_typed(_random("shared", reserve_after=_soon, **everything), by=placed)),
+        "resources-typed": _resource_limited(_typed(soon)),
+        "resources-placed": _resource_limited(_typed(soon, by=placed)),
         "estimate": _estimated(_random("shared", order=_estimate_formula, reserve_after=_soon)),
         "estimate-all": _estimated(_random("shared", **of_estimates)),
         "estimate-alike": _estimated(_alike("shared", **of_estimates)),

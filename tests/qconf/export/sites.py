@@ -1,5 +1,7 @@
 """Configurations, servers and nodes that the tests of several exporters use, and short ways to export them."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from qconf.export import ExportError, exporter
 from qconf.export.nodes import Node, read_nodes
 from qconf.export.pbs.server import Server
+from qconf.export.slurm.init import derive
 from tests.beside import SHARED
 from tests.qconf.test_config import site_configs
 
@@ -58,6 +61,29 @@ def pbs_files(config, **options):
 
 def slurm_files(config, nodes=None):
     return exporter("slurm")(nodes=nodes).export(config).files
+
+
+def written(folder, files, *names):
+    """Write files of an export into a folder, all or those that are named; return the folder."""
+    for name in names or files:
+        (folder / name).write_text(files[name])
+    return folder
+
+
+def slurm_read(folder, text, **given):
+    """Return what init reads of a slurm.conf of this text, beside the files of a folder."""
+    (folder / "slurm.conf").write_text(text)
+    return derive(folder / "slurm.conf", **given)
+
+
+def new_conf(folder, before=None, site="."):
+    """Run new-conf of an export for a slurm.conf; return what it prints."""
+    if before is not None:
+        (folder / "slurm.conf.before").write_text(before)
+    command = [sys.executable, "new-conf", "slurm.conf.before", str(site)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @st.composite

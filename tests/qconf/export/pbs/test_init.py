@@ -49,24 +49,30 @@ def test_the_real_server():
 
 
 @needs_printed
-def test_export_gives_the_real_servers_queues_back():
-    for cores in (None, 35232):
-        config = derive(Server.read(PRINTED), cores=cores).config
-        exported_server = PbsServer(pbs_files(config)["queues.qmgr"])
-        real = PbsServer(PRINTED.read_text(encoding="utf-8"))
-        assert list(exported_server.queues) == [name for name in real.queues if name != "workq"]
-        assert exported_server.queues["route"] == real.queues["route"]
-        for name in config.names:
-            ours = dict(exported_server.queues[name])
-            assert ours.pop("backfill_depth") == "1"
-            assert ours == real.queues[name]
+@pytest.mark.parametrize("cores", [None, 35232])
+def test_export_gives_the_real_servers_queues_back(cores):
+    found = derive(Server.read(PRINTED), cores=cores)
+    ours, real = PbsServer(pbs_files(found.config)["queues.qmgr"]), PbsServer(PRINTED.read_text(encoding="utf-8"))
+    assert list(ours.queues) == [name for name in real.queues if name != "workq"]
+    assert ours.queues["route"] == real.queues["route"]
+    for name in found.config.names:
+        assert ours.queues[name] == real.queues[name] | {"backfill_depth": "1"}
+    guessed = any("machine.cores" in warning and "guess" in warning for warning in found.warnings)
+    assert (guessed, found.config.machine.cores > 34752) == (cores is None, True)
 
 
-@needs_printed
-def test_without_a_size_it_guesses_and_says_so():
-    found = derive(Server.read(PRINTED))
-    assert found.config.machine.cores > 34752
-    assert any("machine.cores" in warning and "guess" in warning for warning in found.warnings)
+def known(nodes, server, size):
+    """Return what pbsnodes says of nodes once nodes.qmgr is loaded."""
+    held = {node.name: server.nodes.get(node.name, {}).get("resources_available.Qlist", "") for node in nodes}
+    return [Node(name, size, qlist) for name, qlist in held.items()]
+
+
+def served(config, **given):
+    """Return a server on which the export of a configuration was loaded; `given` are its nodes."""
+    files = pbs_files(config, **given)
+    server = PbsServer(files["queues.qmgr"])
+    server.load(files.get("nodes.qmgr", ""))
+    return server
 
 
 @settings(QUICK, max_examples=25)
@@ -76,16 +82,13 @@ def test_export_print_init_export_is_a_fixed_point(config):
     server = PbsServer(FRESH)
     server.load(files["queues.qmgr"])
     printed = server.printed()
-    # what pbsnodes would say after nodes.qmgr
     server.load(files.get("nodes.qmgr", ""))
-    size = config.machine.cores_per_node
-    qlists = {name: attributes.get("resources_available.Qlist", "") for name, attributes in server.nodes.items()}
-    nodes = [Node(node.name, size, qlists.get(node.name, "")) for node in nodes_of(config)]
+    nodes = known(nodes_of(config), server, config.machine.cores_per_node)
     again = derive(Server.parse(printed), nodes=nodes).config
     assert again.mode == config.mode or config.mode != "shared"
     files_again = exported(again, nodes=nodes_of(config))
-    assert commands(files_again["queues.qmgr"]) == commands(files["queues.qmgr"])
-    assert commands(files_again.get("nodes.qmgr", "")) == commands(files.get("nodes.qmgr", ""))
+    for name in ("queues.qmgr", "nodes.qmgr"):
+        assert commands(files_again.get(name, "")) == commands(files.get(name, ""))
 
 
 @settings(QUICK, max_examples=30)
@@ -101,45 +104,38 @@ def test_the_queues_come_back_even_where_the_nodes_are_not_known(config):
     assert second.queues == PbsServer(files["queues.qmgr"]).queues
 
 
-def test_every_order_comes_back():
-    for order in ("fcfs", "sjf", "ljf", "lxf", "wfp3", "queue_priority * eligible_time / max(walltime, 1)"):
-        for text in (HYBRID, HYBRID.replace("entry: move", "entry: move, starving_first: true")):
-            config = parse(text.replace("order: fcfs", f"order: {order}"))
-            for variant in (config, config.replace(mode="shared", pool=None)):
-                nodes = read_nodes("n[1-12]")
-                server = PbsServer(pbs_files(variant, nodes=nodes)["queues.qmgr"])
-                server.load(pbs_files(variant, nodes=nodes).get("nodes.qmgr", ""))
-                known = [
-                    Node(n.name, 8, server.nodes.get(n.name, {}).get("resources_available.Qlist", "")) for n in nodes
-                ]
-                again = derive(Server.parse(server.printed()), nodes=known).config
-                assert again.order == order
-                if not order.startswith("queue_priority"):
-                    mine = [q.starvation for q in variant.queues if variant.mode == "shared" or not q.reservation]
-                    theirs = [q.starvation for q in again.queues if variant.mode == "shared" or not q.reservation]
-                    assert theirs == mine
+@pytest.mark.parametrize("more", ["", ", starving_first: true"])
+@pytest.mark.parametrize("order", ["fcfs", "sjf", "ljf", "lxf", "wfp3", "queue_priority * eligible_time / walltime"])
+def test_every_order_comes_back(order, more):
+    config = parse(HYBRID.replace("entry: move", f"entry: move{more}").replace("order: fcfs", f"order: {order}"))
+    for variant in (config, config.replace(mode="shared", pool=None)):
+        nodes = read_nodes("n[1-12]")
+        server = served(variant, nodes=nodes)
+        again = derive(Server.parse(server.printed()), nodes=known(nodes, server, 8)).config
+        assert again.order == order
+        if not order.startswith("queue_priority"):
+            mine, theirs = (
+                [q.starvation for q in each.queues if variant.mode == "shared" or not q.reservation]
+                for each in (variant, again)
+            )
+            assert theirs == mine
 
 
 def test_cray_comes_back_but_for_what_pbs_does_not_hold():
     config = load(CRAY)
-    again = derive(Server.parse(PbsServer(pbs_files(config)["queues.qmgr"]).printed()), cores=35232).config
-    queues = [q.model_copy(update={"reservation": False}) for q in config.queues]
-    assert again.queues == tuple(queues)
+    again = derive(Server.parse(served(config).printed()), cores=35232).config
+    assert again.queues == tuple(q.model_copy(update={"reservation": False}) for q in config.queues)
     assert again.order == "fcfs"
 
 
 @pytest.mark.parametrize("order", ["fcfs", "lxf"])
 def test_the_starvation_of_a_queue_with_reservations_survives(order):
     text = HYBRID.replace("reservation: true", "reservation: true, starvation: 12h").replace("fcfs", order)
-    server = PbsServer(pbs_files(parse(text), nodes=(nodes := read_nodes("n[1-12]")))["queues.qmgr"])
-    server.load(pbs_files(parse(text), nodes=nodes)["nodes.qmgr"])
-    known = [Node(n.name, 8, server.nodes[n.name]["resources_available.Qlist"]) for n in nodes]
-    for found in (
-        derive(Server.parse(server.printed()), nodes=known),
-        derive(Server.parse(server.printed()), cores=96),
-    ):
-        assert [queue.starvation for queue in found.config.queues] == [86400, None, 43200]
-        assert found.config.order == order
+    server = served(parse(text), nodes=(nodes := read_nodes("n[1-12]")))
+    for machine in ({"nodes": known(nodes, server, 8)}, {"cores": 96}):
+        config = derive(Server.parse(server.printed()), **machine).config
+        assert [queue.starvation for queue in config.queues] == [86400, None, 43200]
+        assert config.order == order
 
 
 PBSNODES = """\
@@ -176,12 +172,16 @@ def test_nodes_that_are_given_whole(tmp_path, sharing, whole):
     ],
 )
 def test_starving_jobs_that_the_scheduler_helps(tmp_path, lines, starvation):
-    (tmp_path / "sched_config").write_text(lines)
-    scheduler = Scheduler.read(tmp_path / "sched_config")
+    scheduler = lines_of(tmp_path, lines)
     found = derive(Server.parse(FRESH), cores=8, scheduler=scheduler)
     assert [queue.starvation for queue in found.config.queues] == [starvation]
     changes = exporter("pbs")(scheduler=scheduler).export(found.config).files["sched_config.changes"]
     assert ("\nhelp_starving_jobs: false" in changes) == ("true" in lines)
+
+
+def lines_of(tmp_path, text):
+    (tmp_path / "sched_config").write_text(text)
+    return Scheduler.read(tmp_path / "sched_config")
 
 
 @pytest.mark.parametrize(
@@ -200,20 +200,11 @@ def test_starving_jobs_that_the_scheduler_helps(tmp_path, lines, starvation):
     ],
 )
 def test_what_pbs_does_for_its_top_job(tmp_path, limit, nodes, lines, expected):
-    (tmp_path / "sched_config").write_text(lines or "")
-    config = derive(
-        Server.parse(f"{FRESH}\nset queue workq {limit}\n"),
-        cores=16,
-        nodes=[Node(f"n{i}", 8) for i in range(nodes)],
-        scheduler=None if lines is None else Scheduler.read(tmp_path / "sched_config"),
-    ).config
+    server, held = Server.parse(f"{FRESH}\nset queue workq {limit}\n"), [Node(f"n{i}", 8) for i in range(nodes)]
+    scheduler = None if lines is None else lines_of(tmp_path, lines)
+    config = derive(server, cores=16, nodes=held, scheduler=scheduler).config
     assert (config.held_jobs, config.reserve) == expected
     assert (config.machine.cores_per_node, config.mode) == (8 if nodes else 1, "shared")
-
-
-def lines_of(tmp_path, text):
-    (tmp_path / "sched_config").write_text(text)
-    return Scheduler.read(tmp_path / "sched_config")
 
 
 @pytest.mark.parametrize("depth", ["", "set server backfill_depth = 0\n", "set server backfill_depth = 40\n"])
@@ -237,18 +228,26 @@ def test_without_strict_ordering_what_fits_starts(tmp_path, nodes, depth):
     assert config.replace(fixed=("reserve",)).reserving().reserves_nothing
 
 
-def test_what_there_is_no_sched_config_for_is_said_first(tmp_path):
-    assert derive(Server.parse(FRESH), cores=8).warnings[0].startswith("give the scheduler's sched_config")
-    scheduler = lines_of(tmp_path, "strict_ordering: True ALL\n")
-    assert not any(
-        "sched_config" in each for each in derive(Server.parse(FRESH), cores=8, scheduler=scheduler).warnings
-    )
-
-
-def test_a_scheduler_that_helps_starving_jobs_reserves_for_them_alone(tmp_path):
-    text = "strict_ordering: false ALL\nhelp_starving_jobs: true ALL\nmax_starve: 12:00:00\n"
-    config = derive(Server.parse(FRESH), cores=8, scheduler=lines_of(tmp_path, text)).config
-    assert (config.reserve, config.reserve_after, config.queues[0].starvation) == ("cores", 43200, 43200)
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (None, ("cores", 0, None, True)),
+        ("strict_ordering: True ALL\n", ("cores", 0, None, True)),
+        (
+            "strict_ordering: false ALL\nhelp_starving_jobs: true ALL\nmax_starve: 12:00:00\n",
+            ("cores", 43200, 43200, True),  # it reserves for jobs that starve alone
+        ),
+        ("strict_fifo: true ALL\nbackfill: false ALL\n", ("cores", 0, None, False)),
+    ],
+)
+def test_what_the_scheduler_reserves_and_backfills(tmp_path, text, expected):
+    scheduler = text and lines_of(tmp_path, text)
+    found = derive(Server.parse(FRESH), cores=8, scheduler=scheduler)
+    config = found.config
+    assert (config.reserve, config.reserve_after, config.queues[0].starvation, config.backfill) == expected
+    said = [each.startswith("give the scheduler's sched_config") for each in found.warnings]
+    assert said[:1] == [text is None]
+    assert any("sched_config" in each for each in found.warnings) == (text is None)
 
 
 @pytest.mark.parametrize(
@@ -268,16 +267,6 @@ def test_what_else_the_scheduler_does_is_said(tmp_path, line, words):
     second = FRESH.replace("workq", "b")
     found = derive(Server.parse(f"{FRESH}\n{second}"), cores=8, scheduler=lines_of(tmp_path, line))
     assert words in "\n".join(found.warnings)
-
-
-def test_a_scheduler_that_does_not_backfill(tmp_path):
-    scheduler = lines_of(tmp_path, "strict_fifo: true ALL\nbackfill: false ALL\n")
-    assert not derive(Server.parse(FRESH), cores=8, scheduler=scheduler).config.backfill
-
-
-def test_nodes_are_reserved_where_their_sizes_differ_too():
-    config = derive(Server.parse(FRESH), nodes=[Node("n1", 8), Node("n2", 16)]).config
-    assert (config.machine.cores, len(config.nodes), config.reserve) == (24, 2, "nodes")
 
 
 ODD = """\
@@ -349,11 +338,14 @@ def test_contradictions_are_warnings():
         assert words in text, words
 
 
-def test_without_a_route_queue():
+def test_a_server_without_a_route_queue_and_the_sizes_of_its_nodes():
     found = derive(Server.parse(FRESH), cores=8)
-    assert found.config.names == ("workq",)
-    assert found.config.mode == "shared"
+    assert (found.config.names, found.config.mode) == (("workq",), "shared")
     assert any("no Route queue" in warning for warning in found.warnings)
+    with pytest.raises(InputError, match="the nodes have 16 cores"):
+        derive(Server.parse(FRESH), cores=8, nodes=[Node("a", 8), Node("b", 8)])
+    config = derive(Server.parse(FRESH), nodes=[Node("n1", 8), Node("n2", 16)]).config
+    assert (config.machine.cores, len(config.nodes), config.reserve) == (24, 2, "nodes")
 
 
 @pytest.mark.parametrize("text", ["set server scheduling = True", "create queue a", "create queue r queue_type=Route"])
@@ -362,30 +354,12 @@ def test_nothing_to_begin_with(text):
         derive(Server.parse(text))
 
 
-def test_sizes_that_contradict_each_other():
-    with pytest.raises(InputError, match="the nodes have 16 cores"):
-        derive(Server.parse(FRESH), cores=8, nodes=[Node("a", 8), Node("b", 8)])
-
-
-def test_every_scope_of_a_limit_is_read():
-    server = Server.parse(
-        """\
-create queue a
-set queue a queue_type = Execution
-set queue a resources_max.ncpus = 8
-set queue a max_run = [o:PBS_ALL=12]
-set queue a max_run = [u:PBS_GENERIC=5]
-set queue a enabled = True
-set queue a started = True
-"""
-    )
-    queue = derive(server, cores=8).config.queue("a")
+def test_limits_of_every_scope_and_those_of_the_server_for_queues_without_their_own():
+    limits = "set queue workq max_run = [o:PBS_ALL=12]\nset queue workq max_run = [u:PBS_GENERIC=5]\n"
+    queue = derive(Server.parse(FRESH + limits), cores=8).config.queue("workq")
     assert (queue.max_run, queue.max_user_run) == (12, 5)
-
-
-def test_limits_of_the_server_hold_for_queues_without_their_own():
     text = FRESH + "set server resources_max.walltime = 72:00:00\nset server resources_max.ncpus = 64\n"
-    text += "create queue long\nset queue long queue_type = Execution\nset queue long enabled = True\n"
-    text += "set queue long resources_max.walltime = 100:00:00\nset queue long started = True\n"
+    text += "create queue long queue_type = Execution, enabled = True, started = True\n"
+    text += "set queue long resources_max.walltime = 100:00:00\n"
     found = {q.name: (q.cores, q.walltime) for q in derive(Server.parse(text), cores=96).config.queues}
     assert found == {"workq": ((1, 64), (0, 72 * 3600)), "long": ((1, 64), (0, 100 * 3600))}

@@ -1,4 +1,5 @@
 import re
+from copy import deepcopy
 
 import pytest
 from hypothesis import given, settings
@@ -165,96 +166,69 @@ def test_exporting_what_is_there_writes_nothing():
     assert commands(pbs_files(config, current=server.printed())["queues.qmgr"]) == []
 
 
-def test_older_limits_stay_of_the_older_kind_and_come_back():
-    printed = """\
-create queue a
-set queue a queue_type = Execution
-set queue a max_running = 5
-set queue a enabled = True
-set queue a started = True
-create queue b
-set queue b queue_type = Execution
-set queue b max_user_run = 2
-set queue b enabled = True
-set queue b started = True
-set server default_queue = a
-"""
-    config = SiteConfig(
-        machine=MachineConfig(cores=8), queues=[QueueConfig(name=n, max_run=4, cores=(1, 8)) for n in "ab"]
+def of_queues(limits):
+    """Return the listing of a server with a queue for each text of limits, a line each."""
+    text = "".join(
+        f"create queue {name}\nset queue {name} queue_type = Execution\n"
+        + "".join(f"set queue {name} {limit}\n" for limit in each.splitlines())
+        + f"set queue {name} enabled = True\nset queue {name} started = True\n"
+        for name, each in zip("abc", limits, strict=False)
     )
-    files = pbs_files(config, current=printed)
+    return f"{text}set server default_queue = a\n"
+
+
+def limited(*names, **limits):
+    queues = [QueueConfig(name=name, cores=(1, 8), **limits) for name in names]
+    return SiteConfig(machine=MachineConfig(cores=8), queues=queues)
+
+
+def loaded_and_undone(config, printed):
+    """Return the queues of a server that has an export, and the files; the undo brings all back."""
     server = PbsServer(printed)
-    before = server.printed()
+    before, files = server.printed(), pbs_files(config, current=printed)
     server.load(files["queues.qmgr"])
-    assert (server.queues["a"]["max_running"], server.queues["b"]["max_running"]) == ("4", "4")
-    assert "max_user_run" not in server.queues["b"]
+    queues = deepcopy(server.queues)
     server.load(files["rollback.qmgr"])
     assert server.printed() == before
+    return queues, files
+
+
+def test_older_limits_stay_of_the_older_kind_and_come_back():
+    printed, config = of_queues(["max_running = 5", "max_user_run = 2"]), limited("a", "b", max_run=4)
+    queues, _ = loaded_and_undone(config, printed)
+    assert (queues["a"]["max_running"], queues["b"]["max_running"]) == ("4", "4")
+    assert "max_user_run" not in queues["b"]
     of_cores = config.queues[0].model_copy(update={"max_run_cores": 8})
     with pytest.raises(ExportError, match="older kind"):
         pbs_files(config.with_queues([of_cores, config.queues[1]]), current=printed)
 
 
-SCOPES = """\
-create queue a
-set queue a queue_type = Execution
-set queue a max_queued = [o:PBS_ALL=500]
-set queue a max_queued = [u:PBS_GENERIC=50]
-set queue a max_run = [o:PBS_ALL=12]
-set queue a max_run = [u:PBS_GENERIC=5]
-set queue a max_run_soft = [o:PBS_ALL=10]
-set queue a max_run_soft = [u:PBS_GENERIC=4]
-set queue a enabled = True
-set queue a started = True
-set server default_queue = a
-set server max_run = [o:PBS_ALL=90]
-set server max_run = [u:alice=9]
-"""
+SCOPES = of_queues(
+    [
+        (
+            "max_queued = [o:PBS_ALL=500]\nmax_queued = [u:PBS_GENERIC=50]\nmax_run = [o:PBS_ALL=12]\n"
+            "max_run = [u:PBS_GENERIC=5]\nmax_run_soft = [o:PBS_ALL=10]\nmax_run_soft = [u:PBS_GENERIC=4]"
+        )
+    ]
+)
+SCOPES += "set server max_run = [o:PBS_ALL=90]\nset server max_run = [u:alice=9]\n"
 
 
 def test_every_scope_of_a_limit_comes_back():
-    before = PbsServer(SCOPES)
-    assert [line for line in before.printed().split("\n") if line in SCOPES.split("\n")] == SCOPES.split("\n")
-    config = SiteConfig(machine=MachineConfig(cores=8), queues=[QueueConfig(name="a", max_run=4, cores=(1, 8))])
-    files = pbs_files(config, current=SCOPES)
-    server = PbsServer(SCOPES)
-    server.load(files["queues.qmgr"])
-    assert server.queues["a"]["max_run"] == "[o:PBS_ALL=4]"
-    assert server.queues["a"]["max_queued"] == "[o:PBS_ALL=500],[u:PBS_GENERIC=50]"
-    server.load(files["rollback.qmgr"])
-    assert server.printed() == before.printed()
+    assert [line for line in PbsServer(SCOPES).printed().split("\n") if line in SCOPES.split("\n")] == SCOPES.split(
+        "\n"
+    )
+    queues, _ = loaded_and_undone(limited("a", max_run=4), SCOPES)
+    assert queues["a"]["max_run"] == "[o:PBS_ALL=4]"
+    assert queues["a"]["max_queued"] == "[o:PBS_ALL=500],[u:PBS_GENERIC=50]"
 
 
 def test_limits_of_others_are_kept():
-    printed = """\
-create queue a
-set queue a queue_type = Execution
-set queue a max_run = "[o:PBS_ALL=9],[u:alice=3]"
-set queue a enabled = True
-set queue a started = True
-"""
-    config = SiteConfig(machine=MachineConfig(cores=8), queues=[QueueConfig(name="a", max_run=4, cores=(1, 8))])
-    export = pbs(config, current=printed)
-    assert 'max_run = "[o:PBS_ALL=4],[u:alice=3]"' in export.files["queues.qmgr"]
-    assert any("user alice in queue a" in note for note in export.notes)
-
-
-def test_limits_of_others_are_kept_where_the_configuration_has_none():
-    printed = """\
-create queue a
-set queue a queue_type = Execution
-set queue a max_run = "[o:PBS_ALL=9],[u:alice=3]"
-set queue a max_run_res.ncpus = "[u:bob=4]"
-set queue a enabled = True
-set queue a started = True
-"""
-    config = SiteConfig(machine=MachineConfig(cores=8), queues=[QueueConfig(name="a", cores=(1, 8))])
-    server = PbsServer(printed)
-    files = pbs_files(config, current=printed)
-    server.load(files["queues.qmgr"])
-    assert server.queues["a"]["max_run"] == "[u:alice=3]"
-    assert server.queues["a"]["max_run_res.ncpus"] == "[u:bob=4]"
-    assert "were not simulated: user alice in queue a, user bob in queue a." in files["PLAN.md"]
+    printed = of_queues(['max_run = "[o:PBS_ALL=9],[u:alice=3]"\nmax_run_res.ncpus = "[u:bob=4]"'])
+    for limits, kept in (({"max_run": 4}, "[o:PBS_ALL=4],[u:alice=3]"), ({}, "[u:alice=3]")):
+        queues, files = loaded_and_undone(limited("a", **limits), printed)
+        assert (queues["a"]["max_run"], queues["a"]["max_run_res.ncpus"]) == (kept, "[u:bob=4]")
+        assert "were not simulated: user alice in queue a, user bob in queue a." in files["PLAN.md"]
 
 
 @needs_printed
@@ -268,7 +242,7 @@ def test_a_default_walltime_that_no_queue_takes_is_noted():
 
 def test_no_walltime_is_a_default_since_pbs_takes_the_queues_longest():
     endless = [QueueConfig(name="a", cores=(1, 4), walltime=(0, 1800)), QueueConfig(name="b", cores=(5, 8))]
-    config = SiteConfig(machine=MachineConfig(cores=8), queues=endless)
+    config = limited("a").replace(queues=endless)
     note = "A job that names no walltime has its queue's longest, in PBS as in the simulator; b has none"
     assert note in pbs_files(config)["PLAN.md"]
     assert "resources_default.walltime" not in pbs_files(config)["queues.qmgr"]
@@ -296,38 +270,25 @@ def test_binding_by_limits():
         ({}, {"remove": ["other"]}, "no such queue"),
         ({}, {"current": "create queue small queue_type=Route"}, "no Execution queue"),
         ({}, {"current": "create resource Qlist type=string"}, "no string_array"),
+        ("small_p", {}, "rename one of them"),  # a name that the pool needs
+        *((name, {}, "Rename it") for name in ("a" * 14, "1st", "é", "a.b", "a;b", 'a"b', "a#b", "a\\")),
     ],
 )
 def test_what_is_not_exportable(change, options, reason):
-    with pytest.raises(ExportError, match=re.escape(reason)):
-        pbs_files(parse(HYBRID).replace(**change), **options)
-
-
-@pytest.mark.parametrize("name", ["a" * 14, "1st", "é", "a.b", "a;b", 'a"b', "a#b", "a\\"])
-def test_names_that_pbs_cannot_take(name):
     config = parse(HYBRID)
-    queues = [config.queues[0].model_copy(update={"name": name}), *config.queues[1:]]
-    with pytest.raises(ExportError, match="Rename it"):
-        pbs_files(config.with_queues(queues))
-
-
-def test_a_name_that_the_pool_needs():
-    config = parse(HYBRID.replace("name: medium", "name: small_p"))
-    with pytest.raises(ExportError, match="rename one of them"):
-        pbs_files(config)
+    if isinstance(change, str):
+        first, second, *rest = config.queues
+        config, change = config.with_queues([first, second.model_copy(update={"name": change}), *rest]), {}
+    with pytest.raises(ExportError, match=re.escape(reason)):
+        pbs_files(config.replace(**change), **options)
 
 
 def test_what_has_no_form_in_pbs_is_noted():
-    config = parse(HYBRID.replace("entry: move", "entry: either, placement: combined"))
-    export = pbs(config)
+    export = pbs(parse(HYBRID.replace("entry: move", "entry: either, placement: combined")))
     text = " ".join(export.notes)
     for words in (
-        "no form in PBS",
-        "exported as `move`",
-        "`combined`",
-        "does not count both together",
-        "whole nodes",
-        "the nodes",
+        *("no form in PBS", "exported as `move`", "`combined`", "does not count both together"),
+        *("whole nodes", "the nodes"),
     ):
         assert words in text, words
     assert all(note in export.files["PLAN.md"] for note in export.notes)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
@@ -34,27 +35,18 @@ LARGE = {**PLAIN, "mem": "2tb", "site": "large,test"}
 
 def nodes_of(tmp_path, groups, attributes=None, *, as_json=False):
     """Write and read what pbsnodes prints of nodes, by prefix of their names: how many, and what each has."""
-    found = {
-        f"{prefix}{number}": resources
-        for prefix, (count, resources) in groups.items()
-        for number in range(1, count + 1)
-    }
-    more = attributes or {}
-    path = tmp_path / "nodes"
+    found = {f"{prefix}{i}": held for prefix, (count, held) in groups.items() for i in range(1, count + 1)}
+    more = {name: (attributes or {}).get(name, {}) for name in found}
     if as_json:
-        held = {name: {**more.get(name, {}), "resources_available": resources} for name, resources in found.items()}
-        path.write_text(json.dumps({"timestamp": 1, "nodes": held}))
+        held = {name: {**more[name], "resources_available": resources} for name, resources in found.items()}
+        lines = [json.dumps({"timestamp": 1, "nodes": held})]
     else:
-        path.write_text(
-            "".join(
-                f"{name}\n     state = free\n"
-                + "".join(f"     {key} = {value}\n" for key, value in more.get(name, {}).items())
-                + "".join(f"     resources_available.{key} = {value}\n" for key, value in resources.items())
-                + "\n"
-                for name, resources in found.items()
-            )
-        )
-    return read_nodes(str(path))
+        lines = []
+        for name, resources in found.items():
+            held = {"state": "free", **more[name]} | {f"resources_available.{key}": of for key, of in resources.items()}
+            lines += [name, *(f"     {key} = {of}" for key, of in held.items()), ""]
+    (tmp_path / "nodes").write_text("\n".join(lines) + "\n")
+    return read_nodes(str(tmp_path / "nodes"))
 
 
 def found_of(tmp_path, groups, statements="", line=LINE, attributes=None, **how):
@@ -75,35 +67,32 @@ def test_three_types_and_the_queues_bound_to_them(tmp_path, as_json):
     statements = "set queue gpu default_chunk.gpunode = True\nset queue large default_chunk.site = large\n"
     found = found_of(tmp_path, THREE, statements, as_json=as_json)
     config = found.config
+    alike = {"cores": 32, "memory": 196608}
     assert [each.model_dump(exclude_defaults=True) for each in config.nodes] == [
-        {"name": "c", "count": 4, "cores": 32, "memory": 196608, "hosts": "c[1-4]"},
-        {
-            "name": "g",
-            "count": 2,
-            "cores": 32,
-            "memory": 196608,
-            "gpus": 4,
-            "features": ("gpunode",),
-            "hosts": "g[1-2]",
-        },
+        {"name": "c", "count": 4, **alike, "hosts": "c[1-4]"},
+        {"name": "g", "count": 2, **alike, "gpus": 4, "features": ("gpunode",), "hosts": "g[1-2]"},
         {"name": "m", "count": 1, "cores": 32, "memory": 2 * 1024**2, "hosts": "m1"},
     ]
     assert bound(found) == {"cpu": None, "gpu": ("g",), "large": ("m",)}
-    assert (config.mode, config.reserve, config.machine.cores, config.machine.cores_per_node) == (
-        *("shared", "nodes"),
-        *(7 * 32, 32),
-    )
+    machine = config.machine
+    assert (config.mode, config.reserve, machine.cores, machine.cores_per_node) == ("shared", "nodes", 7 * 32, 32)
     assert parse(dump(config)) == config
     assert not [each for each in found.warnings if not each.startswith("no Route queue")]
 
 
-def test_a_queue_that_keeps_off_nodes_and_the_older_attribute_of_nodes(tmp_path):
-    found = found_of(tmp_path, THREE, "set queue cpu default_chunk.gpunode = False\n")
-    assert bound(found) == {"cpu": ("c", "m"), "gpu": None, "large": None}
-    found = found_of(tmp_path, THREE, attributes={"g1": {"queue": "gpu"}, "g2": {"queue": "gpu"}})
-    assert bound(found) == {"cpu": ("c", "m"), "gpu": ("g",), "large": ("c", "m")}
-    found = found_of(tmp_path, THREE, attributes={"g2": {"queue": "gpu"}})
-    assert bound(found) == {"cpu": ("c", "g", "m"), "gpu": ("g-2",), "large": ("c", "g", "m")}
+@pytest.mark.parametrize(
+    ("statements", "older", "nodes"),
+    [
+        ("set queue cpu default_chunk.gpunode = False\n", "", {"cpu": ("c", "m"), "gpu": None, "large": None}),
+        ("", "g1 g2", {"cpu": ("c", "m"), "gpu": ("g",), "large": ("c", "m")}),
+        ("", "g2", {"cpu": ("c", "g", "m"), "gpu": ("g-2",), "large": ("c", "g", "m")}),
+        ("set queue large default_chunk.site = nowhere\n", "", {"cpu": None, "gpu": None}),
+    ],
+)
+def test_a_queue_that_keeps_off_nodes_and_the_older_attribute_of_nodes(tmp_path, statements, older, nodes):
+    found = found_of(tmp_path, THREE, statements, attributes={key: {"queue": "gpu"} for key in older.split()})
+    assert bound(found) == nodes
+    assert ("large: left out, it may use no node" in found.warnings) == ("large" not in nodes)
 
 
 def test_what_is_not_on_the_schedulers_line_does_not_count_and_is_named(tmp_path):
@@ -140,45 +129,35 @@ def test_own_resources_sizes_and_nodes_of_a_higher_priority_first(tmp_path):
     assert "nodes: scratch was left out: no whole number" in found.warnings
 
 
-def test_a_queue_without_nodes_is_left_out(tmp_path):
-    found = found_of(tmp_path, THREE, "set queue large default_chunk.site = nowhere\n")
-    assert found.config.names == ("cpu", "gpu")
-    assert "large: left out, it may use no node" in found.warnings
-
-
 def test_bindings_without_nodes_are_named(tmp_path):
     found = derive(Server.parse(f"{FRESH}set queue workq default_chunk.gpunode = True\n"), cores=8)
     assert any("bound to nodes by gpunode, which print server does not show: give --nodes" in w for w in found.warnings)
 
 
-def test_memory_that_is_no_size_has_its_line(tmp_path):
-    (tmp_path / "nodes").write_text(
-        "n1\n     resources_available.ncpus = 8\n     resources_available.mem = 8gb\n\n\n\n"
-        "n2\n     resources_available.ncpus = 8\n     resources_available.mem = much\n"
-    )
-    nodes, message = (
-        read_nodes(str(tmp_path / "nodes")),
-        "nodes, line 7: n2: resources_available.mem = 'much': is no size",
-    )
-    with pytest.raises(InputError, match=message) as raised:
-        derive(Server.parse(FRESH), nodes=nodes)
-    assert "Write a size like 263842748kb" in str(raised.value)
+SIZES = "".join(
+    f"n{n}\n     resources_available.ncpus = 8\n     resources_available.mem = {size}\n\n\n\n"
+    for n, size in ((1, "8gb"), (2, "much"))
+)
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "message", "fix"),
     [
-        ("{", "is no JSON"),
-        ("{}", "holds no nodes"),
-        ('{"nodes": {"n1": 3}}', r"nodes.n1 = 3: has no attributes"),
-        ('{"nodes": {"n1": {"resources_available": 3}}}', "are none by name"),
+        ("{", "is no JSON", "Give the output of pbsnodes -av"),
+        ("{}", "holds no nodes", "Give the output of pbsnodes -av"),
+        ('{"nodes": {"n1": 3}}', r"nodes.n1 = 3: has no attributes", "Give the output of pbsnodes -av"),
+        ('{"nodes": {"n1": {"resources_available": 3}}}', "are none by name", "Give the output of pbsnodes -av"),
+        (
+            SIZES,
+            *("nodes, line 7: n2: resources_available.mem = 'much': is no size", "Write a size like 263842748kb"),
+        ),
     ],
 )
-def test_json_that_is_none_of_pbsnodes(tmp_path, text, message):
+def test_what_is_none_of_pbsnodes(tmp_path, text, message, fix):
     (tmp_path / "nodes").write_text(text)
     with pytest.raises(InputError, match=message) as raised:
-        read_nodes(str(tmp_path / "nodes"))
-    assert "Give the output of pbsnodes -av" in str(raised.value)
+        derive(Server.parse(FRESH), nodes=read_nodes(str(tmp_path / "nodes")))
+    assert fix in str(raised.value)
 
 
 def test_queues_of_a_divided_machine_that_share_nodes_are_bound(tmp_path):
@@ -257,25 +236,21 @@ def test_the_default_place_of_a_queue(now, of_server, exclusive, wanted):
     assert server.queues["gpu"].get("resources_default.place") == wanted
 
 
-def test_nodes_that_qmgr_cannot_make_exclusive_are_named():
+def test_nodes_that_are_not_shared_as_they_are_simulated_are_named():
     text = SITE.replace("gpus: 4,", "gpus: 4, exclusive: true,")
     given = held_by(PbsServer(FRESH), THREE)
+
+    def notes(text, nodes=None):
+        return exporter("pbs")(nodes=nodes, current=Server.parse(FRESH)).export(parse(text)).notes
+
     whole = [replace(node, exclusive=node.name[0] == "g") for node in given]
     for nodes, named in ((given, "Nodes g are simulated with `sharing = default_excl`"), (whole, "")):
-        notes = exporter("pbs")(nodes=nodes, current=Server.parse(FRESH)).export(parse(text)).notes
-        assert [note[: len(named)] for note in notes if "which qmgr cannot set" in note] == [named] * bool(named)
-        assert not any(note.startswith("Jobs share the nodes") for note in notes)
-    notes = exporter("pbs")(current=Server.parse(FRESH)).export(parse(text)).notes
-    assert any(note.startswith("Jobs share the nodes c, m in the simulation") for note in notes)
-
-
-def test_nodes_whose_exclusive_jobs_pbs_lets_share_are_named():
-    given = [
-        replace(node, sharing="ignore_excl") if node.name[0] == "c" else node
-        for node in held_by(PbsServer(FRESH), THREE)
-    ]
-    notes = exporter("pbs")(nodes=given, current=Server.parse(FRESH)).export(parse(SITE)).notes
-    assert any(note.startswith("nodes c[1-4]: sharing = ignore_excl: PBS lets jobs") for note in notes)
+        found = notes(text, nodes)
+        assert [note[: len(named)] for note in found if "which qmgr cannot set" in note] == [named] * bool(named)
+        assert not any(note.startswith("Jobs share the nodes") for note in found)
+    assert any(note.startswith("Jobs share the nodes c, m in the simulation") for note in notes(text))
+    odd = [replace(node, sharing="ignore_excl") if node.name[0] == "c" else node for node in given]
+    assert any(note.startswith("nodes c[1-4]: sharing = ignore_excl: PBS lets jobs") for note in notes(SITE, odd))
 
 
 def test_the_default_place_of_a_route_plays_no_part():
@@ -309,31 +284,42 @@ def held_by(server, groups, resources=()):
     return [Node(name, int(held["ncpus"]), held.get("Qlist", ""), resources=held) for name, held in found.items()]
 
 
-def test_bound_queues_are_exported_come_back_and_are_written_once():
-    groups = {"c": (4, PLAIN), "g": (2, GPU), "m": (1, {**PLAIN, "mem": "2tb"})}
-    server = PbsServer(FRESH)
-    server.load("create resource gpunode type = boolean, flag = h; create resource ngpus type = long, flag = nh")
-    before, config = server.printed(), parse(SITE)
-    nodes = held_by(server, groups)
-    files = pbs_files(config, current=before, nodes=nodes)
-    assert commands(files["nodes.qmgr"]) == [
-        "set node c1,c2,c3,c4,m1 resources_available.q_cpu = True",
-        "set node g1,g2 resources_available.q_gpu = True",
-    ]
+OF_SITE = {"c": (4, PLAIN), "g": (2, GPU), "m": (1, {**PLAIN, "mem": "2tb"})}
+
+
+def around(server, config, groups=OF_SITE, **given):
+    """Export for a server, load that, read it back, export again, which writes nothing, and undo all.
+
+    Returns the files, what was read, and the queues that the server had then.
+    """
+    before = server.printed()
+    files = pbs_files(config, current=before, nodes=held_by(server, groups), **given)
     for name in ("queues.qmgr", "nodes.qmgr"):
         server.load(files[name])
-    assert [server.queues[name].get(f"default_chunk.q_{name}") for name in config.names] == ["True", "True", None]
-    assert server.queues["gpu"]["resources_default.place"] == "excl"
-    nodes = held_by(server, groups)
-    line = 'resources: "ncpus, mem, arch, host, vnode, aoe, eoe, q_cpu, q_gpu, ngpus"'
-    assert line in files["sched_config.changes"]
+    nodes, queues = held_by(server, groups), deepcopy(server.queues)
     again = derive(Server.parse(server.printed()), nodes=nodes)
-    assert again.config == config
-    second = pbs_files(config, current=server.printed(), nodes=nodes)
+    second = pbs_files(config, current=server.printed(), nodes=nodes, **given)
     assert (commands(second["queues.qmgr"]), "nodes.qmgr" in second) == ([], False)
     server.load(files["rollback.qmgr"])
     assert server.printed() == before
     assert not any(server.nodes.values())
+    return files, again, queues
+
+
+def test_bound_queues_are_exported_come_back_and_are_written_once():
+    server = PbsServer(FRESH)
+    server.load("create resource gpunode type = boolean, flag = h; create resource ngpus type = long, flag = nh")
+    config = parse(SITE)
+    files, again, queues = around(server, config)
+    assert commands(files["nodes.qmgr"]) == [
+        "set node c1,c2,c3,c4,m1 resources_available.q_cpu = True",
+        "set node g1,g2 resources_available.q_gpu = True",
+    ]
+    assert [queues[name].get(f"default_chunk.q_{name}") for name in config.names] == ["True", "True", None]
+    assert queues["gpu"]["resources_default.place"] == "excl"
+    line = 'resources: "ncpus, mem, arch, host, vnode, aoe, eoe, q_cpu, q_gpu, ngpus"'
+    assert line in files["sched_config.changes"]
+    assert again.config == config
 
 
 def test_a_binding_that_holds_already_stays_and_another_is_replaced():
@@ -344,8 +330,7 @@ def test_a_binding_that_holds_already_stays_and_another_is_replaced():
         + "set queue gpu default_chunk.gpunode = True; set queue cpu default_chunk.site = plain"
     )
     before, config = server.printed(), parse(SITE)
-    groups = {"c": (4, PLAIN), "g": (2, GPU), "m": (1, LARGE)}
-    files = pbs_files(config, current=before, nodes=held_by(server, groups))
+    files = pbs_files(config, current=before, nodes=held_by(server, THREE))
     found = commands(files["queues.qmgr"])
     assert "unset queue cpu default_chunk.site" in found
     assert "set queue cpu default_chunk.q_cpu = True" in found
@@ -370,18 +355,10 @@ def test_a_binding_that_holds_already_stays_and_another_is_replaced():
     ],
 )
 def test_what_binds_otherwise_is_refused(statement, queue, message):
-    server = PbsServer(FRESH)
-    server.load(f"create resource site type = string_array, flag = h\n{statement}")
-    nodes = held_by(server, {"c": (4, PLAIN), "g": (2, GPU), "m": (1, LARGE)})
-    nodes = [replace(node, queue=queue if node.name == "g1" else "") for node in nodes]
+    current = f"{FRESH}create resource site type = string_array, flag = h\n{statement}\n"
+    nodes = [replace(n, queue=queue if n.name == "g1" else "") for n in held_by(PbsServer(FRESH), OF_SITE)]
     with pytest.raises(ExportError, match=message):
-        pbs_files(parse(SITE), current=server_text(server), nodes=nodes)
-
-
-def server_text(server):
-    return server.printed() + "".join(
-        f"set server {key} = {value}\n" for key, value in server.server.items() if key.startswith("default_chunk")
-    )
+        pbs_files(parse(SITE), current=current, nodes=nodes)
 
 
 def test_types_that_no_queue_is_bound_to_change_no_node():
@@ -400,24 +377,20 @@ def test_types_that_no_queue_is_bound_to_change_no_node():
 
 
 def test_limits_of_other_resources_are_named_kept_and_not_simulated():
-    before = Server.parse(
-        FRESH + "create resource ngpus type = long, flag = nh\n"
-        "set queue workq max_run_res.ngpus = [u:PBS_GENERIC=4]\nset queue workq max_run_res.mem = [o:PBS_ALL=1tb]\n"
-        "set server max_queued_res.ngpus = [o:PBS_ALL=64]\n"
-    )
+    own = {
+        "workq": ("max_run_res.ngpus = [u:PBS_GENERIC=4]", "max_run_res.mem = [o:PBS_ALL=1tb]"),
+        "server": ("max_queued_res.ngpus = [o:PBS_ALL=64]",),
+    }
+    lines = [f"set {'queue workq' if of == 'workq' else of} {each}" for of, held in own.items() for each in held]
+    before = Server.parse(FRESH + "\n".join(["create resource ngpus type = long, flag = nh", *lines]))
     found = derive(before, cores=64)
-    assert {
-        "workq: max_run_res.ngpus = [u:PBS_GENERIC=4] is not simulated",
-        "workq: max_run_res.mem = [o:PBS_ALL=1tb] is not simulated",
-        "server: max_queued_res.ngpus = [o:PBS_ALL=64] is not simulated",
-    } <= {*found.warnings}
+    assert {f"{of}: {each} is not simulated" for of, held in own.items() for each in held} <= {*found.warnings}
     assert not any("has no place" in each for each in found.warnings)
     export = exporter("pbs")(current=before).export(found.config)
     assert commands(export.files["queues.qmgr"]) == []
     said = " ".join(export.notes)
-    kept = "max_run_res.ngpus = [u:PBS_GENERIC=4], max_run_res.mem = [o:PBS_ALL=1tb]"
-    assert f"Queue workq keeps {kept}; none was simulated." in said
-    assert "The server keeps max_queued_res.ngpus = [o:PBS_ALL=64]; none was simulated." in said
+    assert f"Queue workq keeps {', '.join(own['workq'])}; none was simulated." in said
+    assert f"The server keeps {own['server'][0]}; none was simulated." in said
 
 
 LIMITED = (
@@ -438,27 +411,19 @@ def test_limits_of_what_nodes_have_come_back_and_go_with_the_undo(gpus):
     server.load("create resource gpunode type = boolean, flag = h")
     server.load(f"create resource {gpus} type = long, flag = nh" if gpus == "ngpus" else "")
     server.load("set server max_run_res.mem = [o:PBS_ALL=1tb]; set queue workq max_run_res.mem = [p:atlas=3gb]")
-    before, config = server.printed(), parse(LIMITED)
-    groups = {"c": (4, PLAIN), "g": (2, {**PLAIN, gpus: "4", "gpunode": "True"}), "m": (1, {**PLAIN, "mem": "2tb"})}
-    line = {"scheduler": Scheduler({"resources": {"non_prime": f"ncpus, mem, {gpus}, q_cpu, q_gpu"}})}
-    files = pbs_files(config, current=before, nodes=held_by(server, groups), **line)
+    config = parse(LIMITED)
+    groups = OF_SITE | {"g": (2, {**PLAIN, gpus: "4", "gpunode": "True"})}
+    line = Scheduler({"resources": {"non_prime": f"ncpus, mem, {gpus}, q_cpu, q_gpu"}})
+    files, again, _ = around(server, config, groups, scheduler=line)
     assert {
         f'set server max_run_res.{gpus} = "[u:PBS_GENERIC=4],[u:ann=6]"',
         'set server max_run_res.mem = "[u:PBS_GENERIC=384gb]"',
         f"set queue gpu max_run_res.{gpus} = [o:PBS_ALL=7]",
         'set queue gpu max_run_res.mem = "[g:PBS_GENERIC=1000mb]"',
     } <= {*commands(files["queues.qmgr"])}
-    for name in ("queues.qmgr", "nodes.qmgr"):
-        server.load(files[name])
-    nodes = held_by(server, groups)
-    again = derive(Server.parse(server.printed()), nodes=nodes)
-    own = [each for each in again.config.throttles if each.queue != "workq"]
-    assert {each.what: each for each in own} == {each.what: each for each in config.throttles}
+    own = {each.what: each for each in again.config.throttles if each.queue != "workq"}
+    assert own == {each.what: each for each in config.throttles}
     assert not any("is not simulated" in each for each in again.warnings)
-    second = pbs_files(config, current=server.printed(), nodes=nodes, **line)
-    assert commands(second["queues.qmgr"]) == []
-    server.load(files["rollback.qmgr"])
-    assert server.printed() == before
 
 
 def test_a_server_that_lacks_a_resource_is_given_it():
@@ -476,51 +441,42 @@ def test_nodes_that_are_alike_have_a_type_where_what_they_have_is_limited(tmp_pa
     assert "server: max_run_res.boards = [o:PBS_ALL=1] is not simulated" in found.warnings
 
 
-DIVIDED = """\
-machine: {name: pbs, cores: 224, cores_per_node: 32}
-reserve: nodes
-nodes:
-  - {name: c, count: 4, cores: 32, memory: 192gb, hosts: "c[1-4]"}
-  - {name: g, count: 2, cores: 32, memory: 192gb, gpus: 4, hosts: "g[1-2]"}
-  - {name: m, count: 1, cores: 32, memory: 2tb, hosts: m1}
+DIVIDED = (
+    SITE.partition("queues:")[0].replace("features: [gpunode], ", "")
+    + """\
 mode: partitioned
 queues:
   - {name: cpu, cores: [1, 96], walltime: [0, 48h], partition: {c: 3}}
   - {name: gpu, cores: [1, 64], walltime: [0, 48h], partition: {c: 1, g: 2, m: 1}}
 """
+)
 
 
 def test_partitions_of_types_bind_queues_to_their_nodes():
-    groups = {"c": (4, PLAIN), "g": (2, GPU), "m": (1, {**PLAIN, "mem": "2tb"})}
     server = PbsServer(FRESH)
     server.load("create resource ngpus type = long, flag = nh")
-    before, config = server.printed(), parse(DIVIDED)
-    files = pbs_files(config, current=before, nodes=held_by(server, groups))
+    files, again, queues = around(server, config := parse(DIVIDED))
     assert commands(files["nodes.qmgr"]) == [
         "set node c1,c2,c3 resources_available.q_cpu = True",
         "set node c4,g1,g2,m1 resources_available.q_gpu = True",
     ]
-    for name in ("queues.qmgr", "nodes.qmgr"):
-        server.load(files[name])
-    assert [server.queues[name]["default_chunk.q_" + name] for name in config.names] == ["True", "True"]
-    assert [server.queues[name]["backfill_depth"] for name in config.names] == ["1", "1"]
+    assert [queues[name]["default_chunk.q_" + name] for name in config.names] == ["True", "True"]
+    assert [queues[name]["backfill_depth"] for name in config.names] == ["1", "1"]
     assert "Qlist" not in files["queues.qmgr"] + files["sched_config.changes"]
-    nodes = held_by(server, groups)
-    again = derive(Server.parse(server.printed()), nodes=nodes).config
-    of = {each.name: each.hosts for each in again.nodes}
-    assert [[of[name] for name in queue.nodes] for queue in again.queues] == [["c[1-3]"], ["c4", "g[1-2]", "m1"]]
-    second = pbs_files(config, current=server.printed(), nodes=nodes)
-    assert (commands(second["queues.qmgr"]), "nodes.qmgr" in second) == ([], False)
-    server.load(files["rollback.qmgr"])
-    assert server.printed() == before
-    assert not any(server.nodes.values())
+    of = {each.name: each.hosts for each in again.config.nodes}
+    hosts = [[of[name] for name in queue.nodes] for queue in again.config.queues]
+    assert hosts == [["c[1-3]"], ["c4", "g[1-2]", "m1"]]
 
 
-def test_partitions_of_types_that_cannot_be_exported():
-    with pytest.raises(ExportError, match="binding limits counts cores"):
-        exporter("pbs")(binding="limits").export(parse(DIVIDED))
-    with pytest.raises(ExportError, match="nodes m: queues are bound to nodes, and these have no names"):
-        exporter("pbs")().export(parse(DIVIDED.replace(", hosts: m1", "")))
-    empty = DIVIDED.replace("partition: {c: 3}", "partition: 0").replace("{c: 1,", "{c: 4,")
-    with pytest.raises(ExportError, match="queue cpu: its partition has no nodes"):
-        exporter("pbs")().export(parse(empty))
+@pytest.mark.parametrize(
+    ("binding", "old", "new", "message"),
+    [
+        ("limits", "", "", "binding limits counts cores"),
+        (None, ", hosts: m1", "", "nodes m: queues are bound to nodes, and these have no names"),
+        (None, "{c: 3}}", "0}", "queue cpu: its partition has no nodes"),
+    ],
+)
+def test_partitions_of_types_that_cannot_be_exported(binding, old, new, message):
+    text = DIVIDED.replace(old, new).replace("{c: 1,", "{c: 4," if new == "0}" else "{c: 1,")
+    with pytest.raises(ExportError, match=message):
+        exporter("pbs")(**({"binding": binding} if binding else {})).export(parse(text))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from qconf.config import QueueConfig, SiteConfig, parse
 from qconf.errors import InputError
 from qconf.export import exporter
 from qconf.export.slurm.fairshare import read_shares
+from tests.qconf.export.sites import new_conf, slurm_read, written
 
 SLURM = exporter("slurm")
 SITE = """machine: {{name: m, cores: 64}}
@@ -41,50 +41,48 @@ def test_round_trip(kind: str, tmp_path: Path):
     exec("\n".join(lines), scope)
     words = {**scope["SET"], **{name: ",".join(each) for name, each in scope["ADDED"].items()}}
     text = "".join(f"{name}={value}\n" for name, value in words.items())
-    (tmp_path / "slurm.conf").write_text(f"ClusterName=m\nNodeName=n[1-8] CPUs=8\n{text}include partitions.conf\n")
-    (tmp_path / "partitions.conf").write_text(files["partitions.conf"])
-    (tmp_path / "job_submit.lua").write_text(files["job_submit.lua"])
-    (tmp_path / "shares").write_text(ASSOCIATIONS)
-    found = SLURM().read(tmp_path / "slurm.conf", name="m", shares=tmp_path / "shares").config
-    assert found.order == config.order
-    assert found.priority_calc_period == config.priority_calc_period
-    assert found.fairshare == config.fairshare
-    assert found.shares == config.shares
+    written(tmp_path, {**files, "shares": ASSOCIATIONS}, "partitions.conf", "job_submit.lua", "shares")
+    conf = f"ClusterName=m\nNodeName=n[1-8] CPUs=8\n{text}include partitions.conf\n"
+    found = slurm_read(tmp_path, conf, name="m", shares=tmp_path / "shares").config
+    for key in ("order", "priority_calc_period", "fairshare", "shares"):
+        assert getattr(found, key) == getattr(config, key)
+
+
+AGED = "min(eligible_time, 604800) + 604800 * fair_share"
 
 
 @pytest.mark.parametrize(
-    ("written", "seconds"), [("", 300), ("PriorityCalcPeriod=1", 60), ("PriorityCalcPeriod=x", 300)]
-)
-def test_the_period_is_that_of_the_server(written: str, seconds: int, tmp_path: Path):
-    weights = "PriorityType=priority/multifactor\nPriorityWeightAge=1000\nPriorityWeightFairshare=1000\n"
-    text = f"ClusterName=m\nNodeName=n[1-8] CPUs=8\nPartitionName=a Nodes=ALL\n{weights}{written}\n"
-    (tmp_path / "slurm.conf").write_text(text)
-    found = SLURM().read(tmp_path / "slurm.conf")
-    assert found.config.priority_calc_period == seconds
-    assert any("PriorityCalcPeriod" in warning for warning in found.warnings) == ("=x" in written)
-
-
-@pytest.mark.parametrize(
-    ("written", "order", "said"),
+    ("written", "seconds", "order", "said"),
     [
-        ("PriorityMaxAge=UNLIMITED", "min(eligible_time, 604800) + 604800 * fair_share", "PriorityMaxAge=UNLIMITED"),
+        ("", 300, AGED, ""),
+        ("PriorityCalcPeriod=1", 60, AGED, ""),
+        ("PriorityCalcPeriod=x", 300, AGED, "PriorityCalcPeriod"),
+        ("PriorityMaxAge=UNLIMITED", 300, AGED, "PriorityMaxAge=UNLIMITED"),
         (
-            "PriorityWeightTRES=CPU=1000,Mem=250",
-            "min(eligible_time, 604800) + 604800 * fair_share + 604800 * ncpus / 64",
+            *("PriorityWeightTRES=CPU=1000,Mem=250", 300, f"{AGED} + 604800 * ncpus / 64"),
             "PriorityWeightTRES=Mem=250: left out of the order",
         ),
     ],
 )
-def test_what_is_not_read_of_priorities_is_said(written: str, order: str, said: str, tmp_path: Path):
+def test_what_is_read_of_priorities_and_what_is_said(written: str, seconds: int, order: str, said: str, tmp_path: Path):
     weights = "PriorityType=priority/multifactor\nPriorityWeightAge=1000\nPriorityWeightFairshare=1000\n"
     text = f"ClusterName=m\nNodeName=n[1-8] CPUs=8\nPartitionName=a Nodes=ALL\n{weights}{written}\n"
-    (tmp_path / "slurm.conf").write_text(text)
-    found = SLURM().read(tmp_path / "slurm.conf")
-    assert found.config.order == order
-    assert any(warning.startswith(said) for warning in found.warnings)
+    found = slurm_read(tmp_path, text)
+    assert (found.config.priority_calc_period, found.config.order) == (seconds, order)
+    assert said in "; ".join(found.warnings)
+    assert any("PriorityCalcPeriod" in warning for warning in found.warnings) == ("=x" in written)
 
 
 POINTS = "(7200 if walltime <= 3600 else 60 if walltime <= 7200 else 0) + (90 if ncpus <= 4 else 0)"
+
+
+def queues_of(**places: float) -> tuple[QueueConfig, ...]:
+    """Return queues, each of longer jobs than the one before, with their priorities."""
+    edges = (0, 36000, 72000, 90000)
+    return tuple(
+        QueueConfig(name=name, cores=(1, 64), walltime=times, priority=places[name])
+        for name, times in zip(places, pairwise(edges), strict=False)
+    )
 
 
 @pytest.mark.parametrize(
@@ -100,21 +98,11 @@ POINTS = "(7200 if walltime <= 3600 else 60 if walltime <= 7200 else 0) + (90 if
     ],
 )
 def test_the_order_of_an_export_comes_back(order: str, tmp_path: Path):
-    queues = [
-        QueueConfig(name=name, cores=(1, 64), walltime=times, priority=priority)
-        for name, times, priority in (
-            ("day", (0, 36000), 4.0),
-            ("late", (36000, 72000), 1.0),
-            ("long", (72000, 90000), 2.0),
-        )
-    ]
-    alike = "queue_priority" not in order
-    queues = [queue.model_copy(update={"priority": 1.0}) if alike else queue for queue in queues]
-    config = site("tree").replace(order=order, queues=tuple(queues), shares=(), priority_calc_period=60)
-    for name, text in SLURM().export(config).files.items():
-        (tmp_path / name).write_text(text)
-    (tmp_path / "slurm.conf").write_text("NodeName=n[1-8] CPUs=8\nPartitionName=former Nodes=ALL\n")
-    subprocess.run([sys.executable, "new-conf", "slurm.conf", "."], cwd=tmp_path, check=True, capture_output=True)
+    by_queue = "queue_priority" in order
+    queues = queues_of(day=4.0 if by_queue else 1.0, late=1.0, long=2.0 if by_queue else 1.0)
+    config = site("tree").replace(order=order, queues=queues, shares=(), priority_calc_period=60)
+    written(tmp_path, SLURM().export(config).files)
+    new_conf(tmp_path, "NodeName=n[1-8] CPUs=8\nPartitionName=former Nodes=ALL\n")
     found = SLURM().read(tmp_path / "slurm.conf.after")
     assert found.config.order == order
     assert [queue.priority for queue in found.config.queues] == [queue.priority for queue in queues]
@@ -123,30 +111,16 @@ def test_the_order_of_an_export_comes_back(order: str, tmp_path: Path):
 
 def test_places_against_the_tiers_are_said(tmp_path: Path):
     order = "10000000000 * queue_priority + 600 * queue_priority + min(eligible_time, 2592000)"
-    queues = tuple(
-        QueueConfig(name=name, cores=(1, 64), walltime=times, priority=priority)
-        for name, times, priority in (("day", (0, 36000), 4.0), ("late", (36000, 72000), 1.0))
-    )
-    files = SLURM().export(site("tree").replace(order=order, queues=queues, shares=())).files
+    files = SLURM().export(site("tree").replace(order=order, queues=queues_of(day=4.0, late=1.0), shares=())).files
     other = files["partitions.conf"].replace("Tier=4", "Tier=3").replace("Tier=1", "Tier=4")
     weights = "PriorityType=priority/multifactor\nPriorityWeightAge=2592000\nPriorityMaxAge=30-0\n"
-    (tmp_path / "job_submit.lua").write_text(files["job_submit.lua"])
-    (tmp_path / "slurm.conf").write_text(f"NodeName=n[1-8] CPUs=8\n{weights}{other}")
-    found = SLURM().read(tmp_path / "slurm.conf")
+    found = slurm_read(written(tmp_path, files, "job_submit.lua"), f"NodeName=n[1-8] CPUs=8\n{weights}{other}")
     assert [queue.priority for queue in found.config.queues] == [3, 4]
     assert "600" not in found.config.order
     assert any("not in the order of their tiers" in warning for warning in found.warnings)
 
 
-def test_the_plan_says_where_the_simulator_has_no_period():
-    said = "`priority_calc_period` simulates Slurm's way"
-    assert said not in SLURM().export(site("tree")).files["PLAN.md"]
-    at_every_look = SLURM().export(site("tree").replace(priority_calc_period=0)).files
-    assert said in at_every_look["PLAN.md"]
-    assert '"PriorityCalcPeriod": "1"' in at_every_look["new-conf"]
-
-
-def test_half_life_and_shares():
+def test_half_life_period_and_shares():
     files = SLURM().export(site("classic")).files
     assert '"PriorityDecayHalfLife": "7-00:00:00"' in files["new-conf"]
     assert '"PriorityFlags": ["NO_FAIR_TREE", "MAX_TRES"]' in files["new-conf"]
@@ -156,12 +130,14 @@ def test_half_life_and_shares():
         "modify user where name=bob account=root set fairshare=40",
     ]
     assert "python3 -I accounts load shares.sacctmgr" in files["PLAN.md"]
-
-
-def test_an_order_without_shares_leaves_them_alone():
-    files = SLURM().export(site("tree").replace(order="fcfs")).files
-    assert "shares.sacctmgr" not in files
-    assert "Fairshare" not in files["new-conf"]
+    said = "`priority_calc_period` simulates Slurm's way"
+    assert said not in files["PLAN.md"]
+    at_every_look = SLURM().export(site("tree").replace(priority_calc_period=0)).files
+    assert said in at_every_look["PLAN.md"]
+    assert '"PriorityCalcPeriod": "1"' in at_every_look["new-conf"]
+    without = SLURM().export(site("tree").replace(order="fcfs")).files  # which leaves shares alone
+    assert "shares.sacctmgr" not in without
+    assert "Fairshare" not in without["new-conf"]
 
 
 FULL = (
@@ -193,11 +169,8 @@ def test_the_tree_of_sacctmgr_and_of_sshare(tmp_path: Path):
     assert shares_of(tree, tmp_path) == (found, [])
     sshare = "Account|User|RawShares|NormShares\nroot|||1\n sci||30|0.8\n  chem||10|0.6\n   chem|u1|2|1.0\n"
     assert shares_of(sshare, tmp_path) == (found[:3], [])
-
-
-def test_below_an_account_whose_share_is_the_parents(tmp_path: Path):
-    text = "sci|root||30\nchem|sci||parent\ndyn|chem||parent\ndyn||u1|2\nchem||u2|3\n"
-    assert shares_of(text, tmp_path) == ([("sci", 30, None), ("u1", 2, "sci"), ("u2", 3, "sci")], [])
+    below = "sci|root||30\nchem|sci||parent\ndyn|chem||parent\ndyn||u1|2\nchem||u2|3\n"  # the share is the parent's
+    assert shares_of(below, tmp_path) == ([("sci", 30, None), ("u1", 2, "sci"), ("u2", 3, "sci")], [])
 
 
 def test_several_partitions_accounts_and_clusters(tmp_path: Path):

@@ -1,7 +1,5 @@
 """A slurm.conf as a beginning: what a configuration derived from it holds, and what is warned about."""
 
-import json
-
 import pytest
 
 from parsim.model.workload import MAX_CORES, MAX_DURATION
@@ -11,7 +9,7 @@ from qconf.export import exporter
 from qconf.export.nodes import read_nodes
 from qconf.export.slurm.init import derive
 from tests.beside import SHARED
-from tests.qconf.export.sites import HYBRID, slurm_files
+from tests.qconf.export.sites import HYBRID, slurm_files, slurm_read, written
 
 REAL = SHARED / "slurm" / "slurm.conf.in"
 
@@ -35,34 +33,33 @@ def test_a_real_file():
 NODES = "NodeName=DEFAULT CPUs=8 \\\n  RealMemory=1000 # comment\nNodeName=n[1-10,12],m3\n"
 
 
-def from_text(tmp_path, text):
-    (tmp_path / "slurm.conf").write_text(text)
-    return derive(tmp_path / "slurm.conf")
+@pytest.mark.parametrize(
+    ("partitions", "mode", "reserved"),
+    [
+        ("PartitionName=a Nodes=n[1-10]\nPartitionName=b Nodes=n12,m3\nPartitionName=c Nodes=ALL", "partitioned", "c"),
+        ("PartitionName=a Nodes=n[1-10]\nPartitionName=b Nodes=n[9-10]", "shared", ""),
+        ("PartitionName=a Nodes=ALL", "shared", ""),
+    ],
+)
+def test_shared_and_partitioned_machines(partitions, mode, reserved, tmp_path):
+    config = slurm_read(tmp_path, f"{NODES}{partitions}\n").config
+    assert (config.mode, config.machine.cores) == (mode, 96)
+    assert "".join(queue.name for queue in config.queues if queue.reservation) == reserved
 
 
-def test_shared_and_partitioned_machines(tmp_path):
-    found = from_text(
+def test_defaults_of_partitions_and_what_is_left_out(tmp_path):
+    found = slurm_read(
         tmp_path,
         NODES
         + "PartitionName=DEFAULT MaxTime=90 Nodes=ALL\nPartitionName=a\n"
         + "PartitionName=b QOS=x\nPartitionName=c State=DOWN\n",
     )
-    assert found.config.mode == "shared"
-    assert found.config.names == ("a", "b")
-    assert found.config.machine.cores == 96
+    assert (found.config.mode, found.config.names) == ("shared", ("a", "b"))
     assert found.config.queues[0].walltime == (0, 5400)
     assert len(found.warnings) == 2
-    found = from_text(
-        tmp_path, NODES + "PartitionName=a Nodes=n[1-10]\nPartitionName=b Nodes=n12,m3\nPartitionName=c Nodes=ALL\n"
-    )
-    assert found.config.mode == "partitioned"
-    assert [q.reservation for q in found.config.queues] == [False, False, True]
-    found = from_text(tmp_path, NODES + "PartitionName=a Nodes=n[1-10]\nPartitionName=b Nodes=n[9-10]\n")
-    assert found.config.mode == "shared"
+    found = slurm_read(tmp_path, NODES + "PartitionName=a Nodes=n[1-10]\nPartitionName=b Nodes=n[9-10]\n")
     assert [(each.name, each.count, each.hosts) for each in found.config.nodes] == [
-        ("n", 8, "n[1-8]"),
-        ("n-2", 2, "n[9-10]"),
-        ("n-3", 2, "m3,n12"),
+        *(("n", 8, "n[1-8]"), ("n-2", 2, "n[9-10]"), ("n-3", 2, "m3,n12")),
     ]
     assert queues(found, "nodes") == {"a": (("n", "n-2"),), "b": (("n-2",),)}
 
@@ -78,10 +75,15 @@ def test_shared_and_partitioned_machines(tmp_path):
         ("SchedulerParameters=bf_min_age_reserve=600\nSchedulerParameters=bf_continue", 0, ""),
         ("SchedulerParameters=bf_min_age_reserve=2592001", 0, "bf_min_age_reserve=2592001 is no number"),
         ("SchedulerParameters=bf_min_age_reserve=-1", 0, "bf_min_age_reserve=-1 is no number"),
+        (
+            *("SchedulerParameters=bf_min_age_reserve=600\nPartitionName=b Nodes=n12,m3", 600),
+            "bf_min_age_reserve: as reserve_after it plays no part with mode partitioned",
+        ),
     ],
 )
 def test_the_reservation_delay_is_read(text, seconds, warning, tmp_path):
-    found = from_text(tmp_path, f"{NODES}{text}\nPartitionName=a Nodes=ALL\n")
+    nodes = "n[1-10]" if "PartitionName" in text else "ALL"
+    found = slurm_read(tmp_path, f"{NODES}{text}\nPartitionName=a Nodes={nodes}\n")
     assert found.config.reserve_after == seconds
     assert warning in " ".join(found.warnings)
     assert bool(found.warnings) == bool(warning)
@@ -89,65 +91,46 @@ def test_the_reservation_delay_is_read(text, seconds, warning, tmp_path):
 
 def test_the_backfilling_of_an_export_is_read(tmp_path):
     for words, reserve in (("bf_busy_nodes,bf_job_part_count_reserve=1", "queues"), ("bf_busy_nodes", "cores")):
-        found = from_text(tmp_path, f"{NODES}SchedulerParameters=defer,{words}\nPartitionName=a Nodes=ALL\n")
+        found = slurm_read(tmp_path, f"{NODES}SchedulerParameters=defer,{words}\nPartitionName=a Nodes=ALL\n")
         assert found.config.reserve == reserve
-
-
-def test_a_warning_where_the_reservation_delay_plays_no_part(tmp_path):
-    parts = "PartitionName=a Nodes=n[1-10]\nPartitionName=b Nodes=n12,m3\n"
-    found = from_text(tmp_path, f"{NODES}SchedulerParameters=bf_min_age_reserve=600\n{parts}")
-    assert (found.config.mode, found.config.reserve_after) == ("partitioned", 600)
-    assert found.warnings == ("bf_min_age_reserve: as reserve_after it plays no part with mode partitioned",)
 
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
-        ("30", 1800),
-        ("30:15", 1815),
-        ("2:30:15", 9015),
-        ("1-2", 93600),
-        ("1-2:30", 95400),
-        ("1-2:30:15", 95415),
-        ("UNLIMITED", MAX_DURATION),
+        *(("30", 1800), ("30:15", 1815), ("2:30:15", 9015), ("1-2", 93600)),
+        *(("1-2:30", 95400), ("1-2:30:15", 95415), ("UNLIMITED", MAX_DURATION)),
     ],
 )
 def test_times_are_read_as_slurm_does(text, seconds, tmp_path):
-    found = from_text(tmp_path, NODES + f"PartitionName=a Nodes=ALL MaxTime={text}\n")
+    found = slurm_read(tmp_path, NODES + f"PartitionName=a Nodes=ALL MaxTime={text}\n")
     assert found.config.queues[0].walltime == (0, seconds)
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "PartitionName=a Nodes=x",
-        NODES,
-        NODES + "PartitionName=a Nodes=ALL MaxTime=soon",
-        NODES + "PartitionName=a Nodes=n[5-1]",
-        "NodeName=a CPUs=x",
+        *("", "PartitionName=a Nodes=x", NODES, "NodeName=a CPUs=x"),
+        *(NODES + "PartitionName=a Nodes=ALL MaxTime=soon", NODES + "PartitionName=a Nodes=n[5-1]"),
     ],
 )
 def test_what_is_refused(text, tmp_path):
     with pytest.raises(InputError, match=r"slurm\.conf"):
-        from_text(tmp_path, text)
+        slurm_read(tmp_path, text)
 
 
 def test_export_and_back_gives_the_same_partitions(tmp_path):
-    nodes = read_nodes("n[1-12]")
     config = parse(HYBRID).with_partitions([40, 56, 0])
-    first = slurm_files(config, nodes=nodes)["partitions.conf"]
-    again = from_text(tmp_path, "NodeName=n[1-12] CPUs=8\n" + first).config
-    assert again.names == config.names
-    assert [q.partition for q in again.queues] == [40, 56, 0]
-    assert [q.reservation for q in again.queues] == [False, False, True]
-    assert json.dumps([q.walltime for q in again.queues]) == json.dumps([q.walltime for q in config.queues])
+    first = slurm_files(config, nodes=read_nodes("n[1-12]"))["partitions.conf"]
+    again = slurm_read(tmp_path, "NodeName=n[1-12] CPUs=8\n" + first).config
+    fields = [[(q.name, q.partition, q.reservation, *q.walltime) for q in each.queues] for each in (again, config)]
+    assert fields[0] == fields[1]
 
 
 def test_the_reservation_delay_comes_back(tmp_path):
     config = parse("{machine: {cores: 96, cores_per_node: 8}, reserve_after: 2h, queues: [{name: a, cores: [1, 96]}]}")
     line = "SchedulerParameters=bf_min_age_reserve=7200\n"
-    found = from_text(tmp_path, "NodeName=n[1-12] CPUs=8\n" + line + slurm_files(config)["partitions.conf"])
+    found = slurm_read(tmp_path, "NodeName=n[1-12] CPUs=8\n" + line + slurm_files(config)["partitions.conf"])
     assert (found.config.mode, found.config.reserve_after, found.warnings) == ("shared", 7200, ())
 
 
@@ -188,24 +171,18 @@ PartitionName=p3 nodes=a1,a2 maxtime=12:00:00 State=INACTIVE
 PartitionName=p4 Nodes="a[1-4]" AllocNodes=login QOS=part_p4 Alternate=p2 \\
    MaxTime=-1 DefMemPerCPU=2000
 """
-EXCLUSIVE = """\
-NodeName=n[1-8] Sockets=2 CoresPerSocket=8 ThreadsPerCore=2 CPUs=32
-PartitionName=x Nodes=n[1-8] OverSubscribe=EXCLUSIVE MaxNodes=4 MaxTime=1-0
-"""
 
 
 def test_sets_of_nodes_unequal_nodes_and_access(tmp_path):
-    found = from_text(tmp_path, UNEQUAL)
+    found = slurm_read(tmp_path, UNEQUAL)
     assert (found.config.machine.cores, found.config.mode) == (100 * 64 + 40 * 128 + 10 * 48, "shared")
-    none = MAX_CORES
-    assert queues(found, "cores", "max_run_cores", "priority") == {
-        "std": ((1, 6400), None, 10),  # Default=YES: first
-        "zen": ((1, 20 * 128), None, 10),
-        "mix": ((1, 10 * 64 + 2 * 48), None, 20),
-        "gpu": ((1, 240), 240, 10),  # 24 cores a node
-        "scav": ((1, none), None, 1),
-    }
-    assert list(found.config.names) == ["std", "zen", "mix", "gpu", "scav"]
+    assert list(queues(found, "cores", "max_run_cores", "priority", "nodes").items()) == [
+        ("std", ((1, 6400), None, 10, ("cn", "cn-2"))),  # Default=YES: first
+        ("zen", ((1, 20 * 128), None, 10, ("cn-3",))),
+        ("mix", ((1, 10 * 64 + 2 * 48), None, 20, ("cn", "gpu"))),
+        ("gpu", ((1, 240), 240, 10, ("gpu", "gpu-2"))),  # 24 cores a node
+        ("scav", ((1, MAX_CORES), None, 1, None)),
+    ]
     assert [(each.name, each.count, each.cores, each.gpus, each.features) for each in found.config.nodes] == [
         ("cn", 10, 64, 0, ("cascade", "ib")),  # of mix too
         ("cn-2", 90, 64, 0, ("cascade", "ib")),
@@ -213,60 +190,46 @@ def test_sets_of_nodes_unequal_nodes_and_access(tmp_path):
         ("gpu", 2, 48, 4, ("gpu", "gpu:a100")),
         ("gpu-2", 8, 48, 4, ("gpu", "gpu:a100")),
     ]
-    assert queues(found, "nodes") == {
-        "std": (("cn", "cn-2"),),
-        "zen": (("cn-3",),),
-        "mix": (("cn", "gpu"),),
-        "gpu": (("gpu", "gpu-2"),),
-        "scav": (None,),
-    }
     assert found.config.queue("std").access == AccessConfig(accounts=("proj", "root"))
     assert found.config.queue("gpu").access == AccessConfig(qos=("gpu",))
     said = "\n".join(found.warnings)
     for text in (
-        "2 nodes have State=FUTURE",
-        "mix: Hidden=YES",
-        "gpuq are not in",
-        "scav: OverSubscribe=FORCE:2",
-        "scav: PreemptMode=REQUEUE",
-        "down: State=DOWN, left out",
-        "rootonly: RootOnly=YES, left out",
-        "std: first of the queues",
-        "priority/multifactor",
+        *("2 nodes have State=FUTURE", "mix: Hidden=YES", "gpuq are not in", "scav: OverSubscribe=FORCE:2"),
+        *("scav: PreemptMode=REQUEUE", "down: State=DOWN, left out", "rootonly: RootOnly=YES, left out"),
+        *("std: first of the queues", "priority/multifactor"),
         "gpu: MaxCPUsPerNode: a limit of what runs on all of its nodes together",
     ):
         assert text in said
 
 
 def test_tiers_minutes_and_partitions_of_whole_nodes(tmp_path):
-    found = from_text(tmp_path, TIERED)
-    assert queues(found, "cores", "walltime", "priority") == {
-        "p1": ((33, 96), (0, 180 * 3600), 1),
-        "p2": ((1, 192), (0, 12 * 3600), 5),
-        "p4": ((1, 128), (0, MAX_DURATION), 1),  # MaxTime=-1
+    found = slurm_read(tmp_path, TIERED)
+    assert queues(found, "cores", "walltime", "priority", "exclusive") == {
+        "p1": ((33, 96), (0, 180 * 3600), 1, True),
+        "p2": ((1, 192), (0, 12 * 3600), 5, False),
+        "p4": ((1, 128), (0, MAX_DURATION), 1, False),  # MaxTime=-1
     }
     assert found.config.queue("p1").access == AccessConfig(groups=("x",))
     assert found.config.queue("p4").access == AccessConfig(hosts=("login",))
-    said = "\n".join(found.warnings)
-    assert [queue.name for queue in found.config.queues if queue.exclusive] == ["p1"]
-    assert "not taken over: alternate of p4; defmempercpu of p4" in said
+    assert "not taken over: alternate of p4; defmempercpu of p4" in "\n".join(found.warnings)
     assert not found.config.machine.whole_nodes
 
 
 def test_exclusive_partitions_are_whole_nodes(tmp_path):
-    found = from_text(tmp_path, EXCLUSIVE)
+    nodes = "NodeName=n[1-8] Sockets=2 CoresPerSocket=8 ThreadsPerCore=2 CPUs=32\n"
+    found = slurm_read(
+        tmp_path, f"{nodes}PartitionName=x Nodes=n[1-8] OverSubscribe=EXCLUSIVE MaxNodes=4 MaxTime=1-0\n"
+    )
     assert (found.config.machine.whole_nodes, found.config.machine.cores_per_node) == (True, 32)
     assert (queues(found, "cores"), found.warnings) == ({"x": ((1, 128),)}, ())
 
 
 def test_racks(tmp_path):
-    found = from_text(tmp_path, "NodeName=rack[0-3]n[0-7] CPUs=8\nPartitionName=a Nodes=rack[0-1]n[0-7]\n")
+    found = slurm_read(tmp_path, "NodeName=rack[0-3]n[0-7] CPUs=8\nPartitionName=a Nodes=rack[0-1]n[0-7]\n")
     assert found.config.machine.cores == 4 * 8 * 8
     assert queues(found, "cores", "nodes") == {"a": ((1, 128), ("rack",))}
-    assert [(each.name, each.count, each.hosts) for each in found.config.nodes] == [
-        ("rack", 16, "rack[0-1]n[0-7]"),
-        ("rack-2", 16, "rack[2-3]n[0-7]"),
-    ]
+    hosts = [(each.name, each.count, each.hosts) for each in found.config.nodes]
+    assert hosts == [("rack", 16, "rack[0-1]n[0-7]"), ("rack-2", 16, "rack[2-3]n[0-7]")]
 
 
 TIERS = "PriorityTier=1 PriorityJobFactor=500\nPartitionName=b Nodes=ALL PriorityTier=2 PriorityJobFactor=10\n"
@@ -283,8 +246,7 @@ FACTORS = "PriorityJobFactor=500\nPartitionName=b Nodes=ALL PriorityJobFactor=10
     ],
 )
 def test_the_tier_goes_before_the_factor(partitions, weight, priorities, warning, tmp_path):
-    text = f"{NODES}PriorityWeightPartition={weight}\nPartitionName=a Nodes=ALL {partitions}"
-    found = from_text(tmp_path, text)
+    found = slurm_read(tmp_path, f"{NODES}PriorityWeightPartition={weight}\nPartitionName=a Nodes=ALL {partitions}")
     assert [queue.priority for queue in found.config.queues] == priorities
     assert warning in " ".join(found.warnings)
     assert bool(warning) == bool(found.warnings)
@@ -294,79 +256,80 @@ def test_includes_are_read_relative_to_the_file_that_has_them(tmp_path):
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "parts").write_text("include nodes\nPartitionName=a Nodes=ALL\n")
     (tmp_path / "more" / "nodes").write_text("NodeName=n[1-2] CPUs=4\n")
-    found = from_text(tmp_path, "include more/parts\nInclude secrets\n")
+    found = slurm_read(tmp_path, "include more/parts\nInclude secrets\n")
     assert found.config.machine.cores == 8
     assert found.warnings == (f"line 2: {tmp_path / 'secrets'} is not there, and what it holds is missing here",)
-    (tmp_path / "more" / "nodes").write_text("include parts\n")
-    with pytest.raises(InputError, match=r"nodes, line 1: .*includes itself"):
-        from_text(tmp_path, "include more/parts\n")
-    (tmp_path / "more" / "nodes").write_text("\nNodeName=n CPUs=x\n")
-    with pytest.raises(InputError, match=r"nodes, line 2"):
-        from_text(tmp_path, "include more/parts\n")
+    for text, message in (
+        ("include parts\n", r"nodes, line 1: .*includes itself"),
+        ("\nNodeName=n CPUs=x\n", r"nodes, line 2"),
+    ):
+        (tmp_path / "more" / "nodes").write_text(text)
+        with pytest.raises(InputError, match=message):
+            slurm_read(tmp_path, "include more/parts\n")
 
 
 def test_backfilling_and_nodes_that_are_nowhere(tmp_path):
-    found = from_text(
-        tmp_path, NODES + "SchedulerType=sched/builtin\nPartitionName=a Nodes=n[1-2],x\nPartitionName=b\n"
-    )
+    parts = "SchedulerType=sched/builtin\nPartitionName=a Nodes=n[1-2],x\nPartitionName=b\n"
+    found = slurm_read(tmp_path, NODES + parts)
     assert not found.config.backfill
     assert found.config.names == ("a",)
     assert "no NodeName line has x" in found.warnings[0]
     assert "b: left out, it has no nodes" in found.warnings
 
 
+def loses(config, *keys):
+    """Return a configuration without these keys of its queues."""
+    queues = (queue.model_copy(update=dict.fromkeys(keys)) for queue in config.queues)
+    return config.replace(queues=tuple(queues))
+
+
+INCLUDES = "ClusterName={}\nNodeName=n[1-{}] CPUs=8\ninclude partitions.conf\n"
+
+
 @pytest.mark.parametrize("text", [HYBRID, HYBRID.replace(", whole_nodes: true", "").replace("[17, 40]", "[15, 39]")])
 def test_an_exported_hybrid_machine_comes_back_after_its_plan(text, tmp_path):
     config = parse(text)
-    for name, file in slurm_files(config, nodes=read_nodes("n[1-12]")).items():
-        (tmp_path / name).write_text(file)
-    conf = "ClusterName=tiny\nNodeName=n[1-12] CPUs=8\ninclude partitions.conf\n"
-    found = from_text(tmp_path, conf)
-    lost = {"starvation": None}  # it has no form
-    assert found.config == config.replace(queues=tuple(queue.model_copy(update=lost) for queue in config.queues))
+    written(tmp_path, slurm_files(config, nodes=read_nodes("n[1-12]")))
+    found = slurm_read(tmp_path, INCLUDES.format("tiny", 12))
+    assert found.config == loses(config, "starvation")  # it has no form
     assert found.warnings == ()
     (tmp_path / "qos.sacctmgr").unlink()  # limits are in accounting alone
-    found = from_text(tmp_path, conf)
-    lost |= {"max_run": None, "max_user_run": None}
-    assert found.config == config.replace(queues=tuple(queue.model_copy(update=lost) for queue in config.queues))
+    found = slurm_read(tmp_path, INCLUDES.format("tiny", 12))
+    assert found.config == loses(config, "starvation", "max_run", "max_user_run")
     assert [warning.partition(":")[0] for warning in found.warnings] == ["small", "medium"]
 
 
 def test_the_threshold_and_the_priorities_of_the_pool_come_back(tmp_path):
     config = parse(HYBRID)
-    queues = [
-        queue.model_copy(update={"priority": priority})
-        for queue, priority in zip(config.queues, (0.3, 1 / 7, 9.5), strict=True)
-    ]
-    config = config.replace(queues=tuple(queues), pool=config.pool.model_copy(update={"threshold": 2.25}))
-    for name, file in slurm_files(config, nodes=read_nodes("n[1-12]")).items():
-        (tmp_path / name).write_text(file)
-    found = from_text(tmp_path, "ClusterName=tiny\nNodeName=n[1-12] CPUs=8\ninclude partitions.conf\n").config
+    priorities = dict(zip(config.names, (0.3, 1 / 7, 9.5), strict=True))
+    queues = tuple(queue.model_copy(update={"priority": priorities[queue.name]}) for queue in config.queues)
+    config = config.replace(queues=queues, pool=config.pool.model_copy(update={"threshold": 2.25}))
+    written(tmp_path, slurm_files(config, nodes=read_nodes("n[1-12]")))
+    found = slurm_read(tmp_path, INCLUDES.format("tiny", 12)).config
     assert found.threshold == 2.25
-    entering = [queue.name for queue in config.queues if not queue.reservation]
-    assert [found.queue(name).priority for name in entering] == [config.queue(name).priority for name in entering]
+    assert {name: found.queue(name).priority for name in ("small", "medium")} | {"large": 9.5} == priorities
 
 
 def test_a_lower_tier_on_all_nodes_is_no_advance_reservation(tmp_path):
-    parts = "PartitionName=a Nodes=n[1-2] {}\nPartitionName=b Nodes=n[3-4] {}\nPartitionName=rest Nodes=ALL {}\n"
-    nodes = "NodeName=n[1-4] CPUs=8\n"
-    found = from_text(tmp_path, nodes + parts.format("PriorityTier=2", "PriorityTier=2", "PriorityTier=1"))
+    parts = "NodeName=n[1-4] CPUs=8\nPartitionName=a Nodes=n[1-2] PriorityTier={0}\n"
+    parts += "PartitionName=b Nodes=n[3-4] PriorityTier={0}\nPartitionName=rest Nodes=ALL PriorityTier={1}\n"
+    found = slurm_read(tmp_path, parts.format(2, 1))
     assert found.config.mode == "shared"
     assert queues(found, "priority", "nodes") == {"a": (2, ("n",)), "b": (2, ("n-2",)), "rest": (1, None)}
-    found = from_text(tmp_path, nodes + parts.format("PriorityTier=1", "PriorityTier=1", "PriorityTier=2"))
+    found = slurm_read(tmp_path, parts.format(1, 2))
     assert (found.config.mode, found.config.queue("rest").reservation) == ("partitioned", True)
 
 
 def test_the_defaults_of_partitions_in_small_letters(tmp_path):
     text = "NodeName=default CPUs=8\nNodeName=n[1-2]\nPartitionName=Default MaxTime=60\nPartitionName=a Nodes=ALL\n"
-    found = from_text(tmp_path, text)
+    found = slurm_read(tmp_path, text)
     assert (found.config.machine.cores, queues(found, "walltime")) == (16, {"a": ((0, 3600),)})
 
 
 def test_several_lines_of_a_partition_are_one(tmp_path):
     """Its nodes are those of all of them, and of other words the last holds."""
     text = "NodeName=n[1-3] CPUs=8\nPartitionName=a Nodes=n1 MaxTime=60\nPartitionName=b Nodes=n3\n"
-    found = from_text(tmp_path, f"{text}PartitionName=a Nodes=n2 MaxTime=120\n")
+    found = slurm_read(tmp_path, f"{text}PartitionName=a Nodes=n2 MaxTime=120\n")
     assert queues(found, "partition", "walltime") == {"a": (16, (0, 7200)), "b": (8, (0, MAX_DURATION))}
 
 
@@ -386,27 +349,25 @@ def test_several_lines_of_a_partition_are_one(tmp_path):
     ],
 )
 def test_the_cores_of_a_node_as_slurm_counts_them(words, cores, tmp_path):
-    found = from_text(tmp_path, f"NodeName=n {words}\nPartitionName=a Nodes=n\n")
-    assert found.config.machine.cores == cores
+    assert slurm_read(tmp_path, f"NodeName=n {words}\nPartitionName=a Nodes=n\n").config.machine.cores == cores
 
 
-@pytest.mark.parametrize("mode", ["mode: shared", "mode: partitioned"])
-def test_all_limits_of_an_export_come_back(mode, tmp_path):
-    limits = ("max_run: 3, max_run_cores: 12", "max_run_cores: 5, max_user_cores: 4")
-    names = ("normal", "wide")  # the first is a QOS that all jobs have
-    share = ", partition: 16" if "partitioned" in mode else ""
-    rows = "".join(f"  - {{name: {name}, {each}{share}}}\n" for name, each in zip(names, limits, strict=True))
-    config = parse(f"machine: {{name: m, cores: 32, cores_per_node: 8}}\n{mode}\nqueues:\n{rows}")
-    for name, file in slurm_files(config, nodes=read_nodes("n[1-4]")).items():
-        (tmp_path / name).write_text(file)
-    found = from_text(tmp_path, "ClusterName=m\nNodeName=n[1-4] CPUs=8\ninclude partitions.conf\n")
+@pytest.mark.parametrize(("mode", "share"), [("shared", ""), ("partitioned", ", partition: 16")])
+def test_all_limits_of_an_export_come_back(mode, share, tmp_path):
+    config = parse(
+        f"machine: {{name: m, cores: 32, cores_per_node: 8}}\nmode: {mode}\nqueues:\n"
+        f"  - {{name: normal, max_run: 3, max_run_cores: 12{share}}}\n"  # also a QOS that all jobs have
+        f"  - {{name: wide, max_run_cores: 5, max_user_cores: 4{share}}}\n"
+    )
+    written(tmp_path, slurm_files(config, nodes=read_nodes("n[1-4]")))
+    found = slurm_read(tmp_path, INCLUDES.format("m", 4))
     assert (found.config.queues, found.warnings) == (config.queues, ())
 
 
 def test_what_is_missing_is_said_where_nothing_is_left(tmp_path):
     for text in ("include nodes.conf\n", "NodeName=n[1-2] CPUs=2\ninclude partitions.conf\n"):
         with pytest.raises(InputError, match=r"\.conf is not there"):
-            from_text(tmp_path, text)
+            slurm_read(tmp_path, text)
 
 
 def test_access_comes_back(tmp_path):
@@ -415,4 +376,4 @@ def test_access_comes_back(tmp_path):
     line = slurm_files(config)["partitions.conf"]
     assert any("by size alone" in note for note in exporter("slurm")().notes(config))
     assert "AllowGroups=x,y AllocNodes=l1,l2 DenyAccounts=bad" in line
-    assert from_text(tmp_path, "ClusterName=machine\nNodeName=n[1-8]\n" + line).config == config
+    assert slurm_read(tmp_path, "ClusterName=machine\nNodeName=n[1-8]\n" + line).config == config

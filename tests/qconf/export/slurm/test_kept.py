@@ -10,7 +10,7 @@ import pytest
 from qconf.config import dump, parse
 from qconf.errors import ExportError
 from qconf.export import exporter
-from qconf.export.slurm.init import derive
+from tests.qconf.export.sites import slurm_read, written
 from tests.qconf.export.slurm.test_scripts import needs_lua, submit
 
 SITE = """machine: {name: mixed, cores: 256, cores_per_node: 32}
@@ -52,13 +52,9 @@ def test_partitions_of_jobs_without_gpus():
 
 
 def test_they_come_back(tmp_path: Path):
-    for name, text in exported().items():
-        (tmp_path / name).write_text(text)
-    (tmp_path / "slurm.conf").write_text(
-        "PriorityType=priority/multifactor\nPriorityWeightAge=86400\nPriorityMaxAge=1-0\n"
-        "PriorityWeightPartition=1000\n" + NODES
-    )
-    found = derive(tmp_path / "slurm.conf")
+    written(tmp_path, exported())
+    weights = "PriorityWeightAge=86400\nPriorityMaxAge=1-0\nPriorityWeightPartition=1000\n"
+    found = slurm_read(tmp_path, f"PriorityType=priority/multifactor\n{weights}{NODES}")
     assert (found.config.nodes, found.config.queues) == (parse(SITE).nodes, parse(SITE).queues)
     assert not any("MaxCPUsPerNode" in each for each in found.warnings)
     assert exported(dump(found.config))["partitions.conf"] == exported()["partitions.conf"]
@@ -66,42 +62,32 @@ def test_they_come_back(tmp_path: Path):
 
 @needs_lua
 def test_lua_sends_jobs_without_gpus_to_them(tmp_path: Path):
-    jobs: list[dict[str, Any]] = [
-        {"num_tasks": 4},
-        {"num_tasks": 4, "tres_per_node": "gres:gpu:2"},
-        {"num_tasks": 4, "tres_per_job": "gpu:1"},
-        {"num_tasks": 4, "tres_per_node": "gres:fpga:1"},
-        {"num_tasks": 192},
-        {"num_tasks": 193},  # wider than each: as wide jobs of the simulator take no account
-        {"num_tasks": 4, "partition": "deep"},
-        {"num_tasks": 4, "partition": "deep,work"},
-        {"num_tasks": 4, "partition": "deep,work", "tres_per_task": "gpu:1"},
-        {"num_tasks": 4, "partition": "work-24"},
+    without = "work-plain,work-24"
+    rows: list[tuple[dict[str, Any], str]] = [
+        ({"num_tasks": 4}, without),
+        ({"num_tasks": 4, "tres_per_node": "gres:gpu:2"}, "work"),
+        ({"num_tasks": 4, "tres_per_job": "gpu:1"}, "work"),
+        ({"num_tasks": 4, "tres_per_node": "gres:fpga:1"}, without),
+        ({"num_tasks": 192}, without),
+        ({"num_tasks": 193}, "work"),  # wider than each: as wide jobs of the simulator take no account
+        ({"num_tasks": 4, "partition": "deep"}, "deep-24"),
+        ({"num_tasks": 4, "partition": "deep,work"}, f"deep-24,{without}"),
+        ({"num_tasks": 4, "partition": "deep,work", "tres_per_task": "gpu:1"}, "deep,work"),
+        ({"num_tasks": 4, "partition": "work-24"}, "work-24"),
     ]
-    lua = exported(SITE.replace("order: 100 * queue_priority + min(eligible_time, 86400)", "order: fcfs"))[
-        "job_submit.lua"
-    ]
-    results = submit(tmp_path, lua, [{**job, "time_limit": 60} for job in jobs])
-    assert [partition for _, partition, _ in results] == [
-        *("work-plain,work-24", "work", "work", "work-plain,work-24", "work-plain,work-24", "work"),
-        *("deep-24", "deep-24,work-plain,work-24", "deep,work", "work-24"),
-    ]
+    lua = exported(SITE.replace(SITE.splitlines()[1], "order: fcfs"))["job_submit.lua"]
+    results = submit(tmp_path, lua, [{**job, "time_limit": 60} for job, _ in rows])
+    assert [partition for _, partition, _ in results] == [partition for _, partition in rows]
 
 
-def test_waiting_jobs_are_moved_into_them():
+def test_waiting_jobs_are_moved_into_them_and_keep_the_points_of_their_queue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     script: dict[str, Any] = {}
     exec(exported()["move-jobs"].rpartition("\ndef main")[0], script)
-    home = script["home"]
-    assert [home("work", 4, {}), home("work", 4, {"gpu": 1}), home("work", 200, {}), home("plain", 4, {})] == [
-        *("work-plain,work-24", "work", "work", "plain"),
-    ]
-
-
-def test_points_of_a_queue_are_those_of_its_partitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    files, script = exported(), {}
-    (tmp_path / "job_submit.lua").write_text(files["job_submit.lua"])
-    monkeypatch.chdir(tmp_path)
-    exec(files["move-jobs"].rpartition("\ndef main")[0], script)
+    jobs = (("work", 4, {}), ("work", 4, {"gpu": 1}), ("work", 200, {}), ("plain", 4, {}))
+    assert [script["home"](*job) for job in jobs] == ["work-plain,work-24", "work", "work", "plain"]
+    monkeypatch.chdir(written(tmp_path, exported(), "job_submit.lua"))
     points = script["Points"]("job_submit.lua")
     names = ("work", "work-24", "work-plain,work-24", "deep", "deep-24", "plain")
     assert [points.of(name, 4, 60) for name in names] == [0, 0, 0, 100, 100, 100]

@@ -2,15 +2,13 @@
 
 import json
 import re
-import subprocess
-import sys
 
 import pytest
 
 from qconf.config import parse
 from qconf.errors import ExportError
 from qconf.export.slurm.init import derive
-from tests.qconf.export.sites import slurm_files
+from tests.qconf.export.sites import new_conf, slurm_files, slurm_read, written
 
 TEXT = """\
 machine: {name: tiny, cores: 16}
@@ -57,17 +55,11 @@ def test_partitions_have_the_ranks_of_the_tiers_and_what_becomes_of_their_jobs()
     assert "Preempted jobs of normal begin anew" in files["PLAN.md"]
     assert "Preempted jobs of express keep their nodes" in files["PLAN.md"]
     assert "--states=S --partition=express --format=%A" in files["PLAN.md"].partition("## Undo")[2]
-
-
-def test_without_suspended_jobs_no_gangs():
-    files = slurm_files(parse(TEXT.replace("suspend", "requeue")))
-    assert settings(files)["PreemptMode"] == "REQUEUE"
-    assert "scontrol resume" not in files["PLAN.md"]
-
-
-def test_without_tiers_nothing_is_said_of_preemption():
-    files = slurm_files(parse(re.sub(", tier: [0-9]", "", TEXT)))
-    assert not [name for name, text in files.items() if "Preempt" in text]
+    alone = slurm_files(parse(TEXT.replace("suspend", "requeue")))
+    assert settings(alone)["PreemptMode"] == "REQUEUE"
+    assert "scontrol resume" not in alone["PLAN.md"]
+    plain = slurm_files(parse(re.sub(", tier: [0-9]", "", TEXT)))
+    assert not [name for name, text in plain.items() if "Preempt" in text]
 
 
 def test_what_has_no_form():
@@ -80,48 +72,43 @@ def test_what_has_no_form():
     slurm_files(parse(TEXT.replace("preempted: suspend", "preempted: suspend, priority: 5")))  # a tier of its own
 
 
-def written(tmp_path, text, former=FORMER):
+def loaded(tmp_path, text, former=FORMER):
     """Export a configuration into a folder, and write its slurm.conf there by new-conf."""
-    for name, content in slurm_files(parse(text)).items():
-        (tmp_path / name).write_text(content)
-    (tmp_path / "slurm.conf.before").write_text(former)
-    subprocess.run([sys.executable, "new-conf", "slurm.conf.before", str(tmp_path)], cwd=tmp_path, check=True)
+    new_conf(written(tmp_path, slurm_files(parse(text))), former, tmp_path)
 
 
 def test_former_settings_come_back(tmp_path):
-    written(tmp_path, TEXT)
+    loaded(tmp_path, TEXT)
     after, back = ((tmp_path / f"slurm.conf.{name}").read_text() for name in ("after", "back"))
-    for word in ("PreemptType=preempt/partition_prio", "PreemptMode=SUSPEND,GANG"):
-        assert word in after.splitlines()
-        assert word not in back
+    ours = {"PreemptType=preempt/partition_prio", "PreemptMode=SUSPEND,GANG"}
+    assert (ours & {*after.splitlines()}, ours & {*back.splitlines()}) == (ours, set())
     assert "preempt/qos" not in after
-    for word in FORMER.splitlines():
-        assert word in back.splitlines()
+    assert {*FORMER.splitlines()} <= {*back.splitlines()}
 
 
 @pytest.mark.parametrize("order", ["fcfs", SUM])
 def test_what_is_read_back_is_the_same(order, tmp_path):
     text = TEXT.replace("order: fcfs", f'order: "{order}"').replace("tier: 4", "tier: 1").replace("tier: 9", "tier: 2")
-    written(tmp_path, text)
+    loaded(tmp_path, text)
     found = derive(tmp_path / "slurm.conf.after")
-    config = parse(text).replace(priority_calc_period=found.config.priority_calc_period)
-    assert found.config == config
+    assert found.config == parse(text).replace(priority_calc_period=found.config.priority_calc_period)
     assert "reservations of each partition: with tiers one for all is simulated" in found.warnings
 
 
 def test_a_slurm_conf_of_a_site(tmp_path):
     """A partition without a PreemptMode has that of the cluster."""
-    (tmp_path / "slurm.conf").write_text("""\
-PreemptType=preempt/partition_prio
+    head = (
+        "PreemptType=preempt/partition_prio\nNodeName=n[1-8] CPUs=2\nPartitionName=left Nodes=n[1-4] PriorityTier=10\n"
+    )
+    found = slurm_read(
+        tmp_path,
+        f"""{head}\
 PreemptMode=GANG,SUSPEND
-NodeName=n[1-8] CPUs=2
-PartitionName=DEFAULT MaxTime=60 State=UP
-PartitionName=left Nodes=n[1-4] PriorityTier=10
 PartitionName=right Nodes=n[5-8] PriorityTier=10 PreemptMode=CANCEL
 PartitionName=own Nodes=ALL PriorityTier=100 PreemptMode=REQUEUE
 PartitionName=gang Nodes=ALL PriorityTier=10 PreemptMode=GANG
-""")
-    found = derive(tmp_path / "slurm.conf")
+""",
+    )
     assert found.config.mode == "shared"
     assert {queue.name: (queue.tier, queue.preempted, queue.priority) for queue in found.config.queues} == {
         "left": (0, "suspend", 1),
@@ -130,15 +117,7 @@ PartitionName=gang Nodes=ALL PriorityTier=10 PreemptMode=GANG
         "gang": (0, "off", 1),
     }
     assert "right: PreemptMode=CANCEL: taken as REQUEUE, its jobs begin anew" in found.warnings
-    (tmp_path / "slurm.conf").write_text("""\
-PreemptType=preempt/partition_prio
-PreemptMode=REQUEUE
-NodeName=n[1-8] CPUs=2
-PartitionName=left Nodes=n[1-4] PriorityTier=10
-PartitionName=right Nodes=n[5-8]
-""")
-    found = derive(tmp_path / "slurm.conf")
+    found = slurm_read(tmp_path, f"{head}PreemptMode=REQUEUE\nPartitionName=right Nodes=n[5-8]\n")
     assert (found.config.mode, found.config.has_tiers) == ("partitioned", False)  # no job is in the other's way
-    (tmp_path / "slurm.conf").write_text(FORMER)
-    found = derive(tmp_path / "slurm.conf")
+    found = slurm_read(tmp_path, FORMER)
     assert "PreemptType=preempt/qos: jobs are preempted, which is not simulated" in found.warnings

@@ -11,6 +11,7 @@ from qconf.errors import ExportError
 from qconf.export import exporter
 from qconf.export.nodes import Node
 from qconf.history.standing import read_standing, shortpools
+from tests.qconf.export.sites import slurm_read, written
 
 SHARED = """\
 machine: {{name: tiny, cores: 16, cores_per_node: 2{whole}}}
@@ -47,13 +48,9 @@ def files(text):
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_exported_is_read_back(name, tmp_path):
-    for file, content in files(CASES[name]).items():
-        (tmp_path / file).write_text(content)
-    (tmp_path / "slurm.conf").write_text(
-        "ClusterName=tiny\nNodeName=n[1-8] CPUs=2\ninclude partitions.conf\n"
-        "SchedulerParameters=bf_busy_nodes,bf_job_part_count_reserve=1\n"  # as new-conf writes them
-    )
-    found = exporter("slurm")().read(tmp_path / "slurm.conf").config
+    conf = "ClusterName=tiny\nNodeName=n[1-8] CPUs=2\ninclude partitions.conf\n"
+    conf += "SchedulerParameters=bf_busy_nodes,bf_job_part_count_reserve=1\n"  # as new-conf writes them
+    found = slurm_read(written(tmp_path, files(CASES[name])), conf).config
     assert found.shortpools == parse(CASES[name]).shortpools
 
 
@@ -77,11 +74,8 @@ def test_short_jobs_ask_for_the_reservation_and_others_do_not():
     assert "KEPT" not in plain["job_submit.lua"]
 
 
-def test_whole_nodes_are_counted_in_nodes():
+def test_whole_nodes_are_counted_in_nodes_and_a_partition_keeps_its_share():
     assert " NodeCnt=3 " in files(CASES["whole nodes"])["shortpool"]
-
-
-def test_a_partition_keeps_its_share():
     lua = files(PARTED)["job_submit.lua"]
     assert '["small"] = "shortpool_120_1,shortpool_120_2"' in lua
     assert '["work"] = "shortpool_120_3,shortpool_120_4"' in lua

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from qconf.config import SiteConfig, parse
+from qconf.config import SiteConfig, ThrottleConfig, parse
 from qconf.errors import ExportError
 from qconf.export import exporter
+from tests.qconf.export.sites import slurm_read, written
 
 SLURM = exporter("slurm")
 SITE = """machine: {name: m, cores: 64}
@@ -44,20 +45,22 @@ def test_statements_and_undo():
     plan, _, undo = files["PLAN.md"].partition("## Undo")
     assert "python3 -I accounts load throttles.sacctmgr" in plan
     assert "python3 -I accounts back" in undo
+    plain = SLURM().export(site().replace(throttles=())).files
+    assert not any("throttles" in text for text in (*plain, *plain.values()))
+
+
+def comes_back(folder: Path, config: SiteConfig, words: str = "") -> tuple[ThrottleConfig, ...]:
+    """Return the throttles that are read from what an export of them loads."""
+    files = SLURM().export(config).files
+    written(folder, files, *{"partitions.conf", "job_submit.lua", "throttles.sacctmgr"} & {*files})
+    return slurm_read(
+        folder, f"ClusterName=m\nNodeName=n[1-8] CPUs=8\n{words}include partitions.conf\n"
+    ).config.throttles
 
 
 def test_round_trip(tmp_path: Path):
-    files = SLURM().export(site()).files
-    for name in ("partitions.conf", "job_submit.lua", "throttles.sacctmgr"):
-        (tmp_path / name).write_text(files[name])
-    (tmp_path / "slurm.conf").write_text("ClusterName=m\nNodeName=n[1-8] CPUs=8\ninclude partitions.conf\n")
-    found = SLURM().read(tmp_path / "slurm.conf", name="m").config
-    assert {each.what: each for each in found.throttles} == {each.what: each for each in site().throttles}
-
-
-def test_without_throttles_nothing_of_them_is_there():
-    files = SLURM().export(site().replace(throttles=())).files
-    assert not any("throttles" in text for text in (*files, *files.values()))
+    found = comes_back(tmp_path, site())
+    assert {each.what: each for each in found} == {each.what: each for each in site().throttles}
 
 
 @pytest.mark.parametrize(
@@ -75,14 +78,13 @@ def test_what_has_no_form_is_refused(line: str, words: str):
         SLURM().export(site(SITE + f"  - {line}\n"))
 
 
-@pytest.mark.parametrize(("depth", "written"), [("4", "4"), ("null", "0")])
-def test_the_depth_of_reservations(depth: str, written: str, tmp_path: Path):
+@pytest.mark.parametrize(("depth", "number"), [("4", "4"), ("null", "0")])
+def test_the_depth_of_reservations(depth: str, number: str, tmp_path: Path):
     config = site(SITE.partition("throttles")[0] + f"reservation_depth: {depth}\n")
-    files = SLURM().export(config).files
-    assert f'"bf_job_part_count_reserve": "{written}"' in files["new-conf"]
-    words = f"SchedulerParameters=bf_busy_nodes,bf_job_part_count_reserve={written}"
-    (tmp_path / "slurm.conf").write_text(f"NodeName=n[1-8] CPUs=8\n{words}\nPartitionName=work Nodes=ALL State=UP\n")
-    assert SLURM().read(tmp_path / "slurm.conf").config.reservation_depth == config.reservation_depth
+    assert f'"bf_job_part_count_reserve": "{number}"' in SLURM().export(config).files["new-conf"]
+    words = f"SchedulerParameters=bf_busy_nodes,bf_job_part_count_reserve={number}"
+    found = slurm_read(tmp_path, f"NodeName=n[1-8] CPUs=8\n{words}\nPartitionName=work Nodes=ALL State=UP\n")
+    assert found.config.reservation_depth == config.reservation_depth
 
 
 def looked_at(*throttles: str) -> SiteConfig:
@@ -97,11 +99,8 @@ def test_the_jobs_of_each_user_that_are_looked_at(also: str, tmp_path: Path):
     assert "bf_max_job_user counts a user's jobs in the order of their priorities" in files["PLAN.md"]
     assert ("throttles.sacctmgr" in files) == bool(also)
     assert ("AccountingStorageEnforce" in files["new-conf"].split("PARAMETERS")[0]) == bool(also)
-    for name in {"partitions.conf", "job_submit.lua", "throttles.sacctmgr"} & {*files}:
-        (tmp_path / name).write_text(files[name])
-    words = "SchedulerParameters=bf_continue,BF_max_job_user=3,bf_interval=10"
-    (tmp_path / "slurm.conf").write_text(f"NodeName=n[1-8] CPUs=8\n{words}\ninclude partitions.conf\n")
-    assert SLURM().read(tmp_path / "slurm.conf", name="m").config.throttles == config.throttles
+    words = "SchedulerParameters=bf_continue,BF_max_job_user=3,bf_interval=10\n"
+    assert comes_back(tmp_path, config, words) == config.throttles
 
 
 def test_no_number_of_jobs_looked_at_without_backfilling(tmp_path: Path):
@@ -111,5 +110,5 @@ def test_no_number_of_jobs_looked_at_without_backfilling(tmp_path: Path):
         "SchedulerType=sched/builtin\nSchedulerParameters=bf_max_job_user=3",
         "SchedulerParameters=bf_max_job_user=0",
     ):
-        (tmp_path / "slurm.conf").write_text(f"NodeName=n[1-8] CPUs=8\n{words}\nPartitionName=a Nodes=ALL State=UP\n")
-        assert not SLURM().read(tmp_path / "slurm.conf").config.throttles
+        text = f"NodeName=n[1-8] CPUs=8\n{words}\nPartitionName=a Nodes=ALL State=UP\n"
+        assert not slurm_read(tmp_path, text).config.throttles

@@ -1,8 +1,6 @@
 """Types of nodes from the NodeName lines of a slurm.conf, and queues that are bound to some of them."""
 
 import re
-import subprocess
-import sys
 
 import pytest
 
@@ -11,9 +9,9 @@ from qconf.errors import ExportError, InputError
 from qconf.evaluation.period import Period
 from qconf.export import exporter
 from qconf.export.nodes import Node, read_nodes
-from qconf.export.slurm.init import derive
 from qconf.history import clean, read
 from qconf.strategies import Proposal
+from tests.qconf.export.sites import new_conf, slurm_read, written
 
 MIXED = """\
 ClusterName=mixed
@@ -31,37 +29,18 @@ PartitionName=every Nodes=ALL
 """
 
 
-def from_text(tmp_path, text):
-    (tmp_path / "slurm.conf").write_text(text)
-    return derive(tmp_path / "slurm.conf")
-
-
 def bound(found):
     return {queue.name: queue.nodes for queue in found.config.queues}
 
 
 def test_three_types_in_the_order_of_their_weights(tmp_path):
-    found = from_text(tmp_path, MIXED)
+    found = slurm_read(tmp_path, MIXED)
     config = found.config
     assert [each.model_dump(exclude_defaults=True) for each in config.nodes] == [
         {"name": "cpu", "count": 6, "cores": 32, "memory": 191000, "features": ("ib",), "hosts": "cpu[01-06]"},
-        {
-            "name": "big",
-            "count": 1,
-            "cores": 32,
-            "memory": 2062000,
-            "resources": {"fpga": 2},
-            "hosts": "big1",
-        },
-        {
-            "name": "gpu",
-            "count": 2,
-            "cores": 32,
-            "memory": 515000,
-            "gpus": 4,
-            "features": ("a100", "gpu:a100", "ib"),
-            "hosts": "gpu[1-2]",
-        },
+        {"name": "big", "count": 1, "cores": 32, "memory": 2062000, "resources": {"fpga": 2}, "hosts": "big1"},
+        {"name": "gpu", "count": 2, "cores": 32, "memory": 515000, "gpus": 4, "features": ("a100", "gpu:a100", "ib")}
+        | {"hosts": "gpu[1-2]"},
     ]
     assert bound(found) == {"cpu": ("cpu", "big"), "gpu": ("gpu",), "every": None}
     assert [queue.max_run_cores for queue in config.queues] == [None, None, None]
@@ -72,11 +51,11 @@ def test_three_types_in_the_order_of_their_weights(tmp_path):
 
 def test_a_machine_that_is_divided_between_kinds_is_bound_and_one_of_one_kind_stays_divided(tmp_path):
     divided = MIXED.replace("PartitionName=every Nodes=ALL\n", "")
-    assert bound(from_text(tmp_path, divided)) == {"cpu": ("cpu", "big"), "gpu": ("gpu",)}
+    assert bound(slurm_read(tmp_path, divided)) == {"cpu": ("cpu", "big"), "gpu": ("gpu",)}
     nodes = "NodeName=a[1-4] CPUs=8 Feature=old\nNodeName=b[1-2] CPUs=8 Feature=new\n"
-    config = from_text(tmp_path, f"{nodes}PartitionName=a Nodes=a[1-4]\nPartitionName=b Nodes=b[1-2]\n").config
+    config = slurm_read(tmp_path, f"{nodes}PartitionName=a Nodes=a[1-4]\nPartitionName=b Nodes=b[1-2]\n").config
     assert (config.mode, config.nodes, [queue.partition for queue in config.queues]) == ("partitioned", (), [32, 16])
-    config = from_text(tmp_path, f"{nodes}PartitionName=a Nodes=ALL\n").config
+    config = slurm_read(tmp_path, f"{nodes}PartitionName=a Nodes=ALL\n").config
     assert [(each.name, each.features) for each in config.nodes] == [("a", ("old",)), ("b", ("new",))]
 
 
@@ -93,84 +72,78 @@ NodeName=g CPUs=8 Gres=gpu:2 Weight=9
 PartitionName=p Nodes=ALL Default=YES
 PartitionName=q Nodes=ALL PriorityTier=2
 """
-    found = [from_text(tmp_path, each).config for each in (text, text.replace("PriorityTier=2", ""))]
-    assert [each.reserve for each in found] == ["cores", "queue_nodes"]
-    assert [[(of.count, of.weight) for of in each.nodes] for each in found] == [
-        [(2, 1), (1, 1)],
-        [(1, 5), (1, 7), (1, 9)],
-    ]
+    for old, reserve, nodes in (
+        ("", "cores", [(2, 1), (1, 1)]),
+        ("PriorityTier=2", "queue_nodes", [(1, 5), (1, 7), (1, 9)]),
+    ):
+        config = slurm_read(tmp_path, text.replace(old, "")).config
+        assert (config.reserve, [(each.count, each.weight) for each in config.nodes]) == (reserve, nodes)
 
 
 def test_weights_that_make_too_many_types_are_left_out(tmp_path):
     names = "\n".join(f"NodeName=n{n} CPUs=32 Weight={n}{' Gres=gpu:4' * (n % 2)}" for n in range(1, 71))
-    found = from_text(
-        tmp_path,
-        "GresTypes=gpu\nSelectType=select/cons_tres\n"
-        "SchedulerParameters=bf_busy_nodes,bf_job_part_count_reserve=1\n"
-        f"{names}\nPartitionName=a Nodes=ALL\n",
-    )
+    head = "GresTypes=gpu\nSelectType=select/cons_tres\n"
+    head += "SchedulerParameters=bf_busy_nodes,bf_job_part_count_reserve=1\n"
+    found = slurm_read(tmp_path, f"{head}{names}\nPartitionName=a Nodes=ALL\n")
     assert [(each.name, each.count, each.weight) for each in found.config.nodes] == [("gpu", 35, 1), ("cpu", 35, 1)]
     assert "weights of nodes: with them there are 70 types; left out" in found.warnings
 
 
 def test_nodes_that_are_alike_stay_cores(tmp_path):
     text = "NodeName=n1 CPUs=8 RealMemory=64000\nNodeName=n2 CPUs=8 RealMemory=64200\nPartitionName=a Nodes=ALL\n"
-    found = from_text(tmp_path, text)
+    found = slurm_read(tmp_path, text)
     assert (found.config.nodes, found.config.machine.cores_per_node, found.warnings) == ((), 8, ())
-    counting = from_text(tmp_path, f"SelectTypeParameters=CR_Core_Memory\n{text}")
+    counting = slurm_read(tmp_path, f"SelectTypeParameters=CR_Core_Memory\n{text}")
     assert counting.warnings == ("RealMemory is not counted, all nodes are alike: --history shows whether it binds",)
+
+
+def log_of(folder, *rows):
+    (folder / "jobs.txt").write_text(
+        "JobID|Submit|Start|End|TimelimitRaw|AllocCPUS|AllocTRES|Partition|State\n" + "\n".join(rows) + "\n"
+    )
+    return read([folder / "jobs.txt"])
 
 
 def test_gpus_of_nodes_that_are_all_alike_count(tmp_path):
     """Each job takes the eight GPUs of a node, and eight of its 96 cores, so that four run at a time."""
     text = "GresTypes=gpu\nNodeName=g[1-4] CPUs=96 Gres=gpu:A100:8\nPartitionName=gpu Nodes=g[1-4] Default=YES\n"
-    config = from_text(tmp_path, text).config
+    config = slurm_read(tmp_path, text).config
     assert [(each.count, each.gpus, each.features) for each in config.nodes] == [(4, 8, ("gpu:A100",))]
     tres = "cpu=8,gres/gpu:a100=8,gres/gpu=8,mem=1000M,node=1"  # accounting spells it in its own way
-    rows = "\n".join(f"{i}|{i * 60}|{i * 60}|{i * 60 + 3600}|60|8|{tres}|gpu|COMPLETED" for i in range(1, 9))
-    (tmp_path / "jobs.txt").write_text(
-        f"JobID|Submit|Start|End|TimelimitRaw|AllocCPUS|AllocTRES|Partition|State\n{rows}\n"
-    )
-    history = clean(read([tmp_path / "jobs.txt"]), config)
-    period = Period.of(history, config)
+    rows = [f"{i}|{i * 60}|{i * 60}|{i * 60 + 3600}|60|8|{tres}|gpu|COMPLETED" for i in range(1, 9)]
+    history = clean(log_of(tmp_path, *rows), config)
     assert history.dropped.empty
-    assert Proposal(config).simulate(period).wait.tolist() == [0] * 4 + [3360] * 4
+    assert Proposal(config).simulate(Period.of(history, config)).wait.tolist() == [0] * 4 + [3360] * 4
 
 
 @pytest.mark.parametrize(("memory", "counted"), [("16G", False), ("200G", True)])
 def test_memory_of_nodes_that_are_alike_counts_where_jobs_of_a_log_take_it(tmp_path, memory, counted):
-    (tmp_path / "slurm.conf").write_text(
-        "SelectTypeParameters=CR_Core_Memory\nNodeName=n[1-2] CPUs=16 RealMemory=256000\nPartitionName=a Nodes=ALL\n"
-    )
-    (tmp_path / "jobs.txt").write_text(
-        "JobID|Submit|Start|End|TimelimitRaw|AllocCPUS|AllocTRES|Partition|State\n"
-        f"1|60|60|3660|60|4|cpu=4,mem={memory},node=1|a|COMPLETED\n"
-    )
-    found = derive(tmp_path / "slurm.conf", records=read([tmp_path / "jobs.txt"]))
+    text = "SelectTypeParameters=CR_Core_Memory\nNodeName=n[1-2] CPUs=16 RealMemory=256000\nPartitionName=a Nodes=ALL\n"
+    records = log_of(tmp_path, f"1|60|60|3660|60|4|cpu=4,mem={memory},node=1|a|COMPLETED")
+    found = slurm_read(tmp_path, text, records=records)
     assert [each.memory for each in found.config.nodes] == ([256000] if counted else [])
     assert found.warnings == ()
 
 
 def test_types_of_several_gpus_of_a_node_and_shards_are_counted_apart(tmp_path):
-    text = (
+    found = slurm_read(
+        tmp_path,
         "GresTypes=gpu,shard\n"
         "NodeName=m1 CPUs=32 Gres=gpu:a100:2(S:0-1),gpu:1g.5gb:14(S:0-1)\n"
-        "NodeName=a1 CPUs=32 Gres=gpu:A100:4\nNodeName=s1 CPUs=32 Gres=gpu:t4:1,shard:8\nPartitionName=a Nodes=ALL\n"
+        "NodeName=a1 CPUs=32 Gres=gpu:A100:4\nNodeName=s1 CPUs=32 Gres=gpu:t4:1,shard:8\nPartitionName=a Nodes=ALL\n",
     )
-    found = from_text(tmp_path, text)
     assert [(each.gpus, dict(each.resources), each.features) for each in found.config.nodes] == [
         (16, {"gpu:1g.5gb": 14, "gpu:a100": 2}, ()),
         (4, {"gpu:A100": 4}, ()),
         (1, {"shard": 8}, ("gpu:t4",)),
     ]
-    assert found.warnings == (
-        "Gres=mps and shard are counted beside GPUs: in Slurm a GPU is given whole or in parts, here both at once",
-    )
+    said = "Gres=mps and shard are counted beside GPUs: in Slurm a GPU is given whole or in parts, here both at once"
+    assert found.warnings == (said,)
     assert parse(dump(found.config)) == found.config
 
 
 def test_memory_counts_where_slurm_counts_it(tmp_path):
-    found = from_text(tmp_path, MIXED.replace("CR_Core_Memory", "CR_Core"))
+    found = slurm_read(tmp_path, MIXED.replace("CR_Core_Memory", "CR_Core"))
     assert {each.memory for each in found.config.nodes} == {0}
     assert any(each.startswith("RealMemory of nodes: left out, SelectTypeParameters has no") for each in found.warnings)
 
@@ -198,7 +171,7 @@ def test_memory_counts_where_slurm_counts_it(tmp_path):
 )
 def test_generic_resources(tmp_path, gres, gpus, resources, features, warning):
     text = f"GresTypes=gpu,fpga\nNodeName=a CPUs=8 Gres={gres}\nNodeName=b CPUs=16\nPartitionName=a Nodes=ALL\n"
-    found = from_text(tmp_path, text)
+    found = slurm_read(tmp_path, text)
     first = found.config.nodes[0]
     assert (first.gpus, dict(first.resources), first.features) == (gpus, resources, features)
     assert found.warnings == ((warning,) if warning else ())
@@ -215,45 +188,54 @@ def test_generic_resources(tmp_path, gres, gpus, resources, features, warning):
 )
 def test_what_is_refused_with_its_line(tmp_path, words, message):
     with pytest.raises(InputError, match=message):
-        from_text(tmp_path, f"NodeName=a CPUs=8\nNodeName=b CPUs=8 {words}\nPartitionName=a Nodes=ALL\n")
+        slurm_read(tmp_path, f"NodeName=a CPUs=8\nNodeName=b CPUs=8 {words}\nPartitionName=a Nodes=ALL\n")
 
 
-def test_what_types_of_nodes_go_without_is_said(tmp_path):
-    words = "SchedulerParameters=bf_busy_nodes,bf_job_part_count_reserve=1\n"
-    found = from_text(tmp_path, MIXED.replace("PartitionName=DEFAULT", f"{words}PartitionName=DEFAULT"))
+WORDS = "SchedulerParameters=bf_busy_nodes,bf_job_part_count_reserve=1\n"
+BY_NODE = MIXED.replace("PartitionName=DEFAULT", f"{WORDS}PartitionName=DEFAULT")
+TIERED = "PreemptType=preempt/partition_prio\n" + MIXED.replace("Default=YES", "Default=YES PriorityTier=2")
+
+
+def test_weights_of_nodes_by_which_jobs_are_placed(tmp_path):
+    found = slurm_read(tmp_path, BY_NODE)
     assert [(each.name, each.weight) for each in found.config.nodes] == [("cpu", 1), ("big", 20), ("gpu", 50)]
     assert parse(dump(found.config)) == found.config
     assert not [each for each in found.warnings if "reservations of each partition" in each]
-    by_node = MIXED.replace("PartitionName=DEFAULT", f"{words}PartitionName=DEFAULT")
-    for old, new, reserve in (
-        ("", "", "queue_nodes"),
-        ("CR_Core_Memory", "CR_Core_Memory,CR_LLN", "queues"),
-        ("SelectType=", "TopologyPlugin=topology/tree\nSelectType=", "queues"),
-        ("State=UP", "State=UP LLN=YES", "queues"),
-        ("bf_busy_nodes", "bf_busy_nodes,pack_serial_at_end", "queues"),
-    ):
-        assert from_text(tmp_path, by_node.replace(old, new, 1)).config.reserve == reserve
-    alike = by_node.replace("Weight=50", "").replace("Weight=20", "")
-    assert [each.name for each in from_text(tmp_path, alike).config.nodes] == ["big", "cpu", "gpu"]
-    several = words.replace("reserve=1", "reserve=2")
-    found = from_text(tmp_path, MIXED.replace("PartitionName=DEFAULT", f"{several}PartitionName=DEFAULT"))
-    assert found.config.reserve == "cores"
-    assert "reservations of each partition: with types of nodes one for all is simulated" in found.warnings
+    alike = BY_NODE.replace("Weight=50", "").replace("Weight=20", "")
+    assert [each.name for each in slurm_read(tmp_path, alike).config.nodes] == ["big", "cpu", "gpu"]
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "reserve", "said"),
+    [
+        (BY_NODE, "", "", "queue_nodes", ""),
+        (BY_NODE, "CR_Core_Memory", "CR_Core_Memory,CR_LLN", "queues", ""),
+        (BY_NODE, "SelectType=", "TopologyPlugin=topology/tree\nSelectType=", "queues", ""),
+        (BY_NODE, "State=UP", "State=UP LLN=YES", "queues", ""),
+        (BY_NODE, "bf_busy_nodes", "bf_busy_nodes,pack_serial_at_end", "queues", ""),
+        (
+            *(BY_NODE, "reserve=1", "reserve=2", "cores"),
+            "reservations of each partition: with types of nodes one for all is simulated",
+        ),
+        (TIERED, "", "", "cores", ""),
+        (TIERED, "PreemptType", "PreemptMode=SUSPEND,GANG\nPreemptType", "cores", "jobs keep their GPUs and memory in"),
+    ],
+)
+def test_what_types_of_nodes_go_without_is_said(text, old, new, reserve, said, tmp_path):
+    found = slurm_read(tmp_path, text.replace(old, new, 1))
+    assert (found.config.reserve, len(found.config.nodes), found.config.has_tiers) == (reserve, 3, text == TIERED)
+    assert said in "; ".join(found.warnings)
+
+
+def test_partitions_of_whole_nodes_of_types(tmp_path):
     whole = MIXED.replace("State=UP", "State=UP OverSubscribe=EXCLUSIVE").replace("Weight=50", "")
-    found = from_text(tmp_path, whole)
-    assert (found.config.machine.whole_nodes, len(found.config.nodes)) == (False, 3)
-    assert all(queue.exclusive for queue in found.config.queues)
-    tiers = "PreemptType=preempt/partition_prio\n" + MIXED.replace("Default=YES", "Default=YES PriorityTier=2")
-    found = from_text(tmp_path, tiers)
-    assert (found.config.has_tiers, len(found.config.nodes), found.config.reserve) == (True, 3, "cores")
-    suspends = "PreemptMode=SUSPEND,GANG\n" + tiers
-    assert any(
-        "suspended jobs keep their GPUs and memory in Slurm" in each for each in from_text(tmp_path, suspends).warnings
-    )
+    config = slurm_read(tmp_path, whole).config
+    assert (config.machine.whole_nodes, len(config.nodes)) == (False, 3)
+    assert all(queue.exclusive for queue in config.queues)
 
 
 def test_jobs_may_use_part_of_each_node(tmp_path):
-    found = from_text(tmp_path, MIXED.replace("Nodes=ALL\n", "Nodes=ALL MaxCPUsPerNode=30\n"))
+    found = slurm_read(tmp_path, MIXED.replace("Nodes=ALL\n", "Nodes=ALL MaxCPUsPerNode=30\n"))
     assert found.config.queue("every").max_run_cores == 9 * 30
     assert "every: MaxCPUsPerNode: a limit of what runs on all of its nodes together" in found.warnings
 
@@ -284,19 +266,19 @@ def exported(text, **options):
     return exporter("slurm")(**options).export(parse(text))
 
 
+def nodes_lines(files):
+    """Return where the partitions of an export are."""
+    return [line.split()[1] for line in files["partitions.conf"].splitlines() if line.startswith("Part")]
+
+
 def test_bound_queues_are_exported_and_come_back(tmp_path):
-    found = exported(SITE)
-    lines = found.files["partitions.conf"].splitlines()
-    assert [line.split()[1] for line in lines if line.startswith("Part")] == [
-        *("Nodes=big1,cpu[01-06]", "Nodes=gpu[1-2]", "Nodes=ALL"),
-    ]
-    for name, text in found.files.items():
-        (tmp_path / name).write_text(text)
-    assert from_text(tmp_path, NODES).config == parse(SITE)
-    again = exported(dump(from_text(tmp_path, NODES).config))
-    assert again.files == found.files
-    listed = exported(SITE, nodes=read_nodes("cpu[01-06],big1,gpu[1-2]")).files["partitions.conf"]
-    assert "PartitionName=every Nodes=big1,cpu[01-06],gpu[1-2] " in listed
+    files = exported(SITE).files
+    assert nodes_lines(files) == ["Nodes=big1,cpu[01-06]", "Nodes=gpu[1-2]", "Nodes=ALL"]
+    found = slurm_read(written(tmp_path, files), NODES).config
+    assert found == parse(SITE)
+    assert exported(dump(found)).files == files
+    listed = exported(SITE, nodes=read_nodes("cpu[01-06],big1,gpu[1-2]")).files
+    assert nodes_lines(listed)[-1] == "Nodes=big1,cpu[01-06],gpu[1-2]"
 
 
 def test_partitions_of_nodes_that_jobs_have_alone():
@@ -304,9 +286,7 @@ def test_partitions_of_nodes_that_jobs_have_alone():
     with pytest.raises(ExportError, match="queue every: jobs have some of its nodes alone and others not"):
         exported(alone)
     lines = exported(alone.replace("walltime: [0, 1h]", "walltime: [0, 1h], nodes: [plain]")).files["partitions.conf"]
-    assert [line.split()[0] for line in lines.splitlines() if "OverSubscribe=EXCLUSIVE" in line] == [
-        "PartitionName=gpu"
-    ]
+    assert re.findall(r"^PartitionName=(\S+).* OverSubscribe=EXCLUSIVE", lines, re.MULTILINE) == ["gpu"]
 
 
 def test_types_without_bound_queues_need_no_names():
@@ -317,48 +297,44 @@ def test_types_without_bound_queues_need_no_names():
     assert "NODES = " not in files["move-jobs"]
 
 
+OTHER = [
+    Node(name, 64 if name == "gpu2" else 32) for name in ("big1", *(f"cpu0{i}" for i in range(1, 7)), "gpu1", "gpu2")
+]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "nodes", "message"),
     [
         (", hosts: big1", "", None, r"nodes large: queues are bound to nodes, and these have no names: add hosts"),
         ("big1", "gpu1", None, "nodes gpu: hosts has gpu1 among those of large too"),
-        ("big1", "big1", [Node("big1"), Node("x")], "node x is in none of the hosts of the configuration's nodes"),
-        ("big1", "big1", [Node("big1")], "nodes plain: hosts has cpu01, which --nodes has not"),
+        ("", "", [Node("big1"), Node("x")], "node x is in none of the hosts of the configuration's nodes"),
+        ("", "", [Node("big1")], "nodes plain: hosts has cpu01, which --nodes has not"),
+        ("", "", OTHER, "node gpu2 has 64 cores, nodes gpu of the configuration have 32"),
         ("[1, 64]", "[65, 96]", None, r"queue gpu: its nodes \(gpu\) of 64 cores together are narrower"),
+        ("name: cpu,", "name: 1a,", None, "queue name '1a': Slurm takes 1 to 64 letters"),
     ],
 )
-def test_names_of_nodes_that_do_not_fit_are_refused(old, new, nodes, message):
+def test_what_does_not_fit_is_refused(old, new, nodes, message):
     with pytest.raises(ExportError, match=message):
         exported(SITE.replace(old, new), nodes=nodes)
-
-
-def test_nodes_of_other_cores_are_refused():
-    names = ["big1", *(f"cpu{i:02d}" for i in range(1, 7)), "gpu1", "gpu2"]
-    with pytest.raises(ExportError, match="node gpu2 has 64 cores, nodes gpu of the configuration have 32"):
-        exported(SITE, nodes=[Node(name, 64 if name == "gpu2" else 32) for name in names])
 
 
 def test_waiting_jobs_go_where_nodes_can_hold_them():
     script = {}
     exec(exported(SITE).files["move-jobs"].rpartition("\ndef main")[0], script)
-    printed = ["1|4000M|N/A", "2|400G|N/A", "3|0|gres:gpu:2", "4|1G|gres:gpu:a100:8", "5_[1-3%2]|2T|gres:fpga"]
-    script["squeue"] = lambda *_: printed
+    rows = [
+        ("1|4000M|N/A", (4000, {}), ["cpu", "gpu", "every"]),
+        ("2|400G|N/A", (400 * 1024, {}), ["cpu", "gpu", "every"]),
+        ("3|0|gres:gpu:2", (0, {"gpu": 2}), ["gpu", "every"]),
+        ("4|1G|gres:gpu:a100:8", (1024, {"gpu": 8}), []),
+        ("5_[1-3%2]|2T|gres:fpga", (2 * 1024**2, {"fpga": 1}), []),  # 2 TiB are more than the node has
+    ]
+    script["squeue"] = lambda *_: [printed for printed, *_ in rows]
     wanted = script["wanted_of_nodes"]()
-    assert wanted == {
-        "1": (4000, {}),
-        "2": (400 * 1024, {}),
-        "3": (0, {"gpu": 2}),
-        "4": (1024, {"gpu": 8}),
-        "5_[1-3]": (2 * 1024**2, {"fpga": 1}),
-    }
-    takes = {job: [name for name in ("cpu", "gpu", "every") if script["holds"](name, *wanted[job])] for job in wanted}
-    assert takes == {
-        "1": ["cpu", "gpu", "every"],
-        "2": ["cpu", "gpu", "every"],
-        "3": ["gpu", "every"],
-        "4": [],
-        "5_[1-3]": [],  # 2 TiB are more than the node has
-    }
+    assert [*wanted] == ["1", "2", "3", "4", "5_[1-3]"]
+    assert [*wanted.values()] == [asked for _, asked, _ in rows]
+    takes = [[name for name in ("cpu", "gpu", "every") if script["holds"](name, *each)] for each in wanted.values()]
+    assert takes == [places for *_, places in rows]
     assert script["holds"]("theirs", 1e9, {"gpu": 99})
 
 
@@ -371,23 +347,25 @@ deep|0||gres/gpu=6,gres/gpu:a100=4,gres/boards=1,mem=1.50G,node=3|mem=much|
 
 
 def test_limits_of_what_nodes_have_are_read_and_others_are_named(tmp_path):
-    (tmp_path / "slurm.conf").write_text(MIXED.replace("Nodes=gpu[1-2]", "Nodes=gpu[1-2] QOS=gpuq"))
     (tmp_path / "qos").write_text(QOS)
-    found = derive(tmp_path / "slurm.conf", qos=tmp_path / "qos")
+    found = slurm_read(tmp_path, MIXED.replace("Nodes=gpu[1-2]", "Nodes=gpu[1-2] QOS=gpuq"), qos=tmp_path / "qos")
     assert (found.config.queue("gpu").max_run_cores, found.config.queue("gpu").max_run) == (64, 5)
+    most = {"gpu:a100": 4, "gpus": 6, "memory": 1536}
     assert {each.what: each.limits for each in found.config.throttles} == {
         "all jobs in queue gpu": {"max_run_resources.gpus": 8},
         "each user in queue gpu": {"max_run_resources.gpus": 2},
-        "qos deep": {
-            "max_run_resources.gpu:a100": 4,
-            "max_run_resources.gpus": 6,
-            "max_run_resources.memory": 1536,
-        },
+        "qos deep": {f"max_run_resources.{name}": limit for name, limit in most.items()},
     }
     assert {
         "QOS deep: not simulated: GrpTRES=node=3, MaxTRESPerUser=mem=much",
         "throttles: the limit of gres/boards of qos deep is not simulated: it is not counted of nodes",
     } <= {*found.warnings}
+    alike = slurm_read(
+        tmp_path,
+        "NodeName=g[1-2] CPUs=8 Gres=gpu:4\nPartitionName=a Nodes=ALL QOS=gpuq\n",
+        qos=tmp_path / "qos",
+    ).config
+    assert ([each.gpus for each in alike.nodes], len(alike.throttles)) == ([4], 3)  # a type, for its limits
 
 
 LIMITED = """\
@@ -419,20 +397,9 @@ def test_limits_of_what_nodes_have_come_back(tmp_path):
     assert {free, "modify qos deep set GrpTRES=mem=5000"} <= {*files["classes.sacctmgr"].splitlines()}
     assert "printf '%s\\n' gres/gpu mem | grep -Fxv -f tres.known" in files["PLAN.md"]
     assert any("generic resources that AccountingStorageTRES" in note for note in export.notes)
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    (tmp_path / "slurm.conf").write_text(NODES)
-    found = derive(tmp_path / "slurm.conf").config
+    found = slurm_read(written(tmp_path, files), NODES).config
     assert {each.what: each for each in found.throttles} == {each.what: each for each in config.throttles}
     assert found.qos == config.qos
-
-
-def test_nodes_that_are_alike_have_a_type_where_what_they_have_is_limited(tmp_path):
-    conf = "NodeName=g[1-2] CPUs=8 Gres=gpu:4\nPartitionName=a Nodes=ALL QOS=gpuq\n"
-    (tmp_path / "slurm.conf").write_text(conf)
-    (tmp_path / "qos").write_text(QOS)
-    found = derive(tmp_path / "slurm.conf", qos=tmp_path / "qos").config
-    assert ([each.gpus for each in found.nodes], len(found.throttles)) == ([4], 3)
 
 
 @pytest.mark.parametrize(
@@ -441,10 +408,7 @@ def test_nodes_that_are_alike_have_a_type_where_what_they_have_is_limited(tmp_pa
         ("{user: ann, queue: gpu, max_run_resources: {gpus: 1}}", "of what nodes have beside cores, limits of all"),
         ("{queue: cpu, max_run: 3, max_run_resources: {gpus: 1}}", "no form in Slurm beside the limits of the queue"),
         ("{max_run_resources: {gpus: 1}}", "counts the jobs of all QOS together"),
-        (
-            "{each: group, qos: deep, max_run_resources: {gpus: 7}}",
-            "deep and queue gpu both have MaxTRESPerAccount=gres",
-        ),
+        ("{each: group, qos: deep, max_run_resources: {gpus: 7}}", "deep and queue gpu both have MaxTRESPerAccount"),
     ],
 )
 def test_limits_of_what_nodes_have_without_a_form_are_refused(line, message):
@@ -453,51 +417,43 @@ def test_limits_of_what_nodes_have_without_a_form_are_refused(line, message):
 
 
 def test_a_qos_that_another_takes_the_place_of_is_named(tmp_path):
-    for name, text in exported(SITE).files.items():
-        (tmp_path / name).write_text(text)
-    before = NODES.replace("include partitions.conf", "PartitionName=gpu Nodes=gpu[1-2] QOS=gpuq")
+    written(tmp_path, exported(SITE).files)
     for qos, said in (("gpuq", True), ("gpu", False)):
-        (tmp_path / "slurm.conf.before").write_text(before.replace("gpuq", qos))
-        command = [sys.executable, "new-conf", "slurm.conf.before", "site"]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-        assert ("gpu: QOS=gpuq becomes gpu: give it the limits of gpuq that are to stay" in done.stdout) is said
+        printed = new_conf(
+            tmp_path, NODES.replace("include partitions.conf", f"PartitionName=gpu Nodes=gpu1 QOS={qos}")
+        )
+        assert ("gpu: QOS=gpuq becomes gpu: give it the limits of gpuq that are to stay" in printed) is said
 
 
 def test_partitions_of_types_are_partitions_of_their_nodes(tmp_path):
     text = (
-        SITE[: SITE.index("queues:")]
+        SITE.partition("queues:")[0]
         + """mode: partitioned
 queues:
   - {name: cpu, cores: [1, 160], walltime: [0, 48h], partition: {plain: 5}}
   - {name: gpu, cores: [1, 64], walltime: [0, 48h], partition: {plain: 1, large: 1, gpu: 2}}
 """
     )
-    found = exported(text)
-    lines = found.files["partitions.conf"].splitlines()
-    assert [line.split()[1] for line in lines if line.startswith("Part")] == [
-        *("Nodes=cpu[01-05]", "Nodes=big1,cpu06,gpu[1-2]"),
-    ]
-    for name, text in found.files.items():
-        (tmp_path / name).write_text(text)
-    again = from_text(tmp_path, NODES).config
+    files = exported(text).files
+    assert nodes_lines(files) == ["Nodes=cpu[01-05]", "Nodes=big1,cpu06,gpu[1-2]"]
+    again = slurm_read(written(tmp_path, files), NODES).config
     of = {each.name: each.hosts for each in again.nodes}
-    assert [sorted(of[name] for name in queue.nodes) for queue in again.queues] == [
-        ["cpu[01-05]"],
-        ["big1", "cpu06", "gpu[1-2]"],
-    ]
+    hosts = [sorted(of[name] for name in queue.nodes) for queue in again.queues]
+    assert hosts == [["cpu[01-05]"], ["big1", "cpu06", "gpu[1-2]"]]
 
 
 def test_queues_are_limited_to_nodes_only_where_each_is_a_core():
     text = (
-        "machine: {name: m, cores: 160}\n"
-        "nodes: [{name: thin, count: 3, cores: 32, hosts: 'a[1-3]'}, {name: fat, count: 1, cores: 64, hosts: b1}]\n"
-        "queues: [{name: wide, cores: [33, 96]}]\n"
+        "machine: {{name: m, cores: {}}}\n"
+        "nodes: [{{name: thin, {}, hosts: 'a[1-3]'}}, {{name: fat, {}, hosts: b1}}]\n"
+        "queues: [{{name: wide, cores: [33, 96]}}]\n"
     )
-    assert "MinNodes" not in exported(text).files["partitions.conf"]
-    of_one = text.replace("cores: 160", "cores: 96").replace(
-        "count: 3, cores: 32, hosts: 'a[1-3]'", "count: 48, cores: 1"
+    assert (
+        "MinNodes"
+        not in exported(text.format(160, "count: 3, cores: 32", "count: 1, cores: 64")).files["partitions.conf"]
     )
-    of_one = of_one.replace("count: 1, cores: 64, hosts: b1", "count: 48, cores: 1, gpus: 1")
+    of_one = text.replace(", hosts: 'a[1-3]'", "").replace(", hosts: b1", ", gpus: 1")
+    of_one = of_one.format(96, "count: 48, cores: 1", "count: 48, cores: 1")
     assert "MinNodes=33 MaxNodes=96" in exported(of_one).files["partitions.conf"]
 
 
@@ -507,21 +463,17 @@ def test_downtimes_of_types_are_no_part_of_an_export(system):
     assert exporter(system)().export(parse(SITE + down)).files == exporter(system)().export(parse(SITE)).files
 
 
-def test_weights_of_billing_come_back(tmp_path):
+def test_weights_of_billing_come_back_and_are_left_out_where_they_cannot_be_read(tmp_path):
     weights = "CPU=1.0,Mem=0.25G,GRES/gpu=2.0"
     conf = MIXED.replace("PartitionName=gpu ", f'PartitionName=gpu TRESBillingWeights="{weights}" ')
-    found = from_text(tmp_path, conf)
+    found = slurm_read(tmp_path, conf)
     assert [queue.billing for queue in found.config.queues] == [None, weights, None]
     assert not any("tresbilling" in warning.lower() for warning in found.warnings)
     assert parse(dump(found.config)) == found.config
     lines = exported(dump(found.config)).files["partitions.conf"].splitlines()
     assert [line.split()[0] for line in lines if f" TRESBillingWeights={weights} " in line] == ["PartitionName=gpu"]
-    notes = exporter("pbs")().notes(found.config)
-    assert "`billing` of queues has no form in PBS." in notes
-
-
-def test_weights_of_billing_that_cannot_be_read_are_left_out(tmp_path):
-    found = from_text(tmp_path, MIXED.replace("PartitionName=gpu ", 'PartitionName=gpu TRESBillingWeights="CPU" '))
+    assert "`billing` of queues has no form in PBS." in exporter("pbs")().notes(found.config)
+    found = slurm_read(tmp_path, conf.replace(weights, "CPU"))
     assert [queue.billing for queue in found.config.queues] == [None, None, None]
     (warning,) = (each for each in found.warnings if "Billing" in each)
     assert warning.startswith("line 11: TRESBillingWeights = 'CPU': is no list like CPU=1.0")
@@ -573,5 +525,3 @@ queues: [{name: a}]
 def test_names_of_queues_are_as_long_as_slurm_takes_them():
     name = "a" * 64
     assert f"PartitionName={name} " in exported(SITE.replace("name: cpu,", f"name: {name},")).files["partitions.conf"]
-    with pytest.raises(ExportError, match=r"queue name '1a': Slurm takes 1 to 64 letters"):
-        exported(SITE.replace("name: cpu,", "name: 1a,"))
