@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
+LOWEST := $(or $(TMPDIR),/tmp)/qconf-lowest
+AT_LOWEST := NUMBA_CACHE_DIR=$(LOWEST)/kernels
 
-.PHONY: tune test test-all lint bench study paper example reference dist lock clean
+.PHONY: tune test test-all lowest lint bench study paper example reference dist lock clean
 
 tune: $(VENV)/ready
 	$(BIN)/qconf tune
@@ -14,6 +16,15 @@ test: $(VENV)/ready
 
 test-all: $(VENV)/ready  # long studies too, and all of the tests on real servers and in a browser
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+
+lowest:  # needs uv; the lowest versions of all dependencies: a tune of the sample, golden starts, logs and exports
+	uv venv --quiet --clear --python $(PYTHON) $(LOWEST)
+	uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable . "pytest>=8" "hypothesis>=6.100"
+	$(AT_LOWEST) $(LOWEST)/bin/qconf tune --quiet --samples 20 --out $(LOWEST)/report
+	$(AT_LOWEST) $(LOWEST)/bin/python -m pytest -q -p no:xdist $(addprefix tests/, \
+	    "test_golden.py::test_no_start_has_moved[easy]" "test_golden.py::test_no_start_has_moved[shared-all]" \
+	    $(addprefix qconf/, test_config.py history/test_csv.py history/test_sacct.py history/test_swf.py \
+	    export/slurm/test_init.py export/pbs/test_tiers.py))
 
 lint: $(VENV)/ready
 	$(BIN)/ruff format --check .
