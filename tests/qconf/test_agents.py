@@ -90,7 +90,7 @@ def test_a_heavy_user_has_three_jobs_and_a_greedy_one_fills_what_is_idle(log: pd
         heavy = log[came & ~over & (log["kind"] == "heavy")]
         assert (heavy.groupby("user").size() <= 3).all()
         assert heavy["user"].nunique() == USUAL["heavy"] or now < MONDAY + 2 * LOOK
-    alone = live(System(64), 14, 1, {"heavy": 4, "greedy": 1}).log
+    alone = live(System(64), 5, 1, {"heavy": 4, "greedy": 1}).log
     greedy = alone[alone["user"] == "greedy1"]
     assert (greedy["start"] == greedy["submit"]).mean() > 0.9
     assert len(greedy) > 500
@@ -98,7 +98,7 @@ def test_a_heavy_user_has_three_jobs_and_a_greedy_one_fills_what_is_idle(log: pd
 
 
 def test_another_scheduler_gets_another_log():
-    logs = [live(system, 7, 1).log for system in (System(64), System(64, backfill=False), System(64))]
+    logs = [live(system, 3, 1).log for system in (System(64), System(64, backfill=False), System(64))]
     assert logs[0].equals(logs[2])
     greedy = [log["user"].str.startswith("greedy").sum() for log in logs]
     assert greedy[0] > 2 * greedy[1]

@@ -72,11 +72,9 @@ def test_broken_guard_rails_are_named():
     assert any(text.startswith("longest wait grows") for text in texts)
     assert not broken(GuardRails(), good, good)
     assert not broken(GuardRails(factor=1e9, utilization=1), good, bad)
-
-
-def test_waits_may_grow_by_the_grace_in_any_case():
-    good, bad = summaries()
-    assert not broken(GuardRails(factor=1, grace=10**9, utilization=1), good, bad)
+    assert not broken(GuardRails(factor=1, grace=10**9, utilization=1), good, bad)  # by the grace in any case
+    (text,) = broken(GuardRails(factor=1e9, utilization=-1), good, bad)
+    assert text.startswith("utilization falls from")
 
 
 def test_waits_may_grow_to_what_the_site_has_seen_in_any_known_month():
@@ -86,12 +84,6 @@ def test_waits_may_grow_to_what_the_site_has_seen_in_any_known_month():
     assert set(GuardRails().broken(before, after, 30)) == {"95 % wait of queue a", "longest wait"}
     assert not GuardRails().broken(before, after, 30, Seen({"a": 6 * hour}, 91 * hour))
     assert set(GuardRails().broken(before, after, 30, Seen({"a": 6 * hour}, 16 * hour))) == {"longest wait"}
-
-
-def test_utilization_is_a_guard_rail():
-    good, bad = summaries()
-    (text,) = broken(GuardRails(factor=1e9, utilization=-1), good, bad)
-    assert text.startswith("utilization falls from")
 
 
 @pytest.mark.parametrize(("days", "fall", "breaks"), [(30, 0.006, True), (30, 0.004, False), (10, 0.014, False)])
@@ -106,15 +98,17 @@ def test_utilization_may_fall_by_half_a_point_in_thirty_days(days, fall, breaks,
 def test_violations_of_fixed_are_found():
     base = two(fixed=("queues.long", "order", "queues.*.max_user_run"))
     long_only = base.queues[1].model_copy(update={"priority": 3.0})
-    assert fixed_violations(base, base) == []
-    assert fixed_violations(base, base.with_partitions([20, 44])) == ["queues.long.partition"]
+    for config, violated in (
+        (base, []),
+        (base.with_partitions([20, 44]), ["queues.long.partition"]),
+        (base.replace(order="lxf"), ["order"]),
+        (base.replace(queues=(base.queues[0], long_only)), ["queues.long.priority"]),
+    ):
+        assert fixed_violations(base, config) == violated
     assert fixed_text(["mode"], base.names) == "changes mode, which is fixed"
-    assert (
-        fixed_text(["order", "queues.short.cores", *(f"queues.{name}.priority" for name in base.names)], base.names)
-        == "changes order, queues.short.cores, queues.*.priority, which are fixed"
-    )
-    assert fixed_violations(base, base.replace(order="lxf")) == ["order"]
-    assert fixed_violations(base, base.replace(queues=(base.queues[0], long_only))) == ["queues.long.priority"]
+    paths = ["order", "queues.short.cores", *(f"queues.{name}.priority" for name in base.names)]
+    said = "changes order, queues.short.cores, queues.*.priority, which are fixed"
+    assert fixed_text(paths, base.names) == said
 
 
 def test_a_fixed_reservation_delay_keeps_its_value_and_its_effect():
@@ -166,11 +160,8 @@ def test_a_removed_queue_keeps_the_fields_that_its_successors_have():
     base = two(fixed=("queues.*.max_user_run",))
     both = base.queues[1].model_copy(update={"partition": 64})
     assert fixed_violations(base, base.with_queues([both])) == []
-    limited = both.model_copy(update={"max_user_run": 2})
-    assert set(fixed_violations(base, base.with_queues([limited]))) == {
-        "queues.short.max_user_run",
-        "queues.long.max_user_run",
-    }
+    limited = base.with_queues([both.model_copy(update={"max_user_run": 2})])
+    assert {*fixed_violations(base, limited)} == {f"queues.{name}.max_user_run" for name in ("short", "long")}
     named = two(fixed=("queues.short",))
     assert "queues.short.name" in fixed_violations(named, named.with_queues([both]))
 
@@ -212,16 +203,10 @@ def test_jobs_that_would_never_start_are_found(changes, reach):
     base = site({**SHORT, "partition": 0}, {**LONG, "partition": 0}, {**WIDE, "partition": 0}, mode="shared")
     sizes = changes.get("partitions", (0, 0))
     limits = {name: value for name, value in changes.items() if name.startswith("max")}
-    short, long, wide = base.queues
-    other = base.replace(
-        mode=changes["mode"],
-        queues=(
-            short.model_copy(update={"partition": sizes[0]}),
-            long.model_copy(update={"partition": sizes[1], **limits}),
-            wide,  # has reservations
-        ),
-        pool=changes.get("pool"),
-    )
+    short, long, wide = base.queues  # the last has reservations
+    long = long.model_copy(update={"partition": sizes[1], **limits})
+    queues = (short.model_copy(update={"partition": sizes[0]}), long, wide)
+    other = base.replace(mode=changes["mode"], queues=queues, pool=changes.get("pool"))
     expected = [] if reach is None else [f"jobs of long wider than {reach} cores would never start"]
     assert never_start(base, other) == expected
     assert never_start(other, other) == []  # only jobs that start under the base count

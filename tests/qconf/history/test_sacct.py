@@ -85,12 +85,11 @@ def sacct(*rows):
 
 def test_columns_come_in_any_order(write):
     lines = [line.split("|") for line in sacct(row()).split("\n") if line]
-    turned = "\n".join("|".join(reversed(line)) for line in lines)
-    assert (
-        read(write(turned + "\n"))
-        .table.drop(columns="line")
-        .equals(read(write(sacct(row()), "b")).table.drop(columns="line"))
+    turned = "\n".join("|".join(reversed(line)) for line in lines) + "\n"
+    one, other = (
+        read(write(text, name)).table.drop(columns="line") for text, name in ((turned, "a"), (sacct(row()), "b"))
     )
+    assert one.equals(other)
 
 
 def test_steps_are_no_jobs_but_array_tasks_are(write):
@@ -120,8 +119,9 @@ def test_time_limits(write, raw, text, seconds):
 @pytest.mark.parametrize("nothing", ["Unknown", "None", ""])
 def test_jobs_that_never_started(write, nothing):
     gone = row(JobIDRaw="6", JobID="6", State="CANCELLED by 0", Start=nothing)
-    records = read(write(sacct(row(), gone)))
+    records = read(write(sacct(row(AllocCPUS="0", ReqCPUS="8"), gone)))
     assert records.dropped[["job_id", "reason"]].values.tolist() == [["6", "deleted before start"]]
+    assert records.table["cores"].tolist() == [8]  # those requested, where none were assigned yet
 
 
 @pytest.mark.parametrize(
@@ -129,17 +129,15 @@ def test_jobs_that_never_started(write, nothing):
     [("", "08:00:00"), (DAY + "08:30:00", "08:30:00"), (DAY + "11:00:00", None), ("Unknown", None)],
 )
 def test_a_job_that_was_deleted_waited_from_when_it_was_eligible(write, eligible, since):
-    gone = row(JobIDRaw="6", JobID="6", State="CANCELLED by 0", Start="Unknown", AllocCPUS="0", ReqCPUS="8")
-    lines = [f"{HEADER}|Eligible", f"{row()}|", f"{gone}|{eligible}", ""]
-    waited = read(write("\n".join(lines))).deleted
+    gone = {"JobIDRaw": "6", "JobID": "6", "State": "CANCELLED by 0", "Start": "Unknown", "AllocCPUS": "0"}
+    waited = read(write(more("Eligible", ({}, ""), (gone | {"ReqCPUS": "8"}, eligible)))).deleted
     found = waited[["job_id", "submit", "start", "end", "cores", "walltime", "user"]].values.tolist()
     assert found == ([] if since is None else [["6", second(since), -1, second("10:00:00"), 8, 7200, "ann"]])
 
 
 def test_a_job_that_was_deleted_after_a_requeue_waited_from_then_on(write):
-    first = row(State="REQUEUED", End=DAY + "09:30:00")
     again = row(State="CANCELLED by 0", Submit=DAY + "09:30:00", Start="Unknown")
-    waited = read(write(sacct(first, again))).deleted
+    waited = read(write(sacct(row(State="REQUEUED", End=DAY + "09:30:00"), again))).deleted
     assert waited[["submit", "end"]].values.tolist() == [[second("09:30:00"), second("10:00:00")]]
 
 
@@ -149,17 +147,11 @@ def test_a_running_job_is_kept_and_left_out_of_the_simulation(write):
     assert clean(records, derive_config(records, 64)).reasons == {"still running at the end": 1}
 
 
-def test_the_same_row_twice_is_one_job(write):
+def test_one_id_is_one_job_of_a_user_and_cluster(write):
     records = read([write(sacct(row()), "a"), write(sacct(row(), row(JobIDRaw="6", JobID="6")), "b")])
-    assert (len(records.table), sum(records.merged.values())) == (2, 1)
-
-
-def test_an_id_that_begins_anew_is_another_users_job(write):
+    assert (len(records.table), sum(records.merged.values())) == (2, 1)  # the same row twice
     records = read(write(sacct(row(User="ann"), row(User="bob"))))
     assert records.table["user"].tolist() == ["ann", "bob"]
-
-
-def test_jobs_of_one_id_on_two_clusters_are_two(write):
     header = "Cluster|JobIDRaw|User|Submit|Start|End|Timelimit|AllocCPUS\n"
     rows = [f"{cluster}|7|ann|100|{start}|900|00:20:00|4\n" for cluster, start in (("a", 200), ("b", 300))]
     records = read(write(header + "".join(rows)))
@@ -167,15 +159,10 @@ def test_jobs_of_one_id_on_two_clusters_are_two(write):
     assert not records.merged
 
 
-def test_the_account_is_the_group(write):
+def test_the_account_is_the_group_and_the_qos_that_of_the_job(write):
     assert read(write(sacct(row()))).table["group"].tolist() == [""]
-    header, line = sacct(row()).splitlines()
-    assert read(write(f"{header}|Account\n{line}|chem\n")).table["group"].tolist() == ["chem"]
-
-
-def test_the_qos_is_that_of_the_job(write):
-    header, line = sacct(row()).splitlines()
-    assert read(write(f"{header}|QOS\n{line}|urgent\n")).table["qos"].tolist() == ["urgent"]
+    found = read(write(more("Account|QOS", ({}, "chem", "urgent")))).table
+    assert found[["group", "qos"]].values.tolist() == [["chem", "urgent"]]
 
 
 def test_a_requeued_job_that_still_waits_is_no_job_yet(write):
@@ -193,17 +180,20 @@ def test_epoch_seconds_and_local_time(write):
     assert read(write(sacct(row())), timezone="Europe/Stockholm").table["submit"].tolist() == [1795161600 - 3600]
 
 
-def test_the_hour_that_comes_twice(write):
-    night = {"Submit": "2026-10-25T01:00:00", "Start": "2026-10-25T02:50:00", "End": "2026-10-25T02:20:00"}
-    records = read(write(sacct(row(**night))), timezone="Europe/Stockholm")
-    assert records.table["runtime"].tolist() == [1800]
-    header = HEADER + "|ElapsedRaw"
-    whole = {"Submit": "2026-10-25T01:00:00", "Start": "2026-10-25T02:20:00", "End": "2026-10-25T02:50:00"}
-    text = "\n".join((header, row(**whole) + "|5400", row(JobIDRaw="6", JobID="6", **whole) + "|1800", ""))
-    assert read(write(text, "b"), timezone="Europe/Stockholm").table["runtime"].tolist() == [5400, 1800]
-    late = {"Submit": "1792889700", "Start": "2026-10-25T02:20:00", "End": "2026-10-25T02:50:00"}  # 02:55, the first
-    table = read(write(f"{header}\n{row(**late)}|1800\n", "c"), timezone="Europe/Stockholm").table
-    assert table[["start", "runtime"]].values.tolist() == [[1792891200, 1800]]
+@pytest.mark.parametrize(
+    ("night", "elapsed", "start", "runtime"),
+    [
+        (("2026-10-25T01:00:00", "2026-10-25T02:50:00", "2026-10-25T02:20:00"), "", 1792889400, 1800),
+        (("2026-10-25T01:00:00", "2026-10-25T02:20:00", "2026-10-25T02:50:00"), "5400", 1792887600, 5400),
+        (("2026-10-25T01:00:00", "2026-10-25T02:20:00", "2026-10-25T02:50:00"), "1800", None, 1800),
+        (("1792889700", "2026-10-25T02:20:00", "2026-10-25T02:50:00"), "1800", 1792891200, 1800),  # 02:55, the first
+    ],
+)
+def test_the_hour_that_comes_twice(write, night, elapsed, start, runtime):
+    text = more("ElapsedRaw", (dict(zip(("Submit", "Start", "End"), night, strict=True)), elapsed))
+    table = read(write(text), timezone="Europe/Stockholm").table
+    assert table["runtime"].tolist() == [runtime]
+    assert start is None or table["start"].tolist() == [start]
 
 
 def test_a_torn_last_line_and_a_bar_in_a_name(write):
@@ -211,10 +201,6 @@ def test_a_torn_last_line_and_a_bar_in_a_name(write):
     records = read(write(f"{header}\n{cells}\n{row(JobIDRaw='6', JobID='6')[:40]}"))
     assert records.table["job_id"].tolist() == ["5"]
     assert records.dropped["reason"].tolist() == ["torn last line"]
-
-
-def test_requested_cores_where_none_were_assigned_yet(write):
-    assert read(write(sacct(row(AllocCPUS="0", ReqCPUS="8")))).table["cores"].tolist() == [8]
 
 
 def test_the_command_lists_the_columns_that_are_read():
@@ -505,9 +491,8 @@ def test_arrays_limits_and_parts_in_json(write):
     assert read(write(endless, "a")).table[["job_id", "walltime"]].values.tolist() == [["4_0", -1]]
     part = PLAIN.replace('"job_id": 0, "job_offset": null', '"job_id": 4, "job_offset": {"set": true, "number": 1}')
     assert read(write(part, "b")).table["job_id"].tolist() == ["4+1"]
-    waiting = PLAIN.replace('"COMPLETED"', '["PENDING"]').replace(
-        '"start": 1757000100, "end": 1757003700', '"start": 0'
-    )
+    times = '"start": 1757000100, "end": 1757003700'
+    waiting = PLAIN.replace('"COMPLETED"', '["PENDING"]').replace(times, '"start": 0')
     assert read(write(waiting, "c")).dropped["reason"].tolist() == ["waiting at the end of the log"]
 
 
@@ -539,11 +524,7 @@ def test_generic_resources_of_any_version(write, columns, cells, needs):
 
 def test_features_of_some_nodes(write):
     rows = [(n, f"{features}||normal|") for n, features in ((1, "[a*2&v*1]"), (2, "[a*1]"), (3, "a&&b"), (4, "a&b"))]
-    text = (
-        featured(*rows)
-        .replace("|cpu=4,mem=1G,node=1|[a*2", "|cpu=6,mem=3G,node=3|[a*2")
-        .replace("|4|24|1|cpu=6", "|6|24|3|cpu=6")
-    )
+    text = featured(*rows).replace("4|24|1|cpu=4,mem=1G,node=1|[a*2", "6|24|3|cpu=6,mem=3G,node=3|[a*2")
     records = read(write(text))
     assert [needs.split(" ") for needs in records.table["needs"]] == [
         ["chunk:2:cores=2,memory=1024,a", "chunk:1:cores=2,memory=1024,v"],

@@ -17,14 +17,20 @@ from qconf.snapshot import read_snapshot
 from tests.beside import SHARED
 
 REAL = SHARED / "pbs" / "snapshot"
+needs_real = pytest.mark.skipif(not REAL.exists(), reason=f"{REAL} is not there")
 
 
+def snapshot(folder, **files):
+    """Write files of a snapshot, documents as JSON, the ending behind two underscores; read them."""
+    for name, content in files.items():
+        (folder / name.replace("__", ".")).write_text(content if isinstance(content, str) else json.dumps(content))
+    return read_snapshot(folder)
+
+
+@needs_real
 def test_a_real_pbs_server():
-    if not REAL.exists():
-        pytest.skip(f"{REAL} is not there")
     found = read_snapshot(REAL)
-    assert found.now == 1795429613
-    assert found.cores == 16
+    assert (found.now, found.cores) == (1795429613, 16)
     assert [job.job_id for job in found.running] == ["1053", "1054", "1055", "1056", "1059[2]"]
     assert {job.job_id: job.held for job in found.jobs if job.held} == {"1061": "on hold (u)"}
     assert [(each.end - each.begin, each.cores) for each in found.closures] == [(120, 4)]
@@ -32,10 +38,9 @@ def test_a_real_pbs_server():
     assert later.not_before == 1795478340
 
 
-def pbs(tmp_path, jobs, nodes):
-    (tmp_path / "qstat.json").write_text(json.dumps({"timestamp": 1000000000, "Jobs": jobs}))
-    (tmp_path / "nodes.json").write_text(json.dumps({"timestamp": 1000000000, "nodes": nodes}))
-    return read_snapshot(tmp_path)
+def pbs(folder, jobs, nodes):
+    of = {"timestamp": 1000000000}
+    return snapshot(folder, qstat__json=of | {"Jobs": jobs}, nodes__json=of | {"nodes": nodes})
 
 
 JOB = {
@@ -82,13 +87,13 @@ def test_slurm_of_both_forms(tmp_path):
         "partition": "work,other",
     }
     nodes = [{"name": "n1", "cpus": 8, "state": "idle"}, {"name": "n2", "cpus": 8, "state": ["DOWN", "DRAIN"]}]
-    (tmp_path / "squeue.json").write_text(json.dumps({"jobs": [old, new], "last_update": 300}))
-    (tmp_path / "sinfo.json").write_text(json.dumps({"nodes": nodes}))
-    (tmp_path / "reservations.txt").write_text(
-        "ReservationName=maint StartTime=1970-01-01T01:00:00 EndTime=1970-01-01T02:00:00 Duration=01:00:00\n"
-        "   Nodes=n[1-2] NodeCnt=2 CoreCnt=16 Features=(null)\n"
+    times = "StartTime=1970-01-01T01:00:00 EndTime=1970-01-01T02:00:00 Duration=01:00:00"
+    found = snapshot(
+        tmp_path,
+        squeue__json={"jobs": [old, new], "last_update": 300},
+        sinfo__json={"nodes": nodes},
+        reservations__txt=f"ReservationName=maint {times}\n   Nodes=n[1-2] NodeCnt=2 CoreCnt=16 Features=(null)\n",
     )
-    found = read_snapshot(tmp_path)
     assert (found.now, found.cores) == (300, 16)
     assert [(job.job_id, job.cores, job.walltime, job.start, job.held) for job in found.jobs] == [
         ("1", 4, 3600, 200, ""),
@@ -100,66 +105,50 @@ def test_slurm_of_both_forms(tmp_path):
     ]
 
 
+OWN = "job_id,cores,walltime,submit,start\na,4,60,10,20\n"
+
+
 def test_files_of_our_own(tmp_path):
-    (tmp_path / "jobs.csv").write_text("job_id,cores,walltime,submit,start\na,4,60,10,20\nb,2,60,15,\n")
-    (tmp_path / "state.yaml").write_text("{now: 30, cores: 8, down: [{begin: 40, end: 50, cores: 8}]}")
-    found = read_snapshot(tmp_path)
+    state = "{now: 30, cores: 8, down: [{begin: 40, end: 50, cores: 8}]}"
+    found = snapshot(tmp_path, jobs__csv=f"{OWN}b,2,60,15,\n", state__yaml=state)
     assert [(job.job_id, job.start) for job in found.jobs] == [("a", 20), ("b", None)]
     assert found.closures[0].end == 50
+    down = "[{begin: 20, cores: 9, nodes: 'c[1-2]'}, {begin: 20, end: 50, cores: 8, nodes: 'c3,g1'}]"
+    closures = snapshot(tmp_path, jobs__csv=OWN, state__yaml=f"{{now: 30, down: {down}}}").closures
+    of_nodes = [(each.cores, each.node, each.nodes) for each in closures]
+    assert of_nodes == [(5, "c1", ()), (4, "c2", ()), (8, "", ("c3", "g1"))]
 
 
-def test_nodes_of_files_of_our_own(tmp_path):
-    (tmp_path / "jobs.csv").write_text("job_id,cores,walltime,submit,start\na,4,60,10,20\n")
-    (tmp_path / "state.yaml").write_text(
-        "{now: 30, down: [{begin: 20, cores: 9, nodes: 'c[1-2]'}, {begin: 20, end: 50, cores: 8, nodes: 'c3,g1'}]}"
-    )
-    assert [(each.cores, each.node, each.nodes) for each in read_snapshot(tmp_path).closures] == [
-        (5, "c1", ()),
-        (4, "c2", ()),
-        (8, "", ("c3", "g1")),
-    ]
+JOBS = "job_id,cores,walltime,submit\na,1,1,1\n"
 
 
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"qstat.json": '{"timestamp": 1, "Jobs": {"1.s": {'}, "ends in the middle"),
-        ({"note.txt": "nothing"}, "holds no jobs of PBS or Slurm"),
-        ({"jobs.csv": "job_id,cores\na,1\n"}, "has no column walltime"),
-        ({"jobs.csv": "job_id,cores,walltime,submit\na,many,1,1\n"}, "line 2: not a job"),
-        (
-            {"jobs.csv": "job_id,cores,walltime,submit\na,1,1,1\n", "state.yaml": "{now: 3, closures: []}"},
-            "state.yaml: is no state: closures is none of now, cores, down",
+        ({"qstat__json": '{"timestamp": 1, "Jobs": {"1.s": {'}, "ends in the middle"),
+        ({"note__txt": "nothing"}, "holds no jobs of PBS or Slurm"),
+        ({"jobs__csv": "job_id,cores\na,1\n"}, "has no column walltime"),
+        ({"jobs__csv": JOBS.replace("a,1", "a,many")}, "line 2: not a job"),
+        ({"jobs__csv": JOBS}, "state.yaml: is no state: 'now'"),
+        *(
+            ({"jobs__csv": JOBS, "state__yaml": f"{{now: 3, {state}}}"}, f"state.yaml: is no state: {message}")
+            for state, message in (
+                ("closures: []", "closures is none of now, cores, down"),
+                ("down: [{begin: 4, until: 9, cores: 1}]", "until is none of name, begin, end, cores, queue"),
+                ("down: [{begin: 4, cores: 1, nodes: 'c[1-'}]", r"nodes: c\[1- is no list of hosts like"),
+            )
         ),
-        (
-            {
-                "jobs.csv": "job_id,cores,walltime,submit\na,1,1,1\n",
-                "state.yaml": "{now: 3, down: [{begin: 4, until: 9, cores: 1}]}",
-            },
-            "state.yaml: is no state: until is none of name, begin, end, cores, queue",
-        ),
-        (
-            {
-                "jobs.csv": "job_id,cores,walltime,submit\na,1,1,1\n",
-                "state.yaml": "{now: 3, down: [{begin: 4, cores: 1, nodes: 'c[1-'}]}",
-            },
-            r"state.yaml: is no state: nodes: c\[1- is no list of hosts like",
-        ),
-        ({"jobs.csv": "job_id,cores,walltime,submit\na,1,1,1\n"}, "state.yaml: is no state: 'now'"),
     ],
 )
 def test_what_cannot_be_read(tmp_path, files, message):
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=message):
-        read_snapshot(tmp_path)
+        snapshot(tmp_path, **files)
 
 
 def test_json_that_was_cut_is_read_up_to_its_last_whole_job(tmp_path):
     whole = json.dumps({"timestamp": 1000000000, "Jobs": {"1.s": JOB, "2.s": JOB, "3.s": JOB}})
     for cut in range(whole.index("3.s"), len(whole)):
-        (tmp_path / "qstat.json").write_text(whole[:cut])
-        found = read_snapshot(tmp_path)
+        found = snapshot(tmp_path, qstat__json=whole[:cut])
         assert [job.job_id for job in found.jobs] in (["1", "2"], ["1", "2", "3"])
         assert list(found.warnings) == [
             "qstat.json ends in the middle: what comes before is read, what is missing is not predicted"
@@ -169,34 +158,30 @@ def test_json_that_was_cut_is_read_up_to_its_last_whole_job(tmp_path):
 def test_slurm_that_was_cut(tmp_path):
     job = {"job_state": "PENDING", "cpus": 4, "submit_time": 100, "time_limit": 60}
     whole = json.dumps({"last_update": 300, "jobs": [job | {"job_id": 1, "name": 'a "{'}, job | {"job_id": 2}]})
-    (tmp_path / "squeue.json").write_text(whole[:-20])
-    assert [job.job_id for job in read_snapshot(tmp_path).jobs] == ["1"]
+    assert [job.job_id for job in snapshot(tmp_path, squeue__json=whole[:-20]).jobs] == ["1"]
 
 
 def test_lines_that_are_no_jobs_are_counted(tmp_path):
-    (tmp_path / "jobs.csv").write_text("job_id,cores,walltime,submit\na,4,1h,10\nb,x,60,10\nc,4,60,\nd,4")
-    (tmp_path / "state.yaml").write_text("{now: 30}")
-    found = read_snapshot(tmp_path)
+    rows = "a,4,1h,10\nb,x,60,10\nc,4,60,\nd,4"
+    found = snapshot(tmp_path, jobs__csv=f"job_id,cores,walltime,submit\n{rows}", state__yaml="{now: 30}")
     assert [(job.job_id, job.walltime) for job in found.jobs] == [("a", 3600)]
-    assert len(found.warnings) == 1
-    assert found.warnings.total() == 3
+    assert (len(found.warnings), found.warnings.total()) == (1, 3)
 
 
 def test_a_list_of_jobs(tmp_path):
-    (tmp_path / "jobs.yaml").write_text("[{job_id: 7, cores: 4, walltime: 3600, submit: 1970-01-01T00:00:10}]")
-    (tmp_path / "state.yaml").write_text("{now: 30, down: [{begin: 40, cores: 8}]}")
-    found = read_snapshot(tmp_path)
+    jobs = "[{job_id: 7, cores: 4, walltime: 3600, submit: 1970-01-01T00:00:10}]"
+    found = snapshot(tmp_path, jobs__yaml=jobs, state__yaml="{now: 30, down: [{begin: 40, cores: 8}]}")
     assert [(job.job_id, job.submit) for job in found.jobs] == [("7", 10)]
     assert found.closures[0].end is None
 
 
 def test_clocks_that_are_apart(tmp_path):
     later = JOB | {"ctime": "Sun Sep  9 01:50:00 2001"}
-    (tmp_path / "qstat.json").write_text(json.dumps({"timestamp": 1000000000, "Jobs": {"1.s": later}}))
-    (tmp_path / "nodes.json").write_text(
-        json.dumps({"timestamp": 1000000900, "nodes": {"a": {"resources_available": {"ncpus": 8}}}})
+    found = snapshot(
+        tmp_path,
+        qstat__json={"timestamp": 1000000000, "Jobs": {"1.s": later}},
+        nodes__json={"timestamp": 1000000900, "nodes": {"a": {"resources_available": {"ncpus": 8}}}},
     )
-    found = read_snapshot(tmp_path)
     assert found.jobs[0].submit == found.now
     assert set(found.warnings) == {
         "a job was submitted after the snapshot: clocks are apart",
@@ -204,32 +189,27 @@ def test_clocks_that_are_apart(tmp_path):
     }
 
 
+TWO = {"job_state": ["PENDING"], "cpus": 2, "submit_time": 100, "time_limit": 60}
+
+
 def test_tasks_of_an_array_that_wait_together(tmp_path):
-    job = {"job_state": ["PENDING"], "cpus": 2, "submit_time": 100, "time_limit": 60, "job_id": 12}
     array = {"array_job_id": {"set": True, "number": 12}, "array_task_id": {"set": False}, "array_task_string": "3-5%2"}
-    (tmp_path / "squeue.json").write_text(json.dumps({"last_update": 300, "jobs": [job | array]}))
-    assert [job.job_id for job in read_snapshot(tmp_path).jobs] == ["12_3", "12_4", "12_5"]
+    found = snapshot(tmp_path, squeue__json={"last_update": 300, "jobs": [TWO | {"job_id": 12} | array]})
+    assert [job.job_id for job in found.jobs] == ["12_3", "12_4", "12_5"]
 
 
 def test_nodes_as_newer_sinfo_groups_them_and_jobs_in_a_reservation(tmp_path):
-    job = {
-        "job_state": ["PENDING"],
-        "cpus": 2,
-        "submit_time": 100,
-        "time_limit": 60,
-        "job_id": 1,
-        "resv_name": "course",
-    }
     groups = [
         {"nodes": {"nodes": ["n1", "n2"]}, "cpus": {"maximum": 8}, "node": {"state": ["IDLE"]}},
         {"nodes": {"nodes": ["n3"]}, "cpus": {"maximum": 16}, "node": {"state": ["DOWN"]}},
     ]
-    (tmp_path / "squeue.json").write_text(json.dumps({"last_update": 300, "jobs": [job]}))
-    (tmp_path / "sinfo.json").write_text(json.dumps({"sinfo": groups}))
-    (tmp_path / "reservations.txt").write_text(
-        "ReservationName=course StartTime=1970-01-01T01:00:00 EndTime=1970-01-01T02:00:00 NodeCnt=1 Flags=\n"
+    times = "StartTime=1970-01-01T01:00:00 EndTime=1970-01-01T02:00:00"
+    found = snapshot(
+        tmp_path,
+        squeue__json={"last_update": 300, "jobs": [TWO | {"job_id": 1, "resv_name": "course"}]},
+        sinfo__json={"sinfo": groups},
+        reservations__txt=f"ReservationName=course {times} NodeCnt=1 Flags=\n",
     )
-    found = read_snapshot(tmp_path)
     assert found.cores == 32
     assert [(each.name, each.cores, each.queue) for each in found.closures] == [
         ("reservation course", 16, "reservation course"),
@@ -238,9 +218,8 @@ def test_nodes_as_newer_sinfo_groups_them_and_jobs_in_a_reservation(tmp_path):
     assert found.jobs[0].queue == "reservation course"
 
 
+@needs_real
 def test_with_the_real_run_times_every_job_starts_when_the_real_server_started_it():
-    if not REAL.exists():
-        pytest.skip(f"{REAL} is not there")
     found = read_snapshot(REAL)
     read = exporter("pbs").of(scheduler=str(REAL / "sched_config.txt")).read
     present = ahead(found, read(REAL / "print_server.txt", cores=found.cores).config)
@@ -289,20 +268,13 @@ def as_text(folder, found):
                 (folder / path.with_suffix(".txt").name).write_text(printed(document[kind], *how))
 
 
+@needs_real
 def test_text_and_json_of_a_real_pbs_server_are_the_same(tmp_path):
-    if not REAL.exists():
-        pytest.skip(f"{REAL} is not there")
     as_text(tmp_path, REAL)
     found, expected = read_snapshot(tmp_path), read_snapshot(REAL)
     assert not [*tmp_path.glob("*.json")]
     assert found == expected
     assert len(found.jobs) > 15
-
-
-def test_text_without_a_time(tmp_path):
-    if not REAL.exists():
-        pytest.skip(f"{REAL} is not there")
-    as_text(tmp_path, REAL)
     (tmp_path / "taken_at").unlink()
     found = read_snapshot(tmp_path)
     assert 0 <= 1795429613 - found.now < 60
@@ -316,16 +288,17 @@ def test_a_text_in_one_line_and_one_in_two(tmp_path):
     job += "    Resource_List.ncpus = 4\n    Resource_List.select = 1:ncpus=4:mem=4gb\n"
     job += "    Resource_List.walltime = 01:00:00\n"
     node = "n{0}\n     Mom = n{0}.site\n     state = {1}\n     resources_available.ncpus = 4\n\n"
-    (tmp_path / "nodes").write_text(node.format(1, "free") + node.format(2, "down,offline"))
-    found = []
-    for more in ("    depend = afterany:12345.server@server\n", "    depend = after\n\tany:12345.ser\n\tver@server\n"):
-        (tmp_path / "qstat").write_text(job.format("H") + "    Hold_Types = s\n" + more)
-        found.append(read_snapshot(tmp_path))
-    assert found[0] == found[1]
-    (one,) = found[0].jobs
-    assert (one.cores, one.walltime, one.needs, one.held) == (4, 3600, "after:12345 chunk:1:cores=4,memory=4096", "")
-    assert (found[0].now, found[0].cores) == (999999700, 8)
-    assert [each.name for each in found[0].closures] == ["node n2"]
+    nodes = node.format(1, "free") + node.format(2, "down,offline")
+    one, other = (
+        snapshot(tmp_path, nodes=nodes, qstat=job.format("H") + "    Hold_Types = s\n    depend = after" + more)
+        for more in ("any:12345.server@server\n", "\n\tany:12345.ser\n\tver@server\n")
+    )
+    assert one == other
+    (found,) = one.jobs
+    needs = "after:12345 chunk:1:cores=4,memory=4096"
+    assert (found.cores, found.walltime, found.needs, found.held) == (4, 3600, needs, "")
+    assert (one.now, one.cores) == (999999700, 8)
+    assert [each.name for each in one.closures] == ["node n2"]
 
 
 def test_torque(tmp_path):
@@ -356,10 +329,9 @@ def test_torque(tmp_path):
     ]
 
 
+@needs_real
 def test_the_server_of_a_real_snapshot_without_print_server(tmp_path):
     """`qstat -Qf` and `qstat -Bf` tell the same configuration, as text and as JSON."""
-    if not REAL.exists():
-        pytest.skip(f"{REAL} is not there")
     as_text(tmp_path, REAL)
     expected = exporter("pbs")().read(REAL / "print_server.txt", cores=16).config
     for folder in (REAL, tmp_path):
@@ -385,7 +357,5 @@ Queue: R0
 
 def test_a_queue_of_a_reservation_has_no_type(tmp_path):
     job = {"job_state": "Q", "ctime": "Mon Nov 23 10:26:41 2026", "Resource_List": {"ncpus": 1}, "queue": "R12"}
-    (tmp_path / "jobs").write_text(json.dumps({"timestamp": 1795429613, "Jobs": {"1.s": job}}))
-    (tmp_path / "queues").write_text(RESERVED)
-    made = [line for line in read_snapshot(tmp_path).server.splitlines() if line.startswith("create")]
-    assert made == ["create queue R12"]
+    found = snapshot(tmp_path, jobs={"timestamp": 1795429613, "Jobs": {"1.s": job}}, queues=RESERVED)
+    assert [line for line in found.server.splitlines() if line.startswith("create")] == ["create queue R12"]

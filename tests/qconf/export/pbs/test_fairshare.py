@@ -10,6 +10,7 @@ from qconf.config import SiteConfig, parse
 from qconf.errors import ExportError, InputError
 from qconf.export import exporter
 from qconf.export.pbs.fairshare import read_shares
+from tests.qconf.export.sites import written
 
 PBS = exporter("pbs")
 SITE = """machine: {name: m, cores: 64}
@@ -28,18 +29,8 @@ def site(order: str) -> SiteConfig:
     return parse(SITE.replace("ORDER", order))
 
 
-def exported(config: SiteConfig, folder: Path) -> dict[str, str]:
-    files = PBS().export(config).files
-    for name, text in files.items():
-        (folder / name).write_text(text)
-    return files
-
-
-def back(folder: Path) -> SiteConfig:
-    """Return what init makes of the exported files, as if they were those of the server."""
-    server = folder / "queues.qmgr"
-    given = {"scheduler": str(folder / "sched_config.changes")}
-    return PBS.of(**given).read(server, cores=64, name="m", shares=folder / "resource_group").config
+def exported(config: SiteConfig) -> dict[str, str]:
+    return dict(PBS().export(config).files)
 
 
 @pytest.mark.parametrize(
@@ -47,31 +38,27 @@ def back(folder: Path) -> SiteConfig:
 )
 def test_round_trip(order: str, tmp_path: Path):
     config = site(order)
-    exported(config, tmp_path)
-    found = back(tmp_path)
-    assert found.order == config.order
-    assert found.fairshare == config.fairshare
+    written(tmp_path, exported(config))
+    read = PBS.of(scheduler=str(tmp_path / "sched_config.changes")).read  # as if the files were those of the server
+    found = read(tmp_path / "queues.qmgr", cores=64, name="m", shares=tmp_path / "resource_group").config
+    assert (found.order, found.fairshare) == (config.order, config.fairshare)
     assert {share.name: share for share in found.shares} == {share.name: share for share in config.shares}
 
 
-def test_the_order_by_fairshare_is_the_scheduler_s_own(tmp_path: Path):
-    files = exported(site("fairshare"), tmp_path)
+def test_the_order_by_fairshare_is_the_scheduler_s_own():
+    files = exported(site("fairshare"))
     assert "job_sort_formula" not in files["queues.qmgr"]
     assert "fair_share: true\tALL" in files["sched_config.changes"]
     assert "resource_group.before" in files["PLAN.md"]
-    files = exported(site('"fairshare_factor"'), tmp_path)
-    assert "fair_share: false\tALL" in files["sched_config.changes"]
-
-
-def test_an_order_without_shares_leaves_them_alone(tmp_path: Path):
-    files = exported(site("lxf"), tmp_path)
-    assert "resource_group" not in files
-    assert "fairshare" not in files["sched_config.changes"] + files["PLAN.md"]
-
-
-def test_the_classic_factor_is_pbs_s(tmp_path: Path):
-    files = exported(site('"fair_share * eligible_time"'), tmp_path)
-    assert 'job_sort_formula = "fairshare_factor * eligible_time"' in files["queues.qmgr"]
+    assert "fair_share: false\tALL" in exported(site('"fairshare_factor"'))["sched_config.changes"]
+    classic = exported(site('"fair_share * eligible_time"'))["queues.qmgr"]
+    assert 'job_sort_formula = "fairshare_factor * eligible_time"' in classic
+    without = exported(site("lxf"))  # which leaves shares alone
+    assert "resource_group" not in without
+    assert "fairshare" not in without["sched_config.changes"] + without["PLAN.md"]
+    said = "The configuration has no shares: resource_group becomes empty"  # where the site may have some
+    assert said in exported(site("fairshare").replace(shares=(), fairshare=None))["PLAN.md"]
+    assert said not in files["PLAN.md"]
 
 
 @pytest.mark.parametrize("order", ['"fairshare_target"', '"fair_share"'])
@@ -91,11 +78,3 @@ def test_a_file_that_is_no_resource_group_is_refused(text: str, message: str, tm
     path.write_text(text)
     with pytest.raises(InputError, match=message):
         read_shares(path)
-
-
-def test_an_empty_tree_is_said(tmp_path: Path):
-    """The site may have one that the configuration does not."""
-    said = "The configuration has no shares: resource_group becomes empty"
-    files = exported(site("fairshare").replace(shares=(), fairshare=None), tmp_path)
-    assert said in files["PLAN.md"]
-    assert said not in exported(site("fairshare"), tmp_path)["PLAN.md"]

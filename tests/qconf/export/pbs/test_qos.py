@@ -13,6 +13,7 @@ from parsim.naive.formula import formula_value
 from qconf.config import SiteConfig, parse
 from qconf.errors import ExportError
 from qconf.export import exporter
+from tests.qconf.export.sites import written
 
 PBS = exporter("pbs")
 SITE = """machine: {name: m, cores: 128}
@@ -40,8 +41,7 @@ ORDER = (
 def exported(config: SiteConfig, folder: Path, server: str = "") -> dict[str, str]:
     (folder / "server").write_text(server)
     files = PBS.of(**({"current": folder / "server"} if server else {})).export(config).files
-    for name, text in files.items():
-        (folder / name).write_text(text)
+    written(folder, files)
     return files
 
 
@@ -71,12 +71,15 @@ def test_round_trip(tmp_path: Path):
     }
 
 
+WORK = (
+    "create queue work\nset queue work queue_type = Execution\nset queue work enabled = True\n"
+    "set queue work started = True\nset server max_run = [p:atlas=3]\nset server default_queue = work\n"
+)
+
+
 def test_a_server_without_the_hook_has_the_projects_that_it_limits(tmp_path: Path):
-    (tmp_path / "server").write_text(
-        "create queue work\nset queue work queue_type = Execution\nset queue work max_run = [p:atlas=7]\n"
-        "set queue work enabled = True\nset queue work started = True\nset server max_run = [p:atlas=3]\n"
-        "set server max_queued = [p:_pbs_project_default=9]\nset server default_queue = work\n"
-    )
+    more = "set queue work max_run = [p:atlas=7]\nset server max_queued = [p:_pbs_project_default=9]\n"
+    (tmp_path / "server").write_text(WORK + more)
     found = PBS().read(tmp_path / "server", cores=8)
     assert [qos.name for qos in found.config.qos] == ["atlas"]
     assert {each.what: each.limits for each in found.config.throttles} == {
@@ -87,11 +90,7 @@ def test_a_server_without_the_hook_has_the_projects_that_it_limits(tmp_path: Pat
 
 
 def test_limits_of_projects_go_where_there_are_qos_and_return_with_the_undo(tmp_path: Path):
-    server = (
-        "create queue work\nset queue work queue_type = Execution\nset queue work enabled = True\n"
-        "set queue work started = True\nset server max_run = [p:atlas=3]\nset server default_queue = work\n"
-    )
-    files = exported(parse(SITE), tmp_path, server)
+    files = exported(parse(SITE), tmp_path, WORK)
     assert "atlas" not in files["queues.qmgr"]
     assert "set server max_run = [p:atlas=3]" in files["rollback.qmgr"]
     assert "delete resource qos_target" in files["rollback.qmgr"]
@@ -172,19 +171,13 @@ def test_the_plan_installs_the_hook_and_takes_it_back(tmp_path: Path):
     ("old", "new", "message"),
     [
         ("target: 1.5", "exempt: [max_run]", "gold is exempt from max_run, which has no form in PBS"),
-        ("target: 1.5", "exempt: [max_user_cores]", None),  # there is no such limit
         ("{each: user, max_run: 10}", "{each: user, qos: gold, max_run: 10}", "limits the jobs of a project together"),
         ("{each: user, max_run: 10}", "{qos: gold, queue: wide, max_eligible: 9}", "max_eligible of qos gold in queue"),
         ("groups: [chem]", "queues: [wide]", "gold has jobs by their queue, and a limit"),
-        ("name: silver, priority", "name: _pbs_project_default, priority", "no name of a project"),
+        ("silver", "_pbs_project_default", "no name of a project"),
     ],
 )
-def test_what_pbs_has_no_form_for(old: str, new: str, message: str | None):
-    text = SITE.replace(old, new, 1)
-    if "_pbs_project" in new:
-        text = text.replace("qos: silver", "qos: _pbs_project_default")
-    if message is None:
-        PBS().export(parse(text))
-        return
+def test_what_pbs_has_no_form_for(old: str, new: str, message: str):
     with pytest.raises(ExportError, match=message):
-        PBS().export(parse(text))
+        PBS().export(parse(SITE.replace(old, new, 2 if old == "silver" else 1)))
+    PBS().export(parse(SITE.replace("target: 1.5", "exempt: [max_user_cores]")))  # there is no such limit

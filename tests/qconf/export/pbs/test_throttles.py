@@ -10,6 +10,7 @@ from qconf.config import SiteConfig, parse
 from qconf.errors import ExportError
 from qconf.export import exporter
 from qconf.export.pbs.server import Server
+from tests.qconf.export.sites import written
 
 PBS = exporter("pbs")
 SITE = """machine: {name: m, cores: 128}
@@ -42,23 +43,24 @@ def exported(config: SiteConfig, folder: Path, server: str = "") -> dict[str, st
     (folder / "server").write_text(server)
     given = {"current": folder / "server"} if server else {}
     files = PBS.of(**given).export(config).files
-    for name, text in files.items():
-        (folder / name).write_text(text)
+    written(folder, files)
     return files
+
+
+def back(folder: Path) -> SiteConfig:
+    """Return what is read of a server that has an export."""
+    return PBS().read(folder / "queues.qmgr", cores=128, name="m").config
 
 
 def test_round_trip(tmp_path: Path):
     config = parse(SITE)
     exported(config, tmp_path)
-    found = PBS().read(tmp_path / "queues.qmgr", cores=128, name="m").config
+    found = back(tmp_path)
     assert {each.what: each for each in found.throttles} == {each.what: each for each in config.throttles}
     limits = [(queue.max_run, queue.max_run_cores, queue.max_user_run, queue.max_user_cores) for queue in found.queues]
     assert limits == [(20, None, None, 64), (None, None, 3, None)]
-
-
-def test_in_a_queue_the_lesser_of_both_limits_of_users_counts(tmp_path: Path):
-    config = parse(SITE.replace("max_user_cores: 64", "max_user_run: 6"))
-    held = exported(config, tmp_path)["queues.qmgr"]
+    # In a queue the lesser of both limits of users counts.
+    held = exported(parse(SITE.replace("max_user_cores: 64", "max_user_run: 6")), tmp_path)["queues.qmgr"]
     assert 'set queue work max_run = "[o:PBS_ALL=20],[u:PBS_GENERIC=4],[u:bob=6]"' in held
 
 
@@ -66,21 +68,16 @@ def test_a_server_s_own_limits_go_where_throttles_come_and_return_with_the_undo(
     files = exported(parse(SITE), tmp_path, SERVER)
     assert '"[o:PBS_ALL=200],[p:atlas=3],[u:PBS_GENERIC=10],[u:bob=12]"' in files["queues.qmgr"]
     assert "u:ann" not in files["queues.qmgr"]
-    server = Server.parse(SERVER)
-    before = Server.parse(SERVER).attributes
+    server, before = Server.parse(SERVER), Server.parse(SERVER).attributes["max_run"]
     for text in (files["queues.qmgr"], files["rollback.qmgr"]):
-        for statement in Server.parse(text, "x").attributes.items():
-            server.attributes[statement[0]] = statement[1]
-    assert server.attributes["max_run"] == before["max_run"]
-    assert "Limits that the configuration lacks stay, and were not simulated: qos atlas." in files["PLAN.md"]
-
-
-def test_without_throttles_a_server_keeps_its_limits(tmp_path: Path):
+        server.attributes |= Server.parse(text, "x").attributes
+    assert server.attributes["max_run"] == before
+    said = "Limits that the configuration lacks stay, and were not simulated"
+    assert f"{said}: qos atlas." in files["PLAN.md"]
     files = exported(parse(SITE.partition("throttles")[0]), tmp_path, SERVER)
     assert "set server max_run" not in files["queues.qmgr"]
     assert "[u:ann=7]" in files["queues.qmgr"]
-    whose = "all jobs, qos atlas, user ann in queue work"
-    assert f"Limits that the configuration lacks stay, and were not simulated: {whose}." in files["PLAN.md"]
+    assert f"{said}: all jobs, qos atlas, user ann in queue work." in files["PLAN.md"]
 
 
 @pytest.mark.parametrize(
@@ -107,10 +104,8 @@ def test_what_a_queue_may_hold_is_kept_unless_there_are_throttles(tmp_path: Path
     assert "PBS refuses jobs that are submitted beyond it" in files["PLAN.md"]
 
 
-@pytest.mark.parametrize(("depth", "written"), [("4", "4"), ("null", "100000")])
-def test_the_depth_of_reservations_is_backfill_depth(depth: str, written: str, tmp_path: Path):
-    text = SITE.partition("throttles")[0].replace("held_jobs: reserve", f"reservation_depth: {depth}")
-    files = exported(parse(text), tmp_path)
-    assert f"set server backfill_depth = {written}" in files["queues.qmgr"]
-    found = PBS().read(tmp_path / "queues.qmgr", cores=128, name="m").config
-    assert found.reservation_depth == parse(text).reservation_depth
+@pytest.mark.parametrize(("depth", "number"), [("4", "4"), ("null", "100000")])
+def test_the_depth_of_reservations_is_backfill_depth(depth: str, number: str, tmp_path: Path):
+    config = parse(SITE.partition("throttles")[0].replace("held_jobs: reserve", f"reservation_depth: {depth}"))
+    assert f"set server backfill_depth = {number}" in exported(config, tmp_path)["queues.qmgr"]
+    assert back(tmp_path).reservation_depth == config.reservation_depth

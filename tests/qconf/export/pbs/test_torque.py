@@ -92,28 +92,22 @@ def test_a_server_with_its_nodes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("text", "expected", "memory"),
     [
-        (FILE, [("n1", 8, 0, []), ("n2", 8, 0, ["avx", "himem"]), ("g1", 16, 2, ["avx"])]),
-        (PBSNODES, [("n1", 8, 0, []), ("n2", 8, 2, ["avx", "himem"])]),
-        (CREATED, [("n1", 8, 0, []), ("n2", 8, 0, ["avx", "himem"])]),
+        (FILE, [("n1", 8, 0, []), ("n2", 8, 0, ["avx", "himem"]), ("g1", 16, 2, ["avx"])], [0, 0, 0]),
+        (PBSNODES, [("n1", 8, 0, []), ("n2", 8, 2, ["avx", "himem"])], [16384, 65536]),
+        (CREATED, [("n1", 8, 0, []), ("n2", 8, 0, ["avx", "himem"])], [0, 0]),
     ],
 )
-def test_nodes_in_each_form(tmp_path, text, expected):
-    nodes = read_nodes(str(given(tmp_path, text)))
-    assert types(derive(Server.parse(PRINTED), nodes=nodes).config) == expected
-
-
-def test_the_memory_of_a_node(tmp_path):
-    config = derive(Server.parse(PRINTED), nodes=read_nodes(str(given(tmp_path, PBSNODES)))).config
-    assert [each.memory for each in config.nodes] == [16384, 65536]
+def test_nodes_in_each_form(tmp_path, text, expected, memory):
+    config = derive(Server.parse(PRINTED), nodes=read_nodes(str(given(tmp_path, text)))).config
+    assert types(config) == expected
+    assert [each.memory for each in config.nodes] == memory
 
 
 def test_nodes_of_pbs_as_statements(tmp_path):
-    text = (
-        "create node a Mom=a.site\nset node a resources_available.ncpus = 4\nset node a Priority = 3\ncreate node b\n"
-    )
-    a, b = read_nodes(str(given(tmp_path, text)))
+    text = "create node a Mom=a.site\nset node a resources_available.ncpus = 4\nset node a Priority = 3\n"
+    a, b = read_nodes(str(given(tmp_path, f"{text}create node b\n")))
     assert (a.name, a.cores, a.priority, b.name, b.cores) == ("a", 4, 3, "b", None)
 
 
@@ -154,10 +148,6 @@ def test_a_queue_without_a_type_is_named_for_pbs_too():
 
 
 def test_nodes_without_what_queues_ask_for_are_named_by_it(tmp_path):
-    (tmp_path / "listing").write_text(PRINTED.replace("queue batch resources_default.nodes = 1", NEEDS) + NODES_OF)
+    text = PRINTED.replace("batch resources_default.nodes = 1", "batch resources_default.neednodes = smp")
     with pytest.raises(InputError, match=r"listing: no queue may use any of the nodes: queues ask for himem, smp\."):
-        exporter("pbs")().read(tmp_path / "listing")
-
-
-NEEDS = "queue batch resources_default.neednodes = smp"
-NODES_OF = "create node n1 np = 8, properties = big\n"
+        exporter("pbs")().read(given(tmp_path, f"{text}create node n1 np = 8, properties = big\n", "listing"))

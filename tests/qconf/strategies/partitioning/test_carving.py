@@ -48,68 +48,36 @@ def test_a_copy_is_independent():
     assert chunks(sequence.copy()) == chunks(sequence.copy()) == chunks(sequence)
 
 
-def script(waits):
-    """A measurement that looks divisions up in a table; others have the original waits."""
-    calls = []
+def carved(waits, ahead=1, widest=1):
+    """Carve partitions of 10 and 20, where divisions have the waits of a table, others the original ones."""
 
     def measured(divisions):
-        calls.extend(tuple(each.tolist()) for each in divisions)
         return [waits.get(tuple(each.tolist()), MeanWaits(10.0, np.array([10.0, 10.0]))) for each in divisions]
 
-    return measured, calls
+    sequence = CarvingSequence(array(10, 20), array(widest, widest), 5, pooled=True)
+    return carve(sequence, MeanWaits(10.0, array(10, 10) * 1.0), 0.3, measured, ahead)
 
 
 @pytest.mark.parametrize("ahead", [1, 3, 8])
-def test_a_queue_stops_and_the_others_go_on(ahead):
-    measured, _ = script({(5, 20): MeanWaits(10.0, np.array([14.0, 10.0]))})
-    done = carve(
-        CarvingSequence(array(10, 20), array(1, 1), 5, pooled=True),
-        MeanWaits(10.0, array(10, 10) * 1.0),
-        0.3,
-        measured,
-        ahead,
-    )
+def test_a_queue_stops_or_all_do_where_the_overall_wait_grows_too_much(ahead):
+    done = carved({(5, 20): MeanWaits(10.0, np.array([14.0, 10.0]))}, ahead)
     assert done.sizes.tolist() == [10, 0]
     assert [(stop.part, stop.step, stop.wait) for stop in done.stops] == [(0, 1, 14.0)]
     assert done.steps == 4
-
-
-@pytest.mark.parametrize("ahead", [1, 3, 8])
-def test_all_queues_stop_where_the_overall_wait_grows_too_much(ahead):
-    measured, _ = script({(5, 10): MeanWaits(13.1, np.array([10.0, 10.0]))})
-    done = carve(
-        CarvingSequence(array(10, 20), array(8, 8), 5, pooled=True),
-        MeanWaits(10.0, array(10, 10) * 1.0),
-        0.3,
-        measured,
-        ahead,
-    )
-    assert done.stops[-1].part is None
-    assert done.stops[-1].wait == 13.1
-    assert done.waits.overall == 10.0
+    done = carved({(5, 10): MeanWaits(13.1, np.array([10.0, 10.0]))}, ahead, widest=8)
+    assert (done.stops[-1].part, done.stops[-1].wait, done.waits.overall) == (None, 13.1, 10.0)
 
 
 @pytest.mark.parametrize("waits", [MeanWaits(10.0, np.array([13.0, 10.0])), MeanWaits(13.0, np.array([10.0, 10.0]))])
 def test_waits_may_grow_by_exactly_the_degradation(waits):
-    measured, _ = script({(5, 20): waits})
-    done = carve(
-        CarvingSequence(array(10, 20), array(1, 1), 5, pooled=True),
-        MeanWaits(10.0, array(10, 10) * 1.0),
-        0.3,
-        measured,
-        1,
-    )
-    assert done.sizes.tolist() == [0, 0]
-    assert not done.stops
+    done = carved({(5, 20): waits})
+    assert (done.sizes.tolist(), len(done.stops)) == ([0, 0], 0)
 
 
 def simulated(here, pooled):
-    evaluator = CachedEvaluator(here)
-    config = here.base
-    pool = Pool(threshold=0.5, entry="move")
-    return evaluator.measure(config), measurement(
-        evaluator, evaluator.workloads(config), config.system(), pool if pooled else None
-    )
+    evaluator, config = CachedEvaluator(here), here.base
+    pool = Pool(threshold=0.5, entry="move") if pooled else None
+    return evaluator.measure(config), measurement(evaluator, evaluator.workloads(config), config.system(), pool)
 
 
 @pytest.mark.parametrize("pooled", [True, False])
@@ -117,16 +85,13 @@ def simulated(here, pooled):
 def test_the_result_does_not_depend_on_the_steps_simulated_ahead(make, pooled):
     here = training(make(), jobs=400, seed=2)
     sizes = array(*(queue.partition for queue in here.base.queues))
-    results = []
+    found = []
     for ahead in (1, 2, 7):
+        sequence = CarvingSequence(sizes, here.period.widest, 2, pooled=pooled)
         original, measured = simulated(here, pooled)
-        results.append(
-            carve(CarvingSequence(sizes, here.period.widest, 2, pooled=pooled), original, 0.3, measured, ahead)
-        )
-    first = results[0]
-    for other in results[1:]:
-        assert other.sizes.tolist() == first.sizes.tolist()
-        assert (other.stops, other.trace, other.steps) == (first.stops, first.trace, first.steps)
+        done = carve(sequence, original, 0.3, measured, ahead)
+        found.append((done.sizes.tolist(), done.stops, done.trace, done.steps))
+    assert found[1:] == found[:1] * 2
 
 
 def test_the_overall_wait_grows_by_the_degradation_at_most():

@@ -47,42 +47,39 @@ def test_only_the_ratio_of_shares_matters(case, factor):
     assert np.abs(apportion(shares, total, least) - apportion(shares * factor, total, least)).max() <= 1
 
 
-def test_negative_and_zero_shares_are_divided_evenly():
-    assert apportion(np.array([-1.0, 0.0]), 10, np.array([0, 0])).tolist() == [5, 5]
-
-
-def test_a_share_below_the_least_gets_the_least_and_the_others_the_rest_in_proportion():
-    assert apportion(np.array([1.0, 30.0, 60.0]), 100, np.array([10, 0, 0])).tolist() == [10, 30, 60]
+@pytest.mark.parametrize(
+    ("shares", "total", "least", "rounding", "sizes"),
+    [
+        ([-1.0, 0.0], 10, [0, 0], (), [5, 5]),
+        ([1.0, 30.0, 60.0], 100, [10, 0, 0], (), [10, 30, 60]),  # the others have the rest in proportion
+        ([1.0, 2.0, 4.0], 10, [0, 0, 0], (), [1, 3, 6]),
+        ([1.0, 2.0, 4.0], 10, [0, 0, 0], ("down",), [1, 2, 7]),  # what is left goes to the largest
+    ],
+)
+def test_sizes_of_shares(shares, total, least, rounding, sizes):
+    assert apportion(np.array(shares), total, np.array(least), *rounding).tolist() == sizes
 
 
 def test_the_partition_space_has_no_reserved_queues_and_holds_the_widest_jobs():
-    base = three()
-    here = training(base)
+    here = training(three())
     space = partition_space(here)
     assert space.queues.tolist() == [0, 1]
     assert space.widest.tolist() == here.period.widest[:2].tolist()
     assert space.cores(np.array([20, 44]), 3) == [20, 44, 0]
-
-
-def test_a_queue_without_jobs_has_the_least_size_of_its_narrowest_job():
-    space = partition_space(training(site({**SHORT, "cores": (4, 8)}, LONG), only=[1]))
-    assert space.widest[0] == 4
-
-
-def test_sizes_are_in_whole_nodes():
-    base = two(cores=64)
-    machine = base.machine.model_copy(update={"cores_per_node": 8, "whole_nodes": True})
-    space = partition_space(training(base.replace(machine=machine)))
-    assert (space.node, space.total) == (8, 8)
-    assert space.widest.tolist() == [1, 2]
-
-
-def test_proportional_sizes_follow_core_seconds():
-    here = training(two())
-    space = partition_space(here)
     nodes = proportional(space)
     assert nodes.sum() == 64
     assert (nodes >= space.widest).all()
+
+
+def test_a_queue_without_jobs_has_the_least_size_of_its_narrowest_job_or_holds_what_it_admits():
+    here = training(site({**SHORT, "cores": (4, 20)}, LONG), only=[1])
+    assert partition_space(here).widest[0] == 4
+    assert partition_space(here, "queue").widest.tolist() == [20, 16]
+
+
+def test_sizes_are_in_whole_nodes():
+    space = partition_space(training(two().replace(machine={"cores": 64, "cores_per_node": 8, "whole_nodes": True})))
+    assert (space.node, space.total, space.widest.tolist()) == (8, 8, [1, 2])
 
 
 @pytest.mark.parametrize(
@@ -96,19 +93,6 @@ def test_proportional_sizes_follow_core_seconds():
 def test_a_machine_that_cannot_be_divided_is_refused_with_the_reason(base, jobs, why):
     with pytest.raises(NotApplicableError, match=why):
         partition_space(training(base, jobs))
-
-
-def test_sizes_rounded_down_leave_the_rest_to_the_largest():
-    shares, least = np.array([1.0, 2.0, 4.0]), np.array([0, 0, 0])
-    assert apportion(shares, 10, least).tolist() == [1, 3, 6]
-    assert apportion(shares, 10, least, "down").tolist() == [1, 2, 7]
-
-
-def test_a_partition_can_be_made_to_hold_what_its_queue_admits():
-    base = site({**SHORT, "cores": (1, 20)}, LONG)
-    here = training(base, only=[1])
-    assert partition_space(here).widest[0] == 1
-    assert partition_space(here, "queue").widest.tolist() == [20, 16]
 
 
 def test_where_what_queues_admit_does_not_fit_partitions_hold_the_widest_jobs():

@@ -85,13 +85,9 @@ def test_the_number_of_workers_does_not_matter(name, case):
 
 
 @pytest.mark.parametrize("name", TUNED)
-def test_an_empty_training_set_is_refused(name):
+def test_an_empty_training_set_or_one_of_too_wide_jobs_is_refused(name):
     with pytest.raises(NotApplicableError, match="no job to train on"):
         propose(name, training(two(), jobs=0), FEW)
-
-
-@pytest.mark.parametrize("name", TUNED)
-def test_widest_jobs_that_do_not_fit_the_machine_at_once_are_refused(name):
     base = site({**SHORT, "cores": (33, 40)}, {**LONG, "cores": (33, 40)})
     with pytest.raises(NotApplicableError, match="no partitions can hold them"):
         propose(name, training(base, jobs=50), FEW)
@@ -103,16 +99,19 @@ def steps(proposal, step):
 
 def test_dp_nlp_has_data_warnings_about_queues_and_epochs_without_jobs():
     (bounds,) = steps(propose("dp-nlp", training(two(), jobs=40, span=0, only=[1]), FEW), "bounds")
-    assert "only 1 of 3 epochs have jobs: the others do not count" in bounds["notes"]
-    assert "no job in short: the least size is that of the narrowest job admitted" in bounds["notes"]
+    assert {
+        "only 1 of 3 epochs have jobs: the others do not count",
+        "no job in short: the least size is that of the narrowest job admitted",
+    } <= {*bounds["notes"]}
 
 
 @pytest.mark.parametrize("name", ["pp", "dp-nlp", "dqr", "hybrid", "exact"])
 def test_every_strategy_has_data_warnings_for_a_short_history(name):
     here = training(site({**LONG, "partition": 64}), jobs=2, span=0)
-    notes = propose(name, here, FEW).decisions[0]["notes"]
-    assert "only 1 of 3 epochs have jobs: the others do not count" in notes
-    assert "one queue owns a partition: it gets the whole machine" in notes
+    assert {
+        "only 1 of 3 epochs have jobs: the others do not count",
+        "one queue owns a partition: it gets the whole machine",
+    } <= {*propose(name, here, FEW).decisions[0]["notes"]}
 
 
 @pytest.mark.parametrize("name", ["dp-nlp", "dqr", "hybrid"])
@@ -214,9 +213,8 @@ def test_the_log_says_who_proposed_what_and_no_more_is_simulated_than_allowed():
 
 
 def test_a_single_pass_is_the_papers():
-    log = propose(
-        "dp-nlp", training(two(), jobs=400), {"samples": 30, "simulations": 30, "decide_by": "program", **SLACK}
-    )
+    options = {"samples": 30, "simulations": 30, "decide_by": "program", **SLACK}
+    log = propose("dp-nlp", training(two(), jobs=400), options)
     assert not steps(log, "proposals")
     assert steps(log, "optimum")[0]["by_program"]
     with pytest.raises(InputError, match="fewer simulations than samples"):
@@ -278,12 +276,6 @@ def test_the_weights_of_the_epochs_count():
     assert steps(even, "table")[0]["weighted_wait"] == round(cut.weighted_wait(even.config), 1)
     assert steps(even, "table")[0]["weighted_wait"] != steps(propose("exact", here, FEW), "table")[0]["weighted_wait"]
     assert propose("dp-nlp", here, LOOSE) == usual
-
-
-@pytest.mark.parametrize("wrong", [{"degree": 4}, {"weights": ()}, {"weights": (1.0, -1.0)}, {"weights": (np.nan,)}])
-def test_invalid_degrees_and_weights_are_refused(wrong):
-    with pytest.raises(InputError, match=r"degree = 4: no such degree|no weights"):
-        propose("dqr", training(two(), jobs=50), {"samples": 30, **wrong})
 
 
 @pytest.mark.parametrize("slack", [0.0, 0.3])
@@ -363,35 +355,27 @@ def test_dqr_can_split_by_actual_run_time_and_the_proposal_is_not_exportable():
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("name", "options", "why"),
     [
-        {"split_on": "phase"},
-        {"visit_order": "alphabet"},
-        {"carve": "up"},
-        {"pool_entry": "in"},
-        {"pool_placement": "out"},
-        {"reference": "no"},
+        *(
+            ("hybrid", {option: "none"}, "Choose among")
+            for option in ("split_on", "visit_order", "carve", "pool_entry", "pool_placement", "reference")
+        ),
+        ("dqr", {"degree": 4}, "degree = 4: no such degree"),
+        *(("dqr", {"weights": each}, "no weights") for each in ((), (1.0, -1.0), (np.nan,))),
+        ("current", {"objective": "speed"}, "no such objective"),
+        ("current", {"samples": 19}, "Give 20 or more"),
+        ("current", {"slack": float("nan")}, "Give a number from 0 to 1"),
+        ("current", {"tau_util": 1.1}, "Give a number from 0 to 1"),
+        ("current", {"chunk": -7}, "Give 1 or more"),
+        ("current", {"degradation": float("nan")}, "Give 0 or more"),
+        ("none", {}, "no such strategy"),
+        ("pp", {"order": "size"}, "no such option"),
     ],
 )
-def test_unknown_choices_are_refused(options):
-    with pytest.raises(InputError, match="Choose among"):
-        propose("hybrid", training(two(), jobs=50), {"samples": 30, **options})
-
-
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        ({"objective": "speed"}, "no such objective"),
-        ({"samples": 19}, "Give 20 or more"),
-        ({"slack": float("nan")}, "Give a number from 0 to 1"),
-        ({"tau_util": 1.1}, "Give a number from 0 to 1"),
-        ({"chunk": -7}, "Give 1 or more"),
-        ({"degradation": float("nan")}, "Give 0 or more"),
-    ],
-)
-def test_invalid_options_are_refused_for_every_strategy(options, why):
+def test_unknown_choices_and_invalid_options_are_refused(name, options, why):
     with pytest.raises(InputError, match=why):
-        propose("current", training(two(), jobs=50), options)
+        propose(name, training(two(), jobs=60), options)
 
 
 @pytest.mark.parametrize(("carve", "mode"), [("live", "hybrid"), ("partitions", "partitioned")])
@@ -493,24 +477,17 @@ def test_a_larger_degradation_carves_no_smaller_pool():
 
 
 def test_tau_is_half_the_priority_of_the_reference_queue():
-    here = training(site({**SHORT, "priority": 10.0}, {**LONG, "priority": 40.0}), jobs=100)
-    assert threshold(here) == (20.0, "long")
-    assert threshold(here, "short") == (5.0, "short")
-    pooled = site(SHORT, {**LONG, "partition": 24}, mode="hybrid", pool={"cores": 16, "threshold": 0.25})
-    assert threshold(training(pooled)) == (0.25, "")
-
-
-def test_a_tau_of_the_month_before_is_calculated_anew_and_the_sites_own_stays():
+    """That of the month before is calculated anew, and the site's own stays."""
     own = training(site({**SHORT, "priority": 10.0}, {**LONG, "priority": 40.0}), jobs=100)
-    before = site(
-        {**LONG, "name": "joined", "priority": 10.0, "partition": 48},
-        mode="hybrid",
-        pool={"cores": 16, "threshold": 20.0},
-    )
-    assert threshold(replace(own.under(before), site=own.base)) == (5.0, "joined")
+    assert threshold(own) == (20.0, "long")
+    assert threshold(own, "short") == (5.0, "short")
+    joined = {**LONG, "name": "joined", "priority": 10.0, "partition": 48}
+    before = own.under(site(joined, mode="hybrid", pool={"cores": 16, "threshold": 20.0}))
+    assert threshold(replace(before, site=own.base)) == (5.0, "joined")
     for pool, tau in (({"threshold": 0.25}, (0.25, "")), ({"reference": "short"}, (5.0, "joined"))):
         base = site(SHORT, {**LONG, "partition": 24}, mode="hybrid", pool={"cores": 16, **pool})
-        assert threshold(replace(own.under(before), site=base)) == tau
+        assert threshold(replace(before, site=base)) == tau
+        assert threshold(training(base)) == (tau if "threshold" in pool else (0.5, "short"))
 
 
 def test_modules_of_the_package_register_their_strategies():
@@ -518,10 +495,6 @@ def test_modules_of_the_package_register_their_strategies():
     assert set(TUNED) | {"mqb", "auto", "auto-guarded"} <= set(names(default=True))
     assert {"planned-sjf", "dynp"} <= set(names()) - set(names(default=True))
     assert baselines() == ("fcfs-easy", "lxf-easy", "shared")
-    with pytest.raises(InputError, match="no such strategy"):
-        propose("none", training(two(), jobs=60))
-    with pytest.raises(InputError, match="no such option"):
-        propose("pp", training(two(), jobs=60), {"order": "size"})
 
 
 @pytest.mark.parametrize("name", TUNED)
