@@ -40,11 +40,11 @@ def written(log, text=SITE, printed=FRESH):
     return exporter("pbs")(current=Server.parse(printed), estimates=log).export(parse(text)).files
 
 
-def after_hook(monkeypatch, folder, files, asked, user="ann", table=None, before=None):
+def after_hook(monkeypatch, folder, files, resources, user="ann", table=None, before=None):
     """Run the hook on a job; return the resources that it has then, and the lines of the log."""
     (folder / "table.txt").write_text(files["qconf_estimate.txt"] if table is None else table)
     names, said = ("select", "ncpus", "walltime", "estimate"), []
-    job = SimpleNamespace(Resource_List=dict.fromkeys(names) | asked)
+    job = SimpleNamespace(Resource_List=dict.fromkeys(names) | resources)
     event = SimpleNamespace(job=job, type=1 if before is None else 2, requestor=user, accept=lambda: None)
     event.job_o = SimpleNamespace(Resource_List=dict.fromkeys(names) | (before or {}), Job_Owner="ann@host")
     path = None if table == "none" else str(folder / "table.txt")
@@ -76,7 +76,7 @@ def test_the_resource_the_formula_and_the_hook_and_back(log):
 
 
 @pytest.mark.parametrize(
-    ("user", "cores", "walltime", "asked"),
+    ("user", "cores", "walltime", "resources"),
     [
         ("ann", 4, 7200, {"select": "2:ncpus=2"}),
         ("ann", 5, 7200, {"select": "2:ncpus=2:mem=4gb+1"}),
@@ -85,14 +85,14 @@ def test_the_resource_the_formula_and_the_hook_and_back(log):
         ("new", 4, 7200, {"select": "4"}),
     ],
 )
-def test_the_hook_predicts_as_the_model_does(monkeypatch, tmp_path, log, user, cores, walltime, asked):
+def test_the_hook_predicts_as_the_model_does(monkeypatch, tmp_path, log, user, cores, walltime, resources):
     model = Means()
     for name, of, limit, ran in sorted(JOBS, key=lambda job: JOBS.index(job) + job[3]):
         model.add(name, "", of, limit, ran / limit)
-    found, said = after_hook(monkeypatch, tmp_path, written(log), {"walltime": walltime} | asked, user)
+    found, said = after_hook(monkeypatch, tmp_path, written(log), {"walltime": walltime} | resources, user)
     assert said == []
     assert found == pytest.approx(model.estimate(user, "", cores, walltime), rel=0.01)
-    # A change of the walltime alone, by whom ever.
+    # A change of the walltime alone, whoever makes it.
     changed = after_hook(monkeypatch, tmp_path, written(log), {"walltime": 100}, "root", before={"ncpus": 4})[0]
     assert changed == pytest.approx(model.estimate("ann", "", 4, 100), rel=0.01)
     assert after_hook(monkeypatch, tmp_path, written(log), {"ncpus": 4}, before={"ncpus": 4})[0] is None

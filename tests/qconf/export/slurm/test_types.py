@@ -332,7 +332,7 @@ def test_waiting_jobs_go_where_nodes_can_hold_them():
     script["squeue"] = lambda *_: [printed for printed, *_ in rows]
     wanted = script["wanted_of_nodes"]()
     assert [*wanted] == ["1", "2", "3", "4", "5_[1-3]"]
-    assert [*wanted.values()] == [asked for _, asked, _ in rows]
+    assert [*wanted.values()] == [amounts for _, amounts, _ in rows]
     takes = [[name for name in ("cpu", "gpu", "every") if script["holds"](name, *each)] for each in wanted.values()]
     assert takes == [places for *_, places in rows]
     assert script["holds"]("theirs", 1e9, {"gpu": 99})
