@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from parsim.metrics import Summary
 from qconf.config import SiteConfig
-from qconf.evaluation.score import GRACE, TAILS, log_ratios, means, reduction, weights
+from qconf.evaluation.bootstrap import BOUNDS
+from qconf.evaluation.score import GRACE, TAILS, gain, log_ratios, means, reduction, weights
+from qconf.recommend.last import Gain
 
 #: What every strategy is compared with; always among those evaluated.
 REFERENCES = ("fcfs-easy", "shared", "static")
@@ -18,6 +21,7 @@ CURRENT = "current"  #: compared with too where it is evaluated
 FIXED = ("fcfs", "lxf", "sjf", "wfp3")  #: orders of one list that need no training: the rivals
 AGAINST_FIXED = "against it"  #: heading of the regret
 #: Metrics whose mean over the periods is compared.
+RESAMPLES = 200
 COMPARED = ("mean_wait", "mean_bounded_slowdown", "max_wait")
 AVERAGED = (*COMPARED, "p95_wait", "utilization_window", "utilization", "bsld", "jain_users", "spread_users")
 
@@ -48,6 +52,8 @@ class FoldResult:
     decisions: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0  #: wall time of training and evaluation
     fixed: tuple[str, ...] = ()  #: violations of ``fixed``: paths that it changes although the base fixes them
+    #: Of the jobs of each day their weights, and these times waits and slowdowns, summed, shape (days, 3).
+    daily: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 3)), repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -142,6 +148,29 @@ def averages(
         )
         for name, row in table.items()
     ]
+
+
+def resampled(found: Backtest, strategy: str, reference: str) -> Gain:
+    """Return the gain of a strategy over another, and its 90 % interval over resampled periods, and days of these.
+
+    What is resampled is what the jobs of a day waited, as it was simulated once. So the interval is narrower than that
+    of ``qconf tune``, which simulates each resample.
+    """
+    daily = {(each.period, each.strategy): each.daily for each in found.results}
+    pairs = [(daily[fold.label, strategy], daily[fold.label, reference]) for fold in found.folds]
+    rng, gains = np.random.default_rng(0), np.full(RESAMPLES, np.nan)
+    for k in range(RESAMPLES):
+        drawn = []
+        for i in rng.integers(0, len(pairs), len(pairs)):
+            days = rng.integers(0, len(pairs[i][0]), len(pairs[i][0]))
+            (jobs, *now), (_, *then) = (each[days].sum(axis=0) for each in pairs[i])
+            if jobs:
+                drawn.append(float(gain(np.array(now) / jobs, np.array(then) / jobs, found.objective)))
+        if drawn:
+            gains[k] = np.mean(drawn)
+    low, high = np.nanpercentile(gains, BOUNDS)
+    average = next(each for each in found.averages if each.strategy == strategy)
+    return Gain(average.against[reference].reduction, float(np.nanmedian(gains)), float(low), float(high))
 
 
 def _means(row: dict[str, FoldResult]) -> dict[str, float]:

@@ -12,6 +12,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from typing import Any, NamedTuple, TypedDict, Unpack
 
+import numpy as np
+from numpy.typing import NDArray
+
 from parsim.metrics import Summary
 from qconf.backtest.results import FIXED, REFERENCES, Backtest, Fold, FoldResult, averages, notes
 from qconf.config import SiteConfig
@@ -371,6 +374,17 @@ def evaluate(fold: Fold, name: str, around: Period, proposed: Proposed) -> FoldR
         fallback, proposal = str(error), Proposal(base)
         schedule = proposal.simulate(around)
     counted = around.counted(fold.start)
-    summary, log = Outcome(around, schedule, counted).summary, [*proposal.decisions, *proposal.refused(around, counted)]
+    outcome, log = Outcome(around, schedule, counted), [*proposal.decisions, *proposal.refused(around, counted)]
     fixed = tuple(fixed_violations(base, proposal.config, around.binding))
-    return FoldResult(fold.label, name, summary, proposal.config, fallback, proposal.not_exportable, log, fixed=fixed)
+    result = FoldResult(
+        fold.label, name, outcome.summary, proposal.config, fallback, proposal.not_exportable, log, fixed=fixed
+    )
+    return replace(result, daily=_daily(outcome, fold))
+
+
+def _daily(outcome: Outcome, fold: Fold) -> NDArray[np.float64]:
+    """Sum weights, waits and slowdowns of the jobs of each day of a fold, shape (days, 3)."""
+    day = (outcome.jobs.submit - fold.start) // DAY
+    weight = np.ones(day.size) if outcome.period.weight is None else outcome.period.weight[outcome.rows]
+    sums = (weight, weight * outcome.wait, weight * outcome.slowdown)
+    return np.column_stack([np.bincount(day, each) for each in sums])

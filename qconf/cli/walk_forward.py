@@ -51,7 +51,8 @@ walk_forward_options = with_options(
     scheduler_option,
     click.option("--resume", is_flag=True, help="Go on from what an interrupted run had finished."),
     click.option("--json", "as_json", is_flag=True, help="Print run.json on stdout, all else on stderr."),
-    click.option("-q", "--quiet", is_flag=True, help="Print where the result is written; warnings."),
+    click.option("-q", "--quiet", is_flag=True, help="Print the verdict and where it is written; warnings."),
+    click.option("-v", "--verbose", is_flag=True, help="Print the table of periods and all notes too."),
     retired_option("--order", use="dqr's order of visits is --visit-order"),
 )
 
@@ -73,6 +74,7 @@ class WalkForward:
     resume: bool
     as_json: bool
     quiet: bool
+    verbose: bool
     backend: str | None
     scheduler: str | None
     #: What ``--strategies`` names, and with a configuration what the site has.
@@ -173,15 +175,18 @@ class WalkForward:
 
     def show(self) -> None:
         """Print the table, or run.json, and where all is."""
-        from qconf.report.terminal import print_backtest
+        from qconf.report.backtest import advise
+        from qconf.report.terminal import print_backtest, print_verdict
 
         if self.as_json:
             click.echo((self.directory / "run.json").read_text(encoding="utf-8"), nl=False)
             return
         if not self.quiet:
             click.echo("")
-            print_backtest(self.result)
+            print_backtest(self.result, verbose=self.verbose)
             click.echo("")
+        else:
+            print_verdict(advise(self.result))
         say(f"Written to {self.directory}: report.html, {self.table}, figures/, run.json")
 
 

@@ -9,6 +9,7 @@ from qconf.config import SiteConfig
 from qconf.evaluation.bootstrap import CERTAIN, BootstrapResult
 from qconf.evaluation.score import OBJECTIVE_TEXTS, WEIGHTED, means
 from qconf.recommend.ladder import RUNGS, best_of, given_up
+from qconf.recommend.last import Gain
 from qconf.recommend.recommendation import Recommendation, Row
 from qconf.strategies import baselines
 
@@ -48,7 +49,7 @@ def decide(recommendation: Recommendation, chosen: Row | None, least_gain: float
         verdict="CHANGE",
         winner=chosen.name,
         config=chosen.config,
-        lead=f"{chosen.named} is expected to lower {_what(recommendation)} by {_interval(chosen.bootstrap)}",
+        lead=f"{chosen.named} is expected to lower {_what(recommendation)} by {gain_and_interval(chosen.bootstrap)}",
         reason=" ".join(filter(None, texts)),
     )
 
@@ -83,7 +84,8 @@ def percent(share: float) -> str:
     return f"{100 * share + 0.0:.{0 if abs(share) >= 0.095 else 1}f}"
 
 
-def _interval(found: BootstrapResult) -> str:
+def gain_and_interval(found: BootstrapResult | Gain) -> str:
+    """Write a gain to be expected with its 90 % interval."""
     return f"{percent(found.expected)} % (90 % interval {percent(found.low)} to {percent(found.high)} %)"
 
 
@@ -98,9 +100,9 @@ def _kept(found: Recommendation, least_gain: float) -> str:
     best = best_of(candidates)
     also = ""
     if best is not None and best is not most and best.bootstrap is not None:
-        also = f"; of what may be loaded {best.named} gains most, {_interval(best.bootstrap)}: "
+        also = f"; of what may be loaded {best.named} gains most, {gain_and_interval(best.bootstrap)}: "
         also += _against(found, best, least_gain)
-    gained = f"{percent(_expected(most))} %" if most.bootstrap is None else _interval(most.bootstrap)
+    gained = f"{percent(_expected(most))} %" if most.bootstrap is None else gain_and_interval(most.bootstrap)
     return f"{most.named} would lower {_what(found)} by {gained}, but {_against(found, most, least_gain)}{also}"
 
 
@@ -166,7 +168,7 @@ def _smallest(found: Recommendation, best: Row) -> str:
     _, largest, result = max(above, key=lambda each: each[0])
     return (
         f"It is the smallest change that brings this ({RUNGS[best.rung]}): no larger one gains beyond chance over it "
-        f"(the most, {largest}: {_interval(result)})."
+        f"(the most, {largest}: {gain_and_interval(result)})."
     )
 
 

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
+from parsim.metrics import Summary
 from qconf.backtest import CURRENT, REFERENCES, Average, Backtest
+from qconf.backtest.results import resampled
+from qconf.evaluation.guard_rails import GuardRails, GuardValues
+from qconf.evaluation.impact import GROWTH, Group, Impact
 from qconf.evaluation.score import OBJECTIVE_TEXTS
+from qconf.history.periods import DAY
+from qconf.recommend.decide import gain_and_interval, percent
+from qconf.recommend.last import Gain
 from qconf.report.columns import COLUMNS
-from qconf.report.wording import ABSENT, merged, notes
+from qconf.report.impact import short
+from qconf.report.verdict import NAMED, NO_LOSER, Advice
+from qconf.report.wording import ABSENT, hours, longest_text, merged, notes
 from qconf.text import grouped
+
+LEAST_GAIN = 0.02  #: below, a change is not worth the effort
 
 
 def is_comparison(found: Backtest) -> bool:
@@ -21,27 +34,100 @@ def running(found: Backtest) -> str:
     return CURRENT if CURRENT in found.strategies else "shared"
 
 
-def headline(found: Backtest) -> list[str]:
-    """Say what would have served the site best, of what a batch system can do: one sentence, then what qualifies it."""
+def advise(found: Backtest) -> Advice:
+    """Say what would have served the site best, of what a batch system can do, and at whose cost."""
     here, what = running(found), OBJECTIVE_TEXTS[found.objective]
-    ineligible = {each.strategy for each in found.results if each.not_exportable or each.fixed}
-    usable = [average for average in found.averages if average.strategy not in ineligible]
-    best = max(usable, key=lambda average: average.against[here].reduction)
-    several = len(found.folds) > 1
-    jobs = sum(fold.jobs for fold in found.folds)
-    over = f"{len(found.folds)} test periods, {found.folds[0].label} to {found.folds[-1].label}, {jobs} jobs."
-    if best.strategy == here or best.against[here].reduction <= 0:
-        return [f"Keep what you have: no strategy makes {what} less than {here}", *([over] if several else [])]
-    gains = {name: best.against[name] for name in dict.fromkeys((here, "fcfs-easy")) if name != best.strategy}
-    texts = [f"{_change(each.reduction)} against {name}" for name, each in gains.items()]
-    out = [f"{best.strategy} would have served you best: {what} {', '.join(texts)}"]
-    if several:
-        out.append("These are means of the changes of each test period.")
-        for name, each in gains.items():
-            worse = f"worse than {name} in {round(each.worse * len(found.folds))} of {len(found.folds)} test periods"
-            out.append(f"It is {worse}; best {_period(each.best)}, worst {_period(each.worst)}.")
-        out.append(over)
-    return out
+    better = [each for each in found.averages if each.strategy != here and each.against[here].reduction > 0]
+    better.sort(key=lambda each: -each.against[here].reduction)
+    real = [each for each in better if not _results(found, each.strategy, "not_exportable")]
+    gains = {each.strategy: resampled(found, each.strategy, here) for each in real}
+    against = {name: _against(found, name, here, result) for name, result in gains.items()}
+    best = next((each for each in real if not against[each.strategy]), None)
+    shown = best or next(iter(real), None)
+    if shown is None:
+        lead = f"no strategy makes {what} less than {here}"
+        return Advice("KEEP", lead, (_tested(found),), (), (), "nothing", "nothing is loaded")
+    name, result = shown.strategy, gains[shown.strategy]
+    lead = f"{name} would have lowered {what} by {gain_and_interval(result)}, against {here}"
+    lead += "" if best else f", but {against[name]}"
+    groups = [] if best is None else [short(each) for each in _impact(found, name, here).losers[:NAMED]] or [NO_LOSER]
+    facts = (_tested(found), *_facts(found, shown, here))
+    return Advice("CHANGE" if best else "KEEP", lead, facts, tuple(groups), (), "nothing", "nothing is loaded")
+
+
+def _results(found: Backtest, strategy: str, what: str) -> list[Any]:
+    """List what is known of a strategy in the periods, without what is empty."""
+    return [value for each in found.results if each.strategy == strategy and (value := getattr(each, what))]
+
+
+def _against(found: Backtest, name: str, here: str, result: Gain) -> str:
+    """Say what is against a strategy that gains: what is fixed, guard rails on average, chance; empty if nothing is."""
+    if fixed := _results(found, name, "fixed"):
+        return f"it changes what is fixed: {', '.join(sorted({path for each in fixed for path in each}))}"
+    days = sum(fold.end - fold.start for fold in found.folds) / len(found.folds) / DAY
+    before, after = (_guarded(_results(found, each, "summary")) for each in (here, name))
+    broken = GuardRails().broken(before, after, days)
+    if broken:
+        return "; ".join(broken.values())
+    if result.low <= 0:
+        return "that may be chance: the interval reaches zero"
+    return "" if result.gain >= LEAST_GAIN else f"a gain below {percent(LEAST_GAIN)} % is not worth a change"
+
+
+def _guarded(summaries: Sequence[Summary]) -> GuardValues:
+    """Return the means over the periods of what the guard rails compare."""
+    values = [GuardValues.of(each) for each in summaries]
+    p95 = {name: _mean(each.p95[name] for each in values) for name in values[0].p95}
+    jobs = {name: sum(each.jobs[name] for each in values) for name in values[0].jobs}
+    return GuardValues(p95, _mean(each.longest for each in values), _mean(each.utilization for each in values), jobs)
+
+
+def _mean(values: Iterable[float]) -> float:
+    known = [value for value in values if not math.isnan(value)]
+    return sum(known) / len(known) if known else math.nan
+
+
+def _impact(found: Backtest, name: str, here: str) -> Impact:
+    """Compare the queues over all periods: longest waits of all, the others as means over their jobs."""
+    before, after = (_results(found, each, "summary") for each in (here, name))
+    groups = []
+    for queue in before[0].queues:
+        jobs = [int(each.queues[queue]["jobs"]) for each in before]
+        if sum(jobs):
+            then, now = (_over_periods([s.queues[queue] for s in side], jobs) for side in (before, after))
+            groups.append(Group("queue", queue, sum(jobs), 0.0, 0.0, then, now))
+    return Impact(tuple(groups))
+
+
+def _over_periods(queues: Sequence[Mapping[str, float]], jobs: Sequence[int]) -> dict[str, float]:
+    pairs = [(queue, count) for queue, count in zip(queues, jobs, strict=True) if count]
+    found = {key: sum(queue[key] * count for queue, count in pairs) / sum(jobs) for key in GROWTH}
+    return found | {"max_wait": max(queue["max_wait"] for queue, _ in pairs)}
+
+
+def _tested(found: Backtest) -> str:
+    folds, jobs = found.folds, sum(fold.jobs for fold in found.folds)
+    if len(folds) == 1:
+        return f"Trained on {folds[0].training_jobs} jobs, evaluated on {jobs} later ones."
+    return f"{len(folds)} test periods, {folds[0].label} to {folds[-1].label}, {jobs} jobs."
+
+
+def _facts(found: Backtest, average: Average, here: str) -> Iterator[str]:
+    """Say the waits before and after, the worst period, and the change against fcfs-easy."""
+    own = next(each for each in found.averages if each.strategy == here)
+    (then, longest), (now, long) = ([each.means[key] for key in ("mean_wait", "max_wait")] for each in (own, average))
+    several = ", on average over the periods" * (len(found.folds) > 1)
+    yield f"Mean wait {hours(then)} -> {hours(now)} h, {longest_text(longest, long)}{several}."
+    for name in dict.fromkeys((here, "fcfs-easy")):
+        against = average.against[name]
+        if name == average.strategy:
+            continue
+        if len(found.folds) == 1:
+            yield from [f"Against fcfs-easy: {_change(against.reduction)}."] if name != here else []
+        else:
+            worse = f"worse in {round(against.worse * len(found.folds))} of {len(found.folds)} periods"
+            ends = f"best {_period(against.best)}, worst {_period(against.worst)}"
+            yield f"Against {name}: {_change(against.reduction)}, {worse}; {ends}."
 
 
 def worse_than(found: Backtest, average: Average) -> str:
@@ -112,26 +198,26 @@ def mark(found: Backtest, average: Average) -> str:
     return average.strategy + star + ("#" if any(result.fixed for result in own) else "")
 
 
+def qualifications(found: Backtest) -> list[str]:
+    """Say what the marks of the table mean, and what was left out."""
+    marks = dict.fromkeys(f"* {result.not_exportable}" for result in found.results if result.not_exportable)
+    return [*(f"left out: {label}: {why}" for label, why in found.skipped), *marks, *_fixed(found)]
+
+
 def sentences(found: Backtest) -> list[str]:
-    """Say what the table does not: its jobs, what was left out, where a strategy made no proposal."""
+    """Say what the table does not: its columns, what was left out, where a strategy made no proposal."""
     folds = found.folds
-    jobs = sum(fold.jobs for fold in folds)
     if len(folds) > 1:
         text = (
-            f"{len(folds)} test periods, {folds[0].label} to {folds[-1].label}, {jobs} jobs. Columns with / are "
-            "ratios of means over the periods, /easy to fcfs-easy; worse % are the periods in which "
+            "Columns with / are ratios of means over the periods, /easy to fcfs-easy; worse % are the periods in which "
             f"{OBJECTIVE_TEXTS[found.objective]} is more than under fcfs-easy."
         )
-        out = [text, _best(found)]
     else:
         text = (
-            f"{folds[0].training_jobs} training jobs, {jobs} test jobs; {folds[0].warmup_jobs} jobs before these fill "
-            "the machine and are not counted. Columns with / are ratios, /easy to fcfs-easy."
+            f"{folds[0].warmup_jobs} jobs before these fill the machine and are not counted. Columns with / are "
+            "ratios, /easy to fcfs-easy."
         )
-        out = [text]
-    out += [f"left out: {label}: {why}" for label, why in found.skipped]
-    out += dict.fromkeys(f"* {result.not_exportable}" for result in found.results if result.not_exportable)
-    out += [*_fixed(found), *_noted(found)]
+    out = [text, *qualifications(found), *_noted(found)]
     if all(fold.warmup_jobs == 0 for fold in folds) and found.settings["warmup_days"]:
         out += ["No job was submitted shortly before the test period: the machine is empty at its beginning."]
     return out
@@ -174,14 +260,3 @@ def _fixed(found: Backtest) -> Iterator[str]:
     for changed, names in grouped((", ".join(sorted(each)), name) for name, each in paths.items()).items():
         verb = "changes what is fixed, and is" if len(names) == 1 else "change what is fixed, and are"
         yield f"# {', '.join(names)} {verb} ineligible: {changed}"
-
-
-def _best(found: Backtest) -> str:
-    best = max(found.averages, key=lambda average: average.against["fcfs-easy"].reduction)
-    parts = []
-    for name in REFERENCES:
-        if name != best.strategy:
-            change, highest, lowest = against_cells(best, name)
-            parts.append(f"{change} against {name} (best {highest}, worst {lowest})")
-    what = OBJECTIVE_TEXTS[found.objective]
-    return f"Least {what}, as the mean of the periods' changes: {best.strategy}, {'; '.join(parts)}."

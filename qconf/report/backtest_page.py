@@ -49,7 +49,7 @@ def render_backtest(
         "view": backtest,
         "beside": beside(each.means for each in found.averages),
         "comparison": comparison,
-        "headline": backtest.headline(found),
+        "advice": backtest.advise(found),
         "present": backtest.running(found),
         "history": history,
         "tables": [(COLUMNS[key].caption, period_frame(found, key).map(COLUMNS[key].write)) for key in SHOWN],

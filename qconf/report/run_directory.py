@@ -22,6 +22,7 @@ from qconf.history.records import SourceInfo
 from qconf.inert import csv_text
 from qconf.recommend import Recommendation, Row
 from qconf.recommend.checkpoint import FOLDER, versions
+from qconf.report import backtest
 from qconf.report.backtest import is_comparison
 from qconf.report.backtest_page import render_backtest
 from qconf.report.exported import QUEUES, Exported
@@ -214,9 +215,10 @@ def _backtest(
     record = {
         "periods": [asdict(fold) for fold in found.folds],
         "skipped": [{"period": label, "reason": why} for label, why in found.skipped],
+        "advice": asdict(backtest.advise(found)),
         "averages": [asdict(average) for average in found.averages],
         "results": [
-            _record(each, "summary", "fixed") | {"test": _plain(each.summary), "fixed_violations": each.fixed}
+            _record(each, "summary", "fixed", "daily") | {"test": _plain(each.summary), "fixed_violations": each.fixed}
             for each in found.results
         ],
         "notes": found.notes,

@@ -32,8 +32,7 @@ def print_advice(found: Recommendation, exported: Exported | None, place: str, t
     to = to or console()
     first = advise(found, exported)
     print_verdict(first, to)
-    for i, text in enumerate(first.losers):
-        print_text(to, f"{'' if i else WORSE:{len(WORSE)}} {text}", " " * (len(WORSE) + 1))
+    _print_losers(first, to)
     for text in first.queues:
         print_text(to, text, "  ")
     shown = [row for row in found.rows if row.name in (*FIRST, found.winner)]
@@ -57,6 +56,11 @@ def print_verdict(first: Advice, to: Console | None = None) -> None:
     print_text(to, " ".join([first.headline, *first.facts[:1]]), style=STYLES[first.verdict])
     for text in first.facts[1:]:
         print_text(to, text, "  ")
+
+
+def _print_losers(first: Advice, to: Console) -> None:
+    for i, text in enumerate(first.losers):
+        print_text(to, f"{'' if i else WORSE:{len(WORSE)}} {text}", " " * (len(WORSE) + 1))
 
 
 def print_recommendation(found: Recommendation, exported: Exported | None = None, to: Console | None = None) -> None:
@@ -113,16 +117,20 @@ def _ladder(found: Recommendation) -> Table:
     return table
 
 
-def print_backtest(found: Backtest, to: Console | None = None) -> None:
-    """Print the table of a backtest, that of its periods where there are several, and what a reader has to know."""
+def print_backtest(found: Backtest, to: Console | None = None, *, verbose: bool = False) -> None:
+    """Print the verdict, the table of a backtest, and, `verbose`, that of its periods and what a reader has to know."""
     to = to or console()
+    first = backtest.advise(found)
+    print_verdict(first, to)
+    _print_losers(first, to)
+    to.print()
     print_table(to, _averages(found, backtest.headings(), backtest.cells))
-    if len(found.folds) > 1:
+    if len(found.folds) > 1 and verbose:
         to.print()
         print_table(to, _averages(found, backtest.PERIOD_HEADINGS, backtest.period_cells))
-    to.print()
-    for sentence in backtest.sentences(found):
-        print_text(to, sentence, "  ")
+    texts = backtest.sentences(found) if verbose else backtest.qualifications(found)
+    for text in ("", *texts) if texts else ():
+        print_text(to, text, "  ")
 
 
 def _averages(found: Backtest, headings: Sequence[str], cells: Callable[[Average], Sequence[str]]) -> Table:

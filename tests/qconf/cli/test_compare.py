@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -34,7 +35,8 @@ def test_learns_from_one_log_and_judges_on_the_next(logs: tuple[Path, Path, Path
     first, then, config = logs
     result = invoke("--history", first, "--next", then, "--config", config, *QUICK, "--out", tmp_path / "out")
     assert result.exit_code == 0
-    assert "240 training jobs, 240 test jobs" in result.output
+    assert "Trained on 240 jobs, evaluated on 240 later ones." in " ".join(result.output.split())
+    assert re.search(r"^(CHANGE|KEEP): \w", result.output, re.MULTILINE)
     assert "\nplanned-sjf* " in result.output
     table = pd.read_csv(tmp_path / "out" / "comparison.csv")
     assert list(table.columns) == ["strategy", "queue", "metric", "value"]
