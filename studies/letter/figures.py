@@ -23,35 +23,23 @@ TEN_DAYS = 10
 
 @dataclass(frozen=True)
 class Comparison:
-    """One of Figures 7 to 13: what it compares, and what the paper says of it."""
+    """One of Figures 7 to 13: what it compares."""
 
     number: int
     metric: str
     strategies: tuple[str, ...]
-    says: str
 
 
+#: What the paper says of them is in the tables of numbers and sentences.
 COMPARISONS = (
-    Comparison(
-        7, "mean_wait", ("static", "pp", "dp-nlp", "dqr"),
-        "Less wait than static, without January: dp-nlp 16 % (most 44 %). dp-nlp less than pp: 12 % (26 %). dqr less "
-        "than dp-nlp: 12 % (59 %); than static: 24 %.",
-    ),
-    Comparison(8, "utilization_window", ("static", "pp", "dp-nlp", "dqr"), "No number; dqr highest in most months."),
-    Comparison(
-        9, "mean_wait", ("static", "shared", "hybrid"),
-        "hybrid less than static: 46 % (most 74 %); than shared: 55 % (83 %).",
-    ),
-    Comparison(
-        10, "mean_bounded_slowdown", ("static", "shared", "hybrid"), "hybrid less than static: 39 %; than shared: 35 %."
-    ),
-    Comparison(
-        11, "utilization_window", ("static", "shared", "hybrid"),
-        "hybrid more than static: 12 % on average (the abstract: up to 12 %).",
-    ),
-    Comparison(12, "mean_wait", ("mqb", "dp-nlp"), "dp-nlp less than mqb: 50 %."),
-    Comparison(13, "utilization_window", ("mqb", "hybrid"), "hybrid more than mqb: up to 8 %."),
-)  # fmt: skip
+    Comparison(7, "mean_wait", ("static", "pp", "dp-nlp", "dqr")),
+    Comparison(8, "utilization_window", ("static", "pp", "dp-nlp", "dqr")),
+    Comparison(9, "mean_wait", ("static", "shared", "hybrid")),
+    Comparison(10, "mean_bounded_slowdown", ("static", "shared", "hybrid")),
+    Comparison(11, "utilization_window", ("static", "shared", "hybrid")),
+    Comparison(12, "mean_wait", ("mqb", "dp-nlp")),
+    Comparison(13, "utilization_window", ("mqb", "hybrid")),
+)
 
 
 def workload(history: History, base: SiteConfig) -> Iterator[tuple[str, str, str, str]]:
@@ -63,7 +51,7 @@ def workload(history: History, base: SiteConfig) -> Iterator[tuple[str, str, str
     yield (
         "paper-1.svg",
         "Figure 1: wait of each queue alone against its nodes",
-        f"{name}. The paper prints no number.",
+        f"{name}.",
         _alone(alone, waits=True),
     )
     yield (
@@ -110,7 +98,7 @@ def compared(found: PieceResult) -> Iterator[tuple[str, str, str, str]]:
         series = {name: values[name].tolist() for name in each.strategies if name in values}
         title = f"Figure {each.number}: {column.caption}, {', '.join(each.strategies)}"
         svg = grouped_bars(found.periods, series, label=column.caption)
-        yield f"paper-{each.number}.svg", title, f"The paper: {each.says}", svg
+        yield f"paper-{each.number}.svg", title, "", svg
 
 
 def _work(history: History, base: SiteConfig) -> pd.DataFrame:

@@ -109,7 +109,7 @@ def write(
     parts += ["## What each reading changes\n", paragraph(READINGS), _readings(readings)]
     parts += ["## The paper's figures\n", "Seed 0, to the letter.\n"]
     for file, title, caption in figures:
-        parts += [f"![{title}](figures/{file})\n", paragraph(caption)]
+        parts += [f"![{title}](figures/{file})\n", paragraph(caption) if caption else ""]
     return "\n".join(part for part in parts if part)
 
 
