@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim import Workload
+from parsim import Workload, simulate
+from parsim.metrics import bounded_slowdown
 from parsim.model.formula import of_requests, parse
 from parsim.model.system import ORDERS
 from qconf.config import SiteConfig
@@ -41,11 +44,26 @@ def order_warnings(config: SiteConfig, workload: Workload) -> list[str]:
             f"order: {config.order} has no value for {jobs} of the {len(workload)} jobs, such as one with {example} "
             "(overflow, a division by 0, or the root or logarithm of what has none): there it counts as 0"
         )
-    if config.reads_estimate and not workload.estimate.any():
-        warnings.append("order: the history tells of no job that ended before another came: estimate is the walltime")
-    elif config.reads_estimate and (workload.user < 0).all():
-        warnings.append("order: the history has no users: estimate goes by cores and walltime alone")
+    if config.reads_estimate:
+        warnings.append(f"order: {_of_estimates(config, workload)}")
     counted = np.where(undefined, 0.0, found)
     if np.ptp(counted) == 0 and not parse(config.order).uses_shares:
         warnings.append(f"order: {config.order} is the same for every job of this history: first come, first served")
     return warnings
+
+
+def _of_estimates(config: SiteConfig, workload: Workload) -> str:
+    """Say how good the estimates are that the order reads, and what they bring; or why there are none."""
+    if not workload.estimate.any():
+        return "the history tells of no job that ended before another came: estimate is the walltime"
+    true, expected = workload.effective_runtime, workload.expected_runtime
+    ratio, of_walltime = (float(np.median(each / true)) for each in (expected, workload.walltime))
+    both = [simulate(each, config.system()) for each in (workload, replace(workload, estimate=workload.walltime))]
+    means = np.array([[each.wait.mean(), bounded_slowdown(each).mean()] for each in both])
+    wait, slowdown = means[0] / np.maximum(means[1], 1.0)
+    by = "" if (workload.user >= 0).any() else ", from cores and walltime alone, as the history has no users"
+    return (
+        f"in the middle estimate is {ratio:.1f} times the run time{by}, the walltime {of_walltime:.1f} times; "
+        f"{(expected < true).mean():.0%} of the jobs run longer than expected; mean wait and bounded slowdown are "
+        f"{wait:.2f} and {slowdown:.2f} of those by walltimes"
+    )

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+from parsim import simulate
 from qconf.cli import qconf
 from qconf.config import MachineConfig, QueueConfig, SiteConfig
 from qconf.evaluation.order import order_warnings
@@ -19,7 +20,7 @@ SITE = SiteConfig(machine=MachineConfig(cores=16), queues=(QueueConfig(name="wor
 
 @pytest.fixture
 def log(tmp_path):
-    """Write a log of 120 jobs of three users, of whom one asks for ten times what his jobs take."""
+    """Write a log of 120 jobs of three users; the jobs of one run for a tenth of their walltimes."""
     rng = np.random.default_rng(4)
     submit = np.sort(rng.integers(0, 20000, 120))
     user = rng.choice(["ann", "bob", ""], 120)
@@ -70,7 +71,12 @@ def test_the_order_reads_them_where_it_names_them(log, tmp_path):
     assert with_estimates(history, without) is history
     workload = with_estimates(history, without, SITE).between(5000, None).workload(SITE)
     assert workload.estimate.all()
-    assert order_warnings(SITE, workload) == []
+    said = order_warnings(SITE, workload)[0]
+    true = np.minimum(workload.runtime, workload.walltime)
+    assert f"estimate is {np.median(workload.expected_runtime / true):.1f} times the run time, the" in said
+    assert f"{(workload.expected_runtime < true).mean():.0%} of the jobs run longer" in said
+    waits = [simulate(workload, each.system()).wait.mean() for each in (SITE, without)]
+    assert f"mean wait and bounded slowdown are {waits[0] / waits[1]:.2f} and 0." in said
     for config, name in ((SITE, "estimate"), (without, "walltime")):
         (tmp_path / name).write_text(f"machine: {{cores: 16}}\nqueues: [{{name: work}}]\norder: '{config.order}'\n")
     done = {
@@ -83,7 +89,7 @@ def test_the_order_reads_them_where_it_names_them(log, tmp_path):
 
 def test_a_log_without_ends_or_users_says_so(log, tmp_path):
     jobs = pd.read_csv(log)
-    for left_out, said in ((["start", "end"], "tells of no job that ended"), (["user"], "has no users")):
+    for left_out, said in ((["start", "end"], "tells of no job that ended"), (["user"], "as the history has no users")):
         jobs.drop(columns=left_out).to_csv(tmp_path / "less.csv", index=False)
         history = with_estimates(clean(read([tmp_path / "less.csv"]), SITE), SITE)
         workload = history.workload(SITE)
