@@ -1,7 +1,6 @@
-"""Random small machines and workloads in which everything collides, for Hypothesis and for plain seeds.
+"""Random small machines and workloads in which everything collides; a generator takes a `random.Random`.
 
-A generator takes a `random.Random`, so that the same code serves a loop over seeds and, through `cases`,
-Hypothesis, which then shrinks what it finds. No generated job is impossible, so every simulation ends.
+No generated job is impossible, so every simulation ends.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from functools import cache, partial
 from random import Random
 
 import numpy as np
-from hypothesis import strategies as st
 
 from parsim.model.fairshare import Fairshare, Share
 from parsim.model.needs import Quota
@@ -1159,12 +1157,3 @@ def _interrupted_otherwise(rng: Random, right: Schedule) -> Schedule:
     last = not loses[k] or begin[k] == begin[job == job[k]].max()
     ends[job[k]] += (later - (0 if loses[k] else earlier)) if last else 0
     return replace(right, end=ends, interruptions=Interruptions(job, begin, end, loses, place))
-
-
-def cases(discipline: str) -> st.SearchStrategy[Case]:
-    """Return the Hypothesis strategy of a discipline of `disciplines`."""
-    return st.randoms(use_true_random=False).map(disciplines()[discipline])
-
-
-def multiqueue_cases() -> st.SearchStrategy[tuple[Workload, int, tuple[int, ...]]]:
-    return st.randoms(use_true_random=False).map(multiqueue)

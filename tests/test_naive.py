@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 
 import parsim
 from parsim.model.system import Pool, Queue, System
@@ -17,7 +15,6 @@ from parsim.naive.formula import formula_value
 from parsim.naive.multiqueue import simulate_multiqueue
 from parsim.naive.simulator import NaiveSchedule, simulate
 from tests.beside import REFERENCE
-from tests.generate import Case, cases, disciplines, multiqueue
 
 
 def jobs(*rows: tuple[int, ...]) -> Workload:
@@ -556,45 +553,6 @@ def test_pivots_are_protected_and_others_go_shortest_class_first() -> None:
     both = ((3, 1, 6, 6), (3, 1, 4, 4))
     assert simulate_multiqueue(jobs(*ahead, *both), 4, (5,)).start == [0, 10, 20, 25, 3]
     assert simulate_multiqueue(jobs(*ahead, *both), 4, ()).start == [0, 10, 20, 3, 25]
-
-
-def test_one_class_is_easy() -> None:
-    for seed in range(60):
-        workload, cores, _ = multiqueue(Random(seed))
-        assert simulate_multiqueue(workload, cores, ()).start == simulate(workload, System.single(cores)).start
-
-
-# --- what must be equal, and what is always true
-
-
-def test_an_empty_pool_and_one_whole_partition_change_nothing() -> None:
-    for seed in range(40):
-        workload, system = disciplines()["reservations-all"](Random(seed))
-        assert simulate(workload, replace(system, mode="hybrid", pool=Pool(0))) == simulate(workload, system)
-        workload, system = disciplines()["easy"](Random(seed))
-        whole = (Queue(partition=system.cores),)
-        assert simulate(workload, replace(system, queues=whole, mode="partitioned")).start == (
-            simulate(workload, system).start
-        )
-
-
-def check_capacity(case: Case) -> None:
-    workload, system = case
-    schedule = simulate(workload, system)
-    ends = schedule.end
-    assert all(s >= submit for s, submit in zip(schedule.start, workload.submit, strict=True))
-    assert [sum(cores_on.values()) for cores_on in schedule.placement] == workload.cores.tolist()
-    for name, capacity in zip(system.partition_names, system.partition_cores, strict=True):
-        for moment in schedule.start:
-            away = {j for j, begin, end, _ in schedule.interruptions or () if begin <= moment < end}
-            running = [j for j, start in enumerate(schedule.start) if start <= moment < ends[j] and j not in away]
-            assert sum(schedule.placement[j].get(name, 0) for j in running) <= capacity
-
-
-@settings(max_examples=50, deadline=None)
-@given(cases("hybrid-all"))
-def test_parts_hold_what_hypothesis_places_on_them(case: Case) -> None:
-    check_capacity(case)
 
 
 # --- real traces

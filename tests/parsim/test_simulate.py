@@ -8,34 +8,14 @@ from random import Random
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from parsim import Pool, Queue, Schedule, System, Workload, naive, simulate
+from parsim import Pool, Queue, System, Workload, naive, simulate
 from parsim.model.workload import BOUNDS
 from parsim.verify import check_schedule
 from tests import generate
 from tests.beside import REFERENCE
 
 DISCIPLINES = generate.tested()
-
-
-def placements(schedule: Schedule) -> list[dict[str, int]]:
-    return [schedule.placement(job) for job in range(len(schedule))]
-
-
-def assert_equals_naive(workload: Workload, system: System) -> Schedule:
-    fast, slow = simulate(workload, system), naive.simulate(workload, system)
-    assert fast.start.tolist() == slow.start
-    assert placements(fast) == slow.placement
-    return fast
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data())
-def test_equals_naive_on_cases_of_hypothesis(data: st.DataObject) -> None:
-    discipline = data.draw(st.sampled_from(sorted(DISCIPLINES)))
-    assert_equals_naive(*data.draw(generate.cases(discipline)))
 
 
 REFERENCES = {
