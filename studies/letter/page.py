@@ -86,6 +86,8 @@ READINGS = """\
 One reading switched at a time, month to month from 2015-07 to 2015-11. Ratios of mean waits over the months, the
 geometric mean of the seeds.
 """
+LITTLE = 0.05  #: part by which a ratio changes, from which on a reading has a row
+NOTHING = f"Readings that move none of these by {100 * LITTLE:.0f} %: {{others}}."
 
 
 def write(
@@ -129,13 +131,20 @@ def _shown(value: object) -> str:
 
 
 def _readings(found: Sequence[tuple[Reading, Sequence[PieceResult]]]) -> str:
+    """Write a row for each reading that changes something, and name the others below."""
     titles = ["reading", "where", "dp-nlp / static", "dqr / static", "hybrid / static", "hybrid / shared"]
-    rows = []
+    rows, letter, others = [], None, []
     for reading, results in found:
         waits = [result.by_period("mean_wait").mean() for result in results]
         ratios = [geometric_mean([means[name] / means["static"] for means in waits]) for name in DIVIDED]
         ratios.append(geometric_mean([means["hybrid"] / means["shared"] for means in waits]))
+        shown = [round(float(ratio), 2) for ratio in ratios]
+        if letter is not None and all(abs(one / of - 1) < LITTLE for one, of in zip(shown, letter, strict=True)):
+            others.append(reading.what)
+            continue
+        letter = letter or shown
         kind = "fixed" if reading in FIXED else "open" if reading in OPEN else ""
         where = ", ".join(filter(None, (kind, reading.where)))
-        rows.append([reading.what, where, *(f"{ratio:.2f}" for ratio in ratios)])
-    return markdown_table(titles, rows, left=2) + "\n"
+        rows.append([reading.what, where, *(f"{ratio:.2f}" for ratio in shown)])
+    table = markdown_table(titles, rows, left=2) + "\n"
+    return table + ("\n" + paragraph(NOTHING.format(others="; ".join(others))) if others else "")
