@@ -60,6 +60,7 @@ COUNT = click.IntRange(1, 100_000)
 @click.option("--workers", type=click.IntRange(1), default=WORKERS, show_default=True, help="Processes of the search.")
 @click.option("-o", "--out", type=PATH, help="Folder to write.  [with --calibrate: reports/<history>-fidelity]")
 @click.option("-q", "--quiet", is_flag=True, help="Print the grade and where it is written; warnings.")
+@click.option("-v", "--verbose", is_flag=True, help="Print windows, queues, users and hours of day too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
 def command(
     *,
@@ -69,6 +70,7 @@ def command(
     trials: int,
     out: Path | None,
     quiet: bool,
+    verbose: bool,
     as_json: bool,
     **given: Any,  # noqa: ANN401 - of `verify` and `calibrate`
 ) -> None:
@@ -118,7 +120,7 @@ def command(
         warn(found.verification.warnings)
         print_grade(found, console())
     else:
-        print_fidelity(found, console())
+        print_fidelity(found, console(), verbose=verbose)
     if directory is not None:
         if not quiet:
             click.echo("")

@@ -120,6 +120,8 @@ def command(
         }
         click.echo(to_json(document), nl=False)
     elif not broken:
+        for reasons in explained:
+            _print_reasons(past, f"{job_id}", reasons)
         _print(strategy, past, config)
         report_cleaning(past, base, derived=source.config_path is None)
         click.echo("")
@@ -132,8 +134,6 @@ def command(
             print_table(console(), _shares_table(shares))
         if verify:
             click.echo("\nverified: the schedule breaks no rule")
-        for reasons in explained:
-            _print_reasons(past, f"{job_id}", reasons)
         if out is not None:
             click.echo("")
             say(f"written: {out} and {out.parent / DROPPED}")
@@ -200,13 +200,15 @@ def _rows(history: History, job_id: str) -> list[int]:
 
 
 def _print_reasons(history: History, job_id: str, reasons: tuple[Reason, ...]) -> None:
+    from qconf.config import format_duration
+
     submit = reasons[0].begin
-    click.echo("")
-    say(f"job {job_id}, submitted {history.date(submit)}, waited {reasons[-1].end - submit} s")
+    say(f"job {job_id}, submitted {history.date(submit)}, waits {format_duration(reasons[-1].end - submit)}")
     for reason in reasons:
         until = "" if reason.begin == reason.end else f" to {history.date(reason.end)}"
         text = re.sub(r"(?<=from )\d+(?= on\b)", lambda second: str(history.date(int(second[0]))), reason.text)
         say(f"  {history.date(reason.begin)}{until}: {text}", indent="    ")
+    click.echo("")
 
 
 def _refuse(history: History, broken: list[Violation]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
@@ -15,22 +14,22 @@ from qconf.fidelity.errors import Errors, Figures
 from qconf.fidelity.verify import Group, Verification
 from qconf.history.times import zone
 from qconf.report.layout import new_table, print_lines, print_table, print_text
-from qconf.report.wording import ABSENT, grade_text, number, queue_label
+from qconf.report.wording import grade_text, hours, number, queue_label
 
 WINDOWS = 12  #: that are shown
 USERS = 5
-#: Columns of the paper's Table 1, in seconds.
+#: Columns of the paper's Table 1, in hours.
 ERRORS = ("jobs", "mean", "median", "min", "max", "\N{GREEK SMALL LETTER SIGMA}")
 SHARES = ("<1 min", "<10", "<1 h")  #: of these jobs, per cent
 AGREEMENT = "same %"
 TITLES = {"queue": "By queue:", "user": "By user, the farthest off:", "hour": "By hour of day of the start:"}
 
 
-def print_fidelity(found: Verification | Calibration, to: Console) -> None:
-    """Print what there is to say of either."""
+def print_fidelity(found: Verification | Calibration, to: Console, *, verbose: bool = False) -> None:
+    """Print what there is to say of either; only `verbose` windows and groups."""
     if isinstance(found, Calibration):
         _print_calibration(found, to)
-    _print_verification(found.verification, to)
+    _print_verification(found.verification, to, verbose=verbose)
 
 
 def print_grade(found: Verification | Calibration, to: Console) -> None:
@@ -40,19 +39,20 @@ def print_grade(found: Verification | Calibration, to: Console) -> None:
     print_text(to, summary(found.verification))
 
 
-def _print_verification(found: Verification, to: Console) -> None:
-    """Print the grade, all windows, some of them, groups, and the jobs farthest off."""
+def _print_verification(found: Verification, to: Console, *, verbose: bool) -> None:
+    """Print the grade, all windows together, the jobs farthest off; `verbose` some windows and groups too."""
     to.print()
     print_text(to, summary(found))
     for text in found.warnings:
         print_text(to, f"note: {text}", "  ")
     to.print()
     print_table(to, _totals(found))
-    to.print()
-    print_table(to, _windows(found))
-    if len(found.windows) > WINDOWS:
-        print_text(to, f"{len(found.windows) - WINDOWS} more windows: --json and --out have them all")
-    for kind, title in TITLES.items():
+    if verbose:
+        to.print()
+        print_table(to, _windows(found))
+        if len(found.windows) > WINDOWS:
+            print_text(to, f"{len(found.windows) - WINDOWS} more windows: --json and --out have them all")
+    for kind, title in TITLES.items() if verbose else ():
         groups = [group for group in found.groups if group.kind == kind]
         to.print()
         print_table(to, _groups(title, groups[:USERS] if kind == "user" else groups))
@@ -110,13 +110,13 @@ def share(value: float) -> str:
 
 def cells(errors: Errors) -> list[str]:
     """Return the cells of `ERRORS` and `SHARES`."""
-    return [*seconds(errors), *map(share, (errors.within_minute, errors.within_ten_minutes, errors.within_hour))]
+    return [*differences(errors), *map(share, (errors.within_minute, errors.within_ten_minutes, errors.within_hour))]
 
 
-def seconds(errors: Errors) -> list[str]:
-    """Return the cells of `ERRORS` alone."""
+def differences(errors: Errors) -> list[str]:
+    """Return the cells of `ERRORS` alone: hours."""
     values = (errors.mean, errors.median, errors.least, errors.most, errors.deviation)
-    return [str(errors.jobs), *(ABSENT if math.isnan(value) else f"{value:.0f}" for value in values)]
+    return [str(errors.jobs), *map(hours, values)]
 
 
 def row(figures: Figures) -> list[str]:
@@ -125,7 +125,7 @@ def row(figures: Figures) -> list[str]:
 
 
 def _totals(found: Verification) -> Table:
-    title = "Recorded minus simulated start, seconds:"
+    title = "Recorded minus simulated start, hours:"
     table = new_table(("jobs that",), (*ERRORS, *SHARES, AGREEMENT), title=title)
     total, without = found.total, found.without_held
     table.add_row("start in both", *row(total), style="bold")
@@ -141,7 +141,10 @@ def _windows(found: Verification) -> Table:
     for each in found.windows[:WINDOWS]:
         begin = datetime.fromtimestamp(each.begin, where).strftime("%Y-%m-%d %H:%M")
         table.add_row(
-            begin, format_clock(each.end - each.begin), *seconds(each.figures.counted), share(each.figures.agreement)
+            begin,
+            format_clock(each.end - each.begin),
+            *differences(each.figures.counted),
+            share(each.figures.agreement),
         )
     return table
 

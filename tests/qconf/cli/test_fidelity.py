@@ -36,11 +36,14 @@ def run(folder, *arguments, config="site.yaml"):
 
 
 def test_the_tables(folder):
-    text = run(folder).output
-    assert "Fidelity grade " in text
+    brief, text = run(folder).output, run(folder, "-v").output
+    for each in (brief, text):
+        assert "Fidelity grade " in each
+        assert "Recorded minus simulated start, hours:" in each
+        assert "Farthest off:" in each
+    assert "By queue:" not in brief
     for title in ("start in both", "are not held", "By queue:", "By user, the farthest off:", "By hour of day"):
         assert title in text
-    assert "Farthest off:" in text
     assert max(map(len, text.splitlines())) <= 90
     right = run(folder, config="true.yaml").output
     assert "Fidelity grade A" in right
