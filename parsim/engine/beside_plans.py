@@ -15,8 +15,9 @@ from parsim.engine.lists.waiting import STARTED, end_visit, has_lines, kind_of, 
 from parsim.engine.order import LJF, before, refresh_values
 from parsim.engine.plans import queue_head_jobs
 from parsim.engine.plans.placed_head_jobs import place_best, plan_placed, shortest_unplaced
-from parsim.engine.plans.promises import begin_planned, find_instant, plan_first, promise
+from parsim.engine.plans.promises import find_instant, plan_first, promise
 from parsim.engine.plans.queue_head_jobs import all_found, begin_heads, has_all, is_wanted
+from parsim.engine.plans.starting import begin_planned
 from parsim.engine.plans.top_jobs import find_place, keep_candidates, may_be_top_job
 from parsim.engine.resources import typed_windows
 from parsim.engine.resources.running import sift

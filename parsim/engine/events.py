@@ -27,8 +27,9 @@ from parsim.engine.gates.needs import (
 from parsim.engine.lists.entering import enter_lists, keep_out
 from parsim.engine.lists.waiting import add_waiting, begin_starving, leave_list
 from parsim.engine.order import since_calculated
-from parsim.engine.plans.promises import end_planned, forget_plans, resume_planned
+from parsim.engine.plans.promises import forget_plans
 from parsim.engine.plans.reserved_list import visit_reserved
+from parsim.engine.plans.starting import end_planned, resume_planned
 from parsim.engine.plans.top_jobs import begin_pass
 from parsim.engine.preempt.preempting import next_return, was_preempted
 from parsim.engine.preempt.victims import come_back

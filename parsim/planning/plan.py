@@ -24,8 +24,9 @@ from parsim.model.schedule import Schedule
 from parsim.model.state import State
 from parsim.model.system import Queue, System
 from parsim.model.workload import MAX_CORES, Column, Workload
-from parsim.planning import replan as kernel
 from parsim.planning.conservative import conservative
+from parsim.planning.planner import BOUNDS, FCFS, FIXED, SETTINGS, TUNING
+from parsim.planning.replan import replan
 from parsim.prepare.columns import Prepared, check_started, prepare, prepare_from, refuse_needs
 from parsim.prepare.packing import pack_windows
 
@@ -286,11 +287,11 @@ def _run(prepared: Prepared, cores: int, policy: Policy) -> tuple[Column, Column
         check_started(prepared, start)
         promised = prepared.restore(promised + prepared.base)
         starts, seconds = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64)
-        starts[kernel.FCFS] = len(jobs) - prepared.first
-        seconds[kernel.FCFS] = (start + prepared.runtime).max(initial=0) - prepared.begin
+        starts[FCFS] = len(jobs) - prepared.first
+        seconds[FCFS] = (start + prepared.runtime).max(initial=0) - prepared.begin
     else:
         of = prepared.single if policy.kind == "self-tuning" else prepared.alike_in_size
-        cases, starts, seconds = kernel.replan(
+        cases, starts, seconds = replan(
             prepared.jobs,
             *begin,
             of,
@@ -337,8 +338,8 @@ def _weight(jobs: Workload, metric: Metric) -> NDArray[np.float64]:
 
 def _settings(policy: Policy) -> np.void:
     return one(
-        kernel.SETTINGS,
-        kind={"fixed": kernel.FIXED, "bounds": kernel.BOUNDS}.get(policy.kind, kernel.TUNING),
+        SETTINGS,
+        kind={"fixed": FIXED, "bounds": BOUNDS}.get(policy.kind, TUNING),
         policy=ORDERS.index(policy.order),
         lower=policy.lower,
         upper=policy.upper,

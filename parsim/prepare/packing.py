@@ -16,8 +16,8 @@ from parsim.engine.gates.needs import Needs
 from parsim.engine.lists.alike import NO_JOB
 from parsim.engine.lists.homes import find_eligible, find_homes
 from parsim.engine.plans.placed_head_jobs import PlacedHeadJobs
-from parsim.engine.plans.promises import PROMISE, ROWS, Plans
 from parsim.engine.plans.queue_head_jobs import HeadJobs
+from parsim.engine.plans.rows import PROMISE, ROWS, Plans
 from parsim.engine.preempt.preempting import INTERRUPTION, KEEPS, LOSES, PREEMPTIONS, RETURNS, STAYS, Preempting
 from parsim.engine.resources.chunks import Placing
 from parsim.engine.resources.node_types import NodeTypes

@@ -8,18 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from parsim.engine.plans.promises import (
-    ROWS,
-    begin_planned,
-    find_instant,
-    forget_windows,
-    most_left,
-    plan_first,
-    plan_shares,
-    plan_windows,
-    promise,
-    room_now,
-)
+from parsim.engine.plans.promises import find_instant, most_left, plan_first, plan_shares, promise, room_now
+from parsim.engine.plans.rows import ROWS
+from parsim.engine.plans.starting import begin_planned
+from parsim.engine.plans.windows import forget_windows, plan_windows
 from parsim.engine.simulation import NEVER, step
 
 

@@ -1,0 +1,95 @@
+"""The plans of a pass in rows: which plan takes cores of which partition, and whom it concerns.
+
+All plans of a pass count together.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim.engine.resources.nodes import Nodes
+from parsim.engine.resources.windows import Outages
+from parsim.engine.simulation import Running, step
+
+#: The plan of the head job of one list, in the present pass; `job` is -1 without one.
+PROMISE = np.dtype([("job", np.int64), ("begin", np.int64), ("end", np.int64)], align=True)
+ROWS = 3  #: plans that may concern one partition: that of its own list, the pool's, that of the reserved list
+
+
+class Plans(NamedTuple):
+    """The plans, and the nodes that they are of. One in row 0 is that of the list of the partition of the nodes."""
+
+    nodes: Nodes
+    running: Running  # of the whole machine
+    promises: NDArray[np.void]  # (P + 1 + W,) PROMISE; the lists', the last the reserved one's; then the windows'
+    near: NDArray[np.int64]  # (2,): the first window that has not ended, and the one after those planned in this pass
+    taken: NDArray[np.int32]  # (ROWS + W, V): cores of each node that a plan takes
+    extra: NDArray[np.int32]  # (ROWS + W, V): cores of each node that all plans leave at the begin of one
+    takes: NDArray[np.int64]  # (ROWS + W, P): the sum of `taken` of each partition; where it is 0 neither counts
+    leaves: NDArray[np.int64]  # (ROWS + W, P): the sum of `extra`
+    later: NDArray[np.int32]  # (V,): cores of each node that are idle at the instant looked at
+    left: NDArray[np.int32]  # (V,): cores of each node that the job looked at may take
+    begun: NDArray[np.int64]  # (k, 3): job, node and cores of those that run when the simulation begins
+    outages: Outages  # their plans are in the last rows
+    loose: NDArray[np.bool_]  # (1,): whether in this pass a node may have less than none left
+    exempt: Any  # (G, n): whether a job may use what windows of a kind take; None leaves that out
+
+
+@step
+def list_on(plans, q, row):
+    """Return the list, or behind the lists the window, whose plan is in this row of partition q, or -1."""
+    pool = plans.nodes.first_node.size - 2
+    if row == 0:
+        return q if q < pool else -1
+    return pool + row - 1
+
+
+@step
+def has_plan(plans, q, row):
+    """Whether a plan in this row takes cores of partition q."""
+    k = list_on(plans, q, row)
+    return k >= 0 and plans.promises[k].job >= 0 and plans.takes[row, q] > 0
+
+
+@step
+def concerns(plans, q, row, j):
+    """Whether that plan is another job's than j, or a window whose cores it may not use."""
+    if is_exempt(plans, plans.exempt, row, j):
+        return False
+    return has_plan(plans, q, row) and plans.promises[list_on(plans, q, row)].job != j
+
+
+@step
+def is_exempt(plans, exempt, row, j):
+    """Whether the plan in this row is that of a window whose cores job j may use."""
+    if exempt is None:
+        return False
+    return (
+        row >= ROWS
+        and plans.outages.windows[row - ROWS].members >= 0
+        and (exempt[plans.outages.windows[row - ROWS].members, j])
+    )
+
+
+@step
+def row_after(plans, row):
+    """Return the row of plans after this one: behind those of lists, those of the windows planned in this pass."""
+    return row + 1 if row != ROWS - 1 else ROWS + plans.near[0]
+
+
+@step
+def last_row(plans):
+    """Return the row after the last that has a plan in this pass."""
+    return ROWS + plans.near[1]
+
+
+@step
+def takes_at(plans, q, row, j, moment):
+    """1 if that plan is one of job j and takes cores at this moment, else 0."""
+    if not has_plan(plans, q, row):
+        return np.int32(0)
+    own = plans.promises[list_on(plans, q, row)]
+    return np.int32(own.job == j and own.begin <= moment < own.end)
