@@ -14,7 +14,7 @@ from qconf.recommend.decide import on_test
 from qconf.report.exported import QUEUES, Exported
 from qconf.report.impact import fairness, losers, short
 from qconf.report.last import last_lines
-from qconf.report.wording import carried_text, gain_text, grade_text, hours, interval_text, longest_text
+from qconf.report.wording import carried_text, gain_text, grade_text, hours, interval_text, longest_text, sure_text
 from qconf.text import TERMS
 
 FAR = 2.0  # factor between the mean waits of the test period and of the whole history from which both are shown
@@ -102,7 +102,7 @@ def sure(found: Recommendation) -> Iterator[str]:
         whose = "" if found.proposes else f" of the best candidate, {best.label},"
         yield (
             f"Over {best.bootstrap.resamples} resamples of the test days the gain{whose} is "
-            f"{interval_text(best.bootstrap)} %: {'beyond chance' if best.bootstrap.certain else 'it may be chance'}."
+            f"{interval_text(best.bootstrap)} %: {sure_text(best.bootstrap)}."
         )
     yield from _robustness(found)
     if found.near is not None and found.near.grade is not None:
@@ -126,7 +126,7 @@ def best_queues(found: Recommendation) -> list[str]:
         number = f"of {len(tried)} that were evaluated {most.named} gains the most, {gain_text(most.gain)} %, {why}."
         return [f"{what}: none is better than what you have; {number}", f"{against} none is written."]
     now, then = (hours(means(test)[0]) for test in (best.row.test, found.rows[0].test))
-    sure = "beyond chance" if best.row.bootstrap is not None and best.row.bootstrap.certain else "it may be chance"
+    sure = "it may be chance" if best.row.bootstrap is None else sure_text(best.row.bootstrap)
     first = (
         f"{what}: {best.row.named} gains {interval_text(best.row.bootstrap)} % over current, {sure}; mean wait "
         f"{then} -> {now} h."

@@ -106,6 +106,12 @@ def interval_text(found: BootstrapResult | Gain | None, *, short: bool = False) 
     return f"{gain_text(found.expected)} ({low} to {high})"
 
 
+def sure_text(found: BootstrapResult) -> str:
+    """Say whether a gain may be chance."""
+    gained = f"{100 * found.sure:.0f} % of the resamples gain"
+    return gained if found.certain else f"{gained}, it may be chance"
+
+
 def date(second: int, timezone: str) -> str:
     """Write a Unix second as local date and time."""
     return datetime.fromtimestamp(second, zone(timezone)).strftime("%Y-%m-%d %H:%M")

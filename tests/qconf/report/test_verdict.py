@@ -92,7 +92,7 @@ def test_how_sure_it_is_has_the_grades():
     graded = replace(found, graded=with_grade(found.base, Grade("D", 0.4, 3.0, 90, 12)).fidelity)
     assert "The configuration carries fidelity grade D: 40 %" in list(verdict.sure(graded))[-1]
     assert list(verdict.sure(changed())) == [
-        "Over 100 resamples of the test days the gain is +31.0 (+21.0 to +41.0) %: beyond chance."
+        "Over 100 resamples of the test days the gain is +31.0 (+21.0 to +41.0) %: 100 % of the resamples gain."
     ]
 
 
@@ -120,8 +120,8 @@ def test_what_a_change_needs_is_said_with_what_it_would_be_without():
 
 def test_the_best_queue_configuration_is_two_lines_whatever_is_recommended():
     change, keep = small.recommendation(), small.recommendation("KEEP")
-    gains = "Best queue configuration: hybrid gains +31.0 (+21.0 to +41.0) % over current, beyond chance; mean wait "
-    gains += "1.50 -> 1.00 h."
+    gains = "Best queue configuration: hybrid gains +31.0 (+21.0 to +41.0) % over current, 100 % of the "
+    gains += "resamples gain; mean wait 1.50 -> 1.00 h."
     against = "Best queue configuration against the recommendation, "
     assert verdict.best_queues(change) == [gains, "Best queue configuration: it is what is recommended."]
     kept = f"{against}to keep what you have: that gain is not sure, or not worth a change; see queues/PLAN.md."
