@@ -1,11 +1,4 @@
-"""Planning schedulers: at every event the whole waiting list is planned again, in the order of a policy.
-
-References
-----------
-Streit, "On Job Scheduling for HPC-Clusters and the dynP Scheduler", HiPC 2001, section 5 (bounds);
-"Enhancements to the Decision Process of the Self-Tuning dynP Scheduler", JSSPP 2004, section 3
-(deciders, metrics).
-"""
+"""Planning schedulers: at every event the whole waiting list is planned again, in the order of a policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Self-tuning dynP: which policy plans, by the scores of the plans or by the mean walltime."""
+"""Self-tuning dynP: which policy plans, by the scores of the plans or by the mean walltime.
+
+References
+----------
+Streit, "On Job Scheduling for HPC-Clusters and the dynP Scheduler", HiPC 2001, section 5 (bounds);
+"Enhancements to the Decision Process of the Self-Tuning dynP Scheduler", JSSPP 2004, section 3
+(deciders, metrics).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plans of a pass in rows: which plan takes cores of which partition, and whom it concerns.
+"""The plans of a pass in rows: which plan takes cores of which partition, and which jobs it concerns.
 
 All plans of a pass count together.
 """

@@ -92,7 +92,7 @@ def test_the_hook_predicts_as_the_model_does(monkeypatch, tmp_path, log, user, c
     found, said = after_hook(monkeypatch, tmp_path, written(log), {"walltime": walltime} | resources, user)
     assert said == []
     assert found == pytest.approx(model.estimate(user, "", cores, walltime), rel=0.01)
-    # A change of the walltime alone, whoever makes it.
+    # A change of the walltime alone.
     changed = after_hook(monkeypatch, tmp_path, written(log), {"walltime": 100}, "root", before={"ncpus": 4})[0]
     assert changed == pytest.approx(model.estimate("ann", "", 4, 100), rel=0.01)
     assert after_hook(monkeypatch, tmp_path, written(log), {"ncpus": 4}, before={"ncpus": 4})[0] is None
