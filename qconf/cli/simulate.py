@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import click
 
 from qconf.cli.messages import report_cleaning, say, warn
 from qconf.cli.settings import strategy_settings
-from qconf.cli.source import Source, history_options
+from qconf.cli.source import FIELDS, Source, source_options
 from qconf.cli.tables import DROPPED, check_table, write_table
 from qconf.errors import InputError, QconfError
 
@@ -37,8 +37,33 @@ METRICS = (
 )
 
 
+def _changes(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    for each in given:
+        if "=" not in each:
+            raise click.BadParameter(f"{each!r} is not like queues.small.max_run=60")
+    return {path.strip(): value.strip() for path, _, value in (each.partition("=") for each in given)}
+
+
+CHANGES = click.option(
+    "--set",
+    "changes",
+    multiple=True,
+    metavar="PATH=VALUE",
+    callback=_changes,
+    help="Another value in the configuration, like queues.small.max_run=60 or machine.cores=40008; again for more.",
+)
+
+
 @click.command("simulate")
-@history_options
+@source_options(*FIELDS, CHANGES)
+@click.option(
+    "--load",
+    default=1.0,
+    show_default=True,
+    type=click.FloatRange(0.1, 10),
+    metavar="FACTOR",
+    help="So many times the load: the times between submissions are divided by it.",
+)
 @click.option(
     "--strategy", default="current", show_default=True, help="Simulate what this strategy makes of the configuration."
 )
@@ -58,6 +83,7 @@ METRICS = (
 def command(
     *,
     source: Source,
+    load: float,
     strategy: str,
     seed: int | None,
     workers: int,
@@ -75,6 +101,7 @@ def command(
     from parsim.metrics.usage import share_uses
     from qconf.evaluation.order import order_warnings
     from qconf.evaluation.period import Period, TrainingSet
+    from qconf.evaluation.robustness import denser
     from qconf.inert import csv_text
     from qconf.report.layout import console, print_table
     from qconf.report.nodes import printed, tables_of
@@ -85,6 +112,7 @@ def command(
         check_table(out, source.inputs)
     past, base = source.load()
     jobs = Period.of(past, base, binding=())
+    jobs = replace(jobs, workload=denser(jobs.workload, round(100 * load) - 100))
     settings = strategy_settings(source.config_path, {"workers": workers} | ({} if seed is None else {"seed": seed}))
     proposal = propose(strategy, TrainingSet(jobs), settings)
     config = proposal.config
@@ -107,6 +135,8 @@ def command(
             "jobs": len(past),
             "read": past.read,
             "outside_period": past.outside,
+            "set": dict(source.changes or {}),
+            "load": load,
             "dropped": dict(past.reasons),
             "changed": dict(past.changed),
             "config": config.model_dump(mode="json"),
@@ -122,7 +152,7 @@ def command(
     elif not broken:
         for reasons in explained:
             _print_reasons(past, f"{job_id}", reasons)
-        _print(strategy, past, config)
+        _print(strategy, past, config, load)
         report_cleaning(past, base, derived=source.config_path is None)
         click.echo("")
         print_table(console(), _metrics_table(found, short))
@@ -221,11 +251,12 @@ def _refuse(history: History, broken: list[Violation]) -> None:
     raise QconfError(f"the schedule breaks its rules: {len(broken)} violations. Nothing was written.")
 
 
-def _print(strategy: str, history: History, config: SiteConfig) -> None:
+def _print(strategy: str, history: History, config: SiteConfig, load: float) -> None:
     from qconf.config import format_duration
 
     first, last = history.span
-    say(f"{strategy}: {len(history)} jobs from {history.date(first)} to {history.date(last)}")
+    denser = "" if load == 1 else f", at {load:g} times their load"
+    say(f"{strategy}: {len(history)} jobs from {history.date(first)} to {history.date(last)}{denser}")
     say(
         f"{config.machine.name}, {config.machine.cores} cores, {config.mode}, order {config.order}"
         + (f", reservations after {format_duration(config.reservation_delay)}" if config.reservation_delay else "")

@@ -43,6 +43,7 @@ class Source:
     unpacked: int | None = None
     strict: bool = False
     preset: str | None = None  #: of strategies, which may say how the machine is divided
+    changes: Mapping[str, str] | None = None  #: of the configuration, by path
     anonymous: Names | None = None  #: replaces users and groups
 
     @property
@@ -92,6 +93,10 @@ class Source:
                 f"machine of {config.machine.cores} cores: the most that ran at once in the log; --cores gives its size"
             )
             warn([text])
+        if self.changes:
+            from qconf.config import with_changes
+
+            config = with_changes(config, self.changes)
         if self.preset is None:
             return config
         from qconf.strategies.presets import preset
@@ -128,7 +133,8 @@ class Source:
             given, size = getattr(self, name), getattr(config.machine, name)
             if name in config.machine.model_fields_set and given not in (None, size):
                 message, option = f"the configuration says {size}", f"--{name.replace('_', '-')}"
-                raise InputError(message, file=self.config_path, field=option, value=given, fix="leave it out")
+                fix = f"leave it out; qconf simulate --set machine.{name}={given} tries it"
+                raise InputError(message, file=self.config_path, field=option, value=given, fix=fix)
         return config if self.anonymous is None else self.anonymous.config(config)
 
     @property
@@ -263,7 +269,7 @@ def source_options(*options: str | Callable[[Any], Any]) -> Callable[[Callable[.
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
         def command(**given: Any) -> Any:  # noqa: ANN401 - whatever the command takes and returns
-            found = {name: given.pop(name) for name in (*_SOURCE, "preset") if name in given}
+            found = {name: given.pop(name) for name in (*_SOURCE, "preset", "changes") if name in given}
             if files := given.pop("files", ()):
                 found["history"] = (*found["history"], *files)
             return function(source=Source(**found), **given)
@@ -275,4 +281,5 @@ def source_options(*options: str | Callable[[Any], Any]) -> Callable[[Callable[.
     return add
 
 
-history_options = source_options(*_SOURCE)
+FIELDS = tuple(_SOURCE)  #: all of them
+history_options = source_options(*FIELDS)

@@ -21,7 +21,7 @@ from qconf.config.models import (
 )
 from qconf.config.policy import POLICY
 from qconf.config.problems import ConfigError, Problem
-from qconf.config.reading import load, parse
+from qconf.config.reading import load, parse, with_changes
 from qconf.config.routing import (
     CORE_LIMITS,
     access_changes,
@@ -72,4 +72,5 @@ __all__ = [
     "route",
     "throttled",
     "too_wide",
+    "with_changes",
 ]

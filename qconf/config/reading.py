@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 import yaml
@@ -40,6 +41,7 @@ from qconf.config.models import (
 from qconf.config.policy import FORMS as POLICY_FORMS
 from qconf.config.problems import ConfigError, Problem, did_you_mean, dotted, shorten
 from qconf.config.site import SiteConfig
+from qconf.config.writing import dump
 from qconf.errors import InputError
 
 _ALLOWED = {
@@ -195,7 +197,21 @@ def load(path: str | Path, check_setting: CheckSetting | None = None) -> SiteCon
     return parse(text, path, check_setting)
 
 
-def parse(text: str, source: str | Path | None = None, check_setting: CheckSetting | None = None) -> SiteConfig:
+def with_changes(config: SiteConfig, changes: Mapping[str, str]) -> SiteConfig:
+    """Return a configuration with values in place of others, as its YAML would have them.
+
+    Queues, types of nodes and whatever has a name are found by it: ``queues.small.max_run``. No value leaves a key out.
+    Raises `ConfigError`.
+    """
+    return parse(dump(config), changes=changes)
+
+
+def parse(
+    text: str,
+    source: str | Path | None = None,
+    check_setting: CheckSetting | None = None,
+    changes: Mapping[str, str] = MappingProxyType({}),
+) -> SiteConfig:
     """Read a configuration from `text`; `source` names it in messages. Raises `ConfigError`."""
     document = _Document(source)
     try:
@@ -210,6 +226,8 @@ def parse(text: str, source: str | Path | None = None, check_setting: CheckSetti
         document.fail(1, "empty; a configuration has machine: and queues:")
     if not isinstance(data, dict):
         document.fail(1, "expected keys like machine: and queues:")
+    for path, value in changes.items():
+        document.change(data, path, value)
     return document.check(data, check_setting)
 
 
@@ -238,7 +256,7 @@ class _Document:
 
     def __init__(self, source: str | Path | None) -> None:
         self.source = source
-        self.written: dict[Steps, tuple[int, str]] = {}
+        self.written: dict[Steps, tuple[int | None, str]] = {}
         self.problems: list[Problem] = []
         self.broken: set[str] = set()
 
@@ -252,6 +270,40 @@ class _Document:
             return None if node is None else self._plain(reader, node, (), node.start_mark.line + 1)
         finally:
             reader.dispose()
+
+    def change(self, data: dict[str, Any], path: str, text: str) -> None:
+        """Set what lies at a path; no text leaves it out."""
+
+        def fail(why: str) -> NoReturn:
+            raise ConfigError(self.source, [Problem(None, path, shorten(text), why)])
+
+        *outer, last = path.split(".")
+        place: Any = data
+        steps: Steps = ()
+        for name in outer:
+            step: str | int = name
+            if isinstance(place, list):
+                known = [str(each.get("name")) for each in _dicts(place)]
+                if name not in known:
+                    fail(f"nothing has the name {name}{did_you_mean(name, known)}")
+                step = known.index(name)
+            elif isinstance(place, dict):
+                place.setdefault(name, {})
+            else:
+                break
+            place, steps = place[step], (*steps, step)
+        if not isinstance(place, dict):
+            fail(f"{dotted(steps)} has no keys")
+        steps = (*steps, last)
+        try:
+            node = _Reader(text).get_single_node()
+            value = None if node is None else self._plain(_Reader(text), node, steps, 1)
+        except yaml.YAMLError:
+            fail("not YAML")
+        place.pop(last, None)
+        if value is not None:
+            place[last] = value
+        self.written |= {each: (None, shorten(text)) for each in (*self.written, steps) if each[: len(steps)] == steps}
 
     def _plain(self, reader: _Reader, node: yaml.Node, path: Steps, line: int) -> Any:  # noqa: ANN401
         """Turn a node into plain data."""

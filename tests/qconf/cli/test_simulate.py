@@ -214,3 +214,36 @@ def test_short_jobs_of_a_shortpool_stand_beside_the_others(run):
     assert re.search(r"jobs up to 1m\s+2 .*\n.*jobs above 1m\s+1 ", run(site).out)
     found = json.loads(run(site, "--json").out)["shortpools"]
     assert {name: each["jobs"] for name, each in found.items()} == {"up to 1m": 2, "above 1m": 1}
+
+
+def test_values_of_the_configuration_and_the_load_are_changed_for_one_simulation(run, tmp_path):
+    def simulated(*options):
+        return json.loads(run(SHARED, "--json", *options).out)
+
+    plain = simulated()
+    assert (plain["overall"]["mean_wait"], plain["set"], plain["load"]) == (pytest.approx(50 / 3), {}, 1.0)
+    wider = simulated("--set", "machine.cores=16", "--set", "queues.b.max_run=1")
+    assert wider["overall"]["mean_wait"] == 0
+    assert wider["set"] == {"machine.cores": "16", "queues.b.max_run": "1"}
+    assert (wider["config"]["machine"]["cores"], wider["config"]["queues"][1]["max_run"]) == (16, 1)
+    denser = simulated("--load", "2")  # 900, 925, 950 in place of 900, 950, 1000
+    assert denser["overall"]["mean_wait"] == pytest.approx((75 + 50) / 3)
+    assert "at 2 times their load" in " ".join(run(SHARED, "--load", "2").out.split())
+    assert (tmp_path / "site.yaml").read_text() == SHARED
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("queues.bb.max_run=1", "nothing has the name bb, did you mean b?"),
+        ("queues.b.max_run=none at all", "queues[1].max_run = none at all: not allowed here: a whole number from 1 up"),
+        ("queues.b.max_rum=1", "no such key, did you mean max_run?"),
+        ("order.terms=1", "order has no keys"),
+        ("order=[fcfs", "not YAML"),
+        ("mode=hybrid", "pool: missing: mode hybrid needs one"),
+    ],
+)
+def test_a_change_that_cannot_be_is_named(run, change, why):
+    found = run(SHARED, "--set", change, code=1)
+    assert why in " ".join(found.err.split())
+    assert not found.out
