@@ -102,13 +102,14 @@ def month_of(history: History, following: History, earlier: Sequence[History], b
     """Tune on a month, and simulate the next one."""
     label = history.date(history.span[0])[:7]
     found = recommend(history, base, earlier=earlier, strategies=STRATEGIES)
-    if found.verdict == "KEEP":
+    kept = found.winner == "current"
+    if kept:
         row = best_of([row for row in found.rows if row.config is not None])
     else:
         row = next(row for row in found.rows if row.name == found.winner)
     if row is None or row.bootstrap is None or row.config is None:
         return Followed(label, "current")
-    config = found.config if found.verdict == "CHANGE" else row.config
+    config = row.config if kept else found.config
     period, promised = Period.of(following, base), row.bootstrap
     now = period.simulate(base)
     then = period.simulate(config)
@@ -118,7 +119,7 @@ def month_of(history: History, following: History, earlier: Sequence[History], b
         label,
         found.winner,
         config.order,
-        (promised.expected, promised.low, promised.high) if found.verdict == "CHANGE" else (np.nan,) * 3,
+        (np.nan,) * 3 if kept else (promised.expected, promised.low, promised.high),
         gain=float(1 - then.wait.mean() / max(now.wait.mean(), 1.0)),
         slowdown=float(1 - slowdowns[0] / slowdowns[1]),
         longest=float(then.wait.max() / max(now.wait.max(), GRACE)),

@@ -85,7 +85,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 #: What a script wants of ``tune``.
 exit_options = with_options(
     click.option("-q", "--quiet", is_flag=True, help="Print the verdict and where it is written; warnings."),
-    click.option("--exit-code", is_flag=True, help="Exit with 10 on CHANGE, 11 on CHECK, 0 on KEEP, 1 on errors."),
+    click.option("--exit-code", is_flag=True, help="Exit with 10: CHANGE, 11: CHECK, 0: KEEP, 1: errors."),
 )
 
 

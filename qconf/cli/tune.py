@@ -39,7 +39,7 @@ Examples:
 @click.option(
     "--strategies",
     metavar="A,B,...",
-    help="Which to compare beside the baselines.  [default: all]",
+    help="Which, beside the baselines.  [default: all]",
 )
 @click.option(
     "--may-change",

@@ -93,8 +93,8 @@ def _kept(found: Recommendation, least_gain: float) -> str:
     """Say why nothing is recommended: what the row would bring that gains most, and what is against it."""
     rows = [row for row in found.rows if row.name != "current" and _expected(row) > 0]
     most = max(rows, key=lambda row: (not row.not_exportable, _expected(row)), default=None)
+    stuck = "; everything that could be changed is fixed" if _all_fixed(found) else ""
     if most is None:
-        stuck = "; everything that could be changed is fixed" if _all_fixed(found) else ""
         return f"no strategy does better than what you have{stuck}"
     candidates = [row for row in found.candidates if row.eligible]
     best = best_of(candidates)
@@ -103,7 +103,7 @@ def _kept(found: Recommendation, least_gain: float) -> str:
         also = f"; of what may be loaded {best.named} gains most, {gain_and_interval(best.bootstrap)}: "
         also += _against(found, best, least_gain)
     gained = f"{percent(_expected(most))} %" if most.bootstrap is None else gain_and_interval(most.bootstrap)
-    return f"{most.named} would lower {_what(found)} by {gained}, but {_against(found, most, least_gain)}{also}"
+    return f"{most.named} would lower {_what(found)} by {gained}, but {_against(found, most, least_gain)}{also}{stuck}"
 
 
 def _expected(row: Row) -> float:

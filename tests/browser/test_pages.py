@@ -282,7 +282,7 @@ def test_without_scripts_all_is_still_there(browser, change):
     found = browser.run(SEEN)
     assert len(found["figures"]) == 14
     assert (found["small"], found["outside"]) == ([], [])
-    assert browser.run("document.querySelector('h1').innerText").startswith("CHANGE")
+    assert browser.run("document.querySelector('h1').innerText").startswith("CHECK: queue medium never drains")
     assert not browser.run("document.querySelector('.controls').checkVisibility()"), "no button that does nothing"
     assert browser.run("document.querySelectorAll('.times text').length") >= 3
     assert browser.run("document.querySelectorAll('thead button').length") == 0
