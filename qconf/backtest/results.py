@@ -20,8 +20,8 @@ REFERENCES = ("fcfs-easy", "shared", "static")
 CURRENT = "current"  #: compared with too where it is evaluated
 FIXED = ("fcfs", "lxf", "sjf", "wfp3")  #: orders of one list that need no training: the rivals
 AGAINST_FIXED = "against it"  #: heading of the regret
+RESAMPLES = 200  #: of periods and their days
 #: Metrics whose mean over the periods is compared.
-RESAMPLES = 200
 COMPARED = ("mean_wait", "mean_bounded_slowdown", "max_wait")
 AVERAGED = (*COMPARED, "p95_wait", "utilization_window", "utilization", "bsld", "jain_users", "spread_users")
 
