@@ -41,7 +41,8 @@ class InputError(QconfError):
         self.file, self.line, self.field, self.value, self.fix = file, line, field, value, fix
         place = "" if file is None else inert(str(file)) + ("" if line is None else f", line {line}") + ": "
         subject = "" if field is None else f"{field}" + ("" if value is None else f" = {_short(value)}") + ": "
-        end = "" if fix is None else f". {fix[0].upper()}{fix[1:]}{'' if fix.endswith('?') else '.'}"
+        stop = "" if message.endswith("?") else "."
+        end = "" if fix is None else f"{stop} {fix[0].upper()}{fix[1:]}{'' if fix.endswith('?') else '.'}"
         super().__init__(place + subject + message + end)
 
 

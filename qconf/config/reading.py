@@ -203,7 +203,10 @@ def with_changes(config: SiteConfig, changes: Mapping[str, str]) -> SiteConfig:
     Queues, types of nodes and whatever has a name are found by it: ``queues.small.max_run``. No value leaves a key out.
     Raises `ConfigError`.
     """
-    return parse(dump(config), changes=changes)
+    try:
+        return parse(dump(config), changes=changes)
+    except ConfigError as error:  # its lines are those of no file
+        raise ConfigError(None, [problem._replace(line=None) for problem in error.problems]) from error
 
 
 def parse(

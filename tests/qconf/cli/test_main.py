@@ -100,3 +100,4 @@ def test_files_that_are_written_are_listed_as_json(tmp_path: Path) -> None:
 def test_a_question_ends_with_its_mark() -> None:
     assert str(InputError("no such queue", fix="did you mean small?")) == "no such queue. Did you mean small?"
     assert str(InputError("no such queue", fix="name another")) == "no such queue. Name another."
+    assert str(InputError("is walltime 'walltme'?", fix="say which")) == "is walltime 'walltme'? Say which."

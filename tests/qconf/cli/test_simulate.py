@@ -246,4 +246,5 @@ def test_values_of_the_configuration_and_the_load_are_changed_for_one_simulation
 def test_a_change_that_cannot_be_is_named(run, change, why):
     found = run(SHARED, "--set", change, code=1)
     assert why in " ".join(found.err.split())
+    assert "line " not in found.err, "what is changed stands in no file"
     assert not found.out
