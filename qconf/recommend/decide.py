@@ -61,16 +61,12 @@ def on_test(found: Recommendation, row: Row) -> str:
         return ""
     slower = "" if found.objective == "mean-wait" else f"{_what(found)} {-100 * row.gain:+.1f} %, "
     waits = (*(means(each)[0] for each in (current, row.test)), current["max_wait"], row.test["max_wait"])
+    change = 100 * (waits[1] / waits[0] - 1) if waits[0] else 0.0
     before, after, longest, then = (f"{wait / HOUR:.2f}" for wait in waits)
     return (
         f"On the last third of the history, which it was not trained on: {slower}mean wait {before} -> {after} h "
-        f"({100 * (after_over(waits) - 1):+.1f} %), longest {longest} -> {then} h."
+        f"({change:+.1f} %), longest {longest} -> {then} h."
     )
-
-
-def after_over(waits: tuple[float, ...]) -> float:
-    """Return the second over the first; 1 where there was none."""
-    return waits[1] / waits[0] if waits[0] else 1.0
 
 
 def _what(found: Recommendation) -> str:
