@@ -1,0 +1,188 @@
+"""Charts as Vega-Lite specifications, plain dicts, and what a page needs to draw them offline.
+
+Colours are the variables of the page's style (`templates/page.css`), so that a chart is light, dark or on paper as the
+page is. Instants are wall-clock times: `clock` gives them as numbers that the charts write as UTC.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from qconf.history.times import zone
+
+Spec = dict[str, Any]
+Rows = Sequence[Mapping[str, Any]]
+
+HOUR, DAY = 3600, 86400
+#: Ticks of durations, seconds.
+DURATIONS = (60, 600, HOUR, 6 * HOUR, DAY, 4 * DAY, 10 * DAY, 30 * DAY, 100 * DAY)
+LABEL = (
+    "datum.value < 60 ? datum.value + ' s' : datum.value < 3600 ? datum.value / 60 + ' min' : "
+    "datum.value < 86400 ? datum.value / 3600 + ' h' : datum.value / 86400 + ' d'"
+)
+BEFORE, AFTER = "before", "after"
+#: How before and after are told apart: by darkness and by dashes, and only then by colour.
+PAIR: Spec = {"domain": [BEFORE, AFTER], "range": ["var(--before)", "var(--after)"]}
+DASHES: Spec = {"domain": [BEFORE, AFTER], "range": [[5, 3], [1, 0]]}
+
+_TEXT = {"labelColor": "var(--dim)", "titleColor": "var(--dim)", "labelFontSize": 12, "titleFontSize": 12}
+CONFIG: Spec = {
+    "background": "transparent",
+    "font": 'system-ui, "Segoe UI", "DejaVu Sans", sans-serif',
+    "padding": {"left": 2, "right": 8, "top": 4, "bottom": 4},
+    "view": {"stroke": None},
+    "axis": {
+        **_TEXT,
+        "titleFontWeight": "normal",
+        "gridColor": "var(--faint)",
+        "domainColor": "var(--faint)",
+        "tickColor": "var(--faint)",
+        "labelOverlap": True,
+        "labelLimit": 220,
+        "tickCount": 5,
+    },
+    "axisX": {"grid": False},
+    "axisY": {
+        "titleAngle": 0,
+        "titleAlign": "left",
+        "titleAnchor": "start",
+        "titleX": -30,
+        "titleY": -12,
+        "domain": False,
+    },
+    "legend": {
+        **_TEXT,
+        "labelColor": "var(--ink)",
+        "titleFontWeight": "normal",
+        "orient": "top",
+        "direction": "horizontal",
+        "labelLimit": 260,
+        "symbolStrokeWidth": 2,
+    },
+    "header": {**_TEXT, "labelColor": "var(--ink)", "labelFontWeight": 600, "labelAnchor": "start", "title": None},
+    "title": {"color": "var(--ink)", "fontSize": 13, "anchor": "start"},
+    "text": {"fill": "var(--ink)", "fontSize": 12},
+    "rule": {"stroke": "var(--ink)"},
+    "range": {"category": [f"var(--q{i})" for i in range(8)]},
+}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of a page."""
+
+    name: str  #: of its file in figures/ and of its place in the page
+    spec: Spec
+    caption: str
+
+    @property
+    def json(self) -> str:
+        """The specification as the page carries it, safe within a script element."""
+        text = json.dumps(self.spec, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("\u2028", "\\u2028")
+
+    @property
+    def file(self) -> str:
+        """The specification as a file of its own, which any tool for Vega-Lite draws."""
+        return f"{self.json}\n"
+
+
+@lru_cache(maxsize=1)
+def script() -> str:
+    """Return what draws the charts of a page: Vega, Vega-Lite, Vega's interpreter, and how they are used."""
+    folder = files("qconf.report")
+    vega, lite, interpreter = (
+        (folder / "vendor" / name).read_text(encoding="utf-8")
+        for name in ("vega.min.js", "vega-lite.min.js", "vega-interpreter.js")
+    )
+    for module, plain in (("import {", "const {"), ("} from 'vega-util'", "} = vega"), ("export {", "return {")):
+        interpreter = interpreter.replace(module, plain)
+    interpreter = interpreter.replace("expression as expressionInterpreter", "expression")
+    ours = (folder / "templates" / "charts.js").read_text(encoding="utf-8")
+    config = json.dumps(CONFIG, separators=(",", ":"))
+    parts = [vega, lite, f"const interpreter = (() => {{{interpreter}}})();", f"const config = {config};", ours]
+    lines = [line for part in parts for line in part.splitlines() if not line.startswith("//# sourceMappingURL")]
+    return "\n".join(lines)
+
+
+def chart(rows: Rows, mark: str | Spec, encoding: Spec, **more: object) -> Spec:
+    """Return a chart of one mark; what the field `says` has is read at the pointer and by the keyboard."""
+    told = {"tooltip": {"field": "says"}} if any("says" in row for row in rows) else {}
+    return {"data": {"values": list(rows)}, "mark": mark, "encoding": {**encoding, **told}, **more}
+
+
+def layers(*charts: Spec, **more: object) -> Spec:
+    """Draw charts on one another."""
+    return {"layer": list(charts), **more}
+
+
+def below(*charts: Spec, **more: object) -> Spec:
+    """Draw charts below one another."""
+    return {"vconcat": list(charts), "spacing": 14, **more}
+
+
+def panels(rows: Rows, names: Sequence[str], inner: Spec, *, columns: int = 3, **more: object) -> Spec:
+    """Draw a chart for each name that the field `panel` has, beside one another where the page is wide enough."""
+    facet = {"field": "panel", "type": "nominal", "sort": list(names), "header": {"title": None}}
+    return {"data": {"values": list(rows)}, "facet": facet, "columns": columns, "spec": inner, **more}
+
+
+def number(
+    field: str, title: str | None = None, *, log: bool = False, domain: Iterable[float] | None = None, **axis: object
+) -> Spec:
+    """Encode a number, from zero on unless a domain says otherwise."""
+    scale: Spec = {"type": "log"} if log else {}
+    scale |= {} if domain is None else {"domain": list(domain), "clamp": True, "nice": False}
+    return {"field": field, "type": "quantitative", "title": title, "scale": scale, "axis": axis}
+
+
+def duration(field: str, title: str | None, low: float, high: float, **axis: object) -> Spec:
+    """Encode seconds on a log axis of minutes, hours and days; what is beyond stands at the edge."""
+    values = [each for each in DURATIONS if low <= each <= high]
+    return number(field, title, log=True, domain=(low, high), values=values, labelExpr=LABEL, **axis)
+
+
+def moment(field: str, title: str | None = None, **axis: object) -> Spec:
+    """Encode an instant of `clock`."""
+    labels = ["%b %-d", "%H:%M"]
+    pattern = f"hours(datum.value) || minutes(datum.value) ? '{labels[1]}' : '{labels[0]}'"
+    text = f"utcFormat(datum.value, {pattern.replace('hours', 'utchours').replace('minutes', 'utcminutes')})"
+    about = {"labelExpr": text, "tickCount": 7} | axis
+    return {"field": field, "type": "temporal", "title": title, "scale": {"type": "utc"}, "axis": about}
+
+
+def name(field: str, title: str | None = None, *, sort: Sequence[str] | None = None, **axis: object) -> Spec:
+    """Encode a name, in the order that is given."""
+    return {
+        "field": field,
+        "type": "nominal",
+        "title": title,
+        "sort": None if sort is None else list(sort),
+        "axis": axis,
+    }
+
+
+def colour(field: str, colours: Mapping[str, str], title: str | None = None) -> Spec:
+    """Encode names by the variables of the style that they are given, such as ``q0``."""
+    scale = {"domain": list(colours), "range": [f"var(--{each})" for each in colours.values()]}
+    return {"field": field, "type": "nominal", "title": title, "scale": scale}
+
+
+def before_after(*, dashed: bool = False) -> Spec:
+    """Encode the field `when`, before or after: light and dashed, or dark and whole."""
+    found = {"color": {"field": "when", "type": "nominal", "title": None, "scale": PAIR}}
+    if dashed:
+        found["strokeDash"] = {"field": "when", "type": "nominal", "title": None, "scale": DASHES}
+    return found
+
+
+def clock(second: float, where: str) -> int:
+    """Return the wall-clock time of a Unix second in a zone, as milliseconds that are written as those of UTC."""
+    local = datetime.fromtimestamp(second, zone(where))
+    return int(local.replace(tzinfo=UTC).timestamp() * 1000)
