@@ -13,11 +13,13 @@ import multiprocessing.pool
 import os
 import pickle
 import signal
+import stat
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from joblib import parallel_config
@@ -113,6 +115,38 @@ def forked_map(
             worker.process.join()
 
 
+class Beside:
+    """A copy of this process that does one piece of work, and sends results as it does; it can be stopped at any time.
+
+    `fileno` is what a loop waits on until something is to be received.
+    """
+
+    def __init__(self, work: Callable[[Callable[[object], None]], object]) -> None:
+        context = multiprocessing.get_context("fork")
+        self._results, theirs = context.Pipe(duplex=False)
+        self.process = context.Process(target=_send, args=(theirs, work, os.getpid()))  # it may have workers itself
+        with _blocked():
+            self.process.start()
+        theirs.close()
+
+    def fileno(self) -> int:
+        """Return the descriptor from which results come."""
+        return self._results.fileno()
+
+    def receive(self) -> Any:  # noqa: ANN401 - whatever the work sends
+        """Return the next of what the work sends, or raise what it raises; EOFError at the end."""
+        succeeded, result = pickle.loads(self._results.recv_bytes())  # noqa: S301 - our own
+        if not succeeded:
+            raise result
+        return result
+
+    def stop(self) -> None:
+        """End it, wherever it is."""
+        self.process.kill()
+        self.process.join()
+        self._results.close()
+
+
 @contextmanager
 def _beside(loop: Callable[[Connection], None]) -> Iterator[None]:
     """Run a loop in a thread, which ends when the connection that it gets is at its end."""
@@ -178,6 +212,26 @@ def _serve(calls: Connection, others: Sequence[Connection], call: Call[Any], cal
                 calls.send(outcome)
             except OSError:
                 return
+
+
+def _send(results: Connection, work: Callable[[Callable[[object], None]], object], caller: int) -> None:
+    """Do the work of `Beside`. Sockets of the caller are let go: while a copy has them, readers would see no end."""
+    _die_with(caller)
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in [int(each.name) for each in Path("/proc/self/fd").iterdir()]:
+        with suppress(OSError):
+            if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                os.dup2(nothing, descriptor)
+    gc.freeze()
+    with suppress(OSError):  # the caller wants no more
+        try:
+            work(lambda result: results.send((True, result)))
+        except Exception as error:  # noqa: BLE001 - it is the caller's
+            results.send((False, _sent(error)))
 
 
 def _die_with(caller: int) -> None:

@@ -25,8 +25,8 @@ COMMANDS_HEAD = """# Commands
 The help of every command, written by `make reference`; what several have is [at the
 end](#options-that-several-commands-have). Bad input gets one message that names file, line, field,
 value and what to do, and exit code 1; a wrong option gets exit code 2. Ctrl-C ends a command with
-exit code 130, SIGTERM with 143; however they end, `tune`, `compare` and `backtest` go on with
-`--resume` from what they had finished.
+exit code 130, SIGTERM with 143, and `explore`, which is meant to end so, with 0. However they end,
+`tune`, `compare` and `backtest` go on with `--resume` from what they had finished.
 """
 
 

@@ -29,6 +29,7 @@ LAYERS = (
     ("qconf.export",),
     ("qconf.rehearsal",),
     ("qconf.report",),
+    ("qconf.explore",),
     ("qconf.cli",),
     ("qconf.__main__",),
 )

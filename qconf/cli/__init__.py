@@ -22,8 +22,8 @@ from qconf.inert import inert
 
 #: Each is the module of that name, in the order of a first visit.
 COMMANDS = (
-    *("tune", "runs", "compare", "backtest", "simulate", "predict", "fidelity", "policies", "inspect", "import"),
-    *("init", "export", "rehearse", "synth"),
+    *("tune", "explore", "runs", "compare", "backtest", "simulate", "predict", "fidelity", "policies", "inspect"),
+    *("import", "init", "export", "rehearse", "synth"),
 )
 
 

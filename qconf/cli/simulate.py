@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -231,13 +230,12 @@ def _rows(history: History, job_id: str) -> list[int]:
 
 def _print_reasons(history: History, job_id: str, reasons: tuple[Reason, ...]) -> None:
     from qconf.config import format_duration
+    from qconf.report.wording import reasons_in_words
 
     submit = reasons[0].begin
     say(f"job {job_id}, submitted {history.date(submit)}, waits {format_duration(reasons[-1].end - submit)}")
-    for reason in reasons:
-        until = "" if reason.begin == reason.end else f" to {history.date(reason.end)}"
-        text = re.sub(r"(?<=from )\d+(?= on\b)", lambda second: str(history.date(int(second[0]))), reason.text)
-        say(f"  {history.date(reason.begin)}{until}: {text}", indent="    ")
+    for when, text in reasons_in_words(reasons, history.date):
+        say(f"  {when}: {text}", indent="    ")
     click.echo("")
 
 

@@ -45,6 +45,7 @@ class Source:
     preset: str | None = None  #: of strategies, which may say how the machine is divided
     changes: Mapping[str, str] | None = None  #: of the configuration, by path
     anonymous: Names | None = None  #: replaces users and groups
+    site: SiteConfig | None = None  #: a configuration in place of that of a file
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -127,7 +128,7 @@ class Source:
         from qconf.config import load
 
         if self.config_path is None:
-            return None
+            return self.site
         config = load(self.config_path)
         for name in ("cores", "cores_per_node"):
             given, size = getattr(self, name), getattr(config.machine, name)

@@ -34,7 +34,7 @@ from qconf.config.routing import (
     too_wide,
 )
 from qconf.config.site import SiteConfig
-from qconf.config.writing import dump
+from qconf.config.writing import dump, written
 
 __all__ = [
     "CORE_LIMITS",
@@ -73,4 +73,5 @@ __all__ = [
     "throttled",
     "too_wide",
     "with_changes",
+    "written",
 ]

@@ -29,8 +29,8 @@ def dump(config: SiteConfig, comment: str = "") -> str:
     for queue in config.queues:
         hidden = queue.partition == 0 and (config.mode == "shared" or queue.reservation)
         of_types = bool(queue.partition_nodes)  # its cores follow
-        written = queue.model_copy(update={"partition": dict(queue.partition_nodes)}) if of_types else queue
-        lines.append(f"  - {flow(written, leave_out=('partition_nodes', *['partition'] * hidden))}")
+        found = queue.model_copy(update={"partition": dict(queue.partition_nodes)}) if of_types else queue
+        lines.append(f"  - {flow(found, leave_out=('partition_nodes', *['partition'] * hidden))}")
     if config.pool is not None:
         lines.append(f"pool: {flow(config.pool)}")
     if config.routing is not None:
@@ -57,7 +57,7 @@ def dump(config: SiteConfig, comment: str = "") -> str:
         lines += ["shortpools:"]
         lines += [f"  - {flow(each, leave_out=('cores',) if each.types else ())}" for each in config.shortpools]
     if config.licences:
-        lines.append(f"licences: {_value('licences', config.licences)}")
+        lines.append(f"licences: {written('licences', config.licences)}")
     if config.fidelity is not None:
         lines.append(f"fidelity: {flow(config.fidelity, always=())}")
     if config.history is not None:
@@ -81,16 +81,17 @@ def flow(model: BaseModel, leave_out: tuple[str, ...] = (), always: tuple[str, .
 def _shown(model: BaseModel, names: Iterable[str], always: tuple[str, ...]) -> list[str]:
     defaults, values = type(model).model_fields, dict(model)
     shown = [name for name in names if name in always or values[name] != defaults[name].default]
-    return [f"{name}: {_value(name, values[name])}" for name in shown]
+    return [f"{name}: {written(name, values[name])}" for name in shown]
 
 
-def _value(name: str, value: object) -> str:
+def written(name: str, value: object) -> str:
+    """Write the value of a key."""
     if name in LISTS and isinstance(value, tuple):
         return f"[{', '.join(map(_scalar, value))}]"
     if isinstance(value, tuple):
         unlimited = MAX_DURATION if name == "walltime" else MAX_CORES
         low, high = value
-        return f"[{_value(name, low)}, {'null' if high == unlimited else _value(name, high)}]"
+        return f"[{written(name, low)}, {'null' if high == unlimited else written(name, high)}]"
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_scalar(key)}: {_scalar(amount)}" for key, amount in value.items()) + "}"
     if isinstance(value, AccessConfig):

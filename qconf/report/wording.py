@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from qconf.config.models import DAYS
 from qconf.history.times import zone
 
 if TYPE_CHECKING:
+    from parsim import Reason
     from qconf.evaluation.bootstrap import BootstrapResult
     from qconf.fidelity.grade import Grade
     from qconf.recommend.fidelity import Fidelity
@@ -115,6 +116,14 @@ def sure_text(found: BootstrapResult) -> str:
 def date(second: int, timezone: str) -> str:
     """Write a Unix second as local date and time."""
     return datetime.fromtimestamp(second, zone(timezone)).strftime("%Y-%m-%d %H:%M")
+
+
+def reasons_in_words(reasons: Iterable[Reason], date_of: Callable[[int], str]) -> Iterator[tuple[str, str]]:
+    """Yield when each reason held that a job waited, and the reason, with dates by the seconds of a history."""
+    for reason in reasons:
+        until = "" if reason.begin == reason.end else f" to {date_of(reason.end)}"
+        text = re.sub(r"(?<=from )\d+(?= on\b)", lambda second: date_of(int(second[0])), reason.text)
+        yield f"{date_of(reason.begin)}{until}", text
 
 
 def queue_facts(queue: QueueConfig, config: SiteConfig) -> dict[str, str]:

@@ -1,0 +1,192 @@
+"""``qconf explore``: a local page on which limits are moved, and the waits follow."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from qconf.cli.export import chosen, target_options
+from qconf.cli.messages import say, warn
+from qconf.cli.options import PATH, stem
+from qconf.cli.settings import strategy_settings
+from qconf.cli.source import FIELDS, Source, source_options
+from qconf.errors import InputError, QconfError
+
+if TYPE_CHECKING:
+    from qconf.config import SiteConfig
+    from qconf.explore.site import PastRun, Site
+    from qconf.export import Exporter
+    from qconf.history import History
+
+FOLDER = "explore"  #: in a run directory, of the states
+
+EXAMPLES = """\b
+Examples:
+  qconf explore reports/2026-10                        # the run of a tune
+  qconf explore month.csv --config site.yaml           # without one
+"""
+
+
+@click.command("explore", epilog=EXAMPLES)
+@source_options(*FIELDS)
+@target_options("current", "scheduler", "nodes", "qos", "shares")
+@click.option("-o", "--out", type=PATH, help="Where states are kept.  [default: the run, else reports/<history>]")
+@click.option("--port", type=click.IntRange(1, 65535), help="Of the page.  [default: a free one]")
+@click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
+@click.option("--readonly", is_flag=True, help="Write nothing: no states, no tune, no export.")
+def command(
+    *,
+    source: Source,
+    target: str,
+    out: Path | None,
+    port: int | None,
+    no_browser: bool,
+    readonly: bool,
+    **given: Any,  # noqa: ANN401 - of the exporters
+) -> None:
+    """Open a page on this machine: change a configuration there, and see who would have waited.
+
+    Give the run directory of a tune, or a log and its configuration. The page is for who has the address that is
+    printed; Ctrl-C ends it. Nothing is loaded into a batch system.
+    """
+    try:
+        import uvicorn
+    except ImportError as error:
+        raise QconfError("the page needs its server: pip install 'qconf-hpc[explore]'") from error
+
+    from contextlib import nullcontext, suppress
+    from secrets import token_urlsafe
+
+    from qconf.explore.server import Explorer, application
+    from qconf.explore.states import State, States, secret
+    from qconf.recommend.lock import exclusive
+
+    site = _site(source, out, chosen(target, given))
+    held = nullcontext() if readonly else exclusive(site.directory)
+    with held:
+        states = States(State(site.text), None if readonly else site.directory / "states.json")
+        warn(states.notes)
+        token = token_urlsafe(24)
+        listening = _listening(port, site.directory / ".port", readonly=readonly)
+        token = token if readonly else secret(site.directory / ".token", token)
+        number = listening.getsockname()[1]
+        explorer = Explorer(site, states, readonly=readonly)
+        address = f"http://127.0.0.1:{number}/?token={token}"
+        say(f"{len(site.history)} jobs on {site.base.machine.name}. Open this address in a browser; Ctrl-C ends it:")
+        click.echo(address)
+        if not no_browser and any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")):
+            import webbrowser
+
+            webbrowser.open(address)
+        settings = uvicorn.Config(
+            application(explorer, token, number), log_level="critical", lifespan="off", ws="none", server_header=False,
+            timeout_graceful_shutdown=1,
+        )  # fmt: skip
+        try:
+            with suppress(KeyboardInterrupt):
+                _serve(uvicorn.Server(settings), listening, explorer)
+        finally:
+            explorer.close()
+        click.echo("")
+        say("Nothing was kept." if readonly else f"The states are kept in {site.directory}.")
+
+
+def _serve(server: Any, listening: socket.socket, explorer: Any) -> None:  # noqa: ANN401 - imported late
+    import asyncio
+
+    async def serve() -> None:
+        explorer.begin()
+        await server.serve(sockets=[listening])
+
+    asyncio.run(serve())
+
+
+def _site(source: Source, out: Path | None, exporter: Exporter) -> Site:
+    """Read what is explored: a run and its log, or a log with its configuration."""
+    from qconf.config import dump
+    from qconf.explore.site import Site, past_run
+    from qconf.export.precision import met
+    from qconf.history import clean
+    from qconf.prediction.runtimes import with_estimates
+    from qconf.report.run_directory import RECORD
+
+    directory = next((path for path in source.history if (path / RECORD).exists() or _is_run(path)), None)
+    run: PastRun | None = None
+    if directory is not None:
+        run = past_run(directory, [path for path in source.history if path != directory])
+        source = replace(source, history=run.logs, site=run.base, timezone=source.timezone or run.timezone)
+    elif source.config_path is None:
+        raise click.UsageError("Give the run directory of a tune, or a log and --config.")
+    wait = source.compile()
+    records = source.records()
+
+    def cut(config: SiteConfig) -> tuple[History, tuple[History, ...]]:
+        log = with_estimates(clean(source.records() if config is not base else records, config), config)
+        if run is None:
+            jobs = source.cut(log)
+            earlier = [] if source.month is None else log.months_before(jobs.span[0])
+        else:
+            first, last = (second - log.epoch for second in run.span)
+            jobs = log.between(first, last + 1)
+            earlier = log.months_before(jobs.span[0]) if run.has_earlier else []
+        return jobs, tuple(earlier)
+
+    base = source.config(records)
+    history, earlier = cut(base)
+    if not len(history):
+        raise InputError("holds no job of this period", file=source.history[0])
+    defaults = strategy_settings(source.config_path, {}, orders=exporter.orders)
+    settings = defaults if run is None else defaults | {k: v for k, v in run.settings.items() if k in defaults}
+    text = dump(base) if source.config_path is None else source.config_path.read_text(encoding="utf-8-sig")
+    wait()
+    return Site(
+        base=base,
+        text=text,
+        history=history,
+        earlier=earlier,
+        settings=settings,
+        directory=(out or directory or Path("reports", stem(source.history[0]))) / FOLDER,
+        exporter=exporter.meeting(met(history)),
+        read=cut,
+        recommended=None if run is None else run.recommended,
+        title="" if run is None else run.title,
+    )
+
+
+def _is_run(path: Path) -> bool:
+    """Return whether a folder looks like that of a run, though its record is missing: it has a report."""
+    return (path / "report.html").exists()
+
+
+def _listening(port: int | None, kept: Path, *, readonly: bool) -> socket.socket:
+    """Return a socket of this machine alone: at the port that is given, else the last one, else a free one."""
+    wanted = [port] if port is not None else [*([int(text)] if (text := _text(kept)).isdigit() else []), 0]
+    for number in wanted:
+        found = socket.socket()
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            found.bind(("127.0.0.1", number))
+        except OSError as error:
+            found.close()
+            if port is not None:
+                fix = "choose another, or leave it out for a free one"
+                raise InputError(f"is in use: {error.strerror}", field="--port", value=port, fix=fix) from error
+            continue
+        found.listen()
+        if not readonly:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_text(str(found.getsockname()[1]), encoding="ascii")
+        return found
+    raise QconfError("no port of this machine is free")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
