@@ -29,6 +29,7 @@ from qconf.explore.results import Message, Results, Wanted, tuned
 from qconf.explore.site import Site
 from qconf.explore.states import State, States
 from qconf.forked import Beside
+from qconf.report import charts
 
 COOKIE = "qconf"
 MOST = 1 << 20  #: bytes of a request
@@ -43,7 +44,7 @@ APART = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; sandbox allow-scripts"
 )
 Work = Callable[[Callable[[object], None]], object]  #: what a copy of this process does; it sends what it finds
-PAGE = {"page.css": "text/css", "page.js": "text/javascript"}
+PAGE = {"page.css": "text/css", "page.js": "text/javascript", "charts.js": "text/javascript"}
 
 
 class Guard:
@@ -363,9 +364,10 @@ def application(explorer: Explorer, token: str, port: int) -> ASGIApp:
 
     async def part(request: Request) -> Response:
         name = request.path_params["name"]
-        return (
-            reply((page / name).read_text(encoding="utf-8"), PAGE[name]) if name in PAGE else Response(status_code=404)
-        )
+        if name not in PAGE:
+            return Response(status_code=404)
+        text = charts.script() if name == "charts.js" else (page / name).read_text(encoding="utf-8")
+        return reply(text, PAGE[name])
 
     async def about(_: Request) -> Response:
         return JSONResponse(_about(explorer))
