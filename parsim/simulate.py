@@ -391,7 +391,9 @@ def _is_time_dependent(prepared: Prepared, system: System) -> bool:
 
 
 def _is_one_list(system: System) -> bool:
-    if system.reserves_nothing or system.throttles or system.frees_from_queues or system.node_types:
+    if system.reserves_nothing and system.stops_time:  # behind the end of a visit none is held (rule 5)
+        return False
+    if system.throttles or system.frees_from_queues or system.node_types:
         return False
     return system.mode == "shared" and (system.backfill or not system.has_limits)
 

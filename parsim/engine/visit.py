@@ -69,22 +69,22 @@ def visit_list(s, p, now):
         if mark_held(s, v, now) and settings.reserves:
             return
         refresh_values(s, v.kind, v.first, v.last, now)
-
     stands = partition.plan_stands and partition.reserved_from == NEVER
     shadow, extra = partition.shadow, partition.extra
-    partition.shadow = NEVER
-    partition.plan_stands = False
+    partition.shadow, partition.plan_stands = NEVER, False
     running = s.progress.running
     i, gone = start_in_order(s, v, now)
     stands &= s.progress.running == running  # nothing started
     goes_on = settings.backfill and settings.reserves
+    fresh, any_may = np.int64(0), partition.head_job < 0 and i < v.last  # where nothing is reserved
     if partition.head_job >= 0 and goes_on and (settings.track_held or partition.free > 0 or has_tiers(s.preempting)):
-        fresh = np.int64(0)
+        any_may = True
         if stands and partition.planned_job == partition.head_job:
             fresh = partition.seen
             partition.shadow, partition.extra, partition.head_planned = shadow, extra, True
         else:
             plan_head_job(s, p, now)
+    if any_may:
         gone = min(gone, backfill(s, v, i, fresh, now))
     elif settings.track_held:
         end_held(s, v, i, now)
@@ -205,16 +205,15 @@ def next_in_order(s, v, i, now):
 
 @step
 def start_in_order(s, v, now):
-    """Start jobs in the order of the list until one is its head job (rule 3).
+    """Start jobs in the order of the list until one is its head job or, where nothing is reserved, may not (rule 3).
 
     Returns
     -------
     i, gone : int
-        Entry of the head job, or `last`; first entry whose job started, or `last`.
+        Entry of that job, or `last`; first entry whose job started, or `last`.
     """
     settings, partition, waiting = s.settings, s.partitions[v.p], s.waiting
     gone = v.last
-    none_waits = True
     i = next_in_order(s, v, v.first - 1, now)
     while i < v.last:
         j = np.int64(waiting.job[i])
@@ -224,10 +223,11 @@ def start_in_order(s, v, now):
             if waiting.job[i] == STARTED:
                 gone = min(gone, i)
             elif then == STAYS and not settings.reserves:
-                if none_waits and waits_too_long(s, v.p, j, now):
+                if waits_too_long(s, v.p, j, now):
                     make_head_job(s, j, v.p)
-                    break
-                none_waits = False
+                elif not v.sorted:
+                    waiting.group[i] |= PASSED
+                break
             elif (
                 then == STAYS
                 and waiting.cores[i] <= partition.cores

@@ -469,6 +469,11 @@ class System:
         return self.reserve == "queue_nodes" and bool(self.node_types)
 
     @property
+    def stops_time(self) -> bool:
+        """Whether the order reads eligible times, which stand still while limits hold a job."""
+        return self.has_limits and self.formula is not None and self.formula.uses_eligible_time
+
+    @property
     def reserves_nothing(self) -> bool:
         """Whether what fits starts, until a job has long been the first of the list: `reserve` where it counts."""
         return self.reserve == "nothing" and self.mode == "shared" and self.backfill

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.engine import simulation as kernel
+from parsim.engine.fast.listed import CLASSES
 from parsim.engine.gates.needs import Needs
 from parsim.engine.lists.alike import find_alike
 from parsim.engine.resources.chunks import Placing
@@ -158,6 +159,13 @@ class Prepared:
         if self.first and self.rows is not None:
             place[np.lexsort((self.rows, self.workload.submit))] = np.arange(n)
         return place
+
+    @cached_property
+    def walltimes(self) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        """The longest walltime of each class of about as many jobs, ascending, and the class of each job."""
+        walltime = np.sort(self.workload.walltime)
+        longest = walltime[(np.arange(1, CLASSES + 1) * len(walltime) - 1) // CLASSES].astype(np.int32)
+        return longest, np.searchsorted(longest, self.workload.walltime).astype(np.uint8)
 
     @cached_property
     def longest_wait(self) -> int:

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from parsim.engine import order as orders
 from parsim.engine import simulation as kernel
 from parsim.engine.fast.blocks import blocks_of
+from parsim.engine.fast.listed import directory_of, listed_of
 from parsim.engine.fast.time_dependent import Limits, OneList
-from parsim.engine.fast.values import Chunk, Epoch, valued_of
+from parsim.engine.fast.values import Chunk, Epoch
 from parsim.engine.lists.alike import NO_JOB, Lines
 from parsim.model.system import LIMITS, System
 from parsim.prepare.columns import Prepared, Table
@@ -24,9 +25,12 @@ def pack_one_list(prepared: Prepared, system: System) -> OneList:
     formula, fair = pack_order(prepared, system)
     of = pack_alike(prepared, system, formula.columns)
     lines = int(of.max(initial=-1)) + 1
+    exact = not system.reads_users and orders.ELIGIBLE_TIME not in formula.code[:, 0]
     many = NEVER if of is prepared.single or system.reads_users else MANY  # a value that may fall has no bound
-    stop_time = system.has_limits and system.formula is not None and system.formula.uses_eligible_time
+    many = 0 if exact else many
     most = min(n, system.cores)
+    left, rows = _pack_limits(prepared, system)
+    groups = left.size if system.has_limits else 1
     return OneList(
         jobs=jobs,
         start=prepared.unstarted(),
@@ -34,18 +38,20 @@ def pack_one_list(prepared: Prepared, system: System) -> OneList:
         begin=prepared.begin,
         machine=system.cores,
         backfill=system.backfill,
+        reserves=not system.reserves_nothing,
         reservation_delay=system.reservation_delay,
         bits=bits,
         formula=formula,
         fair=fair,
-        limits=Limits(system.has_limits, stop_time, *_pack_limits(prepared, system)),
+        limits=Limits(system.has_limits, system.stops_time, left, rows),
         wake_ups=wake_ups(jobs, prepared.workload.queue, system.queues, bits, prepared.begin),
         lines=Lines(of, np.full(lines, NO_JOB), np.empty(n, np.int32)),
-        alike=lines_of(prepared, system) if stop_time and of is not prepared.single else NO_LINES,
-        origin=jobs["submit"].astype(np.int64) if stop_time else np.empty(0, np.int64),
-        since=np.full(n if stop_time else 0, NEVER),
-        epoch=Epoch(prepared.longest_wait, many, np.array([-1, 1, 0])),
-        waiting=valued_of(n),
+        alike=lines_of(prepared, system) if system.stops_time and of is not prepared.single else NO_LINES,
+        origin=jobs["submit"].astype(np.int64) if system.stops_time else np.empty(0, np.int64),
+        since=np.full(n if system.stops_time else 0, NEVER),
+        epoch=Epoch(prepared.longest_wait, exact, many, np.array([-1, 1, 0, 0])),
+        waiting=listed_of(n, groups),
+        directory=directory_of(n, groups, *prepared.walltimes),
         chunk=Chunk(np.empty(orders.CHUNK, np.int32), np.empty(orders.CHUNK, np.int32)),
         running=blocks_of(most),
         ends=np.empty(most + 1, np.int64),

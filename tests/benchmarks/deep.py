@@ -1,8 +1,8 @@
-"""Queues deep in jobs: seconds of every discipline on bursts of thousands of identical jobs, in overload.
+"""Queues deep in jobs: seconds of every discipline in overload, on bursts of jobs alike and on jobs that all differ.
 
-``python -m tests.benchmarks.deep [--jobs N N N] [DISCIPLINE ...]`` prints a row per discipline: the seconds of each
-number of jobs, each four times the one before, and how many times the seconds before they are. Seconds are those that
-the thread computes.
+``python -m tests.benchmarks.deep [--jobs N N] [DISCIPLINE ...]`` prints a row per discipline and, for each load, the
+seconds of each number of jobs, each four times the one before, and how many times the seconds before they are. Seconds
+are those that the thread computes.
 """
 
 from __future__ import annotations
@@ -47,6 +47,23 @@ def bursts(jobs: int, cores: int = CORES, load: float = 1.2, seed: int = 0) -> W
     return Workload(*(column[order] for column in (submit, width, runtime, walltime, queue, user)))
 
 
+def distinct(jobs: int, cores: int = CORES, load: float = 1.2, seed: int = 0) -> Workload:
+    """Return jobs that all differ, at a load above what the machine does: walltimes to the second, any width.
+
+    They come one by one, of 50 users, in four queues by size.
+    """
+    rng = np.random.default_rng(seed)
+    width = np.exp(rng.uniform(0, np.log(cores / 4), jobs)).astype(np.int64)
+    walltime = np.exp(rng.uniform(np.log(300), np.log(86_400), jobs)).astype(np.int64)
+    runtime = np.maximum(1, walltime * rng.uniform(0.1, 1, jobs)).astype(np.int64)
+    mean = (width * runtime).mean() / (load * cores)
+    submit = rng.exponential(mean, jobs).cumsum().astype(np.int64)
+    return Workload(submit, width, runtime, walltime, np.digitize(width, [4, 16, 64]), rng.integers(0, 50, jobs))
+
+
+LOADS = {"alike": bursts, "all different": distinct}
+
+
 def disciplines(cores: int = CORES) -> dict[str, Callable[[Workload], object]]:
     """Return, by name, what simulates a workload of four queues."""
     plain = [Queue(name=name) for name in "abcd"]
@@ -75,6 +92,11 @@ def disciplines(cores: int = CORES) -> dict[str, Callable[[Workload], object]]:
         "hybrid move": System(cores, divided, "hybrid", pool=replace(pool, entry="move")),
         "hybrid combined": System(cores, divided, "hybrid", pool=replace(pool, placement="combined")),
         "mqb": System(cores, plain, "multiqueue"),
+        "fair share": System(cores, plain, order="fairshare"),
+        "nothing reserved": System(cores, plain, reserve="nothing", reserve_after=86_400),
+        "node by node": System(cores, plain, reserve="nodes", cores_per_node=16),
+        "planned limits": System(cores, limited, held_jobs="reserve"),
+        "depth 10": System(cores, plain, reservation_depth=10),
         "head jobs": System(cores, plain, reserve="queues"),
         "head jobs, priorities": System(cores, queues, reserve="queues"),
         "head jobs, lxf": System(cores, plain, order="lxf", reserve="queues"),
@@ -101,19 +123,22 @@ def _plan(workload: Workload, cores: int, policy: str) -> object:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.deep", description=__doc__)
-    parser.add_argument("--jobs", type=int, nargs="+", default=[12_500, 50_000, 200_000])
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--jobs", type=int, nargs="+", default=[10_000, 40_000])
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--load", choices=LOADS, nargs="+", default=[*LOADS])
     parser.add_argument("disciplines", nargs="*")
     arguments = parser.parse_args()
     for name, run in disciplines().items():
         if arguments.disciplines and name not in arguments.disciplines:
             continue
-        run(bursts(1000))
-        row, before = f"{name:24}", 0.0
-        for jobs in arguments.jobs:
-            seconds = best(partial(run, bursts(jobs)), repeats=arguments.repeats)
-            row += f" {jobs:9,} {seconds:9.3f} s" + (f" {seconds / before:5.1f}x" if before else "")
-            before = seconds
+        row = f"{name:24}"
+        for load in arguments.load:
+            run(LOADS[load](1000))
+            row, before = f"{row}  {load}:", 0.0
+            for jobs in arguments.jobs:
+                seconds = best(partial(run, LOADS[load](jobs)), repeats=arguments.repeats)
+                row += f" {jobs:7,} {seconds:8.3f} s" + (f" {seconds / before:5.1f}x" if before else "")
+                before = seconds
         print(row, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Queues deep in jobs: of those that are alike only the first is looked at, and every start is the same."""
+"""Queues deep in jobs: only what may start, and of jobs alike the first, is looked at, and every start is the same."""
 
 from __future__ import annotations
 
@@ -111,6 +111,7 @@ def systems() -> Iterator[tuple[str, System]]:
     yield "wfp3", System(CORES, limits, order="wfp3")
     yield "reserve after", System(CORES, limits, reserve_after=3600)
     yield "no backfilling", System(CORES, limits, backfill=False)
+    yield "nothing reserved, limits", System(CORES, limits, reserve="nothing", reserve_after=7200)
 
 
 @pytest.mark.parametrize(("name", "system"), [*systems()])
@@ -120,6 +121,17 @@ def test_bursts_of_jobs_alike_start_as_before(name: str, system: System, monkeyp
     assert same(simulate(workload, system), before)
     assert same(with_looks(20, monkeypatch, workload, system), before)
     few = deep.bursts(150, CORES)  # the verifier asks the reference simulator
+    assert check_schedule(few, system, simulate(few, system)) == []
+
+
+@pytest.mark.parametrize(("name", "system"), [*systems()])
+def test_jobs_that_all_differ_start_as_before(name: str, system: System, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many wait that what they need is kept of each block, and so few in the end that it is not."""
+    workload = deep.distinct(2000, CORES, load=9)
+    before = with_looks(ALL, monkeypatch, workload, system)
+    assert (before.start > workload.submit[-1]).sum() > 600
+    assert same(simulate(workload, system), before)
+    few = deep.distinct(120, CORES)
     assert check_schedule(few, system, simulate(few, system)) == []
 
 

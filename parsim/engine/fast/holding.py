@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from parsim.engine.fast.values import END, NOT_HELD, PASSED, settle, value_of
-from parsim.engine.simulation import LONGEST, NEVER, apart, step
+from parsim.engine.fast.listed import NOT_HELD, USED, queue_room, room_of, what_is_left
+from parsim.engine.fast.values import is_known, settle, value_at, value_of
+from parsim.engine.simulation import BLOCK, LONGEST, NEVER, apart, step
 
 
 @step
 def hold_line(s, i, now):
     """From now on limits hold the job of entry i, and all behind it that are alike."""
     s.waiting.held[i] = now
-    if s.limits.stop_time:
-        j, end = s.waiting.job[i], s.lines.last[s.lines.of[s.waiting.job[i]]]
+    s.directory.noted[np.int64(i) // BLOCK] = -1
+    j, end = s.waiting.job[i], s.lines.last[s.lines.of[s.waiting.job[i]]]
+    hold_from(s, j, now)
+    while j != end:
+        j = s.lines.following[j]
         hold_from(s, j, now)
-        while j != end:
-            j = s.lines.following[j]
-            hold_from(s, j, now)
 
 
 @step
@@ -31,13 +32,12 @@ def hold_from(s, j, now):
 def let_go(s, i, now):
     """Limits hold the job of entry i, and all behind it that are alike, no longer."""
     s.waiting.held[i] = NOT_HELD
-    if s.limits.stop_time:
-        j, end = s.waiting.job[i], s.lines.last[s.lines.of[s.waiting.job[i]]]
+    j, end = s.waiting.job[i], s.lines.last[s.lines.of[s.waiting.job[i]]]
+    count_held(s, j, now)
+    while j != end:
+        j = s.lines.following[j]
         count_held(s, j, now)
-        while j != end:
-            j = s.lines.following[j]
-            count_held(s, j, now)
-        s.waiting.origin[i] = s.origin[s.waiting.job[i]]
+    s.waiting.origin[i] = s.origin[s.waiting.job[i]]
 
 
 @step
@@ -49,29 +49,31 @@ def count_held(s, j, now):
 
 
 @step
-def hold(s, last, now):
+def hold(s, now):
     """Hold the jobs that their limits leave no room now, and let go the others (rules 4 and 5).
 
     Returns
     -------
-    least, any_holds : int, bool
-        Least cores of a job not held; whether any of these may hold another if it is the head job.
+    bool
+        Whether any that is not held may hold another if it is the head job.
     """
-    waiting, limits = s.waiting, s.limits
-    least = LONGEST
+    waiting, limits, d = s.waiting, s.limits, s.directory
     any_holds = False
-    for i in range(last):
-        c = np.int64(waiting.cores[i])
-        more, cores = what_is_left(limits, waiting.job[i])
-        if more < 1 or cores < c:
-            if waiting.held[i] == NOT_HELD:
-                hold_line(s, i, now)
+    for b in range(d.state[USED]):
+        if d.room[b] > 0 and not any_holds:
+            more, cores = what_is_left(limits, waiting.job[b * BLOCK])
+            any_holds = more < 2 or cores < 2 * s.machine
+        if d.room[b] == d.noted[b]:
             continue
-        if waiting.held[i] < NOT_HELD or (limits.stop_time and is_held_behind(s, i)):
-            let_go(s, i, now)
-        least = min(least, c)
-        any_holds |= (more < 2) | (cores < 2 * c)
-    return least, any_holds
+        d.noted[b] = d.room[b]
+        for i in range(b * BLOCK, b * BLOCK + d.count[b]):
+            if waiting.cores[i] > d.room[b]:
+                if waiting.held[i] == NOT_HELD:
+                    hold_line(s, i, now)
+                    d.noted[b] = d.room[b]
+            elif waiting.held[i] < NOT_HELD or is_held_behind(s, i):
+                let_go(s, i, now)
+    return any_holds
 
 
 @step
@@ -80,39 +82,25 @@ def is_held_behind(s, i):
     return s.since[s.lines.last[s.lines.of[s.waiting.job[i]]]] != NEVER
 
 
-@step
-def what_is_left(limits, j):
-    """How many more jobs and cores the limits of job j allow."""
-    own, users = limits.left[limits.rows[j, 0]], limits.left[limits.rows[j, 1]]
-    return min(own.jobs, users.jobs), min(own.cores, users.cores)
-
-
-@step
-def change_left(s, j, sign):
-    """Give back to the limits of job j what it counts, or take it."""
-    for row in s.limits.rows[j]:
-        left = s.limits.left[row]
-        left.jobs += sign
-        left.cores += sign * s.jobs[j].cores
-
-
 @apart
-def hold_behind(s, last, j, value, reserved, now):
+def hold_behind(s, j, value, reserved, now):
     """From here on limits hold the jobs behind job j, of this value, that they leave no room."""
-    waiting, limits, epoch = s.waiting, s.limits, s.epoch
-    bounded = epoch.clock[END] >= 0
-    for k in range(last):
-        if bounded and waiting.value[k] >= value and not waiting.known[k]:
-            settle(s, k, now)
-        v = waiting.value[k]
-        if v == PASSED and waiting.job[k] != reserved:
+    waiting, limits, d = s.waiting, s.limits, s.directory
+    whole_queue = queue_room(limits.left[limits.rows[j, 0]]) < LONGEST
+    for b in range(d.state[USED]):
+        row = limits.rows[waiting.job[b * BLOCK], 0] if whole_queue else limits.rows[waiting.job[b * BLOCK], 1]
+        if row != limits.rows[j, 0 if whole_queue else 1]:
             continue
-        more, cores = what_is_left(limits, waiting.job[k])
-        if more < 1 or cores < waiting.cores[k]:
-            if v > PASSED and is_behind(v, waiting.job[k], value, j):
+        room = room_of(limits, waiting.job[b * BLOCK])
+        for k in range(b * BLOCK, b * BLOCK + d.count[b]):
+            other = waiting.job[k]
+            if waiting.cores[k] <= room or waiting.held[k] != NOT_HELD or (other == j and j != reserved):
+                continue
+            if waiting.bound[k] >= value and not is_known(s, k):
+                settle(s, k, now)
+            if other != reserved and is_behind(value_at(s, k), other, value, j):
                 hold_line(s, k, now)
-                waiting.value[k] = PASSED
-            elif limits.stop_time:
+            else:
                 hold_mates(s, k, value, j, now)
 
 
@@ -132,6 +120,7 @@ def hold_mates(s, k, value, j, now):
     last = s.lines.last[s.lines.of[first]]
     if first == last:
         return
+    s.directory.noted[np.int64(k) // BLOCK] = -1
     low, high = np.int64(s.alike.place[first] + 1), np.int64(s.alike.place[last] + 1)
     edge, beyond = high, high - 1  # the first place behind job j lies between `low` and `edge`
     while low < edge:

@@ -1,9 +1,9 @@
 """EASY and FCFS on one list that is alone on its cores and whose order is a time-dependent priority, a formula.
 
 This is the event loop of searches over formulas. It is several times as fast as `parsim.engine.events`: nothing may
-start elsewhere, so the list is a few columns, scanned in blocks. Of jobs that are alike it has the first only, so it is
-also that of every other order where the queue is deep in jobs. Numbers ("rule 4") refer to
-docs/reference/simulator.md.
+start elsewhere, so the list is a few columns, scanned in blocks. What may start it finds by what jobs need
+(`parsim.engine.fast.listed`), so it is also that of every other order where the queue is deep in jobs. Numbers ("rule
+4") refer to docs/reference/simulator.md.
 
 References
 ----------
@@ -22,22 +22,45 @@ from parsim.engine.compile.native import by_pointer
 from parsim.engine.fairshare import Fair, charge, stop_charging
 from parsim.engine.fast.blocks import Blocks, add_job, remove_job, when_idle
 from parsim.engine.fast.easy import ONE, job_in, next_wake_up
-from parsim.engine.fast.holding import change_left, hold, hold_behind, hold_line, what_is_left
-from parsim.engine.fast.values import (
-    END,
+from parsim.engine.fast.holding import hold, hold_behind, hold_line
+from parsim.engine.fast.listed import (
+    JOBS,
+    KEPT,
     NOT_HELD,
     PASSED,
+    USED,
+    Ask,
+    Directory,
+    Listed,
+    add_entry,
+    any_block_has,
+    any_fits,
+    change_left,
+    class_of,
+    group_of,
+    may_have,
+    remove_entry,
+    set_top,
+    what_is_left,
+)
+from parsim.engine.fast.values import (
+    PASS,
     WASTED,
     Chunk,
     Epoch,
-    Valued,
     evaluate,
+    is_exact,
+    is_known,
     set_bounds,
     settle,
+    value_at,
 )
 from parsim.engine.lists.alike import NO_JOB, Lines, join, leave
 from parsim.engine.resources.running import last_instant, pop_key, push_key
-from parsim.engine.simulation import BLOCK, LONGEST, NEVER, Alike, Formula, kernel, step
+from parsim.engine.simulation import BLOCK, LONGEST, NEVER, Alike, Formula, apart, kernel, step
+
+# A look at all for the one of the largest bound, then one for that of the largest value: so few are computed.
+BY_BOUND, BY_VALUE = range(2)
 
 
 class Limits(NamedTuple):
@@ -59,6 +82,7 @@ class OneList(NamedTuple):
     begin: int  # first instant at which anything is decided
     machine: int  # cores
     backfill: bool  # EASY; False is FCFS, which no list with limits is
+    reserves: bool  # a head job holds cores; else it stops its list after `reservation_delay` (rule 39)
     reservation_delay: int  # seconds that a job has waited before it may be the head job
     bits: int  # low bits of a key that hold a job
     formula: Formula  # the largest value goes first
@@ -70,7 +94,8 @@ class OneList(NamedTuple):
     origin: NDArray[np.int64]  # (n,): submit plus the seconds for which limits held each job; empty if time goes on
     since: NDArray[np.int64]  # (n,): instant from which limits hold it, or NEVER; as long
     epoch: Epoch
-    waiting: Valued
+    waiting: Listed
+    directory: Directory
     chunk: Chunk
     running: Blocks
     ends: NDArray[np.int64]  # heap of real ends
@@ -79,11 +104,10 @@ class OneList(NamedTuple):
 @kernel
 def time_dependent(s):
     """Schedule the jobs of a `OneList` that was just made, and serves once; fills its `start`."""
-    jobs, bits, limits, epoch, waiting = s.jobs, s.bits, s.limits, s.epoch, s.waiting
+    jobs, bits, limits, epoch, waiting, directory = s.jobs, s.bits, s.limits, s.epoch, s.waiting, s.directory
     n = jobs.size
     free = np.int64(s.machine)
     size = 0  # running jobs
-    last = np.int64(0)  # entries of the waiting list
     while size < s.first:
         begin_job(s, size, s.start[size], size)
         free -= jobs[size].cores
@@ -91,8 +115,11 @@ def time_dependent(s):
         charge(s.fair, size, s.start[size])
         size += 1
     arriving = s.first
+    eligible = np.int64(s.first) if s.reserves and s.reservation_delay > 0 else NEVER  # no job from it on is a head job
     wake = np.uint64(0)
     horizon = last_instant(bits)
+    waits_first = NO_JOB
+    since = np.int64(0)  # it has been the first that may not start, where nothing is reserved
 
     while arriving < n or size > 0:
         now = max(s.begin, np.int64(jobs[arriving].submit)) if arriving < n else NEVER
@@ -112,203 +139,189 @@ def time_dependent(s):
         while arriving < n and jobs[arriving].submit <= now:
             before = s.lines.last[s.lines.of[arriving]]
             if not join(s.lines, arriving):
-                add_entry(s, last, arriving)
-                last += 1
+                i = add_entry(s, arriving, group_of(limits, arriving))
+                if epoch.exact:
+                    settle(s, i, now)
             elif limits.stop_time and s.since[before] != NEVER:
                 s.since[arriving] = now
             arriving += 1
-        if last == 0:
+        while eligible < arriving and now - jobs[eligible].submit >= s.reservation_delay:
+            eligible += 1
+        if directory.state[JOBS] == 0:
             continue
-        least, any_holds = hold(s, last, now) if limits.any else (narrowest(waiting, last), False)
-        if least > free and not any_holds:
+        any_holds = hold(s, now) if limits.stop_time else not s.reserves
+        if not any_holds and not any_fits(s, free):
             continue
 
-        if last * s.formula.code.shape[0] >= epoch.many:
-            set_bounds(s, last, now)
+        epoch.clock[PASS] += 1
+        if directory.state[JOBS] * s.formula.code.shape[0] >= epoch.many:
+            set_bounds(s, now)
         else:
-            epoch.clock[END] = -1
-            evaluate(s, last, now)
-        latest = now - s.reservation_delay if s.reservation_delay > 0 else NEVER
+            evaluate(s, now)
         while True:
-            head = first_entry(s, last, free, latest, now)
+            head = first_entry(s, LONGEST, np.int64(-1), free, eligible, NO_JOB, now)
             if head < 0 or waiting.cores[head] > free:
                 break
             free -= waiting.cores[head]
-            last = start_entry(s, last, head, NO_JOB, now, size)
+            start_entry(s, head, NO_JOB, now, size)
             size += 1
-        if head >= 0 and s.backfill:
-            reserved = waiting.job[head]
-            count_entry(s, last, head, reserved, now)
-            shadow, extra = when_idle(s.running, free, np.int64(waiting.cores[head]), bits)
-            extra -= waiting.cores[head]
+        if head < 0 or not s.backfill:
+            continue
+        reserved = waiting.job[head]
+        slack, extra = LONGEST, free
+        if s.reserves:
+            count_entry(s, head, reserved, now)
+            shadow, idle = when_idle(s.running, free, np.int64(waiting.cores[head]), bits)
+            extra = idle - waiting.cores[head]
             slack = min(shadow - now, LONGEST)
-            while True:
-                i = first_beside(s, last, free, slack, extra, now)
-                if i < 0:
-                    break
-                free -= waiting.cores[i]
-                if waiting.walltime[i] > slack:
-                    extra -= waiting.cores[i]
-                last = start_entry(s, last, i, reserved, now, size)
-                size += 1
+        else:
+            if reserved != waits_first:
+                waits_first, since = reserved, now
+            if now - since >= s.reservation_delay:
+                continue
+        while True:
+            i = first_entry(s, free, slack, min(extra, free), np.int64(0), reserved, now)
+            if i < 0:
+                break
+            free -= waiting.cores[i]
+            if waiting.walltime[i] > slack:
+                extra -= waiting.cores[i]
+            start_entry(s, i, reserved, now, size)
+            size += 1
+        if s.reserves:
             change_left(s, reserved, 1)
 
 
 @step
-def add_entry(s, last, j):
-    """Add a job that arrives, the first of its line, as the last entry."""
-    waiting, job = s.waiting, s.jobs[j]
-    waiting.job[last] = j
-    waiting.cores[last] = job.cores
-    waiting.walltime[last] = job.walltime
-    waiting.origin[last] = job.submit
-    waiting.held[last] = NOT_HELD
-    waiting.bound[last] = np.inf
-
-
-@step
-def start_entry(s, last, i, reserved, now, size):
-    """Start the job of entry i beside `size` running ones, and let another take its place; return the list's end."""
+def start_entry(s, i, reserved, now, size):
+    """Start the job of entry i beside `size` running ones, and let another take its place."""
     j = s.waiting.job[i]
     begin_job(s, j, now, size)
     charge(s.fair, j, now)
-    count_entry(s, last, i, reserved, now)
-    return succeed(s, last, i, now)
+    count_entry(s, i, reserved, now)
+    succeed(s, i, now)
 
 
 @step
-def succeed(s, last, i, now):
-    """Let the next job alike take entry i, whose job has started, or the last entry; return the end of the list."""
-    jobs, waiting, limits = s.jobs, s.waiting, s.limits
+def succeed(s, i, now):
+    """Let the next job alike take entry i, whose job has started, or the last entry."""
+    jobs, waiting, limits, b = s.jobs, s.waiting, s.limits, np.int64(i) // BLOCK
     j = leave(s.lines, waiting.job[i])
     if j == NO_JOB:
-        move(waiting, i, last - 1)
-        return last - 1
+        remove_entry(s, i)
+        return
     waiting.job[i] = j
     waiting.origin[i] = s.origin[j] if limits.stop_time else jobs[j].submit
     waiting.held[i] = NOT_HELD
     waiting.bound[i] = np.inf
-    if limits.any:
-        more, cores = what_is_left(limits, j)
-        if more < 1 or cores < waiting.cores[i]:
-            hold_line(s, i, now)
-            return last
-    settle(s, i, now)
-    return last
+    waiting.known[i] = 0
+    s.directory.noted[b] = -1
+    held = waiting.cores[i] > s.directory.room[b]
+    if held and limits.stop_time:
+        hold_line(s, i, now)
+    if held and not s.epoch.exact:
+        set_top(s, b)
+    else:
+        settle(s, i, now)
 
 
 @step
-def move(waiting, to, i):
-    """Overwrite entry `to` by the last one, i."""
-    waiting.job[to] = waiting.job[i]
-    waiting.cores[to] = waiting.cores[i]
-    waiting.walltime[to] = waiting.walltime[i]
-    waiting.value[to] = waiting.value[i]
-    waiting.origin[to] = waiting.origin[i]
-    waiting.held[to] = waiting.held[i]
-    waiting.bound[to] = waiting.bound[i]
-    waiting.known[to] = waiting.known[i]
-
-
-@step
-def narrowest(waiting, last):
-    """Return the least cores of a waiting job."""
-    least = LONGEST
-    for i in range(last):
-        least = min(least, np.int64(waiting.cores[i]))
-    return least
-
-
-@step
-def count_entry(s, last, i, reserved, now):
+def count_entry(s, i, reserved, now):
     """From here on, as entry i has started or is the head, its limits count it, and may hold jobs behind it.
 
     `reserved` is the head job, or `NO_JOB`; of those alike with it the others are not in the list, as behind any first.
     """
-    j, value = s.waiting.job[i], s.waiting.value[i]
-    s.waiting.value[i] = PASSED
+    if not s.limits.any:
+        return
+    j = s.waiting.job[i]
     change_left(s, j, -1)
-    more, cores = what_is_left(s.limits, j)
-    if more <= 0 or cores <= LONGEST:
-        hold_behind(s, last, j, value, reserved, now)
+    if s.limits.stop_time:
+        more, cores = what_is_left(s.limits, j)
+        if more <= 0 or cores <= LONGEST:
+            hold_behind(s, j, value_at(s, i), reserved, now)
 
 
-@step
-def first_entry(s, last, free, latest, now):
-    """Return the entry that goes first of those that fit or, submitted by `latest`, may be the head job; or -1."""
-    waiting, epoch = s.waiting, s.epoch
-    epoch.clock[WASTED] -= 1
+@apart
+def first_entry(s, widest, slack, extra, eligible, reserved, now):
+    """Return which entry goes first of those that may start beside the head job, or be the head job; or -1.
+
+    They have no more than `widest` cores, and walltimes up to `slack` or no more than `extra` cores or, where they may
+    be the head job, numbers below `eligible`; `reserved` is none of them.
+    """
+    waiting, d = s.waiting, s.directory
+    used, kept, exact = d.state[USED], d.state[KEPT] > 0, is_exact(s)
+    s.epoch.clock[WASTED] -= 1
     best = np.int64(-1)
     largest = PASSED
-    while True:
-        for block in range(0, last, BLOCK):
-            end = min(block + BLOCK, last)
-            if not any_reaches(waiting, np.uint64(block), np.uint64(end), largest):
+    ask = Ask(np.int32(widest), np.int32(slack), np.int32(extra), np.int32(min(eligible, LONGEST)), class_of(d, slack))
+    for look in range(BY_VALUE if exact else BY_BOUND, BY_VALUE + 1):
+        for chunk in range(0, used, BLOCK):
+            if kept and not any_block_has(d, np.uint64(chunk), largest, ask):
                 continue
-            for i in range(block, end):
-                v = waiting.value[i]
-                if v >= largest and goes_before(waiting, i, best, largest):
-                    if latest == NEVER or waiting.cores[i] <= free or s.jobs[waiting.job[i]].submit <= latest:
-                        best = i
-                        largest = v
-        if best < 0 or epoch.clock[END] < 0 or waiting.known[best]:
+            for b in range(chunk, min(chunk + BLOCK, used)):
+                begin, most = b * BLOCK, min(ask.widest, d.room[b])
+                if most <= 0 or (kept and not may_have(d, np.uint64(b), largest, ask)):
+                    continue
+                if not any_has(waiting, np.uint64(begin), largest, most, ask):
+                    continue
+                if not exact:
+                    best, largest = first_in_epoch(s, b, most, ask, reserved, best, largest, look, now)
+                    continue
+                for i in range(begin, begin + d.count[b]):
+                    v = waiting.bound[i]
+                    if v >= largest and may_start(waiting, i, most, ask) and waiting.job[i] != reserved:
+                        if goes_before(waiting, v, i, best, largest):
+                            best = np.int64(i)
+                            largest = v
+        if best < 0:
             return best
-        settle(s, best, now)
-        largest = waiting.value[best]
-        epoch.clock[WASTED] += 1
+        if not exact:
+            largest = look_at(s, best, BY_VALUE, now)
+    return best
+
+
+@apart
+def first_in_epoch(s, b, most, ask, reserved, best, largest, look, now):
+    """Return which entry goes first of `best`, which may be -1, and those of block b, and its value or bound."""
+    waiting = s.waiting
+    for i in range(b * BLOCK, b * BLOCK + s.directory.count[b]):
+        if waiting.bound[i] >= largest and may_start(waiting, i, most, ask) and waiting.job[i] != reserved:
+            v = look_at(s, i, look, now)
+            if v >= largest and goes_before(waiting, v, i, best, largest):
+                best = np.int64(i)
+                largest = v
+    return best, largest
 
 
 @step
-def goes_before(waiting, i, best, largest):
-    """Whether entry i, of no smaller value, goes before the entry `best`, which has the largest, or is -1."""
-    v = waiting.value[i]
+def look_at(s, i, look, now):
+    """Return the value of entry i at this instant, or `BY_BOUND` what it does not pass where that is not known."""
+    if look == BY_VALUE and not is_known(s, i):
+        settle(s, i, now)
+        s.epoch.clock[WASTED] += 1
+    return value_at(s, i)
+
+
+@step
+def goes_before(waiting, v, i, best, largest):
+    """Whether entry i, of value v, which is no smaller, goes before the entry `best` of the largest; that may be -1."""
     return v > largest or (v > PASSED and waiting.job[i] < waiting.job[best])
 
 
 @step
-def any_reaches(waiting, i, end, largest):
-    """Whether any of the entries ``i:end`` has a value of at least the largest."""
-    hit = False
-    for k in range(i, end):  # with a constant number of them the compiler makes a jump of each
-        hit |= waiting.value[k] >= largest
-    return hit
-
-
-@step
-def first_beside(s, last, free, slack, extra, now):
-    """Return the entry that goes first of those that may start beside the head job; or -1."""
-    waiting, epoch = s.waiting, s.epoch
-    epoch.clock[WASTED] -= 1
-    best = np.int64(-1)
-    largest = PASSED
-    while True:
-        for block in range(0, last, BLOCK):
-            if not any_beside(waiting, np.uint64(block), largest, free, slack, extra):
-                continue
-            for i in range(block, min(block + BLOCK, last)):
-                c = waiting.cores[i]
-                v = waiting.value[i]
-                if c <= free and v >= largest and (waiting.walltime[i] <= slack or c <= extra):
-                    if goes_before(waiting, i, best, largest):
-                        best = i
-                        largest = v
-        if best < 0 or epoch.clock[END] < 0 or waiting.known[best]:
-            return best
-        settle(s, best, now)
-        largest = waiting.value[best]
-        epoch.clock[WASTED] += 1
-
-
-@step
-def any_beside(waiting, i, largest, free, slack, extra):
-    """Whether any of these may, besides, start beside the head job."""
-    f32, s32, e32 = np.int32(free), np.int32(slack), np.int32(extra)
+def any_has(waiting, i, largest, most, ask):
+    """Whether any of the `BLOCK` entries from i on may, and may have a value of at least the largest."""
     hit = False
     for k in range(np.uint64(BLOCK)):
-        c = waiting.cores[i + k]
-        fits = (c <= f32) & ((waiting.walltime[i + k] <= s32) | (c <= e32))
-        hit |= fits & (waiting.value[i + k] >= largest)
+        hit |= may_start(waiting, i + k, most, ask) & (waiting.bound[i + k] >= largest)
     return hit
+
+
+@step
+def may_start(waiting, i, most, ask):
+    """Whether entry i, of no more than `most` cores, may start beside the head job, or be it."""
+    c = waiting.cores[i]
+    return (c <= most) & ((waiting.walltime[i] <= ask.slack) | (c <= ask.extra) | (waiting.job[i] < ask.eligible))
 
 
 @step

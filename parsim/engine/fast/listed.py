@@ -1,0 +1,363 @@
+"""The waiting jobs of the one list, by what they need: blocks of a few jobs, each with the least that these need.
+
+All jobs of a block count in the same limits, so that a block whose limits are reached costs no look at its jobs. Where
+there are many blocks a directory has of each the least cores of its jobs up to each of a few walltimes, and the value
+that none of them passes: so what may start is found without a look at what may not. Which of them goes first, the
+values say; the jobs of a block are in no order.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim.engine.simulation import BLOCK, LONGEST, apart, step
+
+NO_BLOCK = np.int32(-1)
+NOT_HELD = np.inf
+PASSED = -np.inf  # no value is as small
+NO_CORES = np.int32(LONGEST)  # in place of the cores of an entry without a job
+CLASSES = 16  #: of walltimes, by which the directory has the least cores
+ALL = np.uint64(CLASSES - 1)  #: the last one, of all walltimes
+DEEP, SHALLOW = 16, 8  #: blocks from which on, and up to which, the directory is kept and is not
+JOBS, USED, KEPT = range(3)  # of `Directory.state`: waiting jobs, or lines of them; blocks in use; whether it is kept
+
+
+class Listed(NamedTuple):
+    """The waiting jobs, of jobs alike the first; block b has the entries from ``b * BLOCK`` on."""
+
+    job: NDArray[np.int32]
+    cores: NDArray[np.int32]
+    walltime: NDArray[np.int32]
+    bound: NDArray[np.float64]  # its value at this instant or, in an epoch, at the end of that; or infinity
+    value: NDArray[np.float64]  # its value at the instant of pass `known`
+    known: NDArray[np.int64]
+    origin: NDArray[np.float64]  # submit, plus the seconds for which its limits held the job before
+    held: NDArray[np.float64]  # instant from which its limits hold it, where that counts, or `NOT_HELD`
+
+
+class Directory(NamedTuple):
+    """The blocks, those in use first, and what is known of each; of a group all but the last are full."""
+
+    state: NDArray[np.int64]  # `JOBS`, `USED`, `KEPT`
+    last: NDArray[np.int32]  # (groups,): the last block of each, or `NO_BLOCK`
+    count: NDArray[np.int64]  # (blocks,): its jobs
+    group: NDArray[np.int32]  # (blocks,)
+    before: NDArray[np.int32]  # (blocks,): the block of its group before it, or `NO_BLOCK`
+    behind: NDArray[np.int32]  # (blocks,): the one behind it
+    room: NDArray[np.int32]  # (blocks,): most cores of a job that its limits let start
+    noted: NDArray[np.int32]  # (blocks,): `room` when it was noted last which jobs are held, or -1
+    top: NDArray[np.float64]  # (blocks,): no bound is larger
+    oldest: NDArray[np.int32]  # (blocks,): no job has a smaller number
+    least: NDArray[np.int32]  # (CLASSES, blocks): least cores of its jobs of this class of walltimes or one before
+    longest: NDArray[np.int32]  # (CLASSES,): walltime of a class
+    kind: NDArray[np.uint8]  # (n,): class of each job
+
+
+class Ask(NamedTuple):
+    """What jobs may start beside the head job, or be the head job."""
+
+    widest: int  # no more cores, and
+    slack: int  # no longer walltimes
+    extra: int  # or no more cores
+    eligible: int  # or smaller numbers
+    kind: int  # first class with all walltimes up to `slack`
+
+
+def listed_of(n: int, groups: int) -> Listed:
+    """Return a list in which n jobs of so many groups may wait."""
+    most = _blocks(n, groups) * BLOCK
+    cores = np.full(most, NO_CORES)
+    job, walltime = np.empty((2, most), np.int32)
+    bound, value, origin, held = np.empty((4, most))
+    return Listed(job, cores, walltime, bound, value, np.empty(most, np.int64), origin, held)
+
+
+def directory_of(n: int, groups: int, longest: NDArray[np.int32], kind: NDArray[np.uint8]) -> Directory:
+    """Return the directory of such a list without a job."""
+    most = _blocks(n, groups)
+    before, behind, group, noted, oldest = np.empty((5, most), np.int32)
+    return Directory(
+        state=np.zeros(3, np.int64),
+        last=np.full(groups, NO_BLOCK),
+        count=np.zeros(most, np.int64),
+        group=group,
+        before=before,
+        behind=behind,
+        room=np.zeros(most, np.int32),
+        noted=noted,
+        top=np.full(most, PASSED),
+        oldest=oldest,
+        least=np.full((CLASSES, most), NO_CORES),
+        longest=longest,
+        kind=kind,
+    )
+
+
+def _blocks(n: int, groups: int) -> int:
+    """Return the most blocks that there are, and as many as are looked at together."""
+    return n // BLOCK + min(n, groups) + 1 + BLOCK
+
+
+@step
+def add_entry(s, j, group):
+    """Add job j, which arrives, the first of its line, to the last block of its group; return its entry."""
+    d, waiting, job = s.directory, s.waiting, s.jobs[j]
+    b = np.int64(d.last[group])
+    if b == NO_BLOCK or d.count[b] == BLOCK:
+        b = add_block(s, j, group)
+    i = b * BLOCK + d.count[b]
+    d.count[b] += 1
+    d.state[JOBS] += 1
+    waiting.job[i] = j
+    waiting.cores[i] = job.cores
+    waiting.walltime[i] = job.walltime
+    waiting.origin[i] = job.submit
+    waiting.held[i] = NOT_HELD
+    waiting.bound[i] = np.inf
+    waiting.known[i] = 0
+    d.noted[b] = -1
+    if d.state[KEPT]:
+        include(s, b, i)
+    return i
+
+
+@step
+def add_block(s, j, group):
+    """Begin another block of a group; return its number."""
+    d = s.directory
+    b, other = d.state[USED], d.last[group]
+    d.state[USED] += 1
+    d.group[b] = group
+    d.before[b] = other
+    d.behind[b] = NO_BLOCK
+    if other != NO_BLOCK:
+        d.behind[other] = b
+    d.last[group] = b
+    d.count[b] = 0
+    d.room[b] = room_of(s.limits, j)
+    if d.state[KEPT]:
+        forget(d, b)
+    elif d.state[USED] > DEEP:
+        d.state[KEPT] = 1
+        for k in range(b):
+            summarize(s, k)
+        forget(d, b)
+    return b
+
+
+@step
+def room_of(limits, j):
+    """Return the most cores that the limits of job j let a job have that starts."""
+    if not limits.any:
+        return LONGEST
+    jobs, cores = what_is_left(limits, j)
+    return min(cores, LONGEST) if jobs > 0 else np.int64(0)
+
+
+@step
+def what_is_left(limits, j):
+    """How many more jobs and cores the limits of job j allow."""
+    own, users = limits.left[limits.rows[j, 0]], limits.left[limits.rows[j, 1]]
+    return min(own.jobs, users.jobs), min(own.cores, users.cores)
+
+
+@step
+def remove_entry(s, i):
+    """Let the last job of its group have entry i, whose job has left."""
+    d = s.directory
+    b = np.int64(i) // BLOCK
+    last = np.int64(d.last[d.group[b]])
+    end = last * BLOCK + d.count[last] - 1
+    if i != end:
+        copy_entry(s.waiting, i, end)
+        if d.noted[last] < 0:
+            d.noted[b] = -1
+    s.waiting.cores[end] = NO_CORES
+    d.count[last] -= 1
+    d.state[JOBS] -= 1
+    if d.state[KEPT]:
+        summarize(s, b)
+        if last != b:
+            summarize(s, last)
+    if d.count[last] == 0:
+        remove_block(s, last)
+
+
+@step
+def remove_block(s, b):
+    """Let the last of all blocks have the number of this one, the last of its group, which is empty."""
+    d, waiting = s.directory, s.waiting
+    d.last[d.group[b]] = d.before[b]
+    if d.before[b] != NO_BLOCK:
+        d.behind[d.before[b]] = NO_BLOCK
+    d.state[USED] -= 1
+    last = d.state[USED]
+    if b != last:
+        for k in range(d.count[last]):
+            copy_entry(waiting, b * BLOCK + k, last * BLOCK + k)
+            waiting.cores[last * BLOCK + k] = NO_CORES
+        d.count[b] = d.count[last]
+        d.group[b] = d.group[last]
+        d.before[b] = d.before[last]
+        d.behind[b] = d.behind[last]
+        d.room[b] = d.room[last]
+        d.noted[b] = d.noted[last]
+        if d.before[b] != NO_BLOCK:
+            d.behind[d.before[b]] = b
+        if d.behind[b] == NO_BLOCK:
+            d.last[d.group[b]] = b
+        else:
+            d.before[d.behind[b]] = b
+        if d.state[KEPT]:
+            summarize(s, b)
+    if d.state[KEPT]:
+        forget(d, last)
+        d.state[KEPT] = d.state[USED] > SHALLOW
+
+
+@step
+def copy_entry(waiting, to, i):
+    """Overwrite one entry by another."""
+    waiting.job[to] = waiting.job[i]
+    waiting.cores[to] = waiting.cores[i]
+    waiting.walltime[to] = waiting.walltime[i]
+    waiting.bound[to] = waiting.bound[i]
+    waiting.value[to] = waiting.value[i]
+    waiting.known[to] = waiting.known[i]
+    waiting.origin[to] = waiting.origin[i]
+    waiting.held[to] = waiting.held[i]
+
+
+@step
+def forget(d, b):
+    """Nothing is known of a block, which has no job."""
+    d.top[b] = PASSED
+    d.oldest[b] = NO_CORES
+    for k in range(CLASSES):
+        d.least[k, b] = NO_CORES
+
+
+@step
+def include(s, b, i):
+    """Let the directory know of entry i of block b."""
+    d, waiting = s.directory, s.waiting
+    d.top[b] = max(d.top[b], waiting.bound[i])
+    d.oldest[b] = min(d.oldest[b], waiting.job[i])
+    k = np.int64(d.kind[waiting.job[i]])
+    while k < CLASSES and d.least[k, b] > waiting.cores[i]:
+        d.least[k, b] = waiting.cores[i]
+        k += 1
+
+
+@apart
+def summarize(s, b):
+    """Let the directory know of all entries of block b anew."""
+    d, waiting = s.directory, s.waiting
+    forget(d, b)
+    for i in range(b * BLOCK, b * BLOCK + d.count[b]):
+        d.top[b] = max(d.top[b], waiting.bound[i])
+        d.oldest[b] = min(d.oldest[b], waiting.job[i])
+        k = np.uint64(d.kind[waiting.job[i]])
+        d.least[k, b] = min(d.least[k, b], waiting.cores[i])
+    for k in range(1, CLASSES):
+        d.least[k, b] = min(d.least[k, b], d.least[k - 1, b])
+
+
+@step
+def set_top(s, b):
+    """Let the directory know of the bounds of block b anew."""
+    d = s.directory
+    if d.state[KEPT]:
+        top = PASSED
+        for i in range(b * BLOCK, b * BLOCK + d.count[b]):
+            top = max(top, s.waiting.bound[i])
+        d.top[b] = top
+
+
+@step
+def class_of(d, slack):
+    """Return the first class that has all jobs of walltimes up to `slack`."""
+    k = np.uint64(0)
+    while k < ALL and d.longest[k] < slack:
+        k += np.uint64(1)
+    return k
+
+
+@step
+def any_block_has(d, b, largest, ask):
+    """Whether any of the `BLOCK` blocks from b on may have what is asked for."""
+    hit = False
+    for k in range(np.uint64(BLOCK)):
+        hit |= may_have(d, b + k, largest, ask)
+    return hit
+
+
+@step
+def may_have(d, b, largest, ask):
+    """Whether block b may have what is asked for, of at least the largest value."""
+    least, most = d.least[ALL, b], min(d.room[b], ask.widest)
+    may = ((ask.slack >= 0) & (d.least[ask.kind, b] <= most)) | (least <= min(most, ask.extra))
+    return (d.top[b] >= largest) & (may | ((d.oldest[b] < ask.eligible) & (least <= most)))
+
+
+@step
+def any_fits(s, free):
+    """Whether any job may start by its cores and its limits."""
+    d, cores, most = s.directory, s.waiting.cores, np.int32(free)
+    if d.state[KEPT]:
+        for first in range(0, d.state[USED], BLOCK):
+            hit = False
+            for k in range(BLOCK):
+                hit |= d.least[ALL, np.uint64(first + k)] <= min(d.room[first + k], most)
+            if hit:
+                return True
+        return False
+    for b in range(d.state[USED]):
+        widest = min(d.room[b], most)
+        hit = False
+        for k in range(BLOCK):
+            hit |= cores[b * BLOCK + k] <= widest
+        if hit:
+            return True
+    return False
+
+
+@step
+def change_left(s, j, sign):
+    """Give back to the limits of job j what it counts, or take it."""
+    limits = s.limits
+    if not limits.any:
+        return
+    own = limits.left[limits.rows[j, 0]]
+    before = queue_room(own)
+    for row in limits.rows[j]:
+        left = limits.left[row]
+        left.jobs += sign
+        left.cores += sign * s.jobs[j].cores
+    d = s.directory
+    if queue_room(own) != before:
+        for b in range(d.state[USED]):
+            if limits.rows[s.waiting.job[b * BLOCK], 0] == limits.rows[j, 0]:
+                d.room[b] = room_of(limits, s.waiting.job[b * BLOCK])
+    else:
+        b = d.last[group_of(limits, j)]
+        if b != NO_BLOCK:
+            room = room_of(limits, j)
+            while b != NO_BLOCK:
+                d.room[b] = room
+                b = d.before[b]
+
+
+@step
+def queue_room(own):
+    """Return the most cores that the limits of a queue let a job have that starts."""
+    return min(own.cores, LONGEST) if own.jobs > 0 else np.int64(0)
+
+
+@step
+def group_of(limits, j):
+    """Return the group of job j: the jobs of one user in one queue, where there are limits."""
+    return np.int64(limits.rows[j, 1]) if limits.any else np.int64(0)
