@@ -34,7 +34,7 @@ from qconf.strategies.auto.families import FAMILIES, AutoOptions, Member
 from qconf.strategies.auto.frame import Frame
 from qconf.strategies.auto.measures import Measure, logarithms, of_first_come, of_orders
 from qconf.strategies.auto.orders import usual_longest
-from qconf.strategies.auto.search import PRICES, climb
+from qconf.strategies.auto.search import POINTS, PRICES, climb
 from qconf.synth import generate_month, preset_named, write_history
 from qconf.text import as_json, markdown_table, write_whole
 from studies.output import REPORTS, ROOT, fingerprint, hash_of, load, run, save
@@ -158,10 +158,11 @@ def advice(log: Log, prior: Prior, options: AutoOptions) -> dict[str, list[Summa
     """Walk forward: each month under what `auto` proposes from those before, and under the orders that stay."""
     every = prepare_periods(log.history, log.base, strategies=["fcfs-easy"]).every
     found = fixed_orders(every.folds, every.around)
-    found["auto"] = [
-        evaluate(fold, "auto", around, climb(training, options, prior=prior)[""]).summary
-        for fold, around, training in zip(every.folds, every.around, every.training, strict=True)
-    ]
+    for name, kind in (("auto", ""), ("points", POINTS)):
+        found[name] = [
+            evaluate(fold, "auto", around, climb(training, options, prior=prior)[kind]).summary
+            for fold, around, training in zip(every.folds, every.around, every.training, strict=True)
+        ]
     return found
 
 
@@ -177,12 +178,12 @@ def ratios(found: Mapping[str, Sequence[Summary]], name: str) -> str:
 def advice_row(name: str, found: Mapping[str, Sequence[Summary]], options: AutoOptions) -> list[str]:
     """Write a log's row."""
     scores = log_scores(found, found["fcfs"], options.objective, options.tails)
-    best = min((each for each in found if each != "auto"), key=scores.__getitem__)
+    best = min((each for each in found if each not in ("auto", "points")), key=scores.__getitem__)
     regret = np.expm1(scores["auto"] - scores[best])
     return [
         name,
         str(len(found["auto"])),
-        *(ratios(found, each) for each in ("auto", "lxf", best)),
+        *(ratios(found, each) for each in ("auto", "points", "lxf", best)),
         best,
         f"{100 * regret:+.1f} %",
     ]
@@ -248,7 +249,7 @@ def command(
         rows.append(advice_row(name, advice(public(name, traces), looked_up(family, values), options), options))
         curves.append([name, *curve(log, values, family, objective)])
         click.echo(" ".join(rows[-1]), err=True)
-    titles = ["log", "months", "auto", "lxf", "best order that stays", "which", AGAINST_FIXED]
+    titles = ["log", "months", "auto", "its points", "lxf", "best order that stays", "which", AGAINST_FIXED]
     click.echo(markdown_table(titles, rows))
     click.echo(markdown_table(["log", *(f"{each:g}" for each in PRICES)], curves))
 

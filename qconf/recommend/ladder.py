@@ -11,14 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from qconf.config import POLICY, SiteConfig
+from qconf.config.points import points_of
 from qconf.evaluation.bootstrap import BootstrapResult
 from qconf.recommend.recommendation import Row, Rung, among
 from qconf.strategies import baselines
 from qconf.strategies.nodes import alone, given_whole
 
 #: What a rung changes, from the smallest to the largest; nothing is on the ground.
-RUNGS = ("nothing", "order", "reservation delay", "policy", "boundaries", "partitions and pool")
-LOW = 2  #: the highest rung on which kinds of one search are compared
+RUNGS = ("nothing", "points", "order", "reservation delay", "policy", "boundaries", "partitions and pool")
+LOW = 3  #: the highest rung on which kinds of one search are compared
 EQUAL = 0.02  # of the objective; on one rung, what gains this little more is no better than what waits less long
 
 #: Compares a row with another, or with the current configuration, over the resamples of the test days.
@@ -31,16 +32,18 @@ def rung_of(base: SiteConfig, config: SiteConfig) -> int:
         base.mode != "shared"
         and (base.pool != config.pool or _partitions(base, base.names) != _partitions(config, base.names))
     ):
-        return 5
+        return 6
     bounds, after = ([(q.name, q.cores, q.walltime, q.nodes) for q in each.queues] for each in (base, config))
     if bounds != after or given_whole(base, exclusive=False).nodes != given_whole(config, exclusive=False).nodes:
-        return 4
+        return 5
     if given_up(base, config):
-        return 3
+        return 4
     reserving = [(each.reservation_delay, each.reserves_nothing) for each in (base, config)]
     if reserving[0] != reserving[1]:
-        return 2
-    return int(config != base)
+        return 3
+    if config == base:
+        return 0
+    return 1 if config.order != base.order and points_of(config.order) is not None else 2
 
 
 def given_up(base: SiteConfig, config: SiteConfig) -> list[str]:

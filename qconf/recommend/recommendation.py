@@ -18,7 +18,7 @@ from qconf.recommend.doubts import Doubt
 from qconf.recommend.fidelity import Fidelity
 from qconf.recommend.last import Realised
 
-BOUNDARIES = 4  #: place among `qconf.recommend.ladder.RUNGS` from which a change is one of queues
+BOUNDARIES = 5  #: place among `qconf.recommend.ladder.RUNGS` from which a change is one of queues
 
 
 def kind_of(variant: str) -> str:

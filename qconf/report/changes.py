@@ -9,6 +9,7 @@ from qconf.config import SiteConfig
 from qconf.recommend import Recommendation
 from qconf.report import wording
 from qconf.report.formulas import order_in_words
+from qconf.report.points import in_points
 
 
 def pairs(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -41,7 +42,7 @@ def changes(recommendation: Recommendation) -> Iterator[tuple[str, str]]:
     base, config = recommendation.base, recommendation.config
     if everywhere := _changed(site_pairs(base, config)):
         yield "all queues", everywhere
-    if config.order != base.order and (words := order_in_words(config)):
+    if config.order != base.order and (words := in_points(config) or order_in_words(config)):
         yield "all queues", f"the order in words: {words}"
     if wording.reservations(config) != wording.reservations(base):
         yield "all queues", wording.reservations(config)

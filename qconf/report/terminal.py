@@ -17,6 +17,7 @@ from qconf.report.columns import COMPARISON
 from qconf.report.exported import QUEUES, Exported
 from qconf.report.layout import console, new_table, print_lines, print_list, print_table, print_text
 from qconf.report.nodes import node_tables, printed
+from qconf.report.points import typical_table
 from qconf.report.verdict import Advice, advise, sections
 from qconf.report.wording import ABSENT, fidelity_text, gain_text, interval_text, notes
 
@@ -83,6 +84,9 @@ def print_recommendation(found: Recommendation, exported: Exported | None = None
         print_table(to, printed(table))
     if found.proposes:
         print_list(to, "What changes:", list(changes(found)))
+        if found.config.order not in (found.base.order, "fcfs"):
+            to.print()
+            print_table(to, printed(typical_table(found.config)))
     print_list(to, "x ineligible, because:", [(row.name, row.ineligible) for row in rows if row.ineligible])
     print_list(to, "What the strategies noted:", list(notes((row.name, row.decisions) for row in rows)))
     if found.proposes and exported is not None and exported.export.notes:

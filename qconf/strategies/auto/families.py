@@ -16,7 +16,7 @@ from itertools import product
 
 from qconf.config.maui import Maui
 from qconf.config.multifactor import Multifactor
-from qconf.strategies.auto.orders import DAY, HOUR, General, Named, Order, seen
+from qconf.strategies.auto.orders import DAY, HOUR, General, Named, Order, Points, seen
 from qconf.strategies.base import Options, option
 
 SHORTEST, CLASSES = HOUR // 4, 8  # walltime of the first class; each has jobs twice as long as the one before
@@ -62,6 +62,11 @@ class Member:
     delay: int = 0  #: seconds
 
     @property
+    def sums(self) -> bool:
+        """Whether it is a sum of points, which a site can tell its users."""
+        return isinstance(self.order, Points)
+
+    @property
     def name(self) -> str:
         """What it is called in the table of priors: its parameters."""
         shown = [f"{each.name}={getattr(self.order, each.name)}" for each in fields(self.order)]  # type: ignore[arg-type]
@@ -79,6 +84,7 @@ FAMILIES: Mapping[str, tuple[Member, ...]] = {
     "formula": (
         *_with_delays(*(General(*each) for each in product((15.0, 30.0), AGEING))),
         *(Member(Named(each)) for each in ("lxf", "sjf", "wfp3")),
+        *(Member(Points(*each)) for each in product((0.3, 0.8, 1.2, 1.6), (0.0, 0.15, 1.5, 4.0))),
     ),
     "multifactor": _with_delays(*map(Classes, (0.1, 0.15, 0.2, 0.25, 0.3, 0.4))),
     "maui": _with_delays(*(Weights(*each) for each in product((0.003, 0.01, 0.03, 0.1), (0.1, 0.2, 0.4, 0.8)))),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from parsim.model.system import ORDERS
 from qconf.config import POLICY, SiteConfig
 from qconf.config.durations import format_duration
 from qconf.config.multifactor import TIER, Multifactor
+from qconf.config.points import points_of, term
 from qconf.evaluation.period import Period
 from qconf.strategies.nodes import given_whole, some_alone
 
@@ -109,6 +113,8 @@ class Frame:
             before = f"{TIER} * queue_priority + " if self._prioritised(base) else ""
             text = before + order + (f" + {DAY // 60} * fair_share" if self._shares(base) else "")
             return text + (f" + {points} * qos_priority" if (points := self._qos_points(base)) else "")
+        if (sums := points_of(order)) is not None:
+            return self._sum(base, order, sums)
         text = order
         factor = None if self.factors is None else _of_priority(base, self.factors)
         if factor is not None:
@@ -122,6 +128,28 @@ class Frame:
         if "starvation" not in self.dropped and (limit := _starvation(base)):
             text = f"{STARVING} if eligible_time >= {limit} else ({text})"
         return text
+
+    def _sum(self, base: SiteConfig, order: str, points: Mapping[str, float]) -> str:
+        """Add points for what is kept of the policy: the most that a priority or a share gives are those of a day."""
+        day, most = points["eligible_time"] * DAY, 0.0
+        priorities = [queue.priority for queue in base.queues]
+        terms: list[tuple[str, float]] = [("queue_priority", np.ptp(priorities))] if self._prioritised(base) else []
+        if self._shares(base):
+            terms.append((_share_name(base), 1.0))
+        if self._reads_qos(base) and "qos_priority" in base.order:
+            terms.append(("qos_priority", max(each.priority for each in base.qos)))
+        for name, greatest in terms:
+            if greatest > 0:
+                order, most = order + term(_whole(day / greatest), name), most + 2 * day
+        if "starvation" not in self.dropped and (limit := _starvation(base)):
+            requested = [each.walltime[1] for each in base.queues], [base.machine.cores]
+            lost = sum(
+                -points.get(name, 0.0) * max(each) for name, each in zip(("walltime", "ncpus"), requested, strict=True)
+            )
+            longest = max(queue.starvation or 0 for queue in base.queues) * points["eligible_time"]
+            bonus = 10 ** (math.floor(math.log10(most + lost + longest)) + 1)
+            order += f" + ({bonus} if eligible_time >= {limit} else 0)"
+        return order
 
     def bounds_waits(self, base: SiteConfig) -> bool:
         """Return whether the formula bounds the waits of all jobs, since every queue has a starvation period."""
@@ -171,6 +199,11 @@ class Frame:
         """Whether the queues' own priorities are factors of the formula."""
         distinct = base.uses_priority and len({queue.priority for queue in base.queues}) > 1
         return _pinned(base) or (distinct and "priorities" not in self.dropped)
+
+
+def _whole(points: float) -> float:
+    """Round points of a unit to whole ones, or to one of several units."""
+    return round(points) if points >= 1 else points
 
 
 def _share_name(base: SiteConfig) -> str:

@@ -19,6 +19,8 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
+from qconf.config.points import ratio, term
+
 HOUR, DAY = 3600, 86400
 LEAST = 12 * HOUR  #: of the ageing constant: quiet months do not make an order first come, first served
 #: The longest wait of so many days is about ``(days / fewer) ** GROWTH`` times that of fewer (on thirteen logs).
@@ -57,6 +59,26 @@ class General:
         urgency = f"(1 + ({waited}) ** 2.5 * (ncpus / {cores / 8:g}) ** 1.2)"
         order = f"{urgency} / (max(walltime, 1) * ncpus ** 0.7)"
         return order if longest is None else f"{order} * (1 + (eligible_time / {ageing(self.share, longest)}) ** 5)"
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """A sum that a site can tell its users: points for each hour waited, fewer for each hour asked for.
+
+    It needs no ageing factor: who has waited longest goes first in the end.
+    """
+
+    share: float  #: of the longest wait that was seen: so much longer waits a job that asks for a day more
+    width: float = 0.0  #: the same of a job that asks for the whole machine
+
+    def formula(self, cores: int, longest: float | None = None) -> str:
+        """Return it with small whole numbers; a day is the longest wait if none is known."""
+        hours = seen(longest) / HOUR
+        waited, requested = ratio(self.share * hours / 24)
+        text = term(waited, "eligible_time", HOUR) + term(-requested, "walltime", HOUR)
+        if self.width:
+            text += term(-float(f"{waited * self.width * hours / cores:.1g}"), "ncpus")
+        return text.removeprefix(" + ")
 
 
 def ageing(share: float, longest: float) -> int:

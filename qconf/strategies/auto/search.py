@@ -142,7 +142,15 @@ PIECE = 64  # orders that a worker simulates at a time
 PRICES = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # weights of the tails that the log compares
 
 #: What a proposal changes, from the smallest to the largest; parts of the policy come after the delay.
-ORDER, DELAY, ALL, CAP, BOUNDARIES, PARTITIONS = "order", "delay", "policy", "cap", "boundaries", "partitions"
+POINTS, ORDER, DELAY, ALL, CAP, BOUNDARIES, PARTITIONS = (
+    "points",
+    "order",
+    "delay",
+    "policy",
+    "cap",
+    "boundaries",
+    "partitions",
+)
 REQUESTS = "requests"  #: after the delay: the order by what jobs ask for beside cores, too
 NODES, KEPT = "nodes", "kept"  #: before boundaries: which nodes queues may use, and which of their cores
 SHORTPOOLS = "shortpools"  #: after parts of the policy, where they are searched
@@ -320,7 +328,9 @@ class _Search:
         expected = posterior(self.prior, rows, self.jobs, self.strength)
         score = ranked(self.members, expected, self.weights)
         later = np.array([each.delay > 0 for each in self.members])
-        best = int(np.argmin(np.where(later, np.inf, score)))
+        sums = np.array([each.sums for each in self.members])
+        plain = ~(later | sums)
+        best = int(np.argmin(np.where(plain, score, np.inf)))
         config = self.ordered(self.order(self.members[best], self.frame), self.frame)
         wait, slowdown, longest = np.exp(expected[best, :3]).round(4).tolist()
         self.log.append(
@@ -337,7 +347,11 @@ class _Search:
             )
         )
         self.log.append(self.tails(expected))
-        found[ORDER] = self.found(self.named("the order alone"), np.flatnonzero(~later), measured[-1], score)
+        if sums.any():
+            found[POINTS] = self.found(
+                self.named("the order in points alone"), np.flatnonzero(sums), measured[-1], score
+            )
+        found[ORDER] = self.found(self.named("the order alone"), np.flatnonzero(plain), measured[-1], score)
         if not later.any():
             return found[ORDER]
         last, never = int(np.argmin(np.where(later, score, np.inf))), self.base.reserves_nothing
@@ -366,7 +380,8 @@ class _Search:
         places = places[np.argsort(score[places], kind="stable")]
         best = candidate(places[0])
         pinned = any(self.base.is_fixed(f"queues.{name}.priority") for name in self.base.names)
-        if not self.guard or self.frame.sums or pinned or not best.behind.any():
+        sums = self.frame.sums or self.members[places[0]].sums
+        if not self.guard or sums or pinned or not best.behind.any():
             return best
         queues = [name for name, behind in zip(self.base.names, best.behind, strict=True) if behind]
         kept = [

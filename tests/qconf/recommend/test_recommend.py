@@ -361,7 +361,7 @@ def resampled(expected=0.1, low=0.05, high=0.15, sure=1.0, score=-0.1, longest=0
     return BootstrapResult(expected, low, high, sure, score, 0.05, NOTHING, replace(NOTHING, longest=longest))
 
 
-def candidate(name, gain=0.12, rung=1, **about):
+def candidate(name, gain=0.12, rung=2, **about):
     """A row that gains 12 % on the test period."""
     return replace(small.recommendation().rows[3], name=name, gain=gain, rung=rung, bootstrap=resampled(**about))
 
@@ -389,7 +389,7 @@ def chosen(*rows, least_gain=0.02, better=(), likely=(), scope="any"):
 
 
 def test_the_best_queue_configuration_is_that_of_the_same_rules():
-    order, small_, large = (candidate(*each) for each in (("auto", 0.2, 1), ("dqr", 0.1, 4), ("hybrid", 0.1, 5)))
+    order, small_, large = (candidate(*each) for each in (("auto", 0.2, 2), ("dqr", 0.1, 5), ("hybrid", 0.1, 6)))
     order = replace(order, config=small.recommendation().rows[1].config)
     found = chosen(order, small_, large)
     assert (found.winner, found.queues.row.name, found.recommends_queues) == ("auto", "dqr", False)
@@ -406,7 +406,7 @@ def test_the_best_queue_configuration_is_that_of_the_same_rules():
 
 
 def test_a_queue_configuration_that_may_be_chance_is_shown_and_not_recommended():
-    doubtful = candidate("hybrid", 0.1, 5, sure=0.8)
+    doubtful = candidate("hybrid", 0.1, 6, sure=0.8)
     for scope, winner in (("any", "auto"), ("queues", "current")):
         found = chosen(candidate("auto"), doubtful, scope=scope)
         assert (found.winner, found.queues.row.name) == (winner, "hybrid")
@@ -476,7 +476,7 @@ def test_of_equals_on_one_rung_the_one_with_the_shortest_longest_waits_is_recomm
 
 
 def test_the_lowest_rung_is_recommended_from_which_none_gains_beyond_chance():
-    low, middle, high = candidate("low"), candidate("middle", rung=3), candidate("high", rung=5)
+    low, middle, high = candidate("low"), candidate("middle", rung=4), candidate("high", rung=6)
     assert chosen(low, middle, high).winner == "low"
     assert chosen(low, middle, high, better=["high"]).winner == "high"  # beyond chance over both below
     assert chosen(low, middle, high, better=["middle"]).winner == "middle"

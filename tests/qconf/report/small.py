@@ -66,10 +66,10 @@ def recommendation(verdict="CHANGE", names=("short", "long"), machine="toy", tex
         _row("current", base, (5400, 5000), None),
         _row("lxf-easy", base.replace(order="lxf"), (5000, 4000), 0.074, bootstrap=bootstrap(0.08, -0.02, 0.17),
              fallback=f"{text}: utilization falls from 80.0 to 70.0 %"),
-        _row("pp", base.with_partitions((32, 96)), (90000, 80000), -15.7, ineligible=ineligible, rung=5,
+        _row("pp", base.with_partitions((32, 96)), (90000, 80000), -15.7, ineligible=ineligible, rung=6,
              decisions=[{"step": text, "units": [32, 96], "note": "", "notes": [f"{text} and poor"]}]),
         _row("hybrid", hybrid(base), (3600, 1800), 1 / 3, bootstrap=bootstrap(0.31, 0.21, 0.41),
-             decisions=carving, seconds=1.5, rung=5),
+             decisions=carving, seconds=1.5, rung=6),
         Row("exact", None, None, None, None, ineligible="a queue has no job"),
     ]  # fmt: skip
     change = verdict == "CHANGE"

@@ -53,8 +53,8 @@ def test_a_sum_gets_points_of_fairshare(own: str, points: int):
 
 def test_to_give_it_up_is_a_change_of_policy():
     config = base("fairshare")
-    assert rung_of(config, config.replace(order="(0.01 + fairshare_factor) * eligible_time")) == 1
-    assert rung_of(config, config.replace(order="eligible_time")) == 3
+    assert rung_of(config, config.replace(order="(0.01 + fairshare_factor) * eligible_time")) == 2
+    assert rung_of(config, config.replace(order="eligible_time")) == 4
     assert rung_of(config.replace(policy=("fairshare",)), config.replace(order="eligible_time", policy=())) == 1
 
 

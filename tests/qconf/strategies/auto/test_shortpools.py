@@ -53,7 +53,7 @@ def test_candidates_fit_the_grid_and_the_jobs():
         (pool,) = config.shortpools
         assert str(pool.cores) in what
         assert ((here.workload.walltime <= pool.walltime).mean()) >= 0.05
-        assert rung_of(here.base, config) == 3
+        assert rung_of(here.base, config) == 4
 
 
 def test_a_mistake_in_the_setting_has_one_message():

@@ -1,0 +1,88 @@
+"""Orders that are sums of points: some for each hour waited, fewer for each hour asked for, as a site tells users."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
+
+from parsim.model.formula import NAMES, expression
+from parsim.model.system import ORDERS
+
+HOUR = 3600
+STARVING = "starving"  #: the name of points that a job has once it has waited so long
+MOST = 20  #: whole points up to which each is tried; above them two digits are kept
+
+
+def term(points: float, name: str, per: int = 1) -> str:
+    """Write the points of so many units of what a formula names, as a term of a sum, with its sign."""
+    sign, points = ("-" if points < 0 else "+"), abs(points)
+    if 0 < points < 1:
+        points, per = 1, round(per / points)
+    return f" {sign} " + (f"{points:g} * " if points != 1 else "") + name + (f" / {per}" if per != 1 else "")
+
+
+def ratio(wanted: float) -> tuple[int, int]:
+    """Return the small whole numbers whose ratio, second to first, is nearest to a positive number."""
+    if wanted > MOST:
+        size = 10 ** (math.floor(math.log10(wanted)) - 1)
+        return 1, round(wanted / size) * size
+    pairs = [(1, each) for each in range(1, MOST + 1)] + [(each, 1) for each in range(2, MOST + 1)] + [(2, 3), (3, 2)]
+    return min(pairs, key=lambda pair: (abs(math.log(pair[1] / pair[0] / wanted)), pair))
+
+
+@lru_cache(maxsize=256)
+def points_of(order: str) -> Mapping[str, float] | None:
+    """Return the points of a unit of each name in a formula, seconds of waiting among them.
+
+    None for what is no sum, and where waiting counts nothing.
+
+    What a job has once it has waited so long, ``100 if eligible_time >= 86400 else 0``, is under `STARVING`.
+    """
+    if order in ORDERS and order != "fcfs":
+        return None
+    found: dict[str, float] = {}
+    try:
+        _add(expression("eligible_time" if order == "fcfs" else order), 1.0, found)
+    except (SyntaxError, ValueError):
+        return None
+    if found.get("eligible_time", 0.0) <= 0:
+        return None
+    return MappingProxyType({name: each for name, each in found.items() if name and each})
+
+
+def _add(node: ast.expr, factor: float, found: dict[str, float]) -> None:
+    """Add the points of a term, times a factor; ValueError for what is no sum of points."""
+    if (constant := _number(node)) is not None:
+        found[""] = found.get("", 0.0) + factor * constant
+        return
+    match node:
+        case ast.BinOp(left, ast.Add() | ast.Sub() as sign, right):
+            _add(left, factor, found)
+            _add(right, -factor if isinstance(sign, ast.Sub) else factor, found)
+        case ast.UnaryOp(ast.USub(), inner):
+            _add(inner, -factor, found)
+        case ast.BinOp(number, ast.Mult(), inner) if (times := _number(number)) is not None:
+            _add(inner, factor * times, found)
+        case ast.BinOp(inner, ast.Mult(), number) if (times := _number(number)) is not None:
+            _add(inner, factor * times, found)
+        case ast.BinOp(inner, ast.Div(), number) if times := _number(number):
+            _add(inner, factor / times, found)
+        case ast.Name(name) if name in NAMES:
+            found[name] = found.get(name, 0.0) + factor
+        case ast.IfExp(ast.Compare(ast.Name("eligible_time"), [ast.GtE()]), number, ast.Constant(0)) if (
+            times := _number(number)
+        ):
+            found[STARVING] = found.get(STARVING, 0.0) + factor * times
+        case _:
+            raise ValueError("no sum of points")
+
+
+def _number(node: ast.expr) -> float | None:
+    """Return a number that is written out; None for anything else."""
+    try:
+        return float(ast.literal_eval(node))
+    except (ValueError, TypeError):
+        return None
