@@ -28,6 +28,8 @@ from parsim.prepare.node_types import demands
 from parsim.prepare.one_list import pack_one_list
 from parsim.prepare.order import is_formula, rank
 from parsim.prepare.packing import (
+    OF_BLOCKS,
+    has_few_lines,
     most_looks,
     pack,
     pack_classes,
@@ -379,7 +381,10 @@ def _run_easy(
     start = prepared.unstarted()[members] if prepared.first else np.empty(jobs.size, dtype=np.int64)
     first = prepared.first if isinstance(members, slice) else int(np.searchsorted(members, prepared.first))
     ranks = rank(jobs, queue, queues, system.order, bits, prepared.begin)
-    easy(jobs, first, prepared.begin, cores, system.backfill, bits, *ranks, *most_looks(), start)
+    for times in (1, OF_BLOCKS):
+        easy(jobs, first, prepared.begin, cores, system.backfill, bits, *ranks, *most_looks(times), start)
+        if start.min(initial=0) >= 0 or has_few_lines(prepared.alike_but_for_users):
+            break
     return start
 
 
@@ -485,12 +490,13 @@ def _run_with_tiers(prepared: Prepared, system: System) -> Outcome:
 def _run_general(prepared: Prepared, system: System) -> Outcome:
     depth = prepared.depths["general", system.mode, _constant(system)]
     deep = not prepared.has_windows and depth.expected()
+    one_list = _is_one_list(system) and system.order in CONSTANT and prepared.needs is None
     if not deep:
-        state = pack(prepared, system, gives_up=not prepared.has_windows)
+        state = pack(prepared, system, gives_up=not prepared.has_windows, one_list=one_list)
         events(state, None, *NO_HEAD_JOBS)
         deep = depth.found(deep=state.progress["looks"] < 0)
     if deep:
-        if _is_one_list(system) and system.order in CONSTANT and prepared.needs is None:
+        if one_list:
             return run_lines(prepared, system)
         state = pack(prepared, system, lines=True)
         events(state, None, *NO_HEAD_JOBS)

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from parsim.engine import order as orders
 from parsim.engine import simulation as kernel
@@ -31,7 +32,7 @@ from parsim.prepare.chunks import unplaced
 from parsim.prepare.columns import Prepared, Table
 from parsim.prepare.needs import again
 from parsim.prepare.node_types import resources_of, untaken
-from parsim.prepare.order import NEVER, NO_LINES, keeps_turns, lines_of, pack_formula
+from parsim.prepare.order import NEVER, NO_LINES, keeps_turns, lines_of, pack_alike, pack_formula
 from parsim.prepare.state import layout
 
 MOST = 2**31 - 1
@@ -42,12 +43,21 @@ LATEST = 2 * MAX_DURATION  #: 136 years after its submit; a job that is eligible
 #: Entries of waiting lists that a kernel may look at, a submitted job, until it gives up and those of deep queues take
 #: over. Of waiting jobs that are alike these look at the first only, but at each for longer.
 LOOKS = 1000
+OF_ONE_LIST = 0.25  #: times as many where the kernel of one list takes over
+OF_BLOCKS = 64  #: times as many where a list is scanned in vectors, and jobs are not alike
+FEW = 4  #: jobs a line, on average, from which on the kernels of lines are the faster ones
 AHEAD = 2000  #: jobs whose looks it has before they are submitted, so that the first burst does not decide
 
 
-def most_looks() -> tuple[int, int]:
+def most_looks(times: float = 1) -> tuple[int, int]:
     """How many entries of waiting lists may be looked at, and how many more for each job that is submitted."""
-    return AHEAD * LOOKS, LOOKS
+    looks = math.floor(times * LOOKS)
+    return AHEAD * looks, looks
+
+
+def has_few_lines(line: NDArray[np.int32]) -> bool:
+    """Whether jobs, of these lines of jobs alike, stand in lines that are worth to be simulated as such."""
+    return FEW * (int(line.max(initial=-1)) + 1) <= line.size
 
 
 def pack(
@@ -57,13 +67,14 @@ def pack(
     beside: Literal["top jobs", "head jobs"] | None = None,
     gives_up: bool = False,
     lines: bool = False,
+    one_list: bool = False,
     interruptions: int = 0,
 ) -> kernel.Simulation:
     """Lay out everything that the event loop reads and writes.
 
-    Lists are visited `beside` the plans of these. With `gives_up` it does so where queues are deep, if lines of jobs
-    alike simulate them as well, and with `lines` it has these if they do; it always gives up where there are more
-    `interruptions` of jobs.
+    Lists are visited `beside` the plans of these. With `gives_up` it does so where queues are deep, if few lines of
+    jobs alike simulate them as well, or with `one_list` the kernel of one; and with `lines` it has these if they do. It
+    always gives up where there are more `interruptions` of jobs.
     """
     n = len(prepared.workload)
     cores = np.array(system.partition_cores, dtype=np.int64)
@@ -71,6 +82,8 @@ def pack(
     settings = _pack_settings(prepared, system)
     if gives_up or lines:
         may_have = not settings["track_held"] and keeps_turns(prepared, system, formula.columns)
+        if may_have and not one_list:
+            may_have = has_few_lines(pack_alike(prepared, system, formula.columns))
         gives_up, lines = gives_up and may_have, lines and may_have
     settings["alike"] = lines
     jobs = prepared.queued_jobs.view(np.uint8).copy().view(kernel.QUEUED_JOB)  # field by field is ten times as slow
@@ -99,7 +112,9 @@ def pack(
     progress["spanning"] = running
     progress["now"] = -1
     windows = _pack_typed_windows(prepared, system, int(most.sum()))
-    progress["looks"] = most_looks()[0] if gives_up else NEVER
+    times = OF_ONE_LIST if one_list else 1
+    settings["looks"] = most_looks(times)[1]
+    progress["looks"] = most_looks(times)[0] if gives_up else NEVER
     return kernel.Simulation(
         jobs=jobs,
         start=prepared.unstarted(),
