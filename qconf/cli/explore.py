@@ -62,6 +62,7 @@ def command(
     from contextlib import nullcontext, suppress
     from secrets import token_urlsafe
 
+    from parsim.compiling import Compiling, missing
     from qconf.explore.server import Explorer, application
     from qconf.explore.states import State, States, secret
     from qconf.recommend.lock import exclusive
@@ -76,6 +77,7 @@ def command(
         token = token if readonly else secret(site.directory / ".token", token)
         number = listening.getsockname()[1]
         explorer = Explorer(site, states, readonly=readonly)
+        compiling = Compiling(names := missing(), max(len(names), 1))  # of what a change may need: a minute, once
         address = f"http://127.0.0.1:{number}/?token={token}"
         say(f"{len(site.history)} jobs on {site.base.machine.name}. Open this address in a browser; Ctrl-C ends it:")
         click.echo(address)
@@ -92,6 +94,7 @@ def command(
                 _serve(uvicorn.Server(settings), listening, explorer)
         finally:
             explorer.close()
+            compiling.stop()
         click.echo("")
         say("Nothing was kept." if readonly else f"The states are kept in {site.directory}.")
 

@@ -283,12 +283,16 @@ class _Document:
         *outer, last = path.split(".")
         place: Any = data
         steps: Steps = ()
-        for name in outer:
+        while outer:
+            name = outer.pop(0)
             step: str | int = name
             if isinstance(place, list):
                 known = [str(each.get("name")) for each in _dicts(place)]
+                while name not in known and outer:
+                    name = f"{name}.{outer.pop(0)}"  # which has a point itself
                 if name not in known:
-                    fail(f"nothing has the name {name}{did_you_mean(name, known)}")
+                    first = path.split(".")[len(steps)]
+                    fail(f"nothing has the name {first}{did_you_mean(first, known)}")
                 step = known.index(name)
             elif isinstance(place, dict):
                 place.setdefault(name, {})

@@ -157,7 +157,7 @@ def orders(base: SiteConfig, recommended: SiteConfig | None) -> list[dict[str, s
     found = [{"name": "in force", "order": base.order}]
     if recommended is not None and recommended.order != base.order:
         found.append({"name": "recommended", "order": recommended.order})
-    return found + [{"name": name, "order": name} for name in ORDERS]
+    return found + [{"name": name, "order": name} for name in ORDERS if name != base.order]
 
 
 def factors() -> list[dict[str, str]]:

@@ -150,7 +150,10 @@ class Explorer:
             {"kind": "state", "serial": self.serial, "client": client, "what": what, "against": self.against}
             | {"text": state.text, "load": state.load, "stretch": state.stretch}
             | {"undo": states.place > 0, "redo": states.place + 1 < len(states.line), "named": [*states.named]}
-            | {"warnings": config.warnings(), "document": fields.document(config, self.site.base)}
+            | {
+                "warnings": [_by_name(each, config) for each in config.warnings()],
+                "document": fields.document(config, self.site.base),
+            }
         )
         if same:
             return

@@ -106,13 +106,14 @@ class Browser:
             self.requests.append(params["request"]["url"])
 
     def open(self, path, *, width=1440, height=900, dark=False, script=True, paper=False):
-        """Open a file in a window of a size; return the milliseconds that loading took, as the page measured them."""
+        """Open a file, or an address, in a window of a size."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", media="print" if paper else "", features=[scheme])
         self.call("Emulation.setScriptExecutionDisabled", value=not script)
         self.errors, self.requests = [], []
-        self.call("Page.navigate", url=Path(path).absolute().as_uri())
+        address = path if str(path).startswith(("http://", "about:")) else Path(path).absolute().as_uri()
+        self.call("Page.navigate", url=address)
         self._until(lambda found: found.get("method") == "Page.loadEventFired")
         self.call("Page.getLayoutMetrics")
         self.call("Emulation.setScriptExecutionDisabled", value=False)
@@ -126,6 +127,33 @@ class Browser:
 
     def mouse(self, kind, x, y, **more):
         self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
+
+    def press(self, key, modifiers=0):
+        """Press a key by its name: Tab, Enter, ArrowUp, a letter; 2 as a modifier is Ctrl, 8 is Shift."""
+        codes = {
+            "Tab": 9,
+            "Enter": 13,
+            "Escape": 27,
+            " ": 32,
+            "ArrowLeft": 37,
+            "ArrowUp": 38,
+            "ArrowRight": 39,
+            "ArrowDown": 40,
+        }
+        code = codes.get(key, ord(key.upper()[0]))
+        text = {"Enter": "\r"}.get(key, key if len(key) == 1 and not modifiers & 2 else "")
+        about = {"key": key, "windowsVirtualKeyCode": code, "modifiers": modifiers}
+        self.call(
+            "Input.dispatchKeyEvent",
+            type="keyDown" if text else "rawKeyDown",
+            **about,
+            **({"text": text} if text else {}),
+        )
+        self.call("Input.dispatchKeyEvent", type="keyUp", **about)
+
+    def type(self, text):
+        """Type a text where the focus is, in place of what is selected."""
+        self.call("Input.insertText", text=text)
 
     def click(self, x, y):
         for kind in ("mousePressed", "mouseReleased"):

@@ -4,7 +4,7 @@
 
 const $ = (id) => document.getElementById(id);
 const me = crypto.randomUUID();
-let site = {}, state = null, numbers = null, ranges = null, metric = "mean_wait", pending = new Map(), shape = "", locked = new Set();
+let site = {}, state = null, numbers = null, ranges = null, shown = null, metric = "mean_wait", pending = new Map(), shape = "", locked = new Set();
 
 /** An element with properties and children; those that begin with "on" are listeners. */
 function h(name, about = {}, ...children) {
@@ -24,7 +24,12 @@ function lockIcon() {
   path.setAttribute("d", "M2 6h8v7H2z M4 6V4a2 2 0 0 1 4 0v2"); svg.append(path);
   return svg;
 }
-const debounced = (work, pause) => { let timer; return (...given) => { clearTimeout(timer); timer = setTimeout(() => work(...given), pause); }; };
+function debounced(work, pause) {
+  let timer;
+  const later = (...given) => { clearTimeout(timer); timer = setTimeout(() => work(...given), pause); };
+  later.now = (...given) => { clearTimeout(timer); work(...given); };
+  return later;
+}
 
 // Requests
 
@@ -80,10 +85,12 @@ function showProblems() {
     for (const input of place.querySelectorAll("input, select, textarea")) input.setAttribute("aria-invalid", Boolean(problem));
   }
 }
+const allFields = () => [...state.document.queues, ...state.document.nodes].flatMap((each) => each.fields).concat(state.document.site, state.document.machine, state.document.pool);
+const fieldOf = (path) => allFields().find((each) => each.path === path);
 let count = 0;
 function control(field) {
   const id = `f${count++}`, path = field.path, label = field.key;
-  const send = (value) => change({ [path]: value }), soon = debounced(send, 250);
+  const soon = debounced((value) => { if (pending.has(path) || fieldOf(path)?.value !== value) change({ [path]: value }); }, 250), send = soon.now;
   const lock = h("button", { class: "quiet lock", type: "button", "aria-pressed": locked.has(path), "aria-label": `keep ${path} in a tune`, title: "Keep it in a tune",
     onclick: () => { locked.has(path) ? locked.delete(path) : locked.add(path); lock.setAttribute("aria-pressed", locked.has(path)); } }, lockIcon());
   let body, kind = "";
@@ -157,8 +164,7 @@ function fill(all = false) {
   const found = state.document;
   const now = JSON.stringify([found.queues.map((each) => [each.name, each.fields.map((field) => field.path)]), found.nodes.map((each) => each.name), found.pool.length]);
   if (now !== shape) { const at = document.activeElement?.getAttribute?.("aria-label"); build(); shape = now; if (at) document.querySelector(`#fields [aria-label="${CSS.escape(at)}"]`)?.focus(); }
-  const fields = [...found.queues, ...found.nodes].flatMap((each) => each.fields).concat(found.site, found.machine, found.pool);
-  const byPath = new Map(fields.map((field) => [field.path, field]));
+  const byPath = new Map(allFields().map((field) => [field.path, field]));
   for (const place of document.querySelectorAll("[data-path]")) {
     const field = byPath.get(place.dataset.path);
     if (!field) continue;
@@ -289,7 +295,8 @@ function results() {
   if (!same && numbers.losers.length) notes.unshift([`Worse off: ${numbers.losers.slice(0, 4).map((each) => each.name).join("; ")}${numbers.losers.length > 4 ? `; and ${numbers.losers.length - 4} more` : ""}`, true]);
   for (const rail of ranges?.rails ?? []) notes.push([`A tune would not recommend this: ${rail}`, true]);
   $("notes").replaceChildren(...notes.map(([each, bad]) => h("li", { class: bad ? "bad" : "" }, each)));
-  table(); moved(); charts();
+  table();
+  if (shown !== numbers) { shown = numbers; moved(); charts(); }
 }
 const changed = () => Boolean(numbers && state) && JSON.stringify(numbers.overall.before) !== JSON.stringify(numbers.overall.after) || Boolean(ranges);
 function chance(same) {
@@ -303,7 +310,7 @@ function chance(same) {
 }
 function table() {
   const titles = { queue: "by queue", nodes: "by nodes", size: "by size", user: "by users", qos: "by QOS" }, kinds = Object.keys(titles);
-  const rows = numbers.groups, best = rows.some((each) => each.recommended), most = Math.max(...rows.map((each) => Math.abs(relative(each.before[metric], each.after[metric]))), 0.1);
+  const rows = numbers.groups, best = rows.some((each) => each.recommended), most = Math.min(Math.max(...rows.map((each) => Math.abs(relative(each.before[metric], each.after[metric]))), 0.1), 1);
   const row = (name, jobs, each, kind, key) => {
     const change = relative(each.before[metric], each.after[metric]), range = ranges?.changes?.[key], difference = each.after[metric] - each.before[metric];
     const bar = h("i", { class: change < 0 ? "less" : "more" });
@@ -337,6 +344,7 @@ async function explain(job) {
 // Charts
 
 const drawSoon = debounced(async () => {
+  if (!numbers) return;
   const wide = Math.max(240, $("time").clientWidth - 90), { time, map } = numbers, whens = ["before", "after"];
   const colours = { domain: whens, range: ["var(--before)", "var(--after)"] };
   const names = { before: beside(), after: "this state" };
