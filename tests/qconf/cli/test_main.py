@@ -101,3 +101,11 @@ def test_a_question_ends_with_its_mark() -> None:
     assert str(InputError("no such queue", fix="did you mean small?")) == "no such queue. Did you mean small?"
     assert str(InputError("no such queue", fix="name another")) == "no such queue. Name another."
     assert str(InputError("is walltime 'walltme'?", fix="say which")) == "is walltime 'walltme'? Say which."
+
+
+@pytest.mark.parametrize(("words", "completed"), [("qconf tu", "tune"), ("qconf tune --hist", "--history")])
+def test_a_shell_completes_commands_and_options(words: str, completed: str) -> None:
+    wanted = {"_QCONF_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    script = Path(sys.executable).with_name("qconf")
+    done = subprocess.run([script], capture_output=True, check=False, text=True, env=os.environ | wanted)
+    assert done.stdout == f"plain,{completed}\n"
