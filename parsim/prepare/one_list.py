@@ -49,7 +49,7 @@ def pack_one_list(prepared: Prepared, system: System) -> OneList:
         alike=lines_of(prepared, system) if system.stops_time and of is not prepared.single else NO_LINES,
         origin=jobs["submit"].astype(np.int64) if system.stops_time else np.empty(0, np.int64),
         since=np.full(n if system.stops_time else 0, NEVER),
-        epoch=Epoch(prepared.longest_wait, exact, many, np.array([-1, 1, 0, 0])),
+        epoch=Epoch(prepared.longest_wait, exact, many, np.array([-1, 1, 0, 0, 0])),
         waiting=listed_of(n, groups),
         directory=directory_of(n, groups, *prepared.walltimes),
         chunk=Chunk(np.empty(orders.CHUNK, np.int32), np.empty(orders.CHUNK, np.int32)),

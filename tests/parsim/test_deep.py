@@ -14,6 +14,8 @@ import pytest
 
 from parsim import Pool, Queue, Quota, Schedule, System, Workload, naive, plan, simulate
 from parsim.engine.events import events
+from parsim.engine.fast.time_dependent import time_dependent
+from parsim.engine.fast.values import PASS, TOUCHED
 from parsim.metrics.tabulate import waits_by_size
 from parsim.prepare import one_list, packing
 from parsim.prepare import order as ordering
@@ -133,6 +135,17 @@ def test_jobs_that_all_differ_start_as_before(name: str, system: System, monkeyp
     assert same(simulate(workload, system), before)
     few = deep.distinct(120, CORES)
     assert check_schedule(few, system, simulate(few, system)) == []
+
+
+@pytest.mark.parametrize("name", ["easy", "sjf", "lxf", "formula", "limits", "lxf, limits", "nothing reserved"])
+def test_a_pass_touches_few_jobs_however_many_wait(name: str) -> None:
+    touched = []
+    for jobs in (4000, 16_000):
+        system = next(system for label, system in systems() if label == name)
+        state = one_list.pack_one_list(prepare(deep.distinct(jobs)), system)
+        time_dependent(state)
+        touched.append(state.epoch.clock[TOUCHED] / state.epoch.clock[PASS])
+    assert 0 < touched[1] < 3 * touched[0] < 1500
 
 
 @pytest.mark.parametrize(
