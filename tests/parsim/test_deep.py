@@ -141,7 +141,7 @@ def test_jobs_that_all_differ_start_as_before(name: str, system: System, monkeyp
 def test_a_pass_touches_few_jobs_however_many_wait(name: str) -> None:
     touched = []
     for jobs in (4000, 16_000):
-        system = next(system for label, system in systems() if label == name)
+        system = getattr(deep.disciplines()[name], "keywords", {})["system"]
         state = one_list.pack_one_list(prepare(deep.distinct(jobs)), system)
         time_dependent(state)
         touched.append(state.epoch.clock[TOUCHED] / state.epoch.clock[PASS])
