@@ -9,24 +9,34 @@ from qconf.backtest import REFERENCES, Backtest
 from qconf.evaluation.score import OBJECTIVE_TEXTS
 from qconf.history import History
 from qconf.report import backtest
+from qconf.report.charts import Figure
 from qconf.report.columns import COLUMNS, beside
-from qconf.report.figures import Figure
 from qconf.report.frames import period_frame
-from qconf.report.html import page, settings_rows
+from qconf.report.html import METHOD, page, settings_rows
 
 SHOWN = ("mean_wait", "mean_bounded_slowdown", "utilization_window")  #: metrics of the tables of periods
-SECTIONS = (
-    ("warnings", "Warnings"),
-    ("strategies", "Strategies"),
-    ("reductions", "Change against each reference"),
-    ("figures", "Period by period, as figures"),
-    ("periods", "Period by period, as numbers"),
-    ("notes", "Notes"),
-    ("workload", "What was submitted"),
-    ("read", "What was read"),
-    ("settings", "How it was evaluated"),
-    ("decisions", "Decisions"),
-    ("glossary", "Ten terms"),
+LAYERS = (
+    (
+        "",
+        (
+            ("warnings", "Warnings"),
+            ("figures", "Period by period, as figures"),
+            ("strategies", "Strategies"),
+            ("notes", "Notes"),
+            ("glossary", "Ten terms"),
+        ),
+    ),
+    (
+        METHOD,
+        (
+            ("reductions", "Change against each reference"),
+            ("periods", "Period by period, as numbers"),
+            ("workload", "What was submitted"),
+            ("read", "What was read"),
+            ("settings", "How it was evaluated"),
+            ("decisions", "Decisions"),
+        ),
+    ),
 )
 
 _AT_ONCE = {"figures": "Strategies, as figures", "periods": "The test period, as numbers"}  #: headings for one period
@@ -64,5 +74,6 @@ def render_backtest(
         "trained": f"for the last period, {last}",
     }
     title = f"{'Comparison' if comparison else 'Backtest'}: queues of {found.base.machine.name}"
-    sections = [(name, _AT_ONCE.get(name, heading) if len(found.folds) == 1 else heading) for name, heading in SECTIONS]
-    return page("backtest", title, sections, figures, context)
+    once = _AT_ONCE if len(found.folds) == 1 else {}
+    layers = [(layer, [(name, once.get(name, heading)) for name, heading in parts]) for layer, parts in LAYERS]
+    return page("backtest", title, layers, figures, context)

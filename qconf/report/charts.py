@@ -31,12 +31,14 @@ BEFORE, AFTER = "before", "after"
 PAIR: Spec = {"domain": [BEFORE, AFTER], "range": ["var(--before)", "var(--after)"]}
 DASHES: Spec = {"domain": [BEFORE, AFTER], "range": [[5, 3], [1, 0]]}
 
+STROKES: Spec = {"symbolType": "stroke", "symbolSize": 260}
+
 _TEXT = {"labelColor": "var(--dim)", "titleColor": "var(--dim)", "labelFontSize": 12, "titleFontSize": 12}
 CONFIG: Spec = {
     "background": "transparent",
     "font": 'system-ui, "Segoe UI", "DejaVu Sans", sans-serif',
     "padding": {"left": 2, "right": 8, "top": 4, "bottom": 4},
-    "view": {"stroke": None},
+    "view": {"stroke": None, "discreteWidth": 200},
     "axis": {
         **_TEXT,
         "titleFontWeight": "normal",
@@ -113,8 +115,8 @@ def script() -> str:
 
 def chart(rows: Rows, mark: str | Spec, encoding: Spec, **more: object) -> Spec:
     """Return a chart of one mark; what the field `says` has is read at the pointer and by the keyboard."""
-    told = {"tooltip": {"field": "says"}} if any("says" in row for row in rows) else {}
-    return {"data": {"values": list(rows)}, "mark": mark, "encoding": {**encoding, **told}, **more}
+    spoken = {"tooltip": {"field": "says"}} if any("says" in row for row in rows) else {}
+    return {"data": {"values": list(rows)}, "mark": mark, "encoding": {**encoding, **spoken}, **more}
 
 
 def layers(*charts: Spec, **more: object) -> Spec:
@@ -130,7 +132,13 @@ def below(*charts: Spec, **more: object) -> Spec:
 def panels(rows: Rows, names: Sequence[str], inner: Spec, *, columns: int = 3, **more: object) -> Spec:
     """Draw a chart for each name that the field `panel` has, beside one another where the page is wide enough."""
     facet = {"field": "panel", "type": "nominal", "sort": list(names), "header": {"title": None}}
-    return {"data": {"values": list(rows)}, "facet": facet, "columns": columns, "spec": inner, **more}
+    return {
+        "data": {"values": list(rows)},
+        "facet": facet,
+        "columns": min(columns, len(names) or 1),
+        "spec": inner,
+        **more,
+    }
 
 
 def number(
@@ -176,9 +184,9 @@ def colour(field: str, colours: Mapping[str, str], title: str | None = None) -> 
 
 def before_after(*, dashed: bool = False) -> Spec:
     """Encode the field `when`, before or after: light and dashed, or dark and whole."""
-    found = {"color": {"field": "when", "type": "nominal", "title": None, "scale": PAIR}}
+    found = {"color": {"field": "when", "type": "nominal", "title": None, "scale": PAIR, "legend": STROKES}}
     if dashed:
-        found["strokeDash"] = {"field": "when", "type": "nominal", "title": None, "scale": DASHES}
+        found["strokeDash"] = {"field": "when", "type": "nominal", "title": None, "scale": DASHES, "legend": STROKES}
     return found
 
 

@@ -56,7 +56,11 @@ def render_fidelity(found: Verification | Calibration, warnings: Sequence[str] =
     }
     drawn = agreement_figure(shown)
     return page(
-        "fidelity", f"Fidelity of {shown.config.machine.name}", SECTIONS, {drawn.name: drawn} if drawn else {}, context
+        "fidelity",
+        f"Fidelity of {shown.config.machine.name}",
+        [("", SECTIONS)],
+        {drawn.name: drawn} if drawn else {},
+        context,
     )
 
 

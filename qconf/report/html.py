@@ -15,23 +15,32 @@ from importlib.resources import files
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from parsim.model.node_types import CORES
 from qconf.config import format_duration
 from qconf.inert import inert
 from qconf.recommend import Row
 from qconf.report import wording
-from qconf.report.figures import Figure, figure_style
+from qconf.report.charts import Figure, script
 from qconf.text import TERMS, in_terms_of
 
 Sections = Sequence[tuple[str, str]]  #: id and title of each section, in order; the id names its template
+Layers = Sequence[tuple[str, Sections]]  #: title of what opens at a click, and its sections; those of "" are open
+METHOD = "For who checks the method"  #: the layer that is not printed
+#: Terms that texts link to the glossary, by their anchor there.
+LINKED = {
+    "resamples": "resamples",
+    "test period": "test-period",
+    "guard rails": "guard-rail",
+    "utilization": "utilization",
+}
 
 
 def page(
     folder: str,
     title: str,
-    sections: Sections,
+    layers: Layers,
     figures: Mapping[str, Figure],
     context: Mapping[str, Any],
 ) -> str:
@@ -47,17 +56,20 @@ def page(
         found = environment.select_template([f"{folder}/{name}.html.j2", f"{name}.html.j2"])
         return Markup(found.render(shown).strip())  # noqa: S704 - of our own templates, which escape
 
-    parts = [{"id": name, "title": heading, "body": part(name)} for name, heading in sections]
-    script = _asset("page.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    shown_layers = []
+    for heading, sections in layers:
+        parts = [{"id": name, "title": title, "body": part(name)} for name, title in sections]
+        shown_layers.append({"title": heading, "parts": [each for each in parts if each["body"]]})
+    code = script() + "\n" + _asset("page.js")
+    digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
     text = environment.get_template("page.html.j2").render(
         title=title,
-        style=Markup(figure_style() + _asset("page.css")),  # noqa: S704
-        script=Markup(script),  # noqa: S704
+        style=Markup(_asset("page.css")),  # noqa: S704
+        script=Markup(code),  # noqa: S704
         script_hash=digest,
         head=part("head"),
-        parts=[each for each in parts if each["body"]],
-        jobs=next((figure.data for figure in figures.values() if figure.data), ""),
+        layers=[each for each in shown_layers if each["parts"]],
+        method=METHOD,
     )
     begin, rest = text.split("<script>", 1)
     lines = "\n".join(line.rstrip() for line in begin.splitlines() if line.strip())
@@ -113,6 +125,7 @@ def _environment() -> jinja2.Environment:
         "sense": _sense,
         "steps": steps,
         "arrows": _arrows,
+        "linked": _linked,
     }
     return environment
 
@@ -121,6 +134,14 @@ def _arrows(text: str) -> str:
     """Set a text of a terminal as a page does: arrows, and units on the line of their number."""
     arrows = text.replace(" -> ", "\N{NO-BREAK SPACE}\N{RIGHTWARDS ARROW} ")
     return re.sub(r"(?<=\d) (?=(h|%|cores|jobs)\b|%)", "\N{NO-BREAK SPACE}", arrows)
+
+
+def _linked(text: str) -> Markup:
+    """Link the first of each term to the glossary, in a text that is set by `_arrows`."""
+    found = str(escape(inert(_arrows(text))))
+    for term, anchor in LINKED.items():
+        found = found.replace(term, f'<a class="term" href="#term-{anchor}">{term}</a>', 1)
+    return Markup(found)  # noqa: S704 - escaped above
 
 
 def _sense(row: Row) -> str:

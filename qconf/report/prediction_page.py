@@ -39,4 +39,4 @@ def render_prediction(found: Prediction, timezone: str, loaded: Loaded | None = 
         "rests": rests(found) if found.runs else "",
         "warnings": found.ahead.warnings,
     }
-    return page("predict", "When jobs will start", SECTIONS, ahead_figures(found, timezone), context)
+    return page("predict", "When jobs will start", [("", SECTIONS)], ahead_figures(found, timezone), context)

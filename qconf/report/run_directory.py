@@ -155,7 +155,7 @@ def _tune(
         "report.html": page,
         "comparison.csv": csv_text(comparison_frame(result)),
         "config.yaml": dump(result.config, "\n".join([f"{result.verdict}: {loads}.", found.headline, *found.facts])),
-        **{f"figures/{name}.svg": figure.file for name, figure in drawn.items()},
+        **{f"figures/{name}.vl.json": figure.file for name, figure in drawn.items()},
     }
     if exported is not None:
         files |= {f"{exported.exporter.target}/{name}": text for name, text in exported.export.files.items()}
@@ -210,7 +210,7 @@ def _backtest(
     files = {
         "report.html": render_backtest(found, history, drawn, warnings, **about),
         name: csv_text(table),
-        **{f"figures/{name}.svg": figure.file for name, figure in drawn.items()},
+        **{f"figures/{name}.vl.json": figure.file for name, figure in drawn.items()},
     }
     record = {
         "periods": [asdict(fold) for fold in found.folds],

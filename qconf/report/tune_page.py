@@ -15,11 +15,11 @@ from qconf.history import History
 from qconf.recommend import Recommendation
 from qconf.report import verdict, wording
 from qconf.report.changes import definitions, site_pairs
+from qconf.report.charts import Figure
 from qconf.report.columns import COMPARISON, beside, columns
 from qconf.report.exported import Exported
-from qconf.report.figures import Figure
 from qconf.report.formulas import order_in_words
-from qconf.report.html import page, setting, settings_rows
+from qconf.report.html import METHOD, page, setting, settings_rows
 from qconf.report.impact import losers
 from qconf.report.nodes import node_tables
 from qconf.report.story import story
@@ -34,27 +34,39 @@ KINDS: dict[Kind, str] = {
     "qos": "qualities of service",
 }
 LONGEST_FILE = 200  # lines of an export's main file that the page shows
-SECTIONS = (
-    ("warnings", "Warnings"),
-    ("load", "How to load it"),
-    ("winners", "Who wins and who loses"),
-    ("changes", "What changes"),
-    ("queues", "The best queue configuration"),
-    ("ladder", "From small to large changes"),
-    ("nodes", "Nodes by type and resource"),
-    ("strategies", "Strategies"),
-    ("time", "The test period as time goes by"),
-    ("jobs", "Every job"),
-    ("waits", "How long jobs wait"),
-    ("workload", "What was submitted"),
-    ("sizes", "What a partition's size does"),
-    ("partitions", "How the partitions came about"),
-    ("recorded", "Recorded against simulated"),
-    ("read", "What was read"),
-    ("evaluation", "How it was evaluated"),
-    ("proposals", "What each strategy proposes"),
-    ("decisions", "Decisions"),
-    ("glossary", "Ten terms"),
+LAYERS = (
+    ("", (("warnings", "Warnings"),)),
+    ("For the boss", (("boss", "In short"),)),
+    (
+        "For the administrator",
+        (
+            ("load", "How to load it"),
+            ("changes", "What changes"),
+            ("winners", "Who wins and who loses"),
+            ("queues", "The best queue configuration"),
+            ("beside", "What else there is to know"),
+            ("glossary", "Ten terms"),
+        ),
+    ),
+    (
+        METHOD,
+        (
+            ("ladder", "From small to large changes"),
+            ("strategies", "Strategies"),
+            ("time", "The test period as time goes by"),
+            ("waits", "How long jobs wait"),
+            ("jobs", "Every job"),
+            ("nodes", "Nodes by type and resource"),
+            ("workload", "What was submitted"),
+            ("sizes", "What a partition's size does"),
+            ("partitions", "How the partitions came about"),
+            ("recorded", "Recorded against simulated"),
+            ("read", "What was read"),
+            ("evaluation", "How it was evaluated"),
+            ("proposals", "What each strategy proposes"),
+            ("decisions", "Decisions"),
+        ),
+    ),
 )
 
 
@@ -110,7 +122,7 @@ def render(
         "exported": exported,
         "commands": [] if exported is None else list(_commands(exported)),
     }
-    return page("tune", f"{r.verdict}: {r.base.machine.name}", SECTIONS, figures, context)
+    return page("tune", f"{r.verdict}: {r.base.machine.name}", LAYERS, figures, context)
 
 
 #: What `verdict.sections` has and this page shows in places of its own.

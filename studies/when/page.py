@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import geometric_mean
 
-from qconf.report.svg import Drawing, Scale, decades
 from qconf.text import markdown_table
 from studies.drawing import COLOURS, FAINT, INK, PAPER
 from studies.letter.claims import CLAIMS
 from studies.output import paragraph
+from studies.svg import Drawing, Scale, decades
 from studies.when.cells import LIMITS, MERGES, Cell, Row, columns
 
 ROWS, PAGE, FIGURE = "when.csv", "when.md", "when.svg"

@@ -16,6 +16,10 @@ def main() -> None:
     with Browser() as browser:
         for name, dark, top, height in PICTURES:
             browser.open(REPORT, width=WIDTH, dark=dark)
+            browser.run(
+                "ready.then(() => document.querySelectorAll('details.layer').forEach((each) => { each.open = true; }))"
+            )
+            browser.run("new Promise((done) => setTimeout(done, 3000))")
             y = browser.run(f"document.querySelector('{top}').getBoundingClientRect().top + scrollY")
             browser.picture(FOLDER / name, clip={"x": 0, "y": max(y - 16, 0), "width": WIDTH, "height": height})
             print(FOLDER / name)

@@ -1,4 +1,4 @@
-"""Figures of recommendations and backtests: of each its SVG text and its caption."""
+"""Figures of recommendations and backtests: of each its specification and its caption."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from parsim.metrics.bottleneck import bottleneck
 from qconf.history import History
 from qconf.recommend import Recommendation, default_strategies
-from qconf.report.figures.base import Figure, figure_style, hues
+from qconf.report.charts import Figure
+from qconf.report.figures.base import hues
 from qconf.report.figures.checks import recorded_figure, surrogate_figure
 from qconf.report.figures.formula import formula_figure
 from qconf.report.figures.gains import gain_figures
@@ -15,7 +16,7 @@ from qconf.report.figures.gantt import gantt
 from qconf.report.figures.machine import curves_figure, machine_bar, path_figure
 from qconf.report.figures.over_time import over_time
 from qconf.report.figures.periods import backtest_figures
-from qconf.report.figures.waits import waits_figure
+from qconf.report.figures.waits import glance_figure, waits_figure
 from qconf.report.figures.workload import core_hours, queue_map
 from qconf.report.story import story
 from qconf.strategies import baselines
@@ -44,6 +45,7 @@ def _figures(found: Recommendation, history: History | None) -> Iterator[Figure]
         if found.changed is not None:
             shown.append(("after", found.changed))
         outcomes = [(name, each.outcome) for name, each in shown]
+        yield glance_figure(outcomes)
         yield over_time(outcomes, epoch, where)
         yield waits_figure(outcomes)
         yield gantt(shown, history, epoch, where)
@@ -81,4 +83,4 @@ def _surrogates(found: Recommendation) -> Iterator[Figure]:
             return
 
 
-__all__ = ["Figure", "backtest_figures", "figure_style", "figures", "partitioned"]
+__all__ = ["Figure", "backtest_figures", "figures", "partitioned"]

@@ -9,13 +9,13 @@ import numpy as np
 
 from qconf.inert import inert
 from qconf.prediction.results import Prediction, Start
-from qconf.report.figures.base import Figure, hue_legend, hues
-from qconf.report.figures.gantt import Piece, give_back, take
-from qconf.report.svg import WIDTH, Drawing, Scale, date_ticks, ticks
+from qconf.report.charts import Figure, chart, clock, colour, layers, moment, name, number
+from qconf.report.figures.base import hues, queue_colours, shown_as
+from qconf.report.figures.gantt import Piece, give_back, jobs_on_cores, take
+from qconf.report.wording import count, date
 
 MOST = 1500  #: jobs in the Gantt chart
 ROWS = 40  #: jobs whose starts are drawn
-TALL, LEFT, ROW = 260, 52, 17
 
 
 def ahead_figures(found: Prediction, where: str) -> dict[str, Figure]:
@@ -35,30 +35,25 @@ def horizon(found: Prediction) -> int:
 
 def plan_chart(found: Prediction, where: str) -> Figure:
     """Draw what runs and is planned, each job on cores that lie together where there are such."""
-    now, last, cores = found.ahead.now, horizon(found), found.ahead.system.cores
+    now, last = found.ahead.now, horizon(found)
     w = found.ahead.present.workload
     rows = [row for row in np.argsort(found.planned, kind="stable").tolist() if found.planned[row] < last][:MOST]
     names = [queue.name for queue in found.ahead.system.queues]
     looks = hues(names, np.bincount(w.queue, w.cores * w.walltime, len(names)).tolist())
-    drawing = Drawing(0)
-    top = drawing.legend(hue_legend({name: looks[name] for name in {names[q] for q in w.queue[rows].tolist()}})) + 16
-    drawing.height = top + TALL + 24
-    x, y = Scale(now, last, LEFT, WIDTH - 10), Scale(0, cores, top + TALL, top)
-    panel = drawing.panel(
-        x, y, x_ticks=date_ticks(now, last, where), y_ticks=ticks(0, cores, 5), y_title="cores", unit="cores"
-    )
+    marks, said = [], []
     for row, taken in _on_cores(found, rows):
         job, begin = found.ahead.jobs[row], max(now, int(found.planned[row]))
         end = min(last, int(found.planned[row]) + job.walltime)
-        title = f"{job.job_id} {job.user}: {job.cores} cores, {'runs' if job.start is not None else 'planned'}"
-        for low, size in taken:
-            panel.bar((begin, end), (low, low + size), f"fill part {looks[names[w.queue[row]]]}", inert(title))
+        says = inert(f"{job.job_id} {job.user}: {job.cores} cores, {'runs' if job.start is not None else 'planned'}")
+        said.append({"job": row, "queue": shown_as(looks)[names[w.queue[row]]], "says": says})
+        place = {"panel": "cores", "job": row, "a": clock(begin, where), "b": clock(end, where)}
+        marks += [{**place, "low": low, "high": low + n} for low, n in taken]
     more = "" if len(rows) == len(w) else f" Left out: {len(w) - len(rows)} that begin later."
     text = (
         f"What runs and what is planned if every job takes its whole walltime, in the colours of the queues.{more} "
         "A plan knows how many cores a job has, and not which: they are drawn where they fit."
     )
-    return Figure("gantt", drawing.svg(text), text)
+    return Figure("gantt", jobs_on_cores(marks, said, ["cores"], queue_colours(looks)), text)
 
 
 def _on_cores(found: Prediction, rows: Sequence[int]) -> Iterator[tuple[int, list[Piece]]]:
@@ -80,18 +75,22 @@ def use(found: Prediction, where: str) -> Figure:
     """Draw the cores in use by the plan."""
     now, last, cores = found.ahead.now, horizon(found), found.ahead.system.cores
     edges, used = cores_in_use(found, now, last)
-    drawing = Drawing(150)
-    x, y = Scale(now, last, LEFT, WIDTH - 10), Scale(0, cores, 118, 24)
-    panel = drawing.panel(
-        x, y, x_ticks=date_ticks(now, last, where), y_ticks=ticks(0, cores, 5), y_title="cores in use", unit="cores"
-    )
-    panel.rule(y=cores)
-    panel.steps(edges, used, "after", "plan")
+    rows = [
+        {"at": clock(at, where), "used": n, "says": f"{date(at, where)}\n{count(n)} of {count(cores)} cores"}
+        for at, n in zip(edges, [*used, used[-1]], strict=True)
+    ]
+    mark = {"type": "line", "interpolate": "step-after", "point": "transparent", "stroke": "var(--after)"}
+    line = chart(rows, mark, {"x": moment("at"), "y": number("used", tickCount=4)})
+    every = {
+        "data": {"values": [{}]},
+        "mark": {"type": "rule", "strokeDash": [4, 3]},
+        "encoding": {"y": {"datum": cores}},
+    }
     text = (
         "Cores in use by the plan. What lies between it and the dashed line, all cores, idles, is reserved or out of "
         "service."
     )
-    return Figure("use", drawing.svg(text), text)
+    return Figure("use", layers(line, every, height=110, title="cores in use"), text)
 
 
 def cores_in_use(found: Prediction, begin: int, end: int) -> tuple[list[int], list[int]]:
@@ -112,29 +111,33 @@ def starts(found: Sequence[Start], now: int, where: str) -> Figure:
     far = [next(iter(each.intervals.values()))[1] for each in shown]
     points = [point for each in shown for point in (each.planned, each.expected) if point is not None]
     last = max(int(np.quantile(far, 0.9)), now + 3600, *points)  # the widest intervals would hide all else
-    drawing = Drawing(0)
-    legend = [
-        ("dot after", "expected"),
-        ("fill d3", "80 %"),
-        ("fill d1", "95 %"),
-        ("cross before", "plan by walltimes"),
-    ]
-    top = drawing.legend(legend) + 6
-    drawing.height = top + ROW * len(shown) + 24
-    x, y = Scale(now, last, 118, WIDTH - 10), Scale(len(shown), 0, top + ROW * len(shown), top)
-    panel = drawing.panel(x, y, x_ticks=date_ticks(now, last, where), grid="x")
-    for row, each in enumerate(shown):
-        job = each.job
-        drawing.text(112, y.at(row + 0.5) + 4, inert(f"{job.job_id} {job.user}")[:18], "tick end")
-        title = f"{job.job_id} {job.user}, {job.cores} cores: {each.why}"
-        for look, thick, (low, high) in zip(("d3", "d1"), (0.25, 0.12), each.intervals.values(), strict=True):
-            panel.bar((low, max(high, low + 1)), (row + 0.5 - thick, row + 0.5 + thick), f"fill {look}", inert(title))
-        if each.planned is not None and each.expected is not None:
-            panel.cross(each.planned, row + 0.5, "cross before", inert(title))
-            panel.dot(each.expected, row + 0.5, "dot after", inert(title), 3.5)
+    spans, dots, names = [], [], []
+    for each in shown:
+        job = inert(f"{each.job.job_id} {each.job.user}")
+        says = inert(f"{each.job.job_id} {each.job.user}, {each.job.cores} cores\n{each.why}", lines=True)
+        names.append(job)
+        for level, (low, high) in zip(("80 %", "95 %"), each.intervals.values(), strict=True):
+            place = {"job": job, "a": clock(low, where), "b": clock(min(max(high, low + 1), last), where)}
+            spans.append(
+                {**place, "level": level, "says": f"{says}\n{level}: {date(low, where)} to {date(high, where)}"}
+            )
+        for kind, at in (("expected", each.expected), ("plan by walltimes", each.planned)):
+            if at is not None:
+                about = {"job": job, "at": clock(at, where), "kind": kind}
+                dots.append({**about, "says": f"{says}\n{kind}: {date(at, where)}"})
+    y = name("job", sort=names, domain=False, ticks=False, labelLimit=130)
+    thick = {"field": "level", "type": "nominal", "title": None, "scale": {"domain": ["80 %", "95 %"], "range": [9, 3]}}
+    rule = {"type": "rule", "stroke": "var(--before)", "opacity": 0.7}
+    looks = {"expected": "after", "plan by walltimes": "bad"}
+    shape = {"field": "kind", "type": "nominal", "title": None}
+    intervals = chart(spans, rule, {"x": moment("a"), "x2": {"field": "b"}, "y": y, "strokeWidth": thick})
+    marks = chart(
+        dots, {"type": "point", "filled": True, "size": 60, "opacity": 1},
+        {"x": moment("at"), "y": y, "color": colour("kind", looks), "shape": shape},
+    )  # fmt: skip
     text = "When the jobs that wait will start. The plan takes each job for as long as its walltime."
     if any(high > last for each in shown for _, high in each.intervals.values()):
         text += " Intervals that go on are cut at the right; the table has their ends."
     if len(found) > len(shown):
         text += f" The first {len(shown)} by the plan."
-    return Figure("starts", drawing.svg(text), text)
+    return Figure("starts", layers(intervals, marks, height={"step": 19}), text)

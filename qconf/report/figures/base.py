@@ -1,44 +1,16 @@
-"""What figures have in common: a name, a caption, and looks of queues."""
+"""What figures have in common: the looks of queues, and the rows of lines before and after."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from importlib.resources import files
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from qconf.evaluation.outcome import Outcome
+from qconf.report.charts import Spec, colour
 
 HUES = 8  #: colours of queues that a page has
 OTHER = "others"  #: the queues that share the last colour
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One figure of a page."""
-
-    name: str  #: of its file in figures/ and of its place in the page
-    svg: str
-    caption: str
-    data: str = ""  #: JSON for the page's script, safe within a script element
-
-    @property
-    def file(self) -> str:
-        """The figure as a file of its own, in light and dark."""
-        style = f"<style>{figure_style()}svg {{ background: var(--paper); }}</style>"
-        begin, rest = self.svg.split(">", 1)
-        return f"{begin.replace('<svg', XMLNS)}>\n{style}{rest}\n"
-
-
-XMLNS = '<svg xmlns="http://www.w3.org/2000/svg"'
-
-
-@lru_cache(maxsize=1)
-def figure_style() -> str:
-    """Return the style sheet of figures, which pages have too."""
-    return (files("qconf.report") / "templates" / "figure.css").read_text(encoding="utf-8")
 
 
 def hues(names: Sequence[str], weights: Iterable[float]) -> dict[str, str]:
@@ -54,8 +26,14 @@ def queue_hues(outcome: Outcome) -> dict[str, str]:
     return hues(outcome.period.base.names, np.asarray(outcome.period.core_seconds).tolist())
 
 
-def hue_legend(looks: dict[str, str]) -> list[tuple[str, str]]:
-    """Return the entries of a legend of queues."""
+def shown_as(looks: Mapping[str, str]) -> dict[str, str]:
+    """Name each queue as the legend does: those that share a colour are others."""
     own = list(looks.values())
-    entries = [(f"fill {look}", name) for name, look in looks.items() if own.count(look) == 1]
-    return entries + ([(f"fill q{HUES - 1}", OTHER)] if len(entries) < len(looks) else [])
+    return {name: name if own.count(look) == 1 else OTHER for name, look in looks.items()}
+
+
+def queue_colours(looks: Mapping[str, str], shown: Iterable[str] | None = None) -> Spec:
+    """Encode the field `queue`, named by `shown_as`, by the looks of those that are shown, or of all."""
+    names = {called: looks[name] for name, called in shown_as(looks).items()}
+    wanted = set(names if shown is None else shown)
+    return colour("queue", {name: look for name, look in names.items() if name in wanted})

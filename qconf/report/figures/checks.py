@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 from qconf.fidelity.grade import GRADES, LEAST
 from qconf.fidelity.verify import Verification
 from qconf.recommend.fidelity import Fidelity
-from qconf.report.figures.base import Figure
-from qconf.report.svg import Drawing, Panel, Scale, date_ticks, wait_ticks
+from qconf.report.charts import Figure, Spec, chart, clock, colour, duration, layers, moment, number, panels
 from qconf.report.wording import date, hours
 
-SIDE, TALL = 240, 180
 
-
-def _square(drawing: Drawing, left: float, top: float, low: float, high: float, title: str, axes: str) -> Panel:
-    """Draw axes of the same scale, and the line on which both are equal."""
-    x = Scale(low, high, left, left + SIDE, log=True)
-    y = Scale(low, high, top + SIDE, top, log=True)
-    across, up = axes.split("|")
-    marks = wait_ticks(low, high)
-    panel = drawing.panel(x, y, title=title, y_title=up, x_title=across, x_ticks=marks, y_ticks=marks, grid="xy")
-    panel.line([low, high], [low, high], "rule")
-    return panel
+def _equal(rows: Sequence[Mapping[str, Any]], across: str, up: str, color: Spec | None = None) -> Spec:
+    """Draw dots on axes of the same scale, and the line on which both are equal."""
+    values = [float(row[axis]) for row in rows for axis in "xy"]
+    low, high = min(values) / 1.2, max(*values, 2 * min(values)) * 1.2
+    x, y = (duration(axis, title, low, high, grid=True) for axis, title in (("x", across), ("y", None)))
+    ends = [{"x": low, "y": low}, {"x": high, "y": high}]
+    dots = {"type": "point", "filled": True, "opacity": 0.6, "size": 34, "color": "var(--accent)"}
+    encoding = {"x": x, "y": y, "tooltip": {"field": "says"}, **({} if color is None else {"color": color})}
+    if color is not None:
+        encoding["size"] = {"field": "jobs", "type": "quantitative", "scale": {"range": [20, 160]}, "legend": None}
+    line = chart(
+        ends, {"type": "line", "strokeDash": [4, 3], "stroke": "var(--ink)", "strokeWidth": 1}, {"x": x, "y": y}
+    )
+    return layers({"mark": dots, "encoding": encoding}, line, height=230, title=up)
 
 
 def surrogate_figure(steps: Sequence[Mapping[str, Any]]) -> Figure | None:
@@ -33,54 +34,42 @@ def surrogate_figure(steps: Sequence[Mapping[str, Any]]) -> Figure | None:
     fitted = [step for step in steps if step.get("step") == "surrogate" and step.get("simulated")]
     if not fitted:
         return None
-    epochs = len({step["epoch"] for step in fitted})
-    fitted = fitted[:epochs]  # of several types of nodes the first
-    values = [max(float(v), 60.0) for step in fitted for v in (*step["simulated"], *step["expected"])]
-    low, high = min(values) / 1.1, max(*values, 2 * min(values)) * 1.1
-    drawing = Drawing(SIDE + 76)
-    gap = 62.0
-    side = min(SIDE, (drawing.width - 62 * len(fitted) - 12) / len(fitted))
-    for i, step in enumerate(fitted):
-        left = 56 + i * (side + gap)
-        x, y = Scale(low, high, left, left + side, log=True), Scale(low, high, 30 + side, 30, log=True)
-        fit = f"expected, R\N{SUPERSCRIPT TWO} {step['r2']:.2f}"
-        panel = drawing.panel(
-            x, y, title=f"epoch {step['epoch']}", y_title=fit, x_title="simulated",
-            x_ticks=wait_ticks(low, high), y_ticks=wait_ticks(low, high), grid="xy",
-        )  # fmt: skip
-        panel.line([low, high], [low, high], "rule")
-        for real, guess in zip(step["simulated"], step["expected"], strict=True):
-            title = f"simulated {hours(real)} h, expected {hours(guess)} h"
-            panel.dot(max(real, 60), max(guess, 60), "dot q0 faint", title, 3)
-        drawing.height = y.start + 42
+    fitted = fitted[: len({step["epoch"] for step in fitted})]  # of several types of nodes the first
+    rows = [
+        {
+            "panel": f"epoch {step['epoch']}, R\N{SUPERSCRIPT TWO} {step['r2']:.2f}",
+            "x": max(real, 60),
+            "y": max(guess, 60),
+        }
+        | {"says": f"simulated {hours(real)} h\nexpected {hours(guess)} h"}
+        for step in fitted
+        for real, guess in zip(step["simulated"], step["expected"], strict=True)
+    ]
+    inner = _equal(rows, "simulated", "expected")
+    del inner["title"]
     text = (
-        "Mean waits that the surrogate expects of partition sizes that it was not fitted to, against those that the "
-        "simulator gives. Far from the line it is a poor guide; the simulator decides."
+        "Mean waits that the surrogate expects (up) of partition sizes that it was not fitted to, against those that "
+        "the simulator gives. Far from the line it is a poor guide; the simulator decides."
     )
-    return Figure("surrogate", drawing.svg(text), text)
+    return Figure("surrogate", panels(rows, list(dict.fromkeys(row["panel"] for row in rows)), inner, columns=2), text)
 
 
 def recorded_figure(near: Fidelity, looks: Mapping[str, str]) -> Figure | None:
     """Draw the mean wait of each queue and day as simulated against that which the log recorded."""
     if not near.days:
         return None
-    values = [max(each, 60.0) for day in near.days for each in (day.real_mean, day.mean)]
-    low, high = min(values) / 1.2, max(*values, 2 * min(values)) * 1.2
-    drawing = Drawing(0)
-    named = dict.fromkeys(day.queue for day in near.days)
-    top = drawing.legend([(f"dot {looks.get(name, 'q7')} faint", name) for name in named]) + 22
-    panel = _square(drawing, 62, top, low, high, "", "recorded mean wait|simulated mean wait")
+    rows = []
     for day in near.days:
         both = f"recorded {hours(day.real_mean)} h, simulated {hours(day.mean)} h"
-        title = f"{day.queue}, {day.date}: {day.jobs} jobs, {both}"
-        radius = 2.5 + min(3.5, day.jobs**0.5 / 5)
-        panel.dot(max(day.real_mean, 60), max(day.mean, 60), f"dot {looks.get(day.queue, 'q7')} faint", title, radius)
-    drawing.height = panel.y.start + 42
+        place = {"x": max(day.real_mean, 60), "y": max(day.mean, 60), "jobs": day.jobs, "queue": day.queue}
+        rows.append({**place, "says": f"{day.queue}, {day.date}: {day.jobs} jobs\n{both}"})
+    named = {queue: looks.get(queue, "q7") for queue in dict.fromkeys(day.queue for day in near.days)}
+    spec = _equal(rows, "recorded mean wait", "simulated mean wait", colour("queue", named))
     text = (
         "Waits under the current configuration, a dot for each queue and day: as simulated against as recorded. Below "
         "the line jobs waited longer than the simulation has it."
     )
-    return Figure("recorded", drawing.svg(text), text)
+    return Figure("recorded", {"data": {"values": rows}, **spec}, text)
 
 
 def agreement_figure(found: Verification) -> Figure | None:
@@ -88,23 +77,26 @@ def agreement_figure(found: Verification) -> Figure | None:
     shown = [each for each in found.windows if not math.isnan(each.figures.agreement)]
     if not shown:
         return None
-    drawing, bottom = Drawing(TALL + 54), 28.0 + TALL
-    x, y = Scale(shown[0].begin, shown[-1].end, 40, drawing.width - 30), Scale(0, 100, bottom, bottom - TALL)
-    limits = (1.0, *LEAST, 0.0)
-    panel = drawing.panel(
-        x, y, y_title="% of the waiting is the same", x_ticks=date_ticks(x.low, x.high, found.timezone),
-        y_ticks=[(100 * each, f"{100 * each:g}") for each in limits],
-    )  # fmt: skip
-    for letter, (above, least) in zip(GRADES, pairwise(limits), strict=True):
-        panel.text(x.high, 50 * (least + above), letter, "tick", dx=8)
+    rows = []
     for each in shown:
         value, jobs = 100 * each.figures.agreement, each.figures.inside
         about = f"{date(each.begin, found.timezone)}, {hours(each.end - each.begin)} h, {jobs} jobs start"
-        panel.dot((each.begin + each.end) / 2, value, "dot after faint", f"{about}: {value:.1f} %", 2 + jobs**0.25)
+        at = clock((each.begin + each.end) / 2, found.timezone)
+        rows.append({"at": at, "value": value, "jobs": jobs, "says": f"{about}: {value:.1f} %"})
+    limits = [100 * each for each in (1.0, *LEAST, 0.0)]
+    letters = ", ".join(f"'{100 * least:g}': '{letter}'" for letter, least in zip(GRADES, (*LEAST, 0.0), strict=True))
+    label = f"datum.value + ' ' + ({{{letters}}}[datum.value] || '')"
+    y = number("value", domain=(0, 100), values=limits, labelExpr=label)
+    dot = {"type": "point", "filled": True, "opacity": 0.6, "color": "var(--after)"}
+    size = {"field": "jobs", "type": "quantitative", "scale": {"range": [25, 160]}, "legend": None}
+    parts = [chart(rows, dot, {"x": moment("at"), "y": y, "size": size})]
     if found.grade is not None:
-        panel.rule(y=100 * found.grade.agreement)
+        mark = {"type": "rule", "strokeDash": [4, 3]}
+        parts.append(
+            {"data": {"values": [{}]}, "mark": mark, "encoding": {"y": {"datum": 100 * found.grade.agreement}}}
+        )
     text = (
         "A dot for each window, larger where more jobs start; dashed: all windows together. The letters are the grades "
-        "between the lines."
+        "from that line on upwards."
     )
-    return Figure("agreement", drawing.svg(text), text)
+    return Figure("agreement", layers(*parts, height=200, title="% of the waiting is the same"), text)

@@ -6,13 +6,12 @@ import numpy as np
 
 from parsim.model.fairshare import FAIRSHARE
 from qconf.config import SiteConfig
-from qconf.report.figures.base import Figure
+from qconf.report.charts import DAY, Figure, chart, duration, number
 from qconf.report.formulas import LENGTH, WIDTH, reading_of
-from qconf.report.svg import DAY, HOUR, Drawing, Scale, plain
+from qconf.report.wording import hours
 
 LONGEST = 10 * DAY
-WAITS = np.concatenate([[0.0], np.geomspace(60, LONGEST, 160)])
-TICKS = {60: "1 min", 600: "10 min", HOUR: "1 h", 10 * HOUR: "10 h", DAY: "1 d", 3 * DAY: "3 d", LONGEST: "10 d"}
+WAITS = np.concatenate([[0.0], np.geomspace(60, LONGEST, 60)])
 
 
 def formula_figure(config: SiteConfig, name: str = "order") -> Figure | None:
@@ -20,9 +19,9 @@ def formula_figure(config: SiteConfig, name: str = "order") -> Figure | None:
     if config.order == "fcfs" or config.order in ("sjf", "ljf", FAIRSHARE):
         return None
     reading = reading_of(config)
-    rows = [(long, wide, reading.value(reading.job(long, wide), WAITS)) for long in (0, 1) for wide in (0, 1)]
-    starving = [min(reading.thresholds(reading.job(long, wide))) for long, wide, _ in rows]
-    calm = [values[limit > WAITS] for (_, _, values), limit in zip(rows, starving, strict=True)]
+    found = [(long, wide, reading.value(reading.job(long, wide), WAITS)) for long in (0, 1) for wide in (0, 1)]
+    starving = [min(reading.thresholds(reading.job(long, wide))) for long, wide, _ in found]
+    calm = [values[limit > WAITS] for (_, _, values), limit in zip(found, starving, strict=True)]
     finite = np.concatenate([each[np.isfinite(each)] for each in calm])
     if not finite.size or np.ptp(finite) == 0:
         return None
@@ -30,32 +29,28 @@ def formula_figure(config: SiteConfig, name: str = "order") -> Figure | None:
     log = low > 0 and high > 50 * low
     if not log:
         low, high = low - 0.05 * (high - low), high + 0.05 * (high - low)
-    drawing = Drawing(0)
-    looks = ("q0", "q1", "q2", "q3")
-    times, cores = reading.walltimes, reading.cores
-    counts = [f"{n} core{'s' * (n != 1)}" for n in cores]
-    entries = [
-        (f"line {look}", f"{LENGTH[long]} ({times[long] / 3600:g} h) {WIDTH[wide]} ({counts[wide]})")
-        for look, (long, wide, _) in zip(looks, rows, strict=True)
-    ]
-    top = drawing.legend(entries) + 22
-    x = Scale(60, LONGEST, 62, drawing.width - 16, log=True)
-    y = Scale(low, high, top + 190, top + 14, log=log)
-    marks = [low, high] if not log else _powers(low, high)
-    above = "; above the top a job goes before all that do not starve" if min(starving) < LONGEST else ""
-    panel = drawing.panel(
-        x, y, x_ticks=list(TICKS.items()), y_ticks=[(each, plain(float(f"{each:.3g}"))) for each in marks],
-        y_title=f"priority that the formula gives{above}", x_title="wait", grid="xy",
-    )  # fmt: skip
-    for look, entry, (_, _, values) in zip(looks, entries, rows, strict=True):
-        panel.line(np.maximum(WAITS, 60), values, look, entry[1])
-    drawing.height = y.start + 42
-    text = "The priority of typical jobs as they wait: of two jobs the one with the higher line goes first."
-    return Figure(name, drawing.svg(text), text)
-
-
-def _powers(low: float, high: float) -> list[float]:
-    """Return a few powers of ten between two numbers."""
-    first, last = int(np.ceil(np.log10(low))), int(np.floor(np.log10(high)))
-    step = -(-(last - first + 1) // 6) or 1
-    return [10.0**power for power in range(first, last + 1, step)]
+    rows = []
+    for long, wide, values in found:
+        cores = reading.cores[wide]
+        job = f"{LENGTH[long]} {WIDTH[wide]}: {reading.walltimes[long] / 3600:g} h, {cores} core{'s' * (cores != 1)}"
+        rows += [
+            {"job": job, "wait": max(round(wait), 60), "value": float(f"{min(max(value, low), high):.5g}")}
+            | {"says": f"{job}\nafter {hours(wait)} h of waiting: {value:.4g}"}
+            for wait, value in zip(WAITS.tolist(), values.tolist(), strict=True)
+            if np.isfinite(value)
+        ]
+    above = " At the top a job goes before all that do not starve." if min(starving) < LONGEST else ""
+    spec = chart(
+        rows,
+        {"type": "line", "point": "transparent", "strokeWidth": 2},
+        {
+            "x": duration("wait", "wait", 60, LONGEST, grid=True),
+            "y": number("value", log=log, domain=(low, high), tickCount=4, format="~g"),
+            "color": {"field": "job", "type": "nominal", "title": None, "sort": None},
+            "strokeDash": {"field": "job", "type": "nominal", "title": None, "sort": None},
+        },
+        height=200,
+        title="priority that the order gives",
+    )
+    text = f"The priority of typical jobs as they wait: of two jobs the one with the higher line goes first.{above}"
+    return Figure(name, spec, text)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import math
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qconf.evaluation.bootstrap import BootstrapResult
 from qconf.recommend import Recommendation
-from qconf.report.figures.base import Figure
-from qconf.report.svg import LETTER, LINE, Drawing, Scale, ticks
+from qconf.report.charts import Figure, Spec, chart, layers, name, number
 from qconf.report.wording import gain_text, interval_text
 
-LEAST = -100.0  #: per cent; what is less stands at the edge, as an arrow
-ROW = 24
-BOLD = 1.12 * LETTER  #: mean width of a letter of what is recommended
+LEAST = -100.0  #: per cent; what is less stands at the edge
+LOOKS = {"recommended": "after", "kept": "after", "others": "before", "ineligible": "bad"}
 
 
 @dataclass(frozen=True)
@@ -25,14 +21,18 @@ class Whisker:
     label: str
     gain: float | None  #: a share, as in the rows
     resampled: BootstrapResult | None
-    look: str
+    kind: str  #: of `LOOKS`
 
 
 def gain_figures(found: Recommendation) -> list[Figure]:
     """Draw the strategies, and the ladder."""
     best = "recommended" if found.proposes else "kept"
+
+    def kind(chosen: bool, ineligible: bool) -> str:
+        return best if chosen else ("ineligible" if ineligible else "others")
+
     rows = [
-        Whisker(row.marked, row.gain, row.bootstrap, _look(row.name == found.winner, bool(row.ineligible)))
+        Whisker(row.marked, row.gain, row.bootstrap, kind(row.name == found.winner, bool(row.ineligible)))
         for row in found.rows
         if row.gain is not None and row.name != "current"
     ]
@@ -42,63 +42,53 @@ def gain_figures(found: Recommendation) -> list[Figure]:
             "Gain of each strategy over the current configuration. Dot and line: the median of the resamples and "
             "their 90 % interval; cross: the test period itself. Left of zero jobs wait longer."
         )
-        out.append(Figure("strategies", whiskers(rows, best).svg(text), text))
+        out.append(Figure("strategies", whiskers(rows), text))
     ladder = [
         Whisker(
             f"{rung.name}: {title}",
             rung.row.gain,
             rung.row.bootstrap,
-            _look(rung.row.name == found.winner and rung.row.config == found.config, bool(rung.row.ineligible)),
+            kind(rung.row.name == found.winner and rung.row.config == found.config, bool(rung.row.ineligible)),
         )
         for rung, title in zip(found.ladder, found.rung_titles, strict=True)
     ]
     if ladder:
-        text = "The same for each change of the ladder, from small to large."
-        out.append(Figure("ladder", whiskers(ladder, best).svg(text), text))
+        out.append(Figure("ladder", whiskers(ladder), "The same for each change of the ladder, from small to large."))
     return out
 
 
-def _look(chosen: bool, ineligible: bool) -> str:
-    return "after" if chosen else ("ineligible" if ineligible else "plain")
-
-
-def whiskers(rows: Sequence[Whisker], best: str) -> Drawing:
+def whiskers(found: Sequence[Whisker]) -> Spec:
     """Draw a line for each row."""
-    values = [100 * each for row in rows for each in _values(row) if math.isfinite(each)]
-    low, high = max(min(values, default=0), LEAST), max(*values, 0.0) if values else 0.0
-    pad = max((high - low) * 0.05, 1.0)
-    looks = [row.look for row in rows]
-    drawing = Drawing(0)
-    left = min(22 + BOLD * max(len(row.label) for row in rows), 0.45 * drawing.width)
-    room = int((left - 12) / BOLD)
-    labels = [textwrap.wrap(row.label, room, max_lines=2, placeholder="\N{HORIZONTAL ELLIPSIS}") for row in rows]
-    tall = ROW + (LINE - 3) * (max(map(len, labels), default=1) - 1)
-    entries = [("dot after", best), ("dot plain", "others"), ("dot ineligible hollow", "ineligible")]
-    top = drawing.legend([each for each in entries if each[0].split()[1] in looks] + [("cross plain", "test period")])
-    x = Scale(min(low, 0) - pad, high + pad, left, drawing.width - 16)
-    y = Scale(0, len(rows), top + 4, top + 4 + tall * len(rows))
-    panel = drawing.panel(x, Scale(len(rows), 0, y.end, y.start), x_ticks=ticks(x.low, x.high), grid="x",
-                          x_title="gain, %")  # fmt: skip
-    panel.rule(x=0.0)
-    for i, row in enumerate(rows):
-        middle = i + 0.5
-        for k, text in enumerate(labels[i]):
-            at = y.at(middle) + 4 + LINE * (k - (len(labels[i]) - 1) / 2)
-            drawing.text(left - 8, at, text, f"end {'head' if row.look == 'after' else 'ink'}")
-        hollow = " hollow" if row.look == "ineligible" else ""
-        title = f"{row.label}: {gain_text(row.gain)} % on the test period"
-        if (found := row.resampled) is not None:
-            title += f", resampled {interval_text(found)} %"
-            panel.line([100 * found.low, 100 * found.high], [middle, middle], f"whisker {row.look}", row.label)
-            panel.dot(100 * found.expected, middle, f"dot {row.look}{hollow}", title)
-        if row.gain is not None:
-            panel.cross(100 * row.gain, middle, f"cross {row.look}", title)
-        if any(100 * each < x.low for each in _values(row)):
-            panel.text(x.low, middle, "\N{LEFTWARDS ARROW}", "tick", dx=-2 if row.resampled is None else 2, dy=-4)
-    drawing.height = y.end + 36
-    return drawing
-
-
-def _values(row: Whisker) -> list[float]:
-    found = [] if row.resampled is None else [row.resampled.low, row.resampled.expected, row.resampled.high]
-    return found + ([] if row.gain is None else [row.gain])
+    rows, edge = [], LEAST
+    for each in found:
+        says = f"{each.label}: {gain_text(each.gain)} % on the test period"
+        row: dict[str, float | str | None] = {"label": each.label, "kind": each.kind}
+        row["test"] = None if each.gain is None else max(100 * each.gain, edge)
+        if each.resampled is not None:
+            says += f"\nresampled {interval_text(each.resampled)} %"
+            row |= {end: max(100 * getattr(each.resampled, end), edge) for end in ("low", "expected", "high")}
+        rows.append({**row, "says": says})
+    kinds = [kind for kind in LOOKS if any(row["kind"] == kind for row in rows)]
+    colours = {"domain": kinds, "range": [f"var(--{LOOKS[kind]})" for kind in kinds]}
+    place = {
+        "y": name("label", sort=[each.label for each in found], domain=False, ticks=False, labelLimit=330),
+        "color": {"field": "kind", "type": "nominal", "title": None, "scale": colours},
+    }
+    resampled = [row for row in rows if "low" in row]
+    title = "gain, %"
+    dot = {"type": "point", "filled": True, "size": 80, "opacity": 1}
+    zero = {"data": {"values": [{}]}, "mark": {"type": "rule"}, "encoding": {"x": {"datum": 0}}}
+    parts = [
+        chart(
+            resampled,
+            {"type": "rule", "strokeWidth": 2.4},
+            {"x": number("low", title), "x2": {"field": "high"}, **place},
+        ),
+        chart(resampled, dot, {"x": number("expected", title, grid=True), **place}),
+        chart(
+            [row for row in rows if row["test"] is not None],
+            {"type": "point", "shape": "cross", "size": 50, "angle": 45},
+            {"x": number("test", title, grid=True), **place},
+        ),
+    ]
+    return layers(zero, *(part for part in parts if part["data"]["values"]), height={"step": 24})

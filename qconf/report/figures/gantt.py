@@ -7,10 +7,8 @@ together, or several pieces where none does: no node list, but a true picture of
 from __future__ import annotations
 
 import heapq
-import json
 from bisect import insort
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,61 +19,70 @@ from qconf.evaluation.timeline import timeline
 from qconf.history import History
 from qconf.inert import inert
 from qconf.recommend import Evaluated
-from qconf.report.figures.base import Figure, hue_legend, queue_hues
-from qconf.report.svg import DAY, Drawing, Scale, date_ticks, plain, text_at
+from qconf.report.charts import Figure, Rows, Spec, clock, moment, number, panels
+from qconf.report.figures.base import queue_colours, queue_hues, shown_as
+from qconf.report.wording import count, hours
 
-MOST = 4000  # jobs; of more those about the longest queue are drawn
-SHOWN = 2 * DAY  # seconds that are seen at first
-WIDE, TALL, LEFT = 1000, 230, 70
+MOST = 400  # jobs; of more those about the longest queue are drawn
 
 Piece = tuple[int, int]  #: first core and number of cores
 
 
 def gantt(shown: Sequence[tuple[str, Evaluated]], history: History | None, epoch: int, where: str) -> Figure:
-    """Draw the jobs of the test period, or of the part of it in which the queue is longest."""
+    """Draw the jobs of the part of the test period in which the queue is longest."""
     outcomes = [(name, each.outcome) for name, each in shown]
     present = outcomes[0][1]
     begin, end = window([outcome for _, outcome in outcomes])
-    peak = _peak(present, begin, end)
-    left = int(np.clip(peak - SHOWN // 2, begin, max(begin, end - SHOWN)))
-    right = min(left + SHOWN, end)
     rows = np.flatnonzero(np.any([_during(each.schedule, begin, end) for _, each in outcomes], axis=0))
     looks = queue_hues(present)
-    names = present.period.base.names
-    drawing = Drawing(0, WIDE)
-    top = drawing.legend(hue_legend(looks)) + 24
-    axis = Scale(left + epoch, right + epoch, LEFT, WIDE - 10)
-    for name, each in shown:
-        cores = present.period.base.machine.cores
-        y = Scale(0, cores, top + TALL, top)
-        drawing.text(LEFT, top - 7, name, "head")
-        offset = 0
-        for part, size in partitions(each):
-            middle = y.at(offset + size / 2)
-            if y.at(offset) - y.at(offset + size) > 9:
-                drawing.text(LEFT - 6, middle + 4, part[:11], "tick end")
-            offset += size
-        drawing.parts.append(_plot(each, rows, begin, (left, right), top, looks))
-        for at in np.cumsum([size for _, size in partitions(each)])[:-1].tolist():
-            drawing.parts.append(f'<path class="cut" d="M{LEFT},{y.at(at):.1f}H{WIDE - 10}"/>')
-        top += TALL + 34
-    marks = "".join(
-        text_at(axis.at(at), top - 18, text, "tick middle") for at, text in date_ticks(axis.low, axis.high, where)
-    )
-    drawing.parts.append(f'<g class="times" data-y="{top - 18:g}">{marks}</g>')
-    drawing.height = top
+    jobs, names = present.period.workload, present.period.base.names
+    called = [shown_as(looks)[name] for name in names]
+    ids, users = names_of(jobs.submit, history)
+    said = [
+        {
+            "job": job,
+            "queue": called[int(jobs.queue[job])],
+            "says": "\n".join(
+                [
+                    inert(f"job {ids[job]}{', user ' * bool(users[job])}{users[job]}, queue {names[jobs.queue[job]]}"),
+                    f"{jobs.cores[job]} cores",
+                    f"ran {hours(jobs.effective_runtime[job])} of {hours(jobs.walltime[job])} h",
+                    *(f"waited {hours(outcome.schedule.wait[job])} h {name}" for name, outcome in outcomes),
+                ]
+            ),
+        }
+        for job in rows.tolist()
+    ]
+    marks = []
+    for when, each in shown:
+        schedule = each.outcome.schedule
+        for job, taken in pieces(each, rows):
+            left, right = max(int(schedule.start[job]), begin), min(int(schedule.end[job]), end)
+            place = {"panel": when, "job": job, "a": clock(left + epoch, where), "b": clock(right + epoch, where)}
+            if left < right:
+                marks += [{**place, "low": low, "high": low + n} for low, n in taken]
     text = (
         "Jobs on the cores, a rectangle each, in the colours of their queues; what is empty is idle. "
-        f"{plain(len(rows))} jobs; at first the two days about the longest queue are shown."
+        f"{count(len(rows))} jobs, about when the queue is longest. Drag to move, wheel with Ctrl to zoom."
     )
-    seen = {"from": left - begin, "to": right - begin, "end": end - begin, "begin": begin + epoch, "zone": where}
-    svg = drawing.svg(text, **seen)
-    data = {
-        "queues": names,
-        "names": [name for name, _ in outcomes],
-        "jobs": list(_jobs(outcomes, rows, begin, history)),
-    }
-    return Figure("gantt", svg, text, json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"))
+    return Figure("gantt", jobs_on_cores(marks, said, [name for name, _ in shown], queue_colours(looks)), text)
+
+
+def jobs_on_cores(marks: Rows, said: Rows, names: Sequence[str], colours: Spec) -> Spec:
+    """Draw rectangles of time and cores, a panel for each name; what each job says and its queue are in `said`."""
+    zoom = {"type": "interval", "encodings": ["x"], "zoom": "wheel![event.ctrlKey]"}
+    inner = {
+        "mark": {"type": "rect", "stroke": "var(--paper)", "strokeWidth": 0.5, "aria": False, "clip": True},
+        "encoding": {
+            "x": moment("a"), "x2": {"field": "b"}, "y": number("low", None, tickCount=4), "y2": {"field": "high"},
+            "color": colours, "tooltip": {"field": "says"},
+        },
+        "height": 200,
+        "params": [{"name": "seen", "bind": "scales", "select": zoom}],
+    }  # fmt: skip
+    jobs = {"data": {"name": "jobs"}, "key": "job", "fields": ["queue", "says"]}
+    looked_up = [{"lookup": "job", "from": jobs}]
+    return panels(marks, names, inner, columns=1, datasets={"jobs": list(said)}, transform=looked_up)
 
 
 def window(outcomes: Sequence[Outcome]) -> tuple[int, int]:
@@ -153,44 +160,6 @@ def give_back(free: list[tuple[int, int]], piece: Piece) -> None:
         free.remove(each)
         low, high = min(low, each[0]), max(high, each[1])
     insort(free, (low, high))
-
-
-def _plot(
-    each: Evaluated, rows: NDArray[np.int64], begin: int, shown: tuple[int, int], top: float, looks: dict[str, str]
-) -> str:
-    """Return the jobs in seconds and cores, in a view of its own that shows a stretch of them."""
-    outcome = each.outcome
-    cores, names = outcome.period.base.machine.cores, outcome.period.base.names
-    found, index = outcome.schedule, {int(row): i for i, row in enumerate(rows)}
-    marks = []
-    for job, taken in pieces(each, rows):
-        start, long = int(found.start[job]) - begin, int(found.end[job] - found.start[job])
-        d = "".join(f"M{start},{cores - low - n}h{long}v{n}h-{long}z" for low, n in taken)
-        look = looks[names[outcome.period.workload.queue[job]]]
-        marks.append(f'<path class="{look}" data-j="{index[job]}" d="{d}"/>')
-    size = f'x="{LEFT}" y="{top:g}" width="{WIDE - 10 - LEFT}" height="{TALL}"'
-    view = f'viewBox="{shown[0] - begin} 0 {max(shown[1] - shown[0], 1)} {cores}" preserveAspectRatio="none"'
-    frame = f'<rect class="idle" {size}/>'
-    return f'{frame}\n<svg class="plot" {size} {view} data-cores="{cores}">' + "\n".join([*marks, "</svg>"])
-
-
-def _jobs(
-    outcomes: Sequence[tuple[str, Outcome]], rows: NDArray[np.int64], begin: int, history: History | None
-) -> Iterator[list[Any]]:
-    """Yield id, user, queue, cores, submit, run time, walltime, and the wait in each outcome."""
-    jobs = outcomes[0][1].period.workload
-    ids, users = names_of(jobs.submit, history)
-    for row in rows.tolist():
-        yield [
-            inert(ids[row]),
-            inert(users[row]),
-            int(jobs.queue[row]),
-            int(jobs.cores[row]),
-            int(jobs.submit[row]) - begin,
-            int(jobs.effective_runtime[row]),
-            int(jobs.walltime[row]),
-            *(int(outcome.schedule.wait[row]) for _, outcome in outcomes),
-        ]
 
 
 def names_of(submit: NDArray[np.int64], history: History | None) -> tuple[list[str], list[str]]:

@@ -4,68 +4,79 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from qconf.config import SiteConfig
 from qconf.recommend import Curve
-from qconf.report.figures.base import HUES, Figure
+from qconf.report.charts import Figure, before_after, chart, colour, duration, layers, name, number, panels
+from qconf.report.figures.base import HUES
 from qconf.report.story import Story
-from qconf.report.svg import LETTER, Drawing, Scale, decades, ticks, wait_ticks
 from qconf.report.wording import count, hours
 
-BAR = 34
+POOL, SHARED = "common pool", "shared by all queues"
 
 
 def machine_bar(configs: Sequence[tuple[str, SiteConfig]], looks: Mapping[str, str]) -> Figure:
-    """Draw a bar for each named configuration: a part for each partition, pool, type of nodes, or the whole."""
-    drawing = Drawing(0)
-    cores = configs[0][1].machine.cores
-    x = Scale(0, cores, 84, drawing.width - 12)
-    top = 8.0
+    """Draw a bar for each named configuration, and in panels for each type of nodes."""
+    rows: list[dict[str, Any]] = []
     notes = []
-    for name, config in configs:
-        drawing.text(x.start - 8, top + BAR / 2 + 4, name, "end head")
-        panel = drawing.panel(x, Scale(0, 1, top + BAR, top), grid="")
-        left = 0
-        for part, size, look in parts(config, looks):
-            title = f"{part}: {count(size)} cores, {100 * size / cores:.0f} %"
-            panel.bar((left, left + size), (0, 1), f"fill part {look}", title)
-            room = x.at(left + size) - x.at(left) - 8
-            for text in (f"{part}, {count(size)} cores", part):
-                if LETTER * len(text) <= room:
-                    panel.text(left, 0.5, text, "on", dx=5)
-                    break
-            left += size
-        if config.mode != "shared":
-            each = ", ".join(f"{part} {count(size)}" for part, size, _ in parts(config, looks))
-            notes.append(f"{name[0].upper()}{name[1:]}: {each} cores.")
+    for when, config in configs:
+        ends: dict[str, int] = {}
+        each = list(parts(config))
+        for panel, part, size in each:
+            low = ends.get(panel, 0)
+            ends[panel] = low + size
+            unit = "nodes" if config.nodes else "cores"
+            says = f"{when}, {panel + ', ' if panel else ''}{part}: {count(size)} {unit}"
+            rows.append({"panel": panel, "when": when, "part": part, "low": low, "high": ends[panel], "says": says})
+        if config.mode != "shared" and not config.nodes:
+            notes.append(
+                f"{when[0].upper()}{when[1:]}: {', '.join(f'{part} {count(n)}' for _, part, n in each)} cores."
+            )
         reserved = [queue.name for queue in config.queues if queue.reservation and config.mode != "shared"]
         if reserved:
             notes.append(f"Jobs of {', '.join(reserved)} get cores of all parts, by reservation.")
-        top += BAR + 10
-    top += 4
-    drawing.panel(x, Scale(0, 1, top, top), x_ticks=ticks(0, cores), x_title="cores", grid="")
-    drawing.height = top + 38
-    text = " ".join(["How the cores are divided.", *notes])
-    return Figure("machine", drawing.svg(text), text)
+    named = {part: looks.get(part, f"q{HUES - 1}") for part in dict.fromkeys(row["part"] for row in rows)}
+    named |= {part: look for part, look in ((POOL, "pool"), (SHARED, "before")) if part in named}
+    encoding = {
+        "y": name("when", sort=[when for when, _ in configs], domain=False, ticks=False),
+        "x": number("low", "nodes" if configs[0][1].nodes else "cores"),
+        "x2": {"field": "high"},
+        "color": colour("part", named),
+        "tooltip": {"field": "says"},
+    }
+    mark = {"type": "bar", "stroke": "var(--paper)", "strokeWidth": 1.5}
+    inner: dict[str, Any] = {"mark": mark, "encoding": encoding, "height": {"step": 30}}
+    types = list(dict.fromkeys(row["panel"] for row in rows))
+    spec = panels(rows, types, inner, columns=2, resolve={"scale": {"x": "independent"}})
+    if types == [""]:
+        spec = {"data": {"values": rows}, **inner}
+        encoding["x"] = number("low", "cores", domain=(0, configs[0][1].machine.cores))
+    return Figure("machine", spec, " ".join(["How the machine is divided.", *notes]))
 
 
-def parts(config: SiteConfig, looks: Mapping[str, str]) -> Iterator[tuple[str, int, str]]:
-    """Yield the parts of a machine, of a shared one its types of nodes: name, cores, look."""
-    if config.mode == "shared" and config.nodes:
-        for i, each in enumerate(config.nodes):
-            yield f"nodes {each.name}", each.count * each.cores, ("whole", "pool")[i % 2]
+def parts(config: SiteConfig) -> Iterator[tuple[str, str, int]]:
+    """Yield the parts of a machine: its type of nodes, name, cores, or nodes where there are types."""
+    if config.nodes:
+        for each in config.nodes:
+            left = each.count
+            for queue in config.queues if config.mode != "shared" else ():
+                if own := queue.partition_nodes.get(each.name, 0):
+                    left -= own
+                    yield f"nodes {each.name}", queue.name, own
+            if left > 0:
+                yield f"nodes {each.name}", SHARED if config.mode == "shared" else POOL, left
         return
     if config.mode == "shared":
-        yield "shared by all queues", config.machine.cores, "whole"
+        yield "", SHARED, config.machine.cores
         return
     for queue in config.queues:
         if queue.partition:
-            yield queue.name, queue.partition, looks.get(queue.name, f"q{HUES - 1}")
+            yield "", queue.name, queue.partition
     if config.pool_cores:
-        yield "common pool", config.pool_cores, "pool"
+        yield "", POOL, config.pool_cores
 
 
 def curves_figure(
@@ -79,66 +90,85 @@ def curves_figure(
     As Figures 1 and 2 of Kondameedi and Vadhiyar, CCGrid 2017.
     """
     waits = what == "waits"
-    drawing = Drawing(0)
-    shown = {name: config for name, config in marks.items() if config.mode != "shared"}
-    entries = [(f"line {looks[curve.queue]}", curve.queue) for curve in curves]
-    top = drawing.legend([*entries, *((f"dot {name} ring", f"size {name}") for name in shown)]) + 22
-    sizes = [size for curve in curves for size in curve.sizes if size > 0]
-    values = {c.queue: np.array(c.waits if waits else [100 * use for use in c.utilizations]) for c in curves}
-    high = max((float(v) for each in values.values() for v in each if math.isfinite(v)), default=1.0)
-    low, high = (60.0, max(high, 600.0)) if waits else (0.0, max(high, 100.0))
-    x = Scale(min(sizes), max(*sizes, min(sizes) + 1), 62, drawing.width - 12, log=True)
-    y = Scale(low, high, top + 240, top, log=waits)
-    panel = drawing.panel(
-        x, y, x_ticks=decades(x.low, x.high), y_ticks=wait_ticks(low, high) if waits else ticks(low, high),
-        y_title="mean wait of the queue alone" if waits else "utilization of the partition, %",
-        x_title="partition size, cores", grid="xy", unit="s" if waits else "%",
-    )  # fmt: skip
+    rows: list[dict[str, Any]] = []
+    sizes: list[dict[str, Any]] = []
     for curve in curves:
-        panel.line(curve.sizes, values[curve.queue], looks[curve.queue], curve.queue)
-        for name, config in shown.items():
+        values = np.array(curve.waits if waits else [100 * use for use in curve.utilizations])
+        finite = np.isfinite(values)
+
+        def row(size: int, value: float, queue: str = curve.queue, about: str = "") -> dict[str, Any]:
+            text = f"{hours(value)} h" if waits else f"{value:.0f} %"
+            shown = max(value, 60.0) if waits else value
+            return {
+                "queue": queue,
+                "size": size,
+                "value": shown,
+                "says": f"{queue}{about}: {count(size)} cores, {text}",
+            }
+
+        points = zip(np.array(curve.sizes)[finite].tolist(), values[finite].tolist(), strict=True)
+        rows += [row(size, value) for size, value in points if size > 0]
+        for when, config in marks.items():
             size = next((queue.partition for queue in config.queues if queue.name == curve.queue), 0)
-            finite = np.isfinite(values[curve.queue])
-            if finite.any() and min(curve.sizes) <= size <= max(curve.sizes):
-                at = float(np.interp(size, np.array(curve.sizes)[finite], values[curve.queue][finite]))
-                panel.dot(size, at, f"dot {name} ring", f"{curve.queue}, {name}: {count(size)} cores", 6)
-    drawing.height = y.start + 42
-    text = (
-        "Mean wait of each queue alone on a partition, against its size; what is below a minute stands at the edge."
-        if waits
-        else "Utilization of the same partitions: a large one idles, a small one makes jobs wait."
+            if config.mode != "shared" and finite.any() and min(curve.sizes) <= size <= max(curve.sizes) and size > 0:
+                at = float(np.interp(size, np.array(curve.sizes)[finite], values[finite]))
+                sizes.append({**row(size, at, about=f", {when}"), "when": when})
+    high = max((each["value"] for each in rows), default=1.0)
+    y = duration("value", None, 60.0, max(high, 600.0), grid=True) if waits else number("value", domain=(0, 100))
+    x = number("size", "partition size, cores", log=True, grid=True, format="~s")
+    x["scale"] |= {"nice": False}
+    line = chart(
+        rows,
+        {"type": "line", "point": "transparent", "strokeWidth": 1.8},
+        {"x": x, "y": y, "color": colour("queue", {curve.queue: looks[curve.queue] for curve in curves})},
     )
-    return Figure("wait-by-size" if waits else "utilization-by-size", drawing.svg(text), text)
+    marked = chart(
+        sizes,
+        {"type": "point", "size": 140, "strokeWidth": 2.2},
+        {"x": x, "y": y, "stroke": before_after()["color"]},
+    )
+    text = (
+        "Mean wait of each queue alone on a partition, against its size; what is below a minute stands at the edge. "
+        if waits
+        else "Utilization of the same partitions: a large one idles, a small one makes jobs wait. "
+    )
+    title = "mean wait of the queue alone" if waits else "utilization of the partition, %"
+    spec = layers(line, *([marked] if sizes else []), height=240, title=title)
+    return Figure("wait-by-size" if waits else "utilization-by-size", spec, text + "Rings: sizes." * bool(sizes))
 
 
 def path_figure(found: Story) -> Figure | None:
     """Draw the mean wait after each stage of a story, the stages that were tried and not kept as rings."""
     stages = [chapter for chapter in found.chapters if chapter.wait is not None or chapter.rejected]
-    waits = [chapter.wait for chapter in stages if chapter.wait is not None]
-    if len(waits) < 2:
+    if sum(chapter.wait is not None for chapter in stages) < 2:
         return None
-    present = [] if found.current is None else [found.current]
-    every = [*waits, *(each for stage in stages for each in stage.rejected), *present]
-    drawing = Drawing(0)
-    entries = [("line after", f"{found.strategy}, kept"), ("dot plain hollow", "tried, not kept")]
-    top = drawing.legend([*entries, *(("line before", "current configuration") for _ in present)]) + 22
-    x = Scale(-0.5, len(stages) - 0.5, 62, drawing.width - 12)
-    y = Scale(0, max(every) / 3600 * 1.05, top + 170, top)
-    panel = drawing.panel(x, y, y_ticks=ticks(0, y.high), y_title="mean wait on the training set, h", unit="h")
-    for wait in present:
-        panel.line([x.low, x.high], [wait / 3600] * 2, "before", "current")
-    line = [(i, stage.wait / 3600) for i, stage in enumerate(stages) if stage.wait is not None]
-    panel.line([i for i, _ in line], [wait for _, wait in line], "after", found.strategy)
-    step = x.at(1) - x.at(0)
-    for i, stage in enumerate(stages):
-        for wait in stage.rejected:
-            panel.dot(i, wait / 3600, "dot plain hollow", f"tried, not kept: {hours(wait)} h", 3)
-        if stage.wait is not None:
-            panel.dot(i, stage.wait / 3600, "dot after", f"{stage.title}: {hours(stage.wait)} h")
-        words = stage.title.split()
-        for k, word in enumerate(words[:3]):
-            room = max(4, int(step / LETTER) + 1)
-            drawing.text(x.at(i), y.start + 15 + 13 * k, word[:room], "tick middle")
-    drawing.height = y.start + 58
+    titles = [f"{i}. {stage.title}" for i, stage in enumerate(stages, 1)]
+    rows = [
+        {"stage": title, "wait": wait / 3600, "kind": kind, "says": f"{title}, {kind}: {hours(wait)} h"}
+        for title, stage in zip(titles, stages, strict=True)
+        for kind, waits in (("kept", [stage.wait]), ("tried, not kept", stage.rejected))
+        for wait in waits
+        if wait is not None and math.isfinite(wait)
+    ]
+    place = {
+        "x": number("wait", "mean wait on the training set, h", grid=True),
+        "y": name("stage", sort=titles, domain=False, ticks=False),
+        "color": colour("kind", {"kept": "after", "tried, not kept": "before"}),
+    }
+    kept = [row for row in rows if row["kind"] == "kept"]
+    parts_ = [
+        chart(kept, {"type": "line"}, {**place, "order": {"field": "stage", "sort": None}}),
+        chart(kept, {"type": "point", "filled": True, "size": 70, "opacity": 1}, place),
+        chart([row for row in rows if row["kind"] != "kept"], {"type": "point", "size": 30}, place),
+    ]
     text = "What each stage made of the mean wait of the training set, epochs weighted."
-    return Figure("partition-path", drawing.svg(text), text)
+    if found.current is not None:
+        parts_.append(
+            {
+                "data": {"values": [{}]},
+                "mark": {"type": "rule", "strokeDash": [5, 3]},
+                "encoding": {"x": {"datum": found.current / 3600}},
+            }
+        )
+        text += " Dashed: the current configuration."
+    return Figure("partition-path", layers(*parts_, height={"step": 22}), text)

@@ -1,62 +1,128 @@
-"""The distribution of waits of each queue, before and after."""
+"""Waits of each queue before and after: at a glance, and their whole distribution."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qconf.evaluation.outcome import Outcome
-from qconf.report.figures.base import Figure
-from qconf.report.figures.over_time import LOOKS
-from qconf.report.svg import Drawing, Panel, Scale, wait_ticks
+from qconf.report.charts import (
+    DURATIONS,
+    Figure,
+    before_after,
+    chart,
+    duration,
+    layers,
+    name,
+    number,
+    panels,
+)
+from qconf.report.wording import count, hours
 
 SHORTEST = 60.0  # seconds: what waits less stands at the left edge
-COLUMNS, TALL, GAP = 3, 120, 62
 MOST = 11  # queues that have a panel
+STEPS = 60  # of a line
+EVERY = "all jobs"
+
+Pairs = list[tuple[str, list[NDArray[np.int64]]]]
 
 
-def waits_figure(outcomes: Sequence[tuple[str, Outcome]]) -> Figure:
-    """Draw the share of jobs that have started after each wait, for all jobs and each queue."""
+def _pairs(outcomes: Sequence[tuple[str, Outcome]]) -> tuple[Pairs, int]:
+    """Return the waits of all jobs and of the largest queues, and how many queues are left out."""
     first = outcomes[0][1]
     names = first.period.base.names
     sizes = [len(waits) for waits in first.queue_waits]
     shown = sorted(sorted((q for q in range(len(names)) if sizes[q]), key=lambda q: -sizes[q])[:MOST])
-    panels = [("all jobs", [each.wait for _, each in outcomes])]
-    panels += [(names[q], [each.queue_waits[q] for _, each in outcomes]) for q in shown]
-    longest = max(float(waits.max(initial=0)) for _, both in panels for waits in both)
-    high = max(longest, 10 * SHORTEST)
-    drawing = Drawing(0)
-    top = drawing.legend([(f"line {look}", name) for look, (name, _) in zip(LOOKS, outcomes, strict=False)]) + 22
-    wide = (drawing.width - 36) / COLUMNS
-    for i, (name, both) in enumerate(panels):
-        left, row = 36 + wide * (i % COLUMNS), i // COLUMNS
-        x = Scale(SHORTEST, high, left, left + wide - 24, log=True)
-        y = Scale(0, 100, top + TALL + row * (TALL + GAP), top + row * (TALL + GAP))
-        panel = drawing.panel(
-            x, y, title=name, y_title=f"{len(both[0])} job{'s' * (len(both[0]) != 1)}", grid="xy", unit="% of the jobs",
-            x_ticks=wait_ticks(SHORTEST, high), y_ticks=[(0, "0"), (50, "50"), (100, "100")] if i % COLUMNS == 0 else
-            [(0, ""), (50, ""), (100, "")],
-        )  # fmt: skip
-        for look, (label, _), waits in zip(LOOKS, outcomes, both, strict=False):
-            ecdf(panel, waits, look, label)
-        drawing.height = y.start + 26
-    left_out = sum(size > 0 for size in sizes) - len(shown)
-    text = (
-        "Share of the jobs, in per cent, that have started after each wait, in the test period. The higher line waits "
-        "less; what starts within a minute is at the left edge."
-        + (f" {left_out} queues with fewer jobs are left out." if left_out else "")
+    found = [(EVERY, [each.wait for _, each in outcomes])]
+    found += [(names[q], [each.queue_waits[q] for _, each in outcomes]) for q in shown]
+    return found, sum(size > 0 for size in sizes) - len(shown)
+
+
+def _longest(pairs: Pairs) -> float:
+    return max(*(float(waits.max(initial=0)) for _, both in pairs for waits in both), 10 * SHORTEST)
+
+
+def _left_out(queues: int) -> str:
+    return f" {queues} queues with fewer jobs are left out." if queues else ""
+
+
+def glance_figure(outcomes: Sequence[tuple[str, Outcome]]) -> Figure:
+    """Draw for all jobs and each queue the mean wait, and from what half of the jobs wait to what 19 of 20 do not."""
+    pairs, left_out = _pairs(outcomes)
+    high = max(36000.0, *(float(np.quantile(waits, 0.95)) for _, both in pairs for waits in both if len(waits)))
+    rows = []
+    for queue, both in pairs:
+        for (when, _), waits in zip(outcomes, both, strict=True):
+            low, middle, most = (float(np.quantile(waits, share)) for share in (0.25, 0.5, 0.95))
+            mean = float(waits.mean())
+            texts = f"mean {hours(mean)} h, half within {hours(middle)} h, 19 of 20 within {hours(most)} h"
+            longest = f"longest {hours(float(waits.max()))} h, {count(len(waits))} jobs"
+            rows.append(
+                {"queue": queue, "when": when, "low": max(low, SHORTEST), "high": max(most, SHORTEST)}
+                | {"mean": max(mean, SHORTEST), "text": f"{hours(mean)} h"}
+                | {"says": f"{queue}, {when}\n{texts}\n{longest}"}
+            )
+    y = name("queue", sort=[queue for queue, _ in pairs], domain=False, ticks=False, labelFontWeight=600)
+    row = {"y": y, "yOffset": {"field": "when", "type": "nominal", "sort": [when for when, _ in outcomes]}}
+    x, key = duration("mean", "wait", SHORTEST, high * 1.6, grid=True), before_after()
+    ends = {"x": duration("low", "wait", SHORTEST, high * 1.6), "x2": {"field": "high"}}
+    dashes = before_after(dashed=True)
+    figure = layers(
+        chart(rows, {"type": "rule", "strokeWidth": 3, "opacity": 0.75}, {**row, **ends, **dashes}),
+        chart(rows, {"type": "point", "filled": True, "size": 90, "opacity": 1}, {**row, "x": x, **key}),
+        chart(
+            rows,
+            {"type": "text", "align": "left", "dx": 8, "fontSize": 12},
+            {**row, "x": duration("high", "wait", SHORTEST, high * 1.6), "text": {"field": "text"}},
+        ),
+        height={"step": 17},
     )
-    return Figure("waits", drawing.svg(text, x="wait"), text)
+    text = (
+        f"Waits {'before and after the change' if len(outcomes) > 1 else 'as they are'}, simulated for the same jobs. "
+        "Point and number: the mean. Line: from the wait that a quarter of the jobs stays below to that which 19 of 20 "
+        f"do.{_left_out(left_out)}"
+    )
+    return Figure("glance", figure, text)
 
 
-def ecdf(panel: Panel, waits: NDArray[np.int64], look: str, name: str) -> None:
-    """Draw the empirical distribution function as stairs, a step for each place that can be told apart."""
-    values = np.sort(np.maximum(waits, panel.x.low).astype(np.float64))
-    share = 100 * np.arange(1, values.size + 1) / values.size
-    last = np.append(np.diff(np.round(panel.x(values), 1)) > 0, True)
-    values, share = values[last], share[last]
-    if values[0] > panel.x.low:
-        values, share = np.append(panel.x.low, values), np.append(0.0, share)
-    panel.steps(np.append(values, panel.x.high), share, look, name)
+def waits_figure(outcomes: Sequence[tuple[str, Outcome]]) -> Figure:
+    """Draw the share of jobs that have started after each wait, for all jobs and each queue."""
+    pairs, left_out = _pairs(outcomes)
+    rows = [
+        {"panel": queue, "when": when, "wait": wait, "share": share}
+        | {"says": f"{queue}, {when}\n{share:.0f} % start within {hours(wait)} h"}
+        for queue, both in pairs
+        for (when, _), waits in zip(outcomes, both, strict=True)
+        for wait, share in ecdf(waits)
+    ]
+    high = _longest(pairs)
+    values = [each for each in DURATIONS if each <= high][::2]
+    inner = {
+        "mark": {"type": "line", "interpolate": "step-after", "point": "transparent", "strokeWidth": 1.6},
+        "encoding": {
+            "x": duration("wait", None, SHORTEST, high) | {"axis": duration("", "", 1, 1)["axis"] | {"values": values}},
+            "y": number("share", domain=(0, 100), values=[0, 50, 100], labelExpr="datum.value + ' %'"),
+            **before_after(dashed=True),
+            "tooltip": {"field": "says"},
+        },
+        "height": 110,
+    }
+    text = (
+        "Share of the jobs that have started after each wait, in the test period. The higher line waits less; what "
+        f"starts within a minute is at the left edge.{_left_out(left_out)}"
+    )
+    return Figure("waits", panels(rows, [queue for queue, _ in pairs], inner), text)
+
+
+def ecdf(waits: NDArray[np.int64]) -> Iterator[tuple[int, float]]:
+    """Yield points of the empirical distribution function: waits, and per cent of the jobs that wait no longer."""
+    values = np.sort(np.maximum(waits, int(SHORTEST)))
+    if not values.size:
+        return
+    places = np.unique(np.linspace(0, values.size - 1, STEPS).astype(int))
+    if values[0] > SHORTEST:
+        yield int(SHORTEST), 0.0
+    for place in places.tolist():
+        yield int(values[place]), round(100 * float(np.searchsorted(values, values[place], "right")) / values.size, 1)

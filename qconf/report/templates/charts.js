@@ -20,8 +20,8 @@ const hideTip = () => { tip.hidden = true; };
 const wideNow = (place) => place.clientWidth || document.querySelector("main").clientWidth;
 async function drawChart(place, specification) {
   const wide = wideNow(place), spec = structuredClone(specification);
-  const columns = spec.facet ? Math.max(1, Math.min(spec.columns ?? 1, Math.floor(wide / 230))) : 1;
-  if (spec.facet) spec.columns = columns;
+  const columns = spec.facet || spec.concat ? Math.max(1, Math.min(spec.columns ?? 1, Math.floor(wide / 230))) : 1;
+  if (spec.facet || spec.concat) spec.columns = columns;
   const theme = { ...config, legend: { ...config.legend, columns: Math.max(1, Math.floor(wide / 170)) } };
   const compiled = vegaLite.compile(spec, { config: theme, logger: { warn() {}, info() {}, debug() {}, error: console.error, level() {} } }).spec;
   const view = new vega.View(vega.parse(compiled, null, { ast: true }), { expr: interpreter.expression, renderer: "svg", container: place, hover: true });
@@ -33,7 +33,7 @@ async function drawChart(place, specification) {
     const change = Math.floor(-excess() / columns);
     for (const each of widths) view.signal(each.name, Math.max(60, view.signal(each.name) + change));
     if (!widths.some((each) => each.name === "width") && typeof compiled.width === "number") view.width(Math.max(60, view.width() + change));
-    await view.runAsync();
+    await view.resize().runAsync();
   }
   place.view?.finalize();
   place.view = view;
@@ -64,7 +64,7 @@ for (const place of document.querySelectorAll(".chart")) {
 // All are drawn once, those that are hidden as wide as the page; again when their width changes.
 const watch = new ResizeObserver((changes) => {
   for (const { target } of changes)
-    if (target.clientWidth && target.drawnAt !== target.clientWidth) drawAgain(target);
+    if (target.clientWidth && target.drawnAt !== target.clientWidth) target.drawing = drawAgain(target);
 });
 async function drawAgain(place) {
   place.drawnAt = wideNow(place);

@@ -1,29 +1,3 @@
-"use strict";
-// Tables sort, lines and jobs say their numbers, the Gantt chart zooms. Without it the page shows the same.
-document.documentElement.classList.add("script");
-
-const hours = (seconds) => (seconds / 3600).toFixed(2) + " h";
-const make = (name, attributes) => {
-  const found = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) found.setAttribute(key, value);
-  return found;
-};
-
-// A box beside the pointer; its text is set as text, never as markup.
-const tip = document.createElement("div");
-tip.className = "tip";
-tip.hidden = true;
-tip.setAttribute("role", "status");
-document.body.append(tip);
-function show(event, text) {
-  tip.textContent = text;
-  tip.hidden = false;
-  const left = Math.min(event.pageX + 14, scrollX + document.documentElement.clientWidth - tip.offsetWidth - 6);
-  tip.style.left = Math.max(left, scrollX) + "px";
-  tip.style.top = event.pageY + 16 + "px";
-}
-const hide = () => { tip.hidden = true; };
-
 // Sorting: by what a cell counts as (data-v), by its number, by the duration that it begins with, else by its text; of
 // what changes by what it becomes. Rows that belong together stay so.
 const value = (row, column) => {
@@ -65,134 +39,15 @@ for (const table of document.querySelectorAll("table.sortable")) {
   });
 }
 
-// Lines: the value of each at the pointer, from the place of its path and the scale that its panel names.
-const scale = (text) => {
-  const [kind, ...numbers] = text.split(" ");
-  const [low, high, start, end] = numbers.map(Number);
-  const f = kind === "log" ? Math.log : (each) => each, back = kind === "log" ? Math.exp : (each) => each;
-  return { value: (place) => back(f(low) + ((place - start) / (end - start)) * (f(high) - f(low))), start, end, low, high };
-};
-function points(path) {
-  const found = [];
-  let x = 0, y = 0;
-  for (const [, command, numbers] of path.getAttribute("d").matchAll(/([MLHV])([-\d.,]+)/g)) {
-    const parts = numbers.split(",").map(Number);
-    if (command === "H") x = parts[0];
-    else if (command === "V") y = parts[0];
-    else [x, y] = parts;
-    found.push([x, y]);
-  }
-  return found;
-}
-for (const panel of document.querySelectorAll(".panel[data-unit]")) {
-  const lines = [...panel.querySelectorAll(".line[data-name]")].map((path) => [path.dataset.name, points(path)]);
-  if (!lines.length) continue;
-  const x = scale(panel.dataset.x), y = scale(panel.dataset.y), svg = panel.ownerSVGElement;
-  const top = Math.min(y.start, y.end), tall = Math.abs(y.end - y.start), wide = x.end - x.start;
-  const area = make("rect", { x: x.start, y: top, width: wide, height: tall, fill: "transparent" });
-  const cursor = make("path", { class: "cursor", d: "" });
-  panel.append(area, cursor);
-  const zone = svg.dataset.zone;
-  const write = (number) => number.toLocaleString("en-GB", { maximumSignificantDigits: 3 }).replaceAll(",", "\u202f");
-  area.addEventListener("pointermove", (event) => {
-    const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse()).x;
-    cursor.setAttribute("d", `M${at},${top}v${tall}`);
-    const here = x.value(at);
-    const when = { time: () => date(here, zone), wait: () => "after " + hours(here) }[svg.dataset.x]?.() ?? write(here);
-    const texts = lines.map(([name, found]) => {
-      const last = found.findLastIndex(([left]) => left <= at);
-      const number = y.value((found[last] ?? found[0])[1]);
-      return `${name}: ${panel.dataset.unit === "s" ? hours(number) : write(number) + " " + panel.dataset.unit}`;
-    });
-    show(event, [when, ...texts].join("\n"));
+// What stands in a box of commands is copied by a button.
+for (const block of document.querySelectorAll("pre")) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy";
+  button.textContent = "copy";
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(block.textContent);
+    button.textContent = "copied";
   });
-  area.addEventListener("pointerleave", () => { cursor.setAttribute("d", ""); hide(); });
-}
-function date(second, zone) {
-  const options = { timeZone: zone, month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
-  return new Date(second * 1000).toLocaleString("en-GB", options);
-}
-
-// The Gantt chart: one view of the same jobs, moved and zoomed by buttons, wheel with Ctrl, and dragging.
-const chart = document.querySelector("svg[data-end]");
-if (chart) {
-  const { queues, names, jobs } = JSON.parse(document.getElementById("gantt-data").textContent);
-  const plots = [...chart.querySelectorAll(".plot")];
-  const whole = Number(chart.dataset.end), begin = Number(chart.dataset.begin), zone = chart.dataset.zone;
-  const shownFirst = [Number(chart.dataset.from), Number(chart.dataset.to)];
-  let [from, to] = shownFirst;
-  const times = chart.querySelector(".times"), left = Number(plots[0].getAttribute("x")), wide = Number(plots[0].getAttribute("width"));
-  const label = document.querySelector(".controls output");
-  function look(low, high) {
-    const length = Math.min(Math.max(high - low, 600), whole);
-    from = Math.min(Math.max(low, 0), whole - length);
-    to = from + length;
-    for (const plot of plots) plot.setAttribute("viewBox", `${from} 0 ${length} ${plot.dataset.cores}`);
-    const steps = [600, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 432000, 864000, 2592000];
-    const step = steps.find((each) => length / each <= 9) ?? 2592000;
-    const local = (second) => { // seconds by the zone's clock
-      const parts = new Intl.DateTimeFormat("en-GB", { timeZone: zone, year: "numeric", month: "numeric", day: "numeric", hour: "numeric",
-        minute: "numeric", second: "numeric", hourCycle: "h23" }).formatToParts(second * 1000);
-      const number = Object.fromEntries(parts.map((part) => [part.type, Number(part.value)]));
-      return Date.UTC(number.year, number.month - 1, number.day, number.hour, number.minute, number.second) / 1000;
-    };
-    const shift = local(begin + from) - Math.floor(begin + from);
-    times.replaceChildren();
-    for (let at = Math.ceil((begin + from + shift) / step) * step - shift; at <= begin + to; at += step) {
-      const text = make("text", { class: "tick middle", x: left + ((at - begin - from) / length) * wide, y: times.dataset.y });
-      const day = new Date(at * 1000).toLocaleString("en-GB", { timeZone: zone, month: "short", day: "numeric" });
-      const clock = new Date(at * 1000).toLocaleString("en-GB", { timeZone: zone, hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-      text.textContent = step >= 86400 || clock === "00:00" ? day : clock;
-      times.append(text);
-    }
-    label.textContent = `${date(begin + from, zone)} to ${date(begin + to, zone)}`;
-  }
-  const zoom = (factor, centre = (from + to) / 2) => look(centre - (centre - from) * factor, centre + (to - centre) * factor);
-  const actions = { in: () => zoom(0.5), out: () => zoom(2), left: () => look(from - (to - from) / 2, to - (to - from) / 2),
-    right: () => look(from + (to - from) / 2, to + (to - from) / 2), first: () => look(...shownFirst), all: () => look(0, whole) };
-  for (const button of document.querySelectorAll(".controls button")) button.addEventListener("click", actions[button.dataset.do]);
-  const place = (event, plot) => {
-    const box = plot.getBoundingClientRect();
-    const share = (event.clientX - chart.getBoundingClientRect().left) / chart.getBoundingClientRect().width;
-    return box.width ? from + ((share * chart.viewBox.baseVal.width - left) / wide) * (to - from) : from;
-  };
-  let pressed = null, marked = [];
-  function unmark() {
-    for (const each of marked) each.matches("rect") ? each.remove() : each.classList.remove("at");
-    marked = [];
-  }
-  plots.forEach((plot) => {
-    plot.addEventListener("wheel", (event) => {
-      if (!event.ctrlKey && !event.metaKey) return;
-      event.preventDefault();
-      zoom(event.deltaY > 0 ? 1.25 : 0.8, place(event, plot));
-    }, { passive: false });
-    plot.addEventListener("pointerdown", (event) => { pressed = [event.clientX, from, to]; plot.setPointerCapture(event.pointerId); });
-    plot.addEventListener("pointerup", () => { pressed = null; });
-    plot.addEventListener("pointerleave", () => { hide(); unmark(); });
-    plot.addEventListener("pointermove", (event) => {
-      if (pressed) {
-        const moved = ((event.clientX - pressed[0]) / (chart.getBoundingClientRect().width * (wide / chart.viewBox.baseVal.width))) * (to - from);
-        return look(pressed[1] - moved, pressed[2] - moved);
-      }
-      unmark();
-      const job = event.target.dataset?.j;
-      if (job === undefined) return hide();
-      const [id, user, queue, cores, submit, ran, asked, ...waits] = jobs[job];
-      plots.forEach((each, k) => {
-        const path = each.querySelector(`[data-j="${job}"]`);
-        if (!path) return;
-        path.classList.add("at");
-        const box = path.getBBox();
-        const waited = make("rect", { class: "waited", x: submit, y: box.y, width: Math.max(waits[k], 0), height: Math.max(box.height, 1) });
-        each.append(waited);
-        marked.push(path, waited);
-      });
-      const lines = [`job ${id}${user ? ", user " + user : ""}`, `queue ${queues[queue]}, ${cores} cores`,
-        `ran ${hours(ran)} of ${hours(asked)} asked for`, `submitted ${date(begin + submit, zone)}`,
-        ...names.map((name, k) => `waited ${hours(waits[k])} ${names.length > 1 ? name : ""}`)];
-      show(event, lines.join("\n"));
-    });
-  });
-  look(from, to);
+  block.before(button);
 }

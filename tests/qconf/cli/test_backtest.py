@@ -61,10 +61,10 @@ def test_writes_the_run_directory(run: tuple[Path, Result]) -> None:
         "dropped.csv",
         "report.html",
         "run.json",
-        "figures/mean-wait.svg",
-        "figures/mean-bounded-slowdown.svg",
-        "figures/utilization.svg",
-        "figures/core-hours.svg",
+        "figures/mean-wait.vl.json",
+        "figures/mean-bounded-slowdown.vl.json",
+        "figures/utilization.vl.json",
+        "figures/core-hours.vl.json",
     }
     table = pd.read_csv(out / "backtest.csv")
     assert list(table.columns) == ["period", "strategy", "queue", "metric", "value"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -265,8 +264,8 @@ def test_the_page_shows_every_job_and_its_intervals(tmp_path):
     for each in found.starts:
         low, high = each.intervals[0.8]
         assert now <= low <= each.expected <= high
-    drawn = ahead_figures(found, "UTC")["gantt"].svg
-    assert drawn.count('class="fill part') == 5
+    drawn = ahead_figures(found, "UTC")["gantt"].spec
+    assert len(drawn["data"]["values"]) == len(drawn["datasets"]["jobs"]) == 5
 
 
 def test_an_interval_of_more_starts_holds_that_of_fewer(tmp_path, monkeypatch):
@@ -310,9 +309,10 @@ def test_an_interval_of_months_does_not_hide_the_others(tmp_path):
     found = far_off(tmp_path)
     figure = ahead_figures(found, "UTC")["starts"]
     assert "cut at the right" in figure.caption
-    dots = [float(x) for x in re.findall(r'<circle[^>]* cx="([0-9.]+)"[^>]* r="3.5"', figure.svg)]  # not the legend's
-    assert len(dots) == 4
-    assert max(dots) - min(dots) > 50
+    spans, dots = (layer["data"]["values"] for layer in figure.spec["layer"])
+    starts = [dot["at"] for dot in dots if dot["kind"] == "expected"]
+    assert len(starts) == 4
+    assert max(starts) - min(starts) > 0.05 * (max(span["b"] for span in spans) - min(span["a"] for span in spans))
 
 
 @pytest.mark.parametrize(

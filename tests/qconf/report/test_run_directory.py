@@ -62,10 +62,10 @@ def test_the_files_of_a_run(tmp_path, past):
     assert {
         *("report.html", "comparison.csv", "config.yaml", "dropped.csv", "run.json", "timings.json"),
         *(
-            "figures/strategies.svg",
-            "figures/machine.svg",
-            "figures/wait-by-size.svg",
-            "figures/utilization-by-size.svg",
+            "figures/strategies.vl.json",
+            "figures/machine.vl.json",
+            "figures/wait-by-size.vl.json",
+            "figures/utilization-by-size.vl.json",
         ),
         *("pbs/PLAN.md", "pbs/queues.qmgr", "pbs/nodes.qmgr"),
     } <= set(files)
