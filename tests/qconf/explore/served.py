@@ -24,12 +24,11 @@ queues:
 """
 
 
-def write_log(folder, jobs=600, days=12, users=("ann", "bob", "eve"), seed=0, cores=64):
+def write_log(folder, jobs=600, days=12, users=("ann", "bob", "eve"), seed=0):
     """Write log.csv of the queues of `SITE`, with ids j0, j1, ..."""
     rng = np.random.default_rng(seed)
     queue = rng.choice(3, jobs, p=[0.6, 0.3, 0.1])
-    scale = cores // 64
-    low, high = (np.array(each)[queue] * scale for each in ((1, 1, 17), (16, 32, 64)))
+    low, high = (np.array(each)[queue] for each in ((1, 1, 17), (16, 32, 64)))
     above, most = (np.array(each)[queue] for each in ((0, 7200, 0), (7200, 43200, 43200)))
     walltime = above + 1 + (rng.random(jobs) * (most - above - 1)).astype(int)
     pd.DataFrame(

@@ -4,7 +4,6 @@ import json
 import shutil
 import signal
 import socket
-import time
 
 import pytest
 
@@ -281,19 +280,13 @@ def test_a_log_that_vanished_is_said_when_it_is_read_again(tmp_path):
 
 @pytest.mark.slow
 def test_a_million_jobs(tmp_path):
-    write_log(tmp_path, jobs=1_000_000, days=300, cores=64 * 256)
-    (tmp_path / "site.yaml").write_text(
-        SITE.replace("cores: 64}", "cores: 16384}")
-        .replace("[1, 16]", "[1, 4096]")
-        .replace("[1, 32]", "[1, 8192]")
-        .replace("[17, 64]", "[4352, 16384]")
-        .replace("max_run: 2", "max_run: 40")
-    )
+    write_log(tmp_path, jobs=1_000_000, days=312)
+    site = SITE.replace("cores: 64}", "cores: 4096}").replace("max_run: 2", "max_run: 130")
+    (tmp_path / "site.yaml").write_text(site)
     with Served("log.csv", "--config", "site.yaml", "-o", "run", folder=tmp_path) as server:
         server.events(lambda found: "numbers" in found, 300)
-        for limit in (50, 60, 70):
-            began = time.monotonic()
+        for limit in (140, 150, 160):
             server.post("change", set={"queues.medium.max_run": str(limit)})
-            found = server.events(lambda found: "numbers" in found, 300)
-            assert f"max_run: {limit}" in found["state"]["text"]
-            print(f"{time.monotonic() - began:.2f} s")
+        found = server.events(lambda found: "numbers" in found, 300)
+        assert "max_run: 160" in found["state"]["text"]
+        assert found["numbers"]["jobs"] == 1_000_000
