@@ -50,7 +50,7 @@ def over_time(outcomes: Sequence[tuple[str, Outcome]], epoch: int, where: str) -
         encoding = {"x": moment("at"), "y": number("value", domain=domain, tickCount=3), **key}
         mark = {"type": "line", "interpolate": "step-after", "point": "transparent", "strokeWidth": 1.6}
         charts.append(chart(rows, mark, encoding, height=84, title=f"{title}, {unit}"))
-    hours = (found[0].edges[1] - found[0].edges[0]) / 3600
+    hours = (edges[-1] - edges[0]) / max(len(edges) - 1, 1) / 3600  # 0 where all is submitted at once
     text = (
         f"The test period, in means over {hours:g} h: how much of the machine is in use, how much work waits, how many "
         "jobs wait."
