@@ -10,6 +10,7 @@ from parsim import metrics, verify
 from parsim.explain import Reason, explain
 from parsim.model.fairshare import Fairshare, Share
 from parsim.model.needs import Quota
+from parsim.model.node_types import Chunk, NodeType
 from parsim.model.qos import QOS
 from parsim.model.schedule import Interruptions, Schedule
 from parsim.model.state import UNSTARTED, State, Window
@@ -22,8 +23,10 @@ from parsim.simulate import simulate
 __all__ = [
     "QOS",
     "UNSTARTED",
+    "Chunk",
     "Fairshare",
     "Interruptions",
+    "NodeType",
     "PlannedRun",
     "Policy",
     "Pool",
