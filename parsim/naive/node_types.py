@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from parsim.model.node_types import Chunk, NodeType, Request
@@ -161,8 +162,8 @@ def holds(each: NodeType, chunk, nodes: int | None = None) -> bool:
     return False
 
 
-def closed_nodes(window: Window, system: System) -> list[int]:
-    """Rule 81: the nodes that a window takes, numbered as rule 72 has it."""
+def closed_nodes(window: Window, system: System, others: Collection[int] = ()) -> list[int]:
+    """Rule 81: the nodes that a window takes, others than these if it may, numbered as rule 72 has it."""
     if window.nodes:
         return sorted(set(window.nodes))
     parts = range(1 if system.mode == "shared" else len(system.queues) + 1)
@@ -180,7 +181,8 @@ def closed_nodes(window: Window, system: System) -> list[int]:
         share = {p: most * its // whole for p, its in size.items()} if whole else {}
         for p in sorted(share, key=lambda p: (-size[p], p))[: most - sum(share.values())]:
             share[p] += 1
-        found += [node for p, count in share.items() for node in nodes[p][size[p] - count :]]
+        for p, count in share.items():
+            found += sorted(nodes[p], key=lambda node: (node in others, -node))[:count]
     return sorted(found)
 
 

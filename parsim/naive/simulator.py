@@ -161,8 +161,8 @@ def sizes_of_nodes(system: System, *, by_node: bool) -> list[tuple[int, int]]:
     return sizes
 
 
-def lost_by(window: Window, system: System) -> dict[int, int]:
-    """Rule 32: the cores of each node that a window takes."""
+def lost_by(window: Window, system: System, others: Sequence[dict[int, int]] = ()) -> dict[int, int]:
+    """Rule 32: the cores of each node that a window takes, beside what others take of nodes."""
     nodes = sizes_of_nodes(system, by_node=True)
     by_nodes = system.reserves_nodes
     if window.nodes:
@@ -178,9 +178,12 @@ def lost_by(window: Window, system: System) -> dict[int, int]:
         lost = {}
         for p, cores in shares.items():
             left = cores
-            for node in reversed([node for node, (q, _) in enumerate(nodes) if q == p]):
-                lost[node] = min(left, nodes[node][1])
-                left -= lost[node]
+            its = [node for node, (q, _) in enumerate(nodes) if q == p][::-1]
+            for busy in (others, ()):
+                for node in its:
+                    most = max(0, nodes[node][1] - lost.get(node, 0) - sum(other.get(node, 0) for other in busy))
+                    lost[node] = lost.get(node, 0) + min(left, most)
+                    left -= min(left, most)
     if by_nodes:
         return lost
     parts: dict[int, int] = {}
@@ -189,18 +192,33 @@ def lost_by(window: Window, system: System) -> dict[int, int]:
     return parts
 
 
+def lost_by_each(windows: Sequence[Window], system: System) -> list[dict[int, int]]:
+    """Rules 32 and 81: what each window takes of each node; where nodes are of several types 1 is all of it."""
+    lost: dict[int, dict[int, int]] = {}
+    for k in sorted(range(len(windows)), key=lambda k: (not windows[k].nodes, windows[k].begin)):
+        at_once = [i for i in lost if windows[i].begin < windows[k].end and windows[k].begin < windows[i].end]
+        if system.node_types:
+            lost[k] = dict.fromkeys(closed_nodes(windows[k], system, {node for i in at_once for node in lost[i]}), 1)
+        elif not system.reserves_nodes:
+            lost[k] = lost_by(windows[k], system)
+        else:
+            lost[k] = lost_by(windows[k], system, [lost[i] for i in at_once])
+    return [lost[k] for k in range(len(windows))]
+
+
 def downtimes(system: System, state: State | None) -> list[Downtime]:
+    windows = state.windows if state else ()
     return [
         Downtime(
             window.begin,
             window.end,
             state.begin if window.known_from is None else max(state.begin, window.known_from),
             window.end if window.known_end else math.inf,
-            dict.fromkeys(closed_nodes(window, system), 1) if system.node_types else lost_by(window, system),
+            lost,
             frozenset(window.users),
             window.walltime or 0,
         )
-        for window in (state.windows if state else ())
+        for window, lost in zip(windows, lost_by_each(windows, system), strict=True)
     ]
 
 
