@@ -5,7 +5,7 @@ Numbers ("rule 29") refer to docs/reference/simulator.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -82,12 +82,15 @@ def resume(workload: Workload, system: System, state: State, rows: NDArray[np.in
     shares, on_nodes = _place(workload, system, state, rows, nodes)
     if system.places_chunks:
         on_nodes = _named(system, state, rows)
-    windows = sorted((window for window in state.windows if window.end > state.begin), key=lambda window: window.begin)
+    by_begin = sorted(range(len(state.windows)), key=lambda k: state.windows[k].begin)
+    places = [k for k in by_begin if state.windows[k].end > state.begin]
+    windows = [state.windows[k] for k in places]
+    takes = taken_by_each(state.windows, system)
     groups = list(dict.fromkeys(_members(window) for window in windows if window.is_for_some))
     table = np.zeros(len(windows), dtype=WINDOW)
     taken = np.zeros((len(windows), len(nodes.sizes)), dtype=np.int64)
     if system.node_types:
-        taken = np.ascontiguousarray(_taken_of_types(windows, system))  # else of another type to a kernel
+        taken = np.ascontiguousarray(_taken_of_types([takes[k] for k in places], system))  # else of another type
     for k, window in enumerate(windows):
         known = state.begin if window.known_from is None else max(state.begin, window.known_from)
         table[k] = (
@@ -97,7 +100,7 @@ def resume(workload: Workload, system: System, state: State, rows: NDArray[np.in
             window.end - base if window.known_end else UNKNOWN_END,
             groups.index(_members(window)) if window.is_for_some else -1,
         )
-        for node, cores in () if system.node_types else taken_by(window, system).items():
+        for node, cores in () if system.node_types else takes[places[k]].items():
             taken[k, node] = cores
     instants = np.unique(np.concatenate((table["known_from"], table["end"])))
     return Begun(
@@ -119,8 +122,35 @@ def _members(window: Window) -> tuple[tuple[int, ...], int]:
     return tuple(window.users), 0 if window.walltime is None else window.walltime
 
 
-def taken_by(window: Window, system: System) -> dict[int, int]:
-    """Return the cores of each node, as the system tells them apart, that a window takes (rule 32)."""
+def taken_by_each(windows: Sequence[Window], system: System) -> list[dict[int, int]]:
+    """Return what each window takes of each node, 1 for all of one of several types (rules 32 and 81).
+
+    Those that name nodes come first, then by begin: each takes nodes that no other takes meanwhile, if it may.
+    """
+    if not (system.node_types or system.reserves_nodes):
+        return [taken_by(window, system) for window in windows]
+    found: dict[int, dict[int, int]] = {}
+    before: list[int] = []
+    for k in sorted(range(len(windows)), key=lambda k: (not windows[k].nodes, windows[k].begin)):
+        before = [i for i in before if windows[i].nodes or windows[i].end > windows[k].begin]
+        busy: dict[int, int] = {}
+        for i in before:
+            if windows[i].begin < windows[k].end and windows[k].begin < windows[i].end:
+                for node, cores in found[i].items():
+                    busy[node] = busy.get(node, 0) + cores
+        before.append(k)
+        if system.node_types:
+            found[k] = dict.fromkeys(closed_nodes(windows[k], system, busy), 1)
+        else:
+            found[k] = taken_by(windows[k], system, busy)
+    return [found[k] for k in range(len(windows))]
+
+
+def taken_by(window: Window, system: System, busy: Mapping[int, int] | None = None) -> dict[int, int]:
+    """Return the cores of each node, as the system tells them apart, that a window takes (rule 32).
+
+    Of a number, first those that are not `busy`: so many of each node.
+    """
     physical = layout(system, by_node=True)
     if window.nodes:
         lost = {node: physical.sizes[node] for node in sorted(set(window.nodes))}
@@ -137,9 +167,13 @@ def taken_by(window: Window, system: System) -> dict[int, int]:
     found = {}
     for partition, cores in parts.items():
         left = cores
-        for node in range(physical.first[partition + 1] - 1, physical.first[partition] - 1, -1):
-            found[node] = min(left, physical.sizes[node])
-            left -= found[node]
+        for others in (busy or {}, {}):
+            for node in range(physical.first[partition + 1] - 1, physical.first[partition] - 1, -1):
+                if not left:
+                    break
+                most = max(0, physical.sizes[node] - found.get(node, 0) - others.get(node, 0))
+                found[node] = found.get(node, 0) + min(left, most)
+                left -= min(left, most)
     return {node: cores for node, cores in found.items() if cores}
 
 
@@ -157,24 +191,27 @@ def _of_partitions(count: int | None, partition: int | None, sizes: Sequence[int
     yield from enumerate(shares)
 
 
-def _taken_of_types(windows: Sequence[Window], system: System) -> NDArray[np.int64]:
+def _taken_of_types(takes: Sequence[Mapping[int, int]], system: System) -> NDArray[np.int64]:
     """Return what windows take of nodes of several types, as `Outages` of the engine has it (rule 81)."""
     counts = np.array([[each.nodes for each in its] for its in system.owned_types], dtype=np.int64)
     names = resources_of(system.node_types)
     of_node = np.array([[each.amount(name) for name in names] for each in system.node_types], dtype=np.int64)
-    closed = np.zeros((len(windows), counts.sum()), dtype=np.int64)
-    for row, window in zip(closed, windows, strict=True):
-        row[closed_nodes(window, system)] = 1
+    closed = np.zeros((len(takes), counts.sum()), dtype=np.int64)
+    for row, taken in zip(closed, takes, strict=True):
+        row[list(taken)] = 1
     if system.places_chunks:
         return closed
     first = np.cumsum([0, *counts.reshape(-1)])
-    before = np.concatenate((np.zeros((len(windows), 1), dtype=np.int64), closed.cumsum(axis=1)), axis=1)
-    nodes = np.diff(before[:, first], axis=1).reshape(len(windows), *counts.shape)
-    return (nodes[:, :, :, np.newaxis] * of_node).reshape(len(windows), counts.size * len(names))
+    before = np.concatenate((np.zeros((len(takes), 1), dtype=np.int64), closed.cumsum(axis=1)), axis=1)
+    nodes = np.diff(before[:, first], axis=1).reshape(len(takes), *counts.shape)
+    return (nodes[:, :, :, np.newaxis] * of_node).reshape(len(takes), counts.size * len(names))
 
 
-def closed_nodes(window: Window, system: System) -> list[int]:
-    """Return the nodes of several types that a window takes, numbered part by part, type by type (rule 81)."""
+def closed_nodes(window: Window, system: System, busy: Collection[int] = ()) -> list[int]:
+    """Return the nodes of several types that a window takes, numbered part by part, type by type (rule 81).
+
+    Of a number, first those that are not `busy`.
+    """
     if window.nodes:
         return sorted(set(window.nodes))
     owned = system.owned_types
@@ -183,8 +220,8 @@ def closed_nodes(window: Window, system: System) -> list[int]:
     for t, each in enumerate(system.node_types):
         count = dict(window.node_types).get(each.name, 0) if window.node_types else None
         for p, nodes in _of_partitions(count, window.partition, [its[t].nodes for its in owned]):
-            end = int(first[p * len(system.node_types) + t + 1])
-            found += range(end - nodes, end)
+            its = range(*first[p * len(system.node_types) + t :][:2].tolist())
+            found += sorted(its, key=lambda node: (node in busy, -node))[:nodes]
     return sorted(found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -87,6 +88,36 @@ def test_running_nodes_are_as_named():
     system = System(4, queues, reserve="nodes", cores_per_node=2)
     named = State(5, [0, 0, UNSTARTED], nodes={0: {1: 2}, 1: {0: 2}}, windows=[down])
     assert simulate(jobs, system, named).start.tolist() == [0, 0, 50]  # node 0 is about to go, node 1 is busy until 50
+
+
+def windows_of_a_number(rng: Random) -> list[Window]:
+    """Return windows that never take more than the 8 cores that there are: servers refuse more."""
+    found: list[Window] = []
+    for _ in range(6):
+        one = Window(*sorted(rng.sample(range(40), 2)), rng.randint(1, 5))
+        if all(sum(each.cores for each in [*found, one] if each.begin <= at < each.end) <= 8 for at in range(40)):
+            found.append(one)
+    return found
+
+
+@pytest.mark.parametrize("cores_per_node", [1, 3])
+def test_windows_of_a_number_take_as_many_cores_where_nodes_are_told_apart(cores_per_node):
+    """Jobs of one second see how many are left at each instant."""
+    rng = Random(cores_per_node)
+    jobs = Workload(range(40), [8] * 40, [1] * 40, [1] * 40)
+    for _ in range(30):
+        windows, wide = windows_of_a_number(rng), rng.randint(1, 8)
+        narrow = replace(jobs, cores=np.full(40, wide))
+        begun = State(0, [UNSTARTED] * 40, windows=windows)
+        by_nodes = System(8, reserve="nodes", cores_per_node=cores_per_node)
+        assert (simulate(narrow, System(8), begun).start == simulate(narrow, by_nodes, begun).start).all()
+
+
+def test_two_windows_of_three_cores_take_six():
+    down = State(0, [UNSTARTED] * 2, windows=[Window(0, 20, 3), Window(5, 30, 3), Window(0, 40, nodes=[7])])
+    jobs = Workload([5, 5], [1, 2], [5, 5], [5, 5])
+    for settings in ({}, {"reserve": "nodes"}):
+        assert simulate(jobs, System(8, **settings), down).start.tolist() == [5, 20]
 
 
 GOES_ON = [
