@@ -247,7 +247,7 @@ class Simulation:
         self.n = len(workload)
         self.submit = [int(x) for x in workload.submit]
         self.submitted = list(self.submit)
-        self.place = [(submit, j) for j, submit in enumerate(self.submit)]  # rule 40
+        self.place = [(submit, j) for j, submit in enumerate(self.submit)]  # rules 40 and 47
         self.waits_for: list[set[int]] = [set() for _ in range(self.n)]
         for job, other in workload.after.tolist():
             self.waits_for[job].add(other)
@@ -289,6 +289,7 @@ class Simulation:
         self.wake_ups: list[tuple[int, int]] = []  # a heap of instants at which jobs starve, or may enter the pool
         self.entries: dict[int, int | None] = {}  # job -> when it may enter the pool
         self.outside: list[int] = []  # submitted, and kept out of the lists, by submit
+        self.refused: set[int] = set()  # that `max_queued` has kept out
         self.running: list[Running] = []
         self.ran_before: list[Running] = []  # when the pass began
         self.moved: set[int] = set()  # jobs that left their partition's list for the pool
@@ -684,10 +685,15 @@ class Simulation:
                 else:
                     parked.add(j)
             for j in sorted(self.outside, key=lambda j: self.place[j]):  # rule 47
-                self.kept_by[j] = self.throttles.kept_out(j, self.waiting, [r.job for r in self.running])
+                there = self.waiting, [r.job for r in self.running]
+                self.kept_by[j] = self.throttles.kept_out(j, *there)
                 if not self.kept_by[j]:
                     self.outside.remove(j)
                     self.waiting.add(j)
+                    if j in self.refused:
+                        self.place[j] = self.now, j
+                elif self.throttles.kept_out(j, *there, names=("max_queued",)):
+                    self.refused.add(j)
             self.one_pass()
             yield
             self.waiting |= set(self.preempted)

@@ -8,6 +8,7 @@ from parsim.model.system import System
 from parsim.model.workload import Workload
 
 FIELDS = ("max_run", "max_run_cores", "max_run_core_seconds")
+ENTERING = ("max_eligible", "max_queued")
 
 
 class NaiveThrottles:
@@ -95,12 +96,13 @@ class NaiveThrottles:
         of = (f"{each} {self.whose[j][each]}" if each else "all") + (f" in qos {qos}" if qos else "")
         return of + ("" if queue is None else f" in queue {queue}")
 
-    def kept_out(self, j: int, waiting: Iterable[int], running: Iterable[int]) -> str:
-        """Rule 47: what keeps j out, where these wait in lists and these run; empty if nothing does."""
+    def kept_out(self, j: int, waiting: Iterable[int], running: Iterable[int], names: Iterable[str] = ENTERING) -> str:
+        """Rule 47: which of these limits keeps j out, where these wait in lists and these run; empty if none does."""
         waiting = list(waiting)
         in_lists = {"max_eligible": waiting, "max_queued": [*waiting, *running]}
         for kind in self.kinds(j):
-            for field, jobs in in_lists.items():
+            for field in names:
+                jobs = in_lists[field]
                 limit = self.limit(field, kind, j)
                 if limit is not None and sum(self.count_together(kind, j, k) for k in jobs) >= limit:
                     return f"{field} = {limit} of {self.called(kind, j)}"
