@@ -8,8 +8,7 @@ import numpy as np
 
 from parsim.engine.compile.compiled import ieee_routine, ieee_step, on_disk
 from parsim.engine.fairshare import fill
-from parsim.engine.preempt.preempting import place_of
-from parsim.engine.simulation import BY_SUBMIT, seldom, step
+from parsim.engine.simulation import BY_SUBMIT, comes_before, seldom, step
 
 FCFS, SJF, LJF, LXF, WFP3 = range(5)  # values of `settings.order`
 FACTOR = 5  # the pool's list, by priority factor, whatever the order (rule 7 of docs/reference/simulator.md)
@@ -285,7 +284,7 @@ def before(context, i, k):
         exact = compare_ratios(s.jobs, s.queues, kind, waiting.job[i], waiting.job[k], now)
         if exact != 0:
             return exact > 0
-    return place_of(s.preempting, waiting.job[i]) < place_of(s.preempting, waiting.job[k])
+    return comes_before(s, waiting.job[i], waiting.job[k])
 
 
 @step
@@ -300,11 +299,7 @@ def first_entry(s, kind, first, last, now):
         g = group[i]
         if g < greatest or g < 0 or (g == greatest and value[i] < bound):
             continue
-        if (
-            g == greatest
-            and value[i] == bound
-            and place_of(s.preempting, s.waiting.job[i]) > place_of(s.preempting, s.waiting.job[best])
-        ):
+        if g == greatest and value[i] == bound and comes_before(s, s.waiting.job[best], s.waiting.job[i]):
             continue
         if g > greatest or before((s, kind, now), i, best):
             best = i

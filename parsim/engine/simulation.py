@@ -209,9 +209,22 @@ class Simulation(NamedTuple):
     fair: Fair
     gates: Any  # `parsim.engine.gates.counters.Gates`
     needs: Any  # `parsim.engine.gates.needs.Needs`, or None
+    place: NDArray[np.int64]  # (n,): of each job in the order of submissions (rule 47); empty where it is its number
     node_types: Any  # `parsim.engine.resources.node_types.NodeTypes`, or None
     placing: Any  # `parsim.engine.resources.chunks.Placing`, or None
     preempting: Any  # `parsim.engine.preempt.preempting.Preempting`, or None
     windows: Any  # `parsim.engine.resources.typed_windows.TypedWindows`, or None
     plain: Any  # an empty array where a list has one head job that is planned alone, else None
     outages: Any  # `parsim.engine.resources.windows.Outages`: all windows of cores
+
+
+@step
+def place_of(s, j):
+    """Return the place of job j in the order of submissions, by which other ties go."""
+    return s.place[j] if s.place.size > 0 else np.int64(j)
+
+
+@step
+def comes_before(s, i, j):
+    """Whether job i was submitted before job j."""
+    return place_of(s, i) < place_of(s, j)

@@ -119,7 +119,7 @@ def lay_out(key: Key, workload: Workload, queues: int, users: Users, begin: int)
         each=np.concatenate(tables),
         rows=_stacked([column.rows for column in columns], n, np.int32),
         amounts=_stacked([column.amount for column in columns], n, np.int64),
-        is_out=np.zeros(n if keeps_out else 0, dtype=np.bool_),
+        is_out=np.zeros(n if keeps_out else 0, dtype=np.uint8),
         outside=np.empty(n if keeps_out else 0, dtype=np.int32),
         exempt=bits if bits.any() else np.empty((0, 0), dtype=np.uint8),
         over_time=np.bool_(keeps_out or any(throttle.max_run_core_seconds for throttle in key.throttles)),

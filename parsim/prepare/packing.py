@@ -138,6 +138,7 @@ def pack(
         alike=_pack_lines(prepared, system) if lines else NO_LINES,
         fair=fair,
         gates=prepared.gates(system).counting(system),
+        place=_places(prepared, system),
         needs=needs,
         node_types=node_types,
         placing=placing,
@@ -146,6 +147,14 @@ def pack(
         plain=_NONE if windows is None and beside is None else None,
         outages=pack_windows(prepared),
     )
+
+
+def _places(prepared: Prepared, system: System) -> Column:
+    """Return the place of each job in the order of submissions, where that may be another than its number."""
+    if not (system.has_tiers or system.keeps_out):
+        return np.empty(0, dtype=np.int64)
+    submit: Column = prepared.workload.submit - prepared.base
+    return (submit << prepared.bits) | prepared.place
 
 
 def _pack_typed_windows(prepared: Prepared, system: System, running: int) -> TypedWindows | None:
@@ -202,7 +211,6 @@ def _pack_preempting(prepared: Prepared, system: System, interruptions: int) -> 
         tier=np.array([tiers.index(queue.tier) for queue in system.queues], dtype=np.int64),
         kind=np.array([kinds[queue.preempted] for queue in system.queues], dtype=np.int64),
         cores=np.zeros(len(tiers), dtype=np.int64),
-        place=prepared.place,
         first=np.full(n, -1, dtype=np.int64),
         last=np.full(n, -1, dtype=np.int64),
         interruptions=np.zeros(interruptions, dtype=INTERRUPTION),

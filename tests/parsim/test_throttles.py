@@ -138,6 +138,14 @@ def test_more_than_so_many_are_kept_out_until_a_second_after_a_start():
     assert starts(throttle, cores=[8, 2, 2, 7], user=[0, 0, 0, 1]) == [0, 10, 11, 21]
 
 
+def test_a_job_for_which_there_was_no_room_goes_by_when_it_enters():
+    jobs = Workload([0, 1, 2], [1, 1, 1], [10, 10, 10], [10, 10, 10], user=[0, 0, 1])
+    for limit, expected in (("max_queued", [0, 20, 10]), ("max_eligible", [0, 10, 20])):
+        system = System(1, throttles=[Throttle("user", **{limit: 1})])
+        assert simulate(jobs, system).start.tolist() == expected
+        assert_schedule(jobs, system, simulate(jobs, system))
+
+
 def test_those_that_run_are_queued_too():
     assert starts([Throttle(max_queued=2)], cores=[1, 1, 1], user=[0, 0, 0]) == [0, 0, 10]
 

@@ -33,6 +33,7 @@ GATE = np.dtype(
 #: What some jobs are in a gate together: how many, their amounts, and these times the expected ends.
 COUNT = np.dtype([("jobs", np.int64), ("amount", np.int64), ("ends", np.int64)], align=True)
 NO_GATE = -1
+IN, OUT, REFUSED = np.uint8(0), np.uint8(1), np.uint8(2)  #: the last by `max_queued`, at some instant
 UNLIMITED = np.iinfo(np.int64).max  #: no count is above it, not even one that has gone round
 EXEMPT_RUN, EXEMPT_AMOUNT, EXEMPT_WORK, EXEMPT_ELIGIBLE, EXEMPT_QUEUED = 1, 2, 4, 8, 16
 
@@ -43,7 +44,7 @@ class Gates(NamedTuple):
     each: NDArray[np.void]  # (k,) GATE
     rows: NDArray[np.int32]  # (n, m): those in which a job counts, or `NO_GATE`
     amounts: NDArray[np.int64]  # (n, m): how much it counts there
-    is_out: NDArray[np.bool_]  # (n,): whether a job is kept out of the lists; empty where none is
+    is_out: NDArray[np.uint8]  # (n,): whether a job is kept out of the lists: `IN`, `OUT` or `REFUSED`; empty for none
     outside: NDArray[np.int32]  # (n,): those that are, the first `progress.outside` entries, in order
     exempt: NDArray[np.uint8]  # (n, m): `EXEMPT` bits, of the bounds that do not concern a job; empty for none
     over_time: np.bool_  # whether expected ends count, or jobs that wait
@@ -115,7 +116,7 @@ def is_gated(gates, j, others, walltime, now):
 @step
 def is_out(gates, j):
     """Whether job j is kept out of the lists (rule 47)."""
-    return gates.is_out.size > 0 and gates.is_out[j]
+    return gates.is_out.size > 0 and gates.is_out[j] != IN
 
 
 @routine
@@ -131,6 +132,17 @@ def may_enter(gates, j):
             if gate.queued >= gate.max_queued and not exempt & EXEMPT_QUEUED:
                 return False
     return True
+
+
+@routine
+def is_refused(gates, j):
+    """Whether so many jobs wait or run that job j may not be submitted (rule 47)."""
+    for column in range(gates.rows.shape[1]):
+        row = gates.rows[j, column]
+        if row >= 0 and gates.each[row].queued >= gates.each[row].max_queued:
+            if not exemptions(gates, j, column) & EXEMPT_QUEUED:
+                return True
+    return False
 
 
 @step

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parsim.engine.gates.counters import count_entered, may_enter
+from parsim.engine.gates.counters import IN, OUT, REFUSED, count_entered, is_refused, may_enter
 from parsim.engine.lists.waiting import add_waiting, note_held
 from parsim.engine.resources.running import push_key
 from parsim.engine.simulation import UNKNOWN, routine
@@ -19,7 +19,7 @@ def keep_out(s, gates, j):
     if gates.is_out.size == 0:
         return False
     k = s.progress.outside
-    gates.is_out[j] = True
+    gates.is_out[j] = OUT
     while k > 0 and gates.outside[k - 1] > j:
         gates.outside[k] = gates.outside[k - 1]
         k -= 1
@@ -41,8 +41,12 @@ def enter_lists(s, gates, now):
         if not enters:
             gates.outside[kept] = j
             kept += 1
+            if is_refused(gates, j):
+                gates.is_out[j] = REFUSED
             continue
-        gates.is_out[j] = False
+        if gates.is_out[j] == REFUSED:
+            s.place[j] += (now - (s.place[j] >> s.settings.bits)) << s.settings.bits
+        gates.is_out[j] = IN
         count_entered(gates, j)
         home = s.jobs[j].home
         s.partitions[home].first_starving = UNKNOWN

@@ -10,8 +10,20 @@ import numpy as np
 from parsim.engine.gates.counters import is_out
 from parsim.engine.lists.alike import NO_JOB
 from parsim.engine.order import FACTOR, FCFS, FORMULA, LJF, LXF, refresh_value
-from parsim.engine.preempt.preempting import above_groups, place_of
-from parsim.engine.simulation import BY_SUBMIT, GROUP, NEVER, PASSED, PREEMPTED, STARVING, UNKNOWN, apart, seldom, step
+from parsim.engine.preempt.preempting import above_groups
+from parsim.engine.simulation import (
+    BY_SUBMIT,
+    GROUP,
+    NEVER,
+    PASSED,
+    PREEMPTED,
+    STARVING,
+    UNKNOWN,
+    apart,
+    comes_before,
+    seldom,
+    step,
+)
 
 STARTED = np.int32(-1)  # in place of a job that has started
 
@@ -82,12 +94,6 @@ def goes_after(s, kind, i, j, group, value):
         return g > group
     other = waiting.value[i] if kind != FCFS else 0.0
     return other > value or (other == value and comes_before(s, waiting.job[i], j))
-
-
-@step
-def comes_before(s, i, j):
-    """Whether job i was submitted before job j."""
-    return place_of(s.preempting, i) < place_of(s.preempting, j)
 
 
 @step
@@ -186,7 +192,8 @@ def begin_starving(s, j, now):
         return
     pool = s.partitions.size - 2
     home = s.jobs[j].home
-    if s.partitions[home].first_starving > j:
+    first = s.partitions[home].first_starving
+    if first == NEVER or (first != UNKNOWN and comes_before(s, j, first)):
         s.partitions[home].first_starving = j
     for p in range(pool + 1):
         if p == home or p == pool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from parsim.engine.resources.running import available
-from parsim.engine.simulation import NEVER, UNKNOWN, step
+from parsim.engine.simulation import NEVER, UNKNOWN, comes_before, step
 from parsim.engine.starts import make_head_job, start_spanning
 
 
@@ -35,7 +35,8 @@ def find_usable(s, j, now):
     """Set which partitions a reservation of job j may use (rule 10), and return how many cores they have."""
     cores = np.int64(0)
     for p in range(s.usable.size):
-        s.usable[p] = s.partitions[p].cores > 0 and first_starving(s, p, now) >= j
+        first = first_starving(s, p, now)
+        s.usable[p] = s.partitions[p].cores > 0 and (first == NEVER or not comes_before(s, first, j))
         if s.usable[p]:
             cores += s.partitions[p].cores
     return cores
@@ -52,7 +53,8 @@ def first_starving(s, p, now):
             job = s.jobs[j]
             period = s.queues[job.queue].starvation
             if job.home == p and period < NEVER and job.submit + period <= now:
-                partition.first_starving = min(partition.first_starving, np.int64(j))
+                if partition.first_starving == NEVER or comes_before(s, j, partition.first_starving):
+                    partition.first_starving = j
                 if not s.settings.alike:
                     break
     return partition.first_starving

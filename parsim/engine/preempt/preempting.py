@@ -42,7 +42,6 @@ class Preempting(NamedTuple):
     tier: NDArray[np.int64]  # (Q,): of each queue, the rank among all tiers
     kind: NDArray[np.int64]  # (Q,): `LOSES`, `KEEPS`, `RETURNS` or `STAYS`
     cores: NDArray[np.int64]  # (tiers,): of the running jobs that may be preempted
-    place: NDArray[np.int64]  # (n,): of each job by its submission, whether it ran already or not
     first: NDArray[np.int64]  # (n,): first start of each job, or -1
     last: NDArray[np.int64]  # (n,): its last interruption, or -1
     interruptions: NDArray[np.void]  # INTERRUPTION
@@ -58,14 +57,6 @@ def above_groups(preempting, j, queue):
         return np.int32(0)
     tier = np.int32(preempting.tier[queue] << TIER)
     return tier | PREEMPTED if preempting.last[j] >= 0 else tier
-
-
-@step
-def place_of(preempting, j):
-    """Return the place of job j by its submission: its number, but for those that ran when a simulation began."""
-    if preempting is None:
-        return np.int64(j)
-    return preempting.place[j]
 
 
 @step

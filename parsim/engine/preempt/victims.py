@@ -10,12 +10,12 @@ import numpy as np
 from parsim.engine.fairshare import interrupt
 from parsim.engine.gates.counters import count_entered
 from parsim.engine.lists.waiting import add_waiting
-from parsim.engine.preempt.preempting import LOSES, RETURNS, STAYS, end_run, place_of
+from parsim.engine.preempt.preempting import LOSES, RETURNS, STAYS, end_run
 from parsim.engine.resources.node_types import has_place, lend_nodes, stop_on_types, take_nodes
 from parsim.engine.resources.own_nodes import lend_chunks, stop_on_nodes
 from parsim.engine.resources.placement import can_be_placed, place_chunks
 from parsim.engine.resources.running import remove_key, sift
-from parsim.engine.simulation import routine, seldom, step
+from parsim.engine.simulation import comes_before, routine, seldom, step
 from parsim.engine.starts import count_use, startable_cores, vacate
 
 
@@ -164,7 +164,7 @@ def is_taken_before(s, i, k):
         return a < b
     if s.start[i] != s.start[k]:
         return s.start[i] > s.start[k]
-    return place_of(s.preempting, i) > place_of(s.preempting, k)
+    return comes_before(s, k, i)
 
 
 @seldom
