@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -13,10 +15,11 @@ from parsim.engine.events import events
 from parsim.engine.fast.easy import easy
 from parsim.engine.fast.time_dependent import time_dependent
 from parsim.engine.gates.counters import EXEMPT_AMOUNT, EXEMPT_WORK
-from parsim.engine.simulation import Simulation
+from parsim.engine.plans.rows import Plans
+from parsim.engine.simulation import NEVER, Simulation
 from parsim.model.needs import came
 from parsim.model.node_types import Demands
-from parsim.model.schedule import NO_INTERRUPTIONS, SPANNING, Interruptions, Schedule
+from parsim.model.schedule import NO_INTERRUPTIONS, SPANNING, Interruptions, NodesAt, Schedule
 from parsim.model.state import UNSTARTED, State
 from parsim.model.system import Queue, System
 from parsim.model.throttles import RESOURCES
@@ -39,6 +42,7 @@ from parsim.prepare.packing import (
     plans_limits,
 )
 from parsim.prepare.reservations import place, reservations
+from parsim.prepare.state import held_on_nodes
 
 
 def simulate(workload: Workload, system: System, state: State | None = None) -> Schedule:
@@ -91,7 +95,24 @@ def simulate(workload: Workload, system: System, state: State | None = None) -> 
         interruptions=_of_rows(outcome.interruptions, prepared.rows),
         demands=_demands(prepared, system, outcome),
         node=prepared.restore(outcome.node) if system.places_chunks else None,
+        nodes_at=_telling_nodes(prepared, system, prepared.rows),
     )
+
+
+def _telling_nodes(prepared: Prepared, system: System, rows: NDArray[np.int64] | None) -> NodesAt | None:
+    """Return `Schedule.nodes_at` of jobs that stand in these rows."""
+    apart = system.reserves_nodes or system.places_chunks
+    return partial(_nodes_at, prepared, system, rows) if apart else None
+
+
+def _nodes_at(
+    prepared: Prepared, system: System, rows: NDArray[np.int64] | None, instant: int
+) -> Mapping[int, dict[int, int]]:
+    """Simulate until an instant, and return what each job has of nodes then, by row."""
+    if not len(prepared.workload):
+        return {}
+    held = run(replace(prepared, until=instant - prepared.base), system).held
+    return held if rows is None else {int(rows[job]): nodes for job, nodes in held.items()}
 
 
 def _demands(
@@ -183,6 +204,7 @@ def simulate_from(workload: Workload, system: System, state: State) -> Schedule:
         interruptions=_of_rows(outcome.interruptions, of),
         demands=_demands(prepared, system, outcome, rows, len(workload)),
         node=node,
+        nodes_at=_telling_nodes(prepared, system, of),
     )
 
 
@@ -301,6 +323,7 @@ class Outcome(NamedTuple):
     end: Column | None = None  # where jobs are preempted; else the start and the run time
     node: Column = np.empty(0, np.int64)  # as `Schedule.node` has it
     demands: Demands | None = None  # where chunks are placed
+    held: Mapping[int, dict[int, int]] = MappingProxyType({})  # nodes of jobs that run when it is left
 
 
 class Discipline(NamedTuple):
@@ -456,8 +479,9 @@ def _plans_top_job(prepared: Prepared, system: System) -> bool:
 
 def _run_top_job(prepared: Prepared, system: System) -> Outcome:
     state = pack(prepared, system, beside="top jobs")
-    events(state, pack_plans(prepared, system, state), *NO_HEAD_JOBS)
-    return _outcome(prepared, system, state)
+    plans = pack_plans(prepared, system, state)
+    events(state, plans, *NO_HEAD_JOBS)
+    return _outcome(prepared, system, state, plans)
 
 
 def _run_with_tiers(prepared: Prepared, system: System) -> Outcome:
@@ -503,8 +527,10 @@ def _run_general(prepared: Prepared, system: System) -> Outcome:
     return _outcome(prepared, system, state)
 
 
-def _outcome(prepared: Prepared, system: System, state: Simulation) -> Outcome:
+def _outcome(prepared: Prepared, system: System, state: Simulation, plans: Plans | None = None) -> Outcome:
     start, placement = state.start, state.placement
+    if prepared.until < NEVER:
+        return Outcome(start, placement, {}, held=held_on_nodes(state.placing, plans))
     if start.min() < 0:
         if state.progress["running"]:
             check_started(prepared, start)

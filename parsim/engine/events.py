@@ -138,7 +138,8 @@ def next_event(s, submit, now):
             t = min(t, now - since_calculated(s.settings, now) + s.settings.calc_period)
         t = min(t, next_change(s.needs), next_return(s.preempting, now))
     change_quotas(s.needs, s.gates, t)
-    progress.now = t if t <= last_instant(bits) and progress.looks >= 0 else NEVER
+    within = t <= last_instant(bits) and t < s.settings.until
+    progress.now = t if within and progress.looks >= 0 else NEVER
     return progress.now
 
 

@@ -110,6 +110,7 @@ SETTINGS = _record(
         ("starving_first", np.bool_),  #: in the pool's list
         ("alike", np.bool_),  #: lists have of the jobs alike the first only
         ("looks", np.int64),  #: at entries of waiting lists, for each job that is submitted
+        ("until", np.int64),  #: instant from which on nothing is decided
     ]
 )
 PROGRESS = _record(
@@ -208,8 +209,8 @@ class Simulation(NamedTuple):
     alike: Alike
     fair: Fair
     gates: Any  # `parsim.engine.gates.counters.Gates`
-    needs: Any  # `parsim.engine.gates.needs.Needs`, or None
     place: NDArray[np.int64]  # (n,): of each job in the order of submissions (rule 47); empty where it is its number
+    needs: Any  # `parsim.engine.gates.needs.Needs`, or None
     node_types: Any  # `parsim.engine.resources.node_types.NodeTypes`, or None
     placing: Any  # `parsim.engine.resources.chunks.Placing`, or None
     preempting: Any  # `parsim.engine.preempt.preempting.Preempting`, or None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 
 from parsim.model.node_types import Demands
 from parsim.model.workload import Column
+
+NodesAt = Callable[[int], Mapping[int, Mapping[int, int]]]  #: instant -> job by row -> node -> its cores
 
 SPANNING = -1  #: value of `Schedule.partition` for a job that runs on several partitions at once
 
@@ -66,6 +69,8 @@ class Schedule:
     node : ndarray(int64), shape (n,), or None
         Where chunks are placed, the node of each job's first one, counted through the types of nodes, partition by
         partition; -1 for none.
+    nodes_at : callable, or None
+        Where nodes are told apart, what tells the cores of each that the jobs have which run at an instant, by row.
     """
 
     submit: Column
@@ -79,6 +84,7 @@ class Schedule:
     interruptions: Interruptions = NO_INTERRUPTIONS
     demands: Demands | None = None
     node: Column | None = None
+    nodes_at: NodesAt | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         """Return the number of jobs."""

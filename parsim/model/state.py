@@ -168,6 +168,8 @@ class State:
     def at(cls, schedule: Schedule, begin: int, windows: Sequence[Window] = ()) -> State:
         """Return the state that a schedule is in at an instant, before anything is decided then.
 
+        Where nodes are told apart this takes as long as to simulate until then.
+
         Parameters
         ----------
         schedule : Schedule
@@ -196,7 +198,9 @@ class State:
             on = int(schedule.partition[row])
             shares = enumerate(schedule.shares[row].tolist()) if on == SPANNING else [(on, int(schedule.cores[row]))]
             placement[row] = {partition: cores for partition, cores in shares if cores}
-        return cls(begin, schedule.start, placement, windows=windows)
+        there = {} if schedule.nodes_at is None else schedule.nodes_at(begin)
+        nodes = {row: there[row] for row in rows if row in there}
+        return cls(begin, schedule.start, placement, nodes, windows)
 
     def take(self, rows: NDArray[np.intp]) -> State:
         """Return the state of the jobs at these rows, in that order.

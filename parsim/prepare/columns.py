@@ -73,11 +73,14 @@ class Prepared:
         Where each job stood before, None if in the same place.
     begun : Begun or None
         How the simulation begins, if not with the first submission; the jobs that run then come first.
+    until : int
+        Instant, counted from `base`, from which on nothing is decided.
     """
 
     workload: Workload
     rows: NDArray[np.int64] | None
     begun: Begun | None = None
+    until: int = int(kernel.NEVER)
 
     @cached_property
     def base(self) -> int:

@@ -318,6 +318,7 @@ def _pack_settings(prepared: Prepared, system: System) -> np.void:
         starving_first=pool is not None and pool.starving_first,
         alike=False,
         looks=LOOKS,
+        until=prepared.until,
     )
 
 

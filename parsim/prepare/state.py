@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.engine.plans.rows import Plans
+from parsim.engine.resources.chunks import NO_SHARE, Placing
 from parsim.engine.resources.windows import UNKNOWN_END, WINDOW
 from parsim.model.state import Cores, State, Window
 from parsim.model.system import System
@@ -251,6 +253,26 @@ def _place(
             shares[job, of_node[node]] += here
             on_nodes.append((job, node, here))
     return shares, np.array(on_nodes, dtype=np.int64).reshape(-1, 3)
+
+
+def held_on_nodes(placing: Placing | None, plans: Plans | None) -> dict[int, dict[int, int]]:
+    """Return the cores of each node that each job has, by its number, where a simulation was left."""
+    found: dict[int, dict[int, int]] = {}
+    if placing is not None:
+        first, shares = placing.of_job, placing.shares
+    elif plans is not None:
+        first, shares = plans.nodes.first, plans.nodes.shares
+    for job in np.flatnonzero(first != NO_SHARE).tolist():
+        number, there = int(first[job]), found.setdefault(job, {})
+        while number != NO_SHARE:
+            share = shares[number]
+            if placing is None:
+                there |= dict.fromkeys(range(share["node"], share["node"] + share["nodes"]), int(share["cores"]))
+            else:
+                cores = int(share["copies"] * placing.amounts[share["kind"], 0])
+                there[int(share["node"])] = there.get(int(share["node"]), 0) + cores
+            number = int(share["next"])
+    return found
 
 
 def _at_home(workload: Workload, system: System, state: State, running: int) -> NDArray[np.int64]:
