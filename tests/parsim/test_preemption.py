@@ -118,6 +118,13 @@ def test_a_preempted_job_goes_first_in_its_tier_a_second_later_at_the_earliest()
     assert stops(run(machine("suspend", cores=6), jobs(*rows))) == [(1, 10, 11), (0, 10, 19)]
 
 
+def test_a_plan_counts_a_job_that_might_be_preempted_to_its_end():
+    """As PBS plans: the last one may have the low job's core until its end at 17, and the wide one waits for that."""
+    low, *high = (1, 1, 16, 16, 0), (3, 3, 6, 6, 1), (5, 4, 7, 7, 1), (5, 1, 11, 11, 1)
+    assert run(machine("suspend"), jobs(low, *high)).start.tolist() == [1, 3, 16, 5]
+    assert run(machine("suspend"), jobs(*high)).start.tolist() == [3, 9, 16]
+
+
 def test_a_preempted_job_may_preempt():
     rows = ((0, 4, 90, 90, 0), (5, 4, 20, 20, 1), (10, 4, 5, 5, 2))
     found = run(machine("suspend", "requeue"), jobs(*rows))

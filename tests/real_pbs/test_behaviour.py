@@ -342,3 +342,51 @@ def test_run_times_are_predicted_at_submission_and_order_jobs(loading, tmp_path)
         assert pbs.attribute(job, "Resource_List.estimate") is None
         assert pbs.server.run("grep -h 'no prediction' /srv/pbs/server_logs/*").stdout.count("another version") == 1
     assert "qconf_estimate" not in pbs.server.run("qmgr -c 'list hook'").stdout
+
+
+def test_two_reservations_of_a_number_of_cores_take_different_ones(fresh):
+    """As rule 32 of the simulator has it; a third would need more than there are."""
+    fresh.run("qmgr -c 'set server acl_roots += root'")
+    of_five = "pbs_rsub -R $(date -d '+60 seconds' +%H%M.%S) -D 60 -l select=5:ncpus=8"
+    fresh.run(f"{of_five}; {of_five}; {of_five}; sleep 3")
+    found = fresh.run("pbs_rstat -F").stdout
+    nodes = [set(re.findall(r"\((n\d+):", line)) for line in found.splitlines() if "resv_nodes" in line]
+    fresh.run("pbs_rstat -B | sed -n 's/^Name: //p' | xargs -r pbs_rdel")
+    assert [len(each) for each in nodes] == [5, 5]
+    assert not nodes[0] & nodes[1]
+
+
+def test_a_job_for_which_there_was_no_room_goes_by_when_it_enters(fresh):
+    """As rule 47 of the simulator has it: behind a job that was submitted meanwhile."""
+    for statement in (
+        "create queue full queue_type = e, enabled = t, started = t",
+        'set queue full max_queued = "[u:PBS_GENERIC=1]"',
+        "create queue way queue_type = r, enabled = t, started = t, route_destinations = full, route_retry_time = 1",
+        "set server scheduling = False",
+    ):
+        fresh.run(f"qmgr -c '{statement}'")
+
+    def submit(queue, user):
+        return fresh.run(f"qsub -q {queue} -l select=12:ncpus=8 -- /bin/sleep 1", user=user).stdout.strip()
+
+    first, kept = submit("way", "alice"), submit("way", "alice")
+    time.sleep(2)
+    between = submit("way", "bob")
+    refused = submit("full", "alice")
+    fresh.run(f"sleep 2; qdel {first}; sleep 4; qmgr -c 'set server scheduling = True'")
+    fresh.wait(f"[ $(qstat -x {kept} {between} | grep -c ' F ') = 2 ]", "they do not end", seconds=60)
+    record = fresh.run("cat /srv/pbs/server_priv/accounting/*").stdout
+    start = {job: int(instant) for job, instant in re.findall(r";S;(\S+?);.* start=(\d+)", record)}
+    assert "would exceed" in refused
+    assert start[between] < start[kept]
+
+
+def test_a_plan_counts_a_job_that_might_be_preempted_to_its_end(loading):
+    """As rule 55 of the simulator has it: so a job of its own tier takes that job's cores, and delays it."""
+    with loading(TIERS.replace("MODE", "suspend")) as pbs:
+        normal = pbs.submit(cores=16, walltime=5000, seconds=300)
+        express = pbs.submit(cores=80, walltime=60, seconds=300)
+        assert pbs.until(lambda: pbs.states(normal, express) == ["R", "R"], seconds=40)
+        wide = pbs.submit(cores=96, walltime=3600)
+        between = pbs.submit(cores=16, walltime=600)
+        assert pbs.until(lambda: pbs.states(between, normal, wide) == ["R", "S", "Q"], seconds=40)

@@ -3,7 +3,7 @@
 import pytest
 
 from qconf.rehearsal.slurm_jobs import tasks
-from tests.real_slurm.test_exports import HYBRID, KINDS, LIMITED, SHARED
+from tests.real_slurm.test_exports import HYBRID, KINDS, LIMITED, MACHINE, SHARED
 
 pytestmark = pytest.mark.slow
 
@@ -103,3 +103,22 @@ def test_a_restart_waits_until_accounting_has_every_job(loading):
         done = slurm.server.run("python3 -I load-conf after; echo exit $?")
         assert done.stdout.splitlines()[-1:] == ["exit 0"], done.stdout
         assert slurm.server.run(f"scontrol update JobId={job} Nice=5").stdout == ""
+
+
+@pytest.mark.parametrize("mode", ["suspend", "requeue"])
+def test_a_plan_counts_no_job_that_might_be_preempted(mode, loading):
+    """Unlike PBS, and rule 55 of the simulator: the wide job is planned where those of its own tier end."""
+    queues = """\
+queues:
+  - {name: express, cores: [1, 16], walltime: [0, 9m], tier: 1}
+  - {name: work, cores: [1, 16], walltime: [9m, 60m], preempted: MODE}
+"""
+    with loading(MACHINE + queues.replace("MODE", mode)) as slurm:
+        low = slurm.submit("--ntasks=2 --time=50", seconds=300)
+        express = slurm.submit("--ntasks=14 --time=2", seconds=300)
+        slurm.until(f"[ $(squeue --noheader --states=R --jobs={low},{express} | wc -l) = 2 ]")
+        wide, between = slurm.submit("--ntasks=16 --time=5"), slurm.submit("--ntasks=2 --time=4")
+        slurm.until(f"scontrol show job {wide} | grep -q 'StartTime=2'")
+        assert slurm.of("StartTime", wide) == slurm.of("EndTime", express)
+        assert slurm.states(low, wide, between) == ["RUNNING", "PENDING", "PENDING"]
+        slurm.server.run(f"scancel {low} {express} {wide} {between}")
