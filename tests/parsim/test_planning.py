@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from parsim import Workload
+from parsim import UNSTARTED, State, Window, Workload
 from parsim.model.schedule import Schedule
 from parsim.naive.planning import naive_plan
 from parsim.planning.plan import METRICS, NAMED, ORDERS, PlannedRun, Policy, bounds, named, plan, self_tuning
@@ -188,6 +188,24 @@ def test_row_order_and_clock_do_not_matter(name: str) -> None:
         )
         start = plan(workload, cores, name).schedule.start
         assert (plan(shifted, cores, name).schedule.start == start[rows] + 12345).all()
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_units_and_what_is_out_of_service_do_not_matter(name: str) -> None:
+    for seed in range(20):
+        jobs, cores, _ = generate.planned(Random(seed))
+        found = plan(jobs, cores, name).schedule
+        begin, unstarted = int(jobs.submit.min()), np.full(len(jobs), UNSTARTED)
+        closed = State(begin, unstarted, windows=[Window(begin, begin + 2**40, 3)])
+        assert (plan(replace(jobs, cores=2 * jobs.cores), 2 * cores, name).schedule.start == found.start).all()
+        if name != "dynp":  # which plans of all jobs score best, also those of none that go round the window
+            assert (plan(jobs, cores + 3, name, closed).schedule.start == found.start).all()
+        if name != "dynp-bounds":
+            slow = replace(jobs, submit=7 * jobs.submit, runtime=7 * jobs.runtime, walltime=7 * jobs.walltime)
+            assert (plan(slow, cores, name).schedule.start == 7 * found.start).all()
+        if name.startswith("planned"):  # others remember promises, or the order in use
+            again = plan(jobs, cores, name, State.at(found, int(jobs.submit.max())))
+            assert (again.schedule.start == found.start).all()
 
 
 def test_no_jobs() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from random import Random
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from parsim import Pool, Queue, System, Workload, naive, simulate
+from parsim import Pool, Queue, System, Window, Workload, naive, simulate
 from parsim.model.workload import BOUNDS
 from parsim.verify import check_schedule
 from tests import generate
@@ -67,7 +68,8 @@ def scaled(workload: Workload, system: System) -> tuple[Workload, System]:
         for t in system.throttles
     ]
     times = {name: getattr(workload, name) * 7 for name in ("submit", "runtime", "walltime")}
-    slow = dataclasses.replace(system, queues=queues, throttles=throttles, reserve_after=system.reserve_after * 7)
+    changed = {"reserve_after": system.reserve_after * 7, "class_limits": [limit * 7 for limit in system.class_limits]}
+    slow = dataclasses.replace(system, queues=queues, throttles=throttles, **changed)
     return dataclasses.replace(workload, **times), generate.at_another_time(slow, 7, 0)
 
 
@@ -105,22 +107,101 @@ def test_jobs_that_are_chosen_are_as_if_they_were_checked_again(discipline: str)
             assert all(getattr(chosen, name).flags.c_contiguous for name in BOUNDS)
 
 
-def in_another_order(workload: Workload, seed: int) -> np.ndarray:
-    """Return the lines of a workload shuffled, those of one submit in their order."""
-    ties = np.random.default_rng(seed).random(int(np.ptp(workload.submit)) + 1)
-    return np.argsort(ties[workload.submit - workload.submit.min()], kind="stable")
+def doubled(workload: Workload, system: System) -> tuple[Workload, System]:
+    """All that there is, and all that is asked for, twice."""
+
+    def twice(record: Any) -> Any:
+        names = {field.name for field in dataclasses.fields(record)} & AMOUNTS
+        names -= {"cores"} if isinstance(record, Queue) else set()  # those that a queue is for play no part
+        return dataclasses.replace(record, **{name: _twice(getattr(record, name)) for name in names})
+
+    queues = [twice(queue) for queue in system.queues]
+    pool = system.pool and twice(system.pool)
+    types, throttles, windows = (map(twice, each) for each in (system.node_types, system.throttles, system.windows))
+    requests = [tuple(map(twice, request)) for request in workload.requests]
+    changed = {"queues": queues, "pool": pool, "throttles": [*throttles], "windows": [*windows], "node_types": [*types]}
+    changed |= {"cores": 2 * system.cores, "cores_per_node": 2 * system.cores_per_node}
+    large = dataclasses.replace(system, **changed)
+    return dataclasses.replace(workload, cores=workload.cores * 2, requests=requests), large
 
 
-@pytest.mark.parametrize("discipline", DISCIPLINES)
+#: What counts cores, or other things that there are so many of.
+AMOUNTS = {
+    "cores", "cores_per_node", "partition", "resources",
+    "max_run_cores", "max_user_cores", "max_run_core_seconds", "max_run_resources",
+}  # fmt: skip
+
+
+def _twice(amount: Any) -> Any:
+    if isinstance(amount, tuple):  # of resources by name
+        return {name: 2 * each for name, each in amount}
+    return amount and 2 * amount
+
+
+def has_shares(workload: Workload, system: System) -> bool:
+    """Whether cores of several partitions are shared out: to a job that none can hold, or to windows (rules 13, 32)."""
+    parts = system.partition_cores
+    widest = np.array([max(cores, system.pool_cores) for cores in parts])[workload.queue % len(parts)]
+    return not system.is_whole and (bool(system.windows) or bool((workload.cores > widest).any()))
+
+
+def counts_cores_by_one(workload: Workload, system: System) -> bool:
+    """Whether numbers of cores stand in its rules: in formulas, shares, and copies of one core."""
+    ones = any(chunk.cores == 1 for request in workload.requests for chunk in request)
+    alone = bool(system.node_types) and (system.reserve == "queue_nodes" or ones)
+    return system.formula is not None or has_shares(workload, system) or alone
+
+
+def with_closed_nodes(workload: Workload, system: System) -> tuple[Workload, System]:
+    """Nodes more that are out of service, behind those of a shared machine; else in a queue without jobs."""
+    more = 2 * system.cores_per_node
+    if not system.is_whole:
+        queues = [*system.queues, Queue(name="unused", partition=more)]
+        return workload, dataclasses.replace(system, cores=system.cores + more, queues=queues)
+    begin = min(workload.submit.tolist())
+    closed = Window(begin, begin + 2**40, more)
+    return workload, dataclasses.replace(system, cores=system.cores + more, windows=[closed])
+
+
+def may_have_closed_nodes(workload: Workload, system: System) -> bool:
+    """Whether nodes out of service, or of no job, are as if they were not there."""
+    by_kind = system.node_types or system.windows or system.has_tiers or system.reserves_nothing
+    return system.cores % system.cores_per_node == 0 and not (by_kind or has_shares(workload, system))
+
+
+def in_another_order(workload: Workload, seed: int, *, queues_apart: bool = False) -> np.ndarray:
+    """Return lines of a workload shuffled, those of one submit (and queue, where these are apart) in their order."""
+    rows = np.stack((workload.submit, workload.queue * queues_apart))
+    _, group = np.unique(rows, axis=1, return_inverse=True)
+    return np.argsort(np.random.default_rng(seed).random(len(workload))[group.reshape(-1)], kind="stable")
+
+
+def has_queues_apart(workload: Workload, system: System) -> bool:
+    """Whether no job of a queue matters to those of another: each has cores of its own."""
+    together = system.throttles or system.is_fair or system.windows or "active_jobs" in system.order
+    return system.mode == "partitioned" and not (together or has_shares(workload, system))
+
+
+def of_classes(rng: Random) -> generate.Case:
+    """Return a case of multiple-queue backfilling."""
+    workload, cores, limits = generate.multiqueue(rng)
+    return workload, System(cores, mode="multiqueue", class_limits=limits)
+
+
+@pytest.mark.parametrize("discipline", [*DISCIPLINES, "multiqueue"])
 def test_what_must_not_matter_does_not(discipline: str) -> None:
     for seed in range(2000, 2005):
-        workload, system = DISCIPLINES[discipline](Random(seed))
+        workload, system = {**DISCIPLINES, "multiqueue": of_classes}[discipline](Random(seed))
         found = simulate(workload, system)
         for change in (shifted, renamed, with_unused_queue):
             assert (simulate(*change(workload, system)).wait == found.wait).all(), (seed, change)
         if not has_seconds_of_its_own(system):
             assert (simulate(*scaled(workload, system)).wait == found.wait * 7).all(), seed
-        order = in_another_order(workload, seed)
+        if not counts_cores_by_one(workload, system):
+            assert (simulate(*doubled(workload, system)).wait == found.wait).all(), seed
+        if may_have_closed_nodes(workload, system):
+            assert (simulate(*with_closed_nodes(workload, system)).wait == found.wait).all(), seed
+        order = in_another_order(workload, seed, queues_apart=has_queues_apart(workload, system))
         assert (simulate(workload.take(order), system).start == found.start[order]).all(), seed
 
 
