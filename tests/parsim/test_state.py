@@ -101,7 +101,7 @@ def windows_of_a_number(rng: Random) -> list[Window]:
 
 
 @pytest.mark.parametrize("cores_per_node", [1, 3])
-def test_windows_of_a_number_take_as_many_cores_where_nodes_are_told_apart(cores_per_node):
+def test_windows_of_a_number_take_as_many_cores_of_nodes_as_of_partitions(cores_per_node):
     """Jobs of one second see how many are left at each instant."""
     rng = Random(cores_per_node)
     jobs = Workload(range(40), [8] * 40, [1] * 40, [1] * 40)
