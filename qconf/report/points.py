@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from parsim.model.fairshare import FAIRSHARE
 from qconf.config import SiteConfig
 from qconf.config.points import HOUR, STARVING, points_of
 from qconf.report.formulas import DAY, Job, Reading, reading_of
@@ -48,8 +49,13 @@ def in_points(config: SiteConfig) -> str:
     return f"{text}. The job with most points goes first." + (f" {more}." if more else "")
 
 
-def typical_table(config: SiteConfig) -> NodeTable:
-    """Return a table of typical jobs, short and long, narrow and wide, and the values that the order gives them."""
+def typical_table(config: SiteConfig) -> NodeTable | None:
+    """Return a table of typical jobs, short and long, narrow and wide, and the values that the order gives them.
+
+    None where the order is none of jobs alone.
+    """
+    if config.order in ("fcfs", FAIRSHARE):
+        return None
     reading = reading_of(config)
     longest = max(queue.walltime[1] for queue in config.queues)
     jobs = dict.fromkeys([*reading.jobs(), Job(longest, reading.cores[0], reading.priority)])

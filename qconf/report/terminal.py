@@ -84,9 +84,9 @@ def print_recommendation(found: Recommendation, exported: Exported | None = None
         print_table(to, printed(table))
     if found.proposes:
         print_list(to, "What changes:", list(changes(found)))
-        if found.config.order not in (found.base.order, "fcfs"):
+        if found.config.order != found.base.order and (typical := typical_table(found.config)) is not None:
             to.print()
-            print_table(to, printed(typical_table(found.config)))
+            print_table(to, printed(typical))
     print_list(to, "x ineligible, because:", [(row.name, row.ineligible) for row in rows if row.ineligible])
     print_list(to, "What the strategies noted:", list(notes((row.name, row.decisions) for row in rows)))
     if found.proposes and exported is not None and exported.export.notes:

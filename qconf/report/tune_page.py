@@ -22,6 +22,7 @@ from qconf.report.formulas import order_in_words
 from qconf.report.html import METHOD, page, setting, settings_rows
 from qconf.report.impact import losers
 from qconf.report.nodes import node_tables
+from qconf.report.points import in_points, typical_table
 from qconf.report.story import story
 from qconf.strategies import baselines
 from qconf.text import in_terms_of
@@ -105,7 +106,8 @@ def render(
         "beside": [each for each in verdict.sections(r, exported) if each[0] not in _ELSEWHERE],
         "proposals": list(_proposals(r, exported)),
         "sites": site_pairs(r.base, r.config),
-        "order": order_in_words(r.config),
+        "order": in_points(r.config) or order_in_words(r.config),
+        "points": typical_table(r.config),
         "definitions": definitions(r.base, r.config),
         "queues_apart": definitions(r.base, r.queues.row.config)
         if r.queues is not None and r.queues.row.config is not None and not r.recommends_queues

@@ -39,11 +39,11 @@ def test_a_sum_of_points_is_read_term_by_term(order, points):
 
 @given(st.floats(0.05, 5000))
 def test_ratios_are_of_small_whole_numbers_and_near_what_is_wanted(wanted):
-    waited, asked = ratio(wanted)
-    assert asked / waited == pytest.approx(wanted, rel=0.42)
-    assert min(waited, asked) == 1 or (waited, asked) in ((2, 3), (3, 2))
+    waited, requested = ratio(wanted)
+    assert requested / waited == pytest.approx(wanted, rel=0.42)
+    assert min(waited, requested) == 1 or (waited, requested) in ((2, 3), (3, 2))
     assert waited <= MOST
-    assert len(str(asked).rstrip("0")) <= 2
+    assert len(str(requested).rstrip("0")) <= 2
 
 
 @given(st.floats(0.3, 1.6), st.sampled_from([0.0, 0.15]), st.integers(8, 10**6), st.floats(HOUR, 100 * DAY))
@@ -91,7 +91,9 @@ def test_a_site_can_post_the_points():
         "asks for and 1 for each 200 cores. The job with most points goes first."
     )
     assert in_points(base.replace(order="lxf")) == in_points(base.replace(order="fcfs")) == ""
+    assert typical_table(base.replace(order="fcfs")) is None
     table = typical_table(config)
+    assert table is not None
     assert list(table.headings) == ["job", "new", "after 6 h", "after 24 h", "after 72 h"]
     values = table.rows[0][1:]
     assert [float(each) for each in values[1:]] == [float(values[0]) + waited for waited in (6, 24, 72)]

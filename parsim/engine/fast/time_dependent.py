@@ -45,7 +45,7 @@ from parsim.engine.fast.listed import (
 )
 from parsim.engine.fast.values import (
     PASS,
-    TOUCHED,
+    SCANNED,
     WASTED,
     Chunk,
     Epoch,
@@ -263,7 +263,7 @@ def first_entry(s, widest, slack, extra, eligible, reserved, now):
                 begin, most = b * BLOCK, min(ask.widest, d.room[b])
                 if most <= 0 or (kept and not may_have(d, np.uint64(b), largest, ask)):
                     continue
-                s.epoch.clock[TOUCHED] += BLOCK
+                s.epoch.clock[SCANNED] += BLOCK
                 if not any_has(waiting, np.uint64(begin), largest, most, ask):
                     continue
                 if not exact:

@@ -32,12 +32,12 @@ class Epoch(NamedTuple):
     longest: int  # no job waits longer, seconds
     exact: bool  # values do not change with time
     many: int  # so many instructions for the values of an instant are too many to compute all of these
-    clock: NDArray[np.int64]  # `END`, `SPAN`, `WASTED`, `PASS`, `TOUCHED`
+    clock: NDArray[np.int64]  # `END`, `SPAN`, `WASTED`, `PASS`, `SCANNED`
 
 
 # Its last instant, or -1 without one; its seconds; bounds that were looked behind; passes over the list until now, and
 # entries that these looked at.
-END, SPAN, WASTED, PASS, TOUCHED = range(5)
+END, SPAN, WASTED, PASS, SCANNED = range(5)
 
 
 @step
