@@ -12,10 +12,11 @@ import click
 
 from qconf.cli.export import chosen, target_options
 from qconf.cli.messages import say, warn
-from qconf.cli.options import PATH, stem
+from qconf.cli.options import PATH, json_option, stem
 from qconf.cli.settings import strategy_settings
 from qconf.cli.source import FIELDS, Source, source_options
 from qconf.errors import InputError, QconfError
+from qconf.text import as_json as written
 
 if TYPE_CHECKING:
     from qconf.config import SiteConfig
@@ -37,6 +38,7 @@ Examples:
 @target_options("current", "scheduler", "nodes", "qos", "shares")
 @click.option("-o", "--out", type=PATH, help="Where states are kept.  [default: the run, else reports/<history>]")
 @click.option("--port", type=click.IntRange(1, 65535), help="Of the page.  [default: a free one]")
+@json_option
 @click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
 @click.option("--readonly", is_flag=True, help="Write nothing: no states, no tune, no export.")
 def command(
@@ -47,6 +49,7 @@ def command(
     port: int | None,
     no_browser: bool,
     readonly: bool,
+    as_json: bool,
     **given: Any,  # noqa: ANN401 - of the exporters
 ) -> None:
     """Open a page on this machine: change a configuration there, and see who would have waited.
@@ -79,8 +82,15 @@ def command(
         explorer = Explorer(site, states, readonly=readonly)
         compiling = Compiling(names := missing(), max(len(names), 1))  # of what a change may need: a minute, once
         address = f"http://127.0.0.1:{number}/?token={token}"
-        say(f"{len(site.history)} jobs on {site.base.machine.name}. Open this address in a browser; Ctrl-C ends it:")
-        click.echo(address)
+        if as_json:
+            click.echo(
+                written({"address": address, "jobs": len(site.history), "directory": str(site.directory)}), nl=False
+            )
+        else:
+            say(
+                f"{len(site.history)} jobs on {site.base.machine.name}. Open this address in a browser; Ctrl-C ends it:"
+            )
+            click.echo(address)
         if not no_browser and any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")):
             import webbrowser
 
@@ -95,6 +105,8 @@ def command(
         finally:
             explorer.close()
             compiling.stop()
+        if as_json:
+            return
         click.echo("")
         say("Nothing was kept." if readonly else f"The states are kept in {site.directory}.")
 

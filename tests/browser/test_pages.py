@@ -182,7 +182,7 @@ def column(browser, table, number):
 
 
 def test_tables_sort_both_ways_and_keep_what_belongs_together(browser, change):
-    browser.open(change)
+    show(browser, change)
     before = column(browser, "strategies", 1)
     why = (
         "[...document.querySelectorAll('#strategies tbody')].map((b) => [b.rows[0].cells[0].innerText, b.rows.length])"

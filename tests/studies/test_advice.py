@@ -57,8 +57,8 @@ def test_the_row_of_a_log_has_auto_and_the_best_order_that_stays(log):
     row = advice_row("small", found, AutoOptions())
     assert row[0] == "small"
     assert int(row[1]) == len(found["auto"]) == len(found["fcfs"]) == len(log.months) - 1
-    assert row[5] in found
-    assert row[6].endswith(" %")
+    assert row[6] in found
+    assert row[7].endswith(" %")
 
 
 def test_the_curve_chooses_by_the_months_before():

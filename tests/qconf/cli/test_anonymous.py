@@ -61,7 +61,7 @@ def test_a_run_without_a_name(inputs, tmp_path):
     written = contents(tmp_path / "run")
     assert len(written) > 12
     for where, text in (("printed", printed), *written.items()):
-        assert not re.search("|".join(NAMES), text), where
+        assert not re.search(rf"\b({'|'.join(NAMES)})\b", text), where
     record, plain = (json.loads((tmp_path / name / "run.json").read_text()) for name in ("run", "named"))
     assert record["verdict"] == plain["verdict"]
     assert record["base"]["targets"][0]["group"].startswith("group")
@@ -78,7 +78,7 @@ def test_the_other_commands(inputs, tmp_path):
     )
     run("import", inputs / "log.csv", "--anonymous", "-o", tmp_path / "log.csv")
     for where, text in (("printed", printed), *contents(tmp_path).items()):
-        assert not re.search("|".join(NAMES), text), where
+        assert not re.search(rf"\b({'|'.join(NAMES)})\b", text), where
     assert read([tmp_path / "log.csv"]).table["user"].nunique() == 3
 
 

@@ -18,7 +18,7 @@ from qconf.evaluation.impact import impact
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import Period
 from qconf.evaluation.timeline import timeline
-from qconf.report.figures.machine import parts
+from qconf.report.figures.machine import SHARED, parts
 from qconf.report.frames import comparison_frame
 from qconf.report.impact import losers
 from qconf.report.nodes import node_tables, tables_of
@@ -141,7 +141,7 @@ def test_comparison_has_every_measure(outcomes: tuple[Outcome, Outcome]) -> None
 
 
 def test_figures_are_by_type(outcomes: tuple[Outcome, Outcome]) -> None:
-    assert [(name, cores) for name, cores, _ in parts(BASE, {})] == [("nodes cpu", 64), ("nodes gpu", 32)]
+    assert list(parts(BASE)) == [("nodes cpu", SHARED, 4), ("nodes gpu", SHARED, 2)]
     found = timeline(outcomes[0])
     assert list(found.by_type) == [("cpu", "cores"), ("gpu", "cores"), ("gpu", "gpus")]
     spans = np.diff(found.edges)
