@@ -252,7 +252,7 @@ def first_entry(s, widest, slack, extra, eligible, reserved, now):
     waiting, d = s.waiting, s.directory
     used, kept, exact = d.state[USED], d.state[KEPT] > 0, is_exact(s)
     s.epoch.clock[WASTED] -= 1
-    best = np.int64(-1)
+    best, scanned = np.int64(-1), np.int64(0)
     largest = PASSED
     ask = Ask(np.int32(widest), np.int32(slack), np.int32(extra), np.int32(min(eligible, LONGEST)), class_of(d, slack))
     for look in range(BY_VALUE if exact else BY_BOUND, BY_VALUE + 1):
@@ -263,7 +263,7 @@ def first_entry(s, widest, slack, extra, eligible, reserved, now):
                 begin, most = b * BLOCK, min(ask.widest, d.room[b])
                 if most <= 0 or (kept and not may_have(d, np.uint64(b), largest, ask)):
                     continue
-                s.epoch.clock[SCANNED] += BLOCK
+                scanned += BLOCK
                 if not any_has(waiting, np.uint64(begin), largest, most, ask):
                     continue
                 if not exact:
@@ -276,9 +276,10 @@ def first_entry(s, widest, slack, extra, eligible, reserved, now):
                             best = np.int64(i)
                             largest = v
         if best < 0:
-            return best
+            break
         if not exact:
             largest = look_at(s, best, BY_VALUE, now)
+    s.epoch.clock[SCANNED] += scanned
     return best
 
 
