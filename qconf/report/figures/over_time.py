@@ -52,7 +52,7 @@ def over_time(outcomes: Sequence[tuple[str, Outcome]], epoch: int, where: str) -
         charts.append(chart(rows, mark, encoding, height=84, title=f"{title}, {unit}"))
     hours = (edges[-1] - edges[0]) / max(len(edges) - 1, 1) / 3600  # 0 where all is submitted at once
     text = (
-        f"The test period, in means over {hours:.2g} h: how much of the machine is in use, how much work waits, how many "
-        "jobs wait."
+        f"The test period, in means over {hours:.2g} h: how much of the machine is in use, how much work waits, "
+        "how many jobs wait."
     )
     return Figure("over-time", below(*charts), text)
