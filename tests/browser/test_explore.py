@@ -26,7 +26,7 @@ class Page(Browser):
         self.open(server.address, **about)
         self.until("state && numbers && !document.body.classList.contains('old')")
 
-    def until(self, condition, seconds=10):
+    def until(self, condition, seconds=90):  # a kernel may be compiled meanwhile
         end = time.monotonic() + seconds
         while not (found := self.run(f"((found) => (found instanceof Node ? true : found))({condition})")):
             assert time.monotonic() < end, (condition, self.run("document.body.innerText")[:1500])
