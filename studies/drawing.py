@@ -1,52 +1,114 @@
-"""Figures as SVG text in one style, the same bytes for the same numbers whatever the user's matplotlib settings.
+"""Figures as SVG text in one style, drawn by Vega-Lite as the report's are: the same bytes for the same numbers.
 
-Colours are Okabe and Ito's, distinct for colour-blind readers; markers and hatches make them distinct in print.
+Colours are Okabe and Ito's, distinct for colour-blind readers; markers, dashes and light fills are so in print.
 """
 
 from __future__ import annotations
 
-import io
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib as mpl
-import numpy as np
-from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.figure import Figure
+import vl_convert
+from markupsafe import escape
 
-INK, FAINT, PAPER = "#1b1f24", "#c9ced6", "#fdfdfc"
+from qconf.report.charts import CONFIG, STROKES, Spec, chart, layers, name, number
+
+INK, DIM, FAINT, PAPER = "#1b1f24", "#555555", "#c9ced6", "#fdfdfc"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#8c8c8c")
-MARKERS = "os^Dv<>P"
-HATCHES = ("", "//", "..", "xx", "\\\\", "++", "--", "oo")
+MARKERS = (
+    "circle",
+    "square",
+    "triangle-up",
+    "diamond",
+    "triangle-down",
+    "triangle-right",
+    "cross",
+    "triangle-left",
+    "arrow",
+)
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [4, 1], [8, 2, 2, 2, 2, 2], [1, 3], [12, 3, 2, 3])
+VARIABLES = {"ink": INK, "dim": DIM, "faint": FAINT, **{f"q{i}": each for i, each in enumerate(COLOURS)}}
+#: The font that the renderer has with it, so that no machine's fonts move a letter.
+OURS = {"font": "Liberation Sans, Arial, sans-serif", "background": PAPER, "aria": False, "axisY": {"domain": False}}
 
-STYLE: Any = {
-    "svg.hashsalt": "qconf",
-    "svg.fonttype": "path",
-    "path.simplify": True,
-    "font.family": "DejaVu Sans",
-    "font.size": 9,
-    **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor"), INK),
-    **dict.fromkeys(("axes.edgecolor", "grid.color", "xtick.color", "ytick.color"), FAINT),
-    **dict.fromkeys(("axes.facecolor", "figure.facecolor"), PAPER),
-    **dict.fromkeys(("text.parse_math", "axes.spines.top", "axes.spines.right", "legend.frameon"), False),
-    **dict.fromkeys(("figure.constrained_layout.h_pad", "figure.constrained_layout.w_pad"), 0.08),
-    "axes.axisbelow": True,
-    "grid.linewidth": 0.5,
-    "hatch.linewidth": 0.6,
-}
+Look = tuple[str, str, Sequence[int]]  #: colour, marker and dashes of a line
 
 
-def draw(paint: Callable[[Any], None], size: tuple[float, float]) -> str:
-    """Let `paint` draw on fresh axes of `size` inches, and return SVG text without dates."""
-    with mpl.rc_context({**mpl.rcParamsDefault, **STYLE}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")  # a name in a script that the font lacks
-        figure = Figure(figsize=size, layout="constrained")
-        FigureCanvasSVG(figure)  # type: ignore[no-untyped-call, unused-ignore]
-        paint(figure.add_subplot())
-        out = io.StringIO()
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+def draw(spec: Spec, label: str) -> str:
+    """Return a specification as SVG text; `label` says what it shows."""
+    text = json.dumps({**spec, "config": {**CONFIG, **OURS}}, allow_nan=False, default=float)
+    drawn = vl_convert.vegalite_to_svg(
+        re.sub(r"var\(--(\w+)\)", lambda found: VARIABLES[found[1]], text), vl_version="6.4", allowed_base_urls=[]
+    )
+    text = re.sub(r"<[^>]+>", lambda tag: _short(tag[0]), drawn)
+    while (fewer := re.sub(r"<g[^>]*></g>", "", text)) != text:
+        text = fewer
+    root = f"<svg role='img' aria-label='{escape(label)}' font-family='{OURS['font']}' font-size='12px' "
+    out, kept = [], []
+    for part in re.findall(r"<[^>]+>|[^<]+", re.sub(r'<text[^>]* opacity="0">[^<]*</text>', "", text)):
+        if part.startswith("<g"):
+            kept.append(part != "<g>")
+        if (part != "</g>" or kept.pop()) and part != "<g>":
+            out.append(part)
+    return "".join(out).replace("<svg ", root, 1).replace("><", ">\n<") + "\n"
+
+
+def _short(tag: str) -> str:
+    """Return a tag with coordinates a tenth apart, or nothing of what is not seen or is said by the whole figure."""
+    if re.match(r'<path [^>]*class="(?:back|fore)ground"', tag):
+        return ""
+    tag = re.sub(r' (?:aria-[\w-]+|role|class|pointer-events|font-family|xmlns:xlink)="[^"]*"', "", tag)
+    tag = re.sub(
+        r' (?:(?:opacity|stroke-width)="1"|font-(?:size="12px"|weight="normal")|transform="translate\(0,0\)")', "", tag
+    )
+    return re.sub(r"\d+\.\d{2,}", lambda at: f"{float(at[0]):.1f}".removesuffix(".0"), tag)
+
+
+def looks(names: Sequence[str], *, markers: bool) -> dict[str, Look]:
+    """Return a look for each line of a figure: a colour, and a marker or dashes."""
+    return {
+        each: (
+            COLOURS[i % len(COLOURS)],
+            MARKERS[i % len(MARKERS)] if markers else "stroke",
+            DASHES[0 if markers else i % len(DASHES)],
+        )
+        for i, each in enumerate(names)
+    }
+
+
+def lines(x: Spec, y: Spec, found: Mapping[str, Look], width: int, *, beside: int = 1) -> Spec:
+    """Return what draws a line for each name that the field `line` has; the legend is as wide as charts `beside`."""
+
+    def encoded(at: int) -> Spec:
+        scale = {"domain": list(found), "range": [look[at] for look in found.values()]}
+        return {
+            "field": "line",
+            "type": "nominal",
+            "title": None,
+            "scale": scale,
+            "legend": legend(found, width * beside),
+        }
+
+    marked = any(marker != "stroke" for _, marker, _ in found.values())
+    return {
+        "mark": {"type": "line", "strokeWidth": 1.6, "point": {"size": 44, "opacity": 1} if marked else False},
+        "encoding": {"x": x, "y": y, "color": encoded(0), "shape": encoded(1), "strokeDash": encoded(2)}
+        if marked
+        else {"x": x, "y": y, "color": encoded(0), "strokeDash": encoded(2)},
+        "width": width,
+    }
+
+
+def legend(names: Sequence[str] | Mapping[str, object], width: float) -> Spec:
+    """Return a legend of lines in as many columns as the longest name allows."""
+    return {
+        "columns": max(1, int(width / (6.5 * max(map(len, names), default=0) + 36))),
+        "symbolSize": 150,
+        "columnPadding": 24,
+    }
 
 
 def grouped_bars(
@@ -61,46 +123,36 @@ def grouped_bars(
 
     A series has a value per group, else ValueError is raised; NaN leaves a gap. `label` has the unit.
     """
-    wide = max(1, len(series))
-    values = {name: np.asarray(row, dtype=np.float64) for name, row in series.items()}
-    if line is not None:
-        values[line_label] = np.asarray(line, dtype=np.float64)
-    wrong = [name for name, row in values.items() if row.shape != (len(groups),)]
+    values = {**series, **({} if line is None else {line_label: line})}
+    wrong = [each for each, row in values.items() if len(row) != len(groups)]
     if wrong:
-        raise ValueError(f"{wrong[0]}: {values[wrong[0]].size} values for {len(groups)} groups")
+        raise ValueError(f"{wrong[0]}: {len(values[wrong[0]])} values for {len(groups)} groups")
 
-    def paint(axes: Any) -> None:  # noqa: ANN401
-        step = 0.84 / wide
-        place = np.arange(len(groups), dtype=np.float64)
-        for i, name in enumerate(series):
-            axes.bar(
-                place + (i - (wide - 1) / 2) * step,
-                np.nan_to_num(values[name]),
-                0.92 * step,
-                color=COLOURS[i % len(COLOURS)],
-                hatch=HATCHES[i // len(COLOURS) % len(HATCHES)],
-                edgecolor=PAPER,
-                lw=0,
-                label=_label(name),
-            )
-        if line is not None:
-            axes.hlines(values[line_label], place - 0.45, place + 0.45, color=INK, lw=1.4, label=line_label)
-        crowded = sum(map(len, groups)) > 70
-        axes.set_xticks(place, groups, rotation=45 if crowded else 0, ha="right" if crowded else "center")
-        axes.tick_params(axis="x", length=0)
-        axes.set_ylabel(label)
-        axes.grid(axis="y")
-        _legend_above(axes, [*series, *([line_label] if line is not None else [])])
+    def rows(names: Sequence[str]) -> list[dict[str, Any]]:
+        found = [(at, each, float(value)) for each in names for at, value in zip(groups, values[each], strict=True)]
+        return [{"group": at, "series": each, "value": value} for at, each, value in found if math.isfinite(value)]
 
-    return draw(paint, (max(7.2, min(12.0, 0.16 * len(groups) * wide + 1.5)), 3.6))
-
-
-def _label(name: str) -> str:
-    """Return a name as a legend shows it: matplotlib hides those that begin with an underscore."""
-    return f" {name}" if name.startswith("_") else name
-
-
-def _legend_above(axes: Any, names: Sequence[str]) -> None:  # noqa: ANN401
-    """Put the legend over the axes, in as many columns as the longest of `names` allows."""
-    columns = max(1, min(6, len(names), int(axes.figure.get_figwidth() * 17 / (6 + max(map(len, names), default=0)))))
-    axes.figure.legend(loc="outside upper left", ncols=columns, fontsize=8, handlelength=1.8, columnspacing=1.4)
+    names, width = list(series), max(620, min(1040, 14 * len(groups) * max(1, len(series)) + 100))
+    kind: Spec = {
+        "field": "series",
+        "type": "nominal",
+        "title": None,
+        "legend": {**legend(names, width), "symbolType": "square"},
+    }
+    hues = [COLOURS[i % len(COLOURS)] for i in range(len(names))]
+    fills = [hue + ("66" if i % 2 else "ff") for i, hue in enumerate(hues)]
+    crowded = sum(map(len, groups)) > 70
+    x = name("group", sort=groups, labelAngle=-45 if crowded else 0, labelOverlap=False, ticks=False)
+    y = number("value", label)
+    bars = chart(rows(names), {"type": "bar", "strokeWidth": 0.8}, {
+        "x": x | {"scale": {"domain": list(groups), "paddingInner": 0.16, "paddingOuter": 0.08}},
+        "xOffset": {"field": "series", "sort": names, "scale": {"paddingInner": 0.1}},
+        "y": y,
+        "fill": kind | {"scale": {"domain": names, "range": fills}},
+        "stroke": kind | {"scale": {"domain": names, "range": hues}},
+    })  # fmt: skip
+    across = {"x": x | {"bandPosition": 0}, "x2": {"field": "group", "bandPosition": 1}, "y": y}
+    mark = {"type": "rule", "strokeWidth": 2}
+    key = {"datum": line_label, "type": "nominal", "title": None, "scale": {"range": [INK]}, "legend": STROKES}
+    reference = [] if line is None else [chart(rows([line_label]), mark, across | {"color": key})]
+    return draw(layers(bars, *reference, width=width, height=270), label)

@@ -186,7 +186,7 @@ def test_help_imports_nothing_heavy() -> None:
     script = (
         "import sys; from click.testing import CliRunner; from qconf.cli import qconf\n"
         "result = CliRunner().invoke(qconf, ['--help']); assert result.exit_code == 0, result.output\n"
-        "heavy = {'numpy', 'numba', 'pandas', 'scipy', 'matplotlib', 'pydantic', 'rich'} & set(sys.modules)\n"
+        "heavy = {'numpy', 'numba', 'pandas', 'scipy', 'vl_convert', 'pydantic', 'rich'} & set(sys.modules)\n"
         "assert not heavy, heavy; print(result.output)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=ROOT)
@@ -201,7 +201,7 @@ def test_what_was_read_waits_for_no_strategy() -> None:
         "import qconf.cli.tune as tune; tune.report_history = stop\n"
         "qconf.main(['tune'], standalone_mode=False)"
     )
-    after = "heavy = {'qconf.strategies', 'qconf.recommend', 'matplotlib'} & set(sys.modules)"
+    after = "heavy = {'qconf.strategies', 'qconf.recommend', 'vl_convert'} & set(sys.modules)"
     script = script.replace("raise SystemExit(0)", f"{after}; assert not heavy, heavy; print('read'); sys.exit(0)")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=ROOT)
     assert (done.returncode, done.stdout) == (0, "read\n"), done.stderr

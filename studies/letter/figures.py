@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,8 +13,9 @@ from qconf.evaluation.period import Period, TrainingSet
 from qconf.history import History
 from qconf.history.periods import DAY
 from qconf.recommend import Curve, curves
+from qconf.report.charts import Rows, Spec, number
 from qconf.report.columns import COLUMNS
-from studies.drawing import COLOURS, draw, grouped_bars
+from studies.drawing import draw, grouped_bars, lines, looks
 from studies.paper.pieces import PieceResult
 
 TEN_DAYS = 10
@@ -113,24 +113,27 @@ def _work(history: History, base: SiteConfig) -> pd.DataFrame:
 
 def _lines(work: pd.DataFrame, label: str) -> str:
     days = [(at - work.index[0]).total_seconds() / DAY for at in work.index]
-
-    def paint(axes: Any) -> None:  # noqa: ANN401 - matplotlib has no types here
-        for i, queue in enumerate(work):
-            axes.plot(days, work[queue] / 1e3, color=COLOURS[i % len(COLOURS)], label=queue, lw=1.2)
-        axes.set(xlabel="days", ylabel=label)
-        axes.grid(axis="y")
-        axes.legend(ncols=len(work.columns), fontsize=8)
-
-    return draw(paint, (7.2, 3.2))
+    rows = [
+        {"x": day, "y": float(value) / 1e3, "line": str(queue)}
+        for queue in work
+        for day, value in zip(days, work[queue], strict=True)
+    ]
+    return _drawn(rows, number("x", "days"), number("y", label))
 
 
 def _alone(found: Sequence[Curve], *, waits: bool) -> str:
-    def paint(axes: Any) -> None:  # noqa: ANN401
-        for i, curve in enumerate(found):
-            values = np.array(curve.waits) / 3600 if waits else 100 * np.array(curve.utilizations)
-            axes.plot(curve.sizes, values, color=COLOURS[i % len(COLOURS)], label=curve.queue, lw=1.4)
-        axes.set(xlabel="cores of the partition", ylabel="mean wait, h" if waits else "utilization, %", xscale="log")
-        axes.grid()
-        axes.legend()
+    rows = [
+        {"x": size, "y": wait / 3600 if waits else 100 * part, "line": curve.queue}
+        for curve in found
+        for size, wait, part in zip(curve.sizes, curve.waits, curve.utilizations, strict=True)
+        if np.isfinite(wait if waits else part)
+    ]
+    x = number("x", "cores of the partition", grid=True) | {"scale": {"type": "log", "nice": False}}
+    return _drawn(rows, x, number("y", "mean wait, h" if waits else "utilization, %"))
 
-    return draw(paint, (6.4, 3.6))
+
+def _drawn(rows: Rows, x: Spec, y: Spec) -> str:
+    names = list(dict.fromkeys(row["line"] for row in rows))
+    spec = lines(x, y, looks(names, markers=False), 600)
+    spec |= {"data": {"values": rows}, "height": 280}
+    return draw(spec, f"{y['title']} over {x['title']}")

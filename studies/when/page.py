@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import geometric_mean
 
+from qconf.report.charts import chart, layers, number, panels
 from qconf.text import markdown_table
-from studies.drawing import COLOURS, FAINT, INK, PAPER
+from studies.drawing import COLOURS, DASHES, FAINT, INK, Look, draw, lines
 from studies.letter.claims import CLAIMS
 from studies.output import paragraph
-from studies.svg import Drawing, Scale, decades
 from studies.when.cells import LIMITS, MERGES, Cell, Row, columns
 
 ROWS, PAGE, FIGURE = "when.csv", "when.md", "when.svg"
@@ -19,6 +19,8 @@ PAPERS = {
     for each in CLAIMS
     if each.metric == "mean_wait" and each.average is not None
 }
+PAPERS_LINE = "hybrid in the paper"
+TICKS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)  #: of parts
 HEAD = """# When which wins
 
     python -m studies.when       # writes this page; --quick: four points of it in minutes
@@ -144,42 +146,39 @@ def _list(texts: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
 
 
-STYLE = f"""\
-<style>text{{font:12px sans-serif;fill:{INK}}}.tick{{fill:#555;font-size:11px}}.head{{font-weight:bold}}
-.end{{text-anchor:end}}.middle{{text-anchor:middle}}path{{fill:none}}.grid,.axis{{stroke:{FAINT}}}
-.line{{stroke-width:2}}.rule{{stroke:{INK};stroke-dasharray:2 3}}.common{{stroke-dasharray:6 3}}
-"""
-
-
 def figure(rows: Sequence[Row]) -> str:
     """Draw a panel for each kind of limits: mean wait over load, as a part of shared's, a line for each strategy."""
     found = parts(rows, "shared")
-    limits = list(dict.fromkeys(limit for limit, _ in found))
-    loads = sorted({load for _, load in found})
-    strategies = [(name, strategy, merge) for name, strategy, merge in columns() if name != "shared"]
-    hues = list(dict.fromkeys(strategy for _, strategy, _ in strategies))
-    looks = {
-        name: f"line s{hues.index(strategy)}" + (" common" if name.endswith(MERGES[1]) else "")
-        for name, strategy, _ in strategies
+    strategies = {name: strategy for name, strategy, _ in columns() if name != "shared"}
+    hues = list(dict.fromkeys(strategies.values()))
+    every: dict[str, Look] = {
+        name: (COLOURS[hues.index(strategy)], "stroke", DASHES[i])
+        for i, (name, strategy) in enumerate(strategies.items())
     }
-    drawing = Drawing(340, width=760)
-    top = drawing.legend([*((look, name) for name, look in looks.items()), ("line rule", "hybrid in the paper")]) + 22
-    values = [found[point][name] for point in found for name in looks]
-    low, high = min(0.9, *values) * 0.9, max(1.1, *values) * 1.1
-    wide = (drawing.width - 50) / len(limits)
-    for i, limit in enumerate(limits):
-        x = Scale(loads[0], loads[-1], 44 + i * wide, 44 + (i + 1) * wide - 36)
-        y = Scale(low, high, drawing.height - 40, top, log=True)
-        panel = drawing.panel(
-            x, y, x_ticks=[(load, f"{load:g}") for load in loads], y_ticks=decades(low, high),
-            title=f"limits {_limits(limit)}", x_title="load", y_title="" if i else "wait / shared's",
-        )  # fmt: skip
-        panel.rule(y=PAPERS["hybrid", "shared"], look="line rule")
-        panel.rule(y=1.0, look="axis")
-        for name, look in looks.items():
-            panel.line(loads, [found[limit, load][name] for load in loads], look, name)
-    svg = drawing.svg("Mean waits over load, as parts of shared's, by limits; a line for each strategy.")
-    style = STYLE + "".join(f".s{i}{{stroke:{COLOURS[i]}}}" for i in range(len(hues))) + "</style>"
-    back = f'<rect width="100%" height="100%" fill="{PAPER}"/>'
-    first, rest = svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1).split("\n", 1)
-    return f"{first}\n{style}\n{back}\n{rest}\n"
+    every[PAPERS_LINE] = (INK, "stroke", [1, 5])
+    values = [
+        {
+            "panel": f"limits {_limits(limits)}",
+            "x": load,
+            "line": name,
+            "y": of_point.get(name, PAPERS["hybrid", "shared"]),
+        }
+        for (limits, load), of_point in found.items()
+        for name in every
+    ]
+    drawn_parts = [of_point[name] for of_point in found.values() for name in strategies]
+    low, high = min(0.9, *drawn_parts) * 0.9, max(1.1, *drawn_parts) * 1.1
+    loads = sorted({load for _, load in found})
+    x = number("x", "load", domain=(loads[0], loads[-1]), values=loads, format=".2f")
+    y = number(
+        "y",
+        "wait / shared's",
+        log=True,
+        domain=(low, high),
+        values=[at for at in TICKS if low <= at <= high],
+        labelOverlap=False,
+    )
+    one = chart([{}], {"type": "rule", "color": FAINT, "strokeWidth": 2}, {"y": {"datum": 1}})
+    drawn = layers(one, lines(x, y, every, 220, beside=3), height=250)
+    spec = panels(values, [f"limits {_limits(each)}" for each in dict.fromkeys(limit for limit, _ in found)], drawn)
+    return draw(spec, "Mean waits over load, as parts of shared's, by limits; a line for each strategy.")

@@ -112,8 +112,11 @@ def test_the_page_and_its_figure_are_those_of_its_rows():
     assert drawn == page.figure(kept)
     assert len(drawn) < 12_000
     root = ET.fromstring(drawn)
-    panels = [each for each in root.iter("{http://www.w3.org/2000/svg}g") if each.get("class") == "panel"]
-    assert len(panels) == len(cells.LIMITS)
+    texts = [each.text for each in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert [each for each in texts if each.startswith("limits ")] == [
+        f"limits {each}" for each in cells.LIMITS.values()
+    ]
+    assert {name for name in NAMES if name != "shared"} <= set(texts)
     # What a sentence says of the most is what the rows give.
     waits = {(row.seed, row.limits, row.load, row.strategy): row.wait for row in kept}
     text = " ".join((DOCS / PAGE).read_text().split())
