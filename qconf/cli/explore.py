@@ -130,6 +130,8 @@ def _site(source: Source, out: Path | None, exporter: Exporter) -> Site:
     from qconf.prediction.runtimes import with_estimates
     from qconf.report.run_directory import RECORD
 
+    if missing := next((path for path in source.history if not path.exists()), None):
+        raise InputError("there is no such file or run directory", file=missing, fix="check the path")
     directory = next((path for path in source.history if (path / RECORD).exists() or _is_run(path)), None)
     run: PastRun | None = None
     if directory is not None:

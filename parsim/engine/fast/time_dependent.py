@@ -24,6 +24,7 @@ from parsim.engine.fast.blocks import Blocks, add_job, remove_job, when_idle
 from parsim.engine.fast.easy import ONE, job_in, next_wake_up
 from parsim.engine.fast.holding import hold, hold_behind, hold_line
 from parsim.engine.fast.listed import (
+    ALL,
     JOBS,
     KEPT,
     NOT_HELD,
@@ -254,7 +255,8 @@ def first_entry(s, widest, slack, extra, eligible, reserved, now):
     s.epoch.clock[WASTED] -= 1
     best, scanned = np.int64(-1), np.int64(0)
     largest = PASSED
-    ask = Ask(np.int32(widest), np.int32(slack), np.int32(extra), np.int32(min(eligible, LONGEST)), class_of(d, slack))
+    kind = class_of(d, slack) if kept else ALL
+    ask = Ask(np.int32(widest), np.int32(slack), np.int32(extra), np.int32(min(eligible, LONGEST)), kind)
     for look in range(BY_VALUE if exact else BY_BOUND, BY_VALUE + 1):
         for chunk in range(0, used, BLOCK):
             if kept and not any_block_has(d, np.uint64(chunk), largest, ask):
@@ -264,8 +266,8 @@ def first_entry(s, widest, slack, extra, eligible, reserved, now):
                 if most <= 0 or (kept and not may_have(d, np.uint64(b), largest, ask)):
                     continue
                 scanned += BLOCK
-                if not any_has(waiting, np.uint64(begin), largest, most, ask):
-                    continue
+                if d.count[b] == BLOCK and not any_has(waiting, np.uint64(begin), largest, most, ask):
+                    continue  # of fewer jobs a look at each costs less
                 if not exact:
                     best, largest = first_in_epoch(s, b, most, ask, reserved, best, largest, look, now)
                     continue
