@@ -235,6 +235,8 @@ def test_a_port_in_use_and_a_second_server(server, folder):
 def test_what_is_no_run(folder, tmp_path):
     with pytest.raises(RuntimeError, match="a log and --config"):
         Served("log.csv", folder=folder)
+    with pytest.raises(RuntimeError, match=r"gone: there is no such file or run directory\. Check the path"):
+        Served("gone", folder=folder)
     run = tmp_path / "run"
     shutil.copytree(ROOT / "reports" / "example", run)
     record = json.loads((run / "run.json").read_text())
