@@ -17,6 +17,29 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes would c
 
 from tests.warm import warm  # noqa: E402 - numpy comes later
 
+BY_COMMAND = ("tests/browser/", "tests/real_pbs/", "tests/real_slurm/")  #: `make test-all` runs them
+#: But for these, which need no server, or show the pages and what they are not to do.
+SMOKE = {
+    "test_it_is_whole_and_of_this_version",
+    "test_a_server_that_cannot_be_started_says_at_once_which_step_failed",
+    "test_everything_is_seen_and_nothing_lies_on_another[change-360-False]",
+    "test_the_first_screen_says_what_to_do_and_shows_the_waits",
+    "test_tables_sort_both_ways_and_keep_what_belongs_together",
+    "test_all_is_seen_and_axe_finds_nothing[390-False]",
+    "test_a_control[mouse-number]",
+    "test_a_control[keyboard-order]",
+    "test_two_tabs",
+    "test_hostile_names_stay_text",
+}
+
+
+@pytest.hookimpl(tryfirst=True)  # before marks are chosen
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests in a browser and on real servers are slow, but for a few."""
+    for item in items:
+        if item.nodeid.startswith(BY_COMMAND) and item.name not in SMOKE:
+            item.add_marker(pytest.mark.slow)
+
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
 def pytest_xdist_setupnodes() -> None:

@@ -42,7 +42,6 @@ def test_a_browser_shows_it(width):
         assert (found["small"], found["crossing"], found["clipped"], found["texts"]) == ([], [], [], [])
 
 
-@pytest.mark.slow
 def test_the_same_comes_out_again(tmp_path):
     done = CliRunner().invoke(qconf, ["tune", "-q", "-o", str(tmp_path / "run")], catch_exceptions=False)
     assert done.exit_code == 0

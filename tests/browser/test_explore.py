@@ -14,7 +14,6 @@ from tests.qconf.explore.served import SITE, Served, write_log
 pytestmark = pytest.mark.skipif(available() is None, reason="no chromium here")
 
 AXE = Path(__file__).parent / "axe-core" / "axe.min.js"
-SLOW = pytest.mark.slow
 HOSTILE = ("<img/src=x/onerror=hacked=1>", "</script><script>hacked=2</script>", "a.b'\"]")
 CTRL, SHIFT = 2, 8
 
@@ -99,11 +98,7 @@ def page(server, tab):
     return tab
 
 
-LOOKS = [
-    (390, False),
-    (1440, True),
-    *(pytest.param(*each, marks=SLOW) for each in ((390, True), (1440, False), (1920, False))),
-]
+LOOKS = [(390, False), (390, True), (1440, False), (1440, True), (1920, False)]
 
 
 @pytest.mark.parametrize(("width", "dark"), LOOKS)

@@ -17,12 +17,7 @@ pytestmark = pytest.mark.skipif(available() is None, reason="no chromium here")
 
 HERE = Path(__file__).parent
 AXE = HERE / "axe-core" / "axe.min.js"
-SLOW = pytest.mark.slow  #: what `make test` leaves out: it has a page of each kind, on a telephone and on a screen
-LOOKS = [
-    (360, False),
-    (1440, True),
-    *(pytest.param(*look, marks=SLOW) for look in ((360, True), (1440, False), (1920, False))),
-]
+LOOKS = [(360, False), (360, True), (1440, False), (1440, True), (1920, False)]
 PAGES = {
     "change": pages.change,
     "keep": pages.keep,
@@ -66,10 +61,7 @@ def write(folder, text, name="report"):
     return path
 
 
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(name, marks=[SLOW] * (name in {"keep", "compare", "calibrate"})) for name in PAGES],
-)
+@pytest.fixture(scope="module", params=PAGES)
 def page(request, tmp_path_factory):
     return write(tmp_path_factory.mktemp("page"), PAGES[request.param](), request.param)
 
@@ -108,7 +100,6 @@ def test_everything_is_seen_and_nothing_lies_on_another(browser, page, width, da
     assert (sum(map(int, re.findall(r"\d+", background))) < 200) == dark
 
 
-@SLOW
 @pytest.mark.parametrize(("width", "dark"), [(360, False), (1440, True)])
 def test_no_serious_finding_of_axe(browser, page, width, dark):
     show(browser, page, width=width, dark=dark)

@@ -10,8 +10,8 @@ from tests import fuzz
 
 def seeds(discipline: str) -> range:
     if discipline.startswith(fuzz.NEEDS):
-        return range(6)
-    return range(10 if discipline.startswith(fuzz.BEGUN) else 30)
+        return range(4)
+    return range(7 if discipline.startswith(fuzz.BEGUN) else 15)
 
 
 @pytest.mark.parametrize("discipline", fuzz.TESTED)

@@ -222,6 +222,7 @@ def test_a_page_has_no_element_of_a_name(run: Path) -> None:
     assert page.handlers == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="no chromium here")
 def test_a_browser_runs_nothing_of_a_name(run: Path, tmp_path: Path) -> None:
     (tmp_path / "report.html").write_bytes((run / "report.html").read_bytes())

@@ -17,19 +17,9 @@ from qconf.rehearsal.trial import Rehearsal, run_blocks, saved
 NODES = {f"n{number}": 2 for number in range(1, 9)}
 
 
-SMOKE = {
-    "test_every_kind_is_loaded_and_undone_and_no_job_is_lost",
-    "test_a_server_that_cannot_be_started_says_at_once_which_step_failed",
-}
-
-
-@pytest.hookimpl(tryfirst=True)  # before marks are chosen
 def pytest_collection_modifyitems(items):
-    """Skip these tests, with the reason, where Slurm is not installed or cannot run; but for a few they are slow."""
+    """Skip these tests, with the reason, where Slurm is not installed or cannot run."""
     here = [item for item in items if item.nodeid.startswith("tests/real_slurm/")]
-    for item in here:
-        if item.originalname not in SMOKE:
-            item.add_marker(pytest.mark.slow)
     why = unavailable() if here else None
     for item in here if why else ():
         item.add_marker(pytest.mark.skip(reason=why))

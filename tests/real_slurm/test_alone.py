@@ -60,7 +60,6 @@ CHANGES = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("what", CHANGES)
 def test_what_differs_is_loaded_alone_and_comes_back(what, tmp_path):
     change, words = CHANGES[what]
@@ -105,7 +104,6 @@ def test_what_differs_is_loaded_alone_and_comes_back(what, tmp_path):
         )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("what", CHANGES)
 def test_it_is_rehearsed_on_the_slurm_conf_that_it_was_made_from(what, tmp_path):
     nodes = "".join(f"NodeName={name} CPUs={cores}\n" for name, cores in NODES.items())

@@ -5,8 +5,6 @@ import pytest
 from qconf.rehearsal.slurm_jobs import tasks
 from tests.real_slurm.test_exports import HYBRID, KINDS, LIMITED, MACHINE, SHARED
 
-pytestmark = pytest.mark.slow
-
 
 def test_jobs_that_waited_before_come_before_those_submitted_afterwards(fresh, loading):
     """Slurm keeps the priorities of multifactor, small numbers, when priority/basic is loaded."""

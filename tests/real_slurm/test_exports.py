@@ -134,7 +134,7 @@ def rehearsed(kind, plan):
     "kinds",
     [
         ["fcfs", "qos", "hybrid"],
-        pytest.param([kind for kind in KINDS if kind != "tiers"], marks=pytest.mark.slow, id="all"),
+        pytest.param([kind for kind in KINDS if kind != "tiers"], id="all"),
     ],
     ids=",".join,
 )
@@ -158,7 +158,6 @@ def test_a_server_that_cannot_be_started_says_at_once_which_step_failed():
         PrivateSlurm(NODES, "Sizes=none\n", accounting=False).__enter__()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "qos"])
 def test_it_is_loaded_and_undone_where_jobs_are_accounted_for(kind, fresh, exported):
     """One after the other on one Slurm, so that every controller restarts soon after another one did.
@@ -172,7 +171,6 @@ def test_it_is_loaded_and_undone_where_jobs_are_accounted_for(kind, fresh, expor
     assert result.rolled_back
 
 
-@pytest.mark.slow
 def test_a_second_export_takes_the_place_of_the_first_and_comes_off_again(loading, exported):
     with loading(HYBRID) as slurm:
         server, result = slurm.server, Rehearsal("")
@@ -192,7 +190,6 @@ def test_a_second_export_takes_the_place_of_the_first_and_comes_off_again(loadin
         assert saved(server) == between
 
 
-@pytest.mark.slow
 def test_a_job_is_suspended_and_goes_on_also_when_the_export_is_undone_meanwhile(fresh, exported):
     plan, result, before = exported(TIERS), Rehearsal(""), saved(fresh)
     for name, content in plan.files.items():
@@ -210,7 +207,6 @@ def test_a_job_is_suspended_and_goes_on_also_when_the_export_is_undone_meanwhile
     assert saved(fresh) == before
 
 
-@pytest.mark.slow
 def test_a_user_without_an_association_is_named_before_limits_are_enforced(fresh, exported):
     plan, result = exported(LIMITED), Rehearsal("")
     for name, content in plan.files.items():
@@ -224,7 +220,6 @@ def test_a_user_without_an_association_is_named_before_limits_are_enforced(fresh
     assert result.problems == ["2. Look for users without an association: exit 1: carol"]
 
 
-@pytest.mark.slow
 def test_a_qos_that_does_not_exist_stops_the_plan_before_slurm_conf_names_it(fresh, exported):
     plan, result = exported(LIMITED), Rehearsal("")
     for name, content in plan.files.items():
@@ -235,7 +230,6 @@ def test_a_qos_that_does_not_exist_stops_the_plan_before_slurm_conf_names_it(fre
     assert [problem.split(":")[0] for problem in result.problems] == ["3. Create the QOS that hold the running limits"]
 
 
-@pytest.mark.slow
 def test_limits_of_other_kinds_that_a_qos_has_come_back_alone(loading, fresh):
     fresh.run("sacctmgr --immediate add qos wide")
     fresh.run("sacctmgr --immediate modify qos wide set GrpTRES=node=7 MaxTRESPerUser=node=5")
@@ -246,7 +240,6 @@ def test_limits_of_other_kinds_that_a_qos_has_come_back_alone(loading, fresh):
         fresh.run("sacctmgr --immediate delete qos wide")
 
 
-@pytest.mark.slow
 def test_nice_values_and_the_partitions_of_the_parts_of_a_job_are_as_before(fresh, exported):
     """Slurm sets the nice value of a job to 0 when it is released to have its priority computed anew."""
     plan, result = exported(FCFS), Rehearsal("")
@@ -262,7 +255,6 @@ def test_nice_values_and_the_partitions_of_the_parts_of_a_job_are_as_before(fres
     assert {job: after.get(job) for job in before} == before
 
 
-@pytest.mark.slow
 def test_a_partition_with_a_reservation_is_not_dropped(fresh, exported):
     """Slurm would drop the reservation with it, and say so in its log only."""
     plan, result = exported(FCFS), Rehearsal("")
@@ -283,7 +275,6 @@ def test_a_partition_with_a_reservation_is_not_dropped(fresh, exported):
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("own", [True, False], ids=["with the site's own script", "without one"])
 def test_no_job_is_submitted_into_what_ends_while_the_former_partitions_come_back(own, fresh, exported):
     """In a list with a partition that stays, it would be killed where that of the list ends."""
@@ -321,7 +312,6 @@ def test_no_job_is_submitted_into_what_ends_while_the_former_partitions_come_bac
             )
 
 
-@pytest.mark.slow
 def test_throttles_of_another_cluster_of_the_same_accounting_stay(loading, fresh):
     def others():
         command = (
@@ -426,7 +416,6 @@ def test_jobs_without_gpus_leave_cores_to_those_with_gpus(exported, tmp_path):
         assert lost(server, jobs) == []
 
 
-@pytest.mark.slow
 def test_what_an_earlier_export_keeps_for_short_jobs_ends(exported):
     """Also where the new one keeps nothing; a job that waits for it waits on without."""
     earlier, plan = exported(KINDS["shortpool"], "earlier"), exported(FCFS)

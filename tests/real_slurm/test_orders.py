@@ -1,7 +1,5 @@
 """Orders that are sums: Slurm's own priorities are those of the formula, and jobs start by them."""
 
-import pytest
-
 from parsim.naive.formula import formula_value
 from qconf.config import parse
 from qconf.config.multifactor import Multifactor
@@ -25,8 +23,6 @@ queues:
 """
 )
 FORMULA = Multifactor.of(parse(SUMS).order).formula
-
-pytestmark = pytest.mark.slow
 
 
 def expected(limit, nice=0):

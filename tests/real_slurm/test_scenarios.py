@@ -150,11 +150,7 @@ def followed(way, plan):
 
 @pytest.mark.parametrize(
     ("config", "way"),
-    [
-        pytest.param(config, way, marks=[] if (config, way) == ("plain", "hung up") else [pytest.mark.slow])
-        for config in CONFIGS
-        for way in WAYS
-    ],
+    [(config, way) for config in CONFIGS for way in WAYS],
 )
 def test_no_job_is_lost_and_all_is_as_before(config, way, exported):
     problems, jobs = followed(way, exported(CONFIGS[config]))
@@ -162,7 +158,6 @@ def test_no_job_is_lost_and_all_is_as_before(config, way, exported):
     assert jobs > 20
 
 
-@pytest.mark.slow
 def test_it_is_loaded_while_jobs_come_all_the_time(exported):
     """Faster than slurmdbd hears of them: they wait and are tried again, and lua is loaded for that where it is not."""
     plan = exported(FCFS)
@@ -197,7 +192,6 @@ return slurm.SUCCESS
 """
 
 
-@pytest.mark.slow
 def test_a_job_submit_lua_of_the_site_goes_before_the_routing(exported):
     """With the plan, with a second export above it, and while each is undone."""
     plans = {"first": exported(FCFS), "second": exported(SHARED, "second")}

@@ -64,7 +64,7 @@ def alone(commands: dict[str, list[object]], tmp_path_factory: pytest.TempPathFa
     [
         ("tune", ("--workers", 3)),
         ("backtest", ("--workers", 3)),
-        ("tune", ("--workers", 2, "--backend", "loky")),
+        pytest.param("tune", ("--workers", 2, "--backend", "loky"), marks=pytest.mark.slow),
         ("backtest", ("--workers", 2, "--backend", "threading")),
     ],
 )
@@ -73,7 +73,7 @@ def test_the_same_bytes_on_every_back_end(commands, alone, tmp_path, name, words
     assert contents(tmp_path / "out") == alone[name]
 
 
-@pytest.mark.parametrize("name", ["tune", "backtest"])
+@pytest.mark.parametrize("name", [pytest.param("tune", marks=pytest.mark.slow), "backtest"])
 def test_the_same_bytes_on_a_dask_cluster(commands, alone, cluster, tmp_path, name) -> None:
     words = ["--backend", "dask", "--scheduler", cluster, "--out", tmp_path / "out"]
     assert invoke(*commands[name], *words).exit_code == 0

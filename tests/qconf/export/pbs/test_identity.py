@@ -48,7 +48,7 @@ def test_a_site_unedited(path):
     assert is_nothing(PbsExporter(current=server).export(read(server)))
 
 
-@settings(QUICK, max_examples=500)
+@settings(QUICK, max_examples=150)
 @given(sites(), st.booleans(), st.booleans(), st.booleans())
 def test_any_server_unedited(site, with_nodes, with_scheduler, again):
     """With its nodes and the scheduler's settings, or without; the export may lack the nodes that init was given."""
