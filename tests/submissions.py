@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from qconf.rehearsal.machine import USERS, WORK, PrivateMachine
+from tests.servers.machine import USERS, WORK, PrivateMachine
 
 _AT = """\
 at() {

@@ -27,7 +27,6 @@ LAYERS = (
     ("qconf.strategies",),
     ("qconf.recommend", "qconf.backtest"),
     ("qconf.export",),
-    ("qconf.rehearsal",),
     ("qconf.report",),
     ("qconf.explore",),
     ("qconf.cli",),

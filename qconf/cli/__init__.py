@@ -23,8 +23,10 @@ from qconf.inert import inert
 #: Each is the module of that name, in the order of a first visit.
 COMMANDS = (
     *("tune", "explore", "runs", "compare", "backtest", "simulate", "predict", "fidelity", "policies", "inspect"),
-    *("import", "init", "export", "rehearse", "synth"),
+    *("import", "init", "export", "synth"),
 )
+#: What was a command once, and what to do in its place.
+GONE = {"rehearse": "a rehearsal is of a checkout: python -m tests.servers DIR --current FILE"}
 
 
 class Terminated(KeyboardInterrupt):
@@ -60,6 +62,8 @@ class Commands(click.Group):
         except click.UsageError as error:
             from qconf.config.problems import did_you_mean
 
+            if args[0] in GONE:
+                raise click.UsageError(f"No such command '{args[0]}': {GONE[args[0]]}", ctx) from error
             if near := did_you_mean(args[0], COMMANDS):
                 raise click.UsageError(f"No such command '{inert(args[0])}'{near}", ctx) from error
             raise

@@ -11,9 +11,9 @@ from qconf.config import parse
 from qconf.export import exporter
 from qconf.export.nodes import Node
 from qconf.export.pbs.server import Server
-from qconf.rehearsal.pbs import PRINTED, Plan, resemble
-from qconf.rehearsal.pbs_server import PrivateServer, unavailable
-from qconf.rehearsal.trial import Rehearsal, run_blocks
+from tests.servers.pbs import PRINTED, Plan, resemble
+from tests.servers.pbs_server import PrivateServer, unavailable
+from tests.servers.trial import Rehearsal, run_blocks
 
 NODES = {f"n{number:02}": 8 for number in range(1, 13)}
 

@@ -19,10 +19,10 @@ from qconf.config import POOL_SUFFIX
 from qconf.export import exporter
 from qconf.export.nodes import Node
 from qconf.export.pbs.server import Server
-from qconf.rehearsal.pbs import Plan
-from qconf.rehearsal.pbs_server import USERS, PrivateServer
-from qconf.rehearsal.trial import Rehearsal, run_blocks
 from tests.real_pbs.disciplines import SHAPES, Site
+from tests.servers.pbs import Plan
+from tests.servers.pbs_server import USERS, PrivateServer
+from tests.servers.trial import Rehearsal, run_blocks
 from tests.submissions import submit
 
 _LINE = re.compile(r"^(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d\.\d+);\w+;[^;]*;\w+;([^;]*);(.*)$")

@@ -8,11 +8,11 @@ from qconf.export.nodes import Node, read_nodes
 from qconf.export.pbs.init import derive
 from qconf.export.pbs.server import Server
 from qconf.hosts import expand
-from qconf.rehearsal.pbs import PRINTED, Plan, follow, resemble
-from qconf.rehearsal.trial import Rehearsal, run_blocks
 from tests.qconf.export.pbs.test_reservation_delay import DELAYED
 from tests.qconf.export.sites import HYBRID
 from tests.real_pbs.conftest import NODES, Loaded
+from tests.servers.pbs import PRINTED, Plan, follow, resemble
+from tests.servers.trial import Rehearsal, run_blocks
 
 SHARED = """\
 machine: {name: tiny, cores: 96, cores_per_node: 8}

@@ -7,11 +7,11 @@ from qconf.export.pbs import PbsExporter
 from qconf.export.pbs.init import derive
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Server
-from qconf.rehearsal.pbs import PRINTED, Plan, resemble
-from qconf.rehearsal.trial import Rehearsal, run_blocks
 from tests.qconf.export.pbs.listings import Site
 from tests.qconf.export.pbs.test_identity import differences, edited, is_nothing
 from tests.real_pbs.test_exports import ACCESS, SITE, read_nodes_of
+from tests.servers.pbs import PRINTED, Plan, resemble
+from tests.servers.trial import Rehearsal, run_blocks
 
 HOOK = "create hook sizes; create hook away; set hook away enabled = False; set hook sizes event = queuejob"
 SERVERS = {

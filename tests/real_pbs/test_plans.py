@@ -10,10 +10,10 @@ from qconf.config import parse
 from qconf.export import exporter
 from qconf.export.nodes import Node
 from qconf.export.pbs.server import Server
-from qconf.rehearsal.pbs import PRINTED, Plan, resemble
 from tests.qconf.export.sites import HYBRID
 from tests.real_pbs.conftest import NODES
 from tests.real_pbs.test_exports import BOUND, SHARED, SITE
+from tests.servers.pbs import PRINTED, Plan, resemble
 
 STATE = """
 qmgr -c 'print server'; qmgr -c 'print node @default'; qmgr -c 'list hook' | grep ^Hook

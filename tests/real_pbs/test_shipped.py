@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from qconf.rehearsal.pbs_server import USERS, PrivateServer
 from qconf.snapshot import read_snapshot
+from tests.servers.pbs_server import USERS, PrivateServer
 
 NODES = {f"n{number:02}": 1 for number in range(1, 17)}
 

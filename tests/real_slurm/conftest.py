@@ -8,11 +8,11 @@ import pytest
 from qconf.config import parse
 from qconf.export import exporter
 from qconf.export.nodes import Node
-from qconf.rehearsal.machine import WORK
-from qconf.rehearsal.slurm import SITE, Plan
-from qconf.rehearsal.slurm_jobs import lost, tasks
-from qconf.rehearsal.slurm_server import PrivateSlurm, unavailable
-from qconf.rehearsal.trial import Rehearsal, run_blocks, saved
+from tests.servers.machine import WORK
+from tests.servers.slurm import SITE, Plan
+from tests.servers.slurm_jobs import lost, tasks
+from tests.servers.slurm_server import PrivateSlurm, unavailable
+from tests.servers.trial import Rehearsal, run_blocks, saved
 
 NODES = {f"n{number}": 2 for number in range(1, 9)}
 

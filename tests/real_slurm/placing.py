@@ -18,7 +18,7 @@ from parsim.model.node_types import Chunk, NodeType, Request
 from parsim.model.system import Queue, System
 from parsim.naive.node_types import Node, best_nodes, idle
 from qconf.export.nodes import expand
-from qconf.rehearsal.slurm_server import PrivateSlurm
+from tests.servers.slurm_server import PrivateSlurm
 
 TYPES = (
     NodeType("a", 5, 8, {"memory": 1000}),

@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 
 from qconf.export import exporter
 from qconf.export.nodes import Node, expand
-from qconf.rehearsal.machine import USERS, WORK
-from qconf.rehearsal.slurm import SITE, Plan
-from qconf.rehearsal.slurm_server import PrivateSlurm
-from qconf.rehearsal.trial import Rehearsal, run_blocks
 from tests.real_slurm.disciplines import BETWEEN, MINUTES, PHASES, Site
+from tests.servers.machine import USERS, WORK
+from tests.servers.slurm import SITE, Plan
+from tests.servers.slurm_server import PrivateSlurm
+from tests.servers.trial import Rehearsal, run_blocks
 from tests.submissions import submit
 
 STEP = 4  #: seconds

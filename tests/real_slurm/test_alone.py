@@ -6,11 +6,11 @@ from qconf.config import dump, parse
 from qconf.export import exporter
 from qconf.export.directory import write_export
 from qconf.export.plan import blocks
-from qconf.rehearsal.slurm import rehearse
-from qconf.rehearsal.slurm_jobs import tasks
-from qconf.rehearsal.slurm_server import PrivateSlurm
-from qconf.rehearsal.trial import Rehearsal, run_blocks, saved
 from tests.real_slurm.conftest import NODES
+from tests.servers.slurm import rehearse
+from tests.servers.slurm_jobs import tasks
+from tests.servers.slurm_server import PrivateSlurm
+from tests.servers.trial import Rehearsal, run_blocks, saved
 
 LINES = """\
 SchedulerType=sched/backfill

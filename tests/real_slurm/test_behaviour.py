@@ -2,8 +2,8 @@
 
 import pytest
 
-from qconf.rehearsal.slurm_jobs import tasks
 from tests.real_slurm.test_exports import HYBRID, KINDS, LIMITED, MACHINE, SHARED
+from tests.servers.slurm_jobs import tasks
 
 
 def test_jobs_that_waited_before_come_before_those_submitted_afterwards(fresh, loading):

@@ -8,12 +8,12 @@ import pytest
 from qconf.config import parse
 from qconf.errors import InputError
 from qconf.export.slurm.init import derive
-from qconf.rehearsal.machine import WORK
-from qconf.rehearsal.slurm import SITE, follow
-from qconf.rehearsal.slurm_jobs import lost, tasks
-from qconf.rehearsal.slurm_server import PrivateSlurm
-from qconf.rehearsal.trial import Rehearsal, run_blocks, saved
 from tests.real_slurm.conftest import NODES
+from tests.servers.machine import WORK
+from tests.servers.slurm import SITE, follow
+from tests.servers.slurm_jobs import lost, tasks
+from tests.servers.slurm_server import PrivateSlurm
+from tests.servers.trial import Rehearsal, run_blocks, saved
 
 MACHINE = "machine: {name: tiny, cores: 16, cores_per_node: 2}\norder: fcfs\n"
 FCFS = MACHINE + "queues:\n  - {name: work, cores: [1, 16], walltime: [0, 5m]}\n"

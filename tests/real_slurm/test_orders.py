@@ -3,12 +3,12 @@
 from parsim.naive.formula import formula_value
 from qconf.config import parse
 from qconf.config.multifactor import Multifactor
-from qconf.rehearsal.machine import WORK
-from qconf.rehearsal.slurm import SITE
-from qconf.rehearsal.slurm_server import PrivateSlurm
-from qconf.rehearsal.trial import Rehearsal, run_blocks, saved
 from tests.real_slurm.conftest import NODES
 from tests.real_slurm.test_exports import MACHINE
+from tests.servers.machine import WORK
+from tests.servers.slurm import SITE
+from tests.servers.slurm_server import PrivateSlurm
+from tests.servers.trial import Rehearsal, run_blocks, saved
 
 ORDER = (
     "50 * queue_priority + min(eligible_time, 2592000) + (7200 if walltime <= 60 else 3600 if walltime <= 180 else 0)"

@@ -8,13 +8,13 @@ import shlex
 
 import pytest
 
-from qconf.rehearsal.machine import WORK
-from qconf.rehearsal.slurm import SITE, started, submitted
-from qconf.rehearsal.slurm_jobs import lost, tasks
-from qconf.rehearsal.slurm_server import PrivateSlurm
-from qconf.rehearsal.trial import Rehearsal, run_blocks, saved
 from tests.real_slurm.conftest import NODES
 from tests.real_slurm.test_exports import FCFS, HYBRID, LIMITED, SHARED
+from tests.servers.machine import WORK
+from tests.servers.slurm import SITE, started, submitted
+from tests.servers.slurm_jobs import lost, tasks
+from tests.servers.slurm_server import PrivateSlurm
+from tests.servers.trial import Rehearsal, run_blocks, saved
 
 THROTTLES = "throttles: [{user: carol, max_run: 2}, {each: user, max_queued: 90}]\n"
 SUM = LIMITED.replace("order: fcfs", "order: min(eligible_time, 2592000) + (7200 if walltime <= 60 else 0)")

@@ -21,9 +21,9 @@ from qconf.config import load, parse
 from qconf.export import ExportError, exporter
 from qconf.export.slurm.conf import routes
 from qconf.export.slurm.queues import clock
-from qconf.rehearsal.slurm import Plan
 from tests.qconf.export.sites import CRAY, HYBRID, NODES, new_conf, slurm_files, written
 from tests.qconf.export.snapshots import check_snapshot
+from tests.servers.slurm import Plan
 
 LUA = shutil.which("lua5.3") or shutil.which("lua5.4") or shutil.which("lua")
 

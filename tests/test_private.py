@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from qconf.rehearsal import machine
+from tests.servers import machine
 
 pytestmark = pytest.mark.skipif(machine.unavailable() is not None, reason="namespaces are not allowed here")
 
 _HELD = """
-from qconf.rehearsal.machine import PrivateMachine
+from tests.servers.machine import PrivateMachine
 
 class Machine(PrivateMachine):
     host = "somehost"

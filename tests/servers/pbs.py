@@ -14,9 +14,9 @@ from qconf.export.nodes import Node
 from qconf.export.pbs import qmgr
 from qconf.export.pbs.merging import transition
 from qconf.export.pbs.server import Server
-from qconf.rehearsal import trial
-from qconf.rehearsal.pbs_server import PrivateServer
-from qconf.rehearsal.trial import Rehearsal, run_blocks, saved
+from tests.servers import trial
+from tests.servers.pbs_server import PrivateServer
+from tests.servers.trial import Rehearsal, run_blocks, saved
 
 _EXAMPLE = re.compile(r"^\| ([\w-]+) \|.*`-l ncpus=(\d+) -l walltime=([\d:]+)` \|$", re.MULTILINE)
 #: What the server is brought to: its own, and what of its scheduler decides on exports.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from qconf.rehearsal.machine import PrivateMachine
+from tests.servers.machine import PrivateMachine
 
 RUN = "rm -f /srv/end; chmod 755 /srv"  #: jobs that `UNTIL` then run until a plan waits for their end
 ENDED = "touch ~/ended-$SLURM_JOB_ID"  #: what a job does last: one that was killed has not

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 from qconf.errors import InputError
 from qconf.hosts import fold
-from qconf.rehearsal import machine
-from qconf.rehearsal.machine import PrivateMachine
+from tests.servers import machine
+from tests.servers.machine import PrivateMachine
 
 DAEMONS = 16  #: at most so many nodes have a daemon of their own; jobs can start on these only
 LONGEST_START = 300  #: seconds, on a machine that does much else

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from qconf.export.nodes import read_text
 from qconf.export.plan import blocks
-from qconf.rehearsal.machine import PrivateMachine
+from tests.servers.machine import PrivateMachine
 
 UNDONE = {True: "rolled back", False: "not rolled back", None: "no rollback, since it was made without --current"}
 

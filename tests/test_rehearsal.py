@@ -1,23 +1,23 @@
-"""`qconf rehearse`, as far as no batch system is needed; tests/real_pbs and tests/real_slurm have the rest."""
+"""Rehearsals of exports, as far as no batch system is needed; tests/real_pbs and tests/real_slurm have the rest."""
 
 import pytest
 
-from qconf.cli import main
 from qconf.config import parse
 from qconf.export.directory import write_export
 from qconf.export.slurm.conf import Conf
-from qconf.rehearsal.pbs import Plan
-from qconf.rehearsal.slurm import Plan as SlurmPlan
-from qconf.rehearsal.slurm_changes import Site, beside_table
 from tests.qconf.export.pbs.model import PbsServer
 from tests.qconf.export.sites import FRESH, HYBRID, NODES, pbs_files, slurm_files
+from tests.servers.__main__ import command as main
+from tests.servers.pbs import Plan
+from tests.servers.slurm import Plan as SlurmPlan
+from tests.servers.slurm_changes import Site, beside_table
 
 
 def test_without_an_installation_it_says_so(tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("PBS_EXEC", raising=False)
     write_export(tmp_path, pbs_files(parse(HYBRID)))
     with pytest.raises(SystemExit, match="1"):
-        main(["rehearse", str(tmp_path)])
+        main([str(tmp_path)])
     assert "PBS_EXEC names no installation of OpenPBS" in capsys.readouterr().err
 
 
@@ -25,7 +25,7 @@ def test_without_slurm_it_says_so(tmp_path, monkeypatch, capsys):
     write_export(tmp_path, slurm_files(parse(HYBRID), nodes=NODES))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SystemExit, match="1"):
-        main(["rehearse", str(tmp_path)])
+        main([str(tmp_path)])
     assert "slurmctld, slurmd, sbatch, scontrol, squeue, slurmdbd" in capsys.readouterr().err
 
 
@@ -45,11 +45,11 @@ def test_an_export_of_what_differs_is_tried_on_the_slurm_conf_that_it_was_made_f
     (tmp_path / "slurm.conf").write_text(CONF)
     write_export(tmp_path, {"PLAN.md": "What is not in this table does not change.", "new-conf": ""})
     with pytest.raises(SystemExit, match="1"):
-        main(["rehearse", str(tmp_path)])
+        main([str(tmp_path)])
     assert "give --current here, too: the slurm.conf that it was made from" in capsys.readouterr().err
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SystemExit, match="1"):
-        main(["rehearse", str(tmp_path), "--current", str(tmp_path / "slurm.conf")])
+        main([str(tmp_path), "--current", str(tmp_path / "slurm.conf")])
     assert "slurmctld, slurmd, sbatch, scontrol, squeue, slurmdbd" in capsys.readouterr().err
 
 
@@ -103,7 +103,7 @@ def test_queues_of_one_size_have_examples_of_their_walltimes(tmp_path):
 def test_a_directory_that_is_no_export_is_refused(tmp_path, capsys):
     for given, why in ((tmp_path, "holds no PLAN.md"), (tmp_path / "no", "no such directory")):
         with pytest.raises(SystemExit, match="1"):
-            main(["rehearse", str(given)])
+            main([str(given)])
         assert why in capsys.readouterr().err
 
 
@@ -125,7 +125,7 @@ def test_an_export_for_another_server_needs_that_servers_state(tmp_path, capsys,
     with_small = f"{FRESH}create queue small\nset queue small queue_type = Execution\n"
     write_export(tmp_path, pbs_files(parse(HYBRID), current=with_small, nodes=NODES))
     with pytest.raises(SystemExit, match="1"):
-        main(["rehearse", str(tmp_path)])
+        main([str(tmp_path)])
     said = capsys.readouterr().err
     assert "changes queues that the server has already (small), and a new one lacks them" in said
     assert "Give --current" in said

@@ -11,11 +11,11 @@ from qconf.errors import InputError
 from qconf.export.nodes import Node, read_nodes
 from qconf.export.slurm.queues import ACCESS
 from qconf.hosts import expand
-from qconf.rehearsal import slurm_changes, trial
-from qconf.rehearsal.machine import USERS
-from qconf.rehearsal.slurm_jobs import ENDED, RUN, UNTIL, lost, tasks
-from qconf.rehearsal.slurm_server import PrivateSlurm
-from qconf.rehearsal.trial import Rehearsal, run_blocks, saved
+from tests.servers import slurm_changes, trial
+from tests.servers.machine import USERS
+from tests.servers.slurm_jobs import ENDED, RUN, UNTIL, lost, tasks
+from tests.servers.slurm_server import PrivateSlurm
+from tests.servers.trial import Rehearsal, run_blocks, saved
 
 #: What is there before: two partitions, the second of the name of a queue, and another order.
 SITE = """\

@@ -10,10 +10,10 @@ from qconf.errors import InputError
 from qconf.export.slurm.conf import Conf
 from qconf.export.slurm.merging import Words, partitions_of
 from qconf.hosts import expand, fold
-from qconf.rehearsal.machine import USERS
-from qconf.rehearsal.slurm_jobs import RUN, UNTIL, lost, tasks
-from qconf.rehearsal.slurm_server import DAEMONS, PrivateSlurm
-from qconf.rehearsal.trial import Plan, Rehearsal, run_blocks, saved
+from tests.servers.machine import USERS
+from tests.servers.slurm_jobs import RUN, UNTIL, lost, tasks
+from tests.servers.slurm_server import DAEMONS, PrivateSlurm
+from tests.servers.trial import Plan, Rehearsal, run_blocks, saved
 
 #: Settings of a site's slurm.conf that its private Slurm has, too, by how they begin.
 KEPT = ("scheduler", "priority", "preempt", "accountingstorageenforce", "accountingstoragetres", "enforcepartlimits")

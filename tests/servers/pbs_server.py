@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from qconf.errors import InputError
-from qconf.rehearsal import machine
-from qconf.rehearsal.machine import USERS, WORK, PrivateMachine
+from tests.servers import machine
+from tests.servers.machine import USERS, WORK, PrivateMachine
 
 __all__ = ["USERS", "WORK", "PrivateServer", "unavailable"]
 
