@@ -191,23 +191,17 @@ TOTALS = (
     "of what was known",
     "KEEP costs",
 )
-CHANGES = ("month", "winner", "promised", "90 % interval", "gain", "of slowdown", "longest wait", "was h")
 
 
-def row_of(month: Followed) -> list[str]:
-    """Write the row of a change."""
-    expected, low, high = month.promised
-    side = "" if month.inside else " (below)" if month.below else " (above)"
-    return [
-        month.label,
-        month.winner,
-        f"{expected:.2f}",
-        f"{low:.2f} to {high:.2f}",
-        f"{month.gain:.2f}{side}",
-        f"{month.slowdown:.2f}",
-        f"{month.longest:.2f}{' !' if month.longest > LONGER else ''}",
-        f"{month.waited:.1f}",
-    ]
+def listed(
+    found: Mapping[str, Sequence[Followed]], wanted: Callable[[Followed], bool], value: Callable[[Followed], float]
+) -> str:
+    """Name the changes of a kind, each with a value of it."""
+    months = {
+        log: ", ".join(f"{each.label} ({value(each):.2f})" for each in of_log if each.changed and wanted(each))
+        for log, of_log in found.items()
+    }
+    return "; ".join(f"{log} {text}" for log, text in months.items() if text) or "none"
 
 
 def page(found: dict[str, list[Followed]], name: str) -> str:
@@ -216,28 +210,26 @@ def page(found: dict[str, list[Followed]], name: str) -> str:
     rows = [[log, *total(months)] for log, months in found.items()]
     if len(found) > 1:
         rows.append(["all", *total(everything)])
-    noted = [
-        [log, *row_of(month)]
-        for log, months in found.items()
-        for month in months
-        if month.changed and (month.below or month.longest > LONGER)
-    ]
+    below = listed(found, lambda each: each.below, lambda each: each.gain)
+    longer = listed(found, lambda each: each.longest > LONGER, lambda each: each.longest)
     return TEXT.format(
         command=name,
-        about=paragraph(ABOUT),
+        about="\n".join(map(paragraph, ABOUT.split("\n\n"))),
         totals=markdown_table(TOTALS, rows),
-        noted=markdown_table(("log", *CHANGES), noted, left=3),
+        noted=paragraph(f"Gains below the interval: {below}. Longest waits above {LONGER:g}: {longer}."),
     )
 
 
 ABOUT = f"""\
 Every month of a log is tuned on as `qconf tune --month` does, without a configuration: current is one shared machine,
 first come, first served, and the months before are known. Then the next month is simulated under the current and under
-the recommended configuration. Promised is the median gain over the resamples, gain that of the next month's mean wait;
-inside and below count gains by the 90 % interval. The longest wait is given in parts of the current one's (an hour at
-least): its geometric mean, its most, and how often it is above {LONGER:g}, also in parts of the longest of all months
-known before, which is what the guard rails of `qconf tune` look at. What a KEEP costs is the gain in the next month of
-the best that was not recommended, the mean over these months.
+the recommended configuration.
+
+Promised is the median gain over the resamples, gain that of the next month's mean wait; inside and below count gains by
+the 90 % interval. The longest wait is in parts of the current one's (an hour at least): geometric mean, most, and how
+often it is above {LONGER:g}; then how often it is so in parts of the longest of all months known before, which the
+guard rails of `qconf tune` look at. A KEEP costs the gain in the next month of the best that was not recommended, the
+mean over these months.
 """
 TEXT = """# The next month: what a recommendation promises and what becomes of it
 
@@ -248,10 +240,7 @@ Written by
 {about}
 {totals}
 
-Months whose gain is below the interval, or whose longest wait grows by more:
-
-{noted}
-"""
+{noted}"""
 
 
 @click.command("studies.next_month")

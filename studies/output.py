@@ -6,7 +6,7 @@ import hashlib
 import json
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs" / "research"  #: the folder of all the studies' pages, with figures/ in it
 REPORTS = ROOT / "reports"
 WIDTH = 100  #: characters of a line of a page
+LITTLE = 0.05  #: part by which a ratio changes, from which on a setting has a row
 
 
 def run(command: click.Command) -> None:
@@ -43,6 +44,16 @@ def paragraph(text: str, indent: str = "") -> str:
         " ".join(text.split()), WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
     return filled + "\n"
+
+
+def moves(ratios: Sequence[float], of: Sequence[float]) -> bool:
+    """Whether one of the ratios differs by `LITTLE` or more from the same one of another row."""
+    return any(abs(one / other - 1) >= LITTLE for one, other in zip(ratios, of, strict=True))
+
+
+def unmoved(what: str, names: Sequence[str]) -> str:
+    """Name the settings that change little, as a paragraph; empty if there is none."""
+    return paragraph(f"{what} that move none of these by {100 * LITTLE:.0f} %: {'; '.join(names)}.") if names else ""
 
 
 def fingerprint(value: object) -> str:

@@ -50,21 +50,21 @@ def workload(history: History, base: SiteConfig) -> Iterator[tuple[str, str, str
     alone = curves(first)
     yield (
         "paper-1.svg",
-        "Figure 1: wait of each queue alone against its nodes",
-        f"{name}.",
+        f"Figure 1: wait of each queue alone against its nodes, {name}",
+        "",
         _alone(alone, waits=True),
     )
     yield (
         "paper-2.svg",
-        "Figure 2: utilization of each queue alone against its nodes",
-        f"{name}. The paper prints no number; it stays, then falls.",
+        f"Figure 2: utilization of each queue alone against its nodes, {name}",
+        "In the paper it stays, then falls.",
         _alone(alone, waits=False),
     )
     work = _work(history, base)
     yield (
         "paper-4.svg",
         "Figure 4: core-hours a day",
-        "Days differ much; the paper prints no number.",
+        "Days differ much, the paper says.",
         _lines(work.resample("1D").sum(), "core-hours of the day's jobs, thousands"),
     )
     by_month = work.resample("1MS").sum()

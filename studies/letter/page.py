@@ -10,7 +10,7 @@ from qconf.strategies.presets import PAPER
 from qconf.text import markdown_table
 from studies.letter import claims
 from studies.letter.plan import DIVIDED, FIXED, MONTHS, OPEN, Reading
-from studies.output import paragraph
+from studies.output import moves, paragraph, unmoved
 from studies.paper.pieces import PieceResult
 
 HEAD = """# The paper to the letter
@@ -22,9 +22,9 @@ Written by
 """
 ABOUT = f"""\
 "The paper" is Kondameedi and Vadhiyar, "Adaptive Hybrid Queue Configuration for Supercomputer Systems", CCGrid 2017.
-Its log is not public: the months are those of `qconf synth --preset {MONTHS}`, 2015-07 to 2016-03; offered loads,
-priorities and running limits are ours. Each month is reconfigured from the result of the month before, and evaluated on
-the next. By hand:
+Its log is not public: the months are those of `qconf synth --preset {MONTHS}`, 2015-07 to 2016-03, with our loads,
+priorities and running limits. Each month is reconfigured from the result of the month before, and evaluated on the
+next. By hand:
 """
 BY_HAND = f"""\
     qconf synth --preset {MONTHS} --months 9 --seed 0 -o log
@@ -66,28 +66,25 @@ TEXT: tuple[tuple[str, str, str], ...] = (
     ("pool_placement", "on nodes of the pool", "III"),
 )
 OTHERWISE = """\
-What no setting changes: a part of a split is at least as large as its widest job, which would never start otherwise.
-tau is half the priority of the queue with most core-hours, which is medium (Table III). The program's searches begin
-from the ten best samples. With fewer than 20 divisions no polynomial is fitted, and the best of them is taken. Jobs of
-`large` are reserved (IV.A), by our reading on the whole machine.
+What no setting changes: a part of a split is at least as large as its widest job. tau is half the priority of the
+queue with most core-hours, medium (Table III). The program's searches begin from the ten best samples. Of fewer than 20
+divisions the best is taken, without a polynomial. Jobs of `large` are reserved (IV.A), on the whole machine.
 """
 CLAIMS = """\
-Change in per cent, as the mean over the months and, in brackets, the best month; minus is less. The columns are seeds
-at the months' own loads (0.58 to 0.90), the least and the greatest mean of them; seed 0 by the other reading of a
-merge, `adjacent`; and seed 0 with every month at one load, or as near to it as its walltimes allow (January 2016
-ends at 0.61). Both readings under other loads and limits: [When which wins](when.md).
+Change in per cent: the mean over the months and, in brackets, the best month; minus is less. Columns: seeds at the
+months' own loads (0.58 to 0.90), from the least mean to the greatest; seed 0 by the other reading of a merge,
+`adjacent`; seed 0 with every month at one load, as near to it as its walltimes allow (January 2016 ends at 0.61). Other
+loads and limits: [When which wins](when.md).
 """
 JANUARY = """\
 In January 2016 the paper's dynamic strategies lose to static, since medium's fall leaves December's partitions wrong.
-Here medium falls too, and they do not: the hours of July, by which static is divided, are nearly December's (medium 59
-and 56 %, small 21 and 22 %, small72 16 and 21 %), so that static is as wrong.
+Here medium falls too, but static is as wrong: the hours of July, by which it is divided, are nearly December's (medium
+59 and 56 %, small 21 and 22 %, small72 16 and 21 %).
 """
 READINGS = """\
 One reading switched at a time, month to month from 2015-07 to 2015-11. Ratios of mean waits over the months, the
 geometric mean of the seeds.
 """
-LITTLE = 0.05  #: part by which a ratio changes, from which on a reading has a row
-NOTHING = f"Readings that move none of these by {100 * LITTLE:.0f} %: {{others}}."
 
 
 def write(
@@ -109,7 +106,7 @@ def write(
     parts += ["## The paper's sentences beside ours\n", "In how many of all months of a column a sentence holds.\n"]
     parts += [claims.sentences(columns), paragraph(JANUARY)]
     parts += ["## What each reading changes\n", paragraph(READINGS), _readings(readings)]
-    parts += ["## The paper's figures\n", "Seed 0, to the letter.\n"]
+    parts += ["## The paper's figures\n", "Seed 0, to the letter. The paper prints no numbers of Figures 2 and 4.\n"]
     for file, title, caption in figures:
         parts += [f"![{title}](figures/{file})\n", paragraph(caption) if caption else ""]
     return "\n".join(part for part in parts if part)
@@ -139,7 +136,7 @@ def _readings(found: Sequence[tuple[Reading, Sequence[PieceResult]]]) -> str:
         ratios = [geometric_mean([means[name] / means["static"] for means in waits]) for name in DIVIDED]
         ratios.append(geometric_mean([means["hybrid"] / means["shared"] for means in waits]))
         shown = [round(float(ratio), 2) for ratio in ratios]
-        if letter is not None and all(abs(one / of - 1) < LITTLE for one, of in zip(shown, letter, strict=True)):
+        if letter is not None and not moves(shown, letter):
             others.append(reading.what)
             continue
         letter = letter or shown
@@ -147,4 +144,4 @@ def _readings(found: Sequence[tuple[Reading, Sequence[PieceResult]]]) -> str:
         where = ", ".join(filter(None, (kind, reading.where)))
         rows.append([reading.what, where, *(f"{ratio:.2f}" for ratio in shown)])
     table = markdown_table(titles, rows, left=2) + "\n"
-    return table + ("\n" + paragraph(NOTHING.format(others="; ".join(others))) if others else "")
+    return table + ("\n" + unmoved("Readings", others) if others else "")

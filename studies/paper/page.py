@@ -9,7 +9,7 @@ from statistics import mean, median
 
 from qconf.backtest import Average
 from qconf.text import markdown_table
-from studies.output import paragraph
+from studies.output import moves, paragraph, unmoved
 from studies.paper import by_period, cuts
 from studies.paper.pieces import PieceResult
 
@@ -23,13 +23,12 @@ Written by
 {scope}
 """
 METHOD = """\
-Every strategy is trained on one period and evaluated on the next; `static` on the first alone, `auto` on all so far. No
-strategy sees a job of its test period. A period of a log begins with the jobs that ran then; one of generated months
-with three days of earlier jobs that are not counted. Ratios are of means over the periods, to `fcfs-easy` unless named;
-"worse" is the share of periods with a longer mean wait than under `fcfs-easy`. Times are hours. `hybrid` fills its pool
-as the paper does, which PBS cannot follow; what PBS can is under "What the settings do" and in
-[partitioning.md](partitioning.md). Queues with adjacent ranges of cores are merged; the other reading is in [When which
-wins](when.md).
+Every strategy is trained on one period and evaluated on the next; `static` on the first alone, `auto` on all so far. A
+period of a log begins with the jobs that ran then, one of generated months with three days of earlier jobs that are not
+counted. Ratios are of means over the periods, to `fcfs-easy` unless named; "worse" is the share of periods with a
+longer mean wait than under `fcfs-easy`. Times are hours. `hybrid` fills its pool as the paper does; what PBS can do is
+under "What the settings do" and in [partitioning.md](partitioning.md). Queues with adjacent ranges of cores are merged;
+the other reading: [When which wins](when.md).
 """
 QUICK = """\
 **This is the quick study**: {periods} periods of each log and {sensitivity} for the effect of settings, so each has
@@ -37,7 +36,7 @@ much weight. `make study` runs the whole study (all periods; under an hour on tw
 Both resume where they were interrupted."""
 WHOLE = "`make study QUICK=1` is a short version of it. Both resume where they were interrupted."
 DIFFERENT = """\
-What the paper claims of its strategies, beside ours, is in [paper.md](paper.md).
+The paper's claims beside ours: [paper.md](paper.md).
 """
 PARTITIONS = """\
 A core that is idle in one partition cannot serve a job that waits for another. What partitions give, cores that long
@@ -163,12 +162,18 @@ def _sensitivity(found: Sequence[PieceResult]) -> str:
         "rounded up to whole nodes of 24 cores."
     )
     titles = ("setting", "dp-nlp / static", "dqr / static", "hybrid / static", "hybrid / shared")
-    rows = []
+    rows, first, others = [], None, []
     for result in found:
         averages = result.averages()
-        cells = [_ratio(averages[name], "static", "mean_wait") for name in ("dp-nlp", "dqr", "hybrid")]
-        rows.append([result.piece.what, *cells, _ratio(averages["hybrid"], "shared", "mean_wait")])
-    return "\n".join(["## What the settings do\n", paragraph(text), markdown_table(titles, rows), ""])
+        pairs = [*((name, "static") for name in ("dp-nlp", "dqr", "hybrid")), ("hybrid", "shared")]
+        ratios = [averages[name].against[reference].ratios["mean_wait"] for name, reference in pairs]
+        if first is not None and not moves(ratios, first):
+            others.append(result.piece.what)
+            continue
+        first = first or ratios
+        rows.append([result.piece.what, *(f"{ratio:.3f}" for ratio in ratios)])
+    lines = ["## What the settings do\n", paragraph(text), markdown_table(titles, rows)]
+    return "\n".join([*lines, "", *filter(None, [unmoved("Settings", others)])])
 
 
 def _log(found: PieceResult) -> str:

@@ -70,7 +70,7 @@ def sensitivity(settings: Mapping[str, Any], *, quick: bool) -> list[Piece]:
     changes += [
         ("carving evaluated with the pool in use", {"carve": "live"}),
         ("a job enters the pool for good, as PBS can", {"pool_entry": "move"}),
-        ("both", {"carve": "live", "pool_entry": "move"}),
+        ("carving with the pool in use, entered for good", {"carve": "live", "pool_entry": "move"}),
         ("a job may have cores of partition and pool", {"pool_placement": "combined"}),
         (
             "the default of `qconf`: pool and threshold searched, entered for good, cores of both",

@@ -30,13 +30,13 @@ HEAD = """# When which wins
 ABOUT = """\
 Generated months of the Cray XC40 at {loads} of its core-hours, with every running limit (`max_run`) of
 `configs/cray-xc40.yaml` {limits}. At each point {seeds}: each of {months} months but the first is evaluated with what
-was trained on the month before. Settings are the defaults. The paper's words and its formula differ on which queues
-may be merged: those whose ranges of cores are `adjacent` too (the default), or only those with a size in `common`
-(`--merge-cores`). Both are shown.
+was trained on the month before, settings being the defaults. The paper's words and its formula differ on which queues
+may be merged (`--merge-cores`): those with `adjacent` ranges of cores too, the default, or only those with a size in
+`common`.
 """
 PARTS = """\
 Mean waits as parts of `shared`'s, the present queues on the whole machine under the same limits: geometric means of the
-seeds. The shortest of a row is bold. The paper has parts of `static`'s: {paper}.
+seeds, the shortest of a row bold. The paper has parts of `static`'s: {paper}.
 """
 HYBRID = """\
 In the paper `hybrid` waits {shared:.2f} of the machine without partitions, and {static:.2f} of `static`, on months,
@@ -45,7 +45,7 @@ loads and limits that are not public. Here:
 WHY = """\
 Limits decide. `shared` and `static` keep the limit of each queue, and under tight ones jobs wait beside idle cores.
 Merged queues have the sum of their limits, so a busy queue uses what the other leaves. `fcfs-easy` has no queues and no
-limits: it is what the machine could do without them.
+limits.
 """
 
 
@@ -88,10 +88,10 @@ def page(rows: Sequence[Row]) -> str:
 
 def waits(rows: Sequence[Row]) -> str:
     """Write the mean wait of every strategy at every point, as a part of shared's."""
-    names = [name for name, _, _ in columns()]
+    names = [name for name, _, _ in columns() if name != "shared"]
     out = []
     for (limits, load), found in parts(rows, "shared").items():
-        best = min(found[name] for name in names)
+        best = min(found.values())
         cells = [f"**{part:.2f}**" if (part := found[name]) == best else f"{part:.2f}" for name in names]
         out.append([_limits(limits), f"{load:g}", *cells])
     return markdown_table(["limits", "load", *names], out, left=1) + "\n"

@@ -52,7 +52,7 @@ def test_sentences_are_counted_over_the_periods():
     assert of("hybrid waits less than dqr") == "0 of 3"
     assert of("dqr has a higher utilization than static") == "0 of 3"
     assert of("the shared machine's utilization is above") == "0 of 3"
-    assert of("but in January 2016 dqr waits more") == "0 of 1"
+    assert of("but in January 2016 pp, dp-nlp, dqr wait more than static") == "0 of 3"
     assert len(lines) == 2 + len(claims.SENTENCES)
     twice = claims.sentences({"seed 0": found, "seed 1": found, "load 0.8": found}).splitlines()
     assert twice[0] == "| where | the paper says | seeds 0 to 1 | load 0.8 |"
