@@ -6,7 +6,10 @@ import signal
 import socket
 
 import pytest
+from click.testing import CliRunner
 
+from qconf.cli import qconf
+from qconf.errors import InputError
 from tests.qconf.explore.served import ROOT, SITE, Served, write_log
 
 
@@ -232,24 +235,29 @@ def test_a_port_in_use_and_a_second_server(server, folder):
         Served("log.csv", "--config", "site.yaml", "-o", "run", folder=folder)
 
 
-def test_what_is_no_run(folder, tmp_path):
-    with pytest.raises(RuntimeError, match="a log and --config"):
-        Served("log.csv", folder=folder)
-    with pytest.raises(RuntimeError, match=r"gone: there is no such file or run directory\. Check the path"):
-        Served("gone", folder=folder)
+def test_what_is_no_run(folder, tmp_path, monkeypatch):
+    def explore(given):
+        done = CliRunner().invoke(qconf, ["explore", str(given), "--no-browser"], catch_exceptions=False)
+        raise InputError(done.output)
+
+    monkeypatch.chdir(folder)
+    with pytest.raises(InputError, match="a log and --config"):
+        explore("log.csv")
+    with pytest.raises(InputError, match=r"gone: there is no such file or run directory\. Check the path"):
+        explore("gone")
     run = tmp_path / "run"
     shutil.copytree(ROOT / "reports" / "example", run)
     record = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps({key: each for key, each in record.items() if key != "inputs"}))
-    with pytest.raises(RuntimeError, match="was written by qconf"):
-        Served(run, folder=tmp_path)
+    with pytest.raises(InputError, match="was written by qconf"):
+        explore(run)
     record["inputs"][0] |= {"name": "gone.csv"}
     (run / "run.json").write_text(json.dumps(record))
-    with pytest.raises(RuntimeError, match=r"gone\.csv: is not there any more"):
-        Served(run, folder=tmp_path)
+    with pytest.raises(InputError, match=r"gone\.csv: is not there any more"):
+        explore(run)
     (run / "run.json").unlink()
-    with pytest.raises(RuntimeError, match="holds no run"):
-        Served(run, folder=tmp_path)
+    with pytest.raises(InputError, match="holds no run"):
+        explore(run)
 
 
 @pytest.mark.slow

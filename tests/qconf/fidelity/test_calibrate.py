@@ -16,7 +16,7 @@ from qconf.fidelity.windows import Recorded, cut, spans
 from tests.qconf.fidelity.logs import DAY, HOUR, history, limited, site, workload, written
 
 TRUE = {"order": site(order="sjf"), "backfill": site(backfill=False), "limits": limited(site(), max_user_run=2)}
-SOME = {"lengths": (4 * HOUR, 12 * HOUR), "count": 24}
+SOME = {"lengths": (4 * HOUR, 12 * HOUR), "count": 14}
 
 
 @pytest.mark.parametrize("part", TRUE)

@@ -112,7 +112,7 @@ def test_ten_thousand_mutated_lines_of_a_log(kind, write):
     assert records.read + sum(records.merged.values()) == filled - (kind == "sacct")
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [20, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", list(ROWS))
 def test_mutated_files_are_read_or_refused(kind, count, write):
     dice = random.Random(f"files of {kind}")
@@ -130,7 +130,7 @@ def readable(path):
         return False
 
 
-@pytest.mark.parametrize("count", [150, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [60, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_mutated_rows_of_a_csv(write, count):
     dice = random.Random("rows of csv")
     good = HEADERS["csv"] + "\n".join(lines("csv", dice, 3)) + "\n"
@@ -144,7 +144,7 @@ def test_mutated_rows_of_a_csv(write, count):
     assert set(records.dropped["line"]) <= set(range(5, 5 + len(plain)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.sampled_from(list(ROWS)), st.binary(max_size=200), st.booleans())
 def test_arbitrary_bytes(tmp_path_factory, kind, data, headed):
     path = tmp_path_factory.mktemp("bytes") / "log"
@@ -153,7 +153,7 @@ def test_arbitrary_bytes(tmp_path_factory, kind, data, headed):
     check("auto", path)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.sampled_from(list(ROWS)), st.lists(st.text(max_size=60), max_size=5), st.randoms(use_true_random=False))
 def test_arbitrary_text_among_good_lines(tmp_path_factory, kind, texts, dice):
     path = tmp_path_factory.mktemp("text") / "log"

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qconf.cli import qconf
@@ -179,7 +179,7 @@ def after(folder, table, export):
     return exporter("slurm").of().read(conf, qos=folder / "qos").config
 
 
-@QUICK
+@settings(QUICK, max_examples=40)
 @given(site=confs(), edit=st.sampled_from([*EDITS]), factor=st.sampled_from(["1.000000", "0.250000", "0"]))
 def test_of_any_slurm_conf_nothing_is_loaded_and_an_edit_changes_its_settings_alone(
     site, edit, factor, tmp_path_factory
