@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import geometric_mean
 
-from qconf.strategies import settings as all_settings
 from qconf.strategies.presets import PAPER
 from qconf.text import markdown_table
 from studies.letter import claims
@@ -113,18 +112,14 @@ def write(
 
 
 def _settings() -> str:
-    usual = all_settings()
-    rows = [
-        [f"`--{name.replace('_', '-')}`", _shown(PAPER.settings[name]), _shown(usual[name]), text, where]
-        for name, text, where in TEXT
-    ]
-    return markdown_table(["option", "preset", "by default", "the paper", "where"], rows, left=5) + "\n"
+    rows = [[f"`--{name.replace('_', '-')}`", _shown(PAPER.settings[name]), text, where] for name, text, where in TEXT]
+    return markdown_table(["option", "preset", "the paper", "where"], rows, left=4) + "\n"
 
 
 def _shown(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(f"{each:.3g}" for each in value)
-    return "of its own" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _readings(found: Sequence[tuple[Reading, Sequence[PieceResult]]]) -> str:

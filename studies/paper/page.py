@@ -38,6 +38,10 @@ WHOLE = "`make study QUICK=1` is a short version of it. Both resume where they w
 DIFFERENT = """\
 The paper's claims beside ours: [paper.md](paper.md).
 """
+LOGS = """\
+Logs of the Parallel Workloads Archive. Cells are mean wait / bounded slowdown / longest wait as parts of `fcfs-easy`'s
+/ utilization in %.
+"""
 PARTITIONS = """\
 A core that is idle in one partition cannot serve a job that waits for another. What partitions give, cores that long
 jobs cannot take from short ones, the order of the waiting list gives for less.
@@ -62,7 +66,8 @@ def write(
         parts += [_generated(generated)]
     if sensitivity:
         parts += [_sensitivity(sensitivity)]
-    parts += [_log(result) for result in logs]
+    if logs:
+        parts += [_logs(logs)]
     if elsewhere:
         parts += [cuts.section(elsewhere)]
     if logs:
@@ -84,16 +89,20 @@ def _generated(found: PieceResult) -> str:
 
 def _strategies(found: PieceResult) -> str:
     titles = ["strategy", "mean wait", "ratio", "bounded slowdown", "max wait", "util. %", "worse %"]
-    rows, fallbacks = [], []
+    rows = []
     for name, average in found.averages().items():
         means = average.means
         cells = [f"{means['mean_wait'] / 3600:.2f}"]
         cells += [_ratio(average, "fcfs-easy", each) for each in ("mean_wait", "mean_bounded_slowdown", "max_wait")]
         worse = average.against["fcfs-easy"].worse
         rows.append([name, *cells, f"{100 * means['utilization_window']:.1f}", f"{100 * worse:.0f}"])
-        fallbacks += [f"{name} in {average.fallbacks}"] if average.fallbacks else []
-    text = f"\nThe current configuration stands in for {', '.join(fallbacks)} periods.\n" if fallbacks else ""
-    return markdown_table(titles, rows) + "\n" + text
+    text = _fallbacks(found)
+    return markdown_table(titles, rows) + "\n" + (f"\n{text}\n" if text else "")
+
+
+def _fallbacks(found: PieceResult) -> str:
+    names = [f"{name} in {average.fallbacks}" for name, average in found.averages().items() if average.fallbacks]
+    return f"The current configuration stands in for {', '.join(names)} periods." if names else ""
 
 
 def _ratio(average: Average, reference: str, metric: str) -> str:
@@ -176,16 +185,30 @@ def _sensitivity(found: Sequence[PieceResult]) -> str:
     return "\n".join([*lines, "", *filter(None, [unmoved("Settings", others)])])
 
 
-def _log(found: PieceResult) -> str:
-    left = "".join(f" {label} is left out: {why}." for label, why in found.skipped)
-    text = f"{found.piece.source}, Parallel Workloads Archive, with the queues of configs/{found.piece.config}.{left}"
-    return "\n".join(
-        [
-            f"## {found.piece.what}: {found.periods[0]} to {found.periods[-1]}, {found.jobs} jobs evaluated\n",
-            paragraph(text),
-            _strategies(found),
-        ]
+def _logs(found: Sequence[PieceResult]) -> str:
+    """Write a row for each strategy, with a cell for each log."""
+    averages = [result.averages() for result in found]
+    rows = [[name, *(_cell(each.get(name)) for each in averages)] for name in averages[0]]
+    lines = [paragraph(_source(result), indent="  ").rstrip() for result in found]
+    table = markdown_table(["strategy", *(result.piece.what for result in found)], rows)
+    return "\n".join(["## Public logs\n", paragraph(LOGS), *lines, "", table, ""])
+
+
+def _source(found: PieceResult) -> str:
+    hours = found.averages()["fcfs-easy"].means["mean_wait"] / 3600
+    text = (
+        f"* {found.piece.what}: {found.piece.source}, configs/{found.piece.config}, {found.periods[0]} to "
+        f"{found.periods[-1]}, {found.jobs} jobs evaluated. `fcfs-easy` waits {hours:.2f} h."
     )
+    left = (f"{label} is left out: {why}." for label, why in found.skipped)
+    return " ".join(filter(None, [text, *left, _fallbacks(found)]))
+
+
+def _cell(average: Average | None) -> str:
+    if average is None:
+        return "-"
+    ratios = [_ratio(average, "fcfs-easy", each) for each in ("mean_wait", "mean_bounded_slowdown", "max_wait")]
+    return " / ".join([*ratios, f"{100 * average.means['utilization_window']:.1f}"])
 
 
 def _conclusions(logs: Sequence[PieceResult]) -> str:

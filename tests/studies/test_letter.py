@@ -68,7 +68,7 @@ def test_sentences_are_counted_over_the_periods():
 def test_every_setting_of_the_preset_has_its_place_in_the_text():
     assert {name for name, _, _ in page.TEXT} == set(PAPER.settings) <= set(option_fields())
     table = page._settings()
-    assert "| `--merge-cores` | common | adjacent |" in table
+    assert "| `--merge-cores` | common | adjacent or overlapping;" in table
     assert "| `--weights` | 0.333, 0.667, 1 |" in table
 
 
