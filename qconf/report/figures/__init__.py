@@ -16,6 +16,7 @@ from qconf.report.figures.gantt import gantt
 from qconf.report.figures.machine import curves_figure, machine_bar, path_figure
 from qconf.report.figures.over_time import over_time
 from qconf.report.figures.periods import backtest_figures
+from qconf.report.figures.tails import tails_figure
 from qconf.report.figures.waits import glance_figure, waits_figure
 from qconf.report.figures.workload import core_hours, queue_map
 from qconf.report.story import story
@@ -63,6 +64,8 @@ def _figures(found: Recommendation, history: History | None) -> Iterator[Figure]
     if partitions is not None and (path := path_figure(partitions)) is not None:
         yield path
     yield from _surrogates(found)
+    prices = (tails_figure(row.decisions) for row in found.rows if row.name == "auto")
+    yield from (figure for figure in prices if figure is not None)
     if found.near is not None and (figure := recorded_figure(found.near, looks)) is not None:
         yield figure
 

@@ -401,11 +401,12 @@ class _Search:
     def tails(self, expected: NDArray[np.float64]) -> Tails:
         """Say what other weights of the tails would choose."""
         wait, slowdown, own = self.weights
-        priced = [ranked(self.members, expected, np.array([wait, slowdown, each])) for each in PRICES]
+        tried = sorted({*PRICES, float(own)})
+        priced = [ranked(self.members, expected, np.array([wait, slowdown, each])) for each in tried]
         chosen = [expected[int(np.argmin(each))] for each in priced]
         waits, slowdowns, longest = np.exp(np.array(chosen)[:, :3].T).round(3).tolist()
         return Tails(
-            weights=list(PRICES),
+            weights=tried,
             wait_ratios=waits,
             slowdown_ratios=slowdowns,
             longest_ratios=longest,

@@ -25,6 +25,7 @@ from qconf.report.exported import Exported
 from qconf.report.figures import backtest_figures, figures
 from qconf.report.figures.checks import agreement_figure
 from qconf.report.figures.gantt import gantt, partitions, pieces
+from qconf.report.figures.tails import tails_figure
 from qconf.report.figures.workload import queue_map
 from qconf.report.formulas import reading_of
 from qconf.report.run_directory import write_run
@@ -296,6 +297,16 @@ def test_the_order_is_its_formula(found, drawn):
         job = reading.job(int(row["job"].startswith("long")), int("wide" in row["job"]))
         if row["wait"] > 60:
             assert row["value"] == pytest.approx(float(reading.value(job, [row["wait"]])[0]), rel=0.02)
+
+
+def test_prices_of_long_waits_stand_where_they_lead():
+    step = {"step": "tails", "weights": [0.0, 1.0, 2.0, 3.0], "chosen": 3.0, "slowdown_ratios": [0.3, 0.3, 0.4, 0.5]}
+    step |= {"wait_ratios": [0.5, 0.5, 0.6, 0.7], "longest_ratios": [1.4, 1.4, 1.2, 1.1]}
+    marks = {(row["longest"], row["cut"], row["price"], row["kind"]) for row in rows(tails_figure([step]))}
+    others = {(1.2, 40.0, "2", "other prices"), (1.4, 50.0, "0 to 1", "other prices")}
+    assert marks == {(1.1, 30.0, "3", "chosen"), *others}
+    assert tails_figure([{**step, "wait_ratios": [0.5] * 4, "longest_ratios": [1.4] * 4}]) is None
+    assert tails_figure([{"step": "orders"}]) is None
 
 
 @pytest.mark.parametrize("folds", [None, 1])
