@@ -105,7 +105,8 @@ def whole_jobs(runs: pd.DataFrame, merged: Counter[str]) -> pd.DataFrame:
         return runs
     ids = parts["job_id"].str.replace(r"\+[0-9]+", "", regex=True)
     gone = []
-    runs, needs = runs.astype({"cores": np.int64}), runs["needs"].astype(object)
+    numbers = ("submit", "cores", "end", "runtime", "walltime")
+    runs, needs = runs.astype(dict.fromkeys(numbers, np.int64)), runs["needs"].astype(object)
     for _, job in parts.groupby([ids, "user", "start"], sort=False):
         first, *others = job.index
         gone += others
