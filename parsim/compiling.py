@@ -106,7 +106,9 @@ class Compiling:
             name = self._waiting.pop(0)
             module = self._modules.get(name, __name__)
             command = [sys.executable, "-P", "-m", module, name]  # modules are the caller's, not the current folder's
-            self._running[name] = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": path})  # noqa: S603
+            # In a session of its own: Ctrl-C at the terminal is for the caller, which ends what it began.
+            about = {"env": os.environ | {"PYTHONPATH": path}, "start_new_session": True}
+            self._running[name] = subprocess.Popen(command, **about)  # type: ignore[call-overload] # noqa: S603
 
     def wait(self) -> None:
         """Return when all are compiled; what fails here is compiled, and says why, where it is called."""

@@ -65,7 +65,9 @@ def command(
     from contextlib import nullcontext, suppress
     from secrets import token_urlsafe
 
-    from parsim.compiling import Compiling, missing
+    from joblib import cpu_count
+
+    from parsim.compiling import Compiling, missing, needed
     from qconf.explore.server import Explorer, application
     from qconf.explore.states import State, States, secret
     from qconf.recommend.lock import exclusive
@@ -80,7 +82,9 @@ def command(
         token = token if readonly else secret(site.directory / ".token", token)
         number = listening.getsockname()[1]
         explorer = Explorer(site, states, readonly=readonly)
-        compiling = Compiling(names := missing(), max(len(names), 1))  # of what a change may need: a minute, once
+        first = needed(site.base.system())
+        names = sorted(missing(), key=lambda name: name not in first)  # of what a change may need: a minute, once
+        compiling = Compiling(names, cpu_count())
         address = f"http://127.0.0.1:{number}/?token={token}"
         if as_json:
             click.echo(

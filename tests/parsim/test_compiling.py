@@ -129,6 +129,8 @@ def test_a_group_that_fails_is_named_and_the_others_are_compiled():
 
 def test_what_is_stopped_ends():
     running = Compiling(["general", "lists"], 1)
+    (process,) = running._running.values()
+    assert os.getsid(process.pid) == process.pid != os.getsid(0)  # Ctrl-C at the terminal does not reach it
     running.stop()
     assert running.failed == ["general"]
 
