@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs" / "research"  #: the folder of all the studies' pages, with figures/ in it
 REPORTS = ROOT / "reports"
 WIDTH = 100  #: characters of a line of a page
-LITTLE = 0.05  #: part by which a ratio changes, from which on a setting has a row
+LITTLE = 0.1  #: part by which a ratio changes, from which on a setting has a row
 
 
 def run(command: click.Command) -> None:

@@ -7,7 +7,7 @@ Kondameedi and Vadhiyar, CCGrid 2017, abstract and section IV.B.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
 
@@ -113,16 +113,18 @@ def _mean_and_best(claim: Claim, found: Sequence[PieceResult]) -> str:
     return f"{spread} ({round(best):+d})"
 
 
-@dataclass(frozen=True)
+#: In how many periods something holds, and of how many.
+Count = Callable[[PieceResult], tuple[int, int]]
+
+
 class Sentence:
-    """What the paper says in words, and how it is counted here."""
+    """What the paper says in words, and how it is counted here, for each of the strategies that it names."""
 
-    where: str
-    says: str
-    counts: Callable[[PieceResult], tuple[int, int]]  #: in how many it holds, and of how many
+    def __init__(self, where: str, says: str, *counts: Count) -> None:
+        self.where, self.says, self.counts = where, says, counts
 
 
-def _better(name: str, other: str, metric: str = "mean_wait") -> Callable[[PieceResult], tuple[int, int]]:
+def _better(name: str, other: str, metric: str = "mean_wait") -> Count:
     """Count the periods in which one strategy is better than another."""
 
     def count(found: PieceResult) -> tuple[int, int]:
@@ -133,7 +135,7 @@ def _better(name: str, other: str, metric: str = "mean_wait") -> Callable[[Piece
     return count
 
 
-def _best(name: str, others: tuple[str, ...], metric: str = "mean_wait") -> Callable[[PieceResult], tuple[int, int]]:
+def _best(name: str, others: tuple[str, ...], metric: str = "mean_wait") -> Count:
     """Count the periods in which a strategy is the best of several."""
 
     def count(found: PieceResult) -> tuple[int, int]:
@@ -144,14 +146,15 @@ def _best(name: str, others: tuple[str, ...], metric: str = "mean_wait") -> Call
     return count
 
 
-def _january(found: PieceResult) -> tuple[int, int]:
-    """Count the dynamic strategies that wait more than static in January."""
-    of_each = (changes_of(Claim(name, "static", "mean_wait"), found) for name in DYNAMIC)
-    changes = [each[JANUARY] for each in of_each if JANUARY in each]
-    return sum(change > 0 for change in changes), len(changes)
+def _january(name: str) -> Count:
+    def count(found: PieceResult) -> tuple[int, int]:
+        changes: pd.Series = changes_of(Claim(name, "static", "mean_wait"), found)
+        return int(JANUARY in changes and changes[JANUARY] > 0), int(JANUARY in changes)
+
+    return count
 
 
-def _kept(step: str) -> Callable[[PieceResult], tuple[int, int]]:
+def _kept(step: str) -> Count:
     """Count the splits or merges that dqr kept, of those it tried."""
 
     def count(found: PieceResult) -> tuple[int, int]:
@@ -162,21 +165,23 @@ def _kept(step: str) -> Callable[[PieceResult], tuple[int, int]]:
 
 
 DYNAMIC = ("pp", "dp-nlp", "dqr")
+
+
 SENTENCES = (
-    *(
-        Sentence("IV.B.1", f"{name} waits less than static in almost all months", _better(name, "static"))
-        for name in DYNAMIC
+    Sentence(
+        "IV.B.1",
+        f"{', '.join(DYNAMIC)} wait less than static in almost all months",
+        *(_better(name, "static") for name in DYNAMIC),
     ),
-    Sentence("IV.B.1", f"but in January 2016 {', '.join(DYNAMIC)} wait more than static", _january),
+    Sentence("IV.B.1", f"but in January 2016 {', '.join(DYNAMIC)} wait more than static", *map(_january, DYNAMIC)),
     Sentence("IV.B.1", "dp-nlp waits less than pp in all months", _better("dp-nlp", "pp")),
     Sentence(
         "IV.B.1", "dqr waits least of the partitioned in almost all months", _best("dqr", ("pp", "dp-nlp", "static"))
     ),
-    *(
-        Sentence(
-            "IV.B.1", f"{name} has a higher utilization than static", _better(name, "static", "utilization_window")
-        )
-        for name in DYNAMIC
+    Sentence(
+        "IV.B.1",
+        f"{', '.join(DYNAMIC)} have a higher utilization than static",
+        *(_better(name, "static", "utilization_window") for name in DYNAMIC),
     ),
     Sentence(
         "IV.B.1",
@@ -210,10 +215,10 @@ SENTENCES = (
 def sentences(found: Mapping[str, PieceResult]) -> str:
     """Write a row for each sentence: in how many periods of all it holds."""
     columns = groups(found)
-    rows = [[each.where, each.says, *(_total(map(each.counts, of)) for of in columns.values())] for each in SENTENCES]
+    rows = [[each.where, each.says, *(_total(each.counts, of) for of in columns.values())] for each in SENTENCES]
     return markdown_table(["where", "the paper says", *columns], rows, left=2) + "\n"
 
 
-def _total(counts: Iterable[tuple[int, int]]) -> str:
-    holds, of = map(sum, zip(*counts, strict=True))
-    return f"{holds} of {of}"
+def _total(counts: Sequence[Count], found: Sequence[PieceResult]) -> str:
+    totals = [[sum(numbers) for numbers in zip(*map(count, found), strict=True)] for count in counts]
+    return f"{', '.join(str(holds) for holds, _ in totals)} of {totals[0][1]}"
