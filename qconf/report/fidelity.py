@@ -36,13 +36,13 @@ def print_grade(found: Verification | Calibration, to: Console) -> None:
     """Print the grade, and what a calibration found, in a few sentences."""
     if isinstance(found, Calibration):
         print_text(to, verdict(found))
-    print_text(to, summary(found.verification))
+    print_text(to, " ".join(summary(found.verification)))
 
 
 def _print_verification(found: Verification, to: Console, *, verbose: bool) -> None:
     """Print the grade, all windows together, the jobs farthest off; `verbose` some windows and groups too."""
     to.print()
-    print_text(to, summary(found))
+    print_text(to, " ".join(summary(found)))
     for text in found.warnings:
         print_text(to, f"note: {text}", "  ")
     to.print()
@@ -92,15 +92,20 @@ def verdict(found: Calibration) -> str:
     )
 
 
-def summary(found: Verification) -> str:
-    """Say the grade, and how far off starts are."""
+def summary(found: Verification) -> list[str]:
+    """Say the grade, and how far off starts are, in sentences."""
     total = found.total
-    text = "Too few jobs start in windows for a grade." if found.grade is None else grade_text(found.grade)
-    return (
-        f"{text} {total.counted.jobs} jobs start there in the log and in the simulation, {total.only_recorded} in the "
-        f"log only, {total.only_simulated} in the simulation only. {found.held} jobs wait an hour or more although "
-        "they fit on idle cores and later ones, no smaller, start: something held them that no scheduler decides."
-    )
+    return [
+        "Too few jobs start in windows for a grade." if found.grade is None else grade_text(found.grade),
+        (
+            f"{total.counted.jobs} jobs start there in the log and in the simulation, {total.only_recorded} in the log "
+            f"only, {total.only_simulated} in the simulation only."
+        ),
+        (
+            f"{found.held} jobs wait an hour or more although they fit on idle cores and later ones, no smaller, start: "
+            "something held them that no scheduler decides."
+        ),
+    ]
 
 
 def share(value: float) -> str:

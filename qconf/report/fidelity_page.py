@@ -32,7 +32,8 @@ def render_fidelity(found: Verification | Calibration, warnings: Sequence[str] =
         "found": shown,
         "search": search,
         "letter": "-" if shown.grade is None else shown.grade.letter,
-        "sentences": [*([] if search is None else [fidelity.verdict(search)]), fidelity.summary(shown)],
+        "sentences": [*([] if search is None else [fidelity.verdict(search)]), *fidelity.summary(shown)],
+        "agrees": total.agreement,
         "machine": shown.config.machine,
         "headings": HEADINGS,
         "rows": [

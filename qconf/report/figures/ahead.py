@@ -130,10 +130,10 @@ def starts(found: Sequence[Start], now: int, where: str) -> Figure:
     rule = {"type": "rule", "stroke": "var(--before)", "opacity": 0.7}
     looks = {"expected": "after", "plan by walltimes": "bad"}
     shape = {"field": "kind", "type": "nominal", "title": None}
-    intervals = chart(spans, rule, {"x": moment("a"), "x2": {"field": "b"}, "y": y, "strokeWidth": thick})
+    intervals = chart(spans, rule, {"x": moment("a", orient="top"), "x2": {"field": "b"}, "y": y, "strokeWidth": thick})
     marks = chart(
         dots, {"type": "point", "filled": True, "size": 60, "opacity": 1},
-        {"x": moment("at"), "y": y, "color": colour("kind", looks), "shape": shape},
+        {"x": moment("at", orient="top"), "y": y, "color": colour("kind", looks), "shape": shape},
     )  # fmt: skip
     text = "When the jobs that wait will start. The plan takes each job for as long as its walltime."
     if any(high > last for each in shown for _, high in each.intervals.values()):
