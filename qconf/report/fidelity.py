@@ -102,8 +102,8 @@ def summary(found: Verification) -> list[str]:
             f"only, {total.only_simulated} in the simulation only."
         ),
         (
-            f"{found.held} jobs wait an hour or more although they fit on idle cores and later ones, no smaller, start: "
-            "something held them that no scheduler decides."
+            f"{found.held} jobs wait an hour or more although they fit on idle cores and later ones, no smaller, "
+            "start: something held them that no scheduler decides."
         ),
     ]
 
