@@ -91,10 +91,10 @@ def _range(values: Iterable[float | None]) -> str:
 
 
 ABOUT = f"""\
-Months of `qconf synth --preset {PRESET}`, each of another seed, at three offered loads; the strategies are those that
-`qconf tune` compares by default. The best queue configuration is the one that it shows beside what it recommends ([what
-it is](../manual/results.md#the-best-queue-configuration)). Gains are the least and the greatest of the months' medians
-over the resamples.
+Months of `qconf synth --preset {PRESET}`, each of another seed, at three offered loads, with the strategies of
+`qconf tune`. The best queue configuration is [what it
+shows](../manual/results.md#the-best-queue-configuration) beside what it recommends. Gains are the least and the
+greatest of the months' medians over the resamples.
 """
 TEXT = """# How often queues are the answer
 

@@ -203,11 +203,11 @@ def page(tallies: Sequence[Tally], training: int, name: str) -> str:
 
 
 ABOUT = """\
-The base is what `auto` finds on {training} generated months together; then the same, made worse until the former
-gains a stated part of the mean wait over it on all test histories together: wider jobs go ever more ahead of narrower
-ones, up to an eighth of the machine. Every test history comes from the same generator with another seed, at an offered
-load of at least {load:g}. Where there is nothing to gain the right verdict is KEEP; where there is, CHANGE. One month
-is noisy: strategies are evaluated on its last twenty days, ten at a time.
+The base is what `auto` finds on {training} generated months together; then the same, made worse until the former gains
+a stated part of the mean wait over it on all test histories: wider jobs go ever more ahead of narrower ones, up to an
+eighth of the machine. Every test history has another seed and an offered load of at least {load:g}. Where there is
+nothing to gain the right verdict is KEEP, else CHANGE. Of one month strategies are evaluated on the last twenty days,
+ten at a time.
 """
 TEXT = """# KEEP and CHANGE: how often the verdict is right
 

@@ -52,7 +52,8 @@ def bounds_tables(name: str, workers: int = 1) -> tuple[str, str, str]:
     rows = []
     for i, (used, published) in enumerate(RESPONSE[name]):
         rows.append([f"{name}, published", f"~{used}", *map(str, published)])
-        rows += [each[i] for each in ours]
+        columns = zip(*(each[i][1:] for each in ours), strict=True)
+        rows.append([f"seeds {SEEDS[0]} to {SEEDS[-1]}", *map(", ".join, columns)])
     table = markdown_table(["", "utilization %", *LABELS], rows) + "\n"
     return table, _grid(name, workers), _use(name, workers)
 

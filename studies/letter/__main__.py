@@ -50,11 +50,11 @@ def command(*, quick: bool, out: Path, work: Path | None, workers: int, finished
     base = first.piece.base()
     history = clean(read([first.piece.log(work, work)]), base)
     drawn = [*figures.workload(history, base), *figures.compared(first)]
-    write_figures(out / "figures", {file: svg for file, _, _, svg in drawn})
+    write_figures(out / "figures", {file: svg for file, _, svg in drawn})
     text = page.write(
         columns,
         readings,
-        [(file, title, caption) for file, title, caption, _ in drawn],
+        [(file, title) for file, title, _ in drawn],
         command="python -m studies.letter" + (" --quick" if quick else ""),
         quick=quick,
         left=left,

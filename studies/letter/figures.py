@@ -42,8 +42,8 @@ COMPARISONS = (
 )
 
 
-def workload(history: History, base: SiteConfig) -> Iterator[tuple[str, str, str, str]]:
-    """Yield file, title, caption and SVG text of the figures that show the jobs: 1, 2, 4, 5, 6a and 6b."""
+def workload(history: History, base: SiteConfig) -> Iterator[tuple[str, str, str]]:
+    """Yield file, title and SVG text of the figures that show the jobs: 1, 2, 4, 5, 6a and 6b."""
     months = history.periods("month")
     name = months[0].label
     first = TrainingSet(Period.of(history.between(months[0].start, months[0].end), base))
@@ -51,20 +51,17 @@ def workload(history: History, base: SiteConfig) -> Iterator[tuple[str, str, str
     yield (
         "paper-1.svg",
         f"Figure 1: wait of each queue alone against its nodes, {name}",
-        "",
         _alone(alone, waits=True),
     )
     yield (
         "paper-2.svg",
         f"Figure 2: utilization of each queue alone against its nodes, {name}",
-        "In the paper it stays, then falls.",
         _alone(alone, waits=False),
     )
     work = _work(history, base)
     yield (
         "paper-4.svg",
         "Figure 4: core-hours a day",
-        "Days differ much, the paper says.",
         _lines(work.resample("1D").sum(), "core-hours of the day's jobs, thousands"),
     )
     by_month = work.resample("1MS").sum()
@@ -73,32 +70,29 @@ def workload(history: History, base: SiteConfig) -> Iterator[tuple[str, str, str
     yield (
         "paper-5.svg",
         "Figure 5: core-hours of each queue",
-        "Drastic in words: from November to December, from January to February (IV.A), medium in January (IV.B.1).",
         grouped_bars(labels, bars, label="core-hours, millions"),
     )
     yield (
         "paper-6a.svg",
         "Figure 6a: core-hours in ten days",
-        "As irregular as days, the paper says.",
         _lines(work.resample(f"{TEN_DAYS}D").sum(), "core-hours of ten days' jobs, thousands"),
     )
     yield (
         "paper-6b.svg",
         "Figure 6b: core-hours in a month",
-        "Less noise, a pattern, the paper says.",
         _lines(by_month, "core-hours of the month's jobs, thousands"),
     )
 
 
-def compared(found: PieceResult) -> Iterator[tuple[str, str, str, str]]:
-    """Yield file, title, caption and SVG text of Figures 7 to 13."""
+def compared(found: PieceResult) -> Iterator[tuple[str, str, str]]:
+    """Yield file, title and SVG text of Figures 7 to 13."""
     for each in COMPARISONS:
         column = COLUMNS[each.metric]
         values = found.by_period(each.metric).map(column.scaled)
         series = {name: values[name].tolist() for name in each.strategies if name in values}
         title = f"Figure {each.number}: {column.caption}, {', '.join(each.strategies)}"
         svg = grouped_bars(found.periods, series, label=column.caption)
-        yield f"paper-{each.number}.svg", title, "", svg
+        yield f"paper-{each.number}.svg", title, svg
 
 
 def _work(history: History, base: SiteConfig) -> pd.DataFrame:
