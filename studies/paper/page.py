@@ -46,9 +46,6 @@ PARTITIONS = """\
 A core that is idle in one partition cannot serve a job that waits for another. What partitions give, cores that long
 jobs cannot take from short ones, the order of the waiting list gives for less.
 """
-TRIALS = """\
-How often KEEP and CHANGE are right where the truth is known: [trials.md](trials.md).
-"""
 
 
 def write(
@@ -224,4 +221,4 @@ def _conclusions(logs: Sequence[PieceResult]) -> str:
             f"with partitions, {kindest}, {partitioned[kindest]:.2f}, strict `pp` {partitioned['pp']:.1f}."
         )
         lines.append(paragraph(text, indent="  ").rstrip())
-    return "\n".join([*lines, "", paragraph(PARTITIONS), paragraph(TRIALS)])
+    return "\n".join([*lines, "", paragraph(PARTITIONS)])
