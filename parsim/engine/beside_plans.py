@@ -21,7 +21,7 @@ from parsim.engine.plans.starting import begin_planned
 from parsim.engine.plans.top_jobs import find_place, keep_candidates, may_be_top_job
 from parsim.engine.resources import typed_windows
 from parsim.engine.resources.running import sift
-from parsim.engine.simulation import GROUP, NEVER, PASSED, UNKNOWN, routine, step
+from parsim.engine.simulation import BLOCK, GROUP, LONGEST, NEVER, PASSED, UNKNOWN, routine, step
 from parsim.engine.starts import is_held, make_head_job, occupy, start_job
 
 
@@ -50,11 +50,12 @@ def visit_beside_plans(s, plans, heads, placed, windows, p, now):
         i = np.int64(s.candidates[x])
         j = np.int64(waiting.job[i])
         waiting.group[i] |= PASSED
-        held = settings.limits and (is_held(s, j) or is_planned_over(s, plans, j, now))
+        passes = cannot_matter(s, heads, p, i, complete)
+        held = not passes and settings.limits and (is_held(s, j) or is_planned_over(s, plans, j, now))
         if settings.track_held and s.jobs[j].home == p:
             note_held(s, j, now, held)
         starts = follows = again = False
-        if not held:
+        if not held and not passes:
             starts, size = take(s, plans, heads, placed, windows, size, j, p, now)
         if starts:
             freed = start(s, s.running, plans, heads, j, p, now)
@@ -69,10 +70,12 @@ def visit_beside_plans(s, plans, heads, placed, windows, p, now):
             if not follows and waiting.job[i] == j:
                 waiting.job[i] = STARTED
                 gone = min(gone, i)
+        elif passes:
+            follows = False
         elif several and not settings.backfill:
             ended = not held
         elif (
-            not complete and (settings.plans_limits or not held) and may_be_head_job(s, plans, heads, placed, p, j, now)
+            not complete and (settings.plans_limits or not held) and may_be_head_job(s, plans, heads, placed, p, i, now)
         ):
             matters = several or counts_later
             matters |= settings.backfill and (settings.track_held or (not matters and any_left(s, p, x + 1, m)))
@@ -151,15 +154,20 @@ def begin_turns(s, first, last):
 @step
 def collect(s, placed, first, last, most, now):
     """Collect the entries whose turn is still to come, of jobs that may start by what is known; return how many."""
-    job, group = s.waiting.job[first:last], s.waiting.group[first:last]
-    cores, walltime = s.waiting.cores[first:last], s.waiting.walltime[first:last]
-    m = np.int64(0)
-    for k in range(job.size):
-        s.candidates[m] = first + k
-        may_start = group[k] >= 0 and cores[k] <= most
-        if placed is not None:
-            may_start &= walltime[k] < shortest_unplaced(s.placing, placed, job[k], now)
-        m += may_start
+    waiting, m, widest = s.waiting, np.int64(0), np.int32(min(most, LONGEST))
+    for begin in range(first, last, BLOCK):
+        cores, group = waiting.cores[begin : begin + BLOCK], waiting.group[begin : begin + BLOCK]
+        hits = np.int32(0)
+        for k in range(BLOCK):
+            hits += np.int32((group[k] >= 0) & (cores[k] <= widest))
+        if hits:
+            for i in range(begin, min(begin + BLOCK, last)):
+                may_start = waiting.group[i] >= 0 and waiting.cores[i] <= widest
+                if placed is not None and may_start:
+                    may_start = waiting.walltime[i] < shortest_unplaced(s.placing, placed, waiting.job[i], now)
+                if may_start:
+                    s.candidates[m] = i
+                    m += 1
     return m
 
 
@@ -175,10 +183,10 @@ def make_heap(candidates, m, is_sorted, order):
 def begin_visit(s, heads, placed, windows, p, now):
     """Write what is idle over time beside the windows known now; return the number of instants."""
     if heads is not None:
-        begin_heads(s, heads, p)
+        begin_heads(s, heads)
         return queue_head_jobs.begin_visit(s, s.node_types, heads, p, now)
     if placed is not None:
-        begin_heads(s, placed, p)
+        begin_heads(s, placed)
         placed.visits[0] += 1  # what had no room in the visit before is forgotten
     if windows is not None:
         return typed_windows.begin_visit(s, windows, s.node_types, p, now)
@@ -227,8 +235,20 @@ def start(s, running, plans, heads, j, p, now):
 
 
 @step
-def may_be_head_job(s, plans, heads, placed, p, j, now):
-    """Whether job j, which does not start, may be a head job of list p (rules 3, 20, 28 and 49)."""
+def cannot_matter(s, heads, p, i, complete):
+    """Whether the job of entry i neither may start, by its cores, nor may be a head job of list p."""
+    if heads is None:
+        return False
+    settings = s.settings
+    if settings.track_held or not settings.backfill or s.waiting.cores[i] <= s.partitions[p].free:
+        return False
+    return complete or not is_wanted(s, heads, i)
+
+
+@step
+def may_be_head_job(s, plans, heads, placed, p, i, now):
+    """Whether the job of entry i, which does not start, may be a head job of list p (rules 3, 20, 28 and 49)."""
+    j = np.int64(s.waiting.job[i])
     if plans is not None:
         return may_be_top_job(s, p, j, now)
     if now - s.jobs[j].submit < s.settings.reservation_delay:
@@ -236,7 +256,7 @@ def may_be_head_job(s, plans, heads, placed, p, j, now):
     if placed is not None:
         return placed.begin[s.jobs[j].queue] == NEVER
     if heads is not None:
-        if not is_wanted(s, heads, j):
+        if not is_wanted(s, heads, i):
             return False
     return s.jobs[j].cores <= s.partitions[p].cores
 

@@ -34,7 +34,7 @@ from parsim.engine.plans.top_jobs import begin_pass
 from parsim.engine.preempt.preempting import next_return, was_preempted
 from parsim.engine.preempt.victims import come_back
 from parsim.engine.resources.running import last_instant, pop_key, push_key
-from parsim.engine.simulation import NEVER, UNKNOWN, kernel, routine, step
+from parsim.engine.simulation import NEVER, UNKNOWN, count_waiting, kernel, routine, step
 from parsim.engine.starts import drop_head_job, end_job, resume_running
 from parsim.engine.visit import visit_list
 
@@ -180,7 +180,7 @@ def submit_job(s, j, now):
     if waits_for_others(s.needs, j):
         return
     home = s.jobs[j].home
-    s.progress.waiting += 1
+    count_waiting(s, j, 1)
     s.progress.looks += s.settings.looks
     if not keep_out(s, s.gates, j):
         add_waiting(s, home, j, now)

@@ -56,6 +56,7 @@ QUEUE = _record(
         ("weight", np.int64),  #: its priority as a whole number, in proportion to the others'
         ("next_starving", np.int64),  #: its entry in `by_queue` that may starve next
         ("end", np.int64),  #: its last entry in `by_queue`, plus one
+        ("waiting", np.int64),  #: jobs that have been submitted and not started
     ]
 )
 PARTITION = _record(
@@ -147,6 +148,7 @@ class Waiting(NamedTuple):
     cores: NDArray[np.int32]
     walltime: NDArray[np.int32]
     group: NDArray[np.int32]  # the largest goes first; negative: see `PASSED`
+    queue: NDArray[np.int32]
     value: NDArray[np.float64]  # sorts within a group, largest first
     origin: NDArray[np.float64]  # submit, and
     slope: NDArray[np.float64]  # what the wait (or its cube) is multiplied by in the orders that are ratios
@@ -217,6 +219,13 @@ class Simulation(NamedTuple):
     windows: Any  # `parsim.engine.resources.typed_windows.TypedWindows`, or None
     plain: Any  # an empty array where a list has one head job that is planned alone, else None
     outages: Any  # `parsim.engine.resources.windows.Outages`: all windows of cores
+
+
+@step
+def count_waiting(s, j, sign):
+    """Add job j to, or take it from, those that have been submitted and not started."""
+    s.progress.waiting += sign
+    s.queues[s.jobs[j].queue].waiting += sign
 
 
 @step

@@ -14,7 +14,7 @@ from parsim.engine.resources.chunks import leave_chunks
 from parsim.engine.resources.node_types import leave_nodes, plan_nodes, resume_nodes
 from parsim.engine.resources.placement import plan_chunks, resume_chunks
 from parsim.engine.resources.running import add_running, available, first_instant, push_key, remove_running
-from parsim.engine.simulation import NEVER, seldom, step
+from parsim.engine.simulation import NEVER, count_waiting, seldom, step
 
 
 @step
@@ -78,7 +78,7 @@ def start_job(s, j, now):
         s.partitions[p].shadow = NEVER
     s.start[j] = now
     progress.retry = now + 1
-    progress.waiting -= 1
+    count_waiting(s, j, -1)
     push_key(s.ends, progress.running, ((now + job.runtime) << s.settings.bits) | j)
     progress.running += 1
     count_use(s, j, 1)
@@ -96,7 +96,7 @@ def resume_running(s):
                 occupy(s, j, p, s.shares[j, p], begin)
         resume_nodes(s.node_types, j, np.int64(s.placement[j]))
         resume_chunks(s.placing, j, np.int64(s.placement[j]))
-        s.progress.waiting += 1
+        count_waiting(s, j, 1)
         count_entered(s.gates, j)
         start_job(s, j, begin)
 

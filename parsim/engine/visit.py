@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from parsim.engine.candidates import find_all_candidates, find_candidates
 from parsim.engine.lists.lines import look_behind, return_to_first
 from parsim.engine.lists.waiting import (
     STARTED,
@@ -26,7 +27,7 @@ from parsim.engine.preempt.victims import make_room
 from parsim.engine.resources.node_types import take_nodes
 from parsim.engine.resources.placement import place_chunks
 from parsim.engine.resources.running import sift
-from parsim.engine.simulation import BLOCK, GROUP, LONGEST, NEVER, PASSED, UNKNOWN, step
+from parsim.engine.simulation import BLOCK, GROUP, NEVER, PASSED, UNKNOWN, step
 from parsim.engine.starts import (
     is_held,
     make_head_job,
@@ -51,6 +52,7 @@ class Visit(NamedTuple):
     kind: int
     sorted: bool  # the order is constant, and the list has all jobs
     lines: bool  # it has of the jobs alike the first only
+    more: int  # cores that a job of the pool may have of its partition, at most
     widest: int  # no wider job can start at its turn
     counts_later: bool  # the head job counts in later lists
     one_by_one: bool  # whether a job may start depends on more than the list has columns for
@@ -106,11 +108,12 @@ def begin_visit(s, p):
     settings, partition = s.settings, s.partitions[p]
     pool = s.partitions.size - 2
     widest = partition.free + cores_below(s.preempting)
+    more = np.int64(0)
     if p == pool and settings.combined and widest > 0:
-        most = np.int64(0)
         for q in range(pool):
-            most = max(most, s.partitions[q].free)
-        widest += most
+            if s.queues[q].waiting > 0:
+                more = max(more, s.partitions[q].free)
+        widest += more
     kind = kind_of(s, p)
     # For quotas, for the limits of its queue mates, and for jobs that take cores here from the pool's list.
     counts_later = p < pool and (
@@ -120,7 +123,7 @@ def begin_visit(s, p):
     lines = has_lines(s, p)
     in_turn = kind <= LJF and not lines
     last = partition.first + partition.waiting
-    return Visit(p, partition.first, last, kind, in_turn, lines, widest, counts_later, one_by_one)
+    return Visit(p, partition.first, last, kind, in_turn, lines, more, widest, counts_later, one_by_one)
 
 
 @step
@@ -311,7 +314,10 @@ def backfill(s, v, head, fresh, now):
     again = True
     while again or (x < m and (settings.track_held or partition.free > 0 or has_tiers(s.preempting))):
         if again:
-            m = find_candidates_one_by_one(s, v, head, now) if v.one_by_one else find_candidates(s, v, head, fresh, now)
+            if settings.track_held or has_tiers(s.preempting):
+                m = find_all_candidates(s, v, head)
+            else:
+                m = find_candidates(s, v, head, fresh, now)
             if not v.sorted:
                 for k in range((m >> 1) - 1, -1, -1):
                     sift(candidates, k, m, before, order)
@@ -333,60 +339,6 @@ def backfill(s, v, head, fresh, now):
                 waiting.group[i] |= PASSED
             sift(candidates, 0, m, before, order)
     return gone
-
-
-@step
-def find_candidates_one_by_one(s, v, head, now):
-    """Collect as `find_candidates` does, with what `start_combined` may add to the cores of the pool."""
-    waiting = s.waiting
-    track, tiers = s.settings.track_held, has_tiers(s.preempting)
-    head_job = s.partitions[v.p].head_job
-    m = 0
-    for i in range(head + 1 if v.sorted else v.first, v.last):
-        j = waiting.job[i]
-        c = np.int64(waiting.cores[i])
-        if waiting.group[i] < 0 or j == head_job or (c > v.widest and not track):
-            continue
-        if not track and not tiers:
-            c -= min(s.partitions[s.jobs[j].queue].free, c - 1)
-        if track or tiers or c <= startable_cores(s, v.p, now + waiting.walltime[i]):
-            s.candidates[m] = i
-            m += 1
-    return m
-
-
-@step
-def find_candidates(s, v, head, fresh, now):
-    """Collect the entries that may start behind the head job, of jobs from number `fresh` on; return how many."""
-    waiting, partition = s.waiting, s.partitions[v.p]
-    free = np.int32(partition.free)
-    time = np.int32(min(partition.shadow - now, LONGEST))
-    extra = np.int32(min(partition.extra, partition.free))
-    slack_time = np.int32(min(partition.reserved_from - now, LONGEST))
-    slack = np.int32(min(partition.slack, partition.free))
-    oldest = np.int32(fresh)
-    m = 0
-    for begin in range(head + 1 if v.sorted else v.first, v.last, BLOCK):
-        job = waiting.job[begin : begin + BLOCK]
-        cores = waiting.cores[begin : begin + BLOCK]
-        walltime = waiting.walltime[begin : begin + BLOCK]
-        hits = np.int32(0)
-        for k in range(BLOCK):
-            c = cores[k]
-            w = walltime[k]
-            hits += np.int32(
-                (job[k] >= oldest) & (c <= free) & ((w <= time) | (c <= extra)) & ((w <= slack_time) | (c <= slack))
-            )
-        if hits:
-            for i in range(begin, min(begin + BLOCK, v.last)):
-                c = waiting.cores[i]
-                w = waiting.walltime[i]
-                j = waiting.job[i]
-                if j >= oldest and c <= free and (w <= time or c <= extra) and (w <= slack_time or c <= slack):
-                    if waiting.group[i] >= 0 and j != partition.head_job:
-                        s.candidates[m] = i
-                        m += 1
-    return m
 
 
 @step

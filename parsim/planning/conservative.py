@@ -14,10 +14,20 @@ from numpy.typing import NDArray
 
 from parsim.engine.compile.compiled import on_disk
 from parsim.engine.lists.alike import count_lines
-from parsim.engine.resources.profile import RISE, Profile, change, change_at, find_near, fit, forget, set_rise
+from parsim.engine.resources.profile import (
+    RISE,
+    Profile,
+    any_idles,
+    change,
+    change_at,
+    find_near,
+    fit,
+    forget,
+    set_rise,
+)
 from parsim.engine.resources.running import ONE, last_instant, pop_key, push_key
 from parsim.engine.resources.windows import apply_windows, next_instant
-from parsim.engine.simulation import NEVER, routine, step
+from parsim.engine.simulation import BLOCK, NEVER, routine, step
 
 #: Jobs that are alike, as the first of them is submitted, and the last try to find an earlier start for some of them.
 ALIKE = np.dtype(
@@ -78,14 +88,14 @@ def conservative(jobs, first, begin, of, machine, bits, windows, taken, instants
     """
     n = jobs.size
     promised = start.copy()
-    longest = 2 * (n + windows.size) + 4
+    longest = 2 * (n + windows.size) + 4 + BLOCK
     ends = np.empty(min(n, machine) + 1, np.int64)
     plan = Plan(
         np.empty(n, np.int64),
         np.empty(n, np.int64),
         np.empty(n, np.int32),
         # Each running or waiting job has at most two ends of its own, and a change cuts twice before it joins.
-        Profile(np.empty(longest, np.int64), np.empty(longest, np.int64)),
+        Profile(np.empty(longest, np.int64), np.zeros(longest, np.int64)),
         np.zeros(count_lines(of), ALIKE),
         np.empty(4, RISE),
         np.empty(n, np.int64),
@@ -258,6 +268,8 @@ def find_earlier(idle, size, at, earliest, cores, walltime, begin):
     times, free = idle
     i, last = np.uint64(find_near(idle, size, at, earliest)), np.uint64(size)
     while True:
+        while i < last and not any_idles(free, i, cores):
+            i += np.uint64(BLOCK)
         while i < last and free[i] < cores:
             i += ONE
         if i >= last or times[i] >= begin:

@@ -127,7 +127,7 @@ def pack(
         partitions=_pack_partitions(cores, entries, most),
         settings=settings,
         progress=progress,
-        waiting=kernel.Waiting(*np.zeros((4, listed), dtype=np.int32), *np.zeros((3, listed))),
+        waiting=kernel.Waiting(*np.zeros((5, listed), dtype=np.int32), *np.zeros((3, listed))),
         candidates=np.empty(int(entries.max()), dtype=np.int32),
         running=None if beside == "top jobs" else kernel.Running(*np.empty((2, int(most.sum())), np.int64)),
         ends=np.empty(min(n, system.cores + prepared.first) + 1, dtype=np.int64),  # more run than fit by rule 79

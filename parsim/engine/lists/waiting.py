@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from parsim.engine.compile.native import memmove
 from parsim.engine.gates.counters import is_out
 from parsim.engine.lists.alike import NO_JOB
 from parsim.engine.order import FACTOR, FCFS, FORMULA, LJF, LXF, refresh_value
 from parsim.engine.preempt.preempting import above_groups
 from parsim.engine.simulation import (
+    BLOCK,
     BY_SUBMIT,
     GROUP,
     NEVER,
@@ -55,19 +57,35 @@ def group_of(s, p, j, now):
     return above | (STARVING if starving else np.int32(queue.rank))
 
 
-@step
-def copy_entry(s, kind, to, i):
-    """Overwrite one entry of a waiting list by another."""
+@apart
+def move_entries(s, kind, to, first, count):
+    """Move so many entries of a waiting list, from `first` on, to another place of it."""
     waiting = s.waiting
-    waiting.job[to] = waiting.job[i]
-    waiting.cores[to] = waiting.cores[i]
-    waiting.walltime[to] = waiting.walltime[i]
-    waiting.group[to] = waiting.group[i]
+    memmove(waiting.job, to, first, count)
+    memmove(waiting.cores, to, first, count)
+    memmove(waiting.walltime, to, first, count)
+    memmove(waiting.group, to, first, count)
+    memmove(waiting.queue, to, first, count)
     if kind != FCFS:
-        waiting.value[to] = waiting.value[i]
+        memmove(waiting.value, to, first, count)
     if kind > LJF:
-        waiting.origin[to] = waiting.origin[i]
-        waiting.slope[to] = waiting.slope[i]
+        memmove(waiting.origin, to, first, count)
+        memmove(waiting.slope, to, first, count)
+
+
+@apart
+def find_entry(waiting, first, last, j):
+    """Return the first entry of ``first:last`` that has job j, or `last`."""
+    for begin in range(first, last, BLOCK):
+        job = waiting.job[begin : begin + BLOCK]
+        hits = np.int32(0)
+        for k in range(BLOCK):
+            hits += np.int32(job[k] == np.int32(j))
+        if hits:
+            for i in range(begin, min(begin + BLOCK, last)):
+                if waiting.job[i] == j:
+                    return i
+    return last
 
 
 @step
@@ -106,6 +124,7 @@ def fill_entry(s, p, i, j, now):
     waiting.cores[i] = job.cores
     waiting.walltime[i] = job.walltime
     waiting.group[i] = group
+    waiting.queue[i] = job.queue
     if kind != FCFS:
         waiting.value[i] = value_of(kind, group, job.walltime)
     if kind > LJF:
@@ -133,15 +152,22 @@ def add_waiting(s, p, j, now):
     kind = kind_of(s, p)
     group = group_of(s, p, j, now)
     value = value_of(kind, group, job.walltime)
-    i = partition.first + partition.waiting
+    i = end = partition.first + partition.waiting
     partition.waiting += 1
     partition.narrowest = min(partition.narrowest, np.int64(job.cores))
     partition.has_new = True
     if j < partition.seen:
         partition.plan_stands = False
-    while i > partition.first and not has_lines(s, p) and not goes_after(s, kind, i - 1, j, group, value):
-        copy_entry(s, kind, i, i - 1)
+    if i > partition.first and not has_lines(s, p) and not goes_after(s, kind, i - 1, j, group, value):
+        low = partition.first
         i -= 1
+        while low < i:
+            middle = (low + i) >> 1
+            if goes_after(s, kind, middle, j, group, value):
+                low = middle + 1
+            else:
+                i = middle
+        move_entries(s, kind, i + 1, i, end - i)
     fill_entry(s, p, i, j, now)
 
 
@@ -149,10 +175,9 @@ def add_waiting(s, p, j, now):
 def find_waiting(s, p, j):
     """Entry of job j in list p, or -1."""
     partition = s.partitions[p]
-    for i in range(partition.first, partition.first + partition.waiting):
-        if s.waiting.job[i] == j:
-            return i
-    return np.int64(-1)
+    last = partition.first + partition.waiting
+    i = find_entry(s.waiting, partition.first, last, j)
+    return i if i < last else np.int64(-1)
 
 
 @apart
@@ -170,8 +195,7 @@ def leave_list(s, p, j, now):
     if has_lines(s, p) and succeed(s, p, i, now):
         return
     partition.waiting -= 1
-    for k in range(i, partition.first + partition.waiting):
-        copy_entry(s, kind, k, k + 1)
+    move_entries(s, kind, i, i + 1, partition.first + partition.waiting - i)
 
 
 @step
@@ -278,10 +302,12 @@ def drop_started(s, p, kept):
     """Close the gaps that jobs left in list p at this visit, the first at entry `kept`."""
     partition = s.partitions[p]
     kind = kind_of(s, p)
-    for k in range(kept + 1, partition.first + partition.waiting):
-        if s.waiting.job[k] != STARTED:
-            copy_entry(s, kind, kept, k)
-            kept += 1
+    begin, end = kept + 1, partition.first + partition.waiting
+    while begin < end:
+        behind = find_entry(s.waiting, begin, end, STARTED)
+        move_entries(s, kind, kept, begin, behind - begin)
+        kept += behind - begin
+        begin = behind + 1
     partition.waiting = kept - partition.first
 
 

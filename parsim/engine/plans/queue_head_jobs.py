@@ -45,17 +45,10 @@ def queue_of(s, j):
 
 
 @step
-def begin_heads(s, heads, p):
+def begin_heads(s, heads):
     """Let no queue have a head job yet; those of which no job waits cannot have one."""
-    partition, missing = s.partitions[p], heads.begin.size
-    heads.begin[:] = ABSENT
-    for i in range(partition.first, partition.first + partition.waiting):
-        if missing == 0:
-            break
-        k = queue_of(s, s.waiting.job[i])
-        if heads.begin[k] == ABSENT:
-            heads.begin[k] = NEVER
-            missing -= 1
+    for k in range(heads.begin.size):
+        heads.begin[k] = NEVER if not s.settings.single_list or s.queues[k].waiting > 0 else ABSENT
 
 
 @step
@@ -156,11 +149,11 @@ def leaves_kept(s, types, heads, row, p, end):
 
 
 @step
-def is_wanted(s, heads, j):
-    """Whether the list may have job j as one more head job."""
+def is_wanted(s, heads, i):
+    """Whether the list may have the job of entry i as one more head job."""
     if heads.depth > 0:
         return heads.count[0] < heads.depth
-    return heads.begin[queue_of(s, j)] == NEVER
+    return heads.begin[s.waiting.queue[i] if s.settings.single_list else 0] == NEVER
 
 
 @step

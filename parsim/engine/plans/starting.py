@@ -10,7 +10,7 @@ from parsim.engine.plans.promises import find_left, withdraw
 from parsim.engine.plans.rows import has_plan, last_row, list_on, row_after
 from parsim.engine.resources.nodes import add, occupy, occupy_node, take_first, vacate
 from parsim.engine.resources.running import add_running, remove_running
-from parsim.engine.simulation import routine, step
+from parsim.engine.simulation import count_waiting, routine, step
 from parsim.engine.starts import count_use, start_job
 
 
@@ -56,7 +56,7 @@ def resume_planned(s, plans):
             s.partitions[q].free -= s.shares[j, q]
         key = ((s.start[j] + s.jobs[j].walltime) << s.settings.bits) | j
         add_running(plans.running, 0, s.progress.running, key, np.int64(s.jobs[j].cores))
-        s.progress.waiting += 1
+        count_waiting(s, j, 1)
         count_entered(s.gates, j)
         start_job(s, j, s.start[j])
 

@@ -15,7 +15,7 @@ from parsim.engine.resources.node_types import has_place, lend_nodes, stop_on_ty
 from parsim.engine.resources.own_nodes import lend_chunks, stop_on_nodes
 from parsim.engine.resources.placement import can_be_placed, place_chunks
 from parsim.engine.resources.running import remove_key, sift
-from parsim.engine.simulation import comes_before, routine, seldom, step
+from parsim.engine.simulation import comes_before, count_waiting, routine, seldom, step
 from parsim.engine.starts import count_use, startable_cores, vacate
 
 
@@ -176,7 +176,7 @@ def preempt(s, preempting, p, j, now):
     key = ((s.start[j] + job.runtime) << s.settings.bits) | j
     remove_key(s.ends, progress.running, key)
     progress.running -= 1
-    progress.waiting += 1
+    count_waiting(s, j, 1)
     if past:
         partition.extra += job.cores
     vacate(s, p, j, np.int64(job.cores))
