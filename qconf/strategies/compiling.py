@@ -5,14 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from parsim.compiling import collect_seldom
-from qconf.evaluation.polynomial import ridge, terms
 from qconf.strategies.partitioning.divide import best_division
 
 
 def load() -> None:
-    """Call what fits surrogates and divides machines: what is on disk is loaded, the rest compiled."""
-    points, whole = np.ones((3, 2)), np.ones(2, dtype=np.int64)
-    ridge(terms(points, np.ones((2, 2), dtype=np.int64)), points, 1.0)
+    """Call what divides machines: what is on disk is loaded, the rest compiled."""
+    whole = np.ones(2, dtype=np.int64)
     best_division([np.ones(2)] * 2, whole, whole, 2)
 
 

@@ -57,10 +57,9 @@ OF_NODES = {
     "nodes": "nnodes nodecount numnodes nodesreq nodesalloc allocnodes numnodesalloc nodesused nodenum numnodesreq",
     "cores_per_node": "cpuspernode coresperhost",
 }
-#: Units of numbers, in seconds, MiB or pieces; `excel` counts days, `hh:mm` and `mm:ss` say what two numbers are.
+#: Units of numbers, in seconds or MiB; `excel` counts days, `hh:mm` and `mm:ss` say what two numbers are.
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 SIZES = {"b": 2.0**-20, "kb": 2.0**-10, "mb": 1.0, "gb": 2.0**10, "tb": 2.0**20}
-PIECES = {"milli": 1e-3, "percent": 1e-2}
 EXCEL, CLOCKS = "excel", {"hh:mm": 3600, "mm:ss": 60}
 #: Other words for units.
 WORDS = {
@@ -91,7 +90,7 @@ class Columns:
     preset: Preset | None = None
 
     def scale(self, name: str) -> float:
-        """Return what a number of a column counts in seconds, MiB or pieces."""
+        """Return what a number of a column counts in seconds or MiB."""
         return units_of(name).get(self.units.get(name, ""), 1.0)
 
 
@@ -99,7 +98,7 @@ def units_of(name: str) -> dict[str, float]:
     """Return the units of the numbers of a column."""
     if name in (*DURATIONS, *TIMES):
         return SECONDS
-    return SIZES if name == "memory" else PIECES if name in ("cores", "gpus", *NODES) else {}
+    return SIZES if name == "memory" else {}
 
 
 def unit(name: str, word: str) -> str:

@@ -195,8 +195,6 @@ class _File:
         self._add_chunks(columns)
         if "job_id" not in columns:
             columns["job_id"] = self.lines.astype("str").astype(object)
-        if self.columns.preset is not None and self.columns.preset.note:
-            self._count(self.columns.preset.note, np.ones(self.lines.size, dtype=np.bool_))
         self._check_units(columns)
         self._check_queues(columns)
         return self._without_faults(job_table(columns, self.lines.size))
@@ -279,7 +277,7 @@ class _File:
                 if name == "runtime":
                     self.fractions += int(fractions.sum())
                     self.fraction = self.fraction or self.rows.text(name, int(np.argmax(fractions)))
-        elif name != "memory" and self.columns.scale(name) == 1:
+        elif name != "memory":
             self._refuse(fractions, name, "is not a whole number")
         return np.where(unknown, UNKNOWN, whole).astype(np.int64)
 
@@ -401,7 +399,7 @@ class _File:
         if "tres" in columns:
             self._read_tres(columns)
         if "cores" not in columns:
-            self.nodes = nodes = columns.pop("nodes")
+            nodes = columns.pop("nodes")
             each = np.full(self.lines.size, self.about.cores_per_node or UNKNOWN)
             if "cores_per_node" in columns:
                 own = columns.pop("cores_per_node")
@@ -447,16 +445,13 @@ class _File:
         given = {name: columns.pop(name) for name in CHUNKS if name in columns}
         if not given:
             return
-        per_node = self.columns.preset.per_node if self.columns.preset else ()
-        nodes = self.nodes if per_node else np.ones(self.lines.size, dtype=np.int64)
-        kinds = [pd.factorize(each) for each in (columns["cores"], nodes, *given.values())]
+        kinds = [pd.factorize(each) for each in (columns["cores"], *given.values())]
         table = np.stack([codes for codes, _ in kinds], axis=1)
         _, first, of = np.unique(table, axis=0, return_index=True, return_inverse=True)
         chunks = []
         for row in first.tolist():
             cells = dict.fromkeys(CHUNKS, "") | {name: str(each[row]) for name, each in given.items()}
-            times = {name: int(nodes[row]) for name in per_node}
-            chunks.append(self._chunks(int(columns["cores"][row]), cells, times))
+            chunks.append(self._chunks(int(columns["cores"][row]), cells))
         of = of.reshape(-1)
         for kind, (_, fault) in enumerate(chunks):
             if fault is not None:
@@ -470,7 +465,7 @@ class _File:
             else np.array([f"{text} {more}".strip() for text, more in zip(had, texts, strict=True)], dtype=object)
         )
 
-    def _chunks(self, cores: int, texts: Mapping[str, str], times: Mapping[str, int]) -> tuple[str, _Fault | None]:
+    def _chunks(self, cores: int, texts: Mapping[str, str]) -> tuple[str, _Fault | None]:
         """Write the chunks of a job, nothing where it has none; or what cannot be read of them."""
         name = "place"
         try:
@@ -479,9 +474,9 @@ class _File:
             if texts[name]:
                 return chunk_words(of_select(texts[name], texts["place"])), None
             name = "gpus"
-            gpus = self._amount(name, texts[name], times.get(name, 1))
+            gpus = self._amount(name, texts[name])
             name = "memory"
-            memory = self._amount(name, texts[name], times.get(name, 1))
+            memory = self._amount(name, texts[name])
             if cores < 1 or (is_free and not (gpus or memory or texts["node_type"])):
                 return "", None
             chunks = spread(cores, gpus, memory, filter(None, [texts["node_type"]]))
@@ -489,15 +484,13 @@ class _File:
         except ValueError:
             return "", _Fault.of(name, "cannot be read", texts[name])
 
-    def _amount(self, name: str, text: str, times: int) -> int:
-        """Read so many times some GPUs or memory, in MiB; nothing is none."""
+    def _amount(self, name: str, text: str) -> int:
+        """Read some GPUs or memory, in MiB; nothing is none."""
         if text.lower() in NOTHING:
             return 0
-        if re.fullmatch(r"\d{1,15}(\.\d+)?", text) and (
-            name == "memory" or float(text).is_integer() or self.columns.scale(name) < 1
-        ):
-            return -int(-float(text) * self.columns.scale(name) * times // 1)
-        return times * (mebibytes(text) if name == "memory" else _count(text))
+        if re.fullmatch(r"\d{1,15}(\.\d+)?", text) and (name == "memory" or float(text).is_integer()):
+            return -int(-float(text) * self.columns.scale(name) // 1)
+        return mebibytes(text) if name == "memory" else _count(text)
 
     def _count(self, what: str, rows: Mask) -> None:
         if count := int((rows & ~np.isin(self.lines, list(self.faults))).sum()):

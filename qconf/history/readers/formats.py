@@ -21,13 +21,6 @@ from qconf.history.readers.delimited import MANY, Odd, Rows, Table
 from qconf.history.readers.sources import BLOCK, Source
 
 SEPARATORS = ",;\t|"
-#: The first columns of the Grid Workloads Archive's text format, which has blanks between cells and comments after #.
-GWF = (
-    *("JobID", "SubmitTime", "WaitTime", "RunTime", "NProc", "UsedCPUTime", "UsedMemory", "ReqNProcs", "ReqTime"),
-    *("ReqMemory", "Status", "UserID", "GroupID", "ExecutableID", "QueueID", "PartitionID", "OrigSiteID"),
-    "LastRunSiteID",
-)
-GWF_CELLS = range(28, 32)  #: of a job, by the version
 EXCEL, PARQUET = b"PK\x03\x04", b"PAR1"
 #: Packages that read them, which are extras.
 PACKAGES = {"xlsx": "openpyxl", "parquet": "pyarrow"}
@@ -44,14 +37,9 @@ class Opened:
 
 
 def kind_of(head: bytes) -> str:
-    """Return what a file that begins so is: xlsx, parquet, gwf, json or lines."""
+    """Return what a file that begins so is: xlsx, parquet, json or lines."""
     if head.startswith((EXCEL, PARQUET)):
         return "xlsx" if head.startswith(EXCEL) else "parquet"
-    cells = next(
-        (line.split() for line in head.splitlines() if line.strip() and not line.lstrip().startswith(b"#")), []
-    )
-    if len(cells) in GWF_CELLS and all(re.fullmatch(rb"-?[0-9.]+", cell) for cell in cells[:5]):
-        return "gwf"
     return "json" if head.lstrip()[:1] in (b"{", b"[") else "lines"
 
 
@@ -61,7 +49,7 @@ def open_table(source: Source) -> Opened:
     if kind == "lines":
         return _open_lines(source)
     try:
-        frames = {"xlsx": _of_excel, "parquet": _of_parquet, "gwf": _of_gwf, "json": _of_json}[kind](source)
+        frames = {"xlsx": _of_excel, "parquet": _of_parquet, "json": _of_json}[kind](source)
         first = next(frames, None)
     except ImportError as error:
         package = PACKAGES.get(kind, "pandas")
@@ -198,24 +186,6 @@ def _of_parquet(source: Source) -> Iterator[_Frame]:
         first += len(frame)
 
 
-def _of_gwf(source: Source) -> Iterator[_Frame]:
-    """Read the columns that come first; where no processors were given, those that were asked for count."""
-    data = b"".join(source.chunks(BLOCK))
-    lines = [at for at, line in enumerate(data.split(b"\n"), 1) if line.strip() and not line.lstrip().startswith(b"#")]
-    texts = [name for name in GWF if name.endswith("ID") or name == "Status"]
-    frames = pd.read_csv(
-        io.BytesIO(data), sep=r"\s+", comment="#", header=None, names=[*GWF], usecols=range(len(GWF)), chunksize=MANY,
-        dtype=dict.fromkeys(texts, "str"), keep_default_na=False, quoting=csv.QUOTE_NONE, index_col=False,
-    )  # fmt: skip
-    begin = 0
-    for frame in frames:
-        given = pd.to_numeric(frame["NProc"], errors="coerce") > 0
-        frame["NProc"] = frame["NProc"].where(given, frame["ReqNProcs"])
-        frame[texts] = frame[texts].replace("-1", "")
-        yield _Frame(frame, lines=lines[begin : begin + len(frame)])
-        begin += len(frame)
-
-
 def _of_json(source: Source) -> Iterator[_Frame]:
     """Read an object a line, else one list of them, alone or under a name, or an object of columns."""
     head = source.read(1 << 16)
@@ -232,26 +202,15 @@ def _of_json(source: Source) -> Iterator[_Frame]:
         lists = [value for value in data.values() if isinstance(value, list) and value and isinstance(value[0], dict)]
         columns = all(isinstance(value, list | dict) for value in data.values())
         data = lists[0] if len(lists) == 1 else data if columns else [data]
-    yield _Frame(pd.DataFrame(list(chain.from_iterable(map(_flat, data))) if isinstance(data, list) else data))
+    yield _Frame(pd.DataFrame(list(map(_flat, data)) if isinstance(data, list) else data))
 
 
-def _flat(job: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a job, of plain cells: one, or one for each of its attempts, the last with its id."""
+def _flat(job: dict[str, Any]) -> dict[str, Any]:
+    """Return the row of a job, of plain cells."""
     if not isinstance(job, dict):
         raise ValueError("a job is no object with names")  # noqa: TRY004 - of the file, not of the program
-    attempts = job.get("attempts")
-    if not isinstance(attempts, list):
-        cells = (cell.items() if isinstance(cell, dict) else [("", cell)] for cell in job.values())
-        pairs = ((f"{name}.{key}".strip("."), each) for name, of in zip(job, cells, strict=True) for key, each in of)
-        yield dict(pairs)
-        return
-    row = {name: cell for name, cell in job.items() if name != "attempts"}
-    for number, attempt in enumerate(attempts or [{}], start=1):
-        gpus = sum(len(each.get("gpus", ())) for each in attempt.get("detail", ()))
-        again = {} if number >= len(attempts) else {"jobid": f"{job.get('jobid')}#{number}", "status": "requeued"}
-        own = {name: attempt.get(name) for name in ("start_time", "end_time")}
-        yield row | own | {"gpus": gpus} | again
-        row["submitted_time"] = own["end_time"] or row.get("submitted_time")
+    cells = (cell.items() if isinstance(cell, dict) else [("", cell)] for cell in job.values())
+    return {f"{name}.{key}".strip("."): each for name, of in zip(job, cells, strict=True) for key, each in of}
 
 
 def _of_json_lines(source: Source) -> Iterator[_Frame]:
@@ -265,9 +224,8 @@ def _of_json_lines(source: Source) -> Iterator[_Frame]:
         except ValueError:
             found = None
         if isinstance(found, dict):
-            flat = list(_flat(found))
-            kept += flat
-            lines += [number] * len(flat)
+            kept.append(_flat(found))
+            lines.append(number)
         else:
             odd.append(Odd(number, number, [raw.decode("utf-8", "replace").strip()[:40]], torn=not raw.endswith(b"\n")))
         if len(kept) >= MANY:

@@ -15,8 +15,6 @@ class Preset:
     states: Mapping[str, str] = field(default_factory=dict)  #: what its words, or numbers, for states say
     also: tuple[str, ...] = ()  #: other columns that tell the kind
     optional: Mapping[str, str] = field(default_factory=dict)  #: columns that are read where they are there
-    per_node: tuple[str, ...] = ()  #: ours that count for one of `nodes`
-    note: str = ""  #: what is not as in the table, of every job
 
 
 #: Numbers of the states of jobs in Slurm's database.
@@ -56,12 +54,6 @@ PRESETS = {
          "submit": "submit_time", "start": "start_time", "end": "end_time", "runtime": "duration"},
         also=("node_num", "queue"),
     ),
-    # Acme of Shanghai AI Laboratory (Seren, Kalos), made like Helios.
-    "acme": Preset(
-        {"job_id": "job_id", "user": "user", "queue": "type", "gpus": "gpu_num", "cores": "cpu_num", "state": "state",
-         "submit": "submit_time", "start": "start_time", "end": "end_time", "runtime": "duration"},
-        also=("node_num", "queue", "gpu_time"),
-    ),
     # PM100 of CINECA's Marconi100.
     "pm100": Preset(
         {"job_id": "job_id", "user": "user_id", "group": "group_id", "qos": "qos", "queue": "partition",
@@ -70,43 +62,5 @@ PRESETS = {
          "state": "job_state"},
         units={"walltime": "min", "memory": "gb"},
         also=("num_nodes_alloc",),
-    ),
-    # Cobalt's jobs at Argonne (Mira, Theta).
-    "cobalt": Preset(
-        {"job_id": "COBALT_JOBID", "user": "USERNAME_GENID", "group": "PROJECT_NAME_GENID", "queue": "QUEUE_NAME",
-         "submit": "QUEUED_TIMESTAMP", "start": "START_TIMESTAMP", "end": "END_TIMESTAMP",
-         "walltime": "WALLTIME_SECONDS", "runtime": "RUNTIME_SECONDS", "cores": "CORES_USED"},
-        also=("NODES_USED",),
-    ),
-    # Alibaba's pods on GPUs of 2023.
-    "openb": Preset(
-        {"job_id": "name", "cores": "cpu_milli", "memory": "memory_mib", "gpus": "num_gpu", "qos": "qos",
-         "state": "pod_phase", "submit": "creation_time", "start": "scheduled_time", "end": "deletion_time"},
-        units={"cores": "milli"},
-        also=("gpu_milli",),
-    ),
-    # Microsoft's Philly: a row for each attempt of a job.
-    "philly": Preset(
-        {"job_id": "jobid", "user": "user", "queue": "vc", "submit": "submitted_time", "start": "start_time",
-         "end": "end_time", "cores": "gpus", "gpus": "gpus", "state": "status"},
-        states={"Pass": "completed", "Killed": "cancelled", "Failed": "failed"},
-        note="cores: one for each GPU, as the trace has none",
-    ),
-    # The Grid Workloads Archive.
-    "gwf": Preset(
-        {"job_id": "JobID", "submit": "SubmitTime", "wait": "WaitTime", "runtime": "RunTime", "cores": "NProc",
-         "walltime": "ReqTime", "state": "Status", "user": "UserID", "group": "GroupID", "queue": "QueueID"},
-        states={"0": "failed", "1": "completed", "5": "cancelled"},
-        also=("OrigSiteID", "LastRunSiteID"),
-    ),
-    # The tasks of Alibaba's PAI of 2020; the trace has the names of columns in a file of its own.
-    "pai": Preset(
-        {"job_id": "job_name", "submit": "start_time", "start": "start_time", "end": "end_time", "state": "status",
-         "nodes": "inst_num", "cores_per_node": "plan_cpu", "memory": "plan_mem", "gpus": "plan_gpu"},
-        units={"cores_per_node": "percent", "memory": "gb", "gpus": "percent"},
-        states={"Terminated": "completed"},
-        also=("task_name", "gpu_type"),
-        per_node=("memory", "gpus"),
-        note="submit: the start, as the table of tasks has none; GPUs are of any type",
     ),
 }  # fmt: skip

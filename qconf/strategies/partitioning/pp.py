@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from qconf.evaluation.period import TrainingSet
 from qconf.strategies.base import Proposal, Step, Strategy, step
-from qconf.strategies.partitioning.owned import divided
 from qconf.strategies.partitioning.readings import PartitionOptions, as_read
 from qconf.strategies.partitioning.sizes import data_warnings, partition_space, proportional
 
@@ -24,14 +23,11 @@ class Pp(Strategy):
 
     name = "pp"
     position = 10
-    any_nodes = True
     Options = PartitionOptions
 
     def propose(self, training: TrainingSet, options: PartitionOptions) -> Proposal:
         """Divide the machine in proportion to the core-seconds of the queues that own a partition."""
         training = as_read(training, options)
-        if training.base.nodes:
-            return divided(training, options)
         space = partition_space(training, options.least_size, options.rounding)
         nodes = proportional(space)
         step = Proportional(

@@ -26,7 +26,7 @@ queues:
   - {name: bigmem, cores: [1, 32], walltime: [0, 48h]}
 """
 BY_CORES = {"dp-nlp", "dqr", "hybrid", "exact", "mqb", "planned-fcfs", "planned-sjf", "planned-ljf", "conservative"}
-BY_CORES |= {"dynp", "dynp-bounds"}
+BY_CORES |= {"dynp", "dynp-bounds", "pp"}
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def run(*arguments: object) -> Result:
 
 def test_a_month_after_another_one(given, tmp_path) -> None:
     """Of strategies that go by cores the reason is shown; the others are trained on the months before."""
-    wanted = ("fcfs-easy", "gpu-nodes-closed", "pp", "auto", *sorted(BY_CORES))
+    wanted = ("fcfs-easy", "gpu-nodes-closed", "auto", *sorted(BY_CORES))
     words = ["--month", "2026-02", "--strategies", ",".join(wanted), "--workers", 2, "--out", tmp_path / "out"]
     assert run("tune", *given, *words).exit_code == 0
     rows = json.loads((tmp_path / "out" / "run.json").read_text())["strategies"]

@@ -186,23 +186,6 @@ SAMPLES: dict[str, tuple[str, list[object]]] = {  # a header, a row; what is rea
         "9,501,4,normal,4,4294967294,1610000000,0,1610000200,0,\n"),
         ["7", 1610000000, 3000, 259200, 40, "normal", "completed", "chunk:1:cores=40,gpus=2,memory=350000"],
     ),
-    "cobalt": (
-        ("COBALT_JOBID,USERNAME_GENID,PROJECT_NAME_GENID,QUEUE_NAME,QUEUED_TIMESTAMP,START_TIMESTAMP,END_TIMESTAMP,"
-        "WALLTIME_SECONDS,RUNTIME_SECONDS,NODES_USED,CORES_USED\n"
-        "3,u,p,default,2019-01-05 10:00:00,2019-01-05 10:10:00,2019-01-05 12:10:00,14400.0,7200.0,128.0,8192.0\n"),
-        ["3", 1546682400, 7200, 14400, 8192, "default", "", ""],
-    ),
-    "gwf": (
-        ("JobID,SubmitTime,WaitTime,RunTime,NProc,UsedCPUTime,UsedMemory,ReqNProcs,ReqTime,ReqMemory,Status,UserID,"
-        "GroupID,ExecutableID,QueueID,PartitionID,OrigSiteID,LastRunSiteID\n"
-        "3,1070000000,60,3600,4,-1,-1,4,7200,-1,1,user3,group1,app,q1,part0,site1,site1\n"),
-        ["3", 1070000000, 3600, 7200, 4, "q1", "completed", ""],
-    ),
-    "pai": (
-        ("job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type\n"
-        "a,worker,2.0,Terminated,1739162.0,1739200.0,450.0,29.296875,50.0,MISC\n"),
-        ["a", 1739162, 38, -1, 10, "", "completed", "chunk:1:cores=10,gpus=1,memory=60000"],
-    ),
 }  # fmt: skip
 
 
@@ -214,22 +197,6 @@ def test_public_traces_are_known_by_their_columns(write, name, how):
     names = (*HEADER.split(","), "state", "needs")
     assert rows(records, *names)[0] == expected
     assert records.dropped.empty
-
-
-@pytest.mark.parametrize("head", ["", "# GWF 1.0\n#  JobID SubmitTime ...\n\n"])
-@pytest.mark.parametrize(("blank", "cells"), [(" ", 29), ("\t", 29), ("  ", 30)])
-def test_the_text_format_of_the_grid_workloads_archive(write, head, blank, cells):
-    jobs = [
-        "3 1070000000 60 3600.5 -1 -1 -1 4 7200 -1 1 user3 group1 app q1 part0 site1 site1/c",
-        "4 1070000100 -1 -1 1 0.5 -1 1 -1 -1 5 -1 -1 -1 -1 -1 -1 -1",
-    ]
-    lines = [blank.join([*job.split(), *["-1"] * (cells - 18)]) for job in jobs]
-    records = read(write(head + "".join(f"{line}\n" for line in lines)))
-    assert rows(records, "job_id", "submit", "start", "runtime", "walltime", "cores", "queue", "user", "state") == [
-        ["3", 1070000000, 1070000060, 3601, 7200, 4, "q1", "user3", "completed"],
-        ["4", 1070000100, -1, -1, -1, 1, "", "", "cancelled"],
-    ]
-    assert records.table["line"].tolist() == [head.count("\n") + 1, head.count("\n") + 2]
 
 
 def test_a_start_is_the_submit_and_the_time_waited(write):
@@ -250,27 +217,6 @@ def test_a_start_is_the_submit_and_the_time_waited(write):
 def test_a_report_of_use_is_refused_by_its_name(write, text):
     with pytest.raises(InputError, match=r"is a report of use by sreport, which names no jobs\. Give the jobs: sacct"):
         read(write(text))
-
-
-@pytest.mark.parametrize("lines", [False, True])
-def test_attempts_of_a_job_are_runs_of_their_own(write, lines):
-    def attempt(first, last, *gpus):
-        detail = [{"ip": str(node), "gpus": ["gpu"] * count} for node, count in enumerate(gpus)]
-        return {"start_time": f"2017-10-07 {first}", "end_time": f"2017-10-07 {last}", "detail": detail}
-
-    attempts = [attempt("01:12:09", "01:13:23", 8), attempt("01:13:30", "03:53:12", 8, 4)]
-    log = [{"status": status, "vc": "v", "jobid": name, "attempts": each, "submitted_time": "2017-10-07 01:11:39",
-            "user": "u"} for name, status, each in (("a", "Pass", attempts), ("b", "Killed", []))]  # fmt: skip
-    text = "\n".join(map(json.dumps, log)) if lines else json.dumps(log)
-    for how in ({}, {"columns": {"preset": "philly"}}):
-        records = read(write(text, "cluster_job_log"), **how)
-        assert rows(records, "job_id", "submit", "start", "runtime", "cores", "queue", "state") == [
-            ["a#1", 1507338699, 1507338729, 74, 8, "v", "requeued"],
-            ["a", 1507338803, 1507338810, 9582, 12, "v", "completed"],
-            ["b", 1507338699, -1, -1, 0, "v", "cancelled"],
-        ]
-        assert records.table["needs"].tolist()[1] == "chunk:12:cores=1,gpus=1"
-        assert records.changed["cores: one for each GPU, as the trace has none"] == 3
 
 
 def test_what_slurms_database_writes_for_none(write):

@@ -1,4 +1,4 @@
-"""Strategies where nodes are of several types: pp and static divide each type, the others say that they do not."""
+"""Strategies that divide cores say so where nodes are of several types."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import pytest
 
 from parsim import Workload
 from parsim.model.node_types import Chunk
-from parsim.prepare.chunks import has_place
 from qconf.config import parse
 from qconf.evaluation.evaluator import CachedEvaluator
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
@@ -65,19 +64,7 @@ def test_partitions_of_types_do_not_interact(owned):
     assert evaluator.by_epoch(config).sum(axis=1) == pytest.approx(means)
 
 
-@pytest.mark.parametrize("name", ["pp", "static"])
-@pytest.mark.parametrize("text", [SITE, BOUND])
-def test_all_nodes_belong_to_a_partition_and_each_job_has_a_place(name, text):
-    here = training(text=text)
-    found = propose(name, here)
-    system = found.config.system()
-    for each in here.base.nodes:
-        assert sum(its.get(each.name, 0) for its in system.owned_nodes) == each.count
-    assert has_place(system, here.period.routed(found.config)).all()
-    assert not found.verify(here.period, found.simulate(here.period))
-
-
-@pytest.mark.parametrize("name", ["dp-nlp", "dqr", "hybrid", "exact", "mqb"])
+@pytest.mark.parametrize("name", ["pp", "static", "dp-nlp", "dqr", "hybrid", "exact", "mqb"])
 def test_what_divides_cores_alone_says_so(name):
     with pytest.raises(NotApplicableError, match=f"nodes are of several types, and {name} goes by numbers of cores"):
         propose(name, training())
