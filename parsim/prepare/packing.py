@@ -44,6 +44,7 @@ LATEST = 2 * MAX_DURATION  #: 136 years after its submit; a job that is eligible
 #: over. Of waiting jobs that are alike these look at the first only, but at each for longer.
 LOOKS = 1000
 OF_ONE_LIST = 0.25  #: times as many where the kernel of one list takes over
+OF_LINES = 0.5  #: times as many where lines of jobs alike do
 OF_BLOCKS = 64  #: times as many where a list is scanned in vectors, and jobs are not alike
 FEW = 4  #: jobs a line, on average, from which on the kernels of lines are the faster ones
 AHEAD = 2000  #: jobs whose looks it has before they are submitted, so that the first burst does not decide
@@ -112,7 +113,7 @@ def pack(
     progress["spanning"] = running
     progress["now"] = -1
     windows = _pack_typed_windows(prepared, system, int(most.sum()))
-    times = OF_ONE_LIST if one_list else 1
+    times = OF_ONE_LIST if one_list else OF_LINES
     settings["looks"] = most_looks(times)[1]
     progress["looks"] = most_looks(times)[0] if gives_up else NEVER
     return kernel.Simulation(

@@ -14,12 +14,11 @@ from qconf.config.writing import dump
 from qconf.evaluation.downtime import outages, windows
 from qconf.evaluation.evaluator import CachedEvaluator
 from qconf.evaluation.feasibility import fixed_violations
-from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
+from qconf.evaluation.period import Period, TrainingSet
 from qconf.export import exporter
 from qconf.history import clean, read
 from qconf.recommend.ladder import RUNGS, rung_of
 from qconf.report.wording import queue_facts
-from qconf.strategies import propose
 from qconf.strategies.shared import whole as whole_machine
 
 SITE = """
@@ -138,16 +137,6 @@ SHARED = SITE.replace("mode: partitioned\n", "")
 UNBOUND = SHARED.replace("partition: {cpu: 4, gpu: 1}", "").replace("partition: {gpu: 1}, nodes: [gpu]", "")
 
 
-def test_each_type_is_divided_by_itself(tmp_path: Path):
-    found = propose("pp", training(tmp_path, UNBOUND))
-    # Of cpu nodes a has 3 node-hours, and b one half; of gpu nodes b alone has some: 2.5 node-hours.
-    assert found.config.system().owned_nodes == ({"cpu": 3}, {"cpu": 1, "gpu": 2}, {})
-    assert [step.record()["nodes"] for step in found.steps[:2]] == [[3, 1], [0, 2]]
-    assert [step.record()["node_hours"] for step in found.steps[:2]] == [[3.0, 0.5], [0.0, 2.5]]
-    assert found.steps[0].record()["widest"] == [2, 1]
-    assert found.config.mode == "partitioned"
-
-
 def test_a_downtime_of_a_partition_that_loses_the_nodes_is_of_the_machine(tmp_path: Path):
     here = training(
         tmp_path,
@@ -211,14 +200,6 @@ def test_divisions_are_measured_with_downtimes(tmp_path: Path, monkeypatch: pyte
     assert [[(each.partition, dict(each.node_types)) for each in state.windows] for state in begun] == [
         [(0, {"cpu": 2})] for _ in here.epochs
     ]
-
-
-def test_each_type_holds_the_widest_jobs(tmp_path: Path):
-    wide = JOBS + "6,0,60,60,96,b,3:ncpus=32\n"
-    with pytest.raises(NotApplicableError, match="the widest jobs need 5 of 4 nodes of cpu together"):
-        propose("pp", training(tmp_path, UNBOUND, wide))
-    with pytest.raises(NotApplicableError, match="no queue whose partition is not fixed may use nodes of cpu"):
-        propose("static", training(tmp_path, SHARED.replace("{name: a,", "{name: a, nodes: [gpu],"), JOBS[25:]))
 
 
 def test_types_are_needed():

@@ -167,7 +167,8 @@ def add_waiting(s, p, j, now):
                 low = middle + 1
             else:
                 i = middle
-        move_entries(s, kind, i + 1, i, end - i)
+        if i < end:
+            move_entries(s, kind, i + 1, i, end - i)
     fill_entry(s, p, i, j, now)
 
 
@@ -305,7 +306,8 @@ def drop_started(s, p, kept):
     begin, end = kept + 1, partition.first + partition.waiting
     while begin < end:
         behind = find_entry(s.waiting, begin, end, STARTED)
-        move_entries(s, kind, kept, begin, behind - begin)
+        if behind > begin:
+            move_entries(s, kind, kept, begin, behind - begin)
         kept += behind - begin
         begin = behind + 1
     partition.waiting = kept - partition.first

@@ -6,8 +6,6 @@ from parsim import Workload
 from parsim.model.node_types import Chunk
 from qconf.config import ThrottleConfig, parse
 from qconf.evaluation.feasibility import never_start
-from qconf.evaluation.period import Period, TrainingSet
-from qconf.strategies import propose
 
 SITE = """
 machine: {name: m, cores: 256}
@@ -99,10 +97,9 @@ def test_cores_that_are_kept_for_gpus_are_none_of_plain_chunks():
     assert not never_start(keeps, only, jobs)
 
 
-def test_no_queue_admits_chunks_that_its_partition_does_not_hold():
-    base = BASE.with_queues([queue.model_copy(update={"cores": (1, 128)}) for queue in BASE.queues])
-    here = TrainingSet(Period(JOBS, base))
-    found = propose("pp", here)
-    assert never_start(base, found.config, JOBS) == []
-    wide = [queue.model_copy(update={"cores": (1, 128)}) for queue in found.config.queues]
-    assert never_start(base, found.config.with_queues(wide), JOBS)
+def test_a_queue_that_admits_more_chunks_than_its_partition_holds_is_said():
+    config = divided({"cpu": 2, "gpu": 2}, {"cpu": 2, "gpu": 1, "big": 1})
+    wide = [queue.model_copy(update={"cores": (1, 128)}) for queue in config.queues]
+    words = "jobs of a that ask for more than 8 chunks of 8 cores, 1 gpus, 8 GiB memory would never start"
+    assert never_start(BASE.with_queues(wide), config, JOBS) == []
+    assert never_start(BASE.with_queues(wide), config.with_queues(wide), JOBS) == [words]
