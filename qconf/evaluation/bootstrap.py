@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from qconf.evaluation.guard_rails import GuardValues
 from qconf.evaluation.holdout import Holdout, Simulated
+from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import NotApplicableError, UnroutableError
 from qconf.evaluation.score import GRACE, TAILS, gain, log_ratios, weights
 from qconf.parallel import Shared, parallel_map
@@ -38,6 +39,7 @@ Failed = NotApplicableError | UnroutableError
 #: Mean wait, mean bounded slowdown, longest wait, utilization, then the 95 % wait of each base queue, and of the jobs
 #: for each type of nodes.
 _Numbers = NDArray[np.float64]
+More = Callable[[Outcome], Sequence[float]]
 _Chunk = list[_Numbers | Failed]  # of each subject, over some resamples of a holdout
 
 
@@ -125,14 +127,16 @@ class Bootstrap:
             raise NoDaysError("no job was submitted on the whole days of the test periods")
         self._shared = Shared(tuple(tests))
         self.base, self.before = base, np.empty((0, 0))
+        #: Further numbers of an outcome, which stand behind the others; as many of each, NaN where there are no jobs.
+        self.more: More | None = None
 
     def _measure(
         self, strategies: Mapping[str, Sequence[Simulated]], advance: Callable[[float], None]
     ) -> list[_Numbers | Failed]:
         """Return the numbers of every resample, means over the holdouts weighted by days; shape (resamples, 4 + Q + T).
 
-        Of a strategy that cannot be simulated on one of them it is the reason. A chunk that is stored is not measured
-        again.
+        What is `more` adds columns. Of a strategy that cannot be simulated on one of them it is the reason. A chunk
+        that is stored is not measured again.
         """
         subjects = Shared([[each[i] for each in strategies.values()] for i in range(len(self.tests))])
         chunks = self._chunks("\n".join(strategies), subjects, advance)
@@ -141,7 +145,8 @@ class Bootstrap:
         for results in zip(*chunks, strict=True):
             failed = next((each for each in results if isinstance(each, Failed)), None)
             if failed is None:
-                rows = np.stack(results).reshape(-1, len(self.tests), CHUNK, 4 + len(self.names) + len(self.nodes))
+                rows = np.stack(results)
+                rows = rows.reshape(-1, len(self.tests), CHUNK, rows.shape[-1])
                 numbers = rows.swapaxes(1, 2).reshape(self.resamples, len(self.tests), -1)
                 found.append(_mean(numbers, axis=1, weights=weights))
             else:
@@ -170,7 +175,7 @@ class Bootstrap:
             advance(len(found) / len(places))
 
         tasks = [
-            (self._shared, subjects, i, self.seed, range(first, first + CHUNK), self.store, keys[first, i])
+            (self._shared, subjects, i, self.seed, range(first, first + CHUNK), self.more, self.store, keys[first, i])
             for first, i in new
         ]
         parallel_map(self.workers, _kept_chunk, tasks, processes=True, done=keep)
@@ -225,7 +230,7 @@ class Bootstrap:
 
     def _guarded(self, numbers: _Numbers) -> GuardValues:
         longest, used, *p95 = _mean(numbers, axis=0)[2:].tolist()
-        nodes = dict(zip(self.nodes, p95[len(self.names) :], strict=True))
+        nodes = dict(zip(self.nodes, p95[len(self.names) :], strict=False))
         return GuardValues(dict(zip(self.names, p95, strict=False)), longest, used, nodes=nodes)
 
 
@@ -254,8 +259,9 @@ def _chunk(
     i: int,
     seed: int,
     resamples: range,
+    more: More | None = None,
 ) -> _Chunk:
-    """Make some resamples of a holdout, and simulate each subject on each of them; shape (resamples, 4 + Q + T)."""
+    """Make some resamples of a holdout, and simulate each subject on each of them: arrays of a row for each."""
     here = subjects.value[i]
     found: list[Any] = [[] for _ in here]
     # Every resample is made again when it is needed: those of a year do not fit in memory together.
@@ -264,15 +270,15 @@ def _chunk(
         for n, subject in enumerate(here):
             if not isinstance(found[n], Failed):
                 try:
-                    found[n].append(_numbers(resample, subject))
+                    outcome = resample.outcome(subject)
+                    found[n].append([*_numbers(outcome), *(more(outcome) if more is not None else ())])
                 except (NotApplicableError, UnroutableError) as error:
                     found[n] = error
     return [each if isinstance(each, Failed) else np.array(each) for each in found]
 
 
-def _numbers(resample: Holdout, subject: Simulated) -> _Numbers:
-    """Simulate; NaN where no job is counted."""
-    found = resample.outcome(subject)
+def _numbers(found: Outcome) -> Sequence[float]:
+    """Return what is measured of each outcome; NaN where no job is counted."""
     if not found.wait.size:
-        return np.full(4 + len(found.period.base.queues) + len(found.period.base.nodes), np.nan)
-    return np.array([*found.means(), found.wait.max(), found.utilization, *found.p95, *found.p95_nodes])
+        return [np.nan] * (4 + len(found.period.base.queues) + len(found.period.base.nodes))
+    return [*found.means(), found.wait.max(), found.utilization, *found.p95, *found.p95_nodes]

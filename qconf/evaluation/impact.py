@@ -134,8 +134,8 @@ def impact(before: Outcome, after: Outcome) -> Impact:
                 jobs=int(rows.sum()),
                 core_seconds=float(core_seconds[rows].sum()),
                 share=float(work[rows].sum() / max(work.sum(), 1.0)),
-                before=_metrics(before, rows),
-                after=_metrics(after, rows),
+                before=metrics_of(before, rows),
+                after=metrics_of(after, rows),
                 charged=float(charged[rows].sum()) if kind == "qos" else None,
             )
             for name, rows in members
@@ -145,8 +145,11 @@ def impact(before: Outcome, after: Outcome) -> Impact:
     return Impact(tuple(found), period.resource)
 
 
-def _metrics(outcome: Outcome, rows: NDArray[np.bool_]) -> dict[str, float]:
+def metrics_of(outcome: Outcome, rows: NDArray[np.bool_]) -> dict[str, float]:
+    """Return the metrics of `GROWTH` of some of the counted jobs; NaN where there are none."""
     wait = outcome.wait[rows]
+    if not wait.size:
+        return dict.fromkeys(GROWTH, np.nan)
     return {
         "mean_wait": float(wait.mean()),
         "median_wait": float(np.median(wait)),

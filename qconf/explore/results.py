@@ -25,7 +25,7 @@ from qconf.evaluation.bootstrap import BootstrapResult, Failed, NoDaysError, Sto
 from qconf.evaluation.feasibility import never_start
 from qconf.evaluation.guard_rails import GuardRails, GuardValues
 from qconf.evaluation.holdout import WARMUP, Holdout, Split, splits_of
-from qconf.evaluation.impact import impact
+from qconf.evaluation.impact import GROWTH, impact, metrics_of
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import Period, TrainingSet
 from qconf.evaluation.robustness import denser
@@ -47,7 +47,7 @@ Message = dict[str, Any]
 FIRST = 20  #: resamples after which ranges are shown first
 KEPT, STRETCHES = 8, 3  #: schedules, and what else copies computed, and stretches, that are kept between changes
 MOVED = 5  #: jobs that are named whose waits change most, of those that grow and of those that shrink
-#: What resamples measure first, before the queues' 95 % waits.
+#: What resamples measure first.
 MEASURED = ("mean_wait", "mean_bounded_slowdown", "max_wait", "utilization_window")
 
 
@@ -232,6 +232,7 @@ class Results:
         if isinstance(bootstrap, NoDaysError):
             yield {"kind": "ranges", "failed": f"whether that is chance is unknown: {bootstrap}"}
             return
+        bootstrap.more = _by_queue
         bootstrap.base, wholly = Proposal(wanted.before), bootstrap.resamples
         key = (wanted.before, wanted.stretch, wanted.load, "resamples")
         chunk: NDArray[np.float64] = self.known.get(key, np.empty((0, 0)))
@@ -337,11 +338,20 @@ def _gain(result: BootstrapResult) -> dict[str, Any]:
     return {name: getattr(result, name) for name in ("expected", "low", "high", "sure", "certain")}
 
 
+def _by_queue(outcome: Outcome) -> list[float]:
+    """Return the metrics of all jobs, then those of each queue."""
+    queue = outcome.jobs.queue
+    of = [queue >= 0, *(queue == i for i in range(len(outcome.period.base.queues)))]
+    return [value for rows in of for value in metrics_of(outcome, rows).values()]
+
+
 def _changes(before: NDArray[np.float64], after: NDArray[np.float64], queues: Sequence[str]) -> dict[str, Any]:
     """Return by how much each metric changes, 5, 50 and 95 % of the resamples, and whether that is beyond chance."""
-    names = [*MEASURED, *(f"p95_wait of {name}" for name in queues)]
+    names = [*GROWTH, *(f"{key} of {name}" for name in queues for key in GROWTH)]
+    columns = {name: before.shape[1] - len(names) + i for i, name in enumerate(names)}
+    columns |= {name: i for i, name in enumerate(MEASURED)}
     found = {}
-    for i, name in enumerate(names):
+    for name, i in columns.items():
         change = after[:, i] - before[:, i]
         if np.isfinite(change).any():
             low, middle, high = np.nanpercentile(change, [5.0, 50.0, 95.0]).tolist()

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -9,6 +10,7 @@ from qconf.cli import explore, qconf
 from qconf.cli.source import Source
 from qconf.config import dump, parse, with_changes
 from qconf.errors import InputError, QconfError
+from qconf.evaluation.impact import GROWTH
 from qconf.explore.results import MEASURED, Results, Wanted
 from qconf.explore.states import ALL, TEST
 from qconf.export import exporter
@@ -83,7 +85,13 @@ def test_ranges_come_after_20_resamples_and_after_all_and_say_what_is_beyond_cha
     bootstrap = results._evaluator(ALL, 100).bootstrap
     wanted = bootstrap.compare([Proposal(config)])
     assert last["gain"] == {name: getattr(wanted, name) for name in ("expected", "low", "high", "sure", "certain")}
-    assert {*last["changes"]} == {*MEASURED, *(f"p95_wait of {name}" for name in ("short", "medium", "wide"))}
+    queues = ("short", "medium", "wide")
+    assert {*last["changes"]} == {*MEASURED, *GROWTH, *(f"{key} of {name}" for key in GROWTH for name in queues)}
+    for name in queues:
+        column = len(MEASURED) + bootstrap.names.index(name)
+        change = wanted.numbers[:, column] - bootstrap.before[:, column]
+        found = last["changes"][f"p95_wait of {name}"]
+        assert [found["low"], found["middle"], found["high"]] == np.nanpercentile(change, [5, 50, 95]).tolist()
     for change in last["changes"].values():
         assert change["low"] <= change["middle"] <= change["high"]
         assert change["beyond"] == (change["low"] > 0 or change["high"] < 0)
