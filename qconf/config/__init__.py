@@ -34,7 +34,7 @@ from qconf.config.routing import (
     too_wide,
 )
 from qconf.config.site import SiteConfig
-from qconf.config.writing import dump, written
+from qconf.config.writing import dump, flow, written
 
 __all__ = [
     "CORE_LIMITS",
@@ -60,6 +60,7 @@ __all__ = [
     "ThrottleConfig",
     "access_changes",
     "dump",
+    "flow",
     "format_clock",
     "format_duration",
     "kept_off",

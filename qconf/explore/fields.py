@@ -8,11 +8,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel
 
 from parsim.model.system import ORDERS
-from qconf.config import SiteConfig, parse, with_changes, written
+from qconf.config import (
+    UNDIVIDED,
+    ConfigError,
+    NodesConfig,
+    PoolConfig,
+    Problem,
+    QueueConfig,
+    SiteConfig,
+    flow,
+    parse,
+    with_changes,
+    written,
+)
+from qconf.config.checks import NO_POOL
 from qconf.config.maui import FACTORS
-from qconf.config.models import MachineConfig, NodesConfig, PoolConfig, QueueConfig
 from qconf.report.formulas import order_in_words
 
 
@@ -56,10 +69,9 @@ POOL = (
     Field("placement", "choice", ("pool", "combined")),
     Field("entry", "choice", ("either", "move")),
 )
-#: The part of each key of a configuration that has parts with names.
-_LISTS = {"queues": QueueConfig, "nodes": NodesConfig}
-_PARTS = {"machine": MachineConfig, "pool": PoolConfig}
-_OTHERS = ("fairshare", "shares", "throttles", "qos", "downtime", "hours", "shortpools", "licences", "fixed", "policy")
+#: Keys of parts that have names, and of parts that are one.
+_LISTS = ("queues", "nodes")
+_PARTS = ("machine", "pool")
 
 
 def values(config: SiteConfig) -> dict[str, str]:
@@ -71,12 +83,12 @@ def values(config: SiteConfig) -> dict[str, str]:
                 for name, inner in each:
                     if name != "name":
                         found[f"{key}.{each.name}.{name}"] = _written(name, inner)
-        elif key in _PARTS and value is not None:
-            found |= {f"{key}.{name}": _written(name, inner) for name, inner in value}
-        elif key in _OTHERS:
-            found[key] = "" if not value else f"{len(value)} entries" if isinstance(value, tuple) else "changed"
+        elif key in _PARTS:
+            found |= {} if value is None else {f"{key}.{name}": _written(name, inner) for name, inner in value}
+        elif isinstance(value, tuple):
+            found[key] = "; ".join(_whole(key, each) for each in value)
         elif key not in ("fidelity", "history", "strategies"):
-            found[key] = _written(key, value)
+            found[key] = _whole(key, value)
     for queue in config.queues:
         found.pop(f"queues.{queue.name}.partition_nodes")
         if queue.partition_nodes:
@@ -85,27 +97,72 @@ def values(config: SiteConfig) -> dict[str, str]:
 
 
 def _written(name: str, value: object) -> str:
-    return "" if value is None or value == () else written(name, value)
+    return "" if value is None or value in ((), {}) else written(name, value)
+
+
+def _whole(name: str, value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return flow(value, always=()) if isinstance(value, BaseModel) else _written(name, value)
 
 
 def differences(base: SiteConfig, config: SiteConfig) -> list[dict[str, str]]:
     """List what one configuration has otherwise than another, by path, as it is before and after."""
     before, after = values(base), values(config)
-    gone, new = (
-        [*dict.fromkeys(name for name in names if name not in others)]
-        for names, others in ((base.names, config.names), (config.names, base.names))
-    )
-    found = [{"path": f"queues.{name}", "before": "there", "after": "removed"} for name in gone]
-    found += [{"path": f"queues.{name}", "before": "", "after": "new"} for name in new]
-    whole = tuple(f"queues.{name}." for name in (*gone, *new))
-    if not whole and base.names != config.names:
-        found.append({"path": "queues", "before": ", ".join(base.names), "after": ", ".join(config.names)})
-    paths = [path for path in dict.fromkeys([*before, *after]) if not path.startswith(whole or ("\0",))]
+    found: list[dict[str, str]] = []
+    left_out = ["machine.cores"] if base.nodes and config.nodes else []  # which follow
+    for key in _LISTS:
+        names, now = ([each.name for each in getattr(of, key)] for of in (base, config))
+        gone, new = (
+            [f"{key}.{name}" for name in dict.fromkeys(of) if name not in to] for of, to in ((names, now), (now, names))
+        )
+        found += [{"path": path, "before": "there", "after": "removed"} for path in gone]
+        found += [{"path": path, "before": "", "after": "new"} for path in new]
+        left_out += [
+            path for path in {**before, **after} if path.startswith((*(f"{each}." for each in (*gone, *new)), "\0"))
+        ]
+        if not gone and not new and names != now:
+            found.append({"path": key, "before": ", ".join(names), "after": ", ".join(now)})
+    if (base.pool is None) != (config.pool is None):
+        left_out += [path for path in {**before, **after} if path.startswith("pool.")]
+        before, after = (of | {"pool": _whole("pool", each.pool)} for of, each in ((before, base), (after, config)))
+    paths = [path for path in {**before, **after} if path not in left_out]
     pairs = ((path, before.get(path, ""), after.get(path, "")) for path in paths)
-    found += [{"path": path, "before": old, "after": now} for path, old, now in pairs if old != now]
-    named = {each["path"] for each in found}
-    others = (name for name in _OTHERS if name not in named and getattr(base, name) != getattr(config, name))
-    return found + [{"path": name, "before": "", "after": "changed"} for name in others]
+    return found + [{"path": path, "before": old, "after": now} for path, old, now in pairs if old != now]
+
+
+def restored(config: SiteConfig, base: SiteConfig, path: str) -> SiteConfig:
+    """Return a configuration that has at a path, one of `differences`, what the base has there. Raises `ConfigError`.
+
+    The parts of a divided machine come back together: one alone would leave it too small or too large.
+    """
+    key, _, rest = path.partition(".")
+    name, _, inner = rest.rpartition(".")
+    now, then = getattr(config, key), getattr(base, key)
+    if path in ("mode", "pool", "pool.cores") or (key == "queues" and inner == "partition"):
+        parts = {queue.name: {each: getattr(queue, each) for each in UNDIVIDED} for queue in base.queues}
+        queues = tuple(queue.model_copy(update=parts.get(queue.name, UNDIVIDED)) for queue in config.queues)
+        return config.replace(queues=queues, mode=base.mode, pool=base.pool)
+    if not rest or now is None or then is None:
+        names = [each.name for each in then] if key in _LISTS else []
+        changed = then if not names else tuple(sorted(now, key=lambda each: names.index(each.name)))
+    elif key not in _LISTS:
+        changed = now.model_copy(update={rest: getattr(then, rest)})
+    else:
+        mine, others = ({each.name: each for each in parts} for parts in (now, then))
+        if name in mine and name in others:
+            mine[name] = mine[name].model_copy(update={inner: getattr(others[name], inner)})
+        elif mine.pop(rest, None) is None:  # it was removed
+            mine = {each: mine.pop(each, others[each]) for each in others if each in mine or each == rest} | mine
+        changed = tuple(mine.values())
+    if key == "queues" and len(changed) != len(now):
+        return config.with_queues(changed)
+    return _of_nodes(config, changed) if key == "nodes" else config.replace(**{key: changed})
+
+
+def _of_nodes(config: SiteConfig, nodes: tuple[NodesConfig, ...]) -> SiteConfig:
+    cores = sum(each.count * each.cores for each in nodes) or config.machine.cores
+    return config.replace(nodes=nodes, machine=config.machine.model_copy(update={"cores": cores}))
 
 
 def document(config: SiteConfig, base: SiteConfig) -> dict[str, Any]:
@@ -165,18 +222,30 @@ def factors() -> list[dict[str, str]]:
     return [{"name": name.replace("_", " "), "text": text} for name, text in FACTORS.items()]
 
 
-def _bars(config: SiteConfig) -> dict[str, Any] | None:
-    """Return the parts of a divided machine; None where it is not divided, or by types of nodes."""
-    if config.mode == "shared" or config.nodes:
-        return None
-    parts = [
-        {"name": queue.name, "path": f"queues.{queue.name}.partition", "cores": queue.partition}
-        for queue in config.queues
-        if not queue.reservation
-    ]
+def _bars(config: SiteConfig) -> list[dict[str, Any]]:
+    """Return the parts of a divided machine; of nodes of several types those of each type, in nodes."""
+    owners = [queue for queue in config.queues if not queue.reservation and config.mode != "shared"]
+
+    def part(queue: QueueConfig, size: int) -> dict[str, Any]:
+        return {"name": queue.name, "path": f"queues.{queue.name}.partition", "size": size}
+
+    if not owners:
+        return []
+    if config.nodes:
+        return [
+            {"type": each.name, "grid": 1, "total": each.count, "unit": "nodes"}
+            | {"parts": [part(queue, queue.partition_nodes.get(each.name, 0)) for queue in _users(owners, each)]}
+            for each in config.nodes
+        ]
+    parts = [part(queue, queue.partition) for queue in owners]
     if config.mode == "hybrid":
-        parts.append({"name": "pool", "path": "pool.cores", "cores": config.pool_cores})
-    return {"parts": parts, "grid": config.grid, "cores": config.machine.cores}
+        parts.append({"name": "pool", "path": "pool.cores", "size": config.pool_cores})
+    return [{"type": "", "grid": config.grid, "total": config.machine.cores, "unit": "cores", "parts": parts}]
+
+
+def _users(queues: Sequence[QueueConfig], nodes: NodesConfig) -> list[QueueConfig]:
+    """Return the queues whose jobs may use nodes of a type."""
+    return [queue for queue in queues if nodes.name in (queue.nodes or (nodes.name,))]
 
 
 def terms(order: str) -> list[tuple[float, str]]:
@@ -259,22 +328,38 @@ def _divided(config: SiteConfig, given: dict[str, str], work: NDArray[np.float64
     mode = given.pop("mode")
     if mode == "shared":
         return config.replace(mode="shared", pool=None), given
-    if config.nodes or mode == config.mode:
-        return config, given | {"mode": mode}
-    grid = config.grid
-    owners = [i for i, queue in enumerate(config.queues) if not queue.reservation]
-    shares = np.array([max(float(work[i]), 1.0) if i < len(work) else 1.0 for i in owners])
-    pool = config.machine.cores // grid // 5 if mode == "hybrid" else 0
-    units = config.machine.cores // grid - pool
-    sizes = np.maximum(np.floor(shares / shares.sum() * units).astype(np.int64), 1)
-    sizes[int(np.argmax(sizes))] += units - int(sizes.sum())
-    partitions = [0] * len(config.queues)
-    for i, size in zip(owners, sizes.tolist(), strict=True):
-        partitions[i] = size * grid
+    if config.nodes and mode == "hybrid":
+        raise ConfigError(None, [Problem(None, "mode", None, NO_POOL)])
+    owners = {
+        queue.name: max(float(part), 1.0)
+        for queue, part in zip(config.queues, work, strict=True)
+        if not queue.reservation
+    }
+    if config.nodes:
+        owned: dict[str, dict[str, int]] = {name: {} for name in config.names}
+        for each in config.nodes:
+            users = [queue.name for queue in _users(config.queues, each) if queue.name in owners]
+            for name, count in zip(users, _shared([owners[name] for name in users], each.count), strict=True):
+                owned[name] |= {each.name: count} if count else {}
+        return config.with_owned([owned[name] for name in config.names]), given
+    pool = config.machine.cores // config.grid // 5 if mode == "hybrid" else 0
+    sizes = _shared([*owners.values()], config.machine.cores // config.grid - pool)
+    found = dict(zip(owners, sizes, strict=True))
+    partitions = [found.get(name, 0) * config.grid for name in config.names]
     if mode == "partitioned":
         return config.with_partitions(partitions), given
-    settings = PoolConfig(cores=pool * grid + config.machine.cores % grid)
+    settings = PoolConfig(cores=pool * config.grid + config.machine.cores % config.grid)
     return config.with_partitions(partitions, mode="hybrid", pool=settings), given
+
+
+def _shared(work: Sequence[float], units: int) -> list[int]:
+    """Share units in proportion to work, each one at least while there are enough; what is left goes to the most."""
+    shares = np.array(work)
+    sizes = np.maximum(np.floor(shares / max(shares.sum(), 1.0) * units).astype(np.int64), int(units >= shares.size))
+    if sizes.size:
+        sizes[int(np.argmax(sizes))] += units - int(sizes.sum())
+    found: list[int] = sizes.tolist()
+    return found
 
 
 def read(text: str) -> SiteConfig:

@@ -10,6 +10,7 @@ import asyncio
 import json
 import re
 import secrets
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from importlib.resources import files
@@ -34,6 +35,7 @@ from qconf.report import charts
 COOKIE = "qconf"
 MOST = 1 << 20  #: bytes of a request
 PAUSE = 0.02  #: seconds in which further changes are waited for
+TYPED = 1.0  #: seconds within which further values of one field are one step to undo: digits of a number, a drag
 ALIVE = 15.0  #: seconds after which a reader gets a sign of life
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
@@ -103,6 +105,7 @@ class Explorer:
         self.readers: set[asyncio.Event] = set()
         self.work: dict[str, Beside] = {}  #: by what it is for
         self._start: asyncio.TimerHandle | None = None
+        self._typed: tuple[object, float] = None, 0.0  #: who changed which field last, and when
         self.runs = 0
 
     # What pages are sent
@@ -247,8 +250,11 @@ class Explorer:
             raise InputError("is no change", field="request") from error
         _ = state.config
         self.results.check(state.stretch)
-        self.states.go(state)
-        self.show(str(given.get("client", "")), what)
+        client = str(given.get("client", ""))
+        (typed, last), now = self._typed, time.monotonic()
+        self._typed = (client, what) if client and {"set", "terms", "load"} & {*given} else None, now
+        self.states.go(state, instead=typed is not None and typed == self._typed[0] and now - last < TYPED)
+        self.show(client, what)
 
     def _changed(self, given: Mapping[str, Any]) -> tuple[State, str]:
         """Return the state that a page wants, and what it has otherwise."""
@@ -266,9 +272,12 @@ class Explorer:
             terms = [(float(points), str(text)) for points, text in given["terms"]]
             values["order"] = json.dumps(fields.formula(terms))
         config, work = now.config, self.results.period.core_seconds
-        changed = fields.changed(config, values, work, order=given.get("queues"))
+        if "back" in given:
+            changed = fields.restored(config, self.site.base, str(given["back"]))
+        else:
+            changed = fields.changed(config, values, work, order=given.get("queues"))
         text = now.text if changed == config else dump(changed)
-        what = [*values, *(name for name in ("queues", *about) if name in given)]
+        what = [*values, *(name for name in ("queues", *about) if name in given), *filter(None, [given.get("back")])]
         return State.read({"text": text, **about}), ", ".join(what)
 
     def _named(self, name: str) -> State:
@@ -283,6 +292,7 @@ class Explorer:
 
     def step(self, given: Mapping[str, Any]) -> None:
         """Undo or redo."""
+        self._typed = None, 0.0
         self.states.step(1 if given.get("by") == 1 else -1)
         self.show(str(given.get("client", "")), "a step back" if given.get("by") != 1 else "a step forward")
 

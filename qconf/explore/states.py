@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -32,7 +33,7 @@ class State:
     @property
     def config(self) -> SiteConfig:
         """The configuration; raises `ConfigError`."""
-        return parse(self.text)
+        return _parsed(self.text)
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Self:
@@ -45,6 +46,9 @@ class State:
             fix = f"give a percentage from {LOADS[0]} to {LOADS[1]}"
             raise InputError("not so much", field="load", value=found.load, fix=fix)
         return found
+
+
+_parsed = lru_cache(maxsize=32)(parse)  # a configuration is read several times between two changes
 
 
 class States:
@@ -63,10 +67,10 @@ class States:
         """What is explored now."""
         return self.line[self.place]
 
-    def go(self, state: State) -> None:
-        """Make it the present one; what was undone before is dropped."""
+    def go(self, state: State, *, instead: bool = False) -> None:
+        """Make it the present one, or put it in the place of that; what was undone before is dropped."""
         if state != self.now:
-            self.line = [*self.line[: self.place + 1], state][-KEPT:]
+            self.line = [*self.line[: self.place + (not instead or not self.place)], state][-KEPT:]
             self.place = len(self.line) - 1
             self.write()
 

@@ -127,7 +127,7 @@ def test_all_is_seen_and_axe_finds_nothing(server, tab, width, dark):
         tab.run(f"document.getElementById('{dialog}').close()" if dialog else "0")
 
 
-SIZES = "state.document.bars.parts.map((each) => each.cores)"
+SIZES = "state.document.bars[0].parts.map((each) => each.size)"
 EDGE, LIMIT = ".edge", "[data-path='queues.medium.max_run'] input"
 MOST = "[data-path='queues.short.cores'] [data-end=most]"
 DOWN, DOUBLE = "[aria-label='move short down']", "[aria-label='double of machine.cores']"
@@ -187,6 +187,9 @@ def test_a_control(page, name, by):
     page.until(f"!state.document.changes.some((each) => each.path === {json.dumps(path)})")
     page.press("y", CTRL)
     page.changed(path)
+    back = f"#changes [aria-label$='for {path}']"
+    page.click_on(back) if by == "mouse" else page.press_on(back, "Enter")
+    page.until("!state.document.changes.length")
     assert page.errors == []
 
 
@@ -211,6 +214,28 @@ def test_a_border_between_two_parts(page, by):
     assert after[0] + after[1] == before[0] + before[1]
     assert page.run("document.querySelector('.edge').getAttribute('aria-valuenow')") == str(after[0])
     assert page.errors == []
+
+
+def test_bars_of_nodes_of_several_types(tmp_path, tab):
+    write_log(tmp_path, jobs=150)
+    nodes = "cores: 64}\nnodes: [{name: thin, count: 2, cores: 16}, {name: fat, count: 1, cores: 32}]"
+    (tmp_path / "site.yaml").write_text(SITE.replace("cores: 64}", nodes))
+    with Served("log.csv", "--config", "site.yaml", "-o", "run", folder=tmp_path) as server:
+        tab.look(server)
+        tab.choose("[data-path=mode] select", "hybrid")
+        tab.until("document.querySelector('[data-path=mode] .problem').textContent.includes('no common pool')")
+        tab.choose("[data-path=mode] select", "partitioned")
+        tab.until("document.querySelectorAll('#bars .parts').length === 2")
+        before = tab.run("state.document.bars[0].parts.map((each) => each.size)")
+        way = "ArrowRight" if before[1] else "ArrowLeft"
+        edge = "[aria-label='border between short and medium of nodes thin']"
+        tab.press_on(edge, way)
+        step = 1 if before[1] else -1
+        tab.until(f"state.document.bars[0].parts[0].size === {before[0] + step}")
+        assert tab.run(f"document.querySelector({json.dumps(edge)}).getAttribute('aria-valuetext')").startswith(
+            f"short {before[0] + step} nodes"
+        )
+        assert tab.run("document.getElementById('mistakes').hidden")
 
 
 @pytest.mark.parametrize("by", ["mouse", "keyboard"])
@@ -238,6 +263,8 @@ def test_load_points_and_metric(page, by):
         page.press_on("#metrics input", "ArrowRight", "ArrowRight", "ArrowRight")
     assert page.run("metric") == "max_wait"
     assert page.run("document.querySelectorAll('#groups tbody tr').length") > 5
+    page.until("ranges?.resamples === 100")
+    assert " to " in page.run("document.querySelector('#groups tbody + tbody td:last-child').textContent")
 
 
 def test_a_mistake_stands_at_its_field_and_nothing_is_lost(page):

@@ -71,7 +71,8 @@ function mistakes(problems) {
 function drop() { pending.clear(); mistakes([]); fill(true); }
 async function other(given) {
   const found = await post("change", given);
-  if (found.ok) drop(); else if (!found.gone) mistakes(found.problems ?? []);
+  if (found.ok && ("named" in given || "state" in given)) drop();
+  else if (found.ok) { pending.delete(given.back); if (!pending.size) mistakes([]); fill(true); } else if (!found.gone) mistakes(found.problems ?? []);
   return found;
 }
 
@@ -90,7 +91,7 @@ const fieldOf = (path) => allFields().find((each) => each.path === path);
 let count = 0;
 function control(field) {
   const id = `f${count++}`, path = field.path, label = field.key;
-  const soon = debounced((value) => { if (pending.has(path) || fieldOf(path)?.value !== value) change({ [path]: value }); }, 250), send = soon.now;
+  const soon = debounced((value) => { if (pending.has(path) || fieldOf(path)?.value !== value) change({ [path]: value }); }, 60), send = soon.now;
   const lock = h("button", { class: "quiet lock", type: "button", "aria-pressed": locked.has(path), "aria-label": `keep ${path} in a tune`, title: "Keep it in a tune",
     onclick: () => { locked.has(path) ? locked.delete(path) : locked.add(path); lock.setAttribute("aria-pressed", locked.has(path)); } }, lockIcon());
   let body, kind = "";
@@ -193,42 +194,52 @@ function fill(all = false) {
 
 function bars(found) {
   const place = $("bars");
-  if (!found) { place.replaceChildren(h("p", { class: "words" }, state.document.site[0].value === "shared" ? "All queues share one machine. Another mode divides it, at first by the work of each queue." : "Parts are nodes of several types here: change them at the queues.")); return; }
+  if (!found.length) { place.replaceChildren(h("p", { class: "words" }, "All queues share one machine. Another mode divides it, at first by the work of each queue.")); return; }
   if (place.moving) return;
-  const parts = found.parts, sizes = parts.map((each) => each.cores);
-  const send = debounced(() => change(Object.fromEntries(parts.map((each, i) => [each.path, String(sizes[i])]).filter(([, size], i) => Number(size) !== parts[i].cores))), 120);
-  const segments = parts.map((each, i) => h("div", { class: "part" }, h("b", {}, each.name), h("span", {})));
+  const sizes = found.map((bar) => bar.parts.map((each) => each.size));
+  /** What a partition is: cores, or so many nodes of each type. */
+  const whole = (path) => {
+    const own = found.flatMap((bar, k) => bar.parts.flatMap((each, i) => (each.path === path && (sizes[k][i] || !bar.type) ? [[bar.type, sizes[k][i]]] : [])));
+    return own.length && !own[0][0] ? String(own[0][1]) : own.length ? `{${own.map(([type, size]) => `${JSON.stringify(type)}: ${size}`).join(", ")}}` : "0";
+  };
+  const send = debounced(() => change(Object.fromEntries(found.flatMap((bar, k) => bar.parts.filter((each, i) => each.size !== sizes[k][i])).map(({ path }) => [path, whole(path)]))), 120);
+  const at = [...place.querySelectorAll(".edge")].indexOf(document.activeElement);
+  place.replaceChildren(...found.map((bar, k) => h("div", {}, bar.type ? h("div", { class: "label dim" }, `nodes ${bar.type}`) : "", divided(bar, sizes[k], send))));
+  if (at >= 0) place.querySelectorAll(".edge")[at]?.focus();
+}
+/** A bar of parts, whose sizes are changed where they are. */
+function divided({ type, parts, unit, grid, total }, sizes, send) {
+  const segments = parts.map((each) => h("div", { class: "part" }, h("b", {}, each.name), h("span", {})));
   segments.forEach((each, i) => each.style.setProperty("--c", `var(--q${i % 8})`));
-  const edges = parts.slice(1).map((_, i) => h("div", { class: "edge", role: "slider", tabindex: 0, "aria-orientation": "horizontal", "aria-label": `border between ${parts[i].name} and ${parts[i + 1].name}` }));
+  const edges = parts.slice(1).map((_, i) => h("div", { class: "edge", role: "slider", tabindex: 0, "aria-orientation": "horizontal", "aria-label": `border between ${parts[i].name} and ${parts[i + 1].name}${type && ` of nodes ${type}`}` }));
   const show = () => {
-    segments.forEach((each, i) => { each.style.flexGrow = Math.max(sizes[i], 0); each.title = `${parts[i].name}: ${sizes[i]} cores`; each.lastChild.textContent = sizes[i]; });
-    edges.forEach((each, i) => { const least = sizes.slice(0, i).reduce((a, b) => a + b, 0); each.setAttribute("aria-valuemin", least); each.setAttribute("aria-valuemax", least + sizes[i] + sizes[i + 1]); each.setAttribute("aria-valuenow", least + sizes[i]); each.setAttribute("aria-valuetext", `${parts[i].name} ${sizes[i]} cores, ${parts[i + 1].name} ${sizes[i + 1]} cores`); });
+    segments.forEach((each, i) => { each.style.flexGrow = Math.max(sizes[i], 0); each.title = `${parts[i].name}: ${sizes[i]} ${unit}`; each.lastChild.textContent = sizes[i]; });
+    edges.forEach((each, i) => { const least = sizes.slice(0, i).reduce((a, b) => a + b, 0); each.setAttribute("aria-valuemin", least); each.setAttribute("aria-valuemax", least + sizes[i] + sizes[i + 1]); each.setAttribute("aria-valuenow", least + sizes[i]); each.setAttribute("aria-valuetext", `${parts[i].name} ${sizes[i]} ${unit}, ${parts[i + 1].name} ${sizes[i + 1]} ${unit}`); });
   };
   const move = (i, from, by) => {
-    const grid = found.grid, steps = Math.max(Math.min(Math.round(by / grid) * grid, from[1]), -from[0]);
+    const steps = Math.max(Math.min(Math.round(by / grid) * grid, from[1]), -from[0]);
     [sizes[i], sizes[i + 1]] = [from[0] + steps, from[1] - steps];
     show(); send();
   };
+  const bar = h("div", { class: "parts" }, segments.flatMap((each, i) => [each, edges[i]]));
   edges.forEach((edge, i) => {
     edge.addEventListener("keydown", (event) => {
       const way = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
       if (!way) return;
       event.preventDefault();
-      move(i, [sizes[i], sizes[i + 1]], way * (event.shiftKey ? 10 : 1) * Math.max(found.grid, Math.round(found.cores / 100 / found.grid) * found.grid));
+      move(i, [sizes[i], sizes[i + 1]], way * (event.shiftKey ? 10 : 1) * Math.max(grid, Math.round(total / 100 / grid) * grid));
     });
     edge.addEventListener("pointerdown", (event) => {
       event.preventDefault();
-      edge.focus(); edge.setPointerCapture(event.pointerId); place.moving = true;
-      const start = event.clientX, from = [sizes[i], sizes[i + 1]], wide = place.firstChild.clientWidth;
-      const onMove = (now) => move(i, from, (now.clientX - start) / wide * found.cores);
+      edge.focus(); edge.setPointerCapture(event.pointerId); $("bars").moving = true;
+      const start = event.clientX, from = [sizes[i], sizes[i + 1]];
+      const onMove = (now) => move(i, from, (now.clientX - start) / bar.clientWidth * total);
       edge.addEventListener("pointermove", onMove);
-      edge.addEventListener("lostpointercapture", () => { edge.removeEventListener("pointermove", onMove); place.moving = false; }, { once: true });
+      edge.addEventListener("lostpointercapture", () => { edge.removeEventListener("pointermove", onMove); $("bars").moving = false; }, { once: true });
     });
   });
-  const at = edges.length && [...place.querySelectorAll(".edge")].indexOf(document.activeElement);
-  place.replaceChildren(h("div", { class: "parts" }, segments.flatMap((each, i) => [each, edges[i]])));
   show();
-  edges[at]?.focus();
+  return bar;
 }
 
 // The order: one that has a name, a formula, or points of its terms
@@ -385,7 +396,7 @@ function received(message) {
     $("against").replaceChildren(...choices.map((each) => h("option", { value: each }, each || "what is in force")));
     $("against").value = state.against;
     $("changes").replaceChildren(...state.document.changes.map((each) => h("li", {}, h("span", {}, `${each.path} `, h("del", {}, short(each.before)), " ", h("ins", {}, short(each.after))),
-      /^queues\.[^.]+$|^(throttles|shares|qos|fairshare|downtime|hours|shortpools|licences|fixed|policy|queues)$/.test(each.path) ? "" : h("button", { class: "quiet", "aria-label": `back to ${each.before || "none"} for ${each.path}`, onclick: () => change({ [each.path]: /^order$/.test(each.path) ? JSON.stringify(each.before) : each.before }) }, "×"))));
+      h("button", { class: "quiet", "aria-label": `back to ${each.before || "none"} for ${each.path}`, onclick: () => other({ back: each.path }) }, "×"))));
     fill(); showNamed(); results();
   } else if (message.serial !== undefined && message.serial !== state?.serial) return;
   else if (message.kind === "numbers") { numbers = message; results(); }

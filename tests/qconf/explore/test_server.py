@@ -113,6 +113,26 @@ def test_a_change_gives_numbers_then_ranges(fresh):
     assert found["numbers"]["overall"]["after"] == overall["before"]
 
 
+def test_what_is_listed_is_taken_back_by_its_path(fresh):
+    text = f"{SITE}throttles: [{{each: user, max_run: 3}}]\nshares: [{{name: ann, shares: 2}}]\n"
+    assert fresh.post("change", text=text.replace("max_run: 2", "max_run: 6"))[0] == 200
+    for count, path in enumerate(("throttles", "queues.medium.max_run", "shares")):
+        changes = fresh.result()["state"]["document"]["changes"]
+        assert (len(changes), path in {each["path"] for each in changes}) == (3 - count, True)
+        assert fresh.post("change", back=path) == (200, {})
+    assert fresh.result()["state"]["document"]["changes"] == []
+    assert fresh.post("change", back="nothing")[0] == 422
+
+
+def test_digits_that_follow_each_other_are_one_step_to_undo(fresh):
+    for limit in ("1", "12", "120"):
+        assert fresh.post("change", set={"queues.medium.max_run": limit}, client="a")[0] == 200
+    assert fresh.post("change", set={"queues.short.max_run": "9"}, client="a")[0] == 200
+    for left in (1, 0):
+        assert fresh.post("step", by=-1)[0] == 200
+        assert len(fresh.result()["state"]["document"]["changes"]) == left
+
+
 def test_a_mistake_stands_at_its_field_and_changes_nothing(fresh):
     before = fresh.result()["state"]
     status, found = fresh.post("change", set={"queues.wide.cores": "[9, 3]", "queues.medium.max_run": "x"})

@@ -30,6 +30,13 @@ def test_undo_redo_and_a_change_that_ends_what_was_undone(tmp_path):
     assert (again.now, again.line) == (states.now, [FIRST, other(65), other(70)])
 
 
+def test_digits_of_one_number_are_one_step():
+    states = States(FIRST, None)
+    states.go(other(70), instead=True)
+    states.go(other(701), instead=True)
+    assert states.line == [FIRST, other(701)]
+
+
 def test_what_is_kept_is_bounded(tmp_path):
     states = States(FIRST, None)
     for cores in range(65, 400):
