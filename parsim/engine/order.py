@@ -8,7 +8,7 @@ import numpy as np
 
 from parsim.engine.compile.compiled import ieee_routine, ieee_step, on_disk
 from parsim.engine.fairshare import fill
-from parsim.engine.simulation import BY_SUBMIT, comes_before, seldom, step
+from parsim.engine.simulation import BLOCK, BY_SUBMIT, comes_before, seldom, step
 
 FCFS, SJF, LJF, LXF, WFP3 = range(5)  # values of `settings.order`
 FACTOR = 5  # the pool's list, by priority factor, whatever the order (rule 7 of docs/reference/simulator.md)
@@ -295,17 +295,29 @@ def first_entry(s, kind, first, last, now):
     best = np.int64(-1)
     greatest = np.int32(-1)
     bound = 0.0
-    for i in range(first, last):
-        g = group[i]
-        if g < greatest or g < 0 or (g == greatest and value[i] < bound):
+    for begin in range(first, last, BLOCK):
+        if best >= 0 and not any_before(group[begin : begin + BLOCK], value[begin : begin + BLOCK], greatest, bound):
             continue
-        if g == greatest and value[i] == bound and comes_before(s, s.waiting.job[best], s.waiting.job[i]):
-            continue
-        if g > greatest or before((s, kind, now), i, best):
-            best = i
-            greatest = g
-            bound = value[i] * margin
+        for i in range(begin, min(begin + BLOCK, last)):
+            g = group[i]
+            if g < greatest or g < 0 or (g == greatest and value[i] < bound):
+                continue
+            if g == greatest and value[i] == bound and comes_before(s, s.waiting.job[best], s.waiting.job[i]):
+                continue
+            if g > greatest or before((s, kind, now), i, best):
+                best = i
+                greatest = g
+                bound = value[i] * margin
     return best
+
+
+@step
+def any_before(group, value, greatest, bound):
+    """Whether any of `BLOCK` entries has a greater group, or this one and no smaller value."""
+    hits = np.int32(0)
+    for k in range(BLOCK):
+        hits += np.int32((group[k] > greatest) | ((group[k] == greatest) & (value[k] >= bound)))
+    return hits > 0
 
 
 @step

@@ -184,8 +184,9 @@ def mark_held(s, v, now):
     to_the_end = settings.backfill and settings.reserves  # else jobs behind the end of the visit are not held (rule 5)
     # Those preempted in this pass count no more.
     if not settings.limits or not (to_the_end or not settings.track_held) or has_tiers(s.preempting):
-        for i in range(v.first, v.last):
-            group[i] &= GROUP
+        group = group[v.first : v.last]
+        for k in range(group.size):
+            group[k] &= GROUP
         return False
     for i in range(v.first, v.last):
         group[i] &= GROUP
@@ -311,13 +312,11 @@ def backfill(s, v, head, fresh, now):
     gone = v.last
     order = (s, v.kind, now)
     x = m = np.int64(0)
-    again = True
-    while again or (x < m and (settings.track_held or partition.free > 0 or has_tiers(s.preempting))):
+    again, each = True, settings.track_held or has_tiers(s.preempting)
+    while again or (x < m and (each or partition.free > 0)):
         if again:
-            if settings.track_held or has_tiers(s.preempting):
-                m = find_all_candidates(s, v, head)
-            else:
-                m = find_candidates(s, v, head, fresh, now)
+            x = np.int64(0)
+            m = find_all_candidates(s, v, head) if each else find_candidates(s, v, head, fresh, now)
             if not v.sorted:
                 for k in range((m >> 1) - 1, -1, -1):
                     sift(candidates, k, m, before, order)
@@ -329,9 +328,9 @@ def backfill(s, v, head, fresh, now):
             then = start_here(s, v, i, now)
             if waiting.job[i] == STARTED:
                 gone = min(gone, i)
-        again = then == REOPENED
+        again = then == REOPENED or (then == GONE and not each and m - x > BLOCK)  # many may start no more
         if v.sorted:
-            x += 1
+            x, head = x + 1, i
         elif not again:
             if then != FOLLOWED:
                 m -= 1
