@@ -33,11 +33,12 @@ from qconf.evaluation.timeline import timeline
 from qconf.explore.site import Site
 from qconf.explore.states import ALL, TEST
 from qconf.export.directory import write_export
-from qconf.history import binding_limits
+from qconf.history import History, binding_limits
 from qconf.history.times import instant, zone
 from qconf.recommend import recommend
 from qconf.recommend.checkpoint import Checkpoint
 from qconf.recommend.evaluator import Evaluator
+from qconf.report.charts import clock
 from qconf.report.exported import Exported
 from qconf.report.run_directory import write_run
 from qconf.report.wording import reasons_in_words
@@ -192,7 +193,7 @@ class Results:
             "losers": [{"name": _label(group.kind, group.name), "worst": group.worst} for group in found.losers],
             "resource": found.resource,
             "never": never_start(period.base, wanted.after, period.workload),
-            "time": _over_time(before, after, wanted, self.site.history.epoch),
+            "time": _over_time(before, after, wanted, self.site.history),
             "map": _map(before, wanted.before, wanted.after),
             "moved": self._moved(before, after, self._ids(evaluator)),
         }
@@ -359,7 +360,7 @@ def _changes(before: NDArray[np.float64], after: NDArray[np.float64], queues: Se
     return found
 
 
-def _over_time(before: Outcome, after: Outcome, wanted: Wanted, epoch: int) -> dict[str, Any]:
+def _over_time(before: Outcome, after: Outcome, wanted: Wanted, history: History) -> dict[str, Any]:
     """Return how much is in use and waits over time, before and after; what is in use, of each one's own machine."""
     lines, shares = [], []
     for outcome, config in ((before, wanted.before), (after, wanted.after)):
@@ -368,7 +369,7 @@ def _over_time(before: Outcome, after: Outcome, wanted: Wanted, epoch: int) -> d
         lines.append(found)
         shares.append(found.used * there[0] / there[1])
     return {
-        "edges": (lines[0].edges + epoch).tolist(),
+        "edges": [clock(edge, history.timezone) for edge in (lines[0].edges + history.epoch).tolist()],
         "used": [np.round(each, 4).tolist() for each in shares],
         "queued": [np.round(each.queued / 3600, 1).tolist() for each in lines],
         "waiting": [np.round(each.waiting, 2).tolist() for each in lines],

@@ -267,6 +267,17 @@ def test_load_points_and_metric(page, by):
     assert " to " in page.run("document.querySelector('#groups tbody + tbody td:last-child').textContent")
 
 
+@pytest.mark.parametrize(
+    ("chart", "words"), [("time", r"2016-02-\d\d \d\d:\d\d\nin use, %\n(in force|this state): [\d.]+"), ("map", "jobs")]
+)
+def test_charts_say_their_values_by_the_keyboard(page, chart, words):
+    page.until(f"document.querySelector('#{chart} svg')")
+    page.press_on(f"#{chart}", "ArrowRight", "ArrowRight")
+    tip = "document.querySelector('.tip')"
+    page.until(f"!{tip}.hidden")
+    assert re.search(words, page.run(f"{tip}.textContent"))
+
+
 def test_a_mistake_stands_at_its_field_and_nothing_is_lost(page):
     page.enter(LIMIT, "-3")
     page.press("Tab")

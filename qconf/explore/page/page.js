@@ -360,16 +360,16 @@ const drawSoon = debounced(async () => {
   const colours = { domain: whens, range: ["var(--before)", "var(--after)"] };
   const names = { before: beside(), after: "this state" };
   const panel = (title, lines, scale = 1) => ({
-    title, width: wide, height: 90, data: { values: lines.flatMap((line, k) => line.map((value, i) => ({ t: 1000 * time.edges[i], v: value * scale, when: whens[k] }))) },
-    mark: { type: "line", interpolate: "step-after", strokeWidth: 1.6 },
-    encoding: { x: { field: "t", type: "temporal", title: null, scale: { type: "utc" }, axis: { format: "%b %-d", tickCount: Math.max(3, Math.round(wide / 110)) } }, y: { field: "v", type: "quantitative", title: null, axis: { tickCount: 3 } },
+    title, width: wide, height: 90, data: { values: lines.flatMap((line, k) => line.map((value, i) => ({ t: time.edges[i], v: value * scale, when: whens[k], says: `${new Date(time.edges[i]).toISOString().slice(0, 16).replace("T", " ")}\n${title}\n${names[whens[k]]}: ${fixed(value * scale, 1)}` }))) },
+    mark: { type: "line", interpolate: "step-after", point: "transparent", strokeWidth: 1.6 },
+    encoding: { tooltip: { field: "says" }, x: { field: "t", type: "temporal", title: null, scale: { type: "utc" }, axis: { format: "%b %-d", tickCount: Math.max(3, Math.round(wide / 110)) } }, y: { field: "v", type: "quantitative", title: null, axis: { tickCount: 3 } },
       color: { field: "when", type: "nominal", title: null, scale: colours, legend: { labelExpr: `datum.label === 'before' ? ${JSON.stringify(names.before)} : 'this state'` } }, strokeDash: { field: "when", type: "nominal", legend: null, scale: { domain: whens, range: [[5, 3], [1, 0]] } } },
   });
   const terms = { cores: "core-hours", gpus: "GPU-hours", memory: "memory-hours", nodes: "node-hours" };
   await drawChart($("time"), { vconcat: [panel("in use, %", time.used, 100), panel(`queued work, ${terms[numbers.resource]}`, time.queued), panel("queue length, jobs", time.waiting), ...Object.entries(time.nodes).map(([name, lines]) => panel(`${name}, % in use`, lines, 100))], spacing: 14 });
   const cells = map.cells.map(([x, x2, y, y2, n]) => ({ x, x2, y, y2, n: Math.log1p(n), says: `${n.toLocaleString("en")} jobs` }));
   const [left, right] = [Math.min(...cells.map((each) => each.x)), Math.max(...cells.map((each) => each.x2))], [low, high] = [Math.min(...cells.map((each) => each.y)), Math.max(...cells.map((each) => each.y2))];
-  const ranges = whens.flatMap((when) => map[when].map((each) => ({ when, name: each.name, x: Math.max(each.walltime[0], left), x2: Math.min(each.walltime[1], right), y: Math.max(each.cores[0], low), y2: Math.min(each.cores[1] + 0.5, high), says: `${each.name}, ${names[when]}` }))).filter((each) => each.x < each.x2 && each.y < each.y2);
+  const ranges = whens.flatMap((when) => map[when].map((each) => ({ when, name: each.name, x: Math.max(each.walltime[0], left), x2: Math.min(each.walltime[1], right), y: Math.max(each.cores[0], low), y2: Math.min(each.cores[1] + 0.5, high), says: `${each.name}, ${names[when]}\n${each.cores[0]} to ${Math.min(each.cores[1], Math.floor(high))} cores, more than ${text("max_wait", each.walltime[0])} to ${text("max_wait", Math.min(each.walltime[1], right))}` }))).filter((each) => each.x < each.x2 && each.y < each.y2);
   const axis = (field, title, domain, more = {}) => ({ field, type: "quantitative", title, scale: { type: "log", domain, nice: false }, axis: { grid: false, ...more } });
   const hours = "datum.value < 3600 ? datum.value / 60 + ' min' : datum.value < 86400 ? datum.value / 3600 + ' h' : datum.value / 86400 + ' d'";
   const x = axis("x", "requested walltime", [left, right], { values: [60, 600, 3600, 14400, 43200, 86400, 259200, 864000].filter((each) => each >= left && each <= right), labelExpr: hours });
@@ -377,7 +377,7 @@ const drawSoon = debounced(async () => {
   await drawChart($("map"), { width: wide, height: 300, layer: [
     { data: { values: cells }, mark: { type: "rect", fill: "var(--density)" }, encoding: { ...encoding, fillOpacity: { field: "n", type: "quantitative", legend: null, scale: { range: [0.08, 0.75] } }, tooltip: { field: "says" } } },
     { data: { values: ranges }, mark: { type: "rect", fillOpacity: 0, strokeWidth: 1.6 }, encoding: { ...encoding, stroke: { field: "when", type: "nominal", title: null, scale: colours, legend: null }, strokeDash: { field: "when", type: "nominal", legend: null, scale: { domain: whens, range: [[5, 3], [1, 0]] } } } },
-    { data: { values: ranges.filter((each) => each.when === "after") }, mark: { type: "text", align: "left", baseline: "top", dx: 4, dy: 4, fontWeight: 600 }, encoding: { x, y: { ...encoding.y, field: "y2" }, text: { field: "name" } } }] });
+    { data: { values: ranges.filter((each) => each.when === "after") }, mark: { type: "text", align: "left", baseline: "top", dx: 4, dy: 4, fontWeight: 600 }, encoding: { x, y: { ...encoding.y, field: "y2" }, text: { field: "name" }, tooltip: { field: "says" } } }] });
 }, 60);
 function charts() { if (numbers) drawSoon(); }
 new ResizeObserver(() => charts()).observe($("results"));
