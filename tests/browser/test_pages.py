@@ -263,6 +263,51 @@ def test_marks_say_their_values_by_the_keyboard(browser, change):
     assert tip(browser) == ""
 
 
+def test_what_the_wheel_zooms_the_keyboard_zooms(browser, change):
+    show(browser, change)
+    chart = "document.querySelector('#figure-gantt .chart')"
+    wide = f"(([a, b]) => b - a)({chart}.view.scale('x').domain().map(Number))"
+
+    def press(key):
+        browser.call("Input.dispatchKeyEvent", type="keyDown", key=key)
+        browser.run("new Promise((done) => setTimeout(done, 300))")
+        return browser.run(wide)
+
+    browser.run(f"{chart}.focus()")
+    whole = browser.run(wide)
+    assert press("ArrowRight") == whole
+    assert (press("+"), press("+")) == (whole / 2, whole / 4)
+    said = tip(browser)
+    assert re.search(r"job \d+, user", said)
+    for _ in range(40):
+        press("ArrowLeft")
+    x = browser.run("document.querySelector('.at').getBoundingClientRect().left")
+    left, right = browser.run(f"(({{left, right}}) => [left, right])({chart}.getBoundingClientRect())")
+    assert left <= x <= right, "what is read is seen"
+    assert tip(browser) != said
+    assert press("-") == pytest.approx(whole / 2)
+    assert press("0") == whole
+
+
+def test_every_figure_says_its_values_by_the_keyboard(browser, page):
+    show(browser, page)
+    silent = browser.run(
+        "[...document.querySelectorAll('.chart')].filter((each) => !marksOf(each).length)"
+        ".map((each) => each.parentElement.id)"
+    )
+    assert silent == []
+
+
+def test_no_legend_takes_the_place_of_its_chart(browser, page):
+    for width in (360, 717, 1440):
+        show(browser, page, width=width)
+        found = browser.run(
+            "[...document.querySelectorAll('.chart')].filter((each) => each.clientWidth)"
+            ".map((e) => [e.parentElement.id, e.querySelector('svg').getAttribute('width') / e.clientWidth])"
+        )
+        assert [each for each in found if not 0.9 < each[1] < 1.02] == [], width
+
+
 def luminance(colour):
     parts = [int(each) / 255 for each in re.findall(r"\d+", colour)[:3]]
     red, green, blue = (each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in parts)
@@ -279,6 +324,26 @@ def test_before_and_after_differ_without_colour(browser, change, dark):
     one, other = sorted(map(luminance, looks))
     assert (other + 0.05) / (one + 0.05) >= 2
     assert len(set(looks.values())) == 2, "one of both is dashed"
+
+
+def contrast(one, other):
+    low, high = sorted(map(luminance, (one, other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_each_verdict_has_a_colour_of_its_own_that_is_read(browser, change, dark):
+    browser.open(change, dark=dark)
+    found = {}
+    for verdict in ("change", "keep", "bad"):
+        look = (
+            f"(() => {{ document.querySelector('header').className = '{verdict}';"
+            " return ['.verdict', 'header'].map((each) => getComputedStyle(document.querySelector(each))); })()"
+            ".map((each, i) => (i ? each.backgroundColor : each.color))"
+        )
+        found[verdict], background = browser.run(look)
+        assert contrast(found[verdict], background) >= 4.5, verdict
+    assert len({*found.values()}) == 3
 
 
 def test_without_scripts_texts_and_tables_are_there(browser, change):
@@ -299,7 +364,10 @@ PAPER = """(() => {
       .map((each) => [each.tagName, Boolean(each.closest(".method"))]),
     nav: document.querySelector("nav").checkVisibility(),
     colours: [document.body, document.querySelector("header")].map((each) => getComputedStyle(each).backgroundColor),
-    queue: getComputedStyle(document.documentElement).getPropertyValue("--q0").trim(),
+    queues: [0, 1, 2, 3, 4, 5, 6, 7].map((i) => {
+      document.body.style.color = `var(--q${i})`;
+      return getComputedStyle(document.body).color;
+    }),
   };
 })()"""
 
@@ -313,7 +381,9 @@ def test_on_paper(browser, page):
     assert all(tag == "PRE" or method for tag, method in found["shut"]), "what is not on paper is the method's"
     assert not found["nav"]
     assert found["colours"] == ["rgb(255, 255, 255)"] * 2
-    assert found["queue"] == "#0072b2"
+    assert found["queues"][0] == "rgb(0, 114, 178)"
+    for i in range(7):
+        assert contrast(*found["queues"][i : i + 2]) >= 2, "queues that are neighbours differ in grey"
     size = {"paperWidth": 8.27, "paperHeight": 11.69}
     sheets = base64.b64decode(browser.call("Page.printToPDF", printBackground=True, **size)["data"])
     assert 1 < len(re.findall(rb"/Type /Page\b", sheets)) <= (6 if page.stem in ("change", "keep") else 24)

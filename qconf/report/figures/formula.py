@@ -6,7 +6,7 @@ import numpy as np
 
 from parsim.model.fairshare import FAIRSHARE
 from qconf.config import SiteConfig
-from qconf.report.charts import DAY, Figure, chart, duration, number
+from qconf.report.charts import DAY, STROKES, Figure, chart, duration, number
 from qconf.report.formulas import LENGTH, WIDTH, reading_of
 from qconf.report.wording import hours
 
@@ -46,8 +46,8 @@ def formula_figure(config: SiteConfig, name: str = "order") -> Figure | None:
         {
             "x": duration("wait", "wait", 60, LONGEST, grid=True),
             "y": number("value", log=log, domain=(low, high), tickCount=4, format="~g"),
-            "color": {"field": "job", "type": "nominal", "title": None, "sort": None},
-            "strokeDash": {"field": "job", "type": "nominal", "title": None, "sort": None},
+            "color": {"field": "job", "type": "nominal", "title": None, "sort": None, "legend": STROKES},
+            "strokeDash": {"field": "job", "type": "nominal", "title": None, "sort": None, "legend": STROKES},
         },
         height=200,
         title="priority that the order gives",

@@ -63,7 +63,8 @@ def gantt(shown: Sequence[tuple[str, Evaluated]], history: History | None, epoch
                 marks += [{**place, "low": low, "high": low + n} for low, n in taken]
     text = (
         "Jobs on the cores, a rectangle each, in the colours of their queues; what is empty is idle. "
-        f"{count(len(rows))} jobs, about when the queue is longest. Drag to move, wheel with Ctrl to zoom."
+        f"{count(len(rows))} jobs, about when the queue is longest. Drag to move; "
+        "+ and -, or the wheel with Ctrl, zoom; 0 shows all."
     )
     return Figure("gantt", jobs_on_cores(marks, said, [name for name, _ in shown], queue_colours(looks)), text)
 

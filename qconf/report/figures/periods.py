@@ -15,7 +15,7 @@ from parsim.metrics.bottleneck import bottleneck
 from qconf.backtest import Backtest
 from qconf.history import History
 from qconf.report.backtest import running
-from qconf.report.charts import Figure, Spec, colour, layers, number, panels
+from qconf.report.charts import STROKES, Figure, Spec, colour, layers, number, panels
 from qconf.report.charts import name as name_axis
 from qconf.report.figures.workload import core_hours
 from qconf.report.frames import period_frame
@@ -92,7 +92,8 @@ def _drawn(
         encoding["tooltip"] = {"field": "says"}
         return {"data": {"values": rows}, **layers({**dot, "encoding": encoding}, *rules, height={"step": 22})}
     x = name_axis("period", sort=labels, labelAngle=0)
-    dashes = {"field": "what", "type": "nominal", "title": None, "scale": {"domain": list(looks)}}
+    color["legend"] = STROKES
+    dashes = {**color, "scale": {"domain": list(looks)}}
     encoding = {"x": x, "y": value, "color": color, "strokeDash": dashes, "tooltip": {"field": "says"}}
     line = {"mark": {"type": "line", "point": {"size": 25}}, "encoding": encoding}
     return panels(rows, names, layers(line, *rules, height=90))
