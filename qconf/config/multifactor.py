@@ -3,7 +3,8 @@
 A point of priority is a second of waiting, as far as waiting counts: ``PriorityWeightAge`` equals ``PriorityMaxAge``.
 All other terms, but those of fair share and of what a job asks for, are whole points, so Slurm's rounding down to
 integers changes no order. Jobs of short walltimes, of few cores and of queues of a higher priority get points, which
-the others lose by their nice value. Partitions of a higher ``PriorityTier`` go before all others.
+the others lose by their nice value; jobs that are expected to end early get theirs as a site factor. Partitions of a
+higher ``PriorityTier`` go before all others.
 
 References
 ----------
@@ -22,9 +23,14 @@ from parsim.model.formula import expression
 MAX_AGE = 30 * 86400  # seconds of waiting that count
 TIER = 10_000_000_000  # points of a unit of `queue_priority`: more than Slurm's 32 bits of all other points
 MOST = 2**32 - 1  # points that a priority has at most
-_CLASS = re.compile(r"([0-9]+) if walltime <= ([0-9]+) else ")
+MOST_ADDED = 2**31 - 3  # by a site factor
 _TRES = re.compile(r"([0-9]+) \* (ncpus|ngpus|mem) / ([0-9]+)")
-_SIZE = re.compile(r"([0-9]+) if ncpus <= ([0-9]+) else ")
+
+
+def _classes(name: str, order: str) -> tuple[tuple[int, int], ...]:
+    """Find the classes of a formula by what they are of: bound and points of each."""
+    found = re.findall(rf"([0-9]+) if {name} <= ([0-9]+) else ", order)
+    return tuple((int(bound), int(points)) for points, bound in found)
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,8 @@ class Multifactor:
     tres : tuple of (str, int, int)
         ``ncpus``, ``ngpus`` or ``mem``, the points of a job that asks for all of it, and how much that is:
         ``PriorityWeightTRES``.
+    expected : tuple of (int, int)
+        Longest expected run time of each class in seconds, and its points, as in `classes`.
     """
 
     classes: tuple[tuple[int, int], ...] = ()
@@ -61,6 +69,12 @@ class Multifactor:
     fair_share: int = 0
     qos: int = 0
     tres: tuple[tuple[str, int, int], ...] = ()
+    expected: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def bonus(self) -> int:
+        """Points of the jobs that have the most by their expected run time."""
+        return max((points for _, points in self.expected), default=0)
 
     @property
     def most(self) -> int:
@@ -77,7 +91,7 @@ class Multifactor:
         """The order as a formula."""
         terms = [f"{TIER} * queue_priority"] * self.tiers + [f"{self.weight} * queue_priority"] * (self.weight > 0)
         terms.append(f"min(eligible_time, {self.max_age})")
-        for name, classes in (("walltime", self.classes), ("ncpus", self.sizes)):
+        for name, classes in (("walltime", self.classes), ("ncpus", self.sizes), ("estimate", self.expected)):
             choice = "".join(f"{points} if {name} <= {bound} else " for bound, points in classes)
             terms += [f"({choice}0)"] if choice else []
         terms += [f"{self.fair_share} * fair_share"] * (self.fair_share > 0)
@@ -92,14 +106,15 @@ class Multifactor:
             return None
         factors = [int(factor) for factor in re.findall(r"([0-9]+) \* queue_priority", order)]
         found = cls(
-            tuple((int(longest), int(points)) for points, longest in _CLASS.findall(order)),
+            _classes("walltime", order),
             int(age[1]),
             TIER in factors,
-            tuple((int(widest), int(points)) for points, widest in _SIZE.findall(order)),
+            _classes("ncpus", order),
             next((factor for factor in factors if factor != TIER), 0),
             int(shares[1]) if (shares := re.search(r"([0-9]+) \* fair_share", order)) else 0,
             int(points[1]) if (points := re.search(r"([0-9]+) \* qos_priority", order)) else 0,
             tuple((name, int(points), int(total)) for points, name, total in _TRES.findall(order)),
+            _classes("estimate", order),
         )
         return found if found.possible and _same(found.formula, order) else None
 
@@ -110,8 +125,10 @@ class Multifactor:
             self.max_age > 0
             and _fall(self.classes, 60)
             and _fall(self.sizes, 1)
+            and _fall(self.expected, 1)
+            and self.bonus < MOST_ADDED
             and all(points > 0 and total > 0 for _, points, total in self.tres)
-            and self.max_age + self.most + self.weight + self.fair_share + sum(points for _, points, _ in self.tres)
+            and sum((self.max_age, self.most, self.bonus, self.weight, self.fair_share, *(row[1] for row in self.tres)))
             < MOST
         )
 

@@ -21,9 +21,10 @@ from qconf.errors import ExportError, InputError
 if TYPE_CHECKING:
     from qconf.config import SiteConfig
     from qconf.config.models import Downtime, ShortpoolConfig
+    from qconf.export.estimates import Estimates
     from qconf.export.nodes import Node
     from qconf.export.precision import Jobs
-    from qconf.history import Records
+    from qconf.history import History, Records
 
 DEFAULT_TARGET = "pbs"
 
@@ -109,6 +110,11 @@ class Exporter(ABC):
     nodes: Sequence[Node] | None = option(
         "Names: nid[001-146], or a file.", read=later("nodes", "read_nodes"), metavar="FILE|PATTERN"
     )
+    estimates: Estimates | None = option(  # noqa: RUF009 - a field
+        "Log of jobs, from which an order that reads `estimate` predicts run times.",
+        read=later("estimates", "Estimates"),
+        metavar="LOG",
+    )
 
     @classmethod
     def of(cls, **given: object) -> Self:
@@ -117,9 +123,13 @@ class Exporter(ABC):
         values: dict[str, Any] = {name: (readers[name] or (lambda word: word))(word) for name, word in given.items()}
         return cls(**values)
 
-    def meeting(self, jobs: Jobs) -> Self:
-        """Return an exporter that looks whether its batch system keeps these jobs in the order of a configuration."""
-        found = replace(self)
+    def meeting(self, jobs: Jobs, log: History | None = None) -> Self:
+        """Return an exporter that looks whether its batch system keeps these jobs in the order of a configuration.
+
+        Where it was given no log to predict run times from, it takes this one.
+        """
+        of_log = None if log is None else later("estimates", "Estimates")(log)
+        found = replace(self, estimates=self.estimates or of_log)
         object.__setattr__(found, "_jobs", jobs)  # no option of the command line
         return found
 

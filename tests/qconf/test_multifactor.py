@@ -12,11 +12,12 @@ STEPS = st.lists(st.integers(1, 10_000), unique=True, max_size=6)
 
 
 @settings(deadline=None)
-@given(STEPS, STEPS, STEPS, STEPS, st.integers(1, 10**8), st.booleans(), st.integers(0, 10**6))
-def test_what_is_written_is_read_back(minutes, points, cores, worths, max_age, tiers, weight):
+@given(STEPS, STEPS, STEPS, STEPS, STEPS, st.integers(1, 10**8), st.booleans(), st.integers(0, 10**6))
+def test_what_is_written_is_read_back(minutes, points, cores, worths, seconds, max_age, tiers, weight):
     classes = zip((60 * each for each in sorted(minutes)), sorted(points, reverse=True), strict=False)
     sizes = zip(sorted(cores), sorted(worths, reverse=True), strict=False)
-    order = Multifactor(tuple(classes), max_age, tiers, tuple(sizes), weight)
+    expected = tuple(zip(sorted(seconds), sorted(worths, reverse=True), strict=False))
+    order = Multifactor(tuple(classes), max_age, tiers, tuple(sizes), weight, expected=expected)
     assert Multifactor.of(order.formula) == order
     assert Multifactor.of(f" {order.formula.replace(' + (', '+  ( ')}") == order  # blanks make no difference
 

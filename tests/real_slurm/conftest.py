@@ -35,11 +35,11 @@ def slurm():
 def exported(tmp_path):
     """Export a configuration into a folder, and read its plan."""
 
-    def export(text, name="export"):
+    def export(text, name="export", **options):
         folder = tmp_path / name
         folder.mkdir()
         nodes = [Node(name, cores) for name, cores in NODES.items()]
-        for file, content in exporter("slurm")(nodes=nodes).export(parse(text)).files.items():
+        for file, content in exporter("slurm")(nodes=nodes, **options).export(parse(text)).files.items():
             (folder / file).write_text(content)
         return Plan(folder)
 

@@ -1,8 +1,11 @@
 """Orders that are sums: Slurm's own priorities are those of the formula, and jobs start by them."""
 
+import time
+
 from parsim.naive.formula import formula_value
 from qconf.config import parse
 from qconf.config.multifactor import Multifactor
+from qconf.export.estimates import Estimates
 from tests.real_slurm.conftest import NODES
 from tests.real_slurm.test_exports import MACHINE
 from tests.servers.machine import WORK
@@ -81,6 +84,89 @@ def test_a_second_sum_takes_the_place_of_the_points_of_the_first(loading, export
         run_blocks([(title, f"cd second\n{block}") for title, block in plan.undo], slurm.server, result)
         assert slurm.of("Nice", job, modest) == ["7200", "7270"]
         assert result.problems == []
+        assert saved(slurm.server) == between
+
+
+def test_run_times_are_predicted_at_submission_and_order_jobs(loading, exported, tmp_path):
+    """Of jobs of all cores that of the longer walltime goes first, as its user's jobs end early."""
+    now = int(time.time()) - 86400
+    rows = [
+        f"{i},{now},{now},{now + ran},{ran},{60 * walltime},16,{user},work"
+        for i, (user, walltime, ran) in enumerate([("alice", 5, 9), ("bob", 2, 119)] * 20)
+    ]
+    log = tmp_path / "log.csv"
+    log.write_text("\n".join(["job_id,submit,start,end,runtime,walltime,cores,user,queue", *rows, ""]))
+    order = "min(eligible_time, 2592000) + (7200 if estimate <= 60 else 3600 if estimate <= 180 else 0)"
+    with loading(SUMS) as slurm:
+        run = slurm.server.run
+        running = slurm.submit("--ntasks=16 --time=5", seconds=300)
+        slurm.until("squeue --noheader --states=RUNNING | grep .")
+        waits, held = (slurm.submit(f"--ntasks=16 --time={time} --nice=7", seconds=1) for time in ("3", "1 --hold"))
+
+        def factors(*jobs):
+            for job in jobs:  # Slurm weighs a job when it has looked whether it may start
+                slurm.until(f"sprio --noheader --format=%i | grep -qw {job}")
+            listed = dict(map(str.split, run("sprio --noheader --format='%i %S'").stdout.splitlines()))
+            return [int(listed[job]) for job in jobs]
+
+        def follow(steps):
+            result = Rehearsal("")
+            run_blocks([(title, f"cd second\n{block}") for title, block in steps], slurm.server, result)
+            assert result.problems == []
+
+        between = saved(slurm.server)
+        plan = exported(SUMS.replace(ORDER, order), "second", estimates=Estimates(log))
+        run("mkdir second")
+        for name, text in plan.files.items():
+            slurm.server.write(name, text, folder=f"{WORK}/second")
+        follow(plan.steps)
+        bob = slurm.submit("--ntasks=16 --time=2", user="bob", seconds=1)
+        alice = slurm.submit("--ntasks=16 --time=5", seconds=1)
+        assert factors(waits, bob, alice) == [3600, 3600, 7200]  # that of the walltime, and of what is expected
+        run("cd second && python3 -I move-jobs")  # once more, which changes nothing
+        assert factors(waits, bob, alice) == [3600, 3600, 7200]
+        # Users set it neither at submission nor later; a change of the walltime is predicted anew.
+        for change in (f"JobId={bob} SiteFactor=99999", f"JobId={bob} Nice=-5"):
+            assert "exit 0" not in run(f"scontrol update {change}; echo exit $?", user="bob").stdout
+        assert "nvalid" in run("sbatch --nice=-5 --wrap true 2>&1", user="bob").stdout
+        assert factors(bob) == [3600]
+        run(f"scontrol update JobId={bob} TimeLimit=1", user="bob")
+        assert factors(bob) == [7200]
+        run(f"scontrol update JobId={bob} TimeLimit=2; scontrol update JobId={bob} Nice=3")
+        run(
+            f"scontrol update JobId={bob} TimeLimit=1 Nice=0; scontrol update JobId={bob} TimeLimit=2 Nice=4",
+            user="bob",
+        )
+        assert (factors(bob), slurm.of("Nice", bob)) == ([3600], ["4"])
+        first, then = (f"$(squeue --noheader --jobs={job} --format=%Q)" for job in (alice, bob))
+        slurm.until(f"[ {first} -gt $(({then} + 3000)) ]")
+        # A table of another version, and none: a line in the log each, and the walltime is taken.
+        table = "/etc/slurm/qconf_estimate.txt"
+        run(f"cp -p {table} kept; sed -i '1s/.*/qconf-estimates 0 0/' {table}")
+        other = slurm.submit("--ntasks=16 --time=5", seconds=1)
+        run(f"rm {table}")
+        none = slurm.submit("--ntasks=16 --time=3", seconds=1)
+        said = run("grep -h 'no prediction' /srv/log/slurmctld").stdout
+        assert (said.count("another version"), said.count("No such file"), said.count("\n")) == (1, 1, 2)
+        assert factors(other, none) == [0, 3600]
+        run(f"cp -p kept {table}; scontrol release {held}")
+        assert factors(held) == [7200]
+        run(f"scancel {running}")
+        slurm.until("! squeue --noheader --states=PENDING | grep .")
+        begun = slurm.of("StartTime", alice, bob, other)
+        assert begun == sorted(set(begun))
+        slurm.until("! squeue --noheader | grep .")
+        last = [slurm.submit("--ntasks=16 --time=5", seconds=300)]
+        slurm.until("squeue --noheader --states=RUNNING | grep .")
+        last.insert(0, slurm.submit("--ntasks=16 --time=5 --begin=now+1day", seconds=1))
+        behind = slurm.submit("--ntasks=16 --time=4", seconds=1)
+        assert factors(behind) == [7200]
+        follow(plan.undo)
+        assert factors(behind) == [0]
+        run(f"scontrol update JobId={last[0]} StartTime=now")
+        assert factors(last[0]) == [0]
+        run("scancel " + " ".join(last))
+        slurm.until("! squeue --noheader | grep .")
         assert saved(slurm.server) == between
 
 

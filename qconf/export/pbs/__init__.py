@@ -51,10 +51,6 @@ class PbsExporter(Exporter):
         metavar="FILE",
     )
 
-    estimates: Path | None = option(  # noqa: RUF009 - a field
-        "Log of jobs, from which an order that reads `estimate` predicts run times.", read=Path, metavar="LOG"
-    )
-
     @property
     def missing(self) -> str:
         """The scheduler's sched_config, where the server is given without it."""

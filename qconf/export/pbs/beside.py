@@ -14,7 +14,6 @@ from qconf.export.estimates import OF_TABLES, table
 from qconf.export.pbs import estimates, fairshare, kept, qos, throttles, types
 from qconf.export.rendering import render
 from qconf.history.standing import Standing, standing
-from qconf.prediction.runtimes import ALL
 
 if TYPE_CHECKING:
     from qconf.export.pbs import PbsExporter
@@ -99,9 +98,9 @@ def _kept(config: SiteConfig, _: Desired, options: PbsExporter) -> dict[str, str
 
 
 def _estimates(config: SiteConfig, _: Desired, options: PbsExporter) -> dict[str, str]:
-    values = {**OF_TABLES, "all": ALL, "resource": estimates.RESOURCE, "hook": estimates.HOOK}
+    values = {**OF_TABLES, "resource": estimates.RESOURCE, "hook": estimates.HOOK}
     written = {estimates.FILE: render("pbs", "estimate_hook.py", **values)}
-    return written if options.estimates is None else written | {estimates.TABLE: table(config, options.estimates)}
+    return written if options.estimates is None else written | table(config, options.estimates)
 
 
 def _hours(config: SiteConfig, goal: Desired, _: PbsExporter) -> dict[str, str]:

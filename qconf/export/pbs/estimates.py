@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 HOOK = "qconf_estimate"
-FILE, TABLE = f"{HOOK}.py", f"{HOOK}.txt"
+FILE = f"{HOOK}.py"
 RESOURCE = "estimate"
 OF_JOBS = {"type": "long", "flag": "r"}  #: users may read it
 _EXPECTED = "(min(estimate, walltime) if estimate > 0 else walltime)"

@@ -173,11 +173,12 @@ class Conf:
 
 @dataclass(frozen=True)
 class Points:
-    """What an export's job_submit.lua takes off the priority of a job, as `Multifactor` and the queues have it."""
+    """What an export's job_submit.lua changes the priority of a job by, as `Multifactor` and the queues have it."""
 
     classes: tuple[tuple[int, int], ...] = ()
     sizes: tuple[tuple[int, int], ...] = ()
     places: dict[str, int] = field(default_factory=dict)  #: by queue: how many less than the highest one
+    expected: tuple[tuple[int, int], ...] = ()
 
     @property
     def weight(self) -> int:
@@ -185,7 +186,7 @@ class Points:
         return math.gcd(*self.places.values())
 
     def __bool__(self) -> bool:
-        return bool(self.classes or self.sizes or self.weight)
+        return bool(self.classes or self.sizes or self.weight or self.expected)
 
 
 def points(folder: Path) -> Points:
@@ -195,11 +196,12 @@ def points(folder: Path) -> Points:
     def classes(name: str) -> tuple[tuple[int, int], ...]:
         line = re.search(rf"^local {name} = (.*)$", text, re.MULTILINE)
         found = re.findall(r"\{ (\d+|math\.huge), (\d+) \}", line[1]) if line else []
-        most = int(found[-1][1]) if found else 0
-        return tuple((int(bound), most - int(less)) for bound, less in found[:-1])
+        last = int(found[-1][1]) if found else 0  # 0 of what is added
+        return tuple((int(bound), abs(last - int(points))) for bound, points in found[:-1])
 
     places = re.findall(r'\bname = "([^"]+)",.*\bplace = (\d+)', text)
-    return Points(classes("CLASSES"), classes("SIZES"), {name: int(place) for name, place in places})
+    by_queue = {name: int(place) for name, place in places}
+    return Points(classes("CLASSES"), classes("SIZES"), by_queue, classes("EXPECTED"))
 
 
 def promotion(folder: Path) -> tuple[float | None, dict[str, float]]:

@@ -92,12 +92,13 @@ def _tried(part: Callable[[], Any], refused: Refused | None = None) -> Any:  # n
 
 
 def points(config: SiteConfig) -> object:
-    """Return what job_submit.lua takes off the priorities of jobs."""
+    """Return what job_submit.lua changes the priorities of jobs by."""
     order = Multifactor.of(config.order)
     if order is None:
         return None
     found = places(config, order)
-    return (order.classes, order.sizes, found) if order.most or any(found.values()) else None
+    some = order.most or order.expected or any(found.values())
+    return (order.classes, order.sizes, found, order.expected) if some else None
 
 
 def routes(config: SiteConfig, nodes: Sequence[Node] | None) -> object:
@@ -122,7 +123,7 @@ def reasons(config: SiteConfig, nodes: Sequence[Node] | None) -> list[str]:
         "taken": [qos_of(queue.name) for queue in config.queues if is_limited(config, queue)],
         "both": qos.both(config),
         "qos_weight": weight,
-        "points": 0 if weight is None else weight + others.max_age + others.most + others.fair_share,
+        "points": 0 if weight is None else weight + others.max_age + others.most + others.bonus + others.fair_share,
         "most": MOST,
         "nodes": nodes,
         "preempted": preemption.becomes(config),

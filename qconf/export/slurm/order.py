@@ -138,6 +138,7 @@ def with_order(
         max(1, round(fair * longest / age)) if fair else 0,
         max(1, round(unit * longest / age)) if unit else 0,
         tres,
+        points.expected,
     )
     period = _seconds("PriorityCalcPeriod", settings, CALC_PERIOD, warnings)
     return config.replace(order=order.formula, priority_calc_period=period)

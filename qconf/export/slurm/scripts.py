@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from qconf.config.multifactor import Multifactor
 from qconf.errors import ExportError
 from qconf.export import hours
 from qconf.export.base import Export
+from qconf.export.estimates import OF_TABLES, TABLE, table
 from qconf.export.nodes import Node
 from qconf.export.rendering import comment_name, plan, render
 from qconf.export.slurm import kept, merging, preemption, qos, shortpools, throttles
@@ -26,6 +28,10 @@ from qconf.export.slurm.settings import most_points, places
 if TYPE_CHECKING:
     from qconf.export.slurm import SlurmExporter
 
+RENEWED = (
+    f"Of predicted run times it has a new table, which counts once it is there: `install -m 644 {TABLE} /etc/slurm`."
+)
+
 
 def export(config: SiteConfig, exporter: SlurmExporter) -> Export:
     """Write a configuration for Slurm. Raises ExportError."""
@@ -33,21 +39,24 @@ def export(config: SiteConfig, exporter: SlurmExporter) -> Export:
         wanted = Desired.of(config, exporter.nodes)
         if reasons := wanted.reasons():
             raise ExportError(reasons[0])
-        return Files(config, exporter.nodes, wanted, everything(wanted)).export()
+        return Files(config, exporter, wanted, everything(wanted)).export()
     conf, base = Conf(exporter.current), exporter.present(config)
     config = exporter.partly(config, base)
     if config == base:
-        return _nothing(config)
+        return _nothing(config, exporter)
     nodes = exporter.nodes or _nodes(conf, config)
     wanted = Desired.of(config, nodes)
     changes = Difference(conf, Desired.of(base, nodes), wanted).changes()
-    return Files(config, nodes, wanted, changes).export() if changes else _nothing(config)
+    exporter = replace(exporter, nodes=nodes)
+    return Files(config, exporter, wanted, changes).export() if changes else _nothing(config, exporter)
 
 
-def _nothing(config: SiteConfig) -> Export:
-    """Return an export that loads nothing."""
+def _nothing(config: SiteConfig, exporter: SlurmExporter) -> Export:
+    """Return an export that loads nothing but a new table of predicted run times, where it is given their log."""
     same = f"Your cluster is this configuration already: {comment_name(config)} has nothing to load."
-    return Export({"PLAN.md": f"# Plan: {comment_name(config)}, Slurm\n\n{same}\n"}, (same,))
+    files = {} if exporter.estimates is None else table(config, exporter.estimates)
+    same += f" {RENEWED}" if files else ""
+    return Export({**files, "PLAN.md": f"# Plan: {comment_name(config)}, Slurm\n\n{same}\n"}, (same,))
 
 
 def _nodes(conf: Conf, config: SiteConfig) -> list[Node] | None:
@@ -65,8 +74,9 @@ def scripts_of(config: SiteConfig) -> tuple[str, ...]:
 class Files:
     """The files that make changes, and the plan that loads and undoes them."""
 
-    def __init__(self, given: SiteConfig, nodes: Sequence[Node] | None, wanted: Desired, changes: Changes) -> None:
-        self.given, self.nodes, self.wanted, self.changes = given, nodes, wanted, changes
+    def __init__(self, given: SiteConfig, exporter: SlurmExporter, wanted: Desired, changes: Changes) -> None:
+        self.given, self.nodes, self.wanted, self.changes = given, exporter.nodes, wanted, changes
+        self.estimates = exporter.estimates
         config = self.config = wanted.config
         self.order = Multifactor.of(config.order)
         self.keeps = [each.name for each in shortpools.reservations(config, POOL)]
@@ -97,6 +107,7 @@ class Files:
         if changes.lua:
             files["job_submit.lua"] = self._routing()
             ours = [*self.wanted["partitions"]]
+            files |= table(config, self.estimates)
             files["job_submit.back.lua"] = render("slurm", "job_submit.back.lua", partitions=ours)
         files["new-conf"] = render(
             "slurm", "new-conf", changes=changes, merging=_source(merging.__file__), lua=changes.lua
@@ -117,7 +128,9 @@ class Files:
 
     def _routing(self) -> str:
         config, node = self.config, self.config.machine.cores_per_node
-        nice = {} if self.order is None else {"order": self.order, "places": self.places, "most": self.most}
+        nice = (
+            {} if self.order is None else {"order": self.order, "places": self.places, "most": self.most, **OF_TABLES}
+        )
         return render(
             "slurm",
             "job_submit.lua",
@@ -175,6 +188,7 @@ class Files:
             "classes": [each.name for each in config.qos] if qos.FILE in files else [],
             "of_queues": OF_QUEUES in files,
             "job": f"--ntasks={queue.cores[0]} --time={walltime // 60}",
+            "estimates": self.changes.lua and config.reads_estimate,
             "ordered": "order" in self.changes.parts,
             "priority": None if order is None else self.most - behind,
             "parameters": self.changes.parameters,

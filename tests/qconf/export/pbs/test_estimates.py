@@ -12,7 +12,7 @@ import pytest
 from qconf.config import parse
 from qconf.errors import ExportError
 from qconf.export import exporter
-from qconf.export.estimates import OLDEST, PRIOR, VERSION
+from qconf.export.estimates import OLDEST, PRIOR, VERSION, Estimates
 from qconf.export.pbs.init import derive
 from qconf.export.pbs.server import Server
 from qconf.prediction.runtimes import Means
@@ -37,7 +37,7 @@ def log(tmp_path):
 
 
 def written(log, text=SITE, printed=FRESH):
-    return exporter("pbs")(current=Server.parse(printed), estimates=log).export(parse(text)).files
+    return exporter("pbs")(current=Server.parse(printed), estimates=log and Estimates(log)).export(parse(text)).files
 
 
 def after_hook(monkeypatch, folder, files, resources, user="ann", table=None, before=None):

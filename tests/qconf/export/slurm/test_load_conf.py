@@ -107,7 +107,7 @@ def test_an_undo_where_nothing_was_written_says_so(plan):
 
 def test_priorities_that_an_administrator_gave_are_found(plan):
     """Not what the parts make of a job, or what those of others say; the pool's are qconf-promote's."""
-    names, _, _ = plan
+    names, there, _ = plan
     sprio = (
         "1|0|40|0|0|0|0|0|\n2|0|0|0|0|0|0|0|\n3|0|40|0|0|0|0|0|\n10|0|0|0|0|0|0|0|\n11|0|9|0|0|0|0|0|\n"
         "12|0|0|0|0|0|0|0|\n15|0|0|0|50|0|300|0|cpu=1.50\n16|0|0|0|0|0|0|0|\n"
@@ -138,6 +138,8 @@ def test_priorities_that_an_administrator_gave_are_found(plan):
     weights = CONF.replace("1000", "1000\nPriorityWeightPartition = 300\nPriorityWeightFairShare = 700")
     assert {job for job, (_, of) in names["priorities"](CONF).items() if of} == given | {"17"}
     assert {job for job, (_, of) in names["priorities"](weights).items() if of} == given - {"6_7"} | {"4"}
+    (there / "job_submit.lua").write_text("local EXPECTED = {{ 600, 9000 }, { math.huge, 0 } }\n")  # of any job
+    assert {job for job, (_, of) in names["priorities"](CONF).items() if of} == given - {"4", "6_7"}
     basic = names["priorities"]("PriorityType = priority/basic\n")
     assert {job for job, (_, of) in basic.items() if not of} == {"3"}
 
