@@ -172,7 +172,7 @@ def _site(source: Source, out: Path | None, exporter: Exporter) -> Site:
         earlier=earlier,
         settings=settings,
         directory=(out or directory or Path("reports", stem(source.history[0]))) / FOLDER,
-        exporter=exporter.meeting(met(history)),
+        exporter=exporter.meeting(met(history), history if source.anonymous is None else None),
         read=cut,
         recommended=None if run is None else run.recommended,
         title="" if run is None else run.title,

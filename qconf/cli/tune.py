@@ -151,7 +151,7 @@ def command(
     check_size(records, base)
     log = with_estimates(clean(records, base), base)
     jobs = source.cut(log)
-    exporter = exporter.meeting(met(jobs))
+    exporter = exporter.meeting(met(jobs), log if source.anonymous is None else None)
     earlier = [] if source.month is None else log.months_before(jobs.span[0])
     loaded = perf_counter()
     warnings = [*source.preset_warnings(base), *history_warnings(base, jobs, *earlier)]

@@ -316,6 +316,29 @@ def test_the_export_goes_to_the_folder_of_the_target(small: Path, tmp_path: Path
     assert "--scheduler is no option of --target slurm, but of pbs" in refused.output
 
 
+@pytest.mark.parametrize("target", ["pbs", "slurm"])
+def test_an_order_that_reads_estimate_is_exported_with_the_table_of_the_log(
+    small: Path, tmp_path: Path, target: str
+) -> None:
+    site = (ROOT / "configs/cray-xc40.yaml").read_text()
+    order = "min(eligible_time, 86400) + (7200 if estimate <= 3600 else 0)"
+    (tmp_path / "site.yaml").write_text(site.replace("order: fcfs", f"order: {order}"))
+    given = [
+        "--history",
+        small,
+        "--config",
+        tmp_path / "site.yaml",
+        "--out",
+        tmp_path / "out",
+        "--strategies",
+        "current",
+    ]
+    invoke(*given, "--target", target, *QUICK)
+    assert (tmp_path / "out" / target / "qconf_estimate.txt").read_text().startswith("qconf-estimates 1 ")
+    invoke(*given, "--target", target, *QUICK, "--anonymous")
+    assert "give a log of jobs with --estimates" in (tmp_path / "out" / target / "PLAN.md").read_text()
+
+
 def test_what_the_server_holds_needs_the_configuration_that_it_stands_for(small: Path, tmp_path: Path) -> None:
     (tmp_path / "server.txt").write_text("create queue idqueue\n")
     arguments = ["--history", small, "--cores", 35232, "--current", tmp_path / "server.txt", "--out", tmp_path / "out"]
