@@ -86,6 +86,8 @@ def command(
     """
     if (config is None) == (run is None) or (run is None) != (strategy is None):
         raise click.UsageError("Give CONFIG, or --run DIRECTORY and --strategy NAME.")
+    if config is not None and config.is_dir():
+        raise click.UsageError(f"{config} is a directory: give its config.yaml, or --run {config} --strategy NAME.")
     chosen_exporter = chosen(target, given)
 
     from qconf.config import dump, load

@@ -30,8 +30,8 @@ def report_history(
     """
     first, last = history.span
     say(
-        f"{len(history)} jobs from {history.date(first)[:10]} to {history.date(last)[:10]} on {base.machine.name} "
-        f"({base.machine.cores} cores, {len(base.queues)} queue{'s' * (len(base.queues) != 1)})",
+        f"{len(history)} job{'s' * (len(history) != 1)} from {history.date(first)[:10]} to {history.date(last)[:10]} "
+        f"on {base.machine.name} ({base.machine.cores} cores, {len(base.queues)} queue{'s' * (len(base.queues) != 1)})",
         err=err,
     )
     report_cleaning(history, base, derived=derived, err=err, brief=brief)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from qconf.cli.messages import say
+from qconf.cli.messages import say, warn
 from qconf.cli.options import PATH
 
 
@@ -28,7 +28,7 @@ def command(directories: tuple[Path, ...], as_json: bool, as_csv: bool) -> None:
     from qconf.report.layout import console, print_table
     from qconf.text import as_json as to_json
 
-    found = runs.past_runs(directories or (Path("reports"),))
+    found = runs.past_runs(directories or (Path("reports"),), left_out=lambda why: warn([why]))
     if as_json:
         click.echo(to_json({"runs": [asdict(past) for past in found]}), nl=False)
     elif as_csv:

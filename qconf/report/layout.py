@@ -89,7 +89,7 @@ def print_table(to: Console, table: Table) -> None:
     """Print a table with every cell whole.
 
     Where the console is too narrow for it, columns stand closer, then texts break; numbers never do, and a line that is
-    still too long is not cut off.
+    still too long is not cut off. On a terminal narrower than `WIDTH` each row is then a paragraph, its cells named.
     """
     available = to.width
     widest = [max(cell_len(str(cell)) for cell in (column.header, *column.cells)) for column in table.columns]
@@ -101,6 +101,13 @@ def print_table(to: Console, table: Table) -> None:
                 if column.justify != "right":
                     column.no_wrap, column.overflow = False, "fold"
                     column.min_width = widest[i] = min(NARROWEST, widest[i])
+    if to.is_terminal and sum(widest) + gaps > available and available < WIDTH:
+        for cells in zip(*(map(str, column.cells) for column in table.columns), strict=True):
+            row = [(column, cell) for column, cell in zip(table.columns, cells, strict=True) if cell not in ("", "-")]
+            texts = [cell for column, cell in row if column.justify != "right"]
+            numbers = [f"{column.header} {cell}" for column, cell in row if column.justify == "right"]
+            print_text(to, ": ".join(filter(None, (" ".join(texts), ", ".join(numbers)))), "    ")
+        return
     to.width = max(available, sum(widest) + gaps)
     to.print(table)
     to.width = available

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
@@ -52,16 +52,26 @@ class PastRun:
         return first[:7] if first[:7] == last[:7] else f"{first} to {last}"
 
 
-def past_runs(directories: Sequence[Path]) -> list[PastRun]:
+def past_runs(directories: Sequence[Path], left_out: Callable[[str], None] | None = None) -> list[PastRun]:
     """Read runs of ``qconf tune``, and runs in folders, and join each with what a later one found of it.
 
-    Raises InputError where a directory holds no run, or one of a version that recorded less.
+    Raises InputError where a directory holds no run, or one of a version that recorded less; of several in a folder
+    such a run is left out, and `left_out` gets the reason, if it is given.
     """
     paths = list(dict.fromkeys(path for directory in directories for path in _records(directory)))
     if not paths:
         raise InputError("holds no run of qconf tune", file=directories[0], fix="name directories that it wrote")
-    records = {path: read_record(path) for path in paths}
-    found = {(past := _past_run(path, record)).sha256: past for path, record in records.items()}
+    records, found = {}, {}
+    for path in paths:
+        try:
+            record = read_record(path)
+            past, _ = _past_run(path, record), _span(path, record)
+        except InputError as error:
+            if left_out is None or path.parent in directories:
+                raise
+            left_out(str(error))
+            continue
+        records[path], found[past.sha256] = record, past
     for path, record in sorted(records.items(), key=lambda each: _span(*each)):
         if record.get("last"):
             try:

@@ -169,6 +169,12 @@ def test_export_takes_a_configuration_or_a_run_and_its_strategy(given):
     assert "Give CONFIG, or --run DIRECTORY and --strategy NAME." in done.output
 
 
+def test_the_directory_of_a_run_is_no_configuration_and_the_message_says_what_is(tmp_path):
+    done = CliRunner().invoke(qconf, ["export", str(tmp_path)])
+    assert done.exit_code == 2
+    assert f"give its config.yaml, or --run {tmp_path} --strategy NAME" in " ".join(done.output.split())
+
+
 def test_init_from_pbs_and_back(tmp_path):
     assert run("export", CRAY, "-o", tmp_path / "out").exit_code == 0
     printed = tmp_path / "print_server.txt"

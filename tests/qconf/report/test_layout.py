@@ -1,6 +1,9 @@
 """Texts and tables within the columns that there are."""
 
+import io
+
 import pytest
+from rich.console import Console
 
 from qconf.report import layout
 
@@ -47,3 +50,13 @@ def test_a_table_comes_closer_then_breaks_its_texts_and_cuts_nothing_off(columns
 
 def test_where_there_is_no_terminal_there_are_80_columns():
     assert (layout.width(), layout.console().width) == (80, 80)
+
+
+def test_on_a_narrow_terminal_each_row_is_a_paragraph():
+    out = io.StringIO()
+    found = layout.new_table(("", "strategy"), ("wait h", "gain %"))
+    found.add_row("", "current", "12.50", "-")
+    found.add_row(">", "a-long-name-of-one", "1.25", "+90.0")
+    layout.print_table(Console(file=out, force_terminal=True, color_system=None, width=24), found)
+    lines = out.getvalue().splitlines()
+    assert lines == ["current: wait h 12.50", "> a-long-name-of-one:", "    wait h 1.25, gain %", "    +90.0"]

@@ -246,6 +246,20 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
         past_runs([tmp_path / "empty"])
 
 
+def test_a_run_of_an_older_version_among_others_is_left_out_and_said(tmp_path: Path) -> None:
+    runs = story(tmp_path)
+    path = runs[0] / "run.json"
+    record = json.loads(path.read_text())
+    del record["spans"]
+    path.write_text(json.dumps(record))
+    found = invoke("runs", tmp_path, "--csv")
+    assert found.exit_code == 0
+    assert "it holds no span of its history" in " ".join(found.stderr.split())
+    assert str(runs[1]) in found.stdout
+    with pytest.raises(InputError, match="no span of its history"):  # what is named is not left out
+        invoke("runs", runs[0])
+
+
 def test_tune_says_and_records_what_became_of_the_last_recommendation(tmp_path: Path) -> None:
     before = run(tmp_path, 0)
     log(tmp_path, 1)
