@@ -314,9 +314,10 @@ function chance(same) {
   const place = $("chance");
   if (same && !ranges) { place.textContent = `${numbers.jobs.toLocaleString("en")} jobs. Change a limit, and see who would have waited.`; return; }
   if (!ranges) { place.textContent = "Resampling the days, to see what is chance …"; return; }
-  if (ranges.failed) { place.textContent = ranges.failed; return; }
+  if (ranges.failed) { place.textContent = ranges.failed[0].toUpperCase() + ranges.failed.slice(1); return; }
   const { expected, low, high, sure, certain } = ranges.gain, what = numbers.objective.replaceAll("-", " ");
-  place.replaceChildren(h("b", { class: certain ? "better" : "" }, certain ? "Beyond chance" : "Not beyond chance"),
+  const [look, words] = certain ? ["better", "Better beyond chance"] : high < 0 ? ["worse", "Worse beyond chance"] : ["", "Not beyond chance"];
+  place.replaceChildren(h("b", { class: look }, words),
     `: over ${ranges.resamples} resamples of the days the gain in ${what} is ${percent(expected)} (${percent(low)} to ${percent(high)} for a month to come), ${Math.round(100 * sure)} % of them gain${ranges.resamples < ranges.of ? "; more are on their way" : ""}.`);
 }
 function table() {
@@ -363,7 +364,7 @@ const drawSoon = debounced(async () => {
     title, width: wide, height: 90, data: { values: lines.flatMap((line, k) => line.map((value, i) => ({ t: time.edges[i], v: value * scale, when: whens[k], says: `${new Date(time.edges[i]).toISOString().slice(0, 16).replace("T", " ")}\n${title}\n${names[whens[k]]}: ${fixed(value * scale, 1)}` }))) },
     mark: { type: "line", interpolate: "step-after", point: "transparent", strokeWidth: 1.6 },
     encoding: { tooltip: { field: "says" }, x: { field: "t", type: "temporal", title: null, scale: { type: "utc" }, axis: { format: "%b %-d", tickCount: Math.max(3, Math.round(wide / 110)) } }, y: { field: "v", type: "quantitative", title: null, axis: { tickCount: 3 } },
-      color: { field: "when", type: "nominal", title: null, scale: colours, legend: { labelExpr: `datum.label === 'before' ? ${JSON.stringify(names.before)} : 'this state'` } }, strokeDash: { field: "when", type: "nominal", legend: null, scale: { domain: whens, range: [[5, 3], [1, 0]] } } },
+      color: { field: "when", type: "nominal", title: null, scale: colours, legend: { symbolType: "stroke", symbolSize: 260, labelExpr: `datum.label === 'before' ? ${JSON.stringify(names.before)} : 'this state'` } }, strokeDash: { field: "when", type: "nominal", title: null, legend: { symbolType: "stroke", symbolSize: 260 }, scale: { domain: whens, range: [[5, 3], [1, 0]] } } },
   });
   const terms = { cores: "core-hours", gpus: "GPU-hours", memory: "memory-hours", nodes: "node-hours" };
   await drawChart($("time"), { vconcat: [panel("in use, %", time.used, 100), panel(`queued work, ${terms[numbers.resource]}`, time.queued), panel("queue length, jobs", time.waiting), ...Object.entries(time.nodes).map(([name, lines]) => panel(`${name}, % in use`, lines, 100))], spacing: 14 });
