@@ -8,6 +8,7 @@ import pytest
 
 import parsim
 from qconf.config import parse
+from qconf.export.estimates import Estimates
 from tests.qconf.export.sites import HYBRID
 from tests.real_pbs.conftest import NODES
 from tests.real_pbs.test_exports import ACCESS, ADVANCE, FAMILY, PARTED, SHARED, TIERS
@@ -315,7 +316,7 @@ def test_run_times_are_predicted_at_submission_and_order_jobs(loading, tmp_path)
         "\n".join(["job_id,submit,start,end,runtime,walltime,cores,user,queue", *rows, ""])
     )
     text = "machine: {name: tiny, cores: 96, cores_per_node: 8}\norder: 1e6 - estimate\nqueues: [{name: work}]\n"
-    with loading(text, estimates=tmp_path / "log.csv") as pbs:
+    with loading(text, estimates=Estimates(tmp_path / "log.csv")) as pbs:
         pbs.server.run("qmgr -c 'set server scheduling = False'")
         bob, alice = (
             pbs.submit(user="bob", cores=96, walltime=3600, seconds=1),
