@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -45,3 +46,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_xdist_setupnodes() -> None:
     """Compile the kernels before the workers start: each of them would compile the same ones."""
     warm()
+
+
+@pytest.fixture
+def interpreted() -> Iterator[None]:
+    """Kernels are plain Python in a test that asks for it."""
+    from tests.interpreted import interpreting
+
+    with interpreting():
+        yield

@@ -1,6 +1,7 @@
 """The kernels as plain Python: nothing is compiled, and a changed line shows at once, a hundred times as slowly.
 
-``python -m tests.interpreted MODULE ARGUMENTS``, or ``pytest -p tests.interpreted FILE``.
+``python -m tests.interpreted MODULE ARGUMENTS``, ``pytest -p tests.interpreted FILE``, or a test's fixture
+``interpreted``, where a version of a kernel that nothing else takes would compile for half a minute.
 """
 
 from __future__ import annotations
@@ -9,9 +10,12 @@ import math
 import runpy
 import sys
 import types
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import pytest
 
 from parsim.engine import order
 from parsim.engine.compile import compiled
@@ -42,12 +46,23 @@ def _power(x: float, y: float) -> float:
         return math.nan
 
 
-np.seterr(all="ignore")
-compiled.Compiled.__call__ = _call  # type: ignore[method-assign]
-order.math = types.SimpleNamespace(**{**vars(math), "pow": _power})  # type: ignore[assignment]
-made = {each.__name__: lambda *given, of=each: _records(of(*given)) for each in (np.empty, np.zeros)}
-conservative.np = types.SimpleNamespace(**{**vars(np), **made})  # type: ignore[assignment]
+@contextmanager
+def interpreting() -> Iterator[None]:
+    """Interpret kernels within."""
+    made = {each.__name__: lambda *given, of=each: _records(of(*given)) for each in (np.empty, np.zeros)}
+    with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
+        patch.setattr(compiled.Compiled, "__call__", _call)
+        patch.setattr(order, "math", types.SimpleNamespace(**{**vars(math), "pow": _power}))
+        patch.setattr(conservative, "np", types.SimpleNamespace(**{**vars(np), **made}))
+        yield
+
+
+def pytest_configure() -> None:
+    """Interpret kernels in all tests, where this is a plugin."""
+    interpreting().__enter__()
+
 
 if __name__ == "__main__":
     module, sys.argv = sys.argv[1], sys.argv[1:]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    with interpreting():
+        runpy.run_module(module, run_name="__main__", alter_sys=True)

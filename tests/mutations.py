@@ -71,7 +71,9 @@ def notices(mutation: Mutation) -> str:
     """Break a rule in this process, and return what notices."""
     sys.meta_path.insert(0, Breaking(mutation))
     if mutation.file.startswith("parsim/"):
-        from tests import interpreted  # noqa: F401
+        from tests.interpreted import interpreting
+
+        interpreting().__enter__()
     if "/" in mutation.noticed_by:
         import pytest
 

@@ -11,8 +11,7 @@ from tests import fuzz
 
 #: Disciplines whose first case takes a version of a kernel that no group does; those that take longest first.
 VERSIONS = (
-    *("shortpool", "placed-alike", "preempt-throttled", "typed-alike", "needs:easy"),
-    *("typed-queues", "queue-nodes", "needs:queues"),
+    *("shortpool", "placed-alike", "preempt-throttled", "typed-alike", "needs:easy", "needs:queues"),
 )
 
 

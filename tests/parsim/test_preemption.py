@@ -15,6 +15,8 @@ from parsim.model.throttles import Throttle
 from parsim.verify import check_schedule
 from tests import fuzz
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 
 def machine(*preempted: str, cores: int = 4, **more) -> System:
     """Return a machine with a queue of each tier from 0 up, the last of which nothing preempts."""
@@ -265,7 +267,7 @@ def test_a_suspended_job_goes_on_at_its_own_place(kind, goes_on):
 def test_a_suspended_job_goes_on_on_its_own_nodes(kind, goes_on, node):
     # Job 1 takes both nodes from job 0; job 2 then has the first, on which job 0 was.
     system = machine(kind, cores=4, node_types=[CPUS], reserve="nodes")
-    found = run_slowly(system, jobs((0, 2, 50, 60, 0), (5, 4, 5, 5, 1), (10, 2, 20, 20, 1)))
+    found = run(system, jobs((0, 2, 50, 60, 0), (5, 4, 5, 5, 1), (10, 2, 20, 20, 1)))
     assert stops(found) == [(0, 5, goes_on)]
     assert (found.node.tolist(), found.interruptions.place.tolist()) == ([node, 0, 0], [0])
     elsewhere = replace(found, interruptions=found.interruptions._replace(place=np.array([1])))
@@ -273,10 +275,9 @@ def test_a_suspended_job_goes_on_on_its_own_nodes(kind, goes_on, node):
     assert {violation.rule for violation in check_schedule(workload, system, elsewhere)} == {"placement"}
 
 
-@pytest.mark.slow  # the kernel's version for it takes a minute to compile
 @pytest.mark.parametrize("discipline", ["preempt-nodes", "preempt-nodes-alone", "state:preempt-nodes"])
 def test_on_nodes_kernels_preempt_as_the_reference_simulator(discipline):
-    assert [seed for seed in range(60) if fuzz.differs(discipline, seed)] == []
+    assert [seed for seed in range(25) if fuzz.differs(discipline, seed)] == []
 
 
 def test_runs_on_nodes_are_counted_where_they_were():
