@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import io
+import ast
 import re
 import subprocess
-import tokenize
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -74,6 +74,7 @@ def tracked() -> list[str]:
 WALKS = re.compile(r"walk_forward|WalkForward|walk_packages|^walk$")  # the last is the standard library's
 
 
+@cache
 def words(name: str) -> set[str]:
     found = {part.lower() for part in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
     return found if WALKS.search(name) else {"walked" if part in {"walk", "walks"} else part for part in found}
@@ -81,8 +82,12 @@ def words(name: str) -> set[str]:
 
 def names_of(source: str) -> dict[str, int]:
     """Return each name of a module, with a line that has it."""
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    return {token.string: token.start[0] for token in tokens if token.type == tokenize.NAME}
+    found: dict[str, int] = {}
+    for node in ast.walk(ast.parse(source)):
+        for field in ("id", "attr", "name", "arg", "asname", "module"):
+            for each in str(getattr(node, field, None) or "").split("."):
+                found.setdefault(each, getattr(node, "lineno", 0))
+    return found
 
 
 def test_no_name_is_a_retired_one() -> None:

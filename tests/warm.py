@@ -10,9 +10,7 @@ from parsim.compiling import Compiling, collect_seldom, missing
 from tests import fuzz
 
 #: Disciplines whose first case takes a version of a kernel that no group does; those that take longest first.
-VERSIONS = (
-    *("shortpool", "placed-alike", "preempt-throttled", "typed-alike", "needs:easy", "needs:queues"),
-)
+VERSIONS = (*("shortpool", "placed-alike", "preempt-throttled", "typed-alike", "needs:easy", "needs:queues"),)
 
 
 def warm() -> None:

@@ -246,6 +246,7 @@ def test_closed_cores_that_are_not_simulated_by_type(closure):
     assert any(text.startswith("types of nodes are left out") for text in found.warnings)
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_nodes_that_are_reserved_or_come_back_are_windows():
     kept = Closure("reservation r", NOW + 30, NOW + 60, 8, "R1", nodes=("c1", "g1"))
     jobs = (job("1", "chunk:1:cores=1,gpus=1"), job("2", cores=4))
