@@ -1,7 +1,6 @@
 """Kernels are compiled before they are needed: ``python -m parsim.compiling [NAME ...]``, names of `GROUPS`.
 
-numba compiles a kernel at its first call and keeps it on disk. It compiles one at a time in a process; processes that
-compile at the same time take as long as the slowest group.
+numba compiles a kernel at its first call and keeps it on disk, one at a time in a process.
 """
 
 from __future__ import annotations
@@ -10,9 +9,8 @@ import gc
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
+from importlib import import_module
 from typing import NamedTuple
 
 import numpy as np
@@ -32,8 +30,9 @@ _FORMULA = "eligible_time / walltime"
 
 
 class Group(NamedTuple):
-    """Kernels that one process compiles: the one that takes longest, and a call of each."""
+    """Kernels that are compiled together: about how long that takes, the one that takes longest, and a call of each."""
 
+    seconds: int
     longest: Compiled
     call: Callable[[], object]
     parts: tuple[bool, ...] = ()  #: which of its last arguments are there, and not None
@@ -59,27 +58,31 @@ def _reserving(what: Reserve) -> Callable[[], object]:
     return lambda: simulate(WORKLOAD, System(5, [Queue()], reserve=what))
 
 
-#: Those that take longest first.
 GROUPS: dict[str, Group] = {
-    "general": Group(events, _general, (False, False, False)),
-    "top jobs": Group(events, _reserving("nodes"), (True, False, False)),
-    "head jobs of queues": Group(events, _reserving("queues"), (False, True, False)),
-    "formulas": Group(time_dependent, _formulas),
-    "lists": Group(easy, _lists),
-    "planning": Group(replan, lambda: plan(WORKLOAD, 5, "dynp")),
-    "conservative": Group(conservative, lambda: plan(WORKLOAD, 5, "conservative")),
+    "top jobs": Group(35, events, _reserving("nodes"), (True, False, False)),
+    "general": Group(17, events, _general, (False, False, False)),
+    "head jobs of queues": Group(13, events, _reserving("queues"), (False, True, False)),
+    "formulas": Group(10, time_dependent, _formulas),
+    "lists": Group(5, easy, _lists),
+    "planning": Group(4, replan, lambda: plan(WORKLOAD, 5, "dynp")),
+    "conservative": Group(2, conservative, lambda: plan(WORKLOAD, 5, "conservative")),
 }
 
 
 def needed(system: System | None = None) -> list[str]:
     """Return the names of the groups with which a system, and what a search may make of it, is simulated."""
     plans = system is not None and system.plans_top_job
-    return ["general", *(["top jobs"] if plans else []), "formulas", "lists"]
+    return [*(["top jobs"] if plans else []), "general", "formulas", "lists"]
 
 
 def missing(names: Iterable[str] = GROUPS) -> list[str]:
     """Return those of the groups that are not on disk, as new as their source, for this user and processor."""
     return [name for name in names if not is_compiled(GROUPS[name].longest, GROUPS[name].parts)]
+
+
+def seconds(names: Iterable[str] = GROUPS) -> dict[str, int]:
+    """Return what it takes to compile groups, as `Compiling` takes them."""
+    return {name: GROUPS[name].seconds for name in names}
 
 
 def is_compiled(kernel: Compiled, parts: tuple[bool, ...] = ()) -> bool:
@@ -92,47 +95,51 @@ def is_compiled(kernel: Compiled, parts: tuple[bool, ...] = ()) -> bool:
 
 
 class Compiling:
-    """Groups that compile, each in a process of its own, so many at a time; `modules` has those that others compile."""
+    """Processes that compile, each several names one after another: so what they share is compiled once in each.
 
-    def __init__(self, names: Iterable[str], most: int, modules: Mapping[str, str] = MappingProxyType({})) -> None:
-        self._waiting, self._most, self._modules = list(names), most, modules
-        self._running: dict[str, subprocess.Popen[bytes]] = {}
-        self.failed: list[str] = []
-        self._start()
+    Parameters
+    ----------
+    names : mapping
+        What `load` takes, and about how many seconds it takes: the next one goes to the process with the least to do.
+    most : int
+        Processes.
+    """
 
-    def _start(self) -> None:
+    def __init__(self, names: Mapping[str, int], most: int) -> None:
+        batches: list[list[str]] = [[] for _ in range(min(most, len(names)))]
+        for name in names:
+            min(batches, key=lambda batch: sum(names[each] for each in batch)).append(name)
         path = os.pathsep.join(filter(None, sys.path))
-        while self._waiting and len(self._running) < self._most:
-            name = self._waiting.pop(0)
-            module = self._modules.get(name, __name__)
-            command = [sys.executable, "-P", "-m", module, name]  # modules are the caller's, not the current folder's
-            # In a session of its own: Ctrl-C at the terminal is for the caller, which ends what it began.
-            about = {"env": os.environ | {"PYTHONPATH": path}, "start_new_session": True}
-            self._running[name] = subprocess.Popen(command, **about)  # type: ignore[call-overload] # noqa: S603
+        # In a session of its own: Ctrl-C at the terminal is for the caller, which ends what it began.
+        about = {"env": os.environ | {"PYTHONPATH": path}, "start_new_session": True}
+        command = [sys.executable, "-P", "-m", __name__]  # modules are the caller's, not the current folder's
+        self._running = [(batch, subprocess.Popen([*command, *batch], **about)) for batch in batches]  # type: ignore[call-overload] # noqa: S603
+        self.failed: list[str] = []  #: names of processes that failed
 
     def wait(self) -> None:
         """Return when all are compiled; what fails here is compiled, and says why, where it is called."""
         while self._running:
-            ended = [name for name, process in self._running.items() if process.poll() is not None]
-            for name in ended:
-                if self._running.pop(name).returncode != 0:
-                    self.failed.append(name)
-            self._start()
-            if not ended:
-                time.sleep(0.02)
+            batch, process = self._running.pop()
+            self.failed += batch if process.wait() else []
 
     def stop(self) -> None:
         """End what still runs."""
-        self._waiting.clear()
-        for process in self._running.values():
+        for _, process in self._running:
             process.terminate()
         self.wait()
 
 
 def load(names: Iterable[str] = GROUPS) -> None:
-    """Call these groups: what is on disk is loaded, the rest compiled."""
+    """Call groups, and modules that have a `load` of their own, ``module`` or ``module:what``.
+
+    What is on disk is loaded, the rest compiled.
+    """
     for name in names:
-        GROUPS[name].call()
+        module, _, what = name.partition(":")
+        if name in GROUPS:
+            GROUPS[name].call()
+        else:
+            import_module(module).load(*filter(None, [what]))
 
 
 def collect_seldom() -> None:

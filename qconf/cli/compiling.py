@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from parsim import System
 
 
-#: What strategies compute, and the module that compiles it, along with what is missing of the simulator.
-STRATEGIES = {"divisions": "qconf.strategies.compiling"}
+#: What compiles what strategies compute, along with what is missing of the simulator, and its seconds.
+STRATEGIES = {"qconf.strategies.compiling": 5}
 
 
 def compile_kernels(system: System | None, *, quiet: bool = False) -> Callable[[], None]:
     """Begin to compile what a search under such a system needs and is not on disk; return what waits for it."""
     from joblib import cpu_count
 
-    from parsim.compiling import Compiling, missing, needed
+    from parsim.compiling import Compiling, missing, needed, seconds
 
     names = missing(needed(system))
     if not names:
@@ -27,6 +27,6 @@ def compile_kernels(system: System | None, *, quiet: bool = False) -> Callable[[
     if not quiet:
         text = "compiling the simulator for this processor, once: about a minute of computing, in parallel"
         click.echo(text, err=True)
-    running = Compiling([*names, *STRATEGIES], cpu_count(), STRATEGIES)
+    running = Compiling(seconds(names) | STRATEGIES, cpu_count())
     click.get_current_context().call_on_close(running.stop)
     return running.wait

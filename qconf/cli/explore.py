@@ -67,7 +67,7 @@ def command(
 
     from joblib import cpu_count
 
-    from parsim.compiling import Compiling, missing, needed
+    from parsim.compiling import Compiling, missing, needed, seconds
     from qconf.explore.server import Explorer, application
     from qconf.explore.states import State, States, secret
     from qconf.recommend.lock import exclusive
@@ -84,7 +84,7 @@ def command(
         explorer = Explorer(site, states, readonly=readonly)
         first = needed(site.base.system())
         names = sorted(missing(), key=lambda name: name not in first)  # of what a change may need: a minute, once
-        compiling = Compiling(names, cpu_count())
+        compiling = Compiling(seconds(names), cpu_count())
         address = f"http://127.0.0.1:{number}/?token={token}"
         if as_json:
             click.echo(

@@ -1,10 +1,9 @@
-"""What strategies compute is compiled ahead, beside the simulator: ``python -m qconf.strategies.compiling``."""
+"""What strategies compute is compiled ahead, beside the simulator, by `parsim.compiling`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from parsim.compiling import collect_seldom
 from qconf.strategies.partitioning.divide import best_division
 
 
@@ -12,8 +11,3 @@ def load() -> None:
     """Call what divides machines: what is on disk is loaded, the rest compiled."""
     whole = np.ones(2, dtype=np.int64)
     best_division([np.ones(2)] * 2, whole, whole, 2)
-
-
-if __name__ == "__main__":
-    collect_seldom()
-    load()

@@ -17,7 +17,7 @@ import pytest
 
 import parsim
 from parsim import Queue, System, simulate
-from parsim.compiling import GROUPS, WORKLOAD, Compiling, is_compiled, missing, needed
+from parsim.compiling import GROUPS, WORKLOAD, Compiling, is_compiled, needed, seconds
 from parsim.engine.compile import compiled
 from parsim.engine.compile.compiled import sources
 from parsim.engine.compile.compiler import OnDisk
@@ -121,18 +121,18 @@ def test_what_reserves_nodes_or_plans_limits_needs_the_kernels_of_top_jobs():
     assert set(needed(planned)) <= set(GROUPS)
 
 
-def test_a_group_that_fails_is_named_and_the_others_are_compiled():
-    running = Compiling(["no such group", *missing()], 2)
+def test_a_process_that_fails_is_named():
+    running = Compiling({"no such group": 1}, 2)
     running.wait()
     assert running.failed == ["no such group"]
 
 
 def test_what_is_stopped_ends():
-    running = Compiling(["general", "lists"], 1)
-    (process,) = running._running.values()
+    running = Compiling(seconds(["general", "lists"]), 1)
+    ((_, process),) = running._running
     assert os.getsid(process.pid) == process.pid != os.getsid(0)  # Ctrl-C at the terminal does not reach it
     running.stop()
-    assert running.failed == ["general"]
+    assert running.failed == ["general", "lists"]
 
 
 class CalledError(Exception):

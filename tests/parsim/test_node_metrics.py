@@ -134,7 +134,9 @@ def agree(workload: Workload, system: System, found) -> None:
 @given(st.integers(0, 2**32))
 def test_against_counting_every_second(seed: int) -> None:
     rng = Random(seed)
-    workload, system = CASES[rng.choice([name for name in CASES if name.startswith("typed")])](rng)
+    workload, system = CASES[rng.choice([name for name in CASES if name.startswith("typed") and "queues" not in name])](
+        rng
+    )
     agree(workload, system, simulate(workload, system))
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from parsim.compiling import Compiling
+from parsim.compiling import Compiling, seconds
+from qconf.cli.compiling import STRATEGIES
 from tests.qconf.backtest import walking
 from tests.qconf.export.snapshots import FOLDER
 
@@ -49,7 +50,7 @@ def test_no_command_takes_modules_from_the_current_folder(hostile, words):
 
 
 def test_what_compiles_has_the_modules_of_its_caller(hostile):
-    running = Compiling(["lists", "divisions"], 2, {"divisions": "qconf.strategies.compiling"})
+    running = Compiling(seconds(["lists"]) | STRATEGIES, 2)
     running.wait()
     assert running.failed == []
     assert not (hostile / "imported").exists()
