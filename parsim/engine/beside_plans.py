@@ -12,7 +12,7 @@ import numpy as np
 from parsim.engine.gates.planned import is_held_beside
 from parsim.engine.lists.lines import look_behind, return_to_first
 from parsim.engine.lists.waiting import STARTED, end_visit, has_lines, kind_of, leave_others, note_held, row_of, succeed
-from parsim.engine.order import LJF, before, refresh_values
+from parsim.engine.order import LJF, before, first_entry, refresh_values
 from parsim.engine.plans import queue_head_jobs
 from parsim.engine.plans.placed_head_jobs import place_best, plan_placed, shortest_unplaced
 from parsim.engine.plans.promises import find_instant, plan_first, promise
@@ -23,6 +23,8 @@ from parsim.engine.resources import typed_windows
 from parsim.engine.resources.running import sift
 from parsim.engine.simulation import BLOCK, GROUP, LONGEST, NEVER, PASSED, UNKNOWN, routine, step
 from parsim.engine.starts import is_held, make_head_job, occupy, start_job
+
+MANY = 512  #: waiting jobs, in order, from which on it takes longer to look at all than to choose some
 
 
 @routine
@@ -43,9 +45,15 @@ def visit_beside_plans(s, plans, heads, placed, windows, p, now):
     order = (s, kind, now)
     size = begin_visit(s, heads, placed, windows, p, now)
     x, m = np.int64(0), begin_turns(s, first, last)
-    make_heap(s.candidates, m, is_sorted, order)
-    most, gone = NEVER, last  # no wider job can start from here on
+    # From here on no wider job can start, and of those that can be head jobs the first alone are looked at.
+    few = partition.waiting <= (MANY if is_sorted else BLOCK)
+    all_matter = settings.track_held or not settings.backfill or few or has_many(heads, placed)
+    most = NEVER if all_matter else widest(s, p)
+    gone, turns = last, 0
     complete = ended = False
+    if not all_matter:
+        m = choose(s, heads, placed, first, last, most, complete, is_sorted, order)
+    make_heap(s.candidates, m, is_sorted, order)
     while not ended and x < m and (settings.track_held or (counts_later and not complete) or widest(s, p) > 0):
         i = np.int64(s.candidates[x])
         j = np.int64(waiting.job[i])
@@ -87,10 +95,13 @@ def visit_beside_plans(s, plans, heads, placed, windows, p, now):
                 ended = planned and not (matters and settings.backfill)
                 again = complete and not ended and not settings.track_held
                 most = widest(s, p) if again else most
+        if most < NEVER and not complete and (is_left(s, heads, i) or (starts and m - x > BLOCK)):
+            again, turns = True, turns + 1
+            most = widest(s, p) if turns < BLOCK else NEVER
         if again:
-            x, m = np.int64(0), collect(s, placed, first, last, most, now)
+            x, m = np.int64(0), choose(s, heads, placed, first, last, most, complete, is_sorted, order)
             if complete:
-                m = keep_candidates(s, plans, p, m, now)
+                m = keep(s, plans, heads, size, m, p, is_sorted, now)
             make_heap(s.candidates, m, is_sorted, order)
         elif is_sorted:
             x += 1
@@ -152,6 +163,70 @@ def begin_turns(s, first, last):
 
 
 @step
+def choose(s, heads, placed, first, last, most, complete, is_sorted, order):
+    """Collect the entries that may start by what is known, and the first that may be head jobs; return how many."""
+    m = collect(s, placed, first, last, most, order[2])
+    if complete or most == NEVER:
+        return m
+    if heads is None:
+        return add_first(s, first, last, np.int64(-1), most, m, is_sorted, order)
+    if not s.settings.single_list:
+        return add_first(s, first, last, np.int64(-1), most, m, is_sorted, order)
+    for k in range(heads.begin.size):
+        if heads.begin[k] == NEVER:
+            m = add_first(s, first, last, np.int64(k), most, m, is_sorted, order)
+    return m
+
+
+@routine
+def add_first(s, first, last, queue, most, m, is_sorted, order):
+    """Add to m candidates the first entry of a queue, of all if it is -1, if its job is wider than theirs."""
+    if is_sorted:
+        i = first_left(s.waiting, first, last, queue)
+    else:
+        i = first_entry(s, order[1], first, last, queue, order[2])
+    if i < 0 or s.waiting.cores[i] <= most:
+        return m
+    k = m
+    while k > 0 and s.candidates[k - 1] > i:
+        s.candidates[k] = s.candidates[k - 1]
+        k -= 1
+    s.candidates[k] = i
+    return m + 1
+
+
+@step
+def first_left(waiting, first, last, queue):
+    """Return the first entry of a queue, of all if it is -1, whose turn is still to come, or -1."""
+    for begin in range(first, last, BLOCK):
+        group, of = waiting.group[begin : begin + BLOCK], waiting.queue[begin : begin + BLOCK]
+        hits = np.int32(0)
+        for k in range(BLOCK):
+            hits += np.int32((group[k] >= 0) & ((queue < 0) | (of[k] == np.int32(queue))))
+        if hits:
+            for i in range(begin, min(begin + BLOCK, last)):
+                if waiting.group[i] >= 0 and (queue < 0 or waiting.queue[i] == queue):
+                    return np.int64(i)
+    return np.int64(-1)
+
+
+@step
+def has_many(heads, placed):
+    """Whether head jobs are those of nodes, or the first of a list, so many."""
+    if heads is None:
+        return placed is not None
+    return heads.depth > 0
+
+
+@step
+def is_left(s, heads, i):
+    """Whether, after the turn of entry i, the list may have another of its queue as a head job."""
+    if heads is None:
+        return True
+    return is_wanted(s, heads, i)
+
+
+@step
 def collect(s, placed, first, last, most, now):
     """Collect the entries whose turn is still to come, of jobs that may start by what is known; return how many."""
     waiting, m, widest = s.waiting, np.int64(0), np.int32(min(most, LONGEST))
@@ -169,6 +244,16 @@ def collect(s, placed, first, last, most, now):
                     s.candidates[m] = i
                     m += 1
     return m
+
+
+@step
+def keep(s, plans, heads, size, m, p, is_sorted, now):
+    """Keep those of the first m candidates that may start beside the plans of all head jobs; return how many."""
+    if heads is not None:
+        if is_sorted:  # their turns cost no more
+            return m
+        return queue_head_jobs.keep_fitting(s, s.node_types, heads, size, m, now)
+    return keep_candidates(s, plans, p, m, now)
 
 
 @step

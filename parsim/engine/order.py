@@ -288,19 +288,25 @@ def before(context, i, k):
 
 
 @step
-def first_entry(s, kind, first, last, now):
-    """Return the entry that goes first among ``first:last``, passed ones left out; -1 if none is left."""
-    group, value = s.waiting.group, s.waiting.value
+def first_entry(s, kind, first, last, queue, now):
+    """Return the entry of a queue, of all if it is -1, that goes first among ``first:last``; -1 if none is left.
+
+    Passed ones are left out.
+    """
+    group, value, of = s.waiting.group, s.waiting.value, s.waiting.queue
     margin = 1.0 - 2.0 * NEAR if is_ratio(kind) else 1.0
     best = np.int64(-1)
     greatest = np.int32(-1)
     bound = 0.0
     for begin in range(first, last, BLOCK):
-        if best >= 0 and not any_before(group[begin : begin + BLOCK], value[begin : begin + BLOCK], greatest, bound):
+        end = begin + BLOCK
+        if best >= 0 and not any_before(group[begin:end], value[begin:end], of[begin:end], greatest, bound, queue):
             continue
-        for i in range(begin, min(begin + BLOCK, last)):
+        for i in range(begin, min(end, last)):
             g = group[i]
             if g < greatest or g < 0 or (g == greatest and value[i] < bound):
+                continue
+            if queue >= 0 and of[i] != queue:
                 continue
             if g == greatest and value[i] == bound and comes_before(s, s.waiting.job[best], s.waiting.job[i]):
                 continue
@@ -312,11 +318,12 @@ def first_entry(s, kind, first, last, now):
 
 
 @step
-def any_before(group, value, greatest, bound):
-    """Whether any of `BLOCK` entries has a greater group, or this one and no smaller value."""
+def any_before(group, value, of, greatest, bound, queue):
+    """Whether any of `BLOCK` entries, of this queue or any if it is -1, may go before what has these."""
     hits = np.int32(0)
     for k in range(BLOCK):
-        hits += np.int32((group[k] > greatest) | ((group[k] == greatest) & (value[k] >= bound)))
+        goes = (group[k] > greatest) | ((group[k] == greatest) & (value[k] >= bound))
+        hits += np.int32(goes & ((queue < 0) | (of[k] == np.int32(queue))))
     return hits > 0
 
 

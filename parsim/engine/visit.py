@@ -203,7 +203,7 @@ def next_in_order(s, v, i, now):
     if v.sorted:
         return i + 1
     s.progress.looks -= v.last - v.first
-    best = first_entry(s, v.kind, v.first, v.last, now)
+    best = first_entry(s, v.kind, v.first, v.last, -1, now)
     return v.last if best < 0 else best
 
 

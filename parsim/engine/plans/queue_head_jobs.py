@@ -83,15 +83,37 @@ def take(s, types, heads, size, j, p, now):
     """
     end = now + s.jobs[j].walltime
     first, last = places(types, j)
-    length = s.jobs[j].walltime + np.int64(heads.depth == 0)  # its last second counts too
     for row in range(first, last):
-        if first_fit(types, heads, size, heads.amounts[row], length, now + 1) == 0 and leaves_kept(
-            s, types, heads, row, p, end
-        ):
+        if fits_now(s, types, heads, size, j, row, now) and leaves_kept(s, types, heads, row, p, end):
             size = add_between(types, heads, size, heads.amounts[row], now, end, -1)
             hold(types, j, p, row)
             return True, size
     return False, size
+
+
+@step
+def fits_now(s, types, heads, size, j, row, now):
+    """Whether job j may start now on one of its places by what is idle over time."""
+    length = s.jobs[j].walltime + np.int64(heads.depth == 0)  # its last second counts too
+    return first_fit(types, heads, size, heads.amounts[row], length, now + 1) == 0
+
+
+@step
+def keep_fitting(s, types, heads, size, m, now):
+    """Keep those of the first m candidates that have a place that is idle for as long; return how many.
+
+    Less is idle after each start, whatever stays idle for head jobs.
+    """
+    kept = np.int64(0)
+    for k in range(m):
+        j, fits = np.int64(s.waiting.job[s.candidates[k]]), False
+        first, last = places(types, j)
+        for row in range(first, last):
+            fits = fits or fits_now(s, types, heads, size, j, row, now)
+        if fits:
+            s.candidates[kept] = s.candidates[k]
+            kept += 1
+    return kept
 
 
 @step
