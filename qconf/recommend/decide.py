@@ -118,6 +118,8 @@ def _against(found: Recommendation, row: Row, least_gain: float) -> str:
         return f"a gain below {percent(least_gain)} % is not worth a change"
     if result.sure < CERTAIN[0]:
         return f"that may be chance: of the resamples {percent(1 - result.sure)} % lose"
+    if row.loses and row.gain is not None:
+        return f"on the last third of the history it loses {percent(-row.gain)} %"
     text = "slowdowns and longest waits may outweigh that"
     if result.after.longest > result.before.longest > 0:
         return f"{text}: {_grown('the longest wait', result.before.longest / HOUR, result.after.longest / HOUR)}"

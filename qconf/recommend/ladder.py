@@ -13,14 +13,13 @@ from dataclasses import replace
 from qconf.config import POLICY, SiteConfig
 from qconf.config.points import points_of
 from qconf.evaluation.bootstrap import BootstrapResult
-from qconf.recommend.recommendation import Row, Rung, among
+from qconf.recommend.recommendation import EQUAL, Row, Rung, among
 from qconf.strategies import baselines
 from qconf.strategies.nodes import alone, given_whole
 
 #: What a rung changes, from the smallest to the largest; nothing is on the ground.
 RUNGS = ("nothing", "points", "order", "reservation delay", "policy", "boundaries", "partitions and pool")
 LOW = 3  #: the highest rung on which kinds of one search are compared
-EQUAL = 0.02  # of the objective; on one rung, what gains this little more is no better than what waits less long
 
 #: Compares a row with another, or with the current configuration, over the resamples of the test days.
 Compare = Callable[[Row, Row | None], BootstrapResult]

@@ -18,6 +18,7 @@ from qconf.recommend.doubts import Doubt
 from qconf.recommend.fidelity import Fidelity
 from qconf.recommend.last import Realised
 
+EQUAL = 0.02  #: of the objective: what gains or loses this little is no better and no worse
 BOUNDARIES = 5  #: place among `qconf.recommend.ladder.RUNGS` from which a change is one of queues
 
 
@@ -80,8 +81,14 @@ class Row:
 
     @property
     def eligible(self) -> bool:
-        """Whether it may be recommended: it gains, and nothing is said against it."""
-        return self.bootstrap is not None and not self.ineligible and self.gain is not None and self.gain > 0
+        """Whether it may be recommended: a gain is expected, the test period shows no loss, nothing is against it."""
+        gains = self.bootstrap is not None and self.bootstrap.expected > 0
+        return gains and not self.loses and not self.ineligible
+
+    @property
+    def loses(self) -> bool:
+        """Whether the current configuration is better on the test period."""
+        return self.gain is None or self.gain <= -EQUAL
 
 
 @dataclass(frozen=True)

@@ -424,10 +424,12 @@ def test_the_verdict_follows_the_bootstrap():
         ({"sure": 0.8}, "that may be chance: of the resamples 20 % lose"),
         ({"score": 0.01}, "slowdowns and longest waits may outweigh that"),
         ({"expected": 0.01}, "a gain below 2.0 % is not worth a change"),
+        ({"gain": -0.05}, "on the last third of the history it loses 5.0 %"),
     ):
         found = chosen(candidate("hybrid", **changes))
         assert (found.verdict, found.winner) == ("KEEP", "current")
         assert why in found.lead
+    assert chosen(candidate("hybrid", gain=-0.001)).verdict == "CHANGE"  # as where no job waits
 
 
 def test_keep_names_what_would_gain_most_and_what_it_costs():
