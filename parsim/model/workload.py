@@ -32,6 +32,8 @@ BOUNDS = {
     "request": (-1, 2**31 - 1),
     "estimate": (0, MAX_DURATION),
 }
+#: Of the columns that may be left out: one number for all jobs, which takes the memory of one.
+DEFAULTS = {"queue": 0, "user": -1, "group": -1, "qos": -1, "request": -1, "estimate": 0}
 
 
 def _column(name: str, values: ArrayLike, length: int) -> Column:
@@ -53,6 +55,8 @@ def _column(name: str, values: ArrayLike, length: int) -> Column:
     bad = np.flatnonzero((numbers < low) | (numbers > high))
     if bad.size:
         raise ValueError(f"{name}[{bad[0]}]: {array[bad[0]]} is outside {low}..{high} ({bad.size} such jobs)")
+    if name in DEFAULTS and length and array.strides == (0,):
+        return np.broadcast_to(np.int64(array[0]), length)
     column = np.array(array, dtype=np.int64)
     column.flags.writeable = False
     return column
@@ -119,12 +123,11 @@ class Workload:
 
     def __post_init__(self) -> None:
         n = np.asarray(self.submit).size
-        defaults = {"queue": 0, "user": -1, "group": -1, "qos": -1, "request": -1, "estimate": 0}
-        for name, default in defaults.items():
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, np.full(n, default, dtype=np.int64))
         for name in BOUNDS:
-            object.__setattr__(self, name, _column(name, getattr(self, name), n))
+            given = getattr(self, name)
+            if given is None and name in DEFAULTS:
+                given = np.broadcast_to(np.int64(DEFAULTS[name]), n)
+            object.__setattr__(self, name, _column(name, given, n))
         object.__setattr__(self, "user_names", tuple(self.user_names))
         object.__setattr__(self, "group_names", tuple(self.group_names))
         object.__setattr__(self, "qos_names", tuple(self.qos_names))
