@@ -161,13 +161,9 @@ class Prepared:
         return jobs
 
     @cached_property
-    def place(self) -> Column:
-        """Place of each job by submit, then position, whether it runs already or not; shape (n,)."""
-        n = len(self.workload)
-        place = np.arange(n, dtype=np.int64)
-        if self.first and self.rows is not None:
-            place[np.lexsort((self.rows, self.workload.submit))] = np.arange(n)
-        return place
+    def position(self) -> Column:
+        """Where each job stands in the workload as it was given; shape (n,)."""
+        return np.arange(len(self.workload), dtype=np.int64) if self.rows is None else self.rows
 
     @cached_property
     def walltimes(self) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:

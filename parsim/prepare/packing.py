@@ -155,7 +155,7 @@ def _places(prepared: Prepared, system: System) -> Column:
     if not (system.has_tiers or system.keeps_out):
         return np.empty(0, dtype=np.int64)
     submit: Column = prepared.workload.submit - prepared.base
-    return (submit << prepared.bits) | prepared.place
+    return (submit << prepared.bits) | prepared.position
 
 
 def _pack_typed_windows(prepared: Prepared, system: System, running: int) -> TypedWindows | None:

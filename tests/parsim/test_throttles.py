@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from parsim import Queue, System, Throttle, Workload, explain, simulate
+from parsim import Queue, System, Throttle, Workload, explain, naive, simulate
 from parsim.model.node_types import Chunk, NodeType
 from parsim.model.qos import QOS
 from parsim.verify import assert_schedule
@@ -144,6 +144,13 @@ def test_a_job_for_which_there_was_no_room_goes_by_when_it_enters():
         system = System(1, throttles=[Throttle("user", **{limit: 1})])
         assert simulate(jobs, system).start.tolist() == expected
         assert_schedule(jobs, system, simulate(jobs, system))
+
+
+def test_of_two_that_come_at_one_instant_the_first_row_goes_first():
+    # Job 3 is kept out until 10, when job 0 is submitted.
+    jobs = Workload([10, 0, 1, 2], [1] * 4, [5, 10, 5, 5], [5, 10, 5, 5], user=[1, 0, 0, 0])
+    system = System(1, throttles=[Throttle("user", max_queued=2)])
+    assert simulate(jobs, system).start.tolist() == naive.simulate(jobs, system).start == [15, 0, 10, 20]
 
 
 def test_those_that_run_are_queued_too():
