@@ -197,13 +197,13 @@ def command(
     check(wanted, settings, base)
     spans = [each.span for each in (*earlier, jobs)]
     key = fingerprint(jobs.sources, base, settings, spans=spans, may_change=may_change, **source.reading)
+    exporter.check(base)  # which refuses what it was given, before anything is written
     checkpoint = resumable(directory, key, resume=resume)
 
     @cache
     def grade() -> Fidelity | None:
         # What workers that start later, and the report, then have: kernels, imports, templates.
         load(needed(base.system()))
-        exporter.check(base)
         load_templates("tune")
         return fidelity(log, base, jobs.span)
 

@@ -246,6 +246,8 @@ def test_bad_input_is_one_message_and_nothing_written(small: Path, tmp_path: Pat
     few.write_text("job_id,submit,runtime,walltime,cores,queue\n1,0,10,10,8,\n")
     assert "few.csv" in refused(tmp_path, "--history", few, "--config", tiny)
     assert "2016-05" in refused(tmp_path, "--history", small, "--config", config, "--month", "2016-05")
+    there = ["--target", "slurm", "--current", empty]
+    assert "holds no partition" in refused(tmp_path, "--history", small, "--config", config, *there)
     wish = tmp_path / "wish.yaml"
     wish.write_text(config.read_text() + "targets:\n  - {queue: smal, p95_wait: 4h}\n")
     line = len(wish.read_text().splitlines())

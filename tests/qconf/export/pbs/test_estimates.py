@@ -6,7 +6,6 @@ import sys
 import time
 from types import SimpleNamespace
 
-import pandas as pd
 import pytest
 
 from qconf.config import parse
@@ -16,6 +15,7 @@ from qconf.export.estimates import OLDEST, PRIOR, VERSION, Estimates
 from qconf.export.pbs.init import derive
 from qconf.export.pbs.server import Server
 from qconf.prediction.runtimes import Means
+from tests.qconf.export.estimated import JOBS, write_log
 from tests.qconf.export.pbs.model import PbsServer, commands
 from tests.qconf.export.sites import FRESH
 
@@ -23,17 +23,12 @@ SITE = """machine: {name: pbs, cores: 64}
 queues: [{name: work, cores: [1, 64], walltime: [0, 48h]}]
 order: (eligible_time + estimate) / estimate
 """
-JOBS = [("ann", 4, 7200, 600), ("ann", 4, 7200, 900), ("ann", 1, 3600, 60), ("bob", 4, 7200, 7000), ("bob", 8, 90, 80)]
 SECONDS: list[float] = []  # that the hook took
 
 
 @pytest.fixture
 def log(tmp_path):
-    now = int(time.time()) - 86400
-    rows = [(i, now + i, now + i, now + i + ran, ran, w, c, user) for i, (user, c, w, ran) in enumerate(JOBS)]
-    columns = ["job_id", "submit", "start", "end", "runtime", "walltime", "cores", "user"]
-    pd.DataFrame(rows, columns=columns).assign(queue="work").to_csv(tmp_path / "log.csv", index=False)
-    return tmp_path / "log.csv"
+    return write_log(tmp_path / "log.csv")
 
 
 def written(log, text=SITE, printed=FRESH):

@@ -5,7 +5,6 @@ import re
 import subprocess
 import time
 
-import pandas as pd
 import pytest
 
 from qconf.config import parse
@@ -15,6 +14,7 @@ from qconf.export import exporter
 from qconf.export.estimates import OLDEST, PRIOR, VERSION, Estimates
 from qconf.history import clean, read
 from qconf.prediction.runtimes import Means
+from tests.qconf.export.estimated import JOBS, write_log
 from tests.qconf.export.sites import new_conf, slurm_files, slurm_read, written
 from tests.qconf.export.slurm.test_scripts import LUA, OFFSET, needs_lua, run_script, waiting
 
@@ -25,7 +25,6 @@ ORDER = (
 SITE = (
     f"machine: {{name: m, cores: 64}}\norder: {ORDER}\nqueues: [{{name: work, cores: [1, 64], walltime: [0, 48h]}}]\n"
 )
-JOBS = [("ann", 4, 7200, 600), ("ann", 4, 7200, 900), ("ann", 1, 3600, 60), ("bob", 4, 7200, 7000), ("bob", 8, 90, 80)]
 CALLED = """
 slurm = { SUCCESS = 0, ERROR = -1, NICE_OFFSET = 0x80000000, log_info = function() end }
 slurm.log_error = function(...) print(string.format(...)) end
@@ -41,11 +40,7 @@ print(job.site_factor or "none", string.format("%d", job.nice), os.clock() - beg
 
 @pytest.fixture
 def log(tmp_path):
-    now = int(time.time()) - 86400
-    rows = [(i, now + i, now + i, now + i + ran, ran, w, c, user) for i, (user, c, w, ran) in enumerate(JOBS)]
-    columns = ["job_id", "submit", "start", "end", "runtime", "walltime", "cores", "user"]
-    pd.DataFrame(rows, columns=columns).assign(queue="work").to_csv(tmp_path / "log.csv", index=False)
-    return tmp_path / "log.csv"
+    return write_log(tmp_path / "log.csv")
 
 
 def files_of(log, text=SITE, **options):
