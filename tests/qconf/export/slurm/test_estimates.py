@@ -32,9 +32,8 @@ dofile("job_submit.lua")
 local job = { user_name = arg[1], num_tasks = tonumber(arg[2]), time_limit = tonumber(arg[3]), nice = 0x80000007 }
 local record = { user_id = 7, partition = "work", min_cpus = 1, min_nodes = 1, time_limit = 100, job_state = 0 }
 record.nice = slurm.NICE_OFFSET
-local begun = os.clock()
 assert((arg[4] and slurm_job_modify(job, record, {}, 7) or slurm_job_submit(job, {}, 0)) == 0)
-print(job.site_factor or "none", string.format("%d", job.nice), os.clock() - begun)
+print(job.site_factor or "none", string.format("%d", job.nice))
 """
 
 
@@ -48,7 +47,7 @@ def files_of(log, text=SITE, **options):
 
 
 def called(folder, files, *job, table=None, seconds=False):
-    """Submit a job; return its site factor, or the seconds expected, its nice value, the lines said, and how long."""
+    """Submit a job; return its site factor, or the seconds expected, its nice value, and the lines said."""
     lua = files["job_submit.lua"].replace("/etc/slurm", str(folder))
     lua = lua.replace("of_class(EXPECTED, done", "(done") if seconds else lua
     written(folder, {"job_submit.lua": lua, "called.lua": CALLED})
@@ -58,8 +57,8 @@ def called(folder, files, *job, table=None, seconds=False):
     command = [LUA, "called.lua", *map(str, job)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     *said, last = done.stdout.splitlines()
-    factor, nice, took = last.split()
-    return float(factor), int(nice) - OFFSET, said, float(took)
+    factor, nice = last.split()
+    return float(factor), int(nice) - OFFSET, said
 
 
 @needs_lua
@@ -71,7 +70,7 @@ def test_lua_predicts_as_the_model_does(user, cores, minutes, tmp_path, log):
     model = Means()
     for name, of, limit, ran in sorted(JOBS, key=lambda job: JOBS.index(job) + job[3]):
         model.add(name, "", of, limit, ran / limit)
-    found, _, said, _ = called(tmp_path, files_of(log), user, cores, minutes, seconds=True)
+    found, _, said = called(tmp_path, files_of(log), user, cores, minutes, seconds=True)
     assert said == []
     assert found == pytest.approx(model.estimate(user, "", cores, 60 * minutes), rel=0.01)
 
@@ -79,14 +78,14 @@ def test_lua_predicts_as_the_model_does(user, cores, minutes, tmp_path, log):
 @needs_lua
 def test_points_are_the_site_factor_beside_the_nice_value(tmp_path, log):
     files = files_of(log)
-    assert [called(tmp_path, files, "ann", *job)[:3] for job in ((1, 60), (4, 120), (64, ""))] == [
+    assert [called(tmp_path, files, "ann", *job) for job in ((1, 60), (4, 120), (64, ""))] == [
         (500, 7, []),
         (20, 79, []),
         (0, 79, []),  # as long as the queue takes
     ]
     assert called(tmp_path, files, "ann", 1, 60, "modify")[:2] == (500, 7)
     endless = files_of(log, SITE.replace(", walltime: [0, 48h]", ""))
-    assert called(tmp_path, endless, "ann", 1, "")[:3] == (0, 79, [])
+    assert called(tmp_path, endless, "ann", 1, "") == (0, 79, [])
     plain = files_of(log, SITE.replace("estimate", "ncpus"))
     assert "qconf_estimate.txt" not in plain
     assert "site_factor" not in plain["job_submit.lua"]
@@ -106,7 +105,7 @@ def test_points_are_the_site_factor_beside_the_nice_value(tmp_path, log):
 def test_without_a_good_table_the_walltime_is_taken(table, why, tmp_path, log):
     files = files_of(log)
     for minutes, points in ((10, 500), (118, 20), (120, 0)):
-        factor, _, said, _ = called(tmp_path, files, "ann", 4, minutes, table=table)
+        factor, _, said = called(tmp_path, files, "ann", 4, minutes, table=table)
         assert (factor, len(said)) == (points, 1)
         assert said[0].startswith("qconf: no prediction, the order takes the walltime: ")
         assert why in said[0]
@@ -114,15 +113,14 @@ def test_without_a_good_table_the_walltime_is_taken(table, why, tmp_path, log):
 
 
 @needs_lua
-def test_a_large_table_is_read_in_ten_milliseconds(tmp_path, log):
+def test_a_user_is_found_in_a_large_table(tmp_path, log):
     words = "".join(f"{size}:{3600 * hours}=3.14,0.271\t" for size in range(12) for hours in range(1, 10))
     table = f"{VERSION} {int(time.time())}\n*\t:=9,0.5\t\n" + "".join(f"u{i}\t{words}\n" for i in range(1000))
     assert len(table) > 2_000_000
-    found = [called(tmp_path, files_of(log), "u999", 4, 120, table=table, seconds=True) for _ in range(5)]
+    found, *_ = called(tmp_path, files_of(log), "u999", 4, 120, table=table, seconds=True)
     weight = 3.14 / (3.14 + PRIOR)
     own = weight * 0.271 + (1 - weight) * 9 / (9 + PRIOR) * 0.5
-    assert found[0][0] == pytest.approx(7200 * own / (weight + (1 - weight) * 9 / (9 + PRIOR)), abs=1)
-    assert min(seconds for *_, seconds in found) < 0.01
+    assert found == pytest.approx(7200 * own / (weight + (1 - weight) * 9 / (9 + PRIOR)), abs=1)
 
 
 def test_what_is_loaded_comes_back_and_a_new_table_alone_is_written_for_it(tmp_path, log):
