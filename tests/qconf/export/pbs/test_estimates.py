@@ -99,6 +99,7 @@ def test_the_hook_predicts_as_the_model_does(monkeypatch, tmp_path, log, user, c
         (f"{VERSION} {int(time.time()) - 86400 * OLDEST - 9}\n", f"older than {OLDEST} days"),
         (f"{VERSION} {int(time.time())}\n*\t:=3\t\n", "not enough values"),
     ],
+    ids=["absent", "empty", "version", "old", "malformed"],  # no instant: each process collects them
 )
 def test_without_a_good_table_the_walltime_is_taken(monkeypatch, tmp_path, log, table, why):
     found, said = after_hook(monkeypatch, tmp_path, written(log), {"ncpus": 4, "walltime": 7200}, table=table)

@@ -101,6 +101,7 @@ def test_points_are_the_site_factor_beside_the_nice_value(tmp_path, log):
         (f"{VERSION} {int(time.time()) - 86400 * OLDEST - 9}\n", f"older than {OLDEST} days"),
         (f"{VERSION} {int(time.time())}\n*\t:=3\t\n", "arithmetic"),
     ],
+    ids=["absent", "empty", "version", "old", "malformed"],  # no instant: each process collects them
 )
 def test_without_a_good_table_the_walltime_is_taken(table, why, tmp_path, log):
     files = files_of(log)
