@@ -119,7 +119,8 @@ def recommend(
 
     rows = evaluator.rows(names, progress or (lambda *_: None), beside)
     candidates = among(rows, scope)
-    best = choose(candidates, evaluator.compare, least_gain)
+    nobody_waits = quiet(training, [each.date(each.span[0])[:7] for each in earlier])
+    best = None if nobody_waits else choose(candidates, evaluator.compare, least_gain)
     needless = [row for row in candidates if not row.needs]
     found = replace(
         found,
@@ -129,7 +130,7 @@ def recommend(
         queues=best_queues(rows, best, evaluator.compare, least_gain),
         without_scripts=None if best is None or not best.needs else choose(needless, evaluator.compare, least_gain),
     )
-    found = decide(found, best, least_gain, quiet(training, [each.date(each.span[0])[:7] for each in earlier]))
+    found = decide(found, best, least_gain, nobody_waits)
     present = evaluator.present
     found = replace(
         found,

@@ -112,7 +112,7 @@ def sure(found: Recommendation) -> Iterator[str]:
 
 
 def best_queues(found: Recommendation) -> list[str]:
-    """Say in two lines what the best queue configuration gains, and what it costs against the recommendation."""
+    """Say what the best queue configuration gains, and in a second line what it costs against the recommendation."""
     what, best = "Best queue configuration", found.queues
     chosen = found.row if found.proposes else None
     recommended = "to keep what you have" if chosen is None else chosen.label
@@ -121,10 +121,12 @@ def best_queues(found: Recommendation) -> list[str]:
         tried = [row for row in found.rows if row.of_queues and row.gain is not None]
         most = max(tried, key=lambda row: row.gain or 0.0, default=None)
         if most is None:
-            return [f"{what}: none was evaluated.", f"{against} nothing is written for one."]
+            return [f"{what}: none was evaluated, and none is written."]
+        if (most.gain or 0.0) <= 0 and not most.ineligible:
+            return [f"{what}: of {len(tried)} that were evaluated none gains anything; none is written."]
         why = f"and is ineligible: {most.ineligible}" if most.ineligible else "and nothing over the resamples"
-        number = f"of {len(tried)} that were evaluated {most.named} gains the most, {gain_text(most.gain)} %, {why}."
-        return [f"{what}: none is better than what you have; {number}", f"{against} none is written."]
+        number = f"of {len(tried)} that were evaluated {most.named} gains the most, {gain_text(most.gain)} %, {why}"
+        return [f"{what}: none is better than what you have; {number}; none is written."]
     now, then = (hours(means(test)[0]) for test in (best.row.test, found.rows[0].test))
     sure = "it may be chance" if best.row.bootstrap is None else sure_text(best.row.bootstrap)
     first = (

@@ -301,6 +301,21 @@ def test_where_no_job_waits_one_line_says_so_and_what_earlier_months_would_have_
     assert "nothing to gain" not in recommend(loud, base, strategies=("lxf-easy",)).lead
 
 
+def test_a_gain_of_seconds_is_nothing_to_gain_however_sure():
+    base = two(mode="shared")
+    every_day = [(DAY // 4 + 300 * i, 1, 60) for i in range(200)] + [(0, 64, 1200), (1, 64, 1200), (2, 64, 60)]
+    rows = [(day * DAY + submit, cores, runtime) for day in range(30) for submit, cores, runtime in sorted(every_day)]
+    submit, cores, runtime = np.array(rows).T
+    given = history(base, jobs=len(rows))
+    jobs = given.jobs.assign(submit=submit, cores=cores, runtime=runtime, walltime=runtime, queue=base.names[0])
+    found = recommend(replace(given, jobs=jobs), base, strategies=("lxf-easy",))
+    sure = next(row for row in found.rows if row.name == "lxf-easy").bootstrap
+    assert sure.certain
+    assert sure.expected > 0.1
+    assert found.verdict == "KEEP"
+    assert found.lead.startswith("there is nothing to gain this month: jobs wait ")
+
+
 def test_guard_rails_know_the_waits_of_all_known_months():
     base = two(mode="shared")
     loud, quiet = history(base, jobs=900, span=20 * DAY), history(base, jobs=100, span=20 * DAY)

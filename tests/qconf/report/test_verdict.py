@@ -118,7 +118,7 @@ def test_what_a_change_needs_is_said_with_what_it_would_be_without():
     assert "What it needs" not in shown()
 
 
-def test_the_best_queue_configuration_is_two_lines_whatever_is_recommended():
+def test_the_best_queue_configuration_is_said_whatever_is_recommended():
     change, keep = small.recommendation(), small.recommendation("KEEP")
     gains = "Best queue configuration: hybrid gains +31.0 (+21.0 to +41.0) % over current, 100 % of the "
     gains += "resamples gain; mean wait 1.50 -> 1.00 h."
@@ -133,11 +133,16 @@ def test_the_best_queue_configuration_is_two_lines_whatever_is_recommended():
     assert verdict.best_queues(other)[1].startswith(
         f"{against}lxf-easy: gain -20.0 (-30.0 to -10.0) %, mean wait 1.00 in place of 1.39 h; see queues/"
     )
-    none = verdict.best_queues(replace(keep, queues=None, rows=keep.rows[:3]))
-    assert none[0].startswith("Best queue configuration: none is better than what you have; of 1 that ")
-    assert "pp gains the most, -1570.0 %, and is ineligible: plain" in none[0]
-    assert none[1] == f"{against}to keep what you have: none is written."
-    assert verdict.best_queues(replace(keep, queues=None, rows=keep.rows[:2]))[0].endswith("none was evaluated.")
+    tried = keep.rows[:3]
+    (none,) = verdict.best_queues(replace(keep, queues=None, rows=tried))
+    assert none.startswith("Best queue configuration: none is better than what you have; of 1 that ")
+    assert "pp gains the most, -1570.0 %, and is ineligible: plain" in none
+    assert none.endswith("; none is written.")
+    tried = [*tried[:2], replace(tried[2], gain=0.0, ineligible="")]
+    (none,) = verdict.best_queues(replace(keep, queues=None, rows=tried))
+    assert none.endswith("of 1 that were evaluated none gains anything; none is written.")
+    (none,) = verdict.best_queues(replace(keep, queues=None, rows=keep.rows[:2]))
+    assert none.endswith("none was evaluated, and none is written.")
 
 
 def test_each_target_is_met_or_missed_now_by_the_change_and_by_rung():
