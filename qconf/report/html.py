@@ -137,8 +137,8 @@ def _arrows(text: str) -> str:
 
 
 def _linked(text: str) -> Markup:
-    """Link the first of each term to the glossary, in a text that is set by `_arrows`."""
-    found = str(escape(inert(_arrows(text))))
+    """Link the first of each term to the glossary, in a text that is set by `_arrows`; options stay on one line."""
+    found = re.sub("--[a-z]+", r'<span class="option">\g<0></span>', str(escape(inert(_arrows(text)))))
     for term, anchor in LINKED.items():
         found = found.replace(term, f'<a class="term" href="#term-{anchor}">{term}</a>', 1)
     return Markup(found)  # noqa: S704 - escaped above
