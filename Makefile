@@ -6,7 +6,7 @@ WORKERS ?= 2
 LOWEST := $(or $(TMPDIR),/tmp)/qconf-lowest
 AT_LOWEST := NUMBA_CACHE_DIR=$(LOWEST)/kernels
 
-.PHONY: tune test test-all lowest lint bench study paper example reference dist lock clean
+.PHONY: tune test test-all lowest lint counts bench study paper example reference dist lock clean
 
 tune: $(VENV)/ready
 	$(BIN)/qconf tune
@@ -30,6 +30,9 @@ lint: $(VENV)/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+counts: $(VENV)/ready  # of what is read at a visit to a deep queue, beside those that are stored
+	$(BIN)/python -m tests.benchmarks.deep --counts
 
 bench: $(VENV)/ready
 	$(BIN)/python -m tests.benchmarks.speed

@@ -3,19 +3,26 @@
 ``python -m tests.benchmarks.deep [--jobs N N] [DISCIPLINE ...]`` prints a row per discipline and, for each load, the
 seconds of each number of jobs, each four times the one before, and how many times the seconds before they are. Seconds
 are those that the thread computes.
+
+``python -m tests.benchmarks.deep --counts`` prints in their place how many elements of waiting lists a visit reads, of
+few jobs, and fails where that is more than ``deep.json`` allows, which ``--write`` makes anew.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
 from parsim import Pool, Queue, System, Workload, simulate
 from parsim.planning.plan import plan
+from tests.benchmarks.reads import counting, reads_a_visit
 from tests.benchmarks.speed import best
 
 CORES = 1024
@@ -23,6 +30,10 @@ WALLTIMES = (900, 1800, 3600, 7200, 14_400, 21_600, 43_200, 86_400)  #: what use
 LONGEST_BURST = 4000  #: jobs
 USERS = 40
 LIMITS = (None, None, 400, 200)  #: `max_run` of each queue, by size
+
+COUNTS = Path(__file__).with_name("deep.json")  #: elements a visit, by discipline, load and number of jobs
+FEW, FEW_CORES, FEW_LOAD = (80, 320), 64, 2.5  #: jobs, cores and load of what is counted
+MORE = 1.05  #: times what is stored, which is no regression yet
 
 
 def bursts(jobs: int, cores: int = CORES, load: float = 1.2, seed: int = 0) -> Workload:
@@ -120,14 +131,49 @@ def _plan(workload: Workload, cores: int, policy: str) -> object:
     return plan(workload, cores, policy)
 
 
-def main() -> None:
+def count(names: list[str], write: bool = False) -> list[str]:
+    """Print how many elements a visit reads, and return what is wrong: more than are stored, which `write` does."""
+    stored = json.loads(COUNTS.read_text()) if COUNTS.exists() else {}
+    wrong = []
+    with counting():
+        for name, run in disciplines(FEW_CORES).items():
+            if names and name not in names:
+                continue
+            found = {
+                load: [round(reads_a_visit(run, make(jobs, FEW_CORES, FEW_LOAD)), 1) for jobs in FEW]
+                for load, make in LOADS.items()
+            }
+            print(
+                f"{name:24}" + "".join(f"  {load}: {few:9} {many:9}" for load, (few, many) in found.items()), flush=True
+            )
+            if write:
+                stored[name] = found
+                continue
+            for load, counts in found.items():
+                allowed = stored.get(name, {}).get(load, (0, 0))
+                for jobs, reads, most in zip(FEW, counts, allowed, strict=True):
+                    if reads > most * MORE:
+                        wrong.append(f"{name}, {load}, {jobs} jobs: a visit reads {reads} elements; {most} are stored")
+    if write:
+        rows = (f"{json.dumps(name)}: {json.dumps(found)}" for name, found in stored.items())
+        COUNTS.write_text("{" + ",\n ".join(rows) + "}\n")
+    return wrong
+
+
+def main() -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.deep", description=__doc__)
     parser.add_argument("--jobs", type=int, nargs="+", default=[10_000, 40_000])
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--load", choices=LOADS, nargs="+", default=[*LOADS])
+    parser.add_argument("--counts", action="store_true", help="of elements read, in place of seconds")
+    parser.add_argument("--write", action="store_true", help="store the counts")
     parser.add_argument("disciplines", nargs="*")
     arguments = parser.parse_args()
+    if arguments.counts or arguments.write:
+        wrong = count(arguments.disciplines, arguments.write)
+        print("\n".join(wrong or ["no visit reads more than is stored"]))
+        return int(bool(wrong))
     for name, run in disciplines().items():
         if arguments.disciplines and name not in arguments.disciplines:
             continue
@@ -140,7 +186,8 @@ def main() -> None:
                 row += f" {jobs:7,} {seconds:8.3f} s" + (f" {seconds / before:5.1f}x" if before else "")
                 before = seconds
         print(row, flush=True)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

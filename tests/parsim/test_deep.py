@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import json
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -146,6 +148,20 @@ def test_a_pass_scans_few_jobs_however_many_wait(name: str) -> None:
         time_dependent(state)
         scanned.append(state.epoch.clock[SCANNED] / state.epoch.clock[PASS])
     assert 0 < scanned[1] < 3 * scanned[0] < 1500
+
+
+def test_a_visit_that_reads_more_than_is_stored_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(deep, "COUNTS", tmp_path / "counts.json")
+    assert deep.count(["easy"], write=True) == deep.count(["easy"]) == []
+    stored = json.loads(deep.COUNTS.read_text())
+    reads = stored["easy"]["alike"][1]
+    stored["easy"]["alike"][1] = round(reads / 1.1, 1)
+    deep.COUNTS.write_text(json.dumps(stored))
+    less = stored["easy"]["alike"][1]
+    assert deep.count(["easy"]) == [f"easy, alike, 320 jobs: a visit reads {reads} elements; {less} are stored"]
+    assert [line[:16] for line in deep.count(["fcfs"])] == ["fcfs, alike, 80 ", "fcfs, alike, 320"] + 2 * [
+        "fcfs, all differ"
+    ]
 
 
 @pytest.mark.parametrize(

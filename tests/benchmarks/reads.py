@@ -1,0 +1,70 @@
+"""How much of waiting lists, blocks of them and profiles a visit reads: a count of what runs, which does not flicker.
+
+Kernels are interpreted and every queue is deep from the first event, so that a few hundred jobs take the paths of ten
+thousands. Each element that is read of a column counts; what is moved at once does not, nor do running jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+from parsim import Schedule, Workload
+from parsim.engine.fast import listed
+from parsim.engine.resources.profile import Profile
+from parsim.engine.simulation import Waiting
+from parsim.planning.conservative import Plan
+from parsim.planning.plan import PlannedRun
+from parsim.planning.planner import Planner
+from parsim.prepare import one_list, packing
+from tests.interpreted import interpreting
+
+COUNTED = (Waiting, listed.Listed, listed.Directory, Profile, Plan, Planner)
+
+
+class _Column(np.ndarray):  # type: ignore[type-arg]
+    """A column that counts the elements read of it."""
+
+    read = 0  #: of all columns
+
+    def __getitem__(self, key: Any) -> Any:
+        found = super().__getitem__(key)
+        if not isinstance(found, np.ndarray):
+            _Column.read += 1
+        return found
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self.__getitem__, range(len(self)))
+
+
+def _new(cls: Any, *columns: Any, **named: Any) -> Any:
+    """Make a tuple of columns that count."""
+    columns += tuple(named[field] for field in cls._fields[len(columns) :])
+    plain = [isinstance(column, np.ndarray) and not column.dtype.names for column in columns]
+    return tuple.__new__(
+        cls, [column.view(_Column) if counts else column for column, counts in zip(columns, plain, strict=True)]
+    )
+
+
+@contextmanager
+def counting() -> Iterator[None]:
+    """Interpret kernels within, and count what they read."""
+    deep = ((packing, "LOOKS", -1), (one_list, "MANY", 0), (listed, "DEEP", 2), (listed, "SHALLOW", 1))
+    with interpreting(), pytest.MonkeyPatch.context() as patch:
+        for each in deep:
+            patch.setattr(*each)
+        for each in COUNTED:
+            patch.setattr(each, "__new__", _new)
+        yield
+
+
+def reads_a_visit(run: Callable[[Workload], Any], workload: Workload) -> float:
+    """Return how many elements a simulation reads for each instant at which a job is submitted or ends."""
+    _Column.read = 0
+    result = run(workload)
+    schedule: Schedule = result.schedule if isinstance(result, PlannedRun) else result
+    return _Column.read / np.union1d(schedule.submit, schedule.end).size
