@@ -26,7 +26,7 @@ from parsim.model.throttles import RESOURCES
 from parsim.model.workload import Column, Workload
 from parsim.planning.multiqueue import multiqueue
 from parsim.prepare.chunks import demands as placed_demands
-from parsim.prepare.columns import Prepared, check_started, prepare, prepare_from, refuse_needs
+from parsim.prepare.columns import Depth, Prepared, check_started, prepare, prepare_from, refuse_needs
 from parsim.prepare.node_types import demands
 from parsim.prepare.one_list import pack_one_list
 from parsim.prepare.order import is_formula, rank
@@ -460,17 +460,23 @@ def _reserves_for_queues(prepared: Prepared, system: System) -> bool:
 
 
 def _run_queue_head_jobs(prepared: Prepared, system: System) -> Outcome:
+    def run(*, gives_up: bool = False, lines: bool = system.places_chunks) -> Simulation:
+        state = pack(prepared, system, beside="head jobs", gives_up=gives_up, lines=lines)
+        events(state, None, *pack_head_jobs(prepared, system, state))
+        return state
+
     plain = not system.node_types and not system.reserves_for_many  # lines of jobs alike are as good
-    queue = prepared.depths["head jobs", system.mode, _constant(system)]
-    deep = plain and queue.expected()
-    if not deep:
-        state = pack(prepared, system, beside="head jobs", gives_up=plain, lines=system.places_chunks)
-        events(state, None, *pack_head_jobs(prepared, system, state))
-        deep = plain and queue.found(deep=state.progress["looks"] < 0)
-    if deep:
-        state = pack(prepared, system, beside="head jobs", lines=True)
-        events(state, None, *pack_head_jobs(prepared, system, state))
-    return _outcome(prepared, system, state)
+    depth = prepared.depths["head jobs", system.mode, _constant(system)]
+    return _outcome(prepared, system, _or_by_lines(depth, run) if plain else run())
+
+
+def _or_by_lines(depth: Depth, run: Callable[..., Simulation]) -> Simulation:
+    """Look at every waiting job or, where the queue is too deep for that, of jobs alike at the first."""
+    if not depth.expected():
+        state = run(gives_up=True)
+        if not depth.found(deep=state.progress["looks"] < 0):
+            return state
+    return run(lines=True)
 
 
 def _plans_top_job(prepared: Prepared, system: System) -> bool:
@@ -478,10 +484,19 @@ def _plans_top_job(prepared: Prepared, system: System) -> bool:
 
 
 def _run_top_job(prepared: Prepared, system: System) -> Outcome:
-    state = pack(prepared, system, beside="top jobs")
-    plans = pack_plans(prepared, system, state)
-    events(state, plans, *NO_HEAD_JOBS)
-    return _outcome(prepared, system, state, plans)
+    plans = []
+
+    def run(**of_lists: bool) -> Simulation:
+        state = pack(prepared, system, beside="top jobs", **of_lists)
+        plans.append(pack_plans(prepared, system, state))
+        events(state, plans[-1], *NO_HEAD_JOBS)
+        return state
+
+    plain = (
+        system.mode == "shared" and not prepared.has_windows
+    )  # no plan is withdrawn: lines of jobs alike are as good
+    state = _or_by_lines(prepared.depths["top jobs", _constant(system)], run) if plain else run()
+    return _outcome(prepared, system, state, plans[-1])
 
 
 def _run_with_tiers(prepared: Prepared, system: System) -> Outcome:

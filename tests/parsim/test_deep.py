@@ -193,6 +193,7 @@ def test_a_kernel_gives_up_once_it_has_looked_at_too_many_jobs(
         ("events", System(CORES, [Queue(partition=CORES, max_run=400)], "partitioned")),
         ("events", System(CORES, [Queue(partition=CORES // 2)], "hybrid", pool=Pool(CORES // 2))),
         ("events", System(CORES, [Queue(max_run=400)], reserve="queues")),
+        ("events", System(CORES, [Queue(max_run=400)], reserve="nodes", cores_per_node=16)),
     ],
 )
 def test_what_gave_up_is_left_out_the_next_times(kernel: str, system: System, monkeypatch: pytest.MonkeyPatch) -> None:
