@@ -235,12 +235,13 @@ def routes(folder: Path) -> dict[str, dict[str, tuple[int, int]]]:
     }
 
 
-def limits(folder: Path) -> dict[str, Fields]:
-    """Read the limits of the queues in an export's qos.sacctmgr, by QOS and word; empty where there is none."""
-    found: dict[str, Fields] = {}
-    for name, words in re.findall(r"^modify qos (\S+) set (.*)$", beside(folder, "qos.sacctmgr"), re.MULTILINE):
-        found.setdefault(name, {}).update(re.findall(r"(\S+)=([0-9]{1,15})(?!\S)", words))
-    return found
+def statements(folder: Path, file: str) -> Iterator[tuple[str, str, str, str]]:
+    """Yield what lines of sacctmgr in an export's file set: kind and name of an object, word and value."""
+    line = r"^modify (qos|account|user) (?:where name=)?(\S+) set (.*)$"
+    for kind, name, words in re.findall(line, beside(folder, file), re.MULTILINE):
+        for each in words.split():
+            word, _, value = each.rpartition("=")
+            yield kind, name, word.removesuffix("+"), value
 
 
 def _lines(text: str) -> Iterator[tuple[int, Fields, str]]:

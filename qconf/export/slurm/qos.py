@@ -11,7 +11,8 @@ from parsim.model.throttles import RESOURCES
 from qconf.config import QOSConfig, SiteConfig, ThrottleConfig
 from qconf.config.multifactor import Multifactor
 from qconf.errors import InputError
-from qconf.export.nodes import beside, read_text
+from qconf.export.nodes import read_text
+from qconf.export.slurm import conf
 from qconf.export.slurm.throttles import EACH, OF_QUEUES, WORDS, amount, limit_of, limited, number, word_of
 from qconf.export.slurm.throttles import of_queue as resources_of_queue
 from qconf.history.times import slurm_limit
@@ -117,14 +118,12 @@ def read(folder: Path) -> tuple[tuple[QOSConfig, ...], tuple[ThrottleConfig, ...
     found: dict[str, dict[str, str]] = {}
     free: dict[str, set[str]] = {}
     members: dict[str, dict[str, list[str]]] = {}
-    for line in beside(folder, FILE).splitlines():
-        if added := re.fullmatch(r"add qos (\S+)", line):
-            found[added[1]] = {}
-        elif change := re.fullmatch(r"modify qos (\S+) set ([A-Za-z]+(?:=[a-z][\w/]*)?)\+?=(\S+)", line):
-            found.setdefault(change[1], {})[change[2]] = change[3]
-            free.setdefault(change[1], set()).update([change[2]] if change[3] == str(FREE) else [])
-        elif of := re.fullmatch(r"modify (account|user) where name=(\S+) set DefaultQOS=(\S+)", line):
-            members.setdefault(of[3], {}).setdefault(f"{of[1]}s", []).append(of[2])
+    for kind, name, word, value in conf.statements(folder, FILE):
+        if kind == "qos":
+            found.setdefault(name, {})[word] = value
+            free.setdefault(name, set()).update([word] if value == str(FREE) else [])
+        elif word == "DefaultQOS":
+            members.setdefault(value, {}).setdefault(f"{kind}s", []).append(name)
     return _configs(found, free, members)
 
 

@@ -15,7 +15,7 @@ from qconf.config.models import BILLING
 from qconf.errors import ExportError
 from qconf.export.slurm import kept, preemption, throttles
 from qconf.export.slurm import qos as service
-from qconf.export.slurm.conf import MARK, Conf, Fields, limits, routes
+from qconf.export.slurm.conf import MARK, Conf, Fields, routes, statements
 from qconf.export.slurm.throttles import limit_of, number
 from qconf.history import Records
 from qconf.history.times import slurm_limit
@@ -152,8 +152,10 @@ class Reader:
         self.routes = routes(conf.folder) if conf.exported else {}
         self.parts = kept.read(conf.folder, MARK) if conf.exported else {}  #: for jobs without GPUs, of queues
         #: Of the QOS of partitions, by the words of their limits.
-        self.words: dict[str, Mapping[str, str]] = {**limits(conf.folder)} if conf.exported else {}
-        self.words |= {name: table[name] for name in self.of_partitions & {*table}}
+        self.words: dict[str, dict[str, str]] = {}
+        for _, name, word, value in statements(conf.folder, "qos.sacctmgr") if conf.exported else ():
+            self.words.setdefault(name, {})[word] = value
+        self.words |= {name: {**table[name]} for name in self.of_partitions & {*table}}
         self.limits = {name: service.of_queue(words) for name, words in self.words.items()}
         self.counted: set[str] = set()  #: what limits and the order count of nodes beside cores
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from parsim.model.throttles import RESOURCES
 from qconf.config import SiteConfig, ThrottleConfig
 from qconf.config.models import Settings
-from qconf.export.nodes import beside
+from qconf.export.slurm.conf import statements as statements_of
 from qconf.export.types import NAME as RESOURCE
 from qconf.history.chunks import TRES_SIZE
 
@@ -34,7 +34,6 @@ OF_QUEUES = {name: WORDS["", name] for name in ("max_run", "max_run_cores")} | {
 }
 _TRES = {"memory": "mem", "gpus": "gres/gpu"}
 NAME = re.compile(r"[A-Za-z0-9_.@-]+")
-_LINE = re.compile(r"modify (account|user|qos) (?:where name=)?(\S+) set (\S+)=([0-9]{1,15})(?!\S)")
 
 
 def tres(resource: str) -> str:
@@ -148,9 +147,9 @@ def names(config: SiteConfig, kind: str) -> str:
 def read(folder: Path) -> tuple[ThrottleConfig, ...]:
     """Read the throttles of an export's file; none where there is no such file."""
     found: dict[tuple[str, str], dict[str, int]] = {}
-    for kind, name, word, amount in _LINE.findall(beside(folder, FILE)):
+    for kind, name, word, amount in statements_of(folder, FILE):
         field = limit_of(word)
-        if field is not None:
+        if field is not None and re.fullmatch("[0-9]{1,15}", amount):
             whose = (field[0], "") if kind == "qos" else ({"account": "group"}.get(kind, kind), name)
             found.setdefault(whose, {})[field[1]] = int(amount) * (60 if field[1] == "max_run_core_seconds" else 1)
     wholes = {("", ""): {}, ("user", ""): {"each": "user"}, ("group", ""): {"each": "group"}}
