@@ -40,6 +40,8 @@ def notes(
     cores, walltime = envelope(config.queues)
     values = {
         "binding": binding,
+        "kept": kept,
+        "resources": (server or Server()).resources,
         "ORDERS": ORDERS,
         "qos_hook": qos.HOOK if qos.needs_hook(config) else "",
         "gap": lost_job([QueueConfig(name="envelope", cores=cores, walltime=walltime)], config.queues),
@@ -48,7 +50,6 @@ def notes(
         *formula(config, priorities)[1],
         *prime_time(config, scheduler or Scheduler()),
         *_nodes_alone(config, nodes),
-        *kept.notes(config, server or Server()),
         *rendering.notes("pbs", "differences", config=config, **values),
         *rendering.notes("", "common", system="PBS", config=config),
     )

@@ -10,7 +10,7 @@ OpenPBS Administrator's Guide, "Custom Resources"; Hooks Guide, "queuejob", "mod
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from qconf.config import KEPT, SiteConfig
@@ -21,7 +21,6 @@ from qconf.export.types import hosts, kept
 if TYPE_CHECKING:
     from qconf.config import NodesConfig
     from qconf.export.pbs.scheduler import Scheduler
-    from qconf.export.pbs.server import Server
 
 HOOK = "qconf_kept"
 FILE = f"{HOOK}.py"
@@ -47,21 +46,6 @@ def statements(wanted: Mapping[str, int], nodes: Sequence[Node]) -> tuple[list[s
 def widest(config: SiteConfig) -> int:
     """Return the cores above which a job that asks for cores alone takes no account, as in the simulation."""
     return max(each.count * each.cores for each in config.nodes)
-
-
-def notes(config: SiteConfig, before: Server) -> Iterator[str]:
-    """Name what PBS does otherwise than the simulator."""
-    if config.keeps_cores:
-        yield (
-            f"Jobs without GPUs leave the cores that kept_per_gpu names by a resource of nodes, {RESOURCE}: the hook "
-            f"{HOOK} has their chunks ask for as much of it as of ncpus, at submission and at changes. Jobs that give "
-            "-l nodes, in the older form, are not asked to leave any."
-        )
-    elif RESOURCE in before.resources:
-        yield (
-            f"An earlier export keeps cores for jobs with GPUs, and this configuration keeps none: the plan takes the "
-            f"hook {HOOK} off, and {RESOURCE} off the line resources: of sched_config."
-        )
 
 
 def read(nodes: tuple[NodesConfig, ...], there: Sequence[Node], scheduler: Scheduler) -> tuple[NodesConfig, ...]:

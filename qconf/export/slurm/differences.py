@@ -28,7 +28,8 @@ def differences(config: SiteConfig) -> list[str]:
         "qos_weight": qos.weight(config),
     }
     common = notes("", "common", system="Slurm", config=placed(config))
-    return [*notes("slurm", "differences", config=config, **values), *common, *kept.notes(config)]
+    of_kept = notes("slurm", "kept", rooms=kept.rooms(config))
+    return [*notes("slurm", "differences", config=config, **values), *common, *of_kept]
 
 
 def calc_minutes(config: SiteConfig) -> int:

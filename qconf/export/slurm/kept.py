@@ -11,7 +11,6 @@ Slurm, slurm.conf, "MaxCPUsPerNode".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,25 +78,6 @@ def rooms(config: SiteConfig) -> dict[str, tuple[str, int]]:
         queue: (",".join(part.name for part in of), max(room(config, part) for part in of))
         for queue, of in parts(config).items()
     }
-
-
-def notes(config: SiteConfig) -> Iterator[str]:
-    """Name what Slurm does otherwise than the simulator."""
-    found = parts(config)
-    if not found:
-        return
-    names = ", ".join(names for names, _ in rooms(config).values())
-    yield (
-        f"Jobs without GPUs of {', '.join(found)} are sent to the partitions {names}, of which one has to hold the "
-        "whole job; one that is wider than each goes to the partition of jobs with GPUs. Users who name a partition "
-        "name the queue's."
-    )
-    capped = [queue for queue, of in found.items() if any(part.cores for part in of)]
-    if len(capped) > 1:
-        yield (
-            f"MaxCPUsPerNode counts the jobs of each partition: those without GPUs of {', '.join(capped)} leave the "
-            "cores that kept_per_gpu names each by itself, in the simulator together."
-        )
 
 
 def read(folder: Path, marked: str) -> dict[str, str]:
