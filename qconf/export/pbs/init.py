@@ -211,9 +211,7 @@ class _Division:
             both = any({name, name + POOL_SUFFIX} <= set(qlist) for qlist in self.qlists for name in self.pooled)
             found = PoolConfig(cores=pool, entry="move", placement="combined" if both else "pool")
             return {"mode": "hybrid", "queues": parted, "pool": found}
-        if pool:  # nodes that no queue has
-            self.warnings.append(f"{pool} cores belong to no queue; {parted[0].name} was given them")
-            parted[0] = parted[0].model_copy(update={"partition": parted[0].partition + pool})
+        _give_rest(parted, pool, self.warnings)  # nodes that no queue has
         return {"mode": "partitioned", "queues": parted}
 
     def _types(self) -> Types | None:
@@ -310,9 +308,7 @@ def _shaped(shape: dict[str, Any], like: SiteConfig, server: Server) -> dict[str
     for queue in shape["queues"]:
         held = {**server.attributes, **server.queues[queue.name]}
         if queue.name not in like.names:
-            lost = (like.nodes and bindings(held)) or queue.cores[
-                0
-            ] > like.machine.cores  # it was left out: no node is its
+            lost = (like.nodes and bindings(held)) or queue.cores[0] > like.machine.cores  # left out: no node is its
             queues += [] if lost else [queue.model_copy(update={"partition": 0})]
             continue
         wanted = like.queue(queue.name)
@@ -327,6 +323,13 @@ def _shaped(shape: dict[str, Any], like: SiteConfig, server: Server) -> dict[str
     return {"mode": divided, "queues": queues, "nodes": like.nodes, "pool": pool}
 
 
+def _give_rest(queues: list[QueueConfig], cores: int, warnings: list[str]) -> None:
+    """Give the first queue the cores that belong to none."""
+    if cores:
+        warnings.append(f"{cores} cores belong to no queue; {queues[0].name} was given them")
+        queues[0] = queues[0].model_copy(update={"partition": queues[0].partition + cores})
+
+
 def _consistent(fields: dict[str, Any], throttles: Sequence[ThrottleConfig], warnings: list[str]) -> SiteConfig:
     """Return the configuration without the limits, and queues, that no job can keep to; each is a warning."""
     queues, names = list(fields["queues"]), [queue.name for queue in fields["queues"]]
@@ -335,24 +338,18 @@ def _consistent(fields: dict[str, Any], throttles: Sequence[ThrottleConfig], war
         try:
             return SiteConfig.build(**{**fields, "queues": queues, "throttles": left})
         except ConfigError as error:
-            wrong = re.findall(r"(throttles|queues)\[(\d+)\]\.?(cores|max_\w+)?: ([^;]*)", str(error))
-            of = {
-                kind: {int(at): name for each, at, name, _ in wrong if each == kind} for kind in ("throttles", "queues")
-            }
-            unusable = [at for at, name in of["queues"].items() if name == "cores"]
-            limits = {at: name for at, name in of["queues"].items() if name.startswith("max_")}
-            if not (of["throttles"] or unusable or limits):
+            found = re.findall(r"(throttles|queues)\[(\d+)\]\.?(cores|max_\w+)?: ([^;]*)", str(error))
+            wrong = sorted(((kind, int(at), name, why) for kind, at, name, why in found), key=lambda each: each[0])
+            beyond = {at for kind, at, *_ in wrong if kind == "throttles"}
+            of_queues = {at: name for kind, at, name, _ in wrong if kind == "queues"}
+            unusable = [at for at, name in of_queues.items() if name == "cores"]
+            limits = {at: name for at, name in of_queues.items() if name.startswith("max_")}
+            if not (beyond or unusable or limits):
                 raise
-            warnings += [
-                f"left out, {queues[at].name} {name}: {why}"
-                for each, i, name, why in wrong
-                if each == "queues"
-                for at in [int(i)]
-            ]
-            warnings += [
-                f"left out, {left[int(i)].what} {name}: {why}" for each, i, name, why in wrong if each == "throttles"
-            ]
-            left = [each for i, each in enumerate(left) if i not in of["throttles"]]
+            for kind, at, name, why in wrong:
+                whose = queues[at].name if kind == "queues" else left[at].what
+                warnings.append(f"left out, {whose} {name}: {why}")
+            left = [each for i, each in enumerate(left) if i not in beyond]
             queues = [
                 queue.model_copy(update={limits[i]: None} if i in limits else {}) for i, queue in enumerate(queues)
             ]
@@ -360,9 +357,7 @@ def _consistent(fields: dict[str, Any], throttles: Sequence[ThrottleConfig], war
             queues = [queue for i, queue in enumerate(queues) if i not in unusable]
             if not queues:
                 raise InputError("no queue takes a job that the machine holds", field="print server") from error
-            if freed:
-                warnings.append(f"{freed} cores belong to no queue; {queues[0].name} was given them")
-                queues[0] = queues[0].model_copy(update={"partition": queues[0].partition + freed})
+            _give_rest(queues, freed, warnings)
             left = [each for each in left if each.queue in (None, *(queue.name for queue in queues))]
 
 
