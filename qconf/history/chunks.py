@@ -147,11 +147,18 @@ def mebibytes(text: str) -> int:
 
 def mebibytes_of_pbs(text: str) -> int:
     """Read a size of PBS, rounded up to MiB; ValueError if it is none: a number without a unit is bytes."""
+    if (size := bytes_of_pbs(text)) is None:
+        raise ValueError(f"mem={text[:40]} is no size")
+    return -(-size // MIB)
+
+
+def bytes_of_pbs(text: str) -> int | None:
+    """Read a size of PBS, of which a number without a unit is bytes and a word has eight; None where it is none."""
     match = SIZE.fullmatch(text)
     if match is None:
-        raise ValueError(f"mem={text[:40]} is no size")
+        return None
     scale: int = 1024 ** " kmgtp".index(match[2].lower() or " ") * (8 if match[3].lower() == "w" else 1)
-    return -(-int(match[1]) * scale // MIB)
+    return int(match[1]) * scale
 
 
 def of_tres(tres: str, features: str = "") -> Request:

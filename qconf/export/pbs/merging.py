@@ -10,14 +10,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from qconf.config import SiteConfig, lost_job
 from qconf.errors import ExportError
-from qconf.export.pbs.server import Attributes, Server, destinations, is_type, seconds
+from qconf.export.pbs.server import Attributes, Server, as_limits, destinations, is_type, limits_in, seconds
 
 #: PBS's older kind of limits, which cannot be mixed with max_run.
 OLD_LIMITS = (
     *("max_running", "max_user_run", "max_group_run", "max_user_run_soft", "max_group_run_soft"),
     *("max_user_res", "max_user_res_soft", "max_group_res", "max_group_res_soft"),
 )
-_SCOPES = re.compile(r"\[([^=\]]+)=([^\]]*)\]")
 _LIMITS = ("max_run", "max_queued", "queued_jobs_threshold")
 _DURATION = re.compile(r"[0-9]+(:[0-9]+){0,2}")
 #: Limits of the older kind: what they are called since, and whose.
@@ -46,8 +45,8 @@ def by_scope(attributes: Mapping[str, str]) -> Attributes:
         if name in _OLDER:
             new, scope = _OLDER[name]
             found[f"{new}{resource and '.'}{resource} {scope}"] = value
-        elif name.startswith(_LIMITS) and (scopes := _SCOPES.findall(value)):
-            found |= {f"{key} {scope}": limit for scope, limit in scopes}
+        elif name.startswith(_LIMITS) and (scopes := limits_in(value)):
+            found |= {f"{key} {scope}": limit for scope, limit in scopes.items()}
         else:
             found[key] = value
     return found
@@ -81,8 +80,7 @@ def _put(result: Attributes, name: str, scopes: Mapping[str, str], held: Iterabl
     for each in [old for old, (new, _) in _OLDER.items() if new == kind]:
         result.pop(f"{each}{dot}{resource}", None)
     if not (older := list(held)):
-        text = ",".join(f"[{scope}={limit}]" for scope, limit in scopes.items())
-        result.pop(name, None) if not text else result.update({name: text})
+        result.pop(name, None) if not scopes else result.update({name: as_limits(scopes)})
         return
     for scope, limit in scopes.items():
         if (kind, scope) not in _NAMES:

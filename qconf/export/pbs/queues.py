@@ -20,11 +20,11 @@ from qconf.config import (
 from qconf.export.nodes import Node
 from qconf.export.pbs import qos, throttles
 from qconf.export.pbs.differences import envelope, unroutable
-from qconf.export.pbs.server import ACCESS, Attributes, Server, access, destinations, is_true, seconds
+from qconf.export.pbs.server import ACCESS, Attributes, Server, destinations, is_true, lists, seconds
 from qconf.export.pbs.throttles import of_resources
 from qconf.export.pbs.throttles import read as read_throttles
 from qconf.export.pbs.throttles import resources as limited_resources
-from qconf.export.pbs.types import PLACE, bindings
+from qconf.export.pbs.types import PLACE, bindings, by_qlist
 
 if TYPE_CHECKING:
     from qconf.export.pbs import Binding
@@ -91,7 +91,7 @@ def execution(
     }
     parted = config.mode != "shared"
     cores = queue.max_run_cores
-    if parted and binding == "qlist" and not config.nodes:
+    if by_qlist(config, binding):
         attributes["default_chunk.Qlist"] = queue.name
     elif parted and not queue.reservation and not config.nodes:
         cores = min(queue.partition, cores or MAX_CORES)
@@ -248,8 +248,9 @@ class Reader:
 
     def _access(self, name: str, attributes: Attributes) -> AccessConfig | None:
         """Return who may use a queue; None, with a warning, where its lists are not understood."""
+        found = lists(attributes)
         try:
-            return access(attributes)
+            return AccessConfig.model_validate(found) if found else None
         except ValueError:
             self.warnings.append(f"{name}: its lists of who may use it are not understood: write `access` yourself")
             return None

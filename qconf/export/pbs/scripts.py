@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from qconf.config import SiteConfig, format_clock, lost_job
 from qconf.errors import ExportError
@@ -14,7 +14,7 @@ from qconf.export.base import Export
 from qconf.export.estimates import NO_LOG
 from qconf.export.nodes import Node
 from qconf.export.only import only
-from qconf.export.pbs import beside, estimates, fairshare, kept, qos, throttles, types
+from qconf.export.pbs import beside, fairshare, kept, throttles, types
 from qconf.export.pbs.changes import NOTHING, changes, ended
 from qconf.export.pbs.desired import Desired, desired, of_nodes
 from qconf.export.pbs.merging import transition
@@ -69,21 +69,15 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
         before,
         table=table,
         current=options.current is not None,
-        by_nodes="nodes.qmgr" in files,
+        files=files,
         scheduled=found.scheduled,
         rebound=_rebound(config, goal, before),
         created=[name for name in goal.server.resources if name not in before.resources],
         counts=found.counts,
         script=beside.script_of(config),
-        settings=list(goal.settings),
-        sched_lines="sched_config.changes" in files,
-        shares="resource_group" in files,
         keeps=beside.commands(config),
-        qos=qos.FILE in files,
-        estimates=estimates.FILE in files and estimates.HOOK,
-        left=kept.RESOURCE if kept.FILE in files else None,
-        kept_gone=gone,
         kept=kept.RESOURCE,
+        kept_gone=gone,
         hourly=hours.taken_back(config, partial(throttles.commands, goal.server)),
     )
     loaded = tuple(name for name in ("queues.qmgr", "nodes.qmgr", "sched_config.changes") if name in files)
@@ -102,34 +96,20 @@ def _files(
     config: SiteConfig, goal: Desired, before: Server, options: PbsExporter, base: SiteConfig | None
 ) -> tuple[dict[str, str], _Found]:
     """Write all files but the plan."""
-    known = options.current is not None
-    divided = config.mode != "shared" and options.binding == "qlist" and not config.nodes
-    of_base = base is not None and _nodes_of(base) == _nodes_of(config)
-    parted = divided and not of_base
-    by_nodes = parted or bool(goal.bound)
-    node_lines, node_back, counts = _nodes(config, options, goal) if by_nodes else ([], [], Counter())
-    left = kept.amounts(config, options.nodes)
-    if left and not of_base:
-        by_nodes = True
-        more, back_again = kept.statements(left, options.nodes or ())
-        node_lines, node_back = [*node_lines, *more], [*node_back, *back_again]
-        counts += Counter(f"{kept.RESOURCE} = {amount}" for amount in left.values())
+    given = _given(config, options, goal, base)
+    node_lines = [line for each in given for line in each.forward]
+    node_back = [line for each in given for line in each.back]
     if node_lines and (parts := [name for node in options.nodes or () for name in node.vnodes]):
         raise ExportError(
             f"--nodes has hosts of several vnodes ({parts[0]}), to which an export binds no queue: choose what "
             "leaves the nodes of queues as they are, or --binding limits"
         )
-    scheduled = [
-        *(["Qlist"] if divided else []),
-        *([kept.RESOURCE] if left else []),
-        *types.scheduled(config, types.own_resources(config, goal.bound), options),
-    ]
     forward, back = transition(before, goal.server), transition(goal.server, before)
     files = {"queues.qmgr": _script(f"Queues of {comment_name(config)}. Load with: qmgr -a < queues.qmgr", forward)}
-    if by_nodes:
+    if given:
         title = "Which nodes belong to which queue. Load with: qmgr -a < nodes.qmgr"
         files["nodes.qmgr"] = _script(title, {"nodes": node_lines} if node_lines else {})
-    if known:  # else it would delete what it does not know to have been there before
+    if options.current is not None:  # else it would delete what it does not know to have been there before
         last = ("queues to delete", "resources to delete")  # a resource can be deleted when no node has it
         first = {title: lines for title, lines in back.items() if title not in last}
         rollback = first | ({"nodes": node_back} if node_back else {}) | {t: back[t] for t in last if t in back}
@@ -138,10 +118,9 @@ def _files(
     if goal.closed:
         title = "Deletes the closed queues; when their last job has ended: qmgr -a < cleanup.qmgr"
         files["cleanup.qmgr"] = _script(title, {"closed queues": [f"delete queue {name}" for name in goal.closed]})
-    if base is not None:
-        there = types.scheduled(base, (), options) + (["Qlist"] if base.mode != "shared" and not base.nodes else [])
-        there += [kept.RESOURCE] if base.keeps_cores else []
-        scheduled = scheduled if {*scheduled} - {*there} else []
+    scheduled = types.scheduled(config, goal.bound, options)
+    if base is not None and {*scheduled} <= {*types.scheduled(base, (), options)}:
+        scheduled = []
     files["sched_config.changes"] = render(
         "pbs",
         "sched_config.changes",
@@ -164,7 +143,7 @@ def _files(
         old=admission(before),
         new=admission(goal.server),
     )
-    return files, _Found(counts, scheduled)
+    return files, _Found(sum((each.counts for each in given), Counter()), scheduled)
 
 
 def _present(base: SiteConfig, before: Server, options: PbsExporter) -> dict[str, str]:
@@ -184,22 +163,43 @@ def _script(title: str, sections: dict[str, list[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _nodes(config: SiteConfig, options: PbsExporter, goal: Desired) -> tuple[list[str], list[str], Counter[str]]:
-    """Write the statements for the nodes and those that take them back; count the nodes of each Qlist."""
-    nodes = options.nodes
+class _Given(NamedTuple):
+    """What nodes are given: the statements, those that take them back, and how many nodes have each."""
+
+    forward: list[str]
+    back: list[str]
+    counts: Counter[str]
+
+
+def _given(config: SiteConfig, options: PbsExporter, goal: Desired, base: SiteConfig | None) -> list[_Given]:
+    """Write what binds queues to nodes, and what these keep for jobs with GPUs, where `base` has it otherwise."""
+    same = base is not None and _nodes_of(base) == _nodes_of(config)
+    found = []
     if goal.bound:
-        return _bound(config, options, goal)
+        found.append(_bound(config, options, goal))
+    elif types.by_qlist(config, options.binding) and not same:
+        found.append(_with_qlists(config, options, goal))
+    left = kept.amounts(config, options.nodes)
+    if left and not same:
+        counts = Counter(f"{kept.RESOURCE} = {amount}" for amount in left.values())
+        found.append(_Given(*kept.statements(left, options.nodes or ()), counts))
+    return found
+
+
+def _with_qlists(config: SiteConfig, options: PbsExporter, goal: Desired) -> _Given:
+    """Write the Qlist of each node."""
+    nodes = options.nodes
     if nodes is None:
         goal.notes[:0] = notes("pbs", "no_nodes")
-        return [], [], Counter()
+        return _Given([], [], Counter())
     if any(node.qlist is None for node in nodes) and options.current and "Qlist" in options.current.resources:
         goal.note("before_unknown", what="The nodes' present Qlist")
     wanted = qlists(config, nodes)
-    return *statements(wanted, nodes), Counter(wanted.values())
+    return _Given(*statements(wanted, nodes), Counter(wanted.values()))
 
 
-def _bound(config: SiteConfig, options: PbsExporter, goal: Desired) -> tuple[list[str], list[str], Counter[str]]:
-    """Write the statements that give the nodes the resources of their queues; count the nodes of each."""
+def _bound(config: SiteConfig, options: PbsExporter, goal: Desired) -> _Given:
+    """Write the resources of their queues that nodes have."""
     resources = types.own_resources(config, goal.bound)
     every = {types.resource_of(name): names for name, names in goal.bound.items()}
     wanted = {resource: every[resource] for resource in resources}
@@ -210,7 +210,7 @@ def _bound(config: SiteConfig, options: PbsExporter, goal: Desired) -> tuple[lis
     if resources:
         goal.note("bound", named=named)
     counts = Counter({f"{resource} = True": len(names) for resource, names in wanted.items()})
-    return *types.statements(wanted, nodes), counts
+    return _Given(*types.statements(wanted, nodes), counts)
 
 
 def _nodes_of(config: SiteConfig) -> tuple[object, ...]:

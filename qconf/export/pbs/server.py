@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 
-from qconf.config import POOL_SUFFIX, AccessConfig
+from qconf.config import POOL_SUFFIX
 from qconf.errors import InputError
 from qconf.export.nodes import read_text
 from qconf.export.pbs import qmgr
@@ -161,10 +161,24 @@ def seconds(value: str) -> int:
     return reduce(lambda total, part: total * 60 + int(part), whole.split(":"), 0) + bool(fraction.strip("0"))
 
 
+def limits_in(value: str) -> dict[str, str]:
+    """Return the limits in an attribute like ``[o:PBS_ALL=4],[u:alice=2]`` by their scopes."""
+    return dict(re.findall(r"\[([^=\]]+)=([^\]]*)\]", value))
+
+
+def as_limits(scopes: Mapping[str, object]) -> str:
+    """Write limits by their scopes as the value of an attribute."""
+    return ",".join(f"[{scope}={limit}]" for scope, limit in scopes.items())
+
+
 def destinations(attributes: Mapping[str, str]) -> list[str]:
     """Name the destinations of a Route queue, in order, without a server's name after ``@``."""
-    listed = attributes.get("route_destinations", "").split(",")
-    return [name.strip().partition("@")[0] for name in listed if name.strip()]
+    return [name.partition("@")[0] for name in _items(attributes, "route_destinations")]
+
+
+def _items(attributes: Mapping[str, str], key: str) -> list[str]:
+    """Return the parts of an attribute that is a list."""
+    return [part.strip() for part in attributes.get(key, "").split(",") if part.strip()]
 
 
 #: Who may use a queue: list and switch of each kind in PBS, by the kind's name in a configuration.
@@ -175,14 +189,11 @@ ACCESS = {
 }
 
 
-def access(attributes: Mapping[str, str]) -> AccessConfig | None:
-    """Return who may use a queue; None where no list of the queue is switched on."""
-    found = {
-        kind: tuple(name.strip() for name in attributes.get(names, "").split(",") if name.strip())
-        for kind, (names, switch) in ACCESS.items()
-        if is_true(attributes.get(switch))
+def lists(attributes: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return who may use a queue, by kind: the lists that are switched on."""
+    return {
+        kind: _items(attributes, names) for kind, (names, switch) in ACCESS.items() if is_true(attributes.get(switch))
     }
-    return AccessConfig(**found) if found else None
 
 
 def admission(server: Server) -> dict[str, dict[str, object]]:
@@ -203,14 +214,9 @@ def _resources(attributes: Attributes) -> dict[str, object]:
 def _of_queue(attributes: Attributes) -> dict[str, object]:
     found = _resources(attributes)
     if is_type(attributes, "route"):
-        found["to"] = [name.strip() for name in attributes.get("route_destinations", "").split(",") if name.strip()]
-    lists = {
-        kind: [name.strip() for name in attributes.get(names, "").split(",") if name.strip()]
-        for kind, (names, switch) in ACCESS.items()
-        if is_true(attributes.get(switch))
-    }
-    if lists:
-        found["lists"] = lists
+        found["to"] = _items(attributes, "route_destinations")
+    if listed := lists(attributes):
+        found["lists"] = listed
     for key in ("max_array_size", "route_lifetime"):
         if key in attributes:
             found[key] = seconds(attributes[key])

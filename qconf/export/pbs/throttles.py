@@ -8,8 +8,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from parsim.model.throttles import RESOURCES
 from qconf.config import QueueConfig, SiteConfig, ThrottleConfig
 from qconf.export.pbs import qos
-from qconf.export.pbs.server import Server
-from qconf.history.chunks import MIB, NAMES, SIZE
+from qconf.export.pbs.server import Server, as_limits, limits_in
+from qconf.export.pbs.types import name_of
+from qconf.history.chunks import MIB, NAMES, bytes_of_pbs
 
 #: Attribute of a server or a queue, by what it limits.
 KEYS = {"max_run": "max_run", "max_run_cores": "max_run_res.ncpus", "max_queued": "max_queued"}
@@ -31,8 +32,7 @@ Limits = dict[str, dict[str, int]]  #: by attribute and scope
 def keys(config: SiteConfig, gpus: str = "ngpus") -> dict[str, str]:
     """Return the attributes that are limits of a configuration, by what they limit; `gpus` is PBS's name of these."""
     limited = dict.fromkeys(name for throttle in config.throttles for name in throttle.max_run_resources)
-    in_pbs = {"memory": MEMORY, "gpus": gpus}
-    return KEYS | {f"{RESOURCES}.{name}": _OF_RESOURCE + in_pbs.get(name, name) for name in limited}
+    return KEYS | {f"{RESOURCES}.{name}": _OF_RESOURCE + name_of(name, gpus) for name in limited}
 
 
 def resources(attributes: Mapping[str, str]) -> dict[str, str]:
@@ -83,24 +83,24 @@ def commands(server: Server, queue: QueueConfig, limits: Mapping[str, int | None
     values: dict[str, dict[str, str]] = {}
     for name, most in limits.items():
         what, scope = _OF_QUEUES[name]
-        text = server.queues[queue.name].get(KEYS[what], "")
-        found = values.setdefault(KEYS[what], dict(re.findall(r"\[([^=\]]+)=([^\]]*)\]", text)))
+        found = values.setdefault(KEYS[what], limits_in(server.queues[queue.name].get(KEYS[what], "")))
         found.pop(scope, None)
         found |= {} if most is None else {scope: str(most)}
-    lists = {key: ",".join(f"[{scope}={most}]" for scope, most in found.items()) for key, found in values.items()}
     return [
-        f"qmgr -c 'set queue {queue.name} {key} = \"{text}\"'" if text else f"qmgr -c 'unset queue {queue.name} {key}'"
-        for key, text in lists.items()
+        f"qmgr -c 'set queue {queue.name} {key} = \"{as_limits(found)}\"'"
+        if found
+        else f"qmgr -c 'unset queue {queue.name} {key}'"
+        for key, found in values.items()
     ]
 
 
 def written(key: str, scopes: Mapping[str, int]) -> str:
     """Write the limits of one attribute: of memory in the largest unit of which they are a whole number."""
     if key != _OF_RESOURCE + MEMORY:
-        return ",".join(f"[{scope}={limit}]" for scope, limit in scopes.items())
+        return as_limits(scopes)
     units = {"tb": 1024**2, "gb": 1024, "mb": 1}
     sizes = {scope: next((n, unit) for unit, n in units.items() if most % n == 0) for scope, most in scopes.items()}
-    return ",".join(f"[{scope}={scopes[scope] // n}{unit}]" for scope, (n, unit) in sizes.items())
+    return as_limits({scope: f"{scopes[scope] // n}{unit}" for scope, (n, unit) in sizes.items()})
 
 
 def read(
@@ -134,11 +134,9 @@ def read(
 
 def _amount(text: str, *, of_memory: bool) -> int:
     """Read a limit: of memory in MiB; 0 where it is none."""
-    match = SIZE.fullmatch(text)
-    if match is None or not of_memory:
-        return int(text) if text.isdigit() else 0
-    scale: int = 1024 ** " kmgtp".index(match[2].lower() or " ") * (8 if match[3].lower() == "w" else 1)
-    return int(match[1]) * scale // MIB
+    if of_memory and (size := bytes_of_pbs(text)) is not None:
+        return size // MIB
+    return int(text) if text.isdigit() else 0
 
 
 def of_resources(attributes: Mapping[str, str], read: Iterable[str] = ()) -> list[str]:

@@ -7,19 +7,19 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from parsim.model.node_types import MOST
-from qconf.config import QueueConfig, SiteConfig
+from qconf.config import KEPT, QueueConfig, SiteConfig
 from qconf.errors import ExportError, InputError
 from qconf.export.nodes import Node
 from qconf.export.pbs.nodes import restorable
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Attributes, Server
 from qconf.export.types import FEATURE, NAME, Kind, hosts, is_bound
-from qconf.history.chunks import MIB, NAMES, NOT_TAKEN, SIZE
+from qconf.history.chunks import MIB, NAMES, NOT_TAKEN, SIZE, bytes_of_pbs
 from qconf.hosts import fold
 from qconf.text import grouped
 
 if TYPE_CHECKING:
-    from qconf.export.pbs import PbsExporter
+    from qconf.export.pbs import Binding, PbsExporter
 
 RESOURCE = "q_"  #: begins the name of the resource that the nodes of a queue have
 BOOLEAN = {"type": "boolean", "flag": "h"}
@@ -80,13 +80,11 @@ def kinds(
 def _memory(node: Node) -> int:
     """Return the memory of a node in MiB. Raises InputError."""
     text = node.resources["mem"]
-    match = SIZE.fullmatch(text)
-    if match is None:
+    if (size := bytes_of_pbs(text)) is None:
         fix = "write a size like 263842748kb, or give pbsnodes -av as it was printed"
         where = f"{node.name}: resources_available.mem"
         raise InputError("is no size", file=node.file, line=node.line, field=where, value=text, fix=fix)
-    scale: int = 1024 ** " kmgtp".index(match[2].lower() or " ") * (8 if match[3].lower() == "w" else 1)
-    return min(int(match[1]) * scale // MIB, MOST)
+    return min(size // MIB, MOST)
 
 
 def _items(value: str) -> list[str]:
@@ -202,12 +200,18 @@ def name_of(resource: str, gpus: str) -> str:
     return {"memory": "mem", "gpus": gpus}.get(resource, resource)
 
 
-def scheduled(config: SiteConfig, wanted: Collection[str], options: PbsExporter) -> list[str]:
-    """Name what has to stand on the scheduler's line ``resources:``: what counts, and the resources of queues."""
+def by_qlist(config: SiteConfig, binding: Binding) -> bool:
+    """Whether the parts of a divided machine are nodes with a Qlist."""
+    return config.mode != "shared" and binding == "qlist" and not config.nodes
+
+
+def scheduled(config: SiteConfig, bound: Collection[str], options: PbsExporter) -> list[str]:
+    """Name what has to stand on the scheduler's line ``resources:``: what counts, and what binds queues to nodes."""
     counted = {name for each in config.nodes for name, amount in each.amounts.items() if amount}
     names = sorted(name_of(name, gpus_of(options.scheduler)) for name in counted)
     there = {"mem", *(names if options.current is None else options.current.resources)}
-    return [*wanted, *(name for name in names if name in there)]
+    own = [*(["Qlist"] if by_qlist(config, options.binding) else []), *([KEPT] if config.keeps_cores else [])]
+    return [*own, *own_resources(config, bound), *(name for name in names if name in there)]
 
 
 def _has(node: Node, name: str, value: str) -> bool:

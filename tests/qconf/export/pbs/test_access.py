@@ -7,7 +7,7 @@ from qconf.evaluation.feasibility import fixed_violations
 from qconf.export import ExportError, exporter
 from qconf.export.nodes import read_nodes
 from qconf.export.pbs.init import derive
-from qconf.export.pbs.server import Server, access
+from qconf.export.pbs.server import Server, lists
 from qconf.strategies.partitioning.split_merge import Layout, mergeable
 from tests.qconf.export.pbs.model import PbsServer
 from tests.qconf.export.sites import HYBRID, pbs_files
@@ -133,11 +133,9 @@ def test_queues_that_jobs_enter_by_routing_alone_stay_so(lines, new):
 
 
 def test_a_list_that_is_not_switched_on_restricts_nothing():
-    assert access({"acl_users": "alice"}) is None
-    assert access({"acl_user_enable": "True"}) == AccessConfig(users=())
-    assert access({"acl_host_enable": "true", "acl_hosts": "login1, login2"}) == AccessConfig(
-        hosts=("login1", "login2")
-    )
+    assert lists({"acl_users": "alice"}) == {}
+    assert lists({"acl_user_enable": "True"}) == {"users": []}
+    assert lists({"acl_host_enable": "true", "acl_hosts": "login1, login2"}) == {"hosts": ["login1", "login2"]}
 
 
 def test_slurm_says_that_it_has_no_form_for_it():
