@@ -11,7 +11,7 @@ from qconf.config import SiteConfig
 from qconf.config.models import DAYS
 from qconf.export import hours
 from qconf.export.estimates import OF_TABLES, table
-from qconf.export.pbs import estimates, fairshare, kept, qos, throttles, types
+from qconf.export.pbs import fairshare, kept, qos, throttles, types
 from qconf.export.rendering import render
 from qconf.history.standing import Standing, standing
 
@@ -73,7 +73,8 @@ RESERVE = Script(
     hook="qconf_reserve",
 )
 SCRIPTS = [PROMOTE.name, RESERVE.name, SHORTPOOL]
-HOOKS = [kept.HOOK, qos.HOOK, estimates.HOOK, RESERVE.hook]
+ESTIMATE, ESTIMATES = "estimate", "qconf_estimate"  #: the resource of jobs that have a prediction, and its hook
+HOOKS = [kept.HOOK, qos.HOOK, ESTIMATES, RESERVE.hook]
 
 
 def script_of(config: SiteConfig) -> Script | None:
@@ -98,8 +99,8 @@ def _kept(config: SiteConfig, _: Desired, options: PbsExporter) -> dict[str, str
 
 
 def _estimates(config: SiteConfig, _: Desired, options: PbsExporter) -> dict[str, str]:
-    values = {**OF_TABLES, "resource": estimates.RESOURCE, "hook": estimates.HOOK}
-    written = {estimates.FILE: render("pbs", "estimate_hook.py", **values)}
+    values = {**OF_TABLES, "resource": ESTIMATE, "hook": ESTIMATES}
+    written = {f"{ESTIMATES}.py": render("pbs", "estimate_hook.py", **values)}
     return written if options.estimates is None else written | table(config, options.estimates)
 
 
@@ -151,7 +152,7 @@ EXTRAS = (
     _minutely(RESERVE, "`reserve_after`"),
     _hook(qos.HOOK, qos.needs_hook, "`qos`", _qos, "qualities of service"),
     _hook(kept.HOOK, lambda config: config.keeps_cores, "`kept_per_gpu`", _kept, "cores that jobs without GPUs leave"),
-    _hook(estimates.HOOK, lambda config: config.reads_estimate, "`order`", _estimates, "predicted run times"),
+    _hook(ESTIMATES, lambda config: config.reads_estimate, "`order`", _estimates, "predicted run times"),
     _hook(RESERVE.hook, lambda _: False, "`reserve_after`", lambda *_: {}, ""),  # its script writes it
     Extra(
         hours.FILE,

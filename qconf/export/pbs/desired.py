@@ -11,7 +11,7 @@ from parsim.model.workload import MAX_DURATION
 from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, access_changes
 from qconf.errors import ExportError
 from qconf.export import rendering
-from qconf.export.pbs import estimates, fairshare, kept, merging, qos, throttles
+from qconf.export.pbs import beside, fairshare, kept, merging, qos, throttles
 from qconf.export.pbs.differences import notes, sorting, unroutable
 from qconf.export.pbs.merging import TARGETS, merged, older
 from qconf.export.pbs.order import formula, present_formula
@@ -24,6 +24,7 @@ from qconf.export.pbs.types import (
     BOOLEAN,
     PLACE,
     bindings,
+    by_qlist,
     gpus_of,
     own_resources,
     place,
@@ -87,10 +88,8 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter, base: Site
     result = Desired(deepcopy(before), "", pool_queues, bound, preempting, limits)
     result.notes += preempting.notes
     target = _targeted(config, before, options, preempting, bound)
-    had = Server()
-    if base is not None:
-        present = preemption(base, before, options.scheduler, base)
-        had = _targeted(base, before, options, present, {})
+    present = None if base is None else preemption(base, before, options.scheduler, base)
+    had = Server() if base is None or present is None else _targeted(base, before, options, present, {})
     _put_resources(result, before, had, target)
     held = older(before)
     _close(result, before, names, options.remove, base)
@@ -102,7 +101,7 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter, base: Site
     _check_access(config, before, base)
     _put_routes(result, before, config, base)
     _put_server(result, before, config, had, target, held)
-    _put_scheduling(result, before, config, base, options)
+    _put_scheduling(result, before, config, base, present, options)
     result.notes += notes(config, options.binding, result.priorities, before, options.scheduler, options.nodes or ())
     return result
 
@@ -145,10 +144,10 @@ def _targeted(
     result.resources |= {name: dict(BOOLEAN) for name in own_resources(config, bound)}
     if config.keeps_cores:
         result.resources[kept.RESOURCE] = dict(kept.OF_NODES)
-    if config.mode != "shared" and options.binding == "qlist" and not config.nodes:
+    if by_qlist(config, options.binding):
         result.resources["Qlist"] = {"type": "string_array", "flag": "h"}
     if config.reads_estimate:
-        result.resources[estimates.RESOURCE] = dict(estimates.OF_JOBS)
+        result.resources[beside.ESTIMATE] = {"type": "long", "flag": "r"}  # users may read it
     result.resources |= {name: {"type": "float"} for name in (qos.RESOURCES if qos.needs_hook(config) else ())}
     return result
 
@@ -321,11 +320,15 @@ def _put_server(
 
 
 def _put_scheduling(
-    result: Desired, before: Server, config: SiteConfig, base: SiteConfig | None, options: PbsExporter
+    result: Desired,
+    before: Server,
+    config: SiteConfig,
+    base: SiteConfig | None,
+    present: Preemption | None,
+    options: PbsExporter,
 ) -> None:
     """Set the formula and the lines of sched_config, as far as what they are for is another than in `base`."""
     scheduler = options.scheduler
-    present = None if base is None else preemption(base, before, scheduler, base)
     _put_order(result, before, config, base, present, options)
     wanted: Settings = {}
     if base is None or _reserves(config) != _reserves(base):

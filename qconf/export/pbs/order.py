@@ -10,9 +10,7 @@ from parsim.model.fairshare import FAIRSHARE
 from parsim.model.formula import MOST_CHARACTERS
 from qconf.config import ConfigError, SiteConfig
 from qconf.errors import ExportError
-from qconf.export.pbs import estimates
 from qconf.export.pbs.fairshare import by_pbs
-from qconf.export.pbs.qos import from_pbs, in_pbs
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Server, priority_of
 from qconf.export.precision import MOST, Jobs, lost
@@ -41,6 +39,13 @@ _BEHIND_PRIORITY = {
 _STARVING = "1e28 * (1 + eligible_time)"
 _RESERVED = "1e38"
 _PRIORITY = re.compile(r"\bqueue_priority\b")
+#: What PBS has in the place of names that a formula reads; a job without a prediction has an estimate of 0.
+_IN_PBS = {
+    "qos_target_factor": (
+        "((qos_target > 0) / max(qos_target - (eligible_time + walltime) / max(walltime, 1), 0.0001) ** 2)"
+    ),
+    "estimate": "(min(estimate, walltime) if estimate > 0 else walltime)",
+}
 #: Settings of the scheduler that a configuration has no place for, and what they do.
 _NAMED = {
     "round_robin": "lets the queues take turns",
@@ -88,7 +93,15 @@ def refuse(config: SiteConfig, priorities: Priorities, jobs: Jobs | None = None,
 
 def _own_formula(config: SiteConfig, priorities: Priorities) -> str:
     """Write the formula of a configuration in PBS's names, whatever its numbers."""
-    return _own_units(estimates.in_pbs(in_pbs(by_pbs(config, " ".join(config.order.split())))), priorities)
+    text = by_pbs(config, " ".join(config.order.split()))
+    return _own_units(re.sub(rf"\b({'|'.join(_IN_PBS)})\b", lambda name: _IN_PBS[name[0]], text), priorities)
+
+
+def _from_pbs(text: str) -> str:
+    """Write a formula of PBS in the names of a configuration."""
+    for name, own in _IN_PBS.items():
+        text = text.replace(own, name)
+    return text
 
 
 def _formula(
@@ -252,9 +265,7 @@ def read_order(config: SiteConfig, server: Server, scheduler: Scheduler, warning
     if len(raised) == 1 and (by := int(raised.pop())):
         text = _PRIORITY.sub(f"(queue_priority - {by})", text)
     try:
-        return config.replace(
-            order=re.sub(r"\bfair_share_perc\b", "fairshare_perc", estimates.from_pbs(from_pbs(text)))
-        )
+        return config.replace(order=re.sub(r"\bfair_share_perc\b", "fairshare_perc", _from_pbs(text)))
     except ConfigError as error:
         reason = "; ".join(problem.message for problem in error.problems)
         warnings.append(f"job_sort_formula was left out, fcfs taken instead: {reason}")
@@ -306,7 +317,7 @@ def recognise(config: SiteConfig, text: str | None, held: dict[str, int] | None 
     if pool is not None and found and "1e28" in pool_part:
         pool = pool.model_copy(update={"starving_first": True})
     order = (order if config.mode == "hybrid" and found else text).replace(own, "queue_priority")
-    order = estimates.from_pbs(from_pbs(order))
+    order = _from_pbs(order)
     for candidate_order in (*_ALONE, order, order[1:-1]):
         try:
             candidate = config.replace(queues=tuple(queues), order=candidate_order, pool=pool)

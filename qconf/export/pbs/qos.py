@@ -16,7 +16,6 @@ FILE = f"{HOOK}.py"
 RESOURCES = ("qos_priority", "qos_target")
 NO_PROJECT = "_pbs_project_default"
 _LISTS = ("users", "accounts", "groups")
-_FACTOR = "((qos_target > 0) / max(qos_target - (eligible_time + walltime) / max(walltime, 1), 0.0001) ** 2)"
 _CLASSES = re.compile(r"^CLASSES = (\{.*\})$", re.MULTILINE)
 
 
@@ -52,16 +51,6 @@ def defaults(config: SiteConfig, queue: str) -> dict[str, str]:
         return {}
     values = zip(RESOURCES, (of.priority, of.target or 0.0), strict=True)
     return {f"resources_default.{name}": f"{value:g}" for name, value in values}
-
-
-def in_pbs(text: str) -> str:
-    """Write a formula in PBS's names of what it reads of QOS."""
-    return re.sub(r"\bqos_target_factor\b", _FACTOR, text)
-
-
-def from_pbs(text: str) -> str:
-    """Write a formula of PBS in the configuration's names."""
-    return text.replace(_FACTOR, "qos_target_factor")
 
 
 def classes(config: SiteConfig) -> dict[str, dict[str, object]]:
