@@ -1,6 +1,6 @@
-"""Servers as sites have them, at random: what ``print server`` prints, nodes, and the scheduler's settings.
+"""Servers as sites have them: what ``print server`` prints, in a short form; and at random, with nodes and settings.
 
-One number gives all of it, which is faster than to draw each attribute by itself.
+One number gives all of a random one, which is faster than to draw each attribute by itself.
 """
 
 from random import Random
@@ -35,6 +35,25 @@ RESOURCES = [
     *("create resource gpunode", "set resource gpunode type = boolean", "set resource gpunode flag = h"),
     *("create resource scratch", "set resource scratch type = long", "set resource scratch flag = nh"),
 ]
+
+
+def listing(queues, *server):
+    """Return what ``print server`` prints of queues, and of the attributes of the server.
+
+    Each line is of a queue, like ``small: max_run = [o:PBS_ALL=4]; Priority = 7``; it has jobs and takes and starts
+    them where the line does not say otherwise.
+    """
+    lines = []
+    for line in queues.strip().splitlines():
+        name, _, text = line.partition(":")
+        given = [each.strip() for each in text.split(";") if each.strip()]
+        usual = ["queue_type = Execution", None, "enabled = True", "started = True"]
+        own = {each.split()[0] for each in given}
+        lines.append(f"create queue {name}")
+        for each in usual:
+            held = given if each is None else [] if each.split()[0] in own else [each]
+            lines += [f"set queue {name} {attribute}" for attribute in held]
+    return "\n".join([*lines, *(f"set server {each}" for each in server)]) + "\n"
 
 
 class Site:

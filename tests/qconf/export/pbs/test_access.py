@@ -9,33 +9,19 @@ from qconf.export.nodes import read_nodes
 from qconf.export.pbs.init import derive
 from qconf.export.pbs.server import Server, lists
 from qconf.strategies.partitioning.split_merge import Layout, mergeable
+from tests.qconf.export.pbs.listings import listing
 from tests.qconf.export.pbs.model import PbsServer
 from tests.qconf.export.sites import HYBRID, pbs_files
 
-PRINTED = """\
-create queue wide
-set queue wide queue_type = Execution
-set queue wide acl_user_enable = True
-set queue wide acl_users = alice
-set queue wide acl_users += bob@*
-set queue wide acl_groups = staff
-set queue wide resources_min.ncpus = 9
-set queue wide resources_max.ncpus = 64
-set queue wide enabled = True
-set queue wide started = True
-create queue narrow
-set queue narrow queue_type = Execution
-set queue narrow resources_max.ncpus = 8
-set queue narrow enabled = True
-set queue narrow started = True
-create queue route
-set queue route queue_type = Route
-set queue route route_destinations = wide
-set queue route route_destinations += narrow
-set queue route enabled = True
-set queue route started = True
-set server default_queue = route
-"""
+PRINTED = listing(
+    """
+wide: acl_user_enable = True; acl_users = alice; acl_users += bob@*; acl_groups = staff; resources_min.ncpus = 9; \
+resources_max.ncpus = 64
+narrow: resources_max.ncpus = 8
+route: queue_type = Route; route_destinations = wide; route_destinations += narrow
+""",
+    "default_queue = route",
+)
 OURS = AccessConfig(users=("alice", "bob@*"))
 
 

@@ -14,7 +14,7 @@ from qconf.export.pbs.fairshare import charges_of
 from qconf.export.pbs.init import derive
 from qconf.export.pbs.server import Server
 from tests.beside import SHARED
-from tests.qconf.export.pbs.listings import Site, sites
+from tests.qconf.export.pbs.listings import Site, listing, sites
 from tests.qconf.export.pbs.model import commands
 from tests.qconf.export.sites import PRINTED, QUICK
 
@@ -65,18 +65,7 @@ def test_any_server_unedited(site, with_nodes, with_scheduler, again):
     assert is_nothing(current.export(config))
 
 
-TWO = """\
-create queue short
-set queue short queue_type = Execution
-set queue short resources_max.walltime = 02:00:00
-set queue short enabled = True
-set queue short started = True
-create queue long
-set queue long queue_type = Execution
-set queue long enabled = True
-set queue long started = True
-set server default_queue = short
-"""
+TWO = listing("short: resources_max.walltime = 02:00:00\nlong:", "default_queue = short")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from qconf.export.nodes import Node, read_nodes
 from qconf.export.pbs.init import derive
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Server
+from tests.qconf.export.pbs.listings import listing
 from tests.qconf.export.pbs.model import PbsServer, commands
 from tests.qconf.export.sites import (
     CRAY,
@@ -268,43 +269,17 @@ def test_what_else_the_scheduler_does_is_said(tmp_path, line, words):
     assert words in "\n".join(found.warnings)
 
 
-ODD = """\
-create queue a
-set queue a queue_type = Execution
-set queue a Priority = -5
-set queue a resources_max.ncpus = 64
-set queue a resources_max.walltime = 24:00
-set queue a resources_max.nodect = 4
-set queue a max_running = 7
-set queue a max_user_res.ncpus = 32
-set queue a enabled = True
-set queue a started = True
-create queue b
-set queue b queue_type = e
-set queue b resources_min.ncpus = 9
-set queue b resources_max.ncpus = 8
-set queue b enabled = True
-set queue b started = False
-create queue c
-set queue c queue_type = Execution
-set queue c resources_min.ncpus = 16
-set queue c max_run = "[u:PBS_GENERIC=2],[g:staff=3]"
-set queue c max_run_res.ncpus = [o:PBS_ALL=8]
-set queue c enabled = True
-set queue c started = True
-create queue d
-set queue d queue_type = Execution
-create queue r
-set queue r queue_type = Route
-set queue r resources_max.ncpus = 32
-set queue r route_destinations = "a,b,c,d,gone"
-set queue r route_lifetime = 0
-set queue r enabled = True
-set queue r started = True
-set server default_queue = nowhere
-set server job_sort_formula = "accrue_type * eligible_time"
-set server backfill_depth = 0
-"""
+ODD = listing(
+    """
+a: Priority = -5; resources_max.ncpus = 64; resources_max.walltime = 24:00; resources_max.nodect = 4; \
+max_running = 7; max_user_res.ncpus = 32
+b: queue_type = e; resources_min.ncpus = 9; resources_max.ncpus = 8; started = False
+c: resources_min.ncpus = 16; max_run = "[u:PBS_GENERIC=2],[g:staff=3]"; max_run_res.ncpus = [o:PBS_ALL=8]
+d: enabled = False
+r: queue_type = Route; resources_max.ncpus = 32; route_destinations = "a,b,c,d,gone"; route_lifetime = 0
+""",
+    *("default_queue = nowhere", 'job_sort_formula = "accrue_type * eligible_time"', "backfill_depth = 0"),
+)
 
 
 def test_contradictions_are_warnings():

@@ -3,46 +3,20 @@
 import pytest
 
 from qconf.config import parse
+from tests.qconf.export.pbs.listings import listing
 from tests.qconf.export.sites import pbs_files
 
-SITE = """\
-create queue old
-set queue old queue_type = Execution
-set queue old resources_max.walltime = 100:00:00
-set queue old enabled = True
-set queue old started = True
-create queue short
-set queue short queue_type = Execution
-set queue short resources_max.ncpus = 8
-set queue short resources_max.mem = 4gb
-set queue short resources_max.walltime = 01:00:00
-set queue short acl_user_enable = True
-set queue short acl_users = alice
-set queue short acl_users += bob@login*
-set queue short max_array_size = 10
-set queue short enabled = True
-set queue short started = True
-create queue gpu
-set queue gpu queue_type = Execution
-set queue gpu resources_min.ngpus = 1
-set queue gpu resources_max.nodect = 2
-set queue gpu enabled = False
-create queue inner
-set queue inner queue_type = Route
-set queue inner route_destinations = short
-set queue inner resources_max.ncpus = 4
-set queue inner enabled = True
-set queue inner started = True
-create queue way
-set queue way queue_type = Route
-set queue way route_destinations = inner
-set queue way route_destinations += old
-set queue way enabled = True
-set queue way started = True
-set server default_queue = way
-set server resources_default.walltime = 00:30:00
-set server resources_max.ncpus = 64
-"""
+SITE = listing(
+    """
+old: resources_max.walltime = 100:00:00
+short: resources_max.ncpus = 8; resources_max.mem = 4gb; resources_max.walltime = 01:00:00; acl_user_enable = True; \
+acl_users = alice; acl_users += bob@login*; max_array_size = 10
+gpu: resources_min.ngpus = 1; resources_max.nodect = 2; enabled = False
+inner: queue_type = Route; route_destinations = short; resources_max.ncpus = 4
+way: queue_type = Route; route_destinations = inner; route_destinations += old
+""",
+    *("default_queue = way", "resources_default.walltime = 00:30:00", "resources_max.ncpus = 64"),
+)
 CONFIG = """\
 machine: {name: tiny, cores: 64}
 queues:

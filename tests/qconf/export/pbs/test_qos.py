@@ -13,6 +13,7 @@ from parsim.naive.formula import formula_value
 from qconf.config import SiteConfig, parse
 from qconf.errors import ExportError
 from qconf.export import exporter
+from tests.qconf.export.pbs.listings import listing
 from tests.qconf.export.sites import written
 
 PBS = exporter("pbs")
@@ -71,10 +72,7 @@ def test_round_trip(tmp_path: Path):
     }
 
 
-WORK = (
-    "create queue work\nset queue work queue_type = Execution\nset queue work enabled = True\n"
-    "set queue work started = True\nset server max_run = [p:atlas=3]\nset server default_queue = work\n"
-)
+WORK = listing("work:", "max_run = [p:atlas=3]", "default_queue = work")
 
 
 def test_a_server_without_the_hook_has_the_projects_that_it_limits(tmp_path: Path):

@@ -9,6 +9,7 @@ from parsim.model.workload import MAX_DURATION
 from qconf.config import MachineConfig, PoolConfig, QueueConfig, SiteConfig, load, parse
 from qconf.export import ExportError
 from qconf.export.nodes import Node
+from tests.qconf.export.pbs.listings import listing
 from tests.qconf.export.pbs.model import PbsServer, commands
 from tests.qconf.export.pbs.test_reservation_delay import DELAYED
 from tests.qconf.export.sites import (
@@ -166,17 +167,6 @@ def test_exporting_what_is_there_writes_nothing():
     assert commands(pbs_files(config, current=server.printed())["queues.qmgr"]) == []
 
 
-def of_queues(limits):
-    """Return the listing of a server with a queue for each text of limits, a line each."""
-    text = "".join(
-        f"create queue {name}\nset queue {name} queue_type = Execution\n"
-        + "".join(f"set queue {name} {limit}\n" for limit in each.splitlines())
-        + f"set queue {name} enabled = True\nset queue {name} started = True\n"
-        for name, each in zip("abc", limits, strict=False)
-    )
-    return f"{text}set server default_queue = a\n"
-
-
 def limited(*names, **limits):
     queues = [QueueConfig(name=name, cores=(1, 8), **limits) for name in names]
     return SiteConfig(machine=MachineConfig(cores=8), queues=queues)
@@ -194,7 +184,7 @@ def loaded_and_undone(config, printed):
 
 
 def test_older_limits_stay_of_the_older_kind_and_come_back():
-    printed, config = of_queues(["max_running = 5", "max_user_run = 2"]), limited("a", "b", max_run=4)
+    printed, config = listing("a: max_running = 5\nb: max_user_run = 2"), limited("a", "b", max_run=4)
     queues, _ = loaded_and_undone(config, printed)
     assert (queues["a"]["max_running"], queues["b"]["max_running"]) == ("4", "4")
     assert "max_user_run" not in queues["b"]
@@ -203,15 +193,11 @@ def test_older_limits_stay_of_the_older_kind_and_come_back():
         pbs_files(config.with_queues([of_cores, config.queues[1]]), current=printed)
 
 
-SCOPES = of_queues(
-    [
-        (
-            "max_queued = [o:PBS_ALL=500]\nmax_queued = [u:PBS_GENERIC=50]\nmax_run = [o:PBS_ALL=12]\n"
-            "max_run = [u:PBS_GENERIC=5]\nmax_run_soft = [o:PBS_ALL=10]\nmax_run_soft = [u:PBS_GENERIC=4]"
-        )
-    ]
+SCOPES = listing(
+    "a: max_queued = [o:PBS_ALL=500]; max_queued = [u:PBS_GENERIC=50]; max_run = [o:PBS_ALL=12]; "
+    "max_run = [u:PBS_GENERIC=5]; max_run_soft = [o:PBS_ALL=10]; max_run_soft = [u:PBS_GENERIC=4]",
+    *("default_queue = a", "max_run = [o:PBS_ALL=90]", "max_run = [u:alice=9]"),
 )
-SCOPES += "set server max_run = [o:PBS_ALL=90]\nset server max_run = [u:alice=9]\n"
 
 
 def test_every_scope_of_a_limit_comes_back():
@@ -224,7 +210,7 @@ def test_every_scope_of_a_limit_comes_back():
 
 
 def test_limits_of_others_are_kept():
-    printed = of_queues(['max_run = "[o:PBS_ALL=9],[u:alice=3]"\nmax_run_res.ncpus = "[u:bob=4]"'])
+    printed = listing('a: max_run = "[o:PBS_ALL=9],[u:alice=3]"; max_run_res.ncpus = "[u:bob=4]"')
     for limits, kept in (({"max_run": 4}, "[o:PBS_ALL=4],[u:alice=3]"), ({}, "[u:alice=3]")):
         queues, files = loaded_and_undone(limited("a", **limits), printed)
         assert (queues["a"]["max_run"], queues["a"]["max_run_res.ncpus"]) == (kept, "[u:bob=4]")

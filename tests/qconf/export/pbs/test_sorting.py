@@ -7,6 +7,7 @@ from qconf.export import exporter
 from qconf.export.pbs.init import derive
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Server
+from tests.qconf.export.pbs.listings import listing
 from tests.qconf.export.sites import FRESH, pbs
 
 TWO = """\
@@ -16,13 +17,7 @@ queues:
   - {name: short, walltime: [0, 1h], priority: PRIORITY}
   - {name: long, walltime: [1h, 24h], priority: 80}
 """
-SITE = """\
-create queue short
-set queue short queue_type = Execution, Priority = 40, resources_max.walltime = 01:00:00
-set queue short enabled = True, started = True
-create queue long
-set queue long queue_type = Execution, Priority = 80, enabled = True, started = True
-"""
+SITE = listing("short: Priority = 40; resources_max.walltime = 01:00:00\nlong: Priority = 80")
 THRESHOLD = "set sched default job_sort_formula_threshold = -1.5e3\n"
 OWN = "set sched default job_sort_formula = ncpus\n"
 

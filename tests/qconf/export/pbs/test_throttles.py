@@ -10,6 +10,7 @@ from qconf.config import SiteConfig, parse
 from qconf.errors import ExportError
 from qconf.export import exporter
 from qconf.export.pbs.server import Server
+from tests.qconf.export.pbs.listings import listing
 from tests.qconf.export.sites import written
 
 PBS = exporter("pbs")
@@ -27,16 +28,9 @@ throttles:
   - {user: bob, queue: work, max_run: 9, max_queued: 30}
   - {group: physics, queue: work, max_run_cores: 100}
 """
-SERVER = """\
-create queue work
-set queue work queue_type = Execution
-set queue work max_run = [u:ann=7]
-set queue work enabled = True
-set queue work started = True
-set server max_run = [o:PBS_ALL=300]
-set server max_run += [p:atlas=3]
-set server default_queue = work
-"""
+SERVER = listing(
+    "work: max_run = [u:ann=7]", "max_run = [o:PBS_ALL=300]", "max_run += [p:atlas=3]", "default_queue = work"
+)
 
 
 def exported(config: SiteConfig, folder: Path, server: str = "") -> dict[str, str]:
