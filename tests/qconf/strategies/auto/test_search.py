@@ -1,6 +1,7 @@
 """auto and auto-guarded: gains, guard rails, `fixed`, and unusual training sets."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -36,9 +37,31 @@ def first_come(**changes):
     return site(*queues, mode="shared", **changes)
 
 
-def busy(base, seed=1):
+@cache
+def busy(base, seed=1, jobs=1500):
     """Many short jobs, few wide ones."""
-    return training(base, jobs=1500, seed=seed, span=12 * DAY, only=[0] * 8 + [1] * 4 + [2])
+    return training(base, jobs=jobs, seed=seed, span=12 * DAY, only=[0] * 8 + [1] * 4 + [2])
+
+
+@cache
+def found_in(here, name="auto"):
+    """What a strategy proposes for a training set that several tests ask about."""
+    return propose(name, here)
+
+
+@cache
+def parts(base):
+    """The proposals of auto for a busy training set, by what each changes."""
+    return variants("auto", busy(base))
+
+
+def withs(proposal):
+    """With what it compared the present, or another candidate."""
+    return {str(step.get("with")) for step in proposal.decisions}
+
+
+def with_each(base, **changes):
+    return base.with_queues([queue.model_copy(update=changes) for queue in base.queues])
 
 
 def tails(here, config):
@@ -74,33 +97,31 @@ def test_an_empty_training_set_is_refused(name):
 
 def test_auto_gains_and_logs_its_candidates():
     here = busy(first_come())
-    proposal = propose("auto", here)
+    proposal = found_in(here)
     assert here.period.simulate(proposal.config).wait.mean() < 0.8 * here.period.simulate(here.base).wait.mean()
     found = proposal.decisions[0]
     assert (found["step"], found["tried"]) == ("orders", len(FAMILIES["formula"]))
     assert proposal.config.order == found["best"]
     assert formula(proposal.config, scale(proposal.config.queues))[0]
-    assert "long on at most 60 % of the cores" in {d.get("with") for d in proposal.decisions}
-    divided = propose("auto", training(three(mode="shared"), jobs=500)).decisions
-    assert {"partitions in proportion to work", "a pool of 50 %"} <= {d.get("with") for d in divided}
+    assert "long on at most 60 % of the cores" in withs(proposal)
+    divided = withs(propose("auto", training(three(mode="shared"), jobs=500)))
+    assert {"partitions in proportion to work", "a pool of 50 %"} <= divided
 
 
 @pytest.mark.parametrize(("wish", "seed"), [({"p95_wait": 3600}, 4), ({"weight": 20.0}, 4)])
 def test_what_the_site_wants_decides_what_is_best(wish, seed):
     wanted = busy(first_come(targets=(Target(queue="wide", **wish),)), seed=seed)
     plain = replace(wanted, period=replace(wanted.period, base=first_come()))
-    (indifferent, _), (wished, _) = (tails(here, propose("auto", here).config) for here in (plain, wanted))
+    (indifferent, _), (wished, _) = (tails(here, found_in(here).config) for here in (plain, wanted))
     assert wished[2] < 0.5 * indifferent[2]
     assert wished[0] > indifferent[0]
 
 
 @pytest.mark.parametrize(("hours", "seed"), [(36, 1), (66, 2)])
 def test_with_guarding_a_queue_gets_priority_until_its_target_is_met(hours, seed):
-    plain, wanting = (
-        training(first_come(targets=targets), jobs=1200, seed=seed, span=12 * DAY, only=[0] * 8 + [1] * 4 + [2])
-        for targets in ((), (Target(queue="wide", p95_wait=hours * 3600),))
-    )
-    (without, _), (met, _) = (tails(here, propose("auto-guarded", here).config) for here in (plain, wanting))
+    wish = Target(queue="wide", p95_wait=hours * 3600)
+    sets = (busy(first_come(targets=targets), seed, jobs=1200) for targets in ((), (wish,)))
+    (without, _), (met, _) = (tails(here, propose("auto-guarded", here).config) for here in sets)
     assert met[2] <= hours * 3600 < without[2]
 
 
@@ -118,9 +139,9 @@ def test_a_target_that_is_missed_costs_its_logarithm():
 def test_which_order_is_best_does_not_depend_on_the_base():
     """Else every run would gain a little over the result of the last one, only by longer waits."""
     here = busy(first_come())
-    found = propose("auto", here).config
+    found = found_in(here).config
     assert propose("auto", TrainingSet(Period(here.workload, first_come(order="ljf")))).config.order == found.order
-    assert propose("auto", TrainingSet(Period(here.workload, found))).config.order == found.order
+    assert propose("auto", TrainingSet(Period(here.workload, found))).config == found
 
 
 def after(periods):
@@ -193,7 +214,7 @@ def test_the_prior_and_all_known_periods_decide_by_a_stated_price(tails):
 
 
 def test_the_longest_wait_falls_and_the_mean_wait_grows_with_the_price_of_the_tails():
-    step = next(d for d in propose("auto", busy(first_come())).decisions if d["step"] == "tails")
+    step = next(d for d in found_in(busy(first_come())).decisions if d["step"] == "tails")
     assert step["weights"] == list(PRICES)
     assert step["chosen"] in PRICES
     assert step["longest_ratios"][0] >= step["longest_ratios"][-1]
@@ -204,7 +225,7 @@ def test_after_a_quiet_month_the_ageing_is_that_of_the_busy_one_over_more_days()
     base = first_come()
     loud = busy(base)
     quiet = training(base, jobs=30, span=25 * DAY, only=[0])
-    found, alone = propose("auto", after([loud, quiet])), propose("auto", loud)
+    found, alone = propose("auto", after([loud, quiet])), found_in(loud)
     constants = [int(each.config.order.split("(1 + (eligible_time / ")[-1].split(")")[0]) for each in (found, alone)]
     days = [sum(each.period.days for each in known) for known in ((loud, quiet), (loud,))]
     assert constants[0] / constants[1] == pytest.approx((days[1] / days[0]) ** 0.37, rel=0.2)
@@ -219,16 +240,9 @@ def test_a_month_without_waits_keeps_the_prior_and_not_the_present_order():
     members = [each for each in FAMILIES["formula"] if not each.delay]
     best = members[int(np.argmin(prices(prior_of(tuple(members)), weights("mean-wait", AutoOptions().tails))))]
     assert propose("auto", idle).config == base.replace(order=best.order.formula(64, 0.0))
-    gains = propose("auto", busy(base))
+    gains = found_in(busy(base))
     assert gains.config != base
     assert "note" not in gains.decisions[-1]
-
-
-def test_an_order_that_the_months_say_is_better_than_any_other_stays():
-    here = busy(first_come())
-    best = propose("auto", here).config
-    again = propose("auto", TrainingSet(Period(here.workload, best)))
-    assert again.config == best
 
 
 def test_the_prior_decides_about_reservations_until_three_months_are_known():
@@ -264,7 +278,7 @@ def test_candidates_that_divide_the_machine_keep_fixed_partitions():
 def test_with_guarding_the_tails_of_every_queue_stay_short(seed):
     here = busy(first_come(), seed)
     before, longest = tails(here, here.base)
-    free, _ = tails(here, propose("auto", here).config)
+    free, _ = tails(here, found_in(here).config)
     assert (free > np.maximum(1.4 * before, before + 3600)).any()
     guarded = propose("auto-guarded", here)
     late, most = tails(here, guarded.config)
@@ -362,7 +376,7 @@ def test_candidates_with_jobs_that_could_never_run_are_not_tried():
     tried = {d["with"] for d in found if d["step"] == "compare"}
     assert tried
     assert not any(each.startswith(("long on at most", "a pool", "partitions")) for each in tried)
-    narrow = {str(d.get("with")) for d in propose("auto", here).decisions}
+    narrow = withs(propose("auto", here))
     assert {"long on at most 60 % of the cores", "long on at most 80 % of the cores"} <= narrow
     assert any(each.startswith("jobs of long above") and each.endswith("60 % of the cores") for each in narrow)
 
@@ -391,13 +405,10 @@ def test_training_sets_may_have_jobs_wider_than_a_batch_system_would_start(base,
 def test_a_queue_with_limits_is_not_split(limit):
     base = first_come(fixed=(f"queues.*.{limit}",))
     limited = base.with_queues([base.queues[0], base.queues[1].model_copy(update={limit: 16}), base.queues[2]])
-    tried = {str(d.get("with")) for d in propose("auto", busy(limited)).decisions}
+    tried = withs(propose("auto", busy(limited)))
     assert tried
     assert not any(each.startswith("jobs of long above") for each in tried)
-    assert any(
-        each.startswith("jobs of long above")
-        for each in (str(d.get("with")) for d in propose("auto", busy(base)).decisions)
-    )
+    assert any(each.startswith("jobs of long above") for each in withs(propose("auto", busy(base))))
 
 
 @pytest.mark.parametrize("name", seldom(KINDS, "auto"))
@@ -448,7 +459,7 @@ def with_policy(**changes):
 
 def test_an_order_keeps_limits_and_has_priorities_and_starvation_periods_inside():
     base = with_policy()
-    found = propose("auto", busy(base)).config
+    found = found_in(busy(base)).config
     periods = "14400 if queue_priority == 20 else 1e15 if queue_priority == 40 else 3600"
     starving = f"1e28 * (1 + eligible_time) if eligible_time >= ({periods})"
     assert found.order.startswith(f"{starving} else (queue_priority * (")
@@ -457,7 +468,7 @@ def test_an_order_keeps_limits_and_has_priorities_and_starvation_periods_inside(
 
 def test_a_starving_job_goes_before_all_others_in_the_order():
     here = busy(with_policy())
-    found = propose("auto", here)
+    found = found_in(here)
     formula = Frame().formula(here.base, "walltime - walltime")  # the policy alone
     values = parse_formula(formula)
     assert values.uses_eligible_time
@@ -477,11 +488,10 @@ def test_periods_that_a_formula_cannot_distinguish_are_noted():
 
 
 def test_every_part_of_the_policy_is_dropped_by_itself_and_all_together():
-    here = busy(with_policy())
-    found = variants("auto", here)
+    found = parts(with_policy())
     order = found["general order"].config
     without = found["general limits"].config
-    assert without == order.with_queues([q.model_copy(update={"max_run": None}) for q in order.queues])
+    assert without == with_each(order, max_run=None)
     assert "eligible_time >=" not in found["general starvation"].config.order
     assert "queue_priority *" not in found["general priorities"].config.order
     bare = found["general policy"].config
@@ -506,11 +516,10 @@ def test_a_partitioned_machine_keeps_its_partitions_on_the_lower_rungs():
 
 
 def test_a_reservation_delay_is_proposed_later_where_few_months_are_known():
-    here = busy(first_come())
-    found = variants("auto", here)["general delay"]
+    found = parts(first_come())["general delay"]
     assert found.config.reserve_after == DAY
     assert found.not_yet == "a reservation delay is recommended from 3 known months on, and 1 is known"
-    assert propose("auto", here).config.reserve_after == 0
+    assert found_in(busy(first_come())).config.reserve_after == 0
 
 
 def test_orders_age_only_where_no_starvation_period_bounds_the_waits():
@@ -533,7 +542,5 @@ def test_orders_age_only_where_no_starvation_period_bounds_the_waits():
     ],
 )
 def test_a_title_says_what_of_the_policy_is_dropped(may_change, title):
-    base = first_come()
-    base = base.with_queues([q.model_copy(update={"max_run": 2, "starvation": DAY}) for q in base.queues])
-    found = variants("auto", busy(base.replace(policy=may_change)))["general order"]
-    assert found.title == title
+    base = with_each(first_come(policy=may_change), max_run=2, starvation=DAY)
+    assert variants("auto", busy(base))["general order"].title == title
