@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from random import Random
 from typing import Any
 
@@ -205,34 +206,25 @@ def test_what_must_not_matter_does_not(discipline: str) -> None:
         assert (simulate(workload.take(order), system).start == found.start[order]).all(), seed
 
 
-def test_pool_of_nothing_is_the_partitioned_machine() -> None:
-    for seed in range(300):
-        workload, system = DISCIPLINES["reservations-all"](Random(seed))
-        hybrid = dataclasses.replace(system, mode="hybrid", pool=Pool(cores=0))
-        assert (simulate(workload, hybrid).start == simulate(workload, system).start).all()
+#: Settings that change no start, the disciplines and how many cases of each.
+CHANGE_NOTHING = {
+    "a pool of nothing": (["reservations-all"], 300, lambda _: {"mode": "hybrid", "pool": Pool(cores=0)}),
+    "a node as large as the machine": (
+        *(["shared-all", "reserve-after-all"], 100),
+        lambda system: {"reserve": "nodes", "cores_per_node": system.cores},
+    ),
+    "held jobs without limits": (["shared", "partitioned", "hybrid-plain"], 30, lambda _: {"held_jobs": "reserve"}),
+    "head jobs of queues without backfilling": (["fcfs"], 30, lambda _: {"reserve": "queues"}),
+}
 
 
-@pytest.mark.parametrize("discipline", ["shared-all", "reserve-after-all"])
-def test_a_node_as_large_as_the_machine_is_no_node(discipline: str) -> None:
-    for seed in range(100):
+@pytest.mark.parametrize("what", CHANGE_NOTHING)
+def test_what_has_no_effect_changes_no_start(what: str) -> None:
+    disciplines, seeds, changes = CHANGE_NOTHING[what]
+    for discipline, seed in itertools.product(disciplines, range(seeds)):
         workload, system = DISCIPLINES[discipline](Random(seed))
-        nodes = dataclasses.replace(system, reserve="nodes", cores_per_node=system.cores)
-        assert (simulate(workload, nodes).start == simulate(workload, system).start).all()
-
-
-@pytest.mark.parametrize("discipline", ["shared", "partitioned", "hybrid-plain"])
-def test_held_jobs_without_limits_change_nothing(discipline: str) -> None:
-    for seed in range(30):
-        workload, system = DISCIPLINES[discipline](Random(seed))
-        other = dataclasses.replace(system, held_jobs="reserve")
-        assert (simulate(workload, other).start == simulate(workload, system).start).all()
-
-
-def test_head_jobs_of_queues_change_nothing_without_backfilling() -> None:
-    for seed in range(30):
-        workload, system = DISCIPLINES["fcfs"](Random(seed))
-        other = dataclasses.replace(system, reserve="queues")
-        assert (simulate(workload, other).start == simulate(workload, system).start).all()
+        other = dataclasses.replace(system, **changes(system))
+        assert (simulate(workload, other).start == simulate(workload, system).start).all(), (discipline, seed)
 
 
 def test_pool_of_everything_is_the_shared_machine_by_priority_factor() -> None:
