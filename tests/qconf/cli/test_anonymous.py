@@ -21,9 +21,9 @@ def inputs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("inputs")
     users, groups = NAMES[:3], NAMES[3:]
     rows = [
-        {"job_id": i, "submit": 1454284800 + 1200 * i, "runtime": 3000 + 40 * (i % 90), "walltime": 7200}
+        {"job_id": i, "submit": 1454284800 + 2400 * i, "runtime": 3000 + 40 * (i % 90), "walltime": 7200}
         | {"cores": 8 + i % 40, "queue": ("short", "long")[i % 2], "user": users[i % 3], "group": groups[i % 2]}
-        for i in range(1200)
+        for i in range(600)
     ]
     rows.append(rows[0] | {"job_id": "x", "cores": 0})
     rows.append(rows[0] | {"job_id": "y", "cores": "alice"})  # a row that has slipped by some columns
@@ -65,7 +65,7 @@ def test_a_run_without_a_name(inputs, tmp_path):
     record, plain = (json.loads((tmp_path / name / "run.json").read_text()) for name in ("run", "named"))
     assert record["verdict"] == plain["verdict"]
     assert record["base"]["targets"][0]["group"].startswith("group")
-    assert "y,log.csv,1203,cores not a number,\n" in written[tmp_path / "run" / "dropped.csv"]
+    assert "y,log.csv,603,cores not a number,\n" in written[tmp_path / "run" / "dropped.csv"]
     assert "user1" in written[tmp_path / "run" / "report.html"]
     for mine, theirs in zip(record["strategies"], plain["strategies"], strict=True):
         assert mine["test"]["overall"]["mean_wait"] == theirs["test"]["overall"]["mean_wait"]

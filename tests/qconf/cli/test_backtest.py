@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from qconf.cli import qconf
-from qconf.errors import InputError, QconfError
+from qconf.errors import InputError
 from qconf.report.columns import COLUMNS
 from tests.qconf.backtest import walking
+from tests.qconf.cli import commands
+from tests.qconf.cli.commands import contents
 from tests.qconf.report.page import Page
 
 QUICK = ["--samples", "20", "--period", "10d", "--strategies", "current,lxf-easy,pp,dp-nlp,dynp"]
 
 
-def invoke(*arguments: object) -> Result:
-    return CliRunner().invoke(qconf, ["backtest", *map(str, arguments)], catch_exceptions=False)
-
-
-def digests(folder: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != "timings.json"
-    }
+invoke = partial(commands.invoke, "backtest")
 
 
 @pytest.fixture(scope="module")
@@ -56,16 +48,9 @@ def test_prints_a_row_per_strategy_and_where_it_is(run: tuple[Path, Result]) -> 
 
 def test_writes_the_run_directory(run: tuple[Path, Result]) -> None:
     out, _ = run
-    assert set(digests(out)) == {
-        "backtest.csv",
-        "dropped.csv",
-        "report.html",
-        "run.json",
-        "figures/mean-wait.vl.json",
-        "figures/mean-bounded-slowdown.vl.json",
-        "figures/utilization.vl.json",
-        "figures/core-hours.vl.json",
-    }
+    figures = ("mean-wait", "mean-bounded-slowdown", "utilization", "core-hours")
+    files = {"backtest.csv", "dropped.csv", "report.html", "run.json"}
+    assert set(contents(out)) == files | {f"figures/{name}.vl.json" for name in figures}
     table = pd.read_csv(out / "backtest.csv")
     assert list(table.columns) == ["period", "strategy", "queue", "metric", "value"]
     assert set(table["queue"]) == {"all", "short", "long", "wide"}
@@ -129,7 +114,7 @@ def test_an_interrupted_run_goes_on_and_gives_the_same(
     before = len(calls)
     assert invoke(*arguments, "--resume").exit_code == 0
     assert set(calls[before:]) == {"dp-nlp", "dynp"}
-    assert digests(tmp_path / "out") == digests(run[0])
+    assert contents(tmp_path / "out") == contents(run[0])
 
 
 def test_an_interrupt_before_anything_is_finished(
@@ -165,11 +150,7 @@ def test_json_is_one_document_on_stdout(inputs: list[object], tmp_path: Path) ->
 
 
 def refused(tmp_path: Path, *arguments: object) -> str:
-    out = tmp_path / "out"
-    with pytest.raises(QconfError) as error:
-        invoke(*arguments, "--out", out)
-    assert not out.exists()
-    return str(error.value)
+    return commands.refused(tmp_path / "out", "backtest", *arguments)
 
 
 def test_bad_input_is_one_message_and_nothing_written(inputs: list[object], tmp_path: Path) -> None:
@@ -194,15 +175,8 @@ def test_settings_of_the_searches_reach_them(inputs: list[object], tmp_path: Pat
     wanted = ["--samples", "30", "--period", "10d", "--strategies", "dp-nlp", *settings, "--out", tmp_path / "out"]
     assert invoke(*inputs, *wanted).exit_code == 0
     record = json.loads((tmp_path / "out" / "run.json").read_text())
-    shown = {key: record["settings"][key] for key in ("degree", "weights", "slack", "tau_util", "carve", "samples")}
-    assert shown == {
-        "degree": 2,
-        "weights": [1.0, 1.0],
-        "slack": 0.9,
-        "tau_util": 1.0,
-        "carve": "partitions",
-        "samples": 30,
-    }
+    chosen = {"degree": 2, "weights": [1.0, 1.0], "slack": 0.9, "tau_util": 1.0, "carve": "partitions", "samples": 30}
+    assert {key: record["settings"][key] for key in chosen} == chosen
     for result in record["results"]:
         fits = [step for step in result["decisions"] if step["step"] == "surrogate"]
         if result["strategy"] == "dp-nlp":

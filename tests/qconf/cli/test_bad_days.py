@@ -13,13 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from qconf.cli import qconf
 from qconf.errors import InputError, QconfError
 from qconf.recommend.checkpoint import FOLDER
 from qconf.recommend.lock import exclusive
 from tests.qconf.backtest import walking
+from tests.qconf.cli.commands import contents, invoke
 
 ROOT = Path(__file__).resolve().parents[3]
 QUICK = ("--strategies", "pp,dp-nlp", "--samples", "20", "--workers", "1")
@@ -44,16 +43,6 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     folder = tmp_path_factory.mktemp("calm")
     assert invoke(*command(folder / "in"), "--out", folder / "out").exit_code == 0
     return contents(folder / "out")
-
-
-def invoke(*arguments: object) -> Result:
-    return CliRunner().invoke(qconf, [*map(str, arguments)], catch_exceptions=False)
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    found = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    found.pop("timings.json", None)
-    return found
 
 
 @pytest.mark.slow

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
 
 from qconf.backtest.walk_forward import evaluate
-from qconf.cli import qconf
 from qconf.errors import InputError
 from tests.qconf.backtest import walking
+from tests.qconf.cli import commands
 
 QUICK = ["--samples", "20", "--strategies", "pp,dp-nlp,planned-sjf"]
 
 
-def invoke(*arguments: object) -> Result:
-    return CliRunner().invoke(qconf, ["compare", *map(str, arguments)], catch_exceptions=False)
+invoke = partial(commands.invoke, "compare")
 
 
 @pytest.fixture(scope="module")

@@ -7,13 +7,12 @@ import sys
 import time
 
 import pytest
-from click.testing import CliRunner
 
-from qconf.cli import qconf
 from qconf.config import dump, load
 from qconf.errors import InputError
 from qconf.fidelity.grade import carried
 from qconf.history.history import history_lines
+from tests.qconf.cli.commands import contents, invoke
 from tests.qconf.fidelity.logs import site, written
 
 
@@ -29,8 +28,8 @@ def folder(tmp_path_factory):
 
 
 def run(folder, *arguments, config="site.yaml"):
-    given = ["fidelity", "--history", str(folder / "log.csv"), "--config", str(folder / config), "--window", "4h..12h"]
-    result = CliRunner().invoke(qconf, [*given, "--windows", "24", *arguments], catch_exceptions=False)
+    given = ["--history", folder / "log.csv", "--config", folder / config, "--window", "4h..12h", "--windows", "24"]
+    result = invoke("fidelity", *given, *arguments)
     assert result.exit_code == 0, result.output
     return result
 
@@ -85,9 +84,7 @@ def test_calibrate_writes_what_wrote_the_log(folder, tmp_path):
     for workers in ("1", "2"):
         out = tmp_path / workers
         result = run(folder, "--calibrate", "--vary", "order,backfill", "--workers", workers, "--out", str(out))
-        texts.append(
-            [(out / name).read_bytes() for name in ("report.html", "fidelity.csv", "fidelity.json", "config.yaml")]
-        )
+        texts.append(contents(out))
     assert texts[0] == texts[1]
     assert "order: order sjf" in (tmp_path / "1/config.yaml").read_text()
     config = load(tmp_path / "1/config.yaml")
@@ -107,21 +104,19 @@ def test_calibrate_writes_what_wrote_the_log(folder, tmp_path):
     ],
 )
 def test_wrong_options_are_refused(folder, arguments, says):
-    result = CliRunner().invoke(qconf, ["fidelity", "--history", str(folder / "log.csv"), *arguments])
+    result = invoke("fidelity", "--history", folder / "log.csv", *arguments)
     assert result.exit_code == 2
     assert says in result.output
 
 
 def test_a_part_that_is_none_and_a_log_without_starts_are_refused(folder, tmp_path):
-    given = ["fidelity", "--history", str(folder / "log.csv"), "--config", str(folder / "site.yaml")]
+    given = ["--config", folder / "site.yaml", "--history"]
     with pytest.raises(InputError, match="Choose among order"):
-        CliRunner().invoke(qconf, [*given, "--vary", "moon"], catch_exceptions=False)
-    log = written(site(), w=None)
+        invoke("fidelity", *given, folder / "log.csv", "--vary", "moon")
     blind = tmp_path / "blind.csv"
-    blind.write_text("".join(history_lines(log.jobs.assign(start=-1, end=-1), 1_700_000_000)))
-    given[2] = str(blind)
+    blind.write_text("".join(history_lines(written(site()).jobs.assign(start=-1, end=-1), 1_700_000_000)))
     with pytest.raises(InputError, match="tells no start"):
-        CliRunner().invoke(qconf, [*given, "--calibrate", "--out", str(tmp_path / "out")], catch_exceptions=False)
+        invoke("fidelity", *given, blind, "--calibrate", "--out", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -130,9 +125,7 @@ def test_an_edited_configuration_has_lost_its_grade(folder, tmp_path):
     run(folder, "--out", str(out))
     edited = out / "edited.yaml"
     edited.write_text((out / "config.yaml").read_text().replace("order: fcfs", "order: lxf"))
-    result = CliRunner().invoke(
-        qconf, ["fidelity", "--history", str(folder / "log.csv"), "--config", str(edited)], catch_exceptions=False
-    )
+    result = invoke("fidelity", "--history", folder / "log.csv", "--config", edited)
     assert "is of another configuration than this one and does not count" in " ".join(result.output.split())
 
 

@@ -7,9 +7,8 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from qconf.cli import qconf
+from tests.qconf.cli.commands import invoke
 
 DATA = Path(__file__).parents[3] / "data" / "mixed"
 MONTHS = ("2026-01", "2026-02", "2026-03")
@@ -40,15 +39,11 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return ["--config", str(folder / "site.yaml"), *(str(folder / f"{month}.csv") for month in MONTHS)]
 
 
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(qconf, [*map(str, arguments)], catch_exceptions=False)
-
-
 def test_a_month_after_another_one(given, tmp_path) -> None:
     """Of strategies that go by cores the reason is shown; the others are trained on the months before."""
     wanted = ("fcfs-easy", "gpu-nodes-closed", "auto", *sorted(BY_CORES))
     words = ["--month", "2026-02", "--strategies", ",".join(wanted), "--workers", 2, "--out", tmp_path / "out"]
-    assert run("tune", *given, *words).exit_code == 0
+    assert invoke("tune", *given, *words).exit_code == 0
     rows = json.loads((tmp_path / "out" / "run.json").read_text())["strategies"]
     assert {*wanted} <= {row["name"] for row in rows}
     by_cores = {row["name"] for row in rows if "goes by numbers of cores" in row["ineligible"]}
@@ -62,7 +57,7 @@ def test_every_month_of_the_sample(month, tmp_path) -> None:
     config = DATA.parents[1] / "configs" / "mixed.yaml"
     files = [DATA / f"mixed-{each}.csv.gz" for each in MONTHS]
     words = ["--config", config, "--month", month, "--workers", 2, "--out", tmp_path / "out"]
-    assert run("tune", *files, *words).exit_code == 0
+    assert invoke("tune", *files, *words).exit_code == 0
 
 
 @pytest.mark.slow
@@ -70,4 +65,4 @@ def test_every_month_of_the_sample(month, tmp_path) -> None:
 def test_every_month_of_the_other_sample(month, tmp_path) -> None:
     files = sorted(DATA.parent.glob("*.csv.gz"))
     words = ["--config", DATA.parents[1] / "configs" / "cray-xc40.yaml", "--month", month, "--workers", 2]
-    assert run("tune", *files, *words, "--out", tmp_path / "out").exit_code == 0
+    assert invoke("tune", *files, *words, "--out", tmp_path / "out").exit_code == 0

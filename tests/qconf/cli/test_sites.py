@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from qconf.backtest.walk_forward import evaluate
-from qconf.cli import qconf
 from qconf.errors import InputError
 from tests.qconf.backtest import walking
+from tests.qconf.cli import commands
+from tests.qconf.cli.commands import contents
 
 QUICK = ["--samples", "20", "--period", "10d", "--strategies", "lxf-easy,pp,dp-nlp"]
 
 
-def invoke(*arguments: object) -> Result:
-    return CliRunner().invoke(qconf, ["backtest", *map(str, arguments), *QUICK], catch_exceptions=False)
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "timings.json"]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+invoke = partial(commands.invoke, "backtest", *QUICK)
 
 
 @pytest.fixture(scope="module")

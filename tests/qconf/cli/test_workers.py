@@ -11,23 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from qconf.cli import qconf
 from qconf.errors import InputError
 from qconf.parallel import Shared, parallel_map
 from tests.qconf.backtest import walking
+from tests.qconf.cli.commands import contents, invoke
 
 distributed = pytest.importorskip("distributed")
-
-
-def invoke(*arguments: object) -> Result:
-    return CliRunner().invoke(qconf, [*map(str, arguments)], catch_exceptions=False)
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "timings.json"]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +29,7 @@ def cluster() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[object]]:
     folder = tmp_path_factory.mktemp("log")
-    log = walking.write(folder / "log.csv", walking.table())
+    log = walking.write(folder / "log.csv", walking.table(jobs=120))
     (folder / "site.yaml").write_text(walking.CONFIG)
     given = ["--history", log, "--config", folder / "site.yaml", "--samples", 20]
     return {
@@ -123,23 +113,14 @@ def test_an_interrupt_within_a_callback_is_not_lost() -> None:
 
 
 def test_an_interrupt_at_the_terminal_is_one_line_and_leaves_no_process(commands, tmp_path) -> None:
-    line = [
-        sys.executable,
-        "-m",
-        "qconf",
-        *map(str, commands["tune"]),
-        "--workers",
-        "2",
-        "--out",
-        str(tmp_path / "out"),
-    ]
-    process = subprocess.Popen(
-        line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+    line = [sys.executable, "-m", "qconf", *map(str, commands["tune"]), "--workers", "2", "--out", tmp_path / "out"]
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(line, start_new_session=True, **pipes)
     workers: list[str] = []
     while process.poll() is None and not workers:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         workers = [each for each in children if _is_copy(each, process.pid)]
+        time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130

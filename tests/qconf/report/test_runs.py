@@ -11,10 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 
 from qconf import __version__
-from qconf.cli import qconf
 from qconf.config import QueueConfig, dump
 from qconf.errors import InputError
 from qconf.evaluation.period import Period
@@ -27,6 +25,7 @@ from qconf.report.recorded import promised
 from qconf.report.run_directory import write_run
 from qconf.report.runs import past_runs
 from tests.qconf.backtest import walking
+from tests.qconf.cli.commands import invoke
 from tests.qconf.report import small
 
 BEFORE = small.site()
@@ -213,10 +212,6 @@ def test_a_record_of_another_form_is_refused(tmp_path: Path, last: object) -> No
             past_runs([tmp_path / "run0"])
     else:
         assert len(past_runs([tmp_path / "run0"])) == 1
-
-
-def invoke(*arguments: object) -> Result:
-    return CliRunner().invoke(qconf, [*map(str, arguments)], catch_exceptions=False)
 
 
 def test_the_command_prints_a_table_csv_or_json(tmp_path: Path) -> None:

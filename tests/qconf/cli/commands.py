@@ -1,0 +1,30 @@
+"""Commands of `qconf` in this process, what they write, and what they refuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from qconf.cli import qconf
+from qconf.errors import QconfError
+
+
+def invoke(*words: object) -> Result:
+    """Run a command; an error is raised."""
+    return CliRunner().invoke(qconf, [*map(str, words)], catch_exceptions=False)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return what every file holds, but that of the times, which are never the same."""
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "timings.json"]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+def refused(out: Path, *words: object) -> str:
+    """Return the message of a command that writes nothing to a folder."""
+    with pytest.raises(QconfError) as error:
+        invoke(*words, "--out", out)
+    assert not out.exists()
+    return str(error.value)
