@@ -60,25 +60,29 @@ def test_values_of_many_jobs_are_those_of_each():
         ("(eligible_time + walltime) / walltime ** 1.3 * ncpus ** -0.3", 90 / 60**1.3 * 8**-0.3),
         ("5 if eligible_time > 20 else 7", 5),
         ("5 if eligible_time >= 31 else 7", 7),
-        ("min(ncpus, walltime, eligible_time)", 8),
-        ("pow(2, 3) - -ncpus", 16),
+        ("1 if ncpus <= 3 else 2 if ncpus != 8 else 7", 7),
+        ("ncpus + (1e9 if eligible_time > 29 else 0)", 1e9 + 8),
+        ("min(ncpus, walltime, eligible_time) + pow(2, 3) - -ncpus", 24),
+        ("-ncpus + 2 ** 3 - abs(-1)", -1),
         ("sqrt(abs(-16)) + log(1)", 4),
         ("floor(eligible_time / 4) + floor(-0.5)", 6),
         ("floor(1 / 0)", 0),
         ("job_priority", 0),
         ("(eligible_time == 30) + (ncpus != 8)", 1),
         ("1 / 0", 0),
-        ("1 / (eligible_time - 30)", 0),
+        ("5 + 1 / (eligible_time - 30)", 0),
         ("log(eligible_time - 30) + 5", 0),
-        ("sqrt(-1)", 0),
-        ("10 ** 400", 0),
-        ("5 if 1 / 0 > 1 else 7", 0),
+        *((f"5 + {what}", 0) for what in ("log(-1)", "sqrt(-1)", "(-8) ** 0.5", "0 ** -1")),
+        *((f"5 + {large}", 0) for large in ("10 ** 400", "1e200 * 1e200", "walltime ** 400")),
+        *((f"5 if {large} > 1 else 7", 0) for large in ("1 / 0", "1e200 * 1e200")),
         ("5 if eligible_time > 1 else 1 / 0", 5),
-        ("(-8) ** 0.5", 0),
+        ("1 / 0 if ncpus != 8 else 6", 6),
     ],
 )
-def test_values(text: str, expected: float) -> None:
+def test_values_here_and_of_the_reference(text: str, expected: float) -> None:
     assert value(text, eligible=30, priority=40, walltime=60, cores=8) == pytest.approx(expected, rel=1e-15)
+    names = {"queue_priority": 40.0, "eligible_time": 30, "walltime": 60, "ncpus": 8, "job_priority": 0}
+    assert formula_value(text, **names) == pytest.approx(expected, rel=1e-15)
 
 
 @pytest.mark.parametrize(
