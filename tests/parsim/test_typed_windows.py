@@ -1,11 +1,13 @@
 """Nodes of several types that are out of service, or kept for some jobs, for a while (rules 81 to 83).
 
 The reference simulator and the verifier are tested here, and the kernel of `reserve: queues`. ``python -m tests.fuzz``
-compares the others: they compile for a minute.
+compares the others.
 """
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -22,12 +24,19 @@ MACHINE = System(20, node_types=[CPU, GPU])
 BY_NODES = replace(MACHINE, reserve="nodes")
 ONE_GPU, ALL_GPUS = (Chunk(1, 1, {"gpus": 1}),), (Chunk(2, 1, {"gpus": 2}),)
 
+pytestmark = pytest.mark.usefixtures("interpreted")  # a version of the kernel would compile for half a minute
+
 CLOSED = [name for name in fuzz.DISCIPLINES if "closed" in name and not name.startswith(fuzz.NEEDS)]
 
 
 @pytest.mark.parametrize("discipline", [name for name in CLOSED if name.endswith("queues")])
 def test_random_windows(discipline: str):
     assert not [seed for seed in range(12) if fuzz.differs(discipline, seed)]
+
+
+@pytest.mark.slow
+def test_the_kernel_compiles_for_them():
+    subprocess.run([sys.executable, "-m", "tests.fuzz", "--count", "12", "closed-queues"], check=True)
 
 
 @pytest.mark.parametrize("discipline", CLOSED)
