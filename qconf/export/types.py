@@ -69,6 +69,12 @@ def differ(kinds: Iterable[Kind]) -> bool:
     return len({kind.counted for kind in kinds}) > 1
 
 
+def counts(kinds: Collection[Kind], limited: Collection[str], records: Records | None) -> bool:
+    """Whether anything beside cores is to be counted: GPUs and the like, what is `limited`, or memory that binds."""
+    names = {name for kind in kinds for name in kind.names}
+    return bool(names - {"memory"} or names & {*limited} or memory_binds(next(iter(kinds)), records))
+
+
 def memory_binds(kind: Kind, records: Records | None) -> bool:
     """Whether jobs of a log take so much more of a node's memory than of its cores that it has to be counted."""
     if records is None or not (kind.memory and kind.cores):

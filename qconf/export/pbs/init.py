@@ -23,7 +23,7 @@ from qconf.config import (
 from qconf.errors import InputError
 from qconf.export.base import Derived
 from qconf.export.nodes import Node
-from qconf.export.pbs import kept
+from qconf.export.pbs import kept, throttles
 from qconf.export.pbs.differences import prime_time
 from qconf.export.pbs.fairshare import with_shares
 from qconf.export.pbs.order import read_order
@@ -32,10 +32,9 @@ from qconf.export.pbs.qos import completed
 from qconf.export.pbs.queues import ALL_TOP_JOBS, Reader, within
 from qconf.export.pbs.scheduler import TRUE, Scheduler
 from qconf.export.pbs.server import Server, seconds
-from qconf.export.pbs.throttles import resources as limited_resources
 from qconf.export.pbs.torque import ABOUT, as_pbs, is_torque
 from qconf.export.pbs.types import bindings, has_alone, kinds, of_sharing, usable
-from qconf.export.types import Types, alike, differ, memory_binds, types
+from qconf.export.types import Types, alike, counts, differ, types
 from qconf.history import Records
 from qconf.history.records import most_at_once
 
@@ -238,14 +237,9 @@ class _Division:
         divided = bool(self.bound) and not others and len(self.bound) == len(names) and not self._overlap()
         held = usable(server, names, nodes, self.scheduler, self.warnings) if others or not divided else {}
         partly = any(len(each) < len(nodes) for each in held.values())
-        limited = {name for attributes in holders for name in limited_resources(attributes).values()}
-        counts = (
-            bool(whole)
-            or any(kind.gpus or kind.resources for kind in found.values())
-            or any(name in limited for kind in found.values() for name in kind.names)
-            or memory_binds(next(iter(found.values())), self.records)
-        )
-        if not (differ(found.values()) or partly or counts or (len({*found.values()}) > 1 and not divided)):
+        limited = {name for attributes in holders for name in throttles.resources(attributes).values()}
+        several = differ(found.values()) or partly or (len({*found.values()}) > 1 and not divided)
+        if not (whole or several or counts(found.values(), limited, self.records)):
             return None
         if self.pooled or (self.bound and not any(map(any, self.qlists))):
             why = "with a pool" if self.pooled else "on a divided machine whose nodes are not known"

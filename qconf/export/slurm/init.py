@@ -9,46 +9,32 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Unpack
 
-from qconf.config import (
-    ConfigError,
-    MachineConfig,
-    QueueConfig,
-    SiteConfig,
-)
+from qconf.config import ConfigError, MachineConfig, QOSConfig, QueueConfig, SiteConfig, ThrottleConfig
 from qconf.errors import InputError
+from qconf.export import hours
 from qconf.export.base import Derived, Given
-from qconf.export.hours import FILE as HOURS
-from qconf.export.hours import read_hours
 from qconf.export.nodes import beside
-from qconf.export.slurm import named
-from qconf.export.slurm import qos as service
-from qconf.export.slurm.conf import Conf, Points, points, promotion
+from qconf.export.slurm import named, qos, shortpools, throttles
+from qconf.export.slurm.conf import Conf, Fields, Points, points, promotion
 from qconf.export.slurm.differences import LONGEST_AGE
 from qconf.export.slurm.fairshare import read_shares
 from qconf.export.slurm.order import with_order
 from qconf.export.slurm.queues import Partition, Reader
-from qconf.export.slurm.shortpools import read as read_shortpools
-from qconf.export.slurm.throttles import counted_only, with_parameters
-from qconf.export.slurm.throttles import read as read_throttles
 from qconf.export.slurm.types import kinds
-from qconf.export.types import Types, alike, differ, memory_binds, types
-from qconf.export.types import kept as kept_of
+from qconf.export.types import Types, alike, counts, differ, kept, types
 
 
 def derive(path: str | Path, **given: Unpack[Given]) -> Derived:
     """Derive a configuration, as `Exporter.read` does; the nodes' cores and the ClusterName are the defaults."""
-    conf, shares, qos = Conf(path), given.get("shares"), given.get("qos")
+    conf = Conf(path)
     total = given.get("cores") or sum(conf.nodes.values())
     if not total:
         fix = "; ".join([*conf.warnings, "give --cores, or the file that has the NodeName lines"])
         raise InputError("names no node", file=path, field="NodeName", fix=fix)
-    size = min(conf.nodes.values(), default=1)
-    if {size} != set(conf.nodes.values()) or size < 1 or total % size:
-        size = 1
-    table = {} if qos is None else service.read_table(qos)
-    reader = _Reader(conf, size, total, table, given.get("records"))
-    for quality, words in table.items():
-        reader.warnings += service.remarks(quality, words, of_queue=quality in reader.of_partitions)
+    table = None if (listed := given.get("qos")) is None else qos.read_table(listed)
+    reader = _Reader(conf, _node_size(conf, total), total, table, given.get("records"))
+    for quality, words in (table or {}).items():
+        reader.warnings += qos.remarks(quality, words, of_queue=quality in reader.of_partitions)
     fields_of = [fields for fields in conf.partitions if fields["partitionname"] not in reader.parts]
     partitions = [each for fields in fields_of if (each := reader.partition(fields)) is not None]
     pools = [each for each in partitions if reader.is_pool(each.name)]
@@ -56,14 +42,7 @@ def derive(path: str | Path, **given: Unpack[Given]) -> Derived:
     if not partitions:
         fix = "; ".join(conf.warnings) or "give the file that has the PartitionName lines"
         raise InputError("holds no partition that a job can enter", file=path, field="PartitionName", fix=fix)
-    throttles = with_parameters(read_throttles(conf.folder) if conf.exported else (), reader.parameters)
-    classes, limits_of = service.configs({name: table[name] for name in table if name not in reader.of_partitions})
-    if qos is None and conf.exported:
-        classes, limits_of = service.read(conf.folder)
-    throttles = (*throttles, *limits_of, *reader.throttles(partitions))
-    weighed = conf.settings.get("priorityweighttres", "").lower()
-    reader.counted = {name for each in throttles for name in each.max_run_resources}
-    reader.counted |= {name for word, name in (("gres/gpu=", "gpus"), ("mem=", "memory")) if word in weighed}
+    classes, limits = reader.qualities(partitions)
     shape = reader.divided(partitions, pools)
     whole = "nodes" not in shape and reader.whole_nodes([*partitions, *pools])
     if reader.unread:
@@ -71,58 +50,55 @@ def derive(path: str | Path, **given: Unpack[Given]) -> Derived:
         reader.warnings.append(f"not taken over: {unread}")
     called = given.get("name") or conf.settings.get("clustername", "slurm")
     try:
-        machine = MachineConfig(name=called, cores=total, cores_per_node=size, whole_nodes=whole)
+        machine = MachineConfig(name=called, cores=total, cores_per_node=reader.size, whole_nodes=whole)
     except ValueError as error:
         raise InputError(f"no machine of {total} cores named {called!r} can be", file=path) from error
     try:
-        shortpools = read_shortpools(conf.folder, size) if conf.exported else ()
-        hours = tuple(read_hours(beside(conf.folder, HOURS))) if conf.exported else ()
-        counted = {name for each in shape.get("nodes", ()) for name, amount in each.amounts.items() if amount}
-        parts = {
-            "throttles": counted_only(throttles, counted, reader.warnings),
-            "qos": classes,
-            "hours": hours,
-            **reader.discipline(),
-            **shape,
-        }
-        tiered = len({queue.tier for queue in shape["queues"]}) > 1
-        by_queue = shape["mode"] == "shared" and (parts["reserve"], parts["reservation_depth"]) == ("queues", 1)
-        if "nodes" in shape and shape["mode"] == "hybrid" and parts["reserve"] == "queues":
-            parts["reserve"] = "cores"  # a reservation of each part
-        suspended = [queue.name for queue in shape["queues"] if queue.preempted == "suspend"]
-        if suspended and counted:
-            reader.warnings.append(
-                f"{', '.join(suspended)}: suspended jobs keep their GPUs and memory in Slurm, and give them back "
-                "in the simulator until they go on"
-            )
-        if tiered or ("nodes" in shape and not by_queue):
-            reader.without_reservations(parts, "tiers" if tiered else "types of nodes")
-        elif "nodes" in shape and reader.fills_nodes_best:
-            parts["reserve"] = "queue_nodes"
-        config = SiteConfig.build(machine=machine, **parts)
-        all_factors = ["1", *(fields.get("priorityjobfactor", "1") for fields in fields_of)]
-        tree = () if shares is None else read_shares(shares, reader.warnings, conf.settings.get("clustername", ""))
-        config = with_order(
-            config,
-            conf.settings,
-            tree,
-            points(conf.folder) if conf.exported else Points(),
-            reader.warnings,
-            factors={each.name: each.factor for each in partitions},
-            highest=max(int(text) for text in all_factors if text.isdigit()),
-            tiers=not tiered and len({each.tier for each in partitions}) > 1,
-            whole=all(each.hosts in (frozenset(conf.nodes), frozenset()) for each in partitions),
-        )
-        if config.order != "fcfs":
-            reader.warnings = [each for each in reader.warnings if not each.startswith("PriorityType=")]
+        kept_for_short = shortpools.read(conf.folder, reader.size) if conf.exported else ()
+        config = SiteConfig.build(machine=machine, qos=classes, **reader.parts_of(shape, limits))
+        config = _in_order(config, reader, fields_of, partitions, given.get("shares"))
         if conf.exported and config.pool is not None:
             config = with_promotion(config, *promotion(conf.folder))
-        found = Derived(config).dedicated((), shortpools)
+        found = Derived(config).dedicated((), kept_for_short)
     except ConfigError as error:
         raise InputError(f"cannot be made a configuration: {error}", file=path) from error
     if config.reserve_after and not config.reservation_delay:
         reader.warnings.append(f"bf_min_age_reserve: as reserve_after it plays no part with mode {config.mode}")
     return Derived(found.config, tuple(dict.fromkeys([*reader.warnings, *found.warnings])))
+
+
+def _node_size(conf: Conf, total: int) -> int:
+    """Return the cores of each node, where all have as many; else 1."""
+    sizes = {*conf.nodes.values()}
+    size = sizes.pop() if len(sizes) == 1 else 1
+    return size if size > 0 and total % size == 0 else 1
+
+
+def _in_order(
+    config: SiteConfig,
+    reader: _Reader,
+    fields_of: Sequence[Fields],
+    partitions: Sequence[Partition],
+    shares: str | Path | None,
+) -> SiteConfig:
+    """Return `config` with the order of the waiting jobs and the shares of users."""
+    conf = reader.conf
+    factors = ["1", *(fields.get("priorityjobfactor", "1") for fields in fields_of)]
+    tree = () if shares is None else read_shares(shares, reader.warnings, conf.settings.get("clustername", ""))
+    config = with_order(
+        config,
+        conf.settings,
+        tree,
+        points(conf.folder) if conf.exported else Points(),
+        reader.warnings,
+        factors={each.name: each.factor for each in partitions},
+        highest=max(int(text) for text in factors if text.isdigit()),
+        tiers=not config.has_tiers and len({each.tier for each in partitions}) > 1,
+        whole=all(each.hosts in (frozenset(conf.nodes), frozenset()) for each in partitions),
+    )
+    if config.order != "fcfs":
+        reader.warnings = [each for each in reader.warnings if not each.startswith("PriorityType=")]
+    return config
 
 
 def with_promotion(config: SiteConfig, threshold: float | None, priorities: dict[str, float]) -> SiteConfig:
@@ -138,6 +114,44 @@ def with_promotion(config: SiteConfig, threshold: float | None, priorities: dict
 
 class _Reader(Reader):
     """Makes a configuration of a slurm.conf; `warnings` says what it does not hold."""
+
+    def qualities(self, partitions: Sequence[Partition]) -> tuple[tuple[QOSConfig, ...], tuple[ThrottleConfig, ...]]:
+        """Read the QOS of jobs, and the limits of associations, of these QOS and of those of partitions."""
+        conf = self.conf
+        limits = throttles.with_parameters(throttles.read(conf.folder) if conf.exported else (), self.parameters)
+        others = {name: words for name, words in (self.table or {}).items() if name not in self.of_partitions}
+        from_export = self.table is None and conf.exported
+        classes, of_classes = qos.read(conf.folder) if from_export else qos.configs(others)
+        limits = (*limits, *of_classes, *self.throttles(partitions))
+        weighed = conf.settings.get("priorityweighttres", "").lower()
+        self.counted = {name for each in limits for name in each.max_run_resources}
+        self.counted |= {name for word, name in (("gres/gpu=", "gpus"), ("mem=", "memory")) if word in weighed}
+        return classes, limits
+
+    def parts_of(self, shape: dict[str, Any], limits: Sequence[ThrottleConfig]) -> dict[str, Any]:
+        """Return what the configuration has of partitions, limits and backfilling, as far as it is simulated."""
+        counted = {name for each in shape.get("nodes", ()) for name, amount in each.amounts.items() if amount}
+        parts = {
+            "throttles": throttles.counted_only(limits, counted, self.warnings),
+            "hours": tuple(hours.read_hours(beside(self.conf.folder, hours.FILE))) if self.conf.exported else (),
+            **self.discipline(),
+            **shape,
+        }
+        tiered = len({queue.tier for queue in shape["queues"]}) > 1
+        by_queue = shape["mode"] == "shared" and (parts["reserve"], parts["reservation_depth"]) == ("queues", 1)
+        if "nodes" in shape and shape["mode"] == "hybrid" and parts["reserve"] == "queues":
+            parts["reserve"] = "cores"  # a reservation of each part
+        suspended = [queue.name for queue in shape["queues"] if queue.preempted == "suspend"]
+        if suspended and counted:
+            self.warnings.append(
+                f"{', '.join(suspended)}: suspended jobs keep their GPUs and memory in Slurm, and give them back "
+                "in the simulator until they go on"
+            )
+        if tiered or ("nodes" in shape and not by_queue):
+            self.without_reservations(parts, "tiers" if tiered else "types of nodes")
+        elif "nodes" in shape and self.fills_nodes_best:
+            parts["reserve"] = "queue_nodes"
+        return parts
 
     def without_reservations(self, parts: dict[str, Any], what: str) -> None:
         """Set what tiers or types of nodes go with; a warning where Slurm reserves otherwise."""
@@ -267,15 +281,10 @@ class _Reader(Reader):
         weighed = self.fills_nodes_best and self.reserves_as_exported and not tiers
         found = alike(kinds(conf, self.counted, weighed=weighed))
         partly = any(len(each.hosts) < len(found) for each in partitions)
-        counts = (
-            differ(found.values())
-            or any(kind.gpus or kind.resources for kind in found.values())
-            or any(name in self.counted for kind in found.values() for name in kind.names)
-            or memory_binds(next(iter(found.values())), self.records)
-        )
         some_whole = len({self.gives_whole(each) for each in partitions}) > 1
         unequal = len({replace(kind, weight=1) for kind in found.values()}) > 1
-        if not counts and not (shared and (partly or some_whole or unequal)):
+        several = differ(found.values()) or (shared and (partly or some_whole or unequal))
+        if not (several or counts(found.values(), self.counted, self.records)):
             if self.records is None and "memory" in conf.settings.get("selecttypeparameters", "").lower():
                 self.warnings.append("RealMemory is not counted, all nodes are alike: --history shows whether it binds")
             return None
@@ -296,7 +305,7 @@ class _Reader(Reader):
         for fields in self.conf.partitions:
             if fields["partitionname"] in self.parts and "maxcpuspernode" in fields:
                 caps.setdefault(int(fields["maxcpuspernode"]), set()).update(self.conf.hosts(fields))
-        return found._replace(nodes=kept_of(found.nodes, caps)) if caps else found
+        return found._replace(nodes=kept(found.nodes, caps)) if caps else found
 
     def _queue(self, partition: Partition, share: int) -> QueueConfig:
         """Return the queue with its priority, and with a limit where less than its share may run."""

@@ -143,9 +143,9 @@ class Reader:
     """Makes queues of the partitions of a slurm.conf; `warnings` says what they do not hold."""
 
     def __init__(
-        self, conf: Conf, size: int, total: int, table: Mapping[str, Mapping[str, str]], records: Records | None
+        self, conf: Conf, size: int, total: int, table: Mapping[str, Mapping[str, str]] | None, records: Records | None
     ) -> None:
-        self.conf, self.size, self.total, self.records = conf, size, total, records
+        self.conf, self.size, self.total, self.table, self.records = conf, size, total, table, records
         self.of_partitions = {fields["qos"] for fields in conf.partitions if "qos" in fields}
         self.warnings = conf.warnings
         self.unread: dict[str, list[str]] = {}
@@ -155,7 +155,7 @@ class Reader:
         self.words: dict[str, dict[str, str]] = {}
         for _, name, word, value in statements(conf.folder, "qos.sacctmgr") if conf.exported else ():
             self.words.setdefault(name, {})[word] = value
-        self.words |= {name: {**table[name]} for name in self.of_partitions & {*table}}
+        self.words |= {name: {**words} for name, words in (table or {}).items() if name in self.of_partitions}
         self.limits = {name: service.of_queue(words) for name, words in self.words.items()}
         self.counted: set[str] = set()  #: what limits and the order count of nodes beside cores
 
