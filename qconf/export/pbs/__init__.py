@@ -93,9 +93,9 @@ class PbsExporter(Exporter):
     def read(self, path: str | Path, **given: Unpack[Given]) -> Derived:
         """Derive a configuration from a saved ``print server``, its partitions from ``pbsnodes -av`` output."""
         from qconf.export.nodes import of_statements, read_text
+        from qconf.export.pbs import qos
         from qconf.export.pbs.fairshare import read_shares
         from qconf.export.pbs.init import derive
-        from qconf.export.pbs.qos import read as read_qos
         from qconf.export.pbs.server import Server
 
         if given.get("qos") is not None:
@@ -111,7 +111,7 @@ class PbsExporter(Exporter):
             cores=given.get("cores"),
             name=given.get("name") or "pbs",
             shares=() if shares is None else read_shares(shares),
-            qos=read_qos(Path(path).parent),
+            qos=qos.read(Path(path).parent),
             records=given.get("records"),
         )
 

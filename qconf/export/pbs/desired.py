@@ -11,26 +11,13 @@ from parsim.model.workload import MAX_DURATION
 from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, access_changes
 from qconf.errors import ExportError
 from qconf.export import rendering
-from qconf.export.pbs import beside, fairshare, kept, merging, qos, throttles
+from qconf.export.pbs import beside, fairshare, kept, merging, order, qos, throttles, types
 from qconf.export.pbs.differences import notes, sorting, unroutable
 from qconf.export.pbs.merging import TARGETS, merged, older
-from qconf.export.pbs.order import formula, present_formula
-from qconf.export.pbs.order import refuse as refuse_order
 from qconf.export.pbs.preemption import Preemption, preempted_queues, preemption
 from qconf.export.pbs.queues import MANAGED, OPEN, depth, execution, ranges
 from qconf.export.pbs.server import ACCESS, Attributes, Server, destinations, is_true, is_type, seconds
 from qconf.export.pbs.settings import Settings, changed, of_backfilling, of_order, of_starvation
-from qconf.export.pbs.types import (
-    BOOLEAN,
-    PLACE,
-    bindings,
-    by_qlist,
-    gpus_of,
-    own_resources,
-    place,
-    resource_of,
-    to_bind,
-)
 from qconf.export.priorities import Priorities
 from qconf.export.rendering import checked_queue
 from qconf.export.types import is_bound
@@ -83,8 +70,8 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter, base: Site
             raise ExportError(f"queue {pool_queue} has the name of {name}'s queue for the pool: rename one of them")
     preempting = preemption(config, before, options.scheduler, base)
     same_nodes = base is not None and of_nodes(base) == of_nodes(config)
-    bound = {} if same_nodes else to_bind(config, before, options)
-    limits = throttles.keys(config, gpus_of(options.scheduler))
+    bound = {} if same_nodes else types.to_bind(config, before, options)
+    limits = throttles.keys(config, types.gpus_of(options.scheduler))
     result = Desired(deepcopy(before), "", pool_queues, bound, preempting, limits)
     result.notes += preempting.notes
     target = _targeted(config, before, options, preempting, bound)
@@ -122,14 +109,14 @@ def _targeted(
 ) -> Server:
     """Return what a configuration asks of a server, in the words that `before` has for it."""
     result, values = Server(), preempting.priorities.values
-    limits = throttles.keys(config, gpus_of(options.scheduler))
+    limits = throttles.keys(config, types.gpus_of(options.scheduler))
     pool_queues = _pool_queues(config)
     for queue in config.queues:
         attributes = execution(config, queue, before, limits, options.binding) | {"Priority": str(values[queue.name])}
         if queue.name in preempting.targets:
             attributes[TARGETS] = preempting.targets[queue.name]
-        if default := place(config, queue, before):
-            attributes[PLACE] = default
+        if default := types.place(config, queue, before):
+            attributes[types.PLACE] = default
         result.queues[queue.name] = attributes | _binding(config, queue, before, bound)
         if (name := pool_queues.get(queue.name)) is not None:
             pooled = {key: value for key, value in attributes.items() if key != "backfill_depth"}  # the server's goes
@@ -141,10 +128,10 @@ def _targeted(
     result.scheduler = dict(preempting.scheduler)
     for key in (key for key in limits.values() if key not in (*throttles.KEYS.values(), *BUILT_IN)):
         result.resources[key.partition(".")[2]] = {"type": "long", "flag": "nh"}
-    result.resources |= {name: dict(BOOLEAN) for name in own_resources(config, bound)}
+    result.resources |= {name: dict(types.BOOLEAN) for name in types.own_resources(config, bound)}
     if config.keeps_cores:
         result.resources[kept.RESOURCE] = dict(kept.OF_NODES)
-    if by_qlist(config, options.binding):
+    if types.by_qlist(config, options.binding):
         result.resources["Qlist"] = {"type": "string_array", "flag": "h"}
     if config.reads_estimate:
         result.resources[beside.ESTIMATE] = {"type": "long", "flag": "r"}  # users may read it
@@ -174,9 +161,9 @@ def _binding(config: SiteConfig, queue: QueueConfig, before: Server, bound: Coll
     """Write what binds a queue of the server to its nodes: what does so now, if it has them already."""
     if not is_bound(config):
         return {}
-    wanted = {} if queue.nodes is None else {resource_of(queue.name): "True"}
+    wanted = {} if queue.nodes is None else {types.resource_of(queue.name): "True"}
     if queue.name not in bound:
-        wanted = bindings(before.queues.get(queue.name, {}))
+        wanted = types.bindings(before.queues.get(queue.name, {}))
     return {f"default_chunk.{name}": value for name, value in wanted.items()}
 
 
@@ -209,7 +196,7 @@ def _put_queue(
         return
     if not is_type(old, "execution"):
         raise ExportError(f"queue {name} is there already and is no Execution queue")
-    managed = {*MANAGED, *result.limits.values(), *(f"default_chunk.{each}" for each in bindings(old))}
+    managed = {*MANAGED, *result.limits.values(), *(f"default_chunk.{each}" for each in types.bindings(old))}
     if had is None:
         had = {key: value for key, value in old.items() if key in managed and key not in target}
     result.server.queues[name] = now = merged(old, had, target, held)
@@ -363,21 +350,21 @@ def _put_order(
     options: PbsExporter,
 ) -> None:
     """Set the formula and what it needs, where the order is another than that of `base`."""
-    now = present_formula(before)
+    now = order.present_formula(before)
     lines, same = of_order(config), base is not None and _sorts(base) == _sorts(config)
     if base is not None and same and (read := fairshare.settings(base)) != (use := fairshare.settings(config)):
         known = options.scheduler is not None  # a value that was read as the same may have other words
         result.settings |= changed(
             {name: value for name, value in use.items() if not known or read.get(name) != value}, options.scheduler
         )
-    text, _ = formula(config, result.priorities, options.jobs, now)
+    text, _ = order.formula(config, result.priorities, options.jobs, now)
     if base is not None and present is not None and not same and lines == of_order(base):
-        same = text == formula(base, present.priorities, options.jobs, now)[0]
+        same = text == order.formula(base, present.priorities, options.jobs, now)[0]
     scheduler = options.scheduler
     result.notes += sorting(text, before, scheduler, changed=not same)
     if same:
         return
-    refuse_order(config, result.priorities, options.jobs, now)
+    order.refuse(config, result.priorities, options.jobs, now)
     server = result.server
     if text != now:
         server.scheduler.pop("job_sort_formula", None)  # PBS holds one formula, and this one is the server's

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from qconf.config import SiteConfig
 from qconf.errors import InputError
 from qconf.export.nodes import of_statements, read_text
+from qconf.export.pbs import qos
 from qconf.export.pbs.init import derive
-from qconf.export.pbs.qos import read as read_qos
 from qconf.export.pbs.server import Server
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def present(config: SiteConfig, server: Server, options: PbsExporter) -> SiteCon
             scheduler=options.scheduler,
             cores=None if nodes else config.machine.cores,
             shares=options.shares or (),
-            qos=read_qos(server.file.parent) if server.file else (),
+            qos=qos.read(server.file.parent) if server.file else (),
             like=None if nodes else config,
         ).config
     except InputError:

@@ -21,9 +21,6 @@ from qconf.export.nodes import Node
 from qconf.export.pbs import qos, throttles
 from qconf.export.pbs.differences import envelope, unroutable
 from qconf.export.pbs.server import ACCESS, Attributes, Server, destinations, is_true, lists, seconds
-from qconf.export.pbs.throttles import of_resources
-from qconf.export.pbs.throttles import read as read_throttles
-from qconf.export.pbs.throttles import resources as limited_resources
 from qconf.export.pbs.types import PLACE, bindings, by_qlist
 
 if TYPE_CHECKING:
@@ -214,7 +211,7 @@ class Reader:
         bound = [f"default_chunk.{resource}" for resource in bindings(attributes)]
         for key, value in attributes.items():
             known = _UNDERSTOOD.fullmatch(key) or key in bound
-            if not known and not of_resources({key: value}):
+            if not known and not throttles.of_resources({key: value}):
                 self.warnings.append(f"{name}: {key} = {value} has no place in a configuration")
         text = attributes.get("Priority", "0")
         priority = int(text) if re.fullmatch(_PRIORITY, text) else self.lowest
@@ -299,10 +296,10 @@ class Reader:
         found: list[ThrottleConfig] = []
         for name in (None, *self.taken):
             attributes = self.server.attributes if name is None else self.server.queues[name]
-            taken = [key for key, resource in limited_resources(attributes).items() if resource in counted]
-            left = of_resources(attributes, taken)
+            taken = [key for key, resource in throttles.resources(attributes).items() if resource in counted]
+            left = throttles.of_resources(attributes, taken)
             self.warnings += [f"{'server' if name is None else name}: {limit} is not simulated" for limit in left]
-            found += read_throttles(attributes, name, self.warnings, counted)
+            found += throttles.read(attributes, name, self.warnings, counted)
         return tuple(found)
 
     def contradictions(self, config: SiteConfig) -> Iterator[str]:
