@@ -5,8 +5,20 @@ from copy import deepcopy
 import pytest
 
 from qconf.export.pbs import PbsExporter, qmgr
+from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Server
 from tests.qconf.export.pbs.lint import Linter
+
+
+@pytest.fixture
+def scheduler(tmp_path):
+    """Read lines of a sched_config."""
+
+    def read(text):
+        (tmp_path / "sched_config").write_text(text)
+        return Scheduler.read(tmp_path / "sched_config")
+
+    return read
 
 
 @pytest.fixture(autouse=True)

@@ -1,10 +1,11 @@
-"""Runs an exported PBS script with a qstat that lists given jobs and a tool that notes its arguments."""
+"""Runs an exported PBS script with a qstat that lists given jobs and a tool that notes its arguments; and hooks."""
 
 import json
 import os
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 
 def job(queue, cores, walltime, waited, state="Q"):
@@ -64,3 +65,26 @@ def run_script(tmp_path, text, listing, *arguments, tool, body=""):
     )
     calls = (tmp_path / "calls").read_text().split("\n")[:-1] if (tmp_path / "calls").exists() else []
     return done, calls
+
+
+def run_hook(monkeypatch, text, job, before=None, *, user="ann", **pbs):
+    """Run an exported hook on a job, at its submission or where it was `before` at a change; return the event.
+
+    `said` of it has what it was refused for, and what the hook wrote into the log; `accepted`, how often it was let go.
+    """
+    event = SimpleNamespace(job=job, job_o=before, requestor=user, type=1 if before is None else 2, said=[], accepted=0)
+
+    def accept():
+        event.accepted += 1
+
+    event.accept, event.reject = accept, event.said.append
+    module = SimpleNamespace(event=lambda: event, QUEUEJOB=1, MODIFYJOB=2, LOG_WARNING=4, select=str, **pbs)
+    module.logmsg = lambda _, line: event.said.append(line)
+    monkeypatch.setitem(sys.modules, "pbs", module)
+    exec(text, {})
+    return event
+
+
+def asking(names, wanted, **attributes):
+    """Return a job with some of the resources of these names."""
+    return SimpleNamespace(Resource_List=dict.fromkeys(names) | (wanted or {}), **attributes)

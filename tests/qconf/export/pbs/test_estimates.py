@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from types import SimpleNamespace
 
 import pytest
 
@@ -17,6 +15,7 @@ from qconf.export.pbs.server import Server
 from qconf.prediction.runtimes import Means
 from tests.qconf.export.estimated import JOBS, write_log
 from tests.qconf.export.pbs.model import PbsServer, commands
+from tests.qconf.export.pbs.running import asking, run_hook
 from tests.qconf.export.sites import FRESH
 
 SITE = """machine: {name: pbs, cores: 64}
@@ -37,16 +36,11 @@ def written(log, text=SITE, printed=FRESH):
 def after_hook(monkeypatch, folder, files, resources, user="ann", table=None, before=None):
     """Run the hook on a job; return the resources that it has then, and the lines of the log."""
     (folder / "table.txt").write_text(files["qconf_estimate.txt"] if table is None else table)
-    names, said = ("select", "ncpus", "walltime", "estimate"), []
-    job = SimpleNamespace(Resource_List=dict.fromkeys(names) | resources)
-    event = SimpleNamespace(job=job, type=1 if before is None else 2, requestor=user, accept=lambda: None)
-    event.job_o = SimpleNamespace(Resource_List=dict.fromkeys(names) | (before or {}), Job_Owner="ann@host")
+    names = ("select", "ncpus", "walltime", "estimate")
+    job, was = asking(names, resources), None if before is None else asking(names, before, Job_Owner="ann@host")
     path = None if table == "none" else str(folder / "table.txt")
-    pbs = SimpleNamespace(event=lambda: event, QUEUEJOB=1, hook_config_filename=path, LOG_WARNING=4)
-    pbs.logmsg = lambda _, text: said.append(text)
-    monkeypatch.setitem(sys.modules, "pbs", pbs)
-    exec(files["qconf_estimate.py"], {})
-    return job.Resource_List["estimate"], said
+    event = run_hook(monkeypatch, files["qconf_estimate.py"], job, was, user=user, hook_config_filename=path)
+    return job.Resource_List["estimate"], event.said
 
 
 def test_the_resource_the_formula_and_the_hook_and_back(log):

@@ -8,7 +8,6 @@ from qconf.errors import InputError
 from qconf.export import exporter
 from qconf.export.nodes import Node, read_nodes
 from qconf.export.pbs.init import derive
-from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Server
 from tests.qconf.export.pbs.listings import listing
 from tests.qconf.export.pbs.model import PbsServer, commands
@@ -172,17 +171,11 @@ def test_nodes_that_are_given_whole(tmp_path, sharing, whole):
         ("max_starve: 24:00:00\n", None),
     ],
 )
-def test_starving_jobs_that_the_scheduler_helps(tmp_path, lines, starvation):
-    scheduler = lines_of(tmp_path, lines)
-    found = derive(Server.parse(FRESH), cores=8, scheduler=scheduler)
+def test_starving_jobs_that_the_scheduler_helps(scheduler, lines, starvation):
+    found = derive(Server.parse(FRESH), cores=8, scheduler=scheduler(lines))
     assert [queue.starvation for queue in found.config.queues] == [starvation]
-    changes = exporter("pbs")(scheduler=scheduler).export(found.config).files["sched_config.changes"]
+    changes = exporter("pbs")(scheduler=scheduler(lines)).export(found.config).files["sched_config.changes"]
     assert ("\nhelp_starving_jobs: false" in changes) == ("true" in lines)
-
-
-def lines_of(tmp_path, text):
-    (tmp_path / "sched_config").write_text(text)
-    return Scheduler.read(tmp_path / "sched_config")
 
 
 @pytest.mark.parametrize(
@@ -200,20 +193,19 @@ def lines_of(tmp_path, text):
         ("Priority = 2", 2, "strict_fifo\ttrue\tALL", ("pass", "nodes")),
     ],
 )
-def test_what_pbs_does_for_its_top_job(tmp_path, limit, nodes, lines, expected):
+def test_what_pbs_does_for_its_top_job(scheduler, limit, nodes, lines, expected):
     server, held = Server.parse(f"{FRESH}\nset queue workq {limit}\n"), [Node(f"n{i}", 8) for i in range(nodes)]
-    scheduler = None if lines is None else lines_of(tmp_path, lines)
-    config = derive(server, cores=16, nodes=held, scheduler=scheduler).config
+    config = derive(server, cores=16, nodes=held, scheduler=None if lines is None else scheduler(lines)).config
     assert (config.held_jobs, config.reserve) == expected
     assert (config.machine.cores_per_node, config.mode) == (8 if nodes else 1, "shared")
 
 
 @pytest.mark.parametrize("depth", ["", "set server backfill_depth = 0\n", "set server backfill_depth = 40\n"])
 @pytest.mark.parametrize("nodes", [[Node("n1", 8), Node("n2", 8)], [Node("n1", 8), Node("n2", 16)]])
-def test_without_strict_ordering_what_fits_starts(tmp_path, nodes, depth):
+def test_without_strict_ordering_what_fits_starts(scheduler, nodes, depth):
     """A wide job waits for as long as narrow ones keep the machine busy, whatever backfill_depth is."""
-    server, scheduler = Server.parse(f"{FRESH}\n{depth}"), lines_of(tmp_path, "strict_ordering: false ALL\n")
-    config = derive(server, nodes=nodes, scheduler=scheduler).config
+    found = scheduler("strict_ordering: false ALL\n")
+    config = derive(Server.parse(f"{FRESH}\n{depth}"), nodes=nodes, scheduler=found).config
     assert parse(dump(config)) == config
     assert config.reserves_nothing
     cores = config.machine.cores
@@ -241,9 +233,8 @@ def test_without_strict_ordering_what_fits_starts(tmp_path, nodes, depth):
         ("strict_fifo: true ALL\nbackfill: false ALL\n", ("cores", 0, None, False)),
     ],
 )
-def test_what_the_scheduler_reserves_and_backfills(tmp_path, text, expected):
-    scheduler = text and lines_of(tmp_path, text)
-    found = derive(Server.parse(FRESH), cores=8, scheduler=scheduler)
+def test_what_the_scheduler_reserves_and_backfills(scheduler, text, expected):
+    found = derive(Server.parse(FRESH), cores=8, scheduler=text and scheduler(text))
     config = found.config
     assert (config.reserve, config.reserve_after, config.queues[0].starvation, config.backfill) == expected
     said = [each for each in found.warnings if each.startswith("give the scheduler's sched_config")]
@@ -263,9 +254,9 @@ def test_what_the_scheduler_reserves_and_backfills(tmp_path, text, expected):
         ("fair_share: true prime", "fair_share is one thing in prime time and another out of it"),
     ],
 )
-def test_what_else_the_scheduler_does_is_said(tmp_path, line, words):
+def test_what_else_the_scheduler_does_is_said(scheduler, line, words):
     second = FRESH.replace("workq", "b")
-    found = derive(Server.parse(f"{FRESH}\n{second}"), cores=8, scheduler=lines_of(tmp_path, line))
+    found = derive(Server.parse(f"{FRESH}\n{second}"), cores=8, scheduler=scheduler(line))
     assert words in "\n".join(found.warnings)
 
 

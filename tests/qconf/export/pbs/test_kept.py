@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +14,7 @@ from qconf.export.pbs.init import derive
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Server
 from tests.qconf.export.pbs.model import PbsServer, commands
+from tests.qconf.export.pbs.running import asking, run_hook
 from tests.qconf.export.pbs.test_types import PLAIN, held_by
 from tests.qconf.export.sites import FRESH, pbs_files
 
@@ -79,12 +78,8 @@ def test_what_has_no_form_is_refused():
 
 def after_hook(monkeypatch: pytest.MonkeyPatch, wanted: dict[str, Any], before: dict[str, Any] | None = None):
     names = ("select", "nodes", "ncpus", "ngpus", "cores_without_gpus")
-    job = SimpleNamespace(Resource_List=dict.fromkeys(names) | wanted)
-    event = SimpleNamespace(job=job, type=1 if before is None else 2, accept=lambda: None)
-    event.job_o = SimpleNamespace(Resource_List=dict.fromkeys(names) | (before or {}))
-    pbs = SimpleNamespace(event=lambda: event, QUEUEJOB=1, MODIFYJOB=2, select=str)
-    monkeypatch.setitem(sys.modules, "pbs", pbs)
-    exec(pbs_files(parse(SITE))["qconf_kept.py"], {})
+    job, was = asking(names, wanted), None if before is None else asking(names, before)
+    run_hook(monkeypatch, pbs_files(parse(SITE))["qconf_kept.py"], job, was)
     return {name: value for name, value in job.Resource_List.items() if value is not None}
 
 

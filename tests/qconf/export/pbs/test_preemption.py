@@ -10,7 +10,6 @@ from qconf.export import exporter
 from qconf.export.pbs.init import derive
 from qconf.export.pbs.order import formula
 from qconf.export.pbs.preemption import preemption
-from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Server
 from tests.qconf.export.pbs.model import PbsServer
 from tests.qconf.export.pbs.test_order import site, value
@@ -103,7 +102,7 @@ def test_where_nothing_fits_below_the_line_preemption_is_turned_off():
 
 
 @pytest.mark.parametrize(
-    ("scheduler", "attributes", "highest"),
+    ("lines", "attributes", "highest"),
     [
         ("preemptive_sched: true ALL", "", 2),
         ("preemptive_sched: false ALL", "", 1000),
@@ -115,16 +114,12 @@ def test_where_nothing_fits_below_the_line_preemption_is_turned_off():
         ("# nothing", "set sched night preempt_queue_prio = 1001", 2),
     ],
 )
-def test_the_line_is_read_where_the_files_are_given(tmp_path, scheduler, attributes, highest):
-    path = tmp_path / "sched_config"
-    path.write_text(scheduler)
-    export = pbs(site([500.0, 1000.0]), current=f"{FRESH}{attributes}\n", scheduler=Scheduler.read(path))
+def test_the_line_is_read_where_the_files_are_given(scheduler, lines, attributes, highest):
+    export = pbs(site([500.0, 1000.0]), current=f"{FRESH}{attributes}\n", scheduler=scheduler(lines))
     assert max(priorities_of(export).values()) == highest
     assert "preemptive_sched: false" not in settings_of(export)
 
 
-def test_a_file_that_is_no_sched_config_is_refused(tmp_path):
-    path = tmp_path / "sched_config"
-    path.write_text("by_queue: True prime\nset server scheduling = True\n")
+def test_a_file_that_is_no_sched_config_is_refused(scheduler):
     with pytest.raises(InputError, match="line 2"):
-        Scheduler.read(path)
+        scheduler("by_queue: True prime\nset server scheduling = True\n")

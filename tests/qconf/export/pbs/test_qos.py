@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pwd
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,6 +13,7 @@ from qconf.config import SiteConfig, parse
 from qconf.errors import ExportError
 from qconf.export import exporter
 from tests.qconf.export.pbs.listings import listing
+from tests.qconf.export.pbs.running import asking, run_hook
 from tests.qconf.export.sites import written
 
 PBS = exporter("pbs")
@@ -104,20 +104,14 @@ def test_jobs_by_their_queue_have_the_resources_of_the_queue(tmp_path: Path):
     assert found.qos == parse(text).qos
 
 
-def run_hook(monkeypatch, tmp_path: Path, *, change: bool = False, user: str = "ann", **attributes):
+def after_hook(monkeypatch, tmp_path: Path, *, change: bool = False, user: str = "ann", **attributes):
     """Run the hook for a job of these attributes; return the job, and what it was refused for."""
     text = exported(parse(SITE), tmp_path)["qconf_qos.py"]
     given = {"project": None, "Account_Name": None, "Resource_List": {}} | attributes
-    given["Resource_List"] = dict.fromkeys(("qos_priority", "qos_target")) | given["Resource_List"]
-    job, refused = SimpleNamespace(**given), []
+    job = asking(("qos_priority", "qos_target"), given.pop("Resource_List"), **given)
     before = SimpleNamespace(project="_pbs_project_default", Account_Name="a12", Job_Owner=f"{user}@host")
-    event = SimpleNamespace(job=job, job_o=before, requestor=user, type=2 if change else 1)
-    event.accept, event.reject = lambda: None, refused.append
-    pbs = SimpleNamespace(event=lambda: event, QUEUEJOB=1, MODIFYJOB=2)
-    monkeypatch.setitem(sys.modules, "pbs", pbs)
     monkeypatch.setattr(pwd, "getpwnam", {"root": pwd.getpwuid(0)}.__getitem__)
-    exec(text, {})
-    return job, refused
+    return job, run_hook(monkeypatch, text, job, before if change else None, user=user).said
 
 
 @pytest.mark.parametrize(
@@ -134,7 +128,7 @@ def run_hook(monkeypatch, tmp_path: Path, *, change: bool = False, user: str = "
     ],
 )
 def test_the_hook_gives_a_job_its_qos(monkeypatch, tmp_path, attributes, project, priority):
-    job, refused = run_hook(monkeypatch, tmp_path, **attributes)
+    job, refused = after_hook(monkeypatch, tmp_path, **attributes)
     assert (job.project, job.Resource_List["qos_priority"], refused) == (project, priority, [])
 
 
@@ -150,7 +144,7 @@ def test_the_hook_gives_a_job_its_qos(monkeypatch, tmp_path, attributes, project
     ],
 )
 def test_the_hook_keeps_it_at_changes(monkeypatch, tmp_path, attributes, priority, is_refused):
-    job, refused = run_hook(monkeypatch, tmp_path, change=True, **attributes)
+    job, refused = after_hook(monkeypatch, tmp_path, change=True, **attributes)
     assert (job.Resource_List["qos_priority"], bool(refused)) == (priority, is_refused)
 
 

@@ -1,7 +1,6 @@
 """The script behind reserve_after, run as it is exported; and when it is exported."""
 
 import re
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -12,7 +11,7 @@ from qconf.export.nodes import read_nodes
 from qconf.export.pbs.init import derive
 from qconf.export.pbs.server import Server
 from tests.qconf.export.pbs.model import PbsServer
-from tests.qconf.export.pbs.running import job, run_script
+from tests.qconf.export.pbs.running import job, run_hook, run_script
 from tests.qconf.export.sites import FRESH, HYBRID, pbs_files
 from tests.qconf.export.snapshots import check_snapshot
 
@@ -113,12 +112,9 @@ def test_a_job_that_is_not_understood_is_named_and_left(tmp_path, odd):
     ("queue", "ineligible"), [(None, True), ("route", True), ("small", True), ("large", True), ("other", None)]
 )
 def test_the_hook_sets_it_at_submission(monkeypatch, queue, ineligible):
-    accepted = []
     submitted = SimpleNamespace(queue=queue and SimpleNamespace(name=queue), topjob_ineligible=None)
-    event = SimpleNamespace(job=submitted, accept=lambda: accepted.append(1))
-    monkeypatch.setitem(sys.modules, "pbs", SimpleNamespace(event=lambda: event))
-    exec(pbs_files(parse(DELAYED))["qconf_reserve.py"], {})
-    assert (submitted.topjob_ineligible, accepted) == (ineligible, [1])
+    event = run_hook(monkeypatch, pbs_files(parse(DELAYED))["qconf_reserve.py"], submitted)
+    assert (submitted.topjob_ineligible, event.accepted) == (ineligible, 1)
 
 
 @pytest.mark.parametrize("known", [None, FRESH])

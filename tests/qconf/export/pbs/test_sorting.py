@@ -5,7 +5,6 @@ import pytest
 from qconf.config import parse
 from qconf.export import exporter
 from qconf.export.pbs.init import derive
-from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Server
 from tests.qconf.export.pbs.listings import listing
 from tests.qconf.export.sites import FRESH, pbs
@@ -28,15 +27,6 @@ def two(order="fcfs", priority=40):
 
 def lines(export, name):
     return [line for line in export.files[name].splitlines() if line.startswith(("set s", "unset s"))]
-
-
-@pytest.fixture
-def scheduler(tmp_path):
-    def read(text):
-        (tmp_path / "sched_config").write_text(text)
-        return Scheduler.read(tmp_path / "sched_config")
-
-    return read
 
 
 def test_a_threshold_is_taken_away_with_the_formula_that_it_was_for_and_comes_back():

@@ -10,6 +10,7 @@ from qconf.export.pbs import qmgr
 from qconf.export.pbs.init import derive
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Server
+from tests.qconf.export.pbs.listings import listing
 from tests.qconf.export.sites import FRESH, pbs
 
 TEXT = """\
@@ -143,14 +144,9 @@ def test_the_site_s_own_settings_are_kept_or_come_back():
         ("set queue low Priority = 300", "", [0, 0], "off"),
     ],
 )
-def test_express_queues_of_a_site(tmp_path, attributes, settings, tiers, preempted):
-    (tmp_path / "sched_config").write_text(f"{settings}\n")
-    printed = "".join(
-        f"create queue {name}\nset queue {name} queue_type=Execution,Priority={priority},enabled=True,started=True\n"
-        for name, priority in (("high", 300), ("low", 10))
-    )
-    server = Server.parse(f"{printed}{attributes}\n")
-    derived = derive(server, cores=16, scheduler=Scheduler.read(tmp_path / "sched_config"))
+def test_express_queues_of_a_site(scheduler, attributes, settings, tiers, preempted):
+    server = Server.parse(listing("high: Priority = 300\nlow: Priority = 10") + attributes)
+    derived = derive(server, cores=16, scheduler=scheduler(settings))
     assert [queue.tier for queue in derived.config.queues] == tiers
     assert [queue.preempted for queue in derived.config.queues] == ["off", preempted]
 
