@@ -8,6 +8,7 @@ import importlib
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -47,17 +48,18 @@ class RuntimeOnly(ast.NodeTransformer):
         return None if "TYPE_CHECKING" in ast.unparse(node.test) else self.generic_visit(node)
 
 
-def imported(path: Path, *, for_types: bool = True) -> set[str]:
+@cache
+def imported(path: Path, *, for_types: bool = True) -> frozenset[str]:
     """Return the names that a module imports, in its functions too."""
     tree = ast.parse(path.read_text())
-    found = set()
+    found: set[str] = set()
     for node in ast.walk(tree if for_types else RuntimeOnly().visit(tree)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
+    return frozenset(found)
 
 
 def tops(path: Path) -> list[ast.ImportFrom]:
