@@ -62,9 +62,10 @@ def wheel(built: Path) -> Path:
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Interpreter of a new environment with the wheel; dependencies come from the environment of the tests."""
     folder = tmp_path_factory.mktemp("environment")
-    venv.create(folder, with_pip=True, symlinks=True)
+    venv.create(folder, symlinks=True)
     interpreter = folder / "bin" / "python"
-    run([interpreter, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", wheel], folder)
+    pip = [sys.executable, "-m", "pip", "--python", interpreter, "--disable-pip-version-check"]
+    run([*pip, "install", "--quiet", "--no-index", "--no-deps", wheel], folder)
     site = Path(run([interpreter, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], folder).strip())
     dependencies = [path for path in sys.path if path.endswith("site-packages")]
     (site / "dependencies.pth").write_text("\n".join(dependencies) + "\n")
