@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from parsim import Queue, System, Workload, explain, simulate
 from parsim.verify import assert_schedule
 
@@ -36,14 +34,6 @@ def test_all_is_conservative_where_run_times_are_as_requested():
 def test_limits_count_running_jobs_alone():
     jobs = Workload([0, 1, 2], [6, 6, 2], [10, 10, 5], [10, 10, 5])
     assert starts(2, jobs, queues=[Queue(max_run=2)]) == [0, 10, 2]
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"reservation_depth": 0}, {"reserve": "nodes", "reservation_depth": 2}, {"reservation_depth": 1.5}]
-)
-def test_what_cannot_be_simulated_is_named(wrong: dict[str, object]):
-    with pytest.raises(ValueError, match="reservation_depth"):
-        System(8, **wrong)
 
 
 def test_the_explanation_has_the_instant_from_which_cores_are_reserved():

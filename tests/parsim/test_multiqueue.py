@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from random import Random
 
-import pytest
-
 from parsim import Queue, System, Workload, simulate
 from tests import generate
 
@@ -20,9 +18,3 @@ def test_one_class_is_easy() -> None:
 def test_limits_of_queues_play_no_part() -> None:
     workload = Workload([0, 0], [2, 2], [5, 5], [5, 5])
     assert simulate(workload, System(4, [Queue(max_run=1, max_run_cores=1)], "multiqueue")).start.tolist() == [0, 0]
-
-
-@pytest.mark.parametrize("limits", [(0, 5), (5, 5), (7, 3), (-1,)])
-def test_classes_that_do_not_ascend_are_refused(limits: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="class_limits"):
-        System(4, mode="multiqueue", class_limits=limits)

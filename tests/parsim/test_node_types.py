@@ -152,30 +152,6 @@ def test_one_type_without_chunks_is_a_plain_machine():
         assert simulate(workload, one).start.tolist() == simulate(workload, system).start.tolist()
 
 
-@pytest.mark.parametrize(
-    ("changed", "words"),
-    [
-        ({"cores": 95}, "nodes of 96 cores, on a machine of 95"),
-        ({"mode": "partitioned"}, "own 0 nodes of cpu, of 4"),
-        ({"reserve": "nothing"}, "go with waiting lists"),
-        ({"reserve": "nodes", "held_jobs": "reserve"}, "go with waiting lists"),
-        (
-            {"reserve": "nodes", "cores": 2**25, "node_types": [NodeType("a", 2**15, 2**10)]},
-            "told apart up to 16777216",
-        ),
-        ({"reservation_depth": 2}, "go with waiting lists"),
-        ({"node_types": [CPU, CPU]}, "also that of another type"),
-        ({"queues": [Queue(node_types=["big"])]}, "'big' is none of cpu, gpu"),
-        ({"node_types": [NodeType("a", 0, 96)]}, "0 is no whole number from 1"),
-        ({"node_types": [NodeType("a", 1, 96, weight=True)]}, "True is no whole number from 0"),
-        ({"node_types": [NodeType("a", 1, 96, {"cores": 3})]}, "a place of their own"),
-    ],
-)
-def test_what_cannot_be_simulated(changed: dict[str, object], words: str):
-    with pytest.raises(ValueError, match=words):
-        System(**{"cores": 96, "node_types": [CPU, GPU], **changed})
-
-
 def test_a_job_without_a_place_is_refused():
     with pytest.raises(ValueError, match=r"request\[1\]: 0 has no place on the nodes of its queue"):
         simulate(jobs((0, 1, 1, None), (0, 1, 1, (Chunk(1, 1, {"gpus": 5}),))), MACHINE)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from parsim import Pool, Queue, State, System, Workload, simulate
+from parsim import Queue, State, System, Workload, simulate
 from parsim.explain import explain
 from parsim.metrics.nodes import node_use
 from parsim.model.node_types import Chunk, NodeType
@@ -69,22 +69,3 @@ def test_each_node_counts_by_itself_on_its_part():
     assert simulate(jobs, system).node.tolist() == [0, 0, 0, 1]
     running = State(5, [0, 0, 99, 99])
     assert placed(jobs, system, running) == [(0, "work"), (0, "work"), (9, "work"), (9, "work")]
-
-
-@pytest.mark.parametrize(
-    ("changed", "words"),
-    [
-        ({"queues": [replace(WORK, reservation=True, partition=0), LEARN]}, "no job spans partitions"),
-        ({"mode": "hybrid", "pool": Pool()}, "nodes of several types have no common pool: partitioned or shared"),
-        ({"queues": [replace(WORK, partition_nodes={"cpu": 6}), LEARN]}, "own 1 nodes of gpu, of 3"),
-        ({"queues": [replace(WORK, partition=11), LEARN]}, "partition_nodes: nodes of 12 cores, for 11"),
-        (
-            {"queues": [replace(WORK, partition_nodes={"cpus": 2}), LEARN]},
-            "partition_nodes: 'cpus' is none of cpu, gpu",
-        ),
-        ({"mode": "multiqueue"}, "go with waiting lists"),
-    ],
-)
-def test_what_cannot_be_simulated(changed: dict[str, object], words: str):
-    with pytest.raises(ValueError, match=words):
-        replace(MACHINE, **changed)

@@ -167,27 +167,6 @@ def test_no_window_goes_with_tiers():
         simulate(ONE, machine("suspend"), State(0, [UNSTARTED] * 2, windows=[Window(5, 9)]))
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ({"mode": "multiqueue"}, "mode: queues of different tiers are simulated with mode shared, not multiqueue"),
-        ({"reserve": "nodes"}, "reserve: queues of different tiers are simulated with reserve cores, or nodes of"),
-        ({"held_jobs": "reserve"}, "held_jobs: queues of different tiers"),
-        ({"reservation_depth": 2}, "reservation_depth: queues of different tiers"),
-    ],
-)
-def test_other_systems_are_refused(more, message):
-    with pytest.raises(ValueError, match=message):
-        machine("suspend", **more)
-
-
-def test_what_a_queue_cannot_have():
-    with pytest.raises(ValueError, match="tier: -1 is negative"):
-        System(4, [Queue(tier=-1)])
-    with pytest.raises(ValueError, match="preempted: 'kill' is none of off, suspend, checkpoint, requeue"):
-        System(4, [Queue(preempted="kill")])
-
-
 def test_more_interruptions_than_there_was_room_for():
     # A long job makes way for each of many short ones.
     short = [(2 + 3 * k, 1, 1, 1, 1) for k in range(1500)]

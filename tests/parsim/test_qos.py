@@ -121,19 +121,3 @@ def test_the_explanation_names_the_limit_of_the_qos():
     jobs = Workload([0, 0], [1, 1], [10, 10], [10, 10], qos=[0, 0], qos_names=NAMES, user=[0, 0], user_names=("ann",))
     system = System(8, throttles=[Throttle("user", max_run=1, qos="gold")])
     assert explain(jobs, system, simulate(jobs, system), 1)[0].text == "held by max_run = 1 of user ann in qos gold"
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"qos": [QOS("")]}, r"qos\[0\].name: '' is no name"),
-        ({"qos": [QOS("a"), QOS("a")]}, r"qos\[1\].name: 'a' is also that of another QOS"),
-        ({"qos": [QOS("a", priority=float("nan"))]}, r"qos\[0\].priority: nan is not a finite number"),
-        ({"qos": [QOS("a", target=0.5)]}, r"qos\[0\].target: 0.5 is no expansion factor"),
-        ({"qos": [QOS("a", exempt=["max_jobs"])]}, r"qos\[0\].exempt: 'max_jobs' is none of all, max_run"),
-        ({"throttles": [Throttle("qos", qos="a", max_run=1)]}, r"throttles\[0\].qos: 'a' goes with another each"),
-    ],
-)
-def test_what_cannot_be_simulated_is_named(settings: dict, message: str):
-    with pytest.raises(ValueError, match=message):
-        System(8, **settings)

@@ -146,15 +146,6 @@ def test_a_kind_goes_to_the_smallest_node_with_room():
     assert not can_be_placed(types, [True, True], (Chunk(1, 2), Chunk(1, 0, {"fpgas": 1})), 2, best=True)
 
 
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [({"held_jobs": "reserve"}, "goes with held_jobs pass"), ({"node_types": ()}, "goes with types of nodes")],
-)
-def test_what_it_goes_with(keys, message):
-    with pytest.raises(ValueError, match=message):
-        replace(machine((4, 1, {})), **keys)
-
-
 @pytest.mark.parametrize("discipline", ["queue-nodes", "queue-nodes-throttled", "state:queue-nodes"])
 def test_it_is_what_the_reference_simulator_does(discipline):
     assert [seed for seed in range(25) if fuzz.differs(discipline, seed)] == []

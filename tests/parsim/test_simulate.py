@@ -327,57 +327,6 @@ def test_the_clock_may_begin_as_far_from_0_as_is_allowed(first: int) -> None:
     assert not check_schedule(jobs, system, far)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"cores": 0}, "cores"),
-        ({"cores": 4, "queues": []}, "queues"),
-        ({"cores": 4, "mode": "other"}, "mode"),
-        ({"cores": 4, "queues": [Queue(partition=3)], "mode": "partitioned"}, "add up"),
-        (
-            {"cores": 4, "queues": [Queue("a", partition=2), Queue("a", partition=2)], "mode": "partitioned"},
-            r"queues\[1\].name: 'a' is also that of another part",
-        ),
-        ({"cores": 4, "queues": [Queue(partition=3)], "mode": "hybrid", "pool": Pool(2)}, "add up"),
-        ({"cores": 4, "queues": [Queue(partition=4)], "mode": "hybrid"}, "pool"),
-        ({"cores": 4, "queues": [Queue(cores=(3, 2))]}, r"queues\[0\].cores"),
-        ({"cores": 4, "queues": [Queue(priority=float("nan"))]}, r"queues\[0\].priority"),
-        ({"cores": 4, "queues": [Queue(priority=0)]}, r"queues\[0\].priority"),
-        ({"cores": 4, "queues": [Queue(max_run=0)]}, r"queues\[0\].max_run"),
-        ({"cores": 4, "queues": [Queue(partition=2)], "mode": "hybrid", "pool": Pool(2, float("inf"))}, "threshold"),
-        ({"cores": 4, "order": "eligible_time / bogus"}, "bogus"),
-        ({"cores": 4, "order": "__import__('os').system('true')"}, "order"),
-        ({"cores": 4, "order": "eligible_time * 1e999"}, "order"),
-        ({"cores": 4, "order": "nan * walltime"}, "order: .*'nan' is unknown"),
-        ({"cores": 4, "queues": [Queue(walltime=(5, 5))]}, r"queues\[0\].walltime: no job can enter"),
-        (
-            {"cores": 4, "queues": [Queue(), Queue(cores=(5, 9))]},
-            r"queues\[1\].cores: no job can enter: from 5 up, of 4",
-        ),
-        ({"cores": 4, "queues": [Queue(priority=float("inf"))]}, r"queues\[0\].priority"),
-        ({"cores": 4, "queues": [Queue(priority=10**400)]}, r"queues\[0\].priority"),
-        ({"cores": 4, "queues": [Queue(priority=-1)]}, r"queues\[0\].priority"),
-        ({"cores": 4, "queues": [Queue(priority="high")]}, r"queues\[0\].priority"),
-        ({"cores": 4, "queues": [Queue(partition=-1)]}, r"queues\[0\].partition"),
-        ({"cores": 4, "queues": [Queue(partition=2, reservation=True)]}, r"queues\[0\].partition"),
-        ({"cores": 4, "queues": [Queue(starvation=-1)]}, r"queues\[0\].starvation"),
-        ({"cores": 4, "queues": [Queue(partition=2)], "mode": "hybrid", "pool": Pool(2, float("nan"))}, "threshold"),
-        ({"cores": 4, "queues": [Queue(partition=2)], "mode": "hybrid", "pool": Pool(2, -1)}, "threshold"),
-        ({"cores": 4, "queues": [Queue(partition=6)], "mode": "hybrid", "pool": Pool(-2)}, "pool.cores"),
-        ({"cores": 4, "queues": [Queue(partition=2)], "mode": "hybrid", "pool": Pool(2, placement="x")}, "placement"),
-        ({"cores": 4, "queues": [Queue(partition=2)], "mode": "hybrid", "pool": Pool(2, entry="x")}, "pool.entry"),
-        ({"cores": 4, "held_jobs": "reserve", "reserve": "queues"}, "reserve: queues goes with held_jobs pass only"),
-        ({"cores": 4, "held_jobs": "x"}, "held_jobs: 'x' is neither pass nor reserve"),
-        ({"cores": 4, "reserve": "x"}, "reserve: 'x' is none of cores, nodes, queues, queue_nodes, nothing"),
-        ({"cores": 2**24 + 1, "reserve": "nodes"}, "reserve: nodes are told apart up to 16777216 cores"),
-        ({"cores": 4, "cores_per_node": 0}, "cores_per_node: 0 is not a whole number from 1 up"),
-    ],
-)
-def test_a_system_that_cannot_be_is_refused(arguments: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        System(**arguments)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("mode", ["shared", "partitioned", "hybrid", "multiqueue"])
 @pytest.mark.parametrize("value", [1.5, float("nan"), float("inf"), 2**62, "1"])
 @pytest.mark.parametrize(

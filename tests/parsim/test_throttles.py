@@ -102,28 +102,6 @@ def test_a_job_that_could_never_start_is_refused():
         simulate(jobs, System(8, throttles=[Throttle(max_run_core_seconds=39)]))
 
 
-@pytest.mark.parametrize(
-    ("throttles", "path"),
-    [
-        ([Throttle()], r"throttles\[0\]"),
-        ([Throttle(max_run=0)], r"throttles\[0\].max_run"),
-        ([Throttle(name="ann", max_run=1)], r"throttles\[0\].name"),
-        ([Throttle(queue=1, max_run=1)], r"throttles\[0\].queue"),
-        ([Throttle(max_run=1), Throttle(max_run_cores=1)], r"throttles\[1\]"),
-        ([Throttle(max_run_resources={"gpus": 0})], r"throttles\[0\].max_run_resources.gpus: 0 is no whole number"),
-        ([Throttle(max_run_resources={"cores": 4})], r"throttles\[0\].max_run_resources.cores: cores have"),
-    ],
-)
-def test_what_cannot_be_simulated_is_named(throttles: list[Throttle], path: str):
-    with pytest.raises(ValueError, match=path):
-        System(8, throttles=throttles)
-
-
-def test_a_limit_of_what_no_node_has_is_named():
-    with pytest.raises(ValueError, match=r"max_run_resources.boards: no node has any; nodes have gpus, memory"):
-        System(8, node_types=TYPES, throttles=[Throttle(max_run_resources={"boards": 1})])
-
-
 def test_the_explanation_names_the_throttle():
     jobs = Workload([0, 0], [1, 1], [10, 10], [10, 10], user=[0, 0], user_names=("ann",))
     system = System(8, throttles=[Throttle("user", max_run=1)])

@@ -67,18 +67,3 @@ def test_its_reasons_name_the_cores_that_are_kept():
     behind = Workload([0, 20, 20], [6, 5, 3], [50, 50, 90], [50, 50, 90])
     reasons = explain(behind, system, simulate(behind, system), 2)
     assert reasons[0].text == "4 cores of machine are kept for other jobs"
-
-
-@pytest.mark.parametrize(
-    ("window", "system", "message"),
-    [
-        (Window(0, 9, walltime=0), {}, r"windows\[0\].walltime: 0 is not a number from 1 up"),
-        (Window(0, 9, walltime=5, users=[1]), {}, r"windows\[0\].walltime: a window is for short jobs, for a queue or"),
-        (Window(0, 9, walltime=5), {"mode": "multiqueue"}, "short jobs is not simulated with multiple-queue backfil"),
-        (Window(0, 9, walltime=5), {"reserve": "queues"}, "not simulated with reserve: queues"),
-        (Window(0, 9, walltime=5), {"reservation_depth": 3}, "with a reservation depth other than 1"),
-    ],
-)
-def test_what_is_not_simulated_is_refused(window, system, message):
-    with pytest.raises(ValueError, match=message):
-        System(10, windows=[window], **system)
