@@ -57,41 +57,6 @@ def test_a_pool_of_several_types_is_refused_once(pool: str):
     assert "nodes of several types have no common pool: write mode: partitioned or shared" in problem.message
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        (
-            "{gpu: 1}, nodes",
-            "{gpu: 5}, nodes",
-            r"queues\[1\].partition = {gpu: 5}: 5 nodes of gpu, of which there are 2",
-        ),
-        ("{gpu: 1}, nodes", "{gpus: 1}, nodes", "gpus: no nodes have this name, did you mean gpu"),
-        ("{cpu: 4, gpu: 1}", "{cpu: 3, gpu: 1}", "partitions have 3 nodes of cpu, of 4: 1 missing"),
-        ("nodes: [gpu]", "nodes: [cpu]", "has gpu, which its jobs may not use: they are bound to cpu"),
-        ("{gpu: 1}, nodes", "2, nodes", "write how many of each, like {cpu: 1}"),
-        ("{gpu: 1}, nodes", "{gpu: x}, nodes", "not allowed here: a whole number of cores"),
-        ("partition: {gpu: 1}", "reservation: true", "no job spans partitions where nodes are of several types"),
-        ("gpus: 4}", "gpus: 4, kept_per_gpu: 1}", "kept_per_gpu = 1: goes with mode: shared"),
-        ("gpus: 4}", "gpus: 4, weight: -1}", r"nodes\[1\].weight = -1: .*a whole number from 0 to 4294967295"),
-        (
-            "mode: partitioned",
-            "mode: partitioned\nreserve: queues",
-            "cores or nodes, on a shared machine queues, queue_nodes or",
-        ),
-        ("partition: {gpu: 1}", "partition_nodes: {gpu: 1}", "no such key: partition takes them"),
-        (
-            "mode: partitioned",
-            f"mode: partitioned\n{DOWN.format('b', 'cpu')}",
-            r"downtime\[0\].types = {cpu: 2}: cpu: the partition b has no such nodes: name types that it has",
-        ),
-        ("mode: partitioned", f"mode: partitioned\n{DOWN.format('a', 'gpu')}", "the partition a has 1 of these nodes"),
-    ],
-)
-def test_mistakes(old: str, new: str, words: str):
-    with pytest.raises(ConfigError, match=words):
-        parse(SITE.replace(old, new))
-
-
 @pytest.mark.parametrize("hosts", ["n[2-1]", "n[1-4", "n1-4]", "a,,b", "n[1-2]]", "n[a-b]", ","])
 def test_a_host_list_that_cannot_be_read_is_a_mistake(hosts: str, tmp_path: Path):
     path = tmp_path / "site.yaml"
@@ -105,12 +70,6 @@ def test_as_many_hosts_are_named_as_there_are():
     with pytest.raises(ConfigError, match=r"line 4: nodes\[0\].hosts = .*: names 3 hosts, and count says 4"):
         parse(SITE.replace("count: 4, cores: 32", "count: 4, cores: 32, hosts: 'n[1-3]'"))
     assert parse(SITE.replace("count: 4, cores: 32", "count: 4, cores: 32, hosts: 'n[1-3],m'")).nodes[0].hosts
-
-
-@pytest.mark.parametrize("billing", ["CPU", "CPU=", "CPU=1..2", "CPU=.", "CPU=-1", "CPU=1,"])
-def test_weights_of_billing_that_are_no_numbers_are_mistakes(billing: str):
-    with pytest.raises(ConfigError, match=r"queues\[0\].billing = .*: not allowed here: like 'CPU=1.0"):
-        parse(SITE.replace("{name: a,", f"{{name: a, billing: '{billing}',"))
 
 
 @pytest.mark.parametrize("hosts", ["n[01-04]", "a,b,c-1.x,d", "r[0-1]n[0-1]", "n[1,3],n[2,4]"])

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from qconf.config import SiteConfig, dump, parse
-from qconf.config.problems import ConfigError
 from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.impact import impact
 from qconf.evaluation.outcome import Outcome
@@ -65,26 +64,6 @@ def test_what_is_written_is_read():
     ]
     of = [(throttle.each, throttle.name, throttle.queue, throttle.qos) for throttle in system.throttles]
     assert of == [("qos", "", None, ""), ("qos", "gold", None, ""), ("user", "", 1, "silver")]
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("name: free", "name: gold", "qos[2].name = gold: gold stands in qos[0] too"),
-        ("exempt: all", "exempt: [max_jobs]", "qos[2].exempt = [max_jobs]: 'max_jobs' is none of all, max_run"),
-        ("target: 1.5", "target: 0.5", "qos[0].target = 0.5: not allowed here: an expansion factor, a number from 1"),
-        ("queues: [long]", "queues: [lng]", "qos[0].queues = [lng]: no queue is called lng, did you mean long?"),
-        ("groups: [staff]", "users: [ann]", "qos[1].users = [ann]: ann stands in qos[0] too"),
-        ("{qos: gold, ", "{qos: gld, ", "throttles[1].qos = gld: no QOS has this name, did you mean gold?"),
-        ("{each: qos, ", "{each: qos, qos: gold, ", "has each: qos and qos"),
-        ("priority: 100", "priority: high", "qos[0].priority = high: not allowed here: a number from -1e9 to 1e9"),
-        ("exempt: all", "exemptions: all", "qos[2].exemptions = all: no such key"),
-    ],
-)
-def test_mistakes(old: str, new: str, words: str):
-    with pytest.raises(ConfigError) as error:
-        parse(SITE.replace(old, new, 1))
-    assert words in str(error.value)
 
 
 def test_the_log_says_the_qos_else_user_account_group_and_queue(log: Path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from parsim import Workload, simulate
-from qconf.config import ConfigError, QueueConfig, SiteConfig, dump, parse
+from qconf.config import QueueConfig, SiteConfig, dump, parse
 from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.guard_rails import GuardRails, GuardValues
 from qconf.evaluation.outcome import Outcome
@@ -36,35 +36,6 @@ def test_a_configuration_holds_tiers():
     assert parse(dump(CONFIG)) == CONFIG
     assert "{name: express, cores: [1, null], walltime: [0, 1h], tier: 1}" in dump(CONFIG)
     assert CONFIG.warnings() == []
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("mode: partitioned", "queues of different tiers go with mode: shared"),
-        ("reserve: nodes", "queues of different tiers go with reserve: cores"),
-        ("reservation_depth: 3", "queues of different tiers go with reservation_depth: 1"),
-        (
-            "downtime: [{begin: 2026-03-01T08:00, end: 2026-03-01T18:00}]",
-            "downtime: is not simulated with queues of different tiers",
-        ),
-        (
-            "nodes: [{name: cpu, count: 4, cores: 4}]\nreserve: queues",
-            "queues of different tiers go with reserve: cores or nodes",
-        ),
-    ],
-)
-def test_what_tiers_do_not_go_with(line: str, message: str):
-    with pytest.raises(ConfigError) as error:
-        parse(TEXT + line + "\n")
-    assert message in str(error.value)
-
-
-def test_values_that_are_none():
-    with pytest.raises(ConfigError, match="off, suspend, checkpoint or requeue"):
-        parse(TEXT.replace("requeue", "kill"))
-    with pytest.raises(ConfigError, match="a whole number from 0 to 65533"):
-        parse(TEXT.replace("tier: 1", "tier: -1"))
 
 
 def test_a_queue_that_nothing_preempts():

@@ -10,7 +10,7 @@ import pytest
 
 from parsim import Workload, naive, simulate
 from parsim.model.node_types import Chunk
-from qconf.config import ConfigError, PoolConfig, ShortpoolConfig, dump, kept_off, parse
+from qconf.config import PoolConfig, ShortpoolConfig, dump, kept_off, parse
 from qconf.config.routing import beside_shortpools, shortpool_gaps, shortpool_gaps_of_types
 from qconf.errors import ExportError
 from qconf.evaluation.evaluator import CachedEvaluator
@@ -45,30 +45,6 @@ def test_it_is_read_and_written():
     assert parse(dump(config)) == config
     assert '{cores: 4, walltime: 2h, days: [mon, tue, wed, thu, fri], begin: "08:00", end: "18:00"}' in dump(config)
     assert "{cores: 1, walltime: 10m}" in dump(config)
-
-
-@pytest.mark.parametrize(
-    ("pool", "message"),
-    [
-        ("{cores: 9, walltime: 2h}", r"shortpools\[0\].cores = 9: are more than the machine's 8"),
-        ("{cores: 3, walltime: 2h}", r"shortpools\[0\].cores = 3: not a whole number of nodes of 2 cores"),
-        ("{cores: 2}", r"shortpools\[0\].walltime: missing"),
-        ("{cores: 2, walltime: 2h, days: []}", r"shortpools\[0\].days = \[\]: are none"),
-        ("{cores: 2, walltime: 2h, begin: 8}", "a time of the day like 08:00"),
-        ("{cores: 2, walltime: 2h, queue: all}", "no such key; known are cores, types, walltime, days, begin, end"),
-    ],
-)
-def test_mistakes_have_one_message(pool, message):
-    text = f"machine: {{cores: 8, cores_per_node: 2, whole_nodes: true}}\nqueues: [{{name: all}}]\nshortpools: [{pool}]"
-    with pytest.raises(ConfigError, match=message) as caught:
-        parse(text)
-    assert len(caught.value.problems) == 1
-
-
-@pytest.mark.parametrize(("key", "value"), [("reserve", "queues"), ("reservation_depth", 2)])
-def test_what_does_not_simulate_it_is_refused(key, value):
-    with pytest.raises(ConfigError, match="shortpools"):
-        whole(POOL).replace(**{key: value})
 
 
 def test_the_longest_gap_is_the_weekend():
@@ -200,25 +176,7 @@ def test_it_keeps_nodes_of_a_type():
     assert never.tolist() == [False, False, True]
 
 
-@pytest.mark.parametrize(
-    ("pool", "message"),
-    [
-        ("{cores: 2, walltime: 2h}", "nodes of several types are kept whole: write how many of each, like {cpu: 1}"),
-        ("{types: {gpu: 3}, walltime: 2h}", "gpu: from 1 to the 2 that there are"),
-        ("{types: {gup: 1}, walltime: 2h}", "gup: no nodes have this name, did you mean gpu"),
-        ("{types: {gpu: 1}, cores: 2, walltime: 2h}", "those of its types: leave one of the two out"),
-        ("{types: 1, walltime: 2h}", "how many nodes of each type by name"),
-    ],
-)
-def test_mistakes_of_types_have_one_message(pool, message):
-    with pytest.raises(ConfigError, match=message) as caught:
-        parse(f"{GPUS.partition('shortpools')[0]}shortpools: [{pool}]\n")
-    assert len(caught.value.problems) == 1
-
-
-def test_types_go_with_nodes_only_and_are_cores_where_all_are_alike():
-    with pytest.raises(ConfigError, match="the site has no types of nodes: write cores"):
-        parse("machine: {cores: 8}\nqueues: [{name: all}]\nshortpools: [{types: {gpu: 1}, walltime: 2h}]\n")
+def test_types_are_cores_where_all_are_alike():
     assert [(each.cores, each.types) for each in parse(GPUS).with_all_alike().shortpools] == [(2, {})]
 
 

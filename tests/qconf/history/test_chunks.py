@@ -234,34 +234,6 @@ def down(of: str) -> str:
     return f"downtime: [{{begin: 2026-03-01, end: 2026-03-02, {of}}}]\nqueues:"
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("cores: 192}", "cores: 193}", "have 192 cores, the machine 193"),
-        ("name: gpu", "name: cpu", "has this name already"),
-        ("boards: 1", "gpus: 1", "gpus has a key of its own"),
-        ("walltime: [0, 48h]", "nodes: [gpus]", "gpus: no nodes have this name, did you mean gpu"),
-        (
-            "queues:",
-            "reserve: nothing\nreserve_after: 1h\nqueues:",
-            "nodes of several types go with reserve: cores or nodes, on a shared",
-        ),
-        ("cores: 192}", "cores: 192, cores_per_node: 32, whole_nodes: true}", "go with whole_nodes: false only"),
-        ("memory: 192gb", "memory: 192 pounds", "memory"),
-        ("queues:", down("cores: 8"), "out of service whole: write nodes, or types like {cpu: 1}"),
-        ("queues:", down("types: {gpus: 1}"), "gpus: no nodes have this name, did you mean gpu"),
-        ("queues:", down("types: {gpu: 0}"), "gpu: from 1 to the 2 that there are"),
-        ("queues:", down("types: {gpu: 3}"), "gpu: from 1 to the 2 that there are"),
-        ("queues:", down("types: {gpu: many}"), "how many nodes of each type by name, like {gpu: 2}"),
-        ("queues:", down("types: {gpu: 1}, nodes: [0]"), "and nodes are given: leave one out"),
-        ("queues:", down("nodes: [9]"), "there is no node 9: they are counted from 0 to 5"),
-    ],
-)
-def test_mistakes(old: str, new: str, words: str):
-    with pytest.raises(ConfigError, match=words):
-        site(SITE.replace(old, new))
-
-
 def test_downtimes_of_types_are_written_and_read_back():
     config = site(SITE.replace("queues:", down("types: {gpu: 1}")))
     assert parse(dump(config)) == config

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from parsim.prepare.chunks import has_place
-from qconf.config import ConfigError, MachineConfig, QueueConfig, SiteConfig, dump, parse
+from qconf.config import MachineConfig, QueueConfig, SiteConfig, dump, parse
 from qconf.history.times import zone
 from qconf.prediction.nodes import in_service
 from qconf.prediction.present import ahead, gaps
@@ -127,30 +127,6 @@ def test_a_configuration_reads_back():
     assert parse(dump(config)) == config
     assert config.licences == {"m": 3}
     assert config.hours[0].max_run == 0
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("hours: [{queue: al, begin: 08:00, end: 18:00, max_run: 1}]", "no queue has this name"),
-        ("hours: [{queue: all, begin: 08:00, end: 08:00, max_run: 1}]", "is its begin"),
-        ("hours: [{queue: all, begin: 08:00, end: 18:00}]", "limits nothing"),
-        ("hours: [{queue: all, begin: 8, end: 18:00, max_run: 1}]", "a time of the day like 08:00"),
-        ("hours: [{queue: all, days: [monday], begin: 08:00, end: 18:00, max_run: 1}]", "a list of mon, tue"),
-        ("hours: [{queue: all, begin: 08:00, end: 18:00, max_run: -1}]", "a whole number from 0 up"),
-        ("hours: [{queue: all, begin: 08:00, end: 18:00, max_runs: 1}]", "no such key, did you mean max_run"),
-        ("licences: {matlab: -1}", "like {matlab: 20}"),
-        ("licences: [matlab]", "like {matlab: 20}"),
-        ("downtime: [{begin: 2026-03-01, end: 2026-03-02, queue: all, users: [ann]}]", "leave one out"),
-        (
-            "reserve: queues\ndowntime: [{begin: 2026-03-01, end: 2026-03-02, users: [ann]}]",
-            "not simulated with reserve",
-        ),
-    ],
-)
-def test_configurations_that_are_wrong(text, message):
-    with pytest.raises(ConfigError, match=message):
-        parse(HOURS + text + "\n")
 
 
 MIXED = parse(
