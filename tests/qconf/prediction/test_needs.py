@@ -255,6 +255,7 @@ def test_parts_of_nodes_that_are_reserved_are_whole_ones(cores, nodes, queue, ta
     assert found.system.node_types
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_jobs_of_a_reservation_have_its_nodes():
     kept = Closure("reservation r", NOW + 30, NOW + 200, 4, "R1", nodes=("g1",))
     jobs = (replace(job("1", "chunk:1:cores=1,gpus=1"), queue="R1"), job("2", "chunk:1:cores=1,gpus=2"))
