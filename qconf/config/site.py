@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Self
 
@@ -185,6 +185,10 @@ class SiteConfig(SiteFields):
         """Return a checked copy with these fields changed; `ConfigError` if they do not fit together."""
         return self.build(**{**dict(self), **changes})
 
+    def with_each(self, change: Callable[[QueueConfig], Mapping[str, object]], **changes: object) -> SiteConfig:
+        """Return a checked copy in which `change` says what is other of each queue, with other changes."""
+        return self.replace(queues=tuple(queue.model_copy(update=change(queue)) for queue in self.queues), **changes)
+
     def with_queues(self, queues: Sequence[QueueConfig], **changes: object) -> SiteConfig:
         """Return a checked copy with these queues, without what names others in other parts."""
         paths = fixable_paths(queue.name for queue in queues)
@@ -264,11 +268,12 @@ class SiteConfig(SiteFields):
         """
         ranks = sorted({(queue.tier, queue.priority) for queue in self.queues})
         named = self.order in ORDERS
-        queues = []
-        for queue in self.queues:
+
+        def alike(queue: QueueConfig) -> dict[str, object]:
             priority = 1.0 + ranks.index((queue.tier, queue.priority)) if named else queue.priority
-            queues.append(queue.model_copy(update={"tier": 0, "preempted": "off", "priority": priority}))
-        return self.replace(queues=tuple(queues))
+            return {"tier": 0, "preempted": "off", "priority": priority}
+
+        return self.with_each(alike)
 
     def with_partitions(self, sizes: Sequence[int], **changes: object) -> SiteConfig:
         """Return the site partitioned by these sizes, in queue order, with other changes."""

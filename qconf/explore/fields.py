@@ -141,8 +141,7 @@ def restored(config: SiteConfig, base: SiteConfig, path: str) -> SiteConfig:
     now, then = getattr(config, key), getattr(base, key)
     if path in ("mode", "pool", "pool.cores") or (key == "queues" and inner == "partition"):
         parts = {queue.name: {each: getattr(queue, each) for each in UNDIVIDED} for queue in base.queues}
-        queues = tuple(queue.model_copy(update=parts.get(queue.name, UNDIVIDED)) for queue in config.queues)
-        return config.replace(queues=queues, mode=base.mode, pool=base.pool)
+        return config.with_each(lambda queue: parts.get(queue.name, UNDIVIDED), mode=base.mode, pool=base.pool)
     if not rest or now is None or then is None:
         names = [each.name for each in then] if key in _LISTS else []
         changed = then if not names else tuple(sorted(now, key=lambda each: names.index(each.name)))

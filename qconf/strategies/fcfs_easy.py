@@ -29,10 +29,9 @@ def undistinguished(base: SiteConfig, order: str) -> SiteConfig:
     """
     alike: dict[str, object] = {"priority": 1.0, "starvation": None, "max_run": None, "max_run_cores": None}
     alike |= {**UNDIVIDED, "tier": 0, "preempted": "off"}
-    queues = tuple(queue.model_copy(update=alike) for queue in base.queues)
     shortpools = base.shortpools if base.is_fixed("shortpools") else ()
     plain = {"mode": "shared", "order": order, "backfill": True, "reserve_after": 0, "pool": None}
-    return base.reserving().replace(queues=queues, shortpools=shortpools, **plain)
+    return base.reserving().with_each(lambda _: alike, shortpools=shortpools, **plain)
 
 
 STRATEGIES = (FcfsEasy(),)

@@ -31,10 +31,9 @@ def alone(config: SiteConfig) -> list[bool]:
 
 def given_whole(config: SiteConfig, *, exclusive: bool) -> SiteConfig:
     """Return a site on which every job has its nodes alone, or none has but those that ask for it."""
-    queues = tuple(queue.model_copy(update={"exclusive": False}) for queue in config.queues)
     changed = {"exclusive": True, "kept_per_gpu": 0} if exclusive else {"exclusive": False}
     nodes = tuple(each.model_copy(update=changed) for each in config.nodes)
-    return config.replace(queues=queues, nodes=nodes)
+    return config.with_each(lambda _: {"exclusive": False}, nodes=nodes)
 
 
 def both_ways(config: SiteConfig, queue: QueueConfig) -> tuple[QueueConfig, QueueConfig] | None:

@@ -23,9 +23,8 @@ class Shared(Strategy):
 
 def whole(base: SiteConfig) -> SiteConfig:
     """Return a site without its partitions."""
-    queues = tuple(queue.model_copy(update=UNDIVIDED) for queue in base.queues)
     delay = base.unless_fixed(base.reservation_delay)  # without effect in partitions, in effect here
-    return base.replace(queues=queues, mode="shared", reserve_after=delay, pool=None)
+    return base.with_each(lambda _: UNDIVIDED, mode="shared", reserve_after=delay, pool=None)
 
 
 STRATEGIES = (Shared(),)

@@ -402,18 +402,12 @@ def _helped(config: SiteConfig, scheduler: Scheduler, warnings: list[str], *, wa
         warnings.append(f"sched_config: max_starve = {text} is not understood; help_starving_jobs was left out")
         return config
     period = min(seconds(text), MAX_DURATION)
-    queues = [
-        queue.model_copy(
-            update={"starvation": min(period, MAX_DURATION if queue.starvation is None else queue.starvation)}
-        )
-        for queue in config.queues
-    ]
     warnings.append(
         f"starvation: {format_clock(period)} for every queue, from sched_config (help_starving_jobs, max_starve); PBS "
         "counts a job's eligible_time there"
     )
-    if config.reserves_nothing and waits and not config.nodes:
-        return config.replace(queues=tuple(queues), reserve_after=period)
     if config.reserves_nothing:  # but for jobs that starve
-        return config.reserving().replace(queues=tuple(queues), reserve_after=period)
-    return config.replace(queues=tuple(queues))
+        config = (config if waits and not config.nodes else config.reserving()).replace(reserve_after=period)
+    return config.with_each(
+        lambda queue: {"starvation": min(period, MAX_DURATION if queue.starvation is None else queue.starvation)}
+    )

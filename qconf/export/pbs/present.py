@@ -52,7 +52,8 @@ def completed(config: SiteConfig, base: SiteConfig | None) -> tuple[SiteConfig, 
         if (without or (each.is_of_qos and not of_qos)) and each.queue in (None, *config.names)
     ]
     lists = {queue.name: queue.access for queue in base.queues}
-    queues = [q.model_copy(update={"access": q.access or lists.get(q.name)}) for q in config.queues]
-    changes = {} if config.qos or not any(each.is_of_qos for each in kept) else {"qos": base.qos}
-    found = config.replace(queues=tuple(queues), throttles=(*config.throttles, *kept), **changes)
+    changes: dict[str, object] = {"throttles": (*config.throttles, *kept)}
+    if not config.qos and any(each.is_of_qos for each in kept):
+        changes["qos"] = base.qos
+    found = config.with_each(lambda queue: {"access": queue.access or lists.get(queue.name)}, **changes)
     return found, tuple(each.what for each in kept)

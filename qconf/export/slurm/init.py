@@ -103,10 +103,7 @@ def _in_order(
 
 def with_promotion(config: SiteConfig, threshold: float | None, priorities: dict[str, float]) -> SiteConfig:
     """Return `config` with the priorities and the pool's threshold that qconf-promote has."""
-    queues = [
-        queue.model_copy(update={"priority": priorities.get(queue.name, queue.priority)}) for queue in config.queues
-    ]
-    config = config.replace(queues=tuple(queues))
+    config = config.with_each(lambda queue: {"priority": priorities.get(queue.name, queue.priority)})
     if config.pool is None or threshold in (None, config.threshold):
         return config
     return config.replace(pool=config.pool.model_copy(update={"threshold": threshold}))

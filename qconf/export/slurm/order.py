@@ -81,6 +81,8 @@ def with_order(
     `whole`, all are on all nodes, so that what jobs ask for is a part of one sum.
     """
     config = config.replace(shares=shares)
+    if settings.get("prioritytype", "").lower() != "priority/multifactor":
+        return config
     weights = {
         key.removeprefix("priorityweight"): int(value)
         for key, value in settings.items()
@@ -91,22 +93,11 @@ def with_order(
     unit = weights.pop("qos") / greatest if greatest and "qos" in weights else 0.0  # of the priority of a QOS
     listed = settings.get("priorityweighttres", "0")  # like CPU=1000,Mem=250
     listed = "" if listed == "0" else listed
-    if settings.get("prioritytype", "").lower() != "priority/multifactor":
-        return config
     if "qos" in weights:
         warnings.append("PriorityWeightQOS: for the priorities give --qos, output of sacctmgr --parsable2 show qos")
-    flags = [flag.strip() for flag in settings.get("priorityflags", "").upper().split(",")]
-    tree = "NO_FAIR_TREE" not in flags
     if fair:
-        half = _seconds("PriorityDecayHalfLife", settings, HALF_LIFE, warnings)
-        use = FairshareConfig(
-            decay_time=STEP if half else 86400,
-            decay_factor=0.5 ** (STEP / half) if half else 1.0,
-            fair_share="tree" if tree else "classic",
-            unknown_shares=1,
-            charged="max" if "MAX_TRES" in flags else "sum",
-        )
-        config = config.replace(fairshare=use)
+        config = config.replace(fairshare=_use(settings, warnings))
+    tree = config.tree.fair_share == "tree"
     age, unit = weights.get("age", 0), unit if "age" in weights else 0.0
     longest = _seconds("PriorityMaxAge", settings, MAX_AGE, warnings)
     differ = weights.pop("partition", 0) if len({*factors.values()}) > 1 else 0
@@ -127,33 +118,38 @@ def with_order(
         config = _with_priorities(config, points, warnings, tiers=tiers)
     elif parts:
         least = 0.0 if min(factors.values()) else 1.0  # no priority is 0
-        queues = (queue.model_copy(update={"priority": factors[queue.name] + least}) for queue in config.queues)
-        config = config.replace(queues=tuple(queues))
-    order = Multifactor(
-        points.classes,
-        longest,
-        tiers,
-        points.sizes,
-        points.weight or (max(1, round(parts)) if parts else 0),
-        max(1, round(fair * longest / age)) if fair else 0,
-        max(1, round(unit * longest / age)) if unit else 0,
-        tres,
-        points.expected,
+        config = config.with_each(lambda queue: {"priority": factors[queue.name] + least})
+    of_queue, of_use, of_qos = (
+        max(1, round(weight)) if weight else 0
+        for weight in (points.weight or parts, fair * longest / age, unit * longest / age)
     )
+    order = Multifactor(points.classes, longest, tiers, points.sizes, of_queue, of_use, of_qos, tres, points.expected)
     period = _seconds("PriorityCalcPeriod", settings, CALC_PERIOD, warnings)
     return config.replace(order=order.formula, priority_calc_period=period)
+
+
+def _use(settings: dict[str, str], warnings: list[str]) -> FairshareConfig:
+    """Read how the use of users is counted, and fades."""
+    flags = [flag.strip() for flag in settings.get("priorityflags", "").upper().split(",")]
+    half = _seconds("PriorityDecayHalfLife", settings, HALF_LIFE, warnings)
+    return FairshareConfig(
+        decay_time=STEP if half else 86400,
+        decay_factor=0.5 ** (STEP / half) if half else 1.0,
+        fair_share="classic" if "NO_FAIR_TREE" in flags else "tree",
+        unknown_shares=1,
+        charged="max" if "MAX_TRES" in flags else "sum",
+    )
 
 
 def _with_priorities(config: SiteConfig, points: Points, warnings: list[str], *, tiers: bool) -> SiteConfig:
     """Give the queues the priorities that are their points apart; their tiers go by them too."""
     last = max(points.places.values())
     priorities = {name: 1.0 + (last - place) / points.weight for name, place in points.places.items()}
-    queues = [queue.model_copy(update={"priority": priorities.get(queue.name, 1.0)}) for queue in config.queues]
-    ranked = sorted(zip(config.queues, queues, strict=True), key=lambda pair: pair[1].priority)
-    if tiers and [old.priority for old, _ in ranked] != sorted(old.priority for old, _ in ranked):
+    former = [queue.priority for queue in sorted(config.queues, key=lambda queue: priorities.get(queue.name, 1.0))]
+    if tiers and former != sorted(former):
         warnings.append("job_submit.lua: its places of the queues are not in the order of their tiers: left out")
         return config
-    return config.replace(queues=tuple(queues))
+    return config.with_each(lambda queue: {"priority": priorities.get(queue.name, 1.0)})
 
 
 def _seconds(word: str, settings: dict[str, str], default: int, warnings: list[str]) -> int:
