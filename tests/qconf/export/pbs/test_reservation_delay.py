@@ -27,10 +27,8 @@ FILES = {"qconf_reserve.py", "qconf-reserve", "qconf-reserve.service", "qconf-re
 UNDO = "qselect -s BHQRSW | xargs -r -n 1 qalter -W topjob_ineligible=False"
 
 
-def run(tmp_path, listing, *arguments, body=""):
-    return run_script(
-        tmp_path, pbs_files(parse(DELAYED))["qconf-reserve"], listing, *arguments, tool="qalter", body=body
-    )
+def run(tmp_path, listing):
+    return run_script(tmp_path, pbs_files(parse(DELAYED))["qconf-reserve"], listing, tool="qalter")
 
 
 def waiting(waited, ineligible=None, queue="small", state="Q"):
@@ -83,29 +81,6 @@ def test_nothing_to_set_calls_nothing(tmp_path):
     for listing in ({}, {"1.host": waiting(0, "True"), "2.host": waiting(99999)}):
         done, calls = run(tmp_path, listing)
         assert (done.returncode, done.stdout, calls) == (0, "", [])
-
-
-def test_dry_run_sets_nothing(tmp_path):
-    done, calls = run(tmp_path, {"1.host": waiting(0)}, "--dry-run")
-    assert (done.returncode, done.stdout, calls) == (0, "1.host: topjob_ineligible = True\n", [])
-
-
-def test_a_call_that_fails_does_not_stop_the_others(tmp_path):
-    listing = {f"{number}.host": waiting(0) for number in (1, 2, 3)}
-    done, calls = run(tmp_path, listing, body='[ "$3" != 2.host ]')
-    assert (done.returncode, len(calls)) == (1, 3)
-
-
-def test_what_is_not_understood_is_refused(tmp_path):
-    done, calls = run(tmp_path, {"1.host": waiting(0)}, "--dryrun")
-    assert (done.returncode, calls) == (2, [])
-
-
-@pytest.mark.parametrize("odd", [waiting(0) | {"ctime": "yesterday"}, '{"Job_Name": 007}'])
-def test_a_job_that_is_not_understood_is_named_and_left(tmp_path, odd):
-    done, calls = run(tmp_path, {"1.host": odd, "2.host": waiting(0)})
-    assert (done.returncode, calls) == (0, ["-W topjob_ineligible=True 2.host"])
-    assert done.stderr.startswith("1.host: not understood, left as it is")
 
 
 @pytest.mark.parametrize(
