@@ -11,13 +11,13 @@ from qconf.export.pbs.init import derive
 from qconf.export.pbs.order import formula
 from qconf.export.pbs.preemption import preemption
 from qconf.export.pbs.server import Server
+from tests.qconf.export.pbs.listings import listing
 from tests.qconf.export.pbs.model import PbsServer
 from tests.qconf.export.pbs.test_order import site, value
 from tests.qconf.export.sites import FRESH, HYBRID, pbs
 
 SAMPLE = [1.0, 5.832]  # of the recommendation for the sample: 125 and 729 as whole numbers
 ORDER = "queue_priority * eligible_time / max(walltime, 1)"
-EXPRESS = "create queue {0}\nset queue {0} queue_type=Execution, Priority={1}, enabled=True, started=True\n"
 
 
 def priorities_of(export, current=FRESH):
@@ -74,7 +74,7 @@ def test_init_reads_the_priorities_of_the_configuration_back(mode):
 
 
 def test_a_site_whose_queues_are_above_the_line_loads_without_preemption():
-    current = FRESH + EXPRESS.format("q1", 200) + EXPRESS.format("urgent", 900)
+    current = FRESH + listing("q1: Priority = 200\nurgent: Priority = 900")
     export = pbs(site([100.0, 200.0]), current=current)
     assert "preemptive_sched: false" in settings_of(export)
     assert priorities_of(export, current) == {"q0": 100, "q1": 200, "urgent": 900}
@@ -86,7 +86,7 @@ def test_a_site_whose_queues_are_above_the_line_loads_without_preemption():
 
 
 def test_queues_that_are_no_part_of_the_change_go_on_suspending():
-    current = FRESH + EXPRESS.format("urgent", 900)
+    current = FRESH + listing("urgent: Priority = 900")
     export = pbs(site([100.0, 200.0]), current=current)
     assert "preemptive_sched: false" not in settings_of(export)
     assert priorities_of(export, current) == {"q0": 1, "q1": 2, "urgent": 900}

@@ -8,7 +8,6 @@ from qconf.config import parse
 from qconf.errors import ExportError
 from qconf.export.pbs import qmgr
 from qconf.export.pbs.init import derive
-from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Server
 from tests.qconf.export.pbs.listings import listing
 from tests.qconf.export.sites import FRESH, pbs
@@ -152,11 +151,8 @@ def test_express_queues_of_a_site(scheduler, attributes, settings, tiers, preemp
 
 
 def test_what_no_configuration_has_a_word_for_is_a_warning():
-    printed = FRESH.replace("workq", "low") + "".join(
-        f"create queue {name}\nset queue {name} queue_type=Execution,Priority={priority},enabled=True,started=True\n"
-        for name, priority in (("first", 400), ("second", 300))
-    )
-    printed += "set queue second resources_default.preempt_targets = 'queue=other,Resource_List.x=1'\n"
+    targets = "resources_default.preempt_targets = 'queue=other,Resource_List.x=1'"
+    printed = listing(f"low:\nfirst: Priority = 400\nsecond: Priority = 300; {targets}")
     derived = derive(Server.parse(f"{printed}set sched preempt_order = 'SR 50 S'\n"), cores=16)
     assert {queue.name: queue.preempted for queue in derived.config.queues} == {
         "first": "off",
@@ -165,7 +161,7 @@ def test_what_no_configuration_has_a_word_for_is_a_warning():
     }
     for said in ("preempt_order = SR 50 S", "Resource_List.x=1 has no place", "low: jobs of second do not preempt it"):
         assert any(said in warning for warning in derived.warnings), said
-    odd = derive(Server.parse(printed.replace("Priority=400", "Priority=high")), cores=16)
+    odd = derive(Server.parse(printed.replace("Priority = 400", "Priority = high")), cores=16)
     assert [queue.tier for queue in odd.config.queues if queue.name == "first"] == [0]
     deleted = derive(Server.parse(f"{printed}set sched preempt_order = D\n"), cores=16)
     assert {queue.preempted for queue in deleted.config.queues} == {"off"}
@@ -179,11 +175,9 @@ def test_what_no_configuration_has_a_word_for_is_a_warning():
         ("True", 1, None),
     ],
 )
-def test_what_express_queues_change_of_reservations_is_said(strict, depth, said):
-    express = "create queue first\nset queue first queue_type=Execution,Priority=400,enabled=True,started=True\n"
-    scheduler = Scheduler({"strict_ordering": {"prime": strict, "non_prime": strict}})
-    listing = f"{FRESH}\n{express}set server backfill_depth = {depth}\n"
-    derived = derive(Server.parse(listing), cores=16, scheduler=scheduler)
+def test_what_express_queues_change_of_reservations_is_said(scheduler, strict, depth, said):
+    server = Server.parse(listing("workq:\nfirst: Priority = 400", f"backfill_depth = {depth}"))
+    derived = derive(server, cores=16, scheduler=scheduler(f"strict_ordering: {strict} ALL"))
     assert derived.config.has_tiers
     assert (derived.config.reserve, derived.config.reservation_depth) == ("cores", 1)
     found = [each for each in derived.warnings if "one reservation" in each or "reserves nothing" in each]
@@ -192,8 +186,7 @@ def test_what_express_queues_change_of_reservations_is_said(strict, depth, said)
 
 
 def test_what_is_not_simulated_with_tiers_leaves_them_out():
-    express = "create queue first\nset queue first queue_type=Execution,Priority=400,enabled=True,started=True\n"
-    express += "set queue first default_chunk.Qlist = first\nset queue low default_chunk.Qlist = low\n"
-    derived = derive(Server.parse(FRESH.replace("workq", "low") + express), cores=16)
+    server = "low: default_chunk.Qlist = low\nfirst: Priority = 400; default_chunk.Qlist = first"
+    derived = derive(Server.parse(listing(server)), cores=16)
     assert not derived.config.has_tiers
     assert any("first: jobs preempt those of others" in each and "divided" in each for each in derived.warnings)
