@@ -17,7 +17,6 @@ from parsim.engine.lists.alike import count_lines
 from parsim.engine.resources.profile import (
     RISE,
     Profile,
-    any_idles,
     change,
     change_at,
     find_near,
@@ -27,7 +26,7 @@ from parsim.engine.resources.profile import (
 )
 from parsim.engine.resources.running import ONE, last_instant, pop_key, push_key
 from parsim.engine.resources.windows import apply_windows, next_instant
-from parsim.engine.simulation import BLOCK, NEVER, routine, step
+from parsim.engine.simulation import NEVER, routine, step
 
 #: Jobs that are alike, as the first of them is submitted, and the last try to find an earlier start for some of them.
 ALIKE = np.dtype(
@@ -88,7 +87,7 @@ def conservative(jobs, first, begin, of, machine, bits, windows, taken, instants
     """
     n = jobs.size
     promised = start.copy()
-    longest = 2 * (n + windows.size) + 4 + BLOCK
+    longest = 2 * (n + windows.size) + 5
     ends = np.empty(min(n, machine) + 1, np.int64)
     plan = Plan(
         np.empty(n, np.int64),
@@ -256,8 +255,9 @@ def compress(plan, waits, size, now, turn):
 def find_earlier(idle, size, at, earliest, cores, walltime, begin):
     """Find the first start at or after `earliest` of a job that is planned at `begin`; `begin` if there is none before.
 
-    Its own place is free for it, so that beside the others its cores need idle until `begin` only. The search is
-    quicker where `earliest` is near segment `at`.
+    Its own place is free for it, so that beside the others its cores need idle until `begin` only. No branch of the
+    loop depends on how many idle, since no processor foresees which of many places are too short. The search is quicker
+    where `earliest` is near segment `at`.
 
     Returns
     -------
@@ -266,23 +266,22 @@ def find_earlier(idle, size, at, earliest, cores, walltime, begin):
         at which the search ended.
     """
     times, free = idle
-    i, last = np.uint64(find_near(idle, size, at, earliest)), np.uint64(size)
-    while True:
-        while i < last and not any_idles(free, i, cores):
-            i += np.uint64(BLOCK)
-        while i < last and free[i] < cores:
-            i += ONE
-        if i >= last or times[i] >= begin:
-            return begin, np.int64(0), np.int64(i)
-        end = min(times[i] + walltime, begin)
-        room = free[i]
-        j = i + ONE
-        while j < last and times[j] < end and free[j] >= cores:
-            room = min(room, free[j])
-            j += ONE
-        if j == last or times[j] >= end:
-            return times[i], room, np.int64(i)
-        i = j + ONE
+    i = np.uint64(find_near(idle, size, at, earliest))
+    times[size] = NEVER
+    instant = end = times[i]  # its cores idle from the one to the other
+    while end < begin and end - instant < walltime:
+        idles = free[i] >= cores
+        i += ONE
+        end = times[i]
+        instant = instant if idles else end
+    if instant >= begin:
+        return begin, np.int64(0), np.int64(i)
+    i -= ONE
+    room = free[i]
+    while times[i] > instant:
+        i -= ONE
+        room = min(room, free[i])
+    return instant, room, np.int64(i)
 
 
 @step

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from parsim.engine.compile.native import memmove
 from parsim.engine.resources.running import ONE
-from parsim.engine.simulation import BLOCK, NEVER, routine, step
+from parsim.engine.simulation import NEVER, routine, step
 
 STRETCH = np.uint64(8)  # segments that are looked at together
 
@@ -122,16 +122,6 @@ def least_free(free, i):
     for k in range(STRETCH):
         least = min(least, free[i + k])
     return least
-
-
-@step
-def any_idles(free, i, need):
-    """Whether `need` cores idle in any of `BLOCK` segments from segment i on."""
-    part = free[i : i + np.uint64(BLOCK)]
-    hits = np.int64(0)
-    for k in range(BLOCK):
-        hits += np.int64(part[k] >= need)
-    return hits > 0
 
 
 @step
