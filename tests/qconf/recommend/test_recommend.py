@@ -256,7 +256,7 @@ def test_long_histories_have_three_splits(days, splits):
 
 def test_earlier_periods_are_used_by_auto_and_reported():
     base = two(mode="shared")
-    whole = history(base, jobs=900, span=90 * DAY)
+    whole = history(base, jobs=450, span=90 * DAY)
     last = whole.between(59 * DAY, None)
     earlier = whole.months_before(last.span[0])
     found = recommended_of(last, base, ("auto",), earlier=earlier)
@@ -271,7 +271,7 @@ def test_earlier_periods_are_used_by_auto_and_reported():
 def test_where_no_job_waits_one_line_says_so_and_what_earlier_months_would_have_gained():
     base = two(mode="shared")
     idle = history(base, jobs=60, span=30 * DAY, only=[0])
-    loud = history(base, jobs=900, span=5 * DAY)
+    loud = history(base, jobs=450, span=3 * DAY)
     later = replace(idle, epoch=loud.epoch + 40 * DAY)
     alone = recommend(later, base, strategies=("auto",))
     assert alone.verdict == "KEEP"
@@ -487,7 +487,7 @@ def test_the_lowest_rung_is_recommended_from_which_none_gains_beyond_chance():
 
 def test_the_ladder_has_a_line_for_every_rung_and_every_part_of_the_policy():
     base = logs.limited(three(mode="shared"), max_run=9, starvation=DAY)
-    found = recommended(base, ("auto", "pp"), jobs=900, span=20 * DAY)
+    found = recommended(base, ("auto", "pp"), jobs=450)
     names = [(line.name, line.row.title) for line in found.ladder]
     assert ("policy", "without running limits") in names
     assert ("policy", "without starvation periods") in names
