@@ -11,7 +11,7 @@ import runpy
 import sys
 import types
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -57,9 +57,17 @@ def interpreting() -> Iterator[None]:
         yield
 
 
+_ENTERED = ExitStack()  #: which keeps what was entered: a context that nothing holds ends at once
+
+
+def interpret() -> None:
+    """Interpret kernels from now on."""
+    _ENTERED.enter_context(interpreting())
+
+
 def pytest_configure() -> None:
     """Interpret kernels in all tests, where this is a plugin."""
-    interpreting().__enter__()
+    interpret()
 
 
 if __name__ == "__main__":

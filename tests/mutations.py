@@ -71,9 +71,9 @@ def notices(mutation: Mutation) -> str:
     """Break a rule in this process, and return what notices."""
     sys.meta_path.insert(0, Breaking(mutation))
     if mutation.file.startswith("parsim/"):
-        from tests.interpreted import interpreting
+        from tests.interpreted import interpret
 
-        interpreting().__enter__()
+        interpret()
     if "/" in mutation.noticed_by:
         import pytest
 
