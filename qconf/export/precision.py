@@ -39,17 +39,6 @@ class Jobs:
     wait: Integers
 
     @classmethod
-    def of_history(cls, cores: Integers, walltime: Integers, wait: Integers) -> Jobs:
-        """Return some of the jobs of a history, evenly over it; -1 is a wait that is not known."""
-        chosen = np.unique(np.linspace(0, len(wait) - 1, COUNT).astype(np.int64)) if len(wait) else slice(0)
-        longest = max(DAY, int(wait.max(initial=0)))
-        waits = wait[chosen]
-        # Each meets the others at any moment of its wait.
-        drawn = np.random.default_rng(0).random(waits.size)
-        moments = np.where(waits > 0, waits * drawn, longest**drawn).astype(np.int64)
-        return cls(cores[chosen], np.maximum(walltime[chosen], 1), moments)
-
-    @classmethod
     def of(cls, config: SiteConfig) -> Jobs:
         """Return jobs all over the ranges of a configuration's queues."""
         rng = np.random.default_rng(0)
@@ -74,10 +63,16 @@ def _spread(rng: np.random.Generator, low: int, high: int, count: int) -> NDArra
 
 
 def met(history: History) -> Jobs:
-    """Return some of the jobs of a history, with the waits that it recorded."""
+    """Return some of the jobs of a history, evenly over it, with the waits that it recorded."""
     jobs = history.jobs
-    wait = (jobs["start"] - jobs["submit"]).where(jobs["start"] >= jobs["submit"], -1)
-    return Jobs.of_history(jobs["cores"].to_numpy(), jobs["walltime"].to_numpy(), wait.to_numpy())
+    wait = (jobs["start"] - jobs["submit"]).where(jobs["start"] >= jobs["submit"], -1).to_numpy()  # -1, it is not known
+    chosen = np.unique(np.linspace(0, len(wait) - 1, COUNT).astype(np.int64)) if len(wait) else slice(0)
+    longest = max(DAY, int(wait.max(initial=0)))
+    waits = wait[chosen]
+    # Each meets the others at any moment of its wait.
+    drawn = np.random.default_rng(0).random(waits.size)
+    moments = np.where(waits > 0, waits * drawn, longest**drawn).astype(np.int64)
+    return Jobs(jobs["cores"].to_numpy()[chosen], np.maximum(jobs["walltime"].to_numpy()[chosen], 1), moments)
 
 
 @dataclass(frozen=True)

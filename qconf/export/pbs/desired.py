@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -61,36 +61,235 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter, base: Site
     """
     _refuse(config, options.binding, base)
     pool_queues = _pool_queues(config)
-    names = [*config.names, *pool_queues.values()]
     for name in config.names:
         if name not in before.queues:
             checked_queue(name, pooled=name in pool_queues)
     for name, pool_queue in pool_queues.items():
         if pool_queue in config.names:
             raise ExportError(f"queue {pool_queue} has the name of {name}'s queue for the pool: rename one of them")
-    preempting = preemption(config, before, options.scheduler, base)
-    same_nodes = base is not None and of_nodes(base) == of_nodes(config)
-    bound = {} if same_nodes else types.to_bind(config, before, options)
-    limits = throttles.keys(config, types.gpus_of(options.scheduler))
-    result = Desired(deepcopy(before), "", pool_queues, bound, preempting, limits)
-    result.notes += preempting.notes
-    target = _targeted(config, before, options, preempting, bound)
-    present = None if base is None else preemption(base, before, options.scheduler, base)
-    had = Server() if base is None or present is None else _targeted(base, before, options, present, {})
-    _put_resources(result, before, had, target)
-    held = older(before)
-    _close(result, before, names, options.remove, base)
-    given = options.route or config.routing
-    result.route = merging.entry(before, given, names) or merging.new_entry(config, before, result.closed, base)
-    checked_queue(result.route or "route")
-    for name, attributes in target.queues.items():
-        _put_queue(result, before, name, attributes, had.queues.get(name), held)
-    _check_access(config, before, base)
-    _put_routes(result, before, config, base)
-    _put_server(result, before, config, had, target, held)
-    _put_scheduling(result, before, config, base, present, options)
-    result.notes += notes(config, options.binding, result.priorities, before, options.scheduler, options.nodes or ())
-    return result
+    return _Goal(config, before, options, base).reached()
+
+
+class _Goal:
+    """Sets what differs between a configuration and that which a server runs, over what the server has."""
+
+    def __init__(self, config: SiteConfig, before: Server, options: PbsExporter, base: SiteConfig | None) -> None:
+        self.config, self.before, self.options, self.base = config, before, options, base
+        preempting = preemption(config, before, options.scheduler, base)
+        same_nodes = base is not None and of_nodes(base) == of_nodes(config)
+        bound = {} if same_nodes else types.to_bind(config, before, options)
+        limits = throttles.keys(config, types.gpus_of(options.scheduler))
+        self.result = Desired(deepcopy(before), "", _pool_queues(config), bound, preempting, limits)
+        self.result.notes += preempting.notes
+        self.target = _targeted(config, before, options, preempting, bound)
+        #: What the present configuration asks for.
+        self.present = None if base is None else preemption(base, before, options.scheduler, base)
+        self.had = Server()
+        if base is not None and self.present is not None:
+            self.had = _targeted(base, before, options, self.present, {})
+        self.names = [*config.names, *self.result.pool_queues.values()]
+        self.held = older(before)
+
+    def reached(self) -> Desired:
+        """Set one part after the other."""
+        config, before, result, options = self.config, self.before, self.result, self.options
+        self._put_resources()
+        self._close()
+        given = options.route or config.routing
+        entry = merging.entry(before, given, self.names)
+        result.route = entry or merging.new_entry(config, before, result.closed, self.base)
+        checked_queue(result.route or "route")
+        for name, attributes in self.target.queues.items():
+            self._put_queue(name, attributes, self.had.queues.get(name))
+        self._check_access()
+        self._put_routes()
+        self._put_server()
+        self._put_scheduling()
+        result.notes += notes(
+            config, options.binding, result.priorities, before, options.scheduler, options.nodes or ()
+        )
+        return result
+
+    def _put_resources(self) -> None:
+        """Create the resources that the present configuration has no need of and the server lacks."""
+        before, had, resources = self.before, self.had, self.result.server.resources
+        used = {key.partition(".")[2] for held in (before.attributes, *before.queues.values()) for key in held}
+        for name, wanted in self.target.resources.items():
+            there = before.resources.get(name)
+            if there is None and (name in had.resources or name in used):
+                continue
+            if name in had.resources and there is not None and there.get("type") == wanted["type"]:
+                continue
+            if (there is not None and there.get("type") != wanted["type"]) or (
+                name == "Qlist" and there not in (None, wanted)
+            ):
+                kind = "whole number (long)" if wanted["type"] == "long" else wanted["type"]
+                kind += f" with flag {wanted['flag']}" if name == "Qlist" else ""
+                raise ExportError(f"the server has a resource {name} already that is no {kind}")
+            resources.setdefault(name, wanted)
+
+    def _close(self) -> None:
+        """Close the queues that routing reaches and the configuration lacks, and those that are to be removed."""
+        result, before, base, names = self.result, self.before, self.base, self.names
+        remove = self.options.remove
+        routed = [name for route in before.of_type("route") for name in before.reached(route)]
+        for name in remove:
+            if name in names or name not in before.queues:
+                why = "the configuration has it" if name in names else "no such queue"
+                raise ExportError(f"--remove {name}: {why}")
+        pooled = [name for name in before.queues if before.is_pool_queue(name)]
+        present = routed if base is None else [name for name in routed if name in base.names]
+        for name in dict.fromkeys([*present, *pooled, *remove]):
+            if name not in names and is_type(before.queues[name], "execution"):
+                result.closed.append(name)
+                result.server.queues[name]["enabled"] = "False"
+        others = [name for name in before.of_type("execution") if name not in names and name not in result.closed]
+        if others:
+            result.note("left", names=others)
+
+    def _put_queue(self, name: str, target: Attributes, had: Attributes | None) -> None:
+        """Set the attributes of an Execution queue, `had` those that the present configuration asks for."""
+        result, old = self.result, self.before.queues.get(name)
+        if old is None:
+            result.new.append(name)
+            result.server.queues[name] = merged({}, {}, target, self.held) if self.held else target
+            return
+        if not is_type(old, "execution"):
+            raise ExportError(f"queue {name} is there already and is no Execution queue")
+        managed = {*MANAGED, *result.limits.values(), *(f"default_chunk.{each}" for each in types.bindings(old))}
+        if had is None:
+            had = {key: value for key, value in old.items() if key in managed and key not in target}
+        result.server.queues[name] = now = merged(old, had, target, self.held)
+        for names, switch in ACCESS.values():
+            if is_true(target.get(switch)) and names not in target and is_true(now.get(switch)):
+                now.pop(names, None)  # the list is empty
+        if limits := throttles.of_resources(now, result.limits.values()):
+            result.notes.append(f"Queue {name} keeps {', '.join(limits)}; none was simulated.")
+        foreign = [
+            f"{key} = {value}"
+            for key, value in now.items()
+            if key.startswith(("resources_min.", "resources_max.")) and key not in target and key not in MANAGED
+        ]
+        if foreign:
+            result.note("foreign", name=name, kept=foreign)
+
+    def _check_access(self) -> None:
+        """Raise ExportError where jobs could go to queues that other users may use than those they can go to now."""
+        if (base := self.base) is None:
+            return
+        kept = {queue.name: queue.access for queue in base.queues}
+        later = [
+            queue if queue.access or queue.name not in kept else queue.model_copy(update={"access": kept[queue.name]})
+            for queue in self.config.queues
+        ]
+        entered = {*self.before.entered}
+        if changed := access_changes([queue for queue in base.queues if queue.name in entered], later):
+            raise ExportError(
+                f"who may use the queues of {', '.join(changed)}'s jobs would change (acl_users, acl_groups, "
+                "acl_hosts): write `access` of each queue in the configuration, as qconf init does, or change the "
+                "lists on the server first"
+            )
+
+    def _put_routes(self) -> None:
+        result, before, config, base = self.result, self.before, self.config, self.base
+        queues, present = result.server.queues, base.names if base else ()
+        for route, listed in merging.led_to(before, present, config.names, result.closed, result.route).items():
+            queues[route]["route_destinations"] = ",".join(listed)
+            if lost := [name for name in destinations(before.queues[route]) if name not in (*listed, *result.closed)]:
+                result.notes.append(f"No longer a destination of {route}: {', '.join(lost)}.")
+        for route in before.of_type("route"):
+            if queues[route].get("route_lifetime") == "0":
+                result.notes.append(
+                    f"Queue {route} has route_lifetime = 0: jobs that fit no queue never leave it. Unset it."
+                )
+            reached = {*before.reached(route)}
+            now = [queue for queue in base.queues if queue.name in reached] if base else []
+            later = [queue for queue in config.queues if queue.name in {*result.server.reached(route)}]
+            if later:
+                own = queues[route]
+                had, wanted = (
+                    {key: value for key, value in ranges(of).items() if key in own} if of else {} for of in (now, later)
+                )
+                queues[route] = merged(own, had, wanted, ())
+        if not result.route or result.route in before.queues:
+            for route in before.of_type("route"):
+                for name in [name for name in result.new if name in destinations(queues[route])]:
+                    listed = destinations(before.queues[route])
+                    others = [before.queues[each] for each in listed if each in before.queues]
+                    if others and all(is_true(each.get("from_route_only")) for each in others):
+                        queues[name]["from_route_only"] = "True"
+            return
+        result.new.append(result.route)
+        leads = {"route_destinations": ",".join(config.names)}
+        queues[result.route] = {"queue_type": "Route"} | ranges(config.queues) | leads | OPEN
+
+    def _put_server(self) -> None:
+        result, before, config, had = self.result, self.before, self.config, self.had
+        server = result.server
+        if not had.queues and config.throttles:  # what the server runs is not known
+            had.attributes = {key: value for key, value in before.attributes.items() if key in result.limits.values()}
+        server.attributes = merged(before.attributes, had.attributes, self.target.attributes, self.held)
+        there = {key: value for key, value in had.scheduler.items() if key in self.target.scheduler}
+        server.scheduler = merged(before.scheduler, there, self.target.scheduler, ())
+        if result.route in result.new:
+            server.attributes["default_queue"] = result.route
+        if limits := throttles.of_resources(before.attributes, result.limits.values()):
+            result.notes.append(f"The server keeps {', '.join(limits)}; none was simulated.")
+        given = before.attributes.get("resources_default.walltime")
+        if given is not None:
+            result.notes += [f"Without a walltime: {text}." for text in unroutable(config, seconds(given))]
+        elif endless := [queue.name for queue in config.queues if queue.walltime[1] == MAX_DURATION]:
+            result.note("endless", names=endless)
+
+    def _put_scheduling(self) -> None:
+        """Set the formula and the lines of sched_config, as far as what they are for is another than in `base`."""
+        result, config, base, scheduler = self.result, self.config, self.base, self.options.scheduler
+        self._put_order()
+        wanted: Settings = {}
+        if base is None or _reserves(config) != _reserves(base):
+            wanted |= of_backfilling(config)
+            wanted_depth = depth(config) if config.backfill else "0"
+            there = self.before.attributes.get("backfill_depth", "1")
+            if not config.reserves_nothing and there != wanted_depth:
+                result.server.attributes["backfill_depth"] = wanted_depth
+        on = result.preemption.on
+        if on is not None and (self.present is None or self.present.on != on):
+            wanted["preemptive_sched"] = f"{on}".lower()
+        result.settings |= changed(wanted, scheduler)
+        if base is not None and scheduler is None and config.backfill and not wanted:
+            result.note("unknown_scheduler")
+
+    def _put_order(self) -> None:
+        """Set the formula and what it needs, where the order is another than that of `base`."""
+        result, before, config, base = self.result, self.before, self.config, self.base
+        scheduler, jobs, present = self.options.scheduler, self.options.jobs, self.present
+        now = order.present_formula(before)
+        lines, same = of_order(config), base is not None and _sorts(base) == _sorts(config)
+        if base is not None and same and (read := fairshare.settings(base)) != (use := fairshare.settings(config)):
+            known = scheduler is not None  # a value that was read as the same may have other words
+            lines_of_use: Settings = {
+                name: value for name, value in use.items() if not known or read.get(name) != value
+            }
+            result.settings |= changed(lines_of_use, scheduler)
+        text, _ = order.formula(config, result.priorities, jobs, now)
+        if base is not None and present is not None and not same and lines == of_order(base):
+            same = text == order.formula(base, present.priorities, jobs, now)[0]
+        result.notes += sorting(text, before, scheduler, changed=not same)
+        if same:
+            return
+        order.refuse(config, result.priorities, jobs, now)
+        server = result.server
+        if text != now:
+            server.scheduler.pop("job_sort_formula", None)  # PBS holds one formula, and this one is the server's
+            server.attributes.pop("job_sort_formula", None)
+            if text is not None:
+                server.scheduler.pop("job_sort_formula_threshold", None)
+                server.attributes["job_sort_formula"] = text
+        if "eligible_time" in (text or "") and not is_true(before.attributes.get("eligible_time_enable")):
+            server.attributes["eligible_time_enable"] = "True"
+            if before.attributes:
+                result.note("eligible_time")
+        result.settings |= changed(lines | of_starvation(scheduler), scheduler)
 
 
 def _pool_queues(config: SiteConfig) -> dict[str, str]:
@@ -139,24 +338,6 @@ def _targeted(
     return result
 
 
-def _put_resources(result: Desired, before: Server, had: Server, target: Server) -> None:
-    """Create the resources that the present configuration has no need of and the server lacks."""
-    used = {key.partition(".")[2] for held in (before.attributes, *before.queues.values()) for key in held}
-    for name, wanted in target.resources.items():
-        there = before.resources.get(name)
-        if there is None and (name in had.resources or name in used):
-            continue
-        if name in had.resources and there is not None and there.get("type") == wanted["type"]:
-            continue
-        if (there is not None and there.get("type") != wanted["type"]) or (
-            name == "Qlist" and there not in (None, wanted)
-        ):
-            kind = "whole number (long)" if wanted["type"] == "long" else wanted["type"]
-            kind += f" with flag {wanted['flag']}" if name == "Qlist" else ""
-            raise ExportError(f"the server has a resource {name} already that is no {kind}")
-        result.server.resources.setdefault(name, wanted)
-
-
 def _binding(config: SiteConfig, queue: QueueConfig, before: Server, bound: Collection[str]) -> Attributes:
     """Write what binds a queue of the server to its nodes: what does so now, if it has them already."""
     if not is_bound(config):
@@ -185,151 +366,6 @@ def _reasons(config: SiteConfig, binding: Binding) -> list[str]:
     return [*own, *rendering.notes("", "refused", config=config, system="PBS", kinds=[*ACCESS])]
 
 
-def _put_queue(
-    result: Desired, before: Server, name: str, target: Attributes, had: Attributes | None, held: Sequence[str]
-) -> None:
-    """Set the attributes of an Execution queue, `had` those that the present configuration asks for."""
-    old = before.queues.get(name)
-    if old is None:
-        result.new.append(name)
-        result.server.queues[name] = merged({}, {}, target, held) if held else target
-        return
-    if not is_type(old, "execution"):
-        raise ExportError(f"queue {name} is there already and is no Execution queue")
-    managed = {*MANAGED, *result.limits.values(), *(f"default_chunk.{each}" for each in types.bindings(old))}
-    if had is None:
-        had = {key: value for key, value in old.items() if key in managed and key not in target}
-    result.server.queues[name] = now = merged(old, had, target, held)
-    for names, switch in ACCESS.values():
-        if is_true(target.get(switch)) and names not in target and is_true(now.get(switch)):
-            now.pop(names, None)  # the list is empty
-    if limits := throttles.of_resources(now, result.limits.values()):
-        result.notes.append(f"Queue {name} keeps {', '.join(limits)}; none was simulated.")
-    foreign = [
-        f"{key} = {value}"
-        for key, value in now.items()
-        if key.startswith(("resources_min.", "resources_max.")) and key not in target and key not in MANAGED
-    ]
-    if foreign:
-        result.note("foreign", name=name, kept=foreign)
-
-
-def _check_access(config: SiteConfig, before: Server, base: SiteConfig | None) -> None:
-    """Raise ExportError where jobs could go to queues that other users may use than those they can go to now."""
-    if base is None:
-        return
-    kept = {queue.name: queue.access for queue in base.queues}
-    later = [
-        queue if queue.access or queue.name not in kept else queue.model_copy(update={"access": kept[queue.name]})
-        for queue in config.queues
-    ]
-    entered = {*before.entered}
-    if changed := access_changes([queue for queue in base.queues if queue.name in entered], later):
-        raise ExportError(
-            f"who may use the queues of {', '.join(changed)}'s jobs would change (acl_users, acl_groups, acl_hosts): "
-            "write `access` of each queue in the configuration, as qconf init does, or change the lists on the server "
-            "first"
-        )
-
-
-def _close(
-    result: Desired, before: Server, names: Sequence[str], remove: Sequence[str], base: SiteConfig | None
-) -> None:
-    """Close the queues that routing reaches and the configuration lacks, and those that are to be removed."""
-    routed = [name for route in before.of_type("route") for name in before.reached(route)]
-    for name in remove:
-        if name in names or name not in before.queues:
-            raise ExportError(f"--remove {name}: " + ("the configuration has it" if name in names else "no such queue"))
-    pooled = [name for name in before.queues if before.is_pool_queue(name)]
-    present = routed if base is None else [name for name in routed if name in base.names]
-    for name in dict.fromkeys([*present, *pooled, *remove]):
-        if name not in names and is_type(before.queues[name], "execution"):
-            result.closed.append(name)
-            result.server.queues[name]["enabled"] = "False"
-    others = [name for name in before.of_type("execution") if name not in names and name not in result.closed]
-    if others:
-        result.note("left", names=others)
-
-
-def _put_routes(result: Desired, before: Server, config: SiteConfig, base: SiteConfig | None) -> None:
-    queues, present = result.server.queues, base.names if base else ()
-    for route, listed in merging.led_to(before, present, config.names, result.closed, result.route).items():
-        queues[route]["route_destinations"] = ",".join(listed)
-        if lost := [name for name in destinations(before.queues[route]) if name not in (*listed, *result.closed)]:
-            result.notes.append(f"No longer a destination of {route}: {', '.join(lost)}.")
-    for route in before.of_type("route"):
-        if queues[route].get("route_lifetime") == "0":
-            result.notes.append(
-                f"Queue {route} has route_lifetime = 0: jobs that fit no queue never leave it. Unset it."
-            )
-        reached = {*before.reached(route)}
-        now = [queue for queue in base.queues if queue.name in reached] if base else []
-        later = [queue for queue in config.queues if queue.name in {*result.server.reached(route)}]
-        if later:
-            wanted, had = ranges(later), ranges(now) if now else {}
-            there = {key: wanted[key] for key in wanted if key in queues[route]}
-            queues[route] = merged(queues[route], {key: had[key] for key in had if key in queues[route]}, there, ())
-    if not result.route or result.route in before.queues:
-        for route in before.of_type("route"):
-            for name in [name for name in result.new if name in destinations(queues[route])]:
-                others = [before.queues[each] for each in destinations(before.queues[route]) if each in before.queues]
-                if others and all(is_true(each.get("from_route_only")) for each in others):
-                    queues[name]["from_route_only"] = "True"
-        return
-    result.new.append(result.route)
-    leads = {"route_destinations": ",".join(config.names)}
-    queues[result.route] = {"queue_type": "Route"} | ranges(config.queues) | leads | OPEN
-
-
-def _put_server(
-    result: Desired,
-    before: Server,
-    config: SiteConfig,
-    had: Server,
-    target: Server,
-    held: Sequence[str],
-) -> None:
-    server = result.server
-    if not had.queues and config.throttles:  # what the server runs is not known
-        had.attributes = {key: value for key, value in before.attributes.items() if key in result.limits.values()}
-    server.attributes = merged(before.attributes, had.attributes, target.attributes, held)
-    there = {key: value for key, value in had.scheduler.items() if key in target.scheduler}
-    server.scheduler = merged(before.scheduler, there, target.scheduler, ())
-    if result.route in result.new:
-        server.attributes["default_queue"] = result.route
-    if limits := throttles.of_resources(before.attributes, result.limits.values()):
-        result.notes.append(f"The server keeps {', '.join(limits)}; none was simulated.")
-    given = before.attributes.get("resources_default.walltime")
-    if given is not None:
-        result.notes += [f"Without a walltime: {text}." for text in unroutable(config, seconds(given))]
-    elif endless := [queue.name for queue in config.queues if queue.walltime[1] == MAX_DURATION]:
-        result.note("endless", names=endless)
-
-
-def _put_scheduling(
-    result: Desired,
-    before: Server,
-    config: SiteConfig,
-    base: SiteConfig | None,
-    present: Preemption | None,
-    options: PbsExporter,
-) -> None:
-    """Set the formula and the lines of sched_config, as far as what they are for is another than in `base`."""
-    scheduler = options.scheduler
-    _put_order(result, before, config, base, present, options)
-    wanted: Settings = {}
-    if base is None or _reserves(config) != _reserves(base):
-        wanted |= of_backfilling(config)
-        wanted_depth = depth(config) if config.backfill else "0"
-        if not config.reserves_nothing and before.attributes.get("backfill_depth", "1") != wanted_depth:
-            result.server.attributes["backfill_depth"] = wanted_depth
-    if result.preemption.on is not None and (present is None or present.on != result.preemption.on):
-        wanted["preemptive_sched"] = f"{result.preemption.on}".lower()
-    result.settings |= changed(wanted, scheduler)
-    if base is not None and scheduler is None and config.backfill and not wanted:
-        result.note("unknown_scheduler")
-
-
 def _reserves(config: SiteConfig) -> tuple[object, ...]:
     """Return what decides for which jobs time is reserved, and where."""
     return config.backfill, config.reserves_nothing, config.mode != "shared", config.reservation_delay
@@ -339,41 +375,3 @@ def _sorts(config: SiteConfig) -> tuple[object, ...]:
     """Return what decides how waiting jobs are sorted, beside how use is counted."""
     queues = [(q.name, q.priority, q.starvation, q.reservation, q.tier) for q in config.queues]
     return config.order, config.mode, config.pool, queues
-
-
-def _put_order(
-    result: Desired,
-    before: Server,
-    config: SiteConfig,
-    base: SiteConfig | None,
-    present: Preemption | None,
-    options: PbsExporter,
-) -> None:
-    """Set the formula and what it needs, where the order is another than that of `base`."""
-    now = order.present_formula(before)
-    lines, same = of_order(config), base is not None and _sorts(base) == _sorts(config)
-    if base is not None and same and (read := fairshare.settings(base)) != (use := fairshare.settings(config)):
-        known = options.scheduler is not None  # a value that was read as the same may have other words
-        result.settings |= changed(
-            {name: value for name, value in use.items() if not known or read.get(name) != value}, options.scheduler
-        )
-    text, _ = order.formula(config, result.priorities, options.jobs, now)
-    if base is not None and present is not None and not same and lines == of_order(base):
-        same = text == order.formula(base, present.priorities, options.jobs, now)[0]
-    scheduler = options.scheduler
-    result.notes += sorting(text, before, scheduler, changed=not same)
-    if same:
-        return
-    order.refuse(config, result.priorities, options.jobs, now)
-    server = result.server
-    if text != now:
-        server.scheduler.pop("job_sort_formula", None)  # PBS holds one formula, and this one is the server's
-        server.attributes.pop("job_sort_formula", None)
-        if text is not None:
-            server.scheduler.pop("job_sort_formula_threshold", None)
-            server.attributes["job_sort_formula"] = text
-    if "eligible_time" in (text or "") and not is_true(before.attributes.get("eligible_time_enable")):
-        server.attributes["eligible_time_enable"] = "True"
-        if before.attributes:
-            result.note("eligible_time")
-    result.settings |= changed(lines | of_starvation(scheduler), scheduler)

@@ -13,18 +13,11 @@ from qconf.export.pbs.server import Attributes, Server
 #: Attributes that Torque alone has: of the server, and of queues.
 _SERVER = (
     *("tcp_timeout", "node_check_rate", "next_job_number", "mom_job_sync", "log_level", "log_keep_days", "poll_jobs"),
-    *(
-        "keep_completed",
-        "auto_node_np",
-        "np_default",
-        "submit_hosts",
-        "allow_node_submit",
-        "job_stat_rate",
-        "job_nanny",
-    ),
+    *("keep_completed", "auto_node_np", "np_default", "submit_hosts", "allow_node_submit", "job_stat_rate"),
     *("moab_array_compatible", "nppcu", "timeout_for_job_delete", "timeout_for_job_requeue", "record_job_info"),
-    *("record_job_script", "log_file_max_size", "log_file_roll_depth", "disable_server_id_check", "owner_purge"),
+    *("job_nanny", "record_job_script", "log_file_max_size", "log_file_roll_depth", "disable_server_id_check"),
     *("authorized_users", "node_submit_exceptions", "display_job_server_suffix", "clone_batch_size", "max_threads"),
+    "owner_purge",
     *("cray_enabled", "legacy_vmem", "tcp_incoming_timeout", "job_start_timeout", "checkpoint_dir", "extra_resc"),
     *("max_slot_limit", "max_job_array_size", "email_batch_seconds", "copy_on_rerun", "lock_file", "down_on_error"),
 )
