@@ -7,8 +7,10 @@ from random import Random
 
 from hypothesis import strategies as st
 
+from qconf.export import exporter
 from qconf.export.nodes import Node
 from qconf.export.pbs.scheduler import Scheduler
+from tests.qconf.export.sites import written
 
 NAMES = ["workq", "small", "medium", "large", "long", "short", "debug", "gpu", "bigmem", "express", "R1", "q_2h", "a-b"]
 CLOCKS = ["00:30:00", "01:00:00", "02:00:00", "12:00:00", "24:00:00", "72:00:00", "168:00:00", "30:00"]
@@ -54,6 +56,14 @@ def listing(queues, *server):
             held = given if each is None else [] if each.split()[0] in own else [each]
             lines += [f"set queue {name} {attribute}" for attribute in held]
     return "\n".join([*lines, *(f"set server {each}" for each in server)]) + "\n"
+
+
+def exported_for(folder, config, server=""):
+    """Write an export into a folder, for a server that prints this; return the files."""
+    (folder / "server").write_text(server)
+    files = exporter("pbs").of(**({"current": folder / "server"} if server else {})).export(config).files
+    written(folder, files)
+    return files
 
 
 class Site:

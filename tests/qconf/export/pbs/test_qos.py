@@ -9,12 +9,11 @@ from types import SimpleNamespace
 import pytest
 
 from parsim.naive.formula import formula_value
-from qconf.config import SiteConfig, parse
+from qconf.config import parse
 from qconf.errors import ExportError
 from qconf.export import exporter
-from tests.qconf.export.pbs.listings import listing
+from tests.qconf.export.pbs.listings import exported_for, listing
 from tests.qconf.export.pbs.running import asking, run_hook
-from tests.qconf.export.sites import written
 
 PBS = exporter("pbs")
 SITE = """machine: {name: m, cores: 128}
@@ -39,15 +38,8 @@ ORDER = (
 )
 
 
-def exported(config: SiteConfig, folder: Path, server: str = "") -> dict[str, str]:
-    (folder / "server").write_text(server)
-    files = PBS.of(**({"current": folder / "server"} if server else {})).export(config).files
-    written(folder, files)
-    return files
-
-
 def test_limits_are_those_of_projects_and_the_formula_spells_the_factor(tmp_path: Path):
-    lines = exported(parse(SITE), tmp_path)["queues.qmgr"].splitlines()
+    lines = exported_for(tmp_path, parse(SITE))["queues.qmgr"].splitlines()
     assert "create resource qos_priority type=float" in lines
     assert 'set server max_run = "[p:silver=50],[p:gold=9],[u:PBS_GENERIC=10]"' in lines
     assert "set server max_run_res.ncpus = [p:gold=96]" in lines
@@ -60,7 +52,7 @@ def test_limits_are_those_of_projects_and_the_formula_spells_the_factor(tmp_path
 
 def test_round_trip(tmp_path: Path):
     config = parse(SITE)
-    exported(config, tmp_path)
+    exported_for(tmp_path, config)
     found = PBS().read(tmp_path / "queues.qmgr", cores=128, name="m").config
     assert (found.qos, found.order) == (config.qos, config.order)
     # PBS_GENERIC would be of all projects, so that each that is named has the limit of each.
@@ -88,7 +80,7 @@ def test_a_server_without_the_hook_has_the_projects_that_it_limits(tmp_path: Pat
 
 
 def test_limits_of_projects_go_where_there_are_qos_and_return_with_the_undo(tmp_path: Path):
-    files = exported(parse(SITE), tmp_path, WORK)
+    files = exported_for(tmp_path, parse(SITE), WORK)
     assert "atlas" not in files["queues.qmgr"]
     assert "set server max_run = [p:atlas=3]" in files["rollback.qmgr"]
     assert "delete resource qos_target" in files["rollback.qmgr"]
@@ -97,7 +89,7 @@ def test_limits_of_projects_go_where_there_are_qos_and_return_with_the_undo(tmp_
 def test_jobs_by_their_queue_have_the_resources_of_the_queue(tmp_path: Path):
     text = SITE.replace("{each: qos, max_run: 50}", "{max_run: 50}").replace("users: [ann]", "users: [ann], queues: []")
     text = text.replace("accounts: [a12]", "queues: [wide]").replace("{qos: silver, queue: work", "{queue: work")
-    lines = exported(parse(text), tmp_path)["queues.qmgr"].splitlines()
+    lines = exported_for(tmp_path, parse(text))["queues.qmgr"].splitlines()
     assert "set queue wide resources_default.qos_priority = -5" in lines
     assert not any("work resources_default.qos" in line for line in lines)
     found = PBS().read(tmp_path / "queues.qmgr", cores=128, name="m").config
@@ -106,7 +98,7 @@ def test_jobs_by_their_queue_have_the_resources_of_the_queue(tmp_path: Path):
 
 def after_hook(monkeypatch, tmp_path: Path, *, change: bool = False, user: str = "ann", **attributes):
     """Run the hook for a job of these attributes; return the job, and what it was refused for."""
-    text = exported(parse(SITE), tmp_path)["qconf_qos.py"]
+    text = exported_for(tmp_path, parse(SITE))["qconf_qos.py"]
     given = {"project": None, "Account_Name": None, "Resource_List": {}} | attributes
     job = asking(("qos_priority", "qos_target"), given.pop("Resource_List"), **given)
     before = SimpleNamespace(project="_pbs_project_default", Account_Name="a12", Job_Owner=f"{user}@host")
@@ -149,14 +141,14 @@ def test_the_hook_keeps_it_at_changes(monkeypatch, tmp_path, attributes, priorit
 
 
 def test_the_plan_installs_the_hook_and_takes_it_back(tmp_path: Path):
-    files = exported(parse(SITE), tmp_path, "set server scheduling = True\n")
+    files = exported_for(tmp_path, parse(SITE), "set server scheduling = True\n")
     plan, _, undo = files["PLAN.md"].partition("## Undo")
     assert "import hook qconf_qos application/x-python default qconf_qos.py" in plan
     assert "qconf-pbs uninstall\n" in undo
     assert '"qconf_qos"' in files["qconf-pbs"]
     assert any("qconf_qos" in each for each in PBS().needs(parse(SITE)))
     plain = parse(SITE).replace(qos=(), throttles=(), order="fcfs")
-    assert not any("qos" in text for name, text in exported(plain, tmp_path).items() if name != "qconf-pbs")
+    assert not any("qos" in text for name, text in exported_for(tmp_path, plain).items() if name != "qconf-pbs")
 
 
 @pytest.mark.parametrize(
