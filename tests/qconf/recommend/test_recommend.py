@@ -91,15 +91,11 @@ def test_with_weights_the_verdict_gives_the_weighted_means():
 
 
 def test_keep_where_the_base_is_the_best():
-    base = two(mode="shared")  # no partition can be better than one list for all jobs
+    base = two(mode="shared", order="lxf")  # no partition can be better than one list for all jobs
     found = recommended(base, jobs=600)
     assert (found.verdict, found.winner) == ("KEEP", "current")
     assert found.config == base
-    assert re.fullmatch(
-        r"lxf-easy would lower mean wait by [\d.]+ % \(90 % interval .*\), but that may be chance: of the resamples "
-        r"\d+ % lose",
-        found.lead,
-    )
+    assert found.lead == "no strategy does better than what you have"
 
 
 def test_three_days_of_warm_up_before_a_test_period_fill_the_machine(monkeypatch):
@@ -365,7 +361,7 @@ def chosen(*rows, least_gain=0.02, better=(), likely=(), scope="any"):
     def compare(row, other):
         if other is None:
             return row.bootstrap
-        return resampled() if row.name in better else resampled(sure=0.8 if row.name not in likely else 0.9)
+        return resampled() if row.name in better else resampled(sure=0.7 if row.name not in likely else 0.9)
 
     base = small.recommendation()
     best = choose(among(rows, scope), compare, least_gain)
@@ -386,7 +382,7 @@ def test_the_best_queue_configuration_is_that_of_the_same_rules():
     order = replace(order, config=small.recommendation().rows[1].config)
     found = chosen(order, small_, large)
     assert (found.winner, found.queues.row.name, found.recommends_queues) == ("auto", "dqr", False)
-    assert found.queues.step == resampled(sure=0.8)  # over what is recommended
+    assert found.queues.step == resampled(sure=0.7)  # over what is recommended
     assert chosen(order, small_, large, better=["hybrid"]).winner == "hybrid"
     found = chosen(order, small_, large, scope="queues")
     assert (found.winner, found.queues.row.name, found.queues.step) == ("dqr", "dqr", None)
@@ -399,7 +395,7 @@ def test_the_best_queue_configuration_is_that_of_the_same_rules():
 
 
 def test_a_queue_configuration_that_may_be_chance_is_shown_and_not_recommended():
-    doubtful = candidate("hybrid", 0.1, 6, sure=0.8)
+    doubtful = candidate("hybrid", 0.1, 6, sure=0.7)
     for scope, winner in (("any", "auto"), ("queues", "current")):
         found = chosen(candidate("auto"), doubtful, scope=scope)
         assert (found.winner, found.queues.row.name) == (winner, "hybrid")
@@ -414,7 +410,7 @@ def test_the_verdict_follows_the_bootstrap():
     assert found.lead == "hybrid is expected to lower mean wait by 10 % (90 % interval 5.0 to 15 %)"
     assert found.reason.startswith("That is the median over 100 resamples of the test days. On the last third")
     for changes, why in (
-        ({"sure": 0.8}, "that may be chance: of the resamples 20 % lose"),
+        ({"sure": 0.7}, "that may be chance: of the resamples 30 % lose"),
         ({"score": 0.01}, "slowdowns and longest waits may outweigh that"),
         ({"expected": 0.01}, "a gain below 2.0 % is not worth a change"),
         ({"gain": -0.05}, "on the last third of the history it loses 5.0 %"),
@@ -428,11 +424,11 @@ def test_the_verdict_follows_the_bootstrap():
 def test_keep_names_what_would_gain_most_and_what_it_costs():
     rails = "longest wait grows from 41.0 to 118.0 h; 95 % wait of queue long grows from 10.0 to 16.0 h"
     ineligible = replace(candidate("hybrid", expected=0.53, low=0.4, high=0.6), ineligible=rails)
-    lead = chosen(ineligible, candidate("dqr", 0.1, expected=0.04, low=-0.02, sure=0.8)).lead
+    lead = chosen(ineligible, candidate("dqr", 0.1, expected=0.04, low=-0.02, sure=0.7)).lead
     assert lead == (
         "hybrid would lower mean wait by 53 % (90 % interval 40 to 60 %), but longest wait would be 2.9 times as long "
         "(41.0 -> 118.0 h); 95 % wait of queue long grows from 10.0 to 16.0 h; of what may be loaded dqr gains most, "
-        "4.0 % (90 % interval -2.0 to 15 %): that may be chance: of the resamples 20 % lose"
+        "4.0 % (90 % interval -2.0 to 15 %): that may be chance: of the resamples 30 % lose"
     )
     outweighed = candidate("hybrid", expected=0.3, score=0.01, longest=7200.0)
     before = replace(outweighed.bootstrap.before, longest=3600.0)
@@ -444,7 +440,7 @@ def test_keep_names_what_would_gain_most_and_what_it_costs():
 
 def test_on_one_rung_the_best_is_the_certain_one_with_the_largest_expected_gain():
     lucky = candidate("lucky", 0.5, expected=0.1)
-    found = chosen(lucky, candidate("steady", 0.2, expected=0.3), candidate("unsure", 0.6, expected=0.4, sure=0.8))
+    found = chosen(lucky, candidate("steady", 0.2, expected=0.3), candidate("unsure", 0.6, expected=0.4, sure=0.7))
     assert found.winner == "steady"
     assert "unsure would gain 40 %, but that may be chance." in found.reason
     assert "lucky" not in found.reason  # what it gained on the test period alone is not expected of it
@@ -457,7 +453,7 @@ def test_of_equals_on_one_rung_a_baseline_is_recommended():
 
     assert winner(plain=(0.295, 1.0), tuned=0.3) == "lxf-easy"
     assert winner(plain=(0.27, 1.0), tuned=0.3) == "t"
-    assert winner(plain=(0.299, 0.8), tuned=0.3) == "t"
+    assert winner(plain=(0.299, 0.7), tuned=0.3) == "t"
 
 
 def test_of_equals_on_one_rung_the_one_with_the_shortest_longest_waits_is_recommended():
@@ -479,7 +475,7 @@ def test_the_lowest_rung_is_recommended_from_which_none_gains_beyond_chance():
     assert likely.winner == "low"  # a larger change must be clearly better
     assert chosen(candidate("likely", sure=0.9)).winner == "likely"
     assert chosen(replace(low, ineligible="x"), middle, high).winner == "middle"
-    unsure = candidate("unsure", sure=0.8)
+    unsure = candidate("unsure", sure=0.7)
     assert chosen(unsure, high).winner == "high"  # what may be chance itself is no place to stop
     found = chosen(low, middle, high)
     assert "smallest change that brings this (order): no larger one gains beyond chance over it" in found.reason

@@ -49,7 +49,7 @@ def summary(names, wait):
 
 def bootstrap(expected, low, high):
     guarded = GuardValues({}, 0.0, 0.0)
-    return BootstrapResult(expected, low, high, 1.0 if low > 0 else 0.8, -0.2, 0.1, guarded, guarded)
+    return BootstrapResult(expected, low, high, 1.0 if low > 0 else 0.7, -0.2, 0.1, guarded, guarded)
 
 
 def _row(name, config, waits, gain, **more):
