@@ -10,43 +10,37 @@ from qconf.hosts import expand
 
 NODES = 64
 _MACHINE = "machine: {name: tiny, cores: 64, cores_per_node: 1}\nreserve: queues\norder: ORDER\n"
+
+
+def _machine(queues: str) -> str:
+    return _MACHINE + queues
+
+
 _SHARED = _MACHINE + "queues:\n  - {name: work, cores: [1, 64], walltime: [0, 4h]}\n"
-_PRIORITIES = (
-    _MACHINE
-    + """\
+_PRIORITIES = _machine("""\
 queues:
   - {name: short, cores: [1, 64], walltime: [0, 1h], priority: 20}
   - {name: long, cores: [1, 64], walltime: [1h, 4h], priority: 10}
-"""
-)
+""")
 _SUM = "min(eligible_time, 2592000) + (300 if walltime <= 3600 else 150 if walltime <= 7200 else 0)"
-_PARTITIONED = (
-    _MACHINE
-    + """\
+_PARTITIONED = _machine("""\
 mode: partitioned
 queues:
   - {name: narrow, cores: [1, 16], walltime: [0, 4h], partition: 24}
   - {name: wide, cores: [17, 40], walltime: [0, 4h], partition: 40}
-"""
-)
-_HYBRID = (
-    _MACHINE
-    + """\
+""")
+_HYBRID = _machine("""\
 mode: hybrid
 queues:
   - {name: narrow, cores: [1, 12], walltime: [0, 4h], priority: 60, partition: 16}
   - {name: wide, cores: [13, 24], walltime: [0, 4h], priority: 15, partition: 24}
 pool: {cores: 24, threshold: 1, placement: pool, entry: move}
-"""
-)
-_LIMITED = (
-    _MACHINE
-    + """\
+""")
+_LIMITED = _machine("""\
 queues:
   - {name: narrow, cores: [1, 16], walltime: [0, 4h], max_run: 4, max_user_run: 2}
   - {name: wide, cores: [17, 40], walltime: [0, 4h], max_run_cores: 48, max_user_cores: 40}
-"""
-)
+""")
 #: Nodes of one core: what counts of a type together counts of its nodes too. Jobs ask for GPUs, or for none.
 _TYPES = """\
 machine: {name: tiny, cores: 64, cores_per_node: 1}

@@ -16,33 +16,30 @@ from tests.servers.slurm_server import PrivateSlurm
 from tests.servers.trial import Rehearsal, run_blocks, saved
 
 MACHINE = "machine: {name: tiny, cores: 16, cores_per_node: 2}\norder: fcfs\n"
+
+
+def machine(queues: str) -> str:
+    return MACHINE + queues
+
+
 FCFS = MACHINE + "queues:\n  - {name: work, cores: [1, 16], walltime: [0, 5m]}\n"
-SHARED = (
-    MACHINE
-    + """\
+SHARED = machine("""\
 reserve_after: 1m
 queues:
   - {name: short, cores: [1, 16], walltime: [0, 90], priority: 20}
   - {name: work, cores: [1, 16], walltime: [90, 5m], priority: 10}
-"""
-)
-LIMITED = (
-    MACHINE
-    + """\
+""")
+LIMITED = machine("""\
 queues:
   - {name: work, cores: [1, 4], walltime: [0, 5m], max_run: 3, max_user_run: 2}
   - {name: wide, cores: [5, 16], walltime: [0, 5m], max_run_cores: 8, max_user_cores: 6}
-"""
-)
-GUARDED = (
-    MACHINE
-    + """\
+""")
+GUARDED = machine("""\
 queues:
   - {name: work, cores: [1, 4], walltime: [0, 5m], access: {groups: [staff, qconf-lab], accounts: [-shut]}}
   - {name: wide, cores: [5, 16], walltime: [0, 5m], max_run: 3, access: {accounts: [physics], qos: [urgent, normal]}}
   - {name: late, cores: [1, 16], walltime: [5m, 9m], access: {hosts: [login1, login2], qos: [-slow]}}
-"""
-)
+""")
 THROTTLED = (
     FCFS
     + """\
@@ -65,34 +62,25 @@ qos:
   - {name: silver, priority: 5, exempt: [max_user_run], users: [bob]}
 """
 )
-PARTED = (
-    MACHINE
-    + """\
+PARTED = machine("""\
 mode: partitioned
 queues:
   - {name: narrow, cores: [1, 4], walltime: [0, 5m], partition: 6}
   - {name: work, cores: [5, 10], walltime: [0, 5m], partition: 10}
-"""
-)
-HYBRID = (
-    MACHINE
-    + """\
+""")
+HYBRID = machine("""\
 mode: hybrid
 queues:
   - {name: work, cores: [1, 2], walltime: [0, 2m], priority: 10, partition: 4}
   - {name: medium, cores: [3, 6], walltime: [0, 5m], priority: 20, partition: 6}
 pool: {cores: 6, threshold: 3, placement: pool, entry: move}
-"""
-)
-TIERS = (
-    MACHINE
-    + """\
+""")
+TIERS = machine("""\
 queues:
   - {name: express, cores: [1, 4], walltime: [0, 1m], tier: 1}
   - {name: work, cores: [1, 8], walltime: [0, 5m], preempted: suspend}
   - {name: wide, cores: [9, 16], walltime: [0, 5m], preempted: requeue}
-"""
-)
+""")
 BOUND = """\
 machine: {name: tiny, cores: 16, cores_per_node: 2}
 nodes:
