@@ -121,6 +121,15 @@ def test_what_reserves_nodes_or_plans_limits_needs_the_kernels_of_top_jobs():
     assert set(needed(planned)) <= set(GROUPS)
 
 
+def test_kernels_that_are_interpreted_stay_so():
+    """Else rules broken on purpose are simulated by kernels of the disk, in which nothing is broken."""
+    line = (
+        "from tests import interpreted; from parsim.engine.compile.compiled import Compiled; "
+        "interpreted.interpret(); print(Compiled.__call__ is interpreted._call)"
+    )
+    assert subprocess.run([sys.executable, "-c", line], check=True, capture_output=True, text=True).stdout == "True\n"
+
+
 def test_a_process_that_fails_is_named():
     running = Compiling({"no such group": 1}, 2)
     running.wait()
