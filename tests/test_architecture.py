@@ -132,30 +132,19 @@ def components(graph: dict[str, set[str]]) -> list[set[str]]:
 
 #: All that the reference simulator, and the verifier beside it, may have from the simulator: its input and output.
 DATA = {
-    "parsim.model.fairshare.FAIRSHARE",
-    "parsim.model.fairshare.Fairshare",
-    "parsim.model.fairshare.Share",
-    "parsim.model.fairshare.UNKNOWN",
-    "parsim.model.needs.Quota",
-    "parsim.model.node_types.Chunk",
-    "parsim.model.node_types.NodeType",
-    "parsim.model.node_types.Request",
-    "parsim.planning.plan.Policy",
-    "parsim.model.schedule.Interruptions",
-    "parsim.model.schedule.NO_INTERRUPTIONS",
-    "parsim.model.schedule.SPANNING",
-    "parsim.model.schedule.Schedule",
-    "parsim.model.state.State",
-    "parsim.model.state.Window",
-    "parsim.model.system.LIMITS",
-    "parsim.model.throttles.THROTTLES",
-    "parsim.model.system.Mode",
-    "parsim.model.system.Queue",
-    "parsim.model.system.System",
-    "parsim.model.system.UNLIMITED",
-    "parsim.model.workload.Column",
-    "parsim.model.workload.MAX_DURATION",
-    "parsim.model.workload.Workload",
+    f"parsim.{module}.{name}"
+    for module, names in {
+        "model.fairshare": "FAIRSHARE Fairshare Share UNKNOWN",
+        "model.needs": "Quota",
+        "model.node_types": "Chunk NodeType Request",
+        "planning.plan": "Policy",
+        "model.schedule": "Interruptions NO_INTERRUPTIONS SPANNING Schedule",
+        "model.state": "State Window",
+        "model.system": "LIMITS Mode Queue System UNLIMITED",
+        "model.throttles": "THROTTLES",
+        "model.workload": "Column MAX_DURATION Workload",
+    }.items()
+    for name in names.split()
 }
 
 
