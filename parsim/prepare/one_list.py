@@ -12,6 +12,7 @@ from parsim.engine.fast.listed import directory_of, listed_of
 from parsim.engine.fast.time_dependent import Limits, OneList
 from parsim.engine.fast.values import Chunk, Epoch
 from parsim.engine.lists.alike import NO_JOB, Lines
+from parsim.model.fairshare import FAIRSHARE
 from parsim.model.system import LIMITS, System
 from parsim.prepare.columns import Prepared, Table
 from parsim.prepare.order import NEVER, NO_LINES, has_user_limits, lines_of, pack_alike, pack_order, wake_ups
@@ -30,7 +31,7 @@ def pack_one_list(prepared: Prepared, system: System) -> OneList:
     many = 0 if exact else many
     most = min(n, system.cores)
     left, rows = _pack_limits(prepared, system)
-    groups = left.size if system.has_limits else 1
+    groups = left.size if system.has_limits else max(1, fair.nodes.size)
     return OneList(
         jobs=jobs,
         start=prepared.unstarted(),
@@ -49,7 +50,7 @@ def pack_one_list(prepared: Prepared, system: System) -> OneList:
         alike=lines_of(prepared, system) if system.stops_time and of is not prepared.single else NO_LINES,
         origin=jobs["submit"].astype(np.int64) if system.stops_time else np.empty(0, np.int64),
         since=np.full(n if system.stops_time else 0, NEVER),
-        epoch=Epoch(prepared.longest_wait, exact, many, np.array([-1, 1, 0, 0, 0])),
+        epoch=Epoch(prepared.longest_wait, exact, system.order == FAIRSHARE, many, np.array([-1, 1, 0, 0, 0])),
         waiting=listed_of(n, groups),
         directory=directory_of(n, groups, *prepared.walltimes),
         chunk=Chunk(np.empty(orders.CHUNK, np.int32), np.empty(orders.CHUNK, np.int32)),

@@ -53,7 +53,8 @@ def _new(cls: Any, *columns: Any, **named: Any) -> Any:
 @contextmanager
 def counting() -> Iterator[None]:
     """Interpret kernels within, and count what they read."""
-    deep = ((packing, "LOOKS", -1), (one_list, "MANY", 0), (listed, "DEEP", 2), (listed, "SHALLOW", 1))
+    depths = {"DEEP": 2, "SHALLOW": 1, "MANY": 32}
+    deep = ((packing, "LOOKS", -1), (one_list, "MANY", 0), *((listed, *each) for each in depths.items()))
     with interpreting(), pytest.MonkeyPatch.context() as patch:
         for each in deep:
             patch.setattr(*each)

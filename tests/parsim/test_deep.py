@@ -16,6 +16,7 @@ import pytest
 
 from parsim import Pool, Queue, Quota, Schedule, System, Workload, naive, plan, simulate
 from parsim.engine.events import events
+from parsim.engine.fast import listed
 from parsim.engine.fast.time_dependent import time_dependent
 from parsim.engine.fast.values import PASS, SCANNED
 from parsim.metrics.tabulate import waits_by_size
@@ -148,6 +149,18 @@ def test_a_pass_scans_few_jobs_however_many_wait(name: str) -> None:
         time_dependent(state)
         scanned.append(state.epoch.clock[SCANNED] / state.epoch.clock[PASS])
     assert 0 < scanned[1] < 3 * scanned[0] < 1500
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("many", [0, 20])
+def test_users_have_blocks_of_their_own_where_many_wait(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for constant, value in (("MANY", many), ("DEEP", 2), ("SHALLOW", 1)):
+        monkeypatch.setattr(listed, constant, value)
+    workload, system = (
+        deep.distinct(200, CORES, load=9),
+        System(CORES, [Queue(name=name) for name in "abcd"], order="fairshare"),
+    )
+    assert simulate(workload, system).start.tolist() == list(naive.simulate(workload, system).start)
 
 
 def test_a_visit_that_reads_more_than_is_stored_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

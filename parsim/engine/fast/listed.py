@@ -21,6 +21,8 @@ PASSED = -np.inf  # no value is as small
 NO_CORES = np.int32(LONGEST)  # in place of the cores of an entry without a job
 CLASSES = 16  #: of walltimes, by which the directory has the least cores
 ALL = np.uint64(CLASSES - 1)  #: the last one, of all walltimes
+MIXED = np.int64(0)  #: group of jobs of any user
+MANY = 256  #: waiting jobs from which on each user has blocks of his own, where values are those of users
 DEEP, SHALLOW = 16, 8  #: blocks from which on, and up to which, the directory is kept and is not
 JOBS, USED, KEPT = range(3)  # of `Directory.state`: waiting jobs, or lines of them; blocks in use; whether it is kept
 
@@ -343,7 +345,7 @@ def change_left(s, j, sign):
             if limits.rows[s.waiting.job[b * BLOCK], 0] == limits.rows[j, 0]:
                 d.room[b] = room_of(limits, s.waiting.job[b * BLOCK])
     else:
-        b = d.last[group_of(limits, j)]
+        b = d.last[group_of(s, j)]
         if b != NO_BLOCK:
             room = room_of(limits, j)
             while b != NO_BLOCK:
@@ -358,6 +360,8 @@ def queue_room(own):
 
 
 @step
-def group_of(limits, j):
-    """Return the group of job j: the jobs of one user in one queue, where there are limits."""
-    return np.int64(limits.rows[j, 1]) if limits.any else np.int64(0)
+def group_of(s, j):
+    """Return the group of job j: the jobs of one user in one queue where there are limits, or of one user, or all."""
+    if s.limits.any:
+        return np.int64(s.limits.rows[j, 1])
+    return np.int64(s.fair.user[j]) if s.epoch.of_user and s.directory.state[JOBS] >= MANY else MIXED

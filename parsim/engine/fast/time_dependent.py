@@ -141,7 +141,7 @@ def time_dependent(s):
         while arriving < n and jobs[arriving].submit <= now:
             before = s.lines.last[s.lines.of[arriving]]
             if not join(s.lines, arriving):
-                i = add_entry(s, arriving, group_of(limits, arriving))
+                i = add_entry(s, arriving, group_of(s, arriving))
                 if epoch.exact:
                     settle(s, i, now)
             elif limits.stop_time and s.since[before] != NEVER:

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.engine.fairshare import fill
-from parsim.engine.fast.listed import JOBS, NOT_HELD, PASSED, USED, set_top
+from parsim.engine.fairshare import fill, weigh
+from parsim.engine.fast.listed import JOBS, KEPT, MIXED, NOT_HELD, PASSED, USED, set_top
 from parsim.engine.order import CHUNK, interpret
 from parsim.engine.simulation import BLOCK, LONGEST, apart, routine, step
 
@@ -31,6 +31,7 @@ class Epoch(NamedTuple):
 
     longest: int  # no job waits longer, seconds
     exact: bool  # values do not change with time
+    of_user: bool  # the value of a job is what the formula reads of its user
     many: int  # so many instructions for the values of an instant are too many to compute all of these
     clock: NDArray[np.int64]  # `END`, `SPAN`, `WASTED`, `PASS`, `SCANNED`
 
@@ -47,6 +48,10 @@ def evaluate(s, now):
     s.epoch.clock[END] = -1
     if d.state[JOBS] == 1:
         waiting.bound[0] = 0.0  # whatever it is, the job goes first
+        return
+    if s.epoch.of_user:
+        for b in range(d.state[USED]):
+            evaluate_users(s, b, now)
         return
     count = 0
     for b in range(d.state[USED]):
@@ -66,6 +71,33 @@ def evaluate(s, now):
     write_bounds(s, count)
     for b in range(d.state[USED]):
         set_top(s, b)
+
+
+@step
+def evaluate_users(s, b, now):
+    """Set the bounds of block b to the values of its jobs' users, or its one user."""
+    d, bound = s.directory, s.waiting.bound
+    begin, end = b * BLOCK, b * BLOCK + d.count[b]
+    top = value_of_user(s, begin, now)
+    if d.group[b] != MIXED and not s.limits.any:
+        for i in range(begin, end):
+            bound[i] = top
+    else:
+        for i in range(begin, end):
+            bound[i] = value_of_user(s, i, now)
+            top = max(top, bound[i])
+    if d.state[KEPT]:
+        d.top[b] = top
+
+
+@step
+def value_of_user(s, i, now):
+    """Return the value of the user of entry i."""
+    fair = s.fair
+    user = np.int64(fair.user[s.waiting.job[i]])
+    if fair.at[user] != now:
+        weigh(fair, user, now)
+    return defined(fair.values[fair.reads[0], user])
 
 
 @step
