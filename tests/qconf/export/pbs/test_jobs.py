@@ -11,7 +11,7 @@ SITE = listing(
 old: resources_max.walltime = 100:00:00
 short: resources_max.ncpus = 8; resources_max.mem = 4gb; resources_max.walltime = 01:00:00; acl_user_enable = True; \
 acl_users = alice; acl_users += bob@login*; max_array_size = 10
-gpu: resources_min.ngpus = 1; resources_max.nodect = 2; enabled = False
+gpu: resources_min.ngpus = 1; resources_max.nodect = 2; enabled = False; started = False
 inner: queue_type = Route; route_destinations = short; resources_max.ncpus = 4
 way: queue_type = Route; route_destinations = inner; route_destinations += old
 """,

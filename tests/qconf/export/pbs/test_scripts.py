@@ -184,7 +184,8 @@ def loaded_and_undone(config, printed):
 
 
 def test_older_limits_stay_of_the_older_kind_and_come_back():
-    printed, config = listing("a: max_running = 5\nb: max_user_run = 2"), limited("a", "b", max_run=4)
+    printed = listing("a: max_running = 5\nb: max_user_run = 2", "default_queue = a")
+    config = limited("a", "b", max_run=4)
     queues, _ = loaded_and_undone(config, printed)
     assert (queues["a"]["max_running"], queues["b"]["max_running"]) == ("4", "4")
     assert "max_user_run" not in queues["b"]
@@ -210,7 +211,8 @@ def test_every_scope_of_a_limit_comes_back():
 
 
 def test_limits_of_others_are_kept():
-    printed = listing('a: max_run = "[o:PBS_ALL=9],[u:alice=3]"; max_run_res.ncpus = "[u:bob=4]"')
+    queue = 'a: max_run = "[o:PBS_ALL=9],[u:alice=3]"; max_run_res.ncpus = "[u:bob=4]"'
+    printed = listing(queue, "default_queue = a")
     for limits, kept in (({"max_run": 4}, "[o:PBS_ALL=4],[u:alice=3]"), ({}, "[u:alice=3]")):
         queues, files = loaded_and_undone(limited("a", **limits), printed)
         assert (queues["a"]["max_run"], queues["a"]["max_run_res.ncpus"]) == (kept, "[u:bob=4]")
