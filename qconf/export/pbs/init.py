@@ -63,12 +63,12 @@ def derive(
     `qos` have what the server does not. `like` is a configuration whose machine and nodes are taken where no nodes are
     given.
     """
-    of_torque = is_torque(server)
+    of_torque, settings = is_torque(server), scheduler or Scheduler()
     server = as_pbs(server) if of_torque else server
     nodes = [node for node in nodes or () if node.cores != 0]
     reader = Reader(server, nodes, like)
     names = reader.names()
-    if reader.free and not _is_divided(server, names, nodes, scheduler or Scheduler()):
+    if reader.free and not _is_divided(server, names, nodes, settings):
         reader = Reader(server, nodes, like, divided=False)
         names = reader.names()
     asking = [] if scheduler is not None else [ABOUT if of_torque else ASK_FOR_SCHEDULER]
@@ -80,7 +80,7 @@ def derive(
     queues = [queue for queue in map(reader.queue, names) if queue is not None]
     if not queues:
         raise InputError("holds no queue that a job can enter", field="print server")
-    division = _Division(server, queues, nodes, reader.warnings, scheduler or Scheduler(), records)
+    division = _Division(server, queues, nodes, reader.warnings, settings, records)
     machine = division.machine(cores, name)
     shape = division.shape(machine, [within(queue, machine.cores, reader.warnings) for queue in queues])
     if like is not None:
@@ -90,20 +90,20 @@ def derive(
         said = f"no queue may use any of the nodes: queues ask for {', '.join(wanted)}"
         fix = "give all nodes of the server, with what they have: --nodes with `pbsnodes -av` output"
         raise InputError(said, file=server.file, fix=fix)
-    formerly = scheduler is None or (scheduler.value("backfill") or "true").lower() in TRUE
+    formerly = (settings.value("backfill") or "true").lower() in TRUE
     backfill = server.attributes.get("backfill_depth") != "0" and formerly
     try:
         throttles = reader.throttles(shape.get("nodes", ()))
         fields = {"machine": machine, "backfill": backfill, "qos": completed(qos, throttles), **shape}
         config = _consistent(fields, throttles, reader.warnings)
         config = _with_top_job(config, nodes, scheduler, server, reader.warnings)
-        config = read_tiers(config, server, scheduler or Scheduler(), reader.warnings)
-        config = read_order(config, server, scheduler or Scheduler(), reader.warnings)
-        config = _helped(config, scheduler or Scheduler(), reader.warnings, waits=of_torque)
-        config = with_shares(config, shares, scheduler or Scheduler(), reader.warnings)
+        config = read_tiers(config, server, settings, reader.warnings)
+        config = read_order(config, server, settings, reader.warnings)
+        config = _helped(config, settings, reader.warnings, waits=of_torque)
+        config = with_shares(config, shares, settings, reader.warnings)
     except ConfigError as error:
         raise InputError(f"cannot be made a configuration: {error}", field="print server") from error
-    contradictions = [*reader.contradictions(config), *prime_time(config, scheduler or Scheduler())]
+    contradictions = [*reader.contradictions(config), *prime_time(config, settings)]
     return Derived(config, tuple(dict.fromkeys([*reader.warnings, *contradictions, *config.warnings()])))
 
 

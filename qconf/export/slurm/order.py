@@ -83,11 +83,7 @@ def with_order(
     config = config.replace(shares=shares)
     if settings.get("prioritytype", "").lower() != "priority/multifactor":
         return config
-    weights = {
-        key.removeprefix("priorityweight"): int(value)
-        for key, value in settings.items()
-        if key.startswith("priorityweight") and value.isdigit() and value != "0"
-    }
+    weights = _weights(settings)
     fair = weights.get("fairshare", 0)
     greatest = max((qos.priority for qos in config.qos), default=0.0)
     unit = weights.pop("qos") / greatest if greatest and "qos" in weights else 0.0  # of the priority of a QOS
@@ -126,6 +122,15 @@ def with_order(
     order = Multifactor(points.classes, longest, tiers, points.sizes, of_queue, of_use, of_qos, tres, points.expected)
     period = _seconds("PriorityCalcPeriod", settings, CALC_PERIOD, warnings)
     return config.replace(order=order.formula, priority_calc_period=period)
+
+
+def _weights(settings: dict[str, str]) -> dict[str, int]:
+    """Return the weights that are numbers and not 0, by what they weigh."""
+    return {
+        key.removeprefix("priorityweight"): int(value)
+        for key, value in settings.items()
+        if key.startswith("priorityweight") and value.isdigit() and value != "0"
+    }
 
 
 def _use(settings: dict[str, str], warnings: list[str]) -> FairshareConfig:
