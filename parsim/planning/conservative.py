@@ -205,6 +205,9 @@ def compress(plan, waits, size, now, turn):
 
     Jobs alike that follow each other and have one start move together, as many as there is room for.
 
+    To note by width and length how soon there is room beside what became free, and to search from there, was tried: of
+    jobs that all differ 40 000 took 0.45 of their time, when the search was slower, but of bursts 1.4 to 2.3 times.
+
     Returns
     -------
     soonest, size : int
