@@ -9,22 +9,23 @@ from __future__ import annotations
 
 import numpy as np
 
+from parsim.engine.candidates import Bounds, any_fits, collect, is_within, keep_within, put_first
 from parsim.engine.gates.planned import is_held_beside
 from parsim.engine.lists.lines import look_behind, return_to_first
 from parsim.engine.lists.waiting import STARTED, end_visit, has_lines, kind_of, leave_others, note_held, row_of, succeed
-from parsim.engine.order import LJF, before, first_entry, refresh_values
+from parsim.engine.order import LJF, first_entry, refresh_values
 from parsim.engine.plans import queue_head_jobs
 from parsim.engine.plans.placed_head_jobs import place_best, plan_placed, shortest_unplaced
 from parsim.engine.plans.promises import find_instant, plan_first, promise
-from parsim.engine.plans.queue_head_jobs import all_found, begin_heads, has_all, is_wanted
+from parsim.engine.plans.queue_head_jobs import all_found, begin_heads, beside_head_jobs, has_all, is_wanted
 from parsim.engine.plans.starting import begin_planned
-from parsim.engine.plans.top_jobs import find_place, keep_candidates, may_be_top_job
+from parsim.engine.plans.top_jobs import beside_top_job, find_place, keep_candidates, may_be_top_job
 from parsim.engine.resources import typed_windows
-from parsim.engine.resources.running import sift
 from parsim.engine.simulation import BLOCK, GROUP, LONGEST, NEVER, PASSED, UNKNOWN, routine, step
 from parsim.engine.starts import is_held, make_head_job, occupy, start_job
 
 MANY = 512  #: waiting jobs, in order, from which on it takes longer to look at all than to choose some
+TURNS = 32  #: after which the next first one is not looked for any more: all jobs are looked at
 
 
 @routine
@@ -36,25 +37,28 @@ def visit_beside_plans(s, plans, heads, placed, windows, p, now):
     first, last = partition.first, partition.first + partition.waiting
     several = heads is not None or placed is not None
     counts_later = not several and counts_in_later_lists(s)
-    s.progress.looks -= partition.waiting
-    if not settings.track_held and not counts_later and not any_fits(s, p):
+    if not settings.track_held and not counts_later and nothing_can_start(s, p):
         return
+    s.progress.looks -= partition.waiting
     kind, lines = kind_of(s, p), has_lines(s, p)
     is_sorted = kind <= LJF and not lines
     refresh_values(s, kind, first, last, now)
     order = (s, kind, now)
     size = begin_visit(s, heads, placed, windows, p, now)
     x, m = np.int64(0), begin_turns(s, first, last)
-    # From here on no wider job can start, and of those that can be head jobs the first alone are looked at.
+    # Unless all matter, candidates are the jobs within bounds and, of those that can be head jobs, the first.
     few = partition.waiting <= (MANY if is_sorted else BLOCK)
     all_matter = settings.track_held or not settings.backfill or few or has_many(heads, placed)
-    most = NEVER if all_matter else widest(s, p)
+    bounds = bounds_of(s, plans, heads, size, p, all_matter, now)
     gone, turns = last, 0
     complete = ended = False
     if not all_matter:
-        m = choose(s, heads, placed, first, last, most, complete, is_sorted, order)
-    make_heap(s.candidates, m, is_sorted, order)
+        m = collect(s, first, last, np.int64(-1), bounds)
+        m = add_all_first(s, heads, bounds, first, last, m, is_sorted, order)
+    anew, is_heap = True, False
     while not ended and x < m and (settings.track_held or (counts_later and not complete) or widest(s, p) > 0):
+        if not is_sorted:
+            is_heap = put_first(s.candidates, m, is_heap, anew, order)
         i = np.int64(s.candidates[x])
         j = np.int64(waiting.job[i])
         waiting.group[i] |= PASSED
@@ -62,7 +66,7 @@ def visit_beside_plans(s, plans, heads, placed, windows, p, now):
         held = not passes and settings.limits and (is_held(s, j) or is_planned_over(s, plans, j, now))
         if settings.track_held and s.jobs[j].home == p:
             note_held(s, j, now, held)
-        starts = follows = again = False
+        starts = follows = again = fewer = adds = False
         if not held and not passes:
             starts, size = take(s, plans, heads, placed, windows, size, j, p, now)
         if starts:
@@ -93,23 +97,33 @@ def visit_beside_plans(s, plans, heads, placed, windows, p, now):
                 planned, size = plan_head_job(s, plans, heads, placed, windows, size, j, p, now)
                 complete = planned and has_all_head_jobs(heads, placed)
                 ended = planned and not (matters and settings.backfill)
-                again = complete and not ended and not settings.track_held
-                most = widest(s, p) if again else most
-        if most < NEVER and not complete and (is_left(s, heads, i) or (starts and m - x > BLOCK)):
-            again, turns = True, turns + 1
-            most = widest(s, p) if turns < BLOCK else NEVER
-        if again:
-            x, m = np.int64(0), choose(s, heads, placed, first, last, most, complete, is_sorted, order)
+                fewer = planned and not ended and not settings.track_held and (complete or not all_matter)
+                again = fewer and complete and all_matter
+        if not (complete or all_matter or again):
+            adds = is_left(s, heads, i)
+            turns += adds
+            again = all_matter = turns == TURNS
+            fewer = (fewer or starts) and m - x > BLOCK
+        if is_sorted:
+            x += 1
+        elif not follows:
+            m -= 1
+            s.candidates[0] = s.candidates[m]
+        anew = again or fewer
+        if anew:
+            bounds = bounds_of(s, plans, heads, size, p, all_matter and not complete, now)
+            if again:
+                m = keep_placed(s, placed, collect(s, first, last, np.int64(-1), bounds), now)
+            else:
+                m = keep_within(s, bounds, x, m)
+            x = np.int64(0)
             if complete:
                 m = keep(s, plans, heads, size, m, p, is_sorted, now)
-            make_heap(s.candidates, m, is_sorted, order)
-        elif is_sorted:
-            x += 1
-        else:
-            if not follows:
-                m -= 1
-                s.candidates[0] = s.candidates[m]
-            sift(s.candidates, 0, m, before, order)
+            elif not all_matter:
+                m = add_all_first(s, heads, bounds, first, last, m, is_sorted, order)
+        elif adds:
+            m = add_first(s, first, last, queue_of(s, heads, i), bounds, x, m, is_sorted, order)
+            is_heap = False
     if lines:
         return_to_first(s, p, row_of(s, p), first, last, now)
     end_visit(s, p, x, m, gone, last, now)
@@ -135,12 +149,14 @@ def widest(s, p):
 
 
 @step
-def any_fits(s, p):
-    """Whether any job of list p is no wider than that."""
-    most, found = np.int32(widest(s, p)), False
-    for i in range(s.partitions[p].first, s.partitions[p].first + s.partitions[p].waiting):
-        found |= s.waiting.cores[i] <= most
-    return found
+def nothing_can_start(s, p):
+    """Whether all jobs of list p are wider than that."""
+    partition, most = s.partitions[p], widest(s, p)
+    if partition.narrowest <= most:
+        if any_fits(s, partition.first, partition.first + partition.waiting, most, False):
+            return False
+        partition.narrowest = most + 1  # so that these jobs are not looked at again until more is free
+    return True
 
 
 @step
@@ -163,35 +179,74 @@ def begin_turns(s, first, last):
 
 
 @step
-def choose(s, heads, placed, first, last, most, complete, is_sorted, order):
-    """Collect the entries that may start by what is known, and the first that may be head jobs; return how many."""
-    m = collect(s, placed, first, last, most, order[2])
-    if complete or most == NEVER:
-        return m
+def add_all_first(s, heads, bounds, first, last, m, is_sorted, order):
+    """Add to m candidates the first entries that may be head jobs; return how many there are."""
     if heads is None:
-        return add_first(s, first, last, np.int64(-1), most, m, is_sorted, order)
+        return add_first(s, first, last, np.int64(-1), bounds, np.int64(0), m, is_sorted, order)
     if not s.settings.single_list:
-        return add_first(s, first, last, np.int64(-1), most, m, is_sorted, order)
+        return add_first(s, first, last, np.int64(-1), bounds, np.int64(0), m, is_sorted, order)
     for k in range(heads.begin.size):
         if heads.begin[k] == NEVER:
-            m = add_first(s, first, last, np.int64(k), most, m, is_sorted, order)
+            m = add_first(s, first, last, np.int64(k), bounds, np.int64(0), m, is_sorted, order)
     return m
 
 
+@step
+def bounds_of(s, plans, heads, size, p, all_matter, now):
+    """Return what a job needs at most that may start beside what is planned; anything where all matter."""
+    free, time, extra, slack_time, slack = LONGEST, LONGEST, np.int64(0), LONGEST, np.int64(0)
+    if not all_matter:
+        free = min(widest(s, p), LONGEST)
+        if plans is not None:
+            time, extra = beside_top_job(s, plans, p, now)
+        if heads is not None:
+            time, extra, slack_time, slack = beside_head_jobs(s.node_types, heads, size, now)
+    return Bounds(
+        np.int32(free),
+        np.int32(min(time, LONGEST)),
+        np.int32(min(extra, free)),
+        np.int32(min(slack_time, LONGEST)),
+        np.int32(min(slack, free)),
+        np.int32(0),
+    )
+
+
+@step
+def keep_placed(s, placed, m, now):
+    """Keep those of the first m candidates that end before the nodes lack what they ask for; return how many."""
+    if placed is None:
+        return m
+    kept = np.int64(0)
+    for k in range(m):
+        i = s.candidates[k]
+        s.candidates[kept] = i
+        kept += s.waiting.walltime[i] < shortest_unplaced(s.placing, placed, s.waiting.job[i], now)
+    return kept
+
+
+@step
+def queue_of(s, heads, i):
+    """Return the queue of entry i where each queue has a head job of its own, else -1."""
+    if heads is None:
+        return np.int64(-1)
+    return np.int64(s.waiting.queue[i]) if s.settings.single_list else np.int64(-1)
+
+
 @routine
-def add_first(s, first, last, queue, most, m, is_sorted, order):
-    """Add to m candidates the first entry of a queue, of all if it is -1, if its job is wider than theirs."""
+def add_first(s, first, last, queue, bounds, x, m, is_sorted, order):
+    """Add to the candidates ``x:m`` the first entry of a queue, of all if it is -1, unless it is within bounds."""
+    candidates = s.candidates
     if is_sorted:
         i = first_left(s.waiting, first, last, queue)
     else:
         i = first_entry(s, order[1], first, last, queue, order[2])
-    if i < 0 or s.waiting.cores[i] <= most:
+    if i < 0 or is_within(bounds, s.waiting.cores[i], s.waiting.walltime[i]):
         return m
     k = m
-    while k > 0 and s.candidates[k - 1] > i:
-        s.candidates[k] = s.candidates[k - 1]
+    while is_sorted and k > x and candidates[k - 1] > i:
+        candidates[k] = candidates[k - 1]
         k -= 1
-    s.candidates[k] = i
+    candidates[k] = i
     return m + 1
 
 
@@ -227,26 +282,6 @@ def is_left(s, heads, i):
 
 
 @step
-def collect(s, placed, first, last, most, now):
-    """Collect the entries whose turn is still to come, of jobs that may start by what is known; return how many."""
-    waiting, m, widest = s.waiting, np.int64(0), np.int32(min(most, LONGEST))
-    for begin in range(first, last, BLOCK):
-        cores, group = waiting.cores[begin : begin + BLOCK], waiting.group[begin : begin + BLOCK]
-        hits = np.int32(0)
-        for k in range(BLOCK):
-            hits += np.int32((group[k] >= 0) & (cores[k] <= widest))
-        if hits:
-            for i in range(begin, min(begin + BLOCK, last)):
-                may_start = waiting.group[i] >= 0 and waiting.cores[i] <= widest
-                if placed is not None and may_start:
-                    may_start = waiting.walltime[i] < shortest_unplaced(s.placing, placed, waiting.job[i], now)
-                if may_start:
-                    s.candidates[m] = i
-                    m += 1
-    return m
-
-
-@step
 def keep(s, plans, heads, size, m, p, is_sorted, now):
     """Keep those of the first m candidates that may start beside the plans of all head jobs; return how many."""
     if heads is not None:
@@ -254,14 +289,6 @@ def keep(s, plans, heads, size, m, p, is_sorted, now):
             return m
         return queue_head_jobs.keep_fitting(s, s.node_types, heads, size, m, now)
     return keep_candidates(s, plans, p, m, now)
-
-
-@step
-def make_heap(candidates, m, is_sorted, order):
-    """Put first what goes first, unless the list is in order."""
-    if not is_sorted:
-        for k in range((m >> 1) - 1, -1, -1):
-            sift(candidates, k, m, before, order)
 
 
 @step

@@ -5,10 +5,45 @@ Numbers ("rule 17") refer to docs/reference/simulator.md.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from parsim.engine.lists.waiting import find_turn
+from parsim.engine.order import LJF, before
+from parsim.engine.resources.running import sift
 from parsim.engine.simulation import BLOCK, LONGEST, step
 from parsim.engine.starts import startable_cores
+
+
+class Bounds(NamedTuple):
+    """What a job needs at most: so many cores, and fewer unless it ends within these seconds."""
+
+    free: np.int32
+    time: np.int32  # until the head job is to start
+    extra: np.int32
+    slack_time: np.int32  # until the reserved job is
+    slack: np.int32
+    oldest: np.int32  # of jobs from this number on
+
+
+@step
+def any_fits(s, first, last, widest, skip_passed):
+    """Whether any entry, or with `skip_passed` any that has not been passed, is no wider than this."""
+    waiting = s.waiting
+    most = np.int32(widest)
+    for begin in range(first, last, BLOCK):
+        cores = waiting.cores[begin : begin + BLOCK]
+        hits = np.int32(0)
+        for k in range(BLOCK):
+            hits += np.int32(cores[k] <= most)
+        if hits:
+            if not skip_passed and begin + BLOCK <= last:
+                return True
+            for i in range(begin, min(begin + BLOCK, last)):
+                if waiting.cores[i] <= most and (not skip_passed or waiting.group[i] >= 0):
+                    return True
+    return False
 
 
 @step
@@ -28,42 +63,101 @@ def find_all_candidates(s, v, head):
 @step
 def find_candidates(s, v, head, fresh, now):
     """Collect the entries that may start behind the head job, of jobs from number `fresh` on; return how many."""
-    waiting, partition = s.waiting, s.partitions[v.p]
-    free = np.int32(partition.free + v.more)
-    time = np.int32(min(partition.shadow - now, LONGEST))
-    extra = np.int32(min(partition.extra, partition.free) + v.more)
-    slack_time = np.int32(min(partition.reserved_from - now, LONGEST))
-    slack = np.int32(min(partition.slack, partition.free) + v.more)
-    oldest = np.int32(fresh)
-    m = 0
-    for begin in range(head + 1 if v.sorted else v.first, v.last, BLOCK):
-        job = waiting.job[begin : begin + BLOCK]
-        cores = waiting.cores[begin : begin + BLOCK]
-        walltime = waiting.walltime[begin : begin + BLOCK]
+    first = head + 1 if v.sorted else v.first
+    if fresh > 0 and v.last - first > BLOCK and v.kind > LJF and not v.lines and s.place.size == 0:  # by their numbers
+        first = find_turn(s, v.kind, first, v.last, fresh, np.int32(0), 0.0)
+    head_job = s.partitions[v.p].head_job
+    return keep_shared(s, v, collect(s, first, v.last, head_job, bounds_of(s, v, fresh, now)), now)
+
+
+@step
+def keep_within(s, bounds, x, m):
+    """Keep those of the candidates ``x:m`` that are within bounds; return how many."""
+    waiting, kept = s.waiting, np.int64(0)
+    for k in range(x, m):
+        i = np.int64(s.candidates[k])
+        s.candidates[kept] = i
+        kept += np.int64(is_within(bounds, waiting.cores[i], waiting.walltime[i]))
+    return kept
+
+
+@step
+def put_first(candidates, m, is_heap, anew, order):
+    """Let the first of m candidates be what goes first; return whether they are a heap.
+
+    Of many that have been collected anew it is found alone, since few may still start once it has had its turn.
+    """
+    if anew and m > BLOCK:
+        best = 0
+        for k in range(1, m):
+            if before(order, candidates[k], candidates[best]):
+                best = k
+        candidates[0], candidates[best] = candidates[best], candidates[0]
+        return False
+    for k in range(0 if is_heap and not anew else (m >> 1) - 1, -1, -1):
+        sift(candidates, k, m, before, order)
+    return True
+
+
+@step
+def bounds_of(s, v, fresh, now):
+    """Return what the jobs that may start behind the head job need at most."""
+    partition = s.partitions[v.p]
+    return Bounds(
+        np.int32(partition.free + v.more),
+        np.int32(min(partition.shadow - now, LONGEST)),
+        np.int32(min(partition.extra, partition.free) + v.more),
+        np.int32(min(partition.reserved_from - now, LONGEST)),
+        np.int32(min(partition.slack, partition.free) + v.more),
+        np.int32(fresh),
+    )
+
+
+@step
+def is_within(bounds, cores, walltime):
+    """Whether a job needs no more than that."""
+    beside_head = (walltime <= bounds.time) | (cores <= bounds.extra)
+    return (cores <= bounds.free) & beside_head & ((walltime <= bounds.slack_time) | (cores <= bounds.slack))
+
+
+@step
+def collect(s, first, last, head_job, bounds):
+    """Collect the entries of ``first:last`` whose turn is to come, of jobs within these bounds; return how many."""
+    waiting, m = s.waiting, np.uint64(0)
+    for begin in range(first, last, BLOCK):
+        end = begin + BLOCK
+        job, cores, walltime = waiting.job[begin:end], waiting.cores[begin:end], waiting.walltime[begin:end]
         hits = np.int32(0)
-        for k in range(BLOCK):
+        for k in range(BLOCK):  # as `is_within`, by whose arguments half as many would be compared at once
             c = cores[k]
             w = walltime[k]
-            hits += np.int32(
-                (job[k] >= oldest) & (c <= free) & ((w <= time) | (c <= extra)) & ((w <= slack_time) | (c <= slack))
-            )
+            beside_head = (w <= bounds.time) | (c <= bounds.extra)
+            fits = (c <= bounds.free) & beside_head & ((w <= bounds.slack_time) | (c <= bounds.slack))
+            hits += np.int32((job[k] >= bounds.oldest) & fits)
         if hits:
-            for i in range(begin, min(begin + BLOCK, v.last)):
-                c = waiting.cores[i]
-                w = waiting.walltime[i]
-                j = waiting.job[i]
-                if j >= oldest and c <= free and (w <= time or c <= extra) and (w <= slack_time or c <= slack):
-                    if waiting.group[i] >= 0 and j != partition.head_job and may_share(s, v, i, now + w):
-                        s.candidates[m] = i
-                        m += 1
-    return m
+            for i in range(np.uint64(begin), np.uint64(min(end, last))):
+                stays = (waiting.group[i] >= 0) & (waiting.job[i] >= bounds.oldest) & (waiting.job[i] != head_job)
+                s.candidates[m] = i  # whether it counts or not: what comes next cannot be foreseen
+                m += np.uint64(stays & is_within(bounds, waiting.cores[i], waiting.walltime[i]))
+    return np.int64(m)
+
+
+@step
+def keep_shared(s, v, m, now):
+    """Keep those of the first m candidates that may start by what partitions add to the pool's cores (rule 17)."""
+    if v.more == 0:
+        return m
+    kept = np.int64(0)
+    for k in range(m):
+        i = np.int64(s.candidates[k])
+        s.candidates[kept] = i
+        kept += np.int64(may_share(s, v, i, now + s.waiting.walltime[i]))
+    return kept
 
 
 @step
 def may_share(s, v, i, until):
     """Whether the job of entry i may start by what its partition may add to the cores of the pool (rule 17)."""
-    if v.more == 0:
-        return True
     cores = np.int64(s.waiting.cores[i])
     cores -= min(s.partitions[s.waiting.queue[i]].free, cores - 1)
     return cores <= startable_cores(s, v.p, until)

@@ -9,7 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from parsim.engine.candidates import find_all_candidates, find_candidates
+from parsim.engine.candidates import (
+    any_fits,
+    bounds_of,
+    find_all_candidates,
+    find_candidates,
+    keep_shared,
+    keep_within,
+    put_first,
+)
 from parsim.engine.lists.lines import look_behind, return_to_first
 from parsim.engine.lists.waiting import (
     STARTED,
@@ -21,12 +29,11 @@ from parsim.engine.lists.waiting import (
     row_of,
     succeed,
 )
-from parsim.engine.order import LJF, before, first_entry, refresh_values
+from parsim.engine.order import LJF, first_entry, refresh_values
 from parsim.engine.preempt.preempting import cores_below, has_tiers
 from parsim.engine.preempt.victims import make_room
 from parsim.engine.resources.node_types import take_nodes
 from parsim.engine.resources.placement import place_chunks
-from parsim.engine.resources.running import sift
 from parsim.engine.simulation import BLOCK, GROUP, NEVER, PASSED, UNKNOWN, step
 from parsim.engine.starts import (
     is_held,
@@ -136,7 +143,7 @@ def nothing_can_start(s, v):
         return False
     if partition.narrowest > v.widest:
         return True
-    if any_fits(s, v, False):
+    if any_fits(s, v.first, v.last, v.widest, False):
         return False
     partition.narrowest = v.widest + 1  # so that these jobs are not looked at again until more is free
     return True
@@ -159,25 +166,6 @@ def nothing_new(s, v):
 
 
 @step
-def any_fits(s, v, skip_passed):
-    """Whether any entry, or with `skip_passed` any that has not been passed, is no wider than `widest`."""
-    waiting = s.waiting
-    most = np.int32(v.widest)
-    for begin in range(v.first, v.last, BLOCK):
-        cores = waiting.cores[begin : begin + BLOCK]
-        hits = np.int32(0)
-        for k in range(BLOCK):
-            hits += np.int32(cores[k] <= most)
-        if hits:
-            if not skip_passed and begin + BLOCK <= v.last:
-                return True
-            for i in range(begin, min(begin + BLOCK, v.last)):
-                if waiting.cores[i] <= most and (not skip_passed or waiting.group[i] >= 0):
-                    return True
-    return False
-
-
-@step
 def mark_held(s, v, now):
     """Mark the jobs held by their limits, which hold only more as the pass goes on; whether no other can start."""
     settings, group, job = s.settings, s.waiting.group, s.waiting.job
@@ -194,7 +182,7 @@ def mark_held(s, v, now):
             group[i] |= PASSED
             if settings.track_held and s.jobs[job[i]].home == v.p:
                 note_held(s, job[i], now, True)
-    return not settings.track_held and not v.counts_later and not any_fits(s, v, True)
+    return not settings.track_held and not v.counts_later and not any_fits(s, v.first, v.last, v.widest, True)
 
 
 @step
@@ -312,31 +300,30 @@ def backfill(s, v, head, fresh, now):
     gone = v.last
     order = (s, v.kind, now)
     x = m = np.int64(0)
-    again, each = True, settings.track_held or has_tiers(s.preempting)
-    while again or (x < m and (each or partition.free > 0)):
-        if again:
-            x = np.int64(0)
-            m = find_all_candidates(s, v, head) if each else find_candidates(s, v, head, fresh, now)
-            if not v.sorted:
-                for k in range((m >> 1) - 1, -1, -1):
-                    sift(candidates, k, m, before, order)
-            again = False
-            continue
+    then, each, is_heap = REOPENED, settings.track_held or has_tiers(s.preempting), False
+    while True:
+        anew = then == REOPENED
+        if anew:
+            x, m = np.int64(0), find_all_candidates(s, v, head) if each else find_candidates(s, v, head, fresh, now)
+        elif then == GONE and not each and m - x > BLOCK:  # many may start no more
+            m = keep_within(s, bounds_of(s, v, np.int64(0), now), x, m)
+            x, m, anew = np.int64(0), keep_shared(s, v, m, now), True
+        if not v.sorted:
+            is_heap = put_first(candidates, m, is_heap, anew, order)
+        if x == m or not (each or partition.free > 0):
+            break
         i = np.int64(candidates[x])
         then = STAYS
         if not held_at_its_turn(s, v, np.int64(waiting.job[i]), now):
             then = start_here(s, v, i, now)
             if waiting.job[i] == STARTED:
                 gone = min(gone, i)
-        again = then == REOPENED or (then == GONE and not each and m - x > BLOCK)  # many may start no more
         if v.sorted:
             x, head = x + 1, i
-        elif not again:
-            if then != FOLLOWED:
-                m -= 1
-                candidates[0] = candidates[m]
-                waiting.group[i] |= PASSED
-            sift(candidates, 0, m, before, order)
+        elif then < FOLLOWED:
+            m -= 1
+            candidates[0] = candidates[m]
+            waiting.group[i] |= PASSED
     return gone
 
 

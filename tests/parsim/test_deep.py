@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from parsim import Pool, Queue, Quota, Schedule, System, Workload, naive, plan, simulate
+from parsim.engine import beside_plans, candidates, visit
 from parsim.engine.events import events
 from parsim.engine.fast import listed
 from parsim.engine.fast.time_dependent import time_dependent
@@ -138,6 +139,24 @@ def test_jobs_that_all_differ_start_as_before(name: str, system: System, monkeyp
     assert same(simulate(workload, system), before)
     few = deep.distinct(120, CORES)
     assert check_schedule(few, system, simulate(few, system)) == []
+
+
+HEADS = [f"head jobs{more}" for more in ("", ", lxf", ", limits", ", hybrid")]
+
+
+@pytest.mark.parametrize("turns", [1, ALL])
+@pytest.mark.parametrize("name", ["hybrid", "hybrid combined", "node by node", "planned limits", "depth 10", *HEADS])
+@pytest.mark.usefixtures("interpreted")
+def test_chosen_jobs_start_as_in_naive(name: str, turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every list is so long that what may start, and the first that may be head jobs, are chosen from it."""
+    for changed in (beside_plans, candidates, visit):
+        monkeypatch.setattr(changed, "BLOCK", 1)
+    monkeypatch.setattr(beside_plans, "MANY", 0)
+    monkeypatch.setattr(beside_plans, "TURNS", turns)
+    system = getattr(deep.disciplines(CORES // 2)[name], "keywords", {})["system"]
+    cases = [deep.distinct(60, CORES // 2, load=4, seed=seed) for seed in range(3)]
+    wrong = [case for case in cases if simulate(case, system).start.tolist() != naive.simulate(case, system).start]
+    assert wrong == []
 
 
 @pytest.mark.parametrize("name", ["easy", "sjf", "lxf", "formula", "limits", "lxf, limits", "nothing reserved"])

@@ -159,25 +159,36 @@ def add_waiting(s, p, j, now):
     if j < partition.seen:
         partition.plan_stands = False
     if i > partition.first and not has_lines(s, p) and not goes_after(s, kind, i - 1, j, group, value):
-        low = partition.first
-        i -= 1
-        while low < i:
-            middle = (low + i) >> 1
-            if goes_after(s, kind, middle, j, group, value):
-                low = middle + 1
-            else:
-                i = middle
-        if i < end:
-            move_entries(s, kind, i + 1, i, end - i)
+        i = find_turn(s, kind, partition.first, end - 1, j, group, value)
+        move_entries(s, kind, i + 1, i, end - i)
     fill_entry(s, p, i, j, now)
 
 
 @step
-def find_waiting(s, p, j):
-    """Entry of job j in list p, or -1."""
-    partition = s.partitions[p]
-    last = partition.first + partition.waiting
-    i = find_entry(s.waiting, partition.first, last, j)
+def find_turn(s, kind, low, high, j, group, value):
+    """Return the first entry of ``low:high`` that does not stay before job j, of this group and value, or `high`."""
+    while low < high:
+        middle = (low + high) >> 1
+        if goes_after(s, kind, middle, j, group, value):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@step
+def find_waiting(s, p, j, now):
+    """Entry of job j in list p, or -1; in its turn, unless it begins to starve."""
+    partition, kind = s.partitions[p], kind_of(s, p)
+    first, last = partition.first, partition.first + partition.waiting
+    if partition.waiting > BLOCK and not has_lines(s, p):
+        group = group_of(s, p, j, now)
+        i = find_turn(s, kind, first, last, j, group, value_of(kind, group, s.jobs[j].walltime))
+        if i < last and s.waiting.job[i] == j:
+            return i
+        if kind > LJF:
+            return np.int64(-1)
+    i = find_entry(s.waiting, first, last, j)
     return i if i < last else np.int64(-1)
 
 
@@ -185,7 +196,7 @@ def find_waiting(s, p, j):
 def leave_list(s, p, j, now):
     """Job j leaves list p, if it has an entry there, before its turn has come."""
     partition = s.partitions[p]
-    i = find_waiting(s, p, j)
+    i = find_waiting(s, p, j, now)
     if i < 0:
         return
     kind = kind_of(s, p)
@@ -222,7 +233,7 @@ def begin_starving(s, j, now):
         s.partitions[home].first_starving = j
     for p in range(pool + 1):
         if p == home or p == pool:
-            i = find_waiting(s, p, j)
+            i = find_waiting(s, p, j, now)
             if i >= 0:
                 if has_lines(s, p):
                     fill_entry(s, p, i, j, now)

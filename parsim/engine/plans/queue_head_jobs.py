@@ -99,6 +99,23 @@ def fits_now(s, types, heads, size, j, row, now):
 
 
 @step
+def beside_head_jobs(types, heads, size, now):
+    """Return for how many seconds a job may take any cores, and how many it may for longer, at most; and again.
+
+    The first time is that from which on fewer than half as many are idle as now, the second from which on the fewest.
+    """
+    time, extra, slack_time, slack = NEVER, np.int64(0), NEVER, heads.free[0]
+    if types is not None:
+        return time, extra, slack_time, slack
+    for k in range(size):
+        if heads.free[k] < slack:
+            slack_time, slack = heads.times[k] - now, heads.free[k]
+            if time == NEVER and 2 * slack < heads.free[0]:
+                time, extra = slack_time, slack
+    return time, extra, slack_time, slack
+
+
+@step
 def keep_fitting(s, types, heads, size, m, now):
     """Keep those of the first m candidates that have a place that is idle for as long; return how many.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parsim.engine.plans.promises import find_instant, most_left, plan_first, plan_shares, promise, room_now
+from parsim.engine.plans.promises import find_instant, most_left, plan_first, plan_shares, promise, room_now, row_of
 from parsim.engine.plans.rows import ROWS
 from parsim.engine.plans.starting import begin_planned
 from parsim.engine.plans.windows import forget_windows, plan_windows
@@ -80,6 +80,15 @@ def find_place(s, plans, p, j, now):
             return False
     shares[pool] = c - shares[own]
     return shares[pool] <= room_now(s, plans, pool, j, shares[pool], now)
+
+
+@step
+def beside_top_job(s, plans, p, now):
+    """Return for how many seconds a job may take any cores of partition p, and how many it may for longer, at most."""
+    plan, row = plans.promises[p], row_of(plans, p)
+    if plan.job < 0 or plans.loose[0] or not s.settings.single_list or plan.begin <= now:
+        return NEVER, np.int64(0)
+    return plan.begin - now, plans.leaves[row, p]
 
 
 @step
