@@ -143,7 +143,7 @@ def _of_rows(interruptions: Interruptions, rows: NDArray[np.int64] | None) -> In
 
 
 def simulate_from(workload: Workload, system: System, state: State) -> Schedule:
-    """Simulate from a state on (rules 29 to 33)."""
+    """Simulate from a state on (rules of "state")."""
     problems = [f"{path}: {message}" for path, message in state.problems(workload, system)]
     if problems:
         raise ValueError("state: " + "; ".join(problems))
@@ -209,7 +209,7 @@ def simulate_from(workload: Workload, system: System, state: State) -> Schedule:
 
 
 def as_at(workload: Workload, state: State) -> Workload:
-    """Return the jobs as they are when a simulation begins: they wait for those that have not ended (rule 40)."""
+    """Return the jobs as a simulation begins: they wait for those that have not ended (rule "dependencies of jobs")."""
     after = workload.after
     if not after.size:
         return workload
@@ -412,14 +412,14 @@ def _run_easy(
 
 
 def _is_time_dependent(prepared: Prepared, system: System) -> bool:
-    """Whether there is one list, ordered by a formula; and if limits hold jobs, visits go to its end (rule 3)."""
+    """Whether one list goes by a formula and, if limits hold jobs, is visited to its end (rule "visit of a list")."""
     if prepared.needs is not None or system.calc_period:
         return False
     return _is_one_list(system) and is_formula(prepared, system)
 
 
 def _is_one_list(system: System) -> bool:
-    if system.reserves_nothing and system.stops_time:  # behind the end of a visit none is held (rule 5)
+    if system.reserves_nothing and system.stops_time:  # behind the end of a visit none is held (rule "eligible time")
         return False
     if system.throttles or system.frees_from_queues or system.node_types:
         return False
@@ -451,7 +451,7 @@ NO_HEAD_JOBS = None, None  #: of queues or lists, or such that hold whole nodes
 
 
 def _reserves_for_queues(prepared: Prepared, system: System) -> bool:
-    """Whether head jobs of queues, or many, are planned; with jobs reserved over partitions (rule 9) they are not."""
+    """Whether head jobs of queues, or many, are planned; with reserved jobs (rule "home list") they are not."""
     planned = system.reserves_for_queues or system.reserves_for_many
     if not planned or system.mode == "shared":
         return planned
@@ -500,7 +500,7 @@ def _run_top_job(prepared: Prepared, system: System) -> Outcome:
 
 
 def _run_with_tiers(prepared: Prepared, system: System) -> Outcome:
-    """Simulate queues of different tiers; again with more room where there are more interruptions (rules 54 to 57)."""
+    """Simulate queues of different tiers; again with room for more interruptions (rules of "tiers and preemption")."""
     room = max(1024, len(prepared.workload))
     while True:
         state = pack(prepared, system, interruptions=room)

@@ -59,9 +59,10 @@ NODES = """
 ## The bottleneck
 
 The bottleneck is the resource of the machine of which the jobs use the largest part: cores, GPUs,
-memory or whole nodes (`nodes`). What a job takes at its first place (rule 58) times its run time,
-over all jobs, is compared with how much there is; of equal ones it is the first. So it depends on
-the configuration and the jobs, on no schedule. Where all nodes are alike it is cores.
+memory or whole nodes (`nodes`). What a job takes at its first place ([rule "places of a
+job"](simulator.md#places-of-a-job)) times its run time, over all jobs, is compared with how much
+there is; of equal ones it is the first. So it depends on the configuration and the jobs, on no
+schedule. Where all nodes are alike it is cores.
 
 Utilization, loss of capacity, the guard rail on the use of the machine, users' classes and shares,
 and figures of queued and submitted work are those of the bottleneck. Where it is not cores, the
@@ -70,8 +71,8 @@ whatever it is.
 
 ## Nodes of several types
 
-These are measured of each resource of each type ([rules 58 to
-61](simulator.md#types-of-nodes)), and of all nodes, from the first to the last submission. In
+These are measured of each resource of each type ([rule "places of a
+job"](simulator.md#places-of-a-job)), and of all nodes, from the first to the last submission. In
 comparison.csv the queue is `nodes gpu` or `all nodes`, the metric `gpus_utilization`; run.json and
 `qconf simulate --json` have them under `nodes`. Memory is in MiB.
 
@@ -92,7 +93,7 @@ resource of which it has the largest share of a node, as Slurm's `MAX_TRES` bill
 
 Waits (`jobs`, `mean_wait`, `median_wait`, `p95_wait`, `max_wait`) are those of the jobs that ran on
 nodes of a type (`nodes gpu`, in JSON `ran`), and of those that are meant for them (`jobs for nodes
-gpu`, in JSON `meant`): whose first place by rule 58 is there, wherever they run. The latter are the
+gpu`, in JSON `meant`): whose first place is there, wherever they run. The latter are the
 same jobs in every schedule, so guard rails and "Who waits longer" go by them.
 """
 #: Unit of a column to what a file holds.

@@ -24,6 +24,7 @@ from qconf.strategies import names, option_fields
 from tests import reference
 from tests.qconf.backtest import walking
 from tests.qconf.report import small
+from tests.test_vocabulary import tracked
 from tests.wrapping import WIDTH, wrapped
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -73,6 +74,36 @@ def test_links_lead_to_files() -> None:
         if "://" not in each and not (page.parent / each).exists()
     ]
     assert missing == []
+
+
+def headings(page: Path) -> list[str]:
+    return [each.casefold() for each in re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)]
+
+
+def test_links_lead_to_headings() -> None:
+    def anchors(page: Path) -> list[str]:
+        return [re.sub(r"[^\w -]", "", each).replace(" ", "-") for each in headings(page)]
+
+    missing = [
+        f"{page.relative_to(ROOT)}: {name}#{anchor}"
+        for page in PAGES
+        for name, anchor in re.findall(r"\]\(([^)#:\s]*)#([^)]+)\)", page.read_text())
+        if anchor not in anchors(page.parent / name if name else page)
+    ]
+    assert missing == []
+
+
+def test_rules_of_the_simulator_are_cited_by_their_names() -> None:
+    page = DOCS / "reference" / "simulator.md"
+    names = headings(page)
+    assert len(names) == len(set(names))
+    for path in [ROOT / each for each in tracked() if each.endswith((".py", ".md"))]:
+        text = re.sub(r"\s+(?:#:? )?", " ", path.read_text().casefold())
+        listed = re.findall(r'\brules? (?:of )?("[^"]+"(?:(?:,| and| and of) "[^"]+")*)', text)
+        assert {each for some in listed for each in re.findall(r'"([^"]+)"', some)} <= set(names), path
+        assert re.findall(r"\brules? \d+", text) == [], path
+    within = re.findall(r"\*([^*]+)\*", re.sub(r"`[^`]*`", "", page.read_text()))
+    assert {" ".join(each.casefold().split()) for each in within} <= set(names)
 
 
 def test_the_readme_counts_the_configurations() -> None:

@@ -1,8 +1,8 @@
 """A visit to a waiting list beside what is planned: top jobs, head jobs of queues, cores out of service.
 
 It asks three questions of a job at its turn: may it start, what does it take, what does it promise the jobs behind it.
-Who answers is known when a kernel is compiled: what a simulation goes without is None, which numba leaves out. Numbers
-("rule 3") refer to docs/reference/simulator.md.
+Who answers is known when a kernel is compiled: what a simulation goes without is None, which numba leaves out. Names of
+rules refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TURNS = 32  #: after which the next first one is not looked for any more: all jo
 
 @routine
 def visit_beside_plans(s, plans, heads, placed, windows, p, now):
-    """Go once over list p and start the jobs that may start beside head jobs and windows (rules 3, 20, 28, 80, 82)."""
+    """Go once over list p and start the jobs that may start beside head jobs and windows (rule "visit of a list")."""
     if plans is None and heads is None and placed is None and windows is None:
         return
     settings, waiting, partition = s.settings, s.waiting, s.partitions[p]
@@ -307,7 +307,7 @@ def begin_visit(s, heads, placed, windows, p, now):
 
 @step
 def is_planned_over(s, plans, j, now):
-    """Whether job j, begun now, would be above a bound beside what is planned (rule 22)."""
+    """Whether job j, begun now, would be above a bound beside what is planned (rule "limits beside plans")."""
     if plans is None:
         return False
     return s.settings.plans_limits and is_held_beside(s, plans, j, now)
@@ -332,7 +332,7 @@ def take(s, plans, heads, placed, windows, size, j, p, now):
 
 @step
 def start(s, running, plans, heads, j, p, now):
-    """Start job j, which has what it takes, from list p; whether cores may be taken that stayed idle (rule 28)."""
+    """Start job j, which has its cores, from list p; whether the kept node may be taken (rule "node kept idle")."""
     if running is not None:
         s.placement[j] = p
         occupy(s, j, p, np.int64(s.jobs[j].cores), now)
@@ -359,7 +359,7 @@ def cannot_matter(s, heads, p, i, complete):
 
 @step
 def may_be_head_job(s, plans, heads, placed, p, i, now):
-    """Whether the job of entry i, which does not start, may be a head job of list p (rules 3, 20, 28 and 49)."""
+    """Whether the job of entry i, which does not start, may be a head job of list p (rule "top job")."""
     j = np.int64(s.waiting.job[i])
     if plans is not None:
         return may_be_top_job(s, p, j, now)
@@ -389,7 +389,7 @@ def plan_head_job(s, plans, heads, placed, windows, size, j, p, now):
     found = False
     if plans is not None:
         begin = find_instant(s, plans, j, now)
-        found = begin < NEVER  # rule 31
+        found = begin < NEVER  # rule "jobs without an instant"
         if found:
             plan_first(s, plans, p, j)
             promise(s, plans, p, j, begin)

@@ -1,6 +1,6 @@
 """Which entries of a waiting list may start behind its head job: many are compared at once.
 
-Numbers ("rule 17") refer to docs/reference/simulator.md.
+Names of rules refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def collect(s, first, last, head_job, bounds):
 
 @step
 def keep_shared(s, v, m, now):
-    """Keep those of the first m candidates that may start by what partitions add to the pool's cores (rule 17)."""
+    """Keep those of the first m candidates that may start with what partitions add (rule "combined placement")."""
     if v.more == 0:
         return m
     kept = np.int64(0)
@@ -157,7 +157,7 @@ def keep_shared(s, v, m, now):
 
 @step
 def may_share(s, v, i, until):
-    """Whether the job of entry i may start by what its partition may add to the cores of the pool (rule 17)."""
+    """Whether the job of entry i may start with what its partition may add to the pool (rule "combined placement")."""
     cores = np.int64(s.waiting.cores[i])
     cores -= min(s.partitions[s.waiting.queue[i]].free, cores - 1)
     return cores <= startable_cores(s, v.p, until)

@@ -1,7 +1,7 @@
 """The event loop of every machine with queues, and the pass over its waiting lists.
 
 A pass visits the reserved list, the partitions in configuration order, then the pool; a shared machine is a pool of all
-its cores that is the home of every job. Numbers ("rule 1") refer to docs/reference/simulator.md.
+its cores that is the home of every job. Names of rules refer to docs/reference/simulator.md.
 
 References
 ----------
@@ -41,7 +41,7 @@ from parsim.engine.visit import visit_list
 
 @kernel
 def events(s, plans, heads, placed):
-    """Simulate all jobs of a `Simulation`; fills its `start`, `placement` and `shares` (rule 1).
+    """Simulate all jobs of a `Simulation`; fills its `start`, `placement` and `shares` (rule "order of events").
 
     Jobs that have not started when the loop gives up have a start of -1.
 
@@ -93,7 +93,7 @@ def events(s, plans, heads, placed):
 
 @step
 def resume(s, running, plans):
-    """Let the jobs run that run when the simulation begins (rule 29)."""
+    """Let the jobs run that run when the simulation begins (rule "jobs of a state")."""
     if running is not None:
         resume_running(s)
     if plans is not None:
@@ -111,7 +111,7 @@ def end(s, running, plans, j):
 
 @step
 def next_event(s, submit, now):
-    """Return the next instant at which anything happens; `submit` is the next submission (rule 1).
+    """Return the next instant at which anything happens; `submit` is the next submission (rule "order of events").
 
     It is NEVER where nothing does, and where the loop gives up: no key can hold it, or it has looked at too many jobs.
     """
@@ -176,7 +176,7 @@ def starve_late(s, needs, now):
 
 @step
 def submit_job(s, j, now):
-    """Job j enters its home list, unless it waits for others to end (rule 40)."""
+    """Job j enters its home list, unless it waits for others to end (rule "dependencies of jobs")."""
     if waits_for_others(s.needs, j):
         return
     home = s.jobs[j].home
@@ -206,7 +206,7 @@ def let_come(s, needs, j, now):
 def enter_pool(s, j, now):
     """Job j has become eligible: it enters the pool's list and, with entry `move`, leaves its partition's.
 
-    Rules 16 and 26.
+    Rule "moves to the pool".
     """
     pool = s.partitions.size - 2
     job = s.jobs[j]
@@ -220,7 +220,7 @@ def enter_pool(s, j, now):
 
 @step
 def one_pass(s, plans, heads, placed, now):
-    """Visit every list in which a job waits (rules 2 and 26)."""
+    """Visit every list in which a job waits (rule "order of lists")."""
     partitions = s.partitions
     count = partitions.size - 1
     for p in range(count):
@@ -239,7 +239,7 @@ def one_pass(s, plans, heads, placed, now):
 
 @step
 def visit_plainly(s, plain, p, now):
-    """Go once over list p where nothing is planned but its head job (rule 3)."""
+    """Go once over list p where nothing is planned but its head job (rule "visit of a list")."""
     if plain is not None:
         visit_list(s, p, now)
 

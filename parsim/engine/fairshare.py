@@ -1,7 +1,7 @@
 """What users have used of what they should have: charged as jobs run, decayed when it is read.
 
 A node of the tree knows at what rate it is charged, so nothing is done between two passes, and what a pass does not
-read is brought up to date later. Numbers ("rule 35") refer to docs/reference/simulator.md.
+read is brought up to date later. Names of rules refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Fair(NamedTuple):
 
 @step
 def charge(fair, j, now):
-    """Job j starts in the pass of this instant: its user and his groups are charged from now on (rule 35)."""
+    """Job j starts at this instant: its user and his groups are charged from now on (rule "charges and decay")."""
     if fair.user.size > 0:
         count_before(fair, j, now)
         change_rate(fair, j, 1, now)
@@ -85,7 +85,7 @@ def stop_charging(fair, j, now):
 
 @step
 def count_before(fair, j, now):
-    """Keep how many jobs of job j's user ran when this pass began (rule 93)."""
+    """Keep how many jobs of job j's user ran when this pass began (rule "active jobs")."""
     user = fair.nodes[fair.user[j]]
     if user.passed != now:
         user.passed = now
@@ -106,7 +106,7 @@ def change_rate(fair, j, sign, now):
 
 @step
 def bring_up(fair, k, now):
-    """Charge node k until now, and let its use decay at the instants between (rule 35)."""
+    """Charge node k until now, and let its use decay at the instants between (rule "charges and decay")."""
     node = fair.nodes[k]
     if now >= node.decay:
         decay(fair, k, now)
@@ -138,7 +138,7 @@ def decayed(fair, used, since):
 
 @step
 def fill(fair, columns, jobs, count, now):
-    """Write what the formula reads of the users of some jobs into its columns (rule 36)."""
+    """Write what the formula reads of the users of some jobs into its columns (rule "use in a pass")."""
     if fair.user.size == 0:
         return
     for i in range(count):
@@ -152,7 +152,7 @@ def fill(fair, columns, jobs, count, now):
 
 @routine
 def weigh(fair, user, now):
-    """Find the values of a user (rule 37)."""
+    """Find the values of a user (rule "values of a user")."""
     nodes, way = fair.nodes, fair.way
     fair.at[user] = now
     depth = 0
@@ -199,7 +199,7 @@ def ratio_of(node):
 
 @routine
 def rank(fair, user, now):
-    """Return which part of all users does not go before this one (rules 37 and 38)."""
+    """Return which part of all users does not go before this one (rule "values of a user")."""
     nodes, paths, ratio = fair.nodes, fair.paths, fair.ratio
     if fair.ratios_at[0] != now:
         fair.ratios_at[0] = now
@@ -219,7 +219,7 @@ def rank(fair, user, now):
 
 @step
 def goes_before(paths, ratio, a, b):
-    """Whether the user of path a goes before that of path b (rule 38)."""
+    """Whether the user of path a goes before that of path b (rule "order of users")."""
     for d in range(paths.shape[1]):
         i, k = paths[a, d], paths[b, d]
         if i == k:

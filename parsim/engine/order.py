@@ -11,7 +11,7 @@ from parsim.engine.fairshare import fill
 from parsim.engine.simulation import BLOCK, BY_SUBMIT, comes_before, seldom, step
 
 FCFS, SJF, LJF, LXF, WFP3 = range(5)  # values of `settings.order`
-FACTOR = 5  # the pool's list, by priority factor, whatever the order (rule 7 of docs/reference/simulator.md)
+FACTOR = 5  # the pool's list, by priority factor, whatever the order (rule "priority factor")
 FORMULA, FAIRSHARE = 6, 7  # values of `settings.order`: by a program, the second within the groups of named orders
 NEAR = 1e-14  # relative difference from which values that are not exact decide
 
@@ -254,13 +254,13 @@ def _refresh_formula(s, kind, first, last, now):
 
 @step
 def since_calculated(settings, now):
-    """Seconds since the instant as of which formulas read eligible times (rule 5)."""
+    """Seconds since the instant as of which formulas read eligible times (rule "eligible time")."""
     return (now + settings.calc_phase) % settings.calc_period if settings.calc_period > 0 else np.int64(0)
 
 
 @step
 def _held_for(held, now):
-    """Seconds for which its limits have held a job (rule 5)."""
+    """Seconds for which its limits have held a job (rule "eligible time")."""
     return held.before + (now - held.since if held.since >= 0 else 0)
 
 

@@ -37,7 +37,7 @@ QUEUED_JOB = _record(
     [
         *_JOB,
         ("queue", np.int32),
-        ("home", np.int32),  #: partition in whose list it waits first; P for the reserved list (rule 9)
+        ("home", np.int32),  #: partition in whose list it waits first; P for the reserved list (rule "home list")
         ("is_head_job", np.bool_),  #: whether it is the head job of some list in this pass
     ]
 )
@@ -98,9 +98,9 @@ SETTINGS = _record(
         ("calc_phase", np.int64),  #: of them at instant 0
         ("backfill", np.bool_),
         ("single_list", np.bool_),  #: a shared machine
-        ("reserves", np.bool_),  #: a head job holds cores; else it stops its list after `reservation_delay` (rule 39)
-        ("plans_limits", np.bool_),  #: a job that its limits hold may be a head job (rule 22)
-        ("by_nodes", np.bool_),  #: nodes that are all alike are told apart (rule 23)
+        ("reserves", np.bool_),  #: a head job holds cores; else it stops its list later (rule "nothing reserved")
+        ("plans_limits", np.bool_),  #: a job that its limits hold may be a head job (rule "limits beside plans")
+        ("by_nodes", np.bool_),  #: nodes that are all alike are told apart (rule "nodes in order")
         ("reservation_delay", np.int64),  #: seconds that a job has waited before it may be a head job
         ("starvation", np.bool_),  #: some queue has a starvation period
         ("limits", np.bool_),  #: there are gates
@@ -211,7 +211,7 @@ class Simulation(NamedTuple):
     alike: Alike
     fair: Fair
     gates: Any  # `parsim.engine.gates.counters.Gates`
-    place: NDArray[np.int64]  # (n,): of each job in the order of submissions (rule 47); empty where it is its number
+    place: NDArray[np.int64]  # (n,): by submission (rule "admission to lists"); empty where it is the number
     needs: Any  # `parsim.engine.gates.needs.Needs`, or None
     node_types: Any  # `parsim.engine.resources.node_types.NodeTypes`, or None
     placing: Any  # `parsim.engine.resources.chunks.Placing`, or None

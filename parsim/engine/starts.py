@@ -1,6 +1,6 @@
 """Starting and ending one job: limits, cores, the plan of the head job, and what a backfilled job may take.
 
-Numbers ("rule 12") refer to docs/reference/simulator.md.
+Names of rules refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def count_use(s, j, sign):
 
 @step
 def is_held(s, j):
-    """Whether a gate forbids job j to start now (rules 4, 41 and 45)."""
+    """Whether a gate forbids job j to start now (rule "held by limits")."""
     job = s.jobs[j]
     others = 1 - np.int64(job.is_head_job)  # what it counts itself already is no other job's
     return is_gated(s.gates, j, others, np.int64(job.walltime), s.progress.now)
@@ -88,7 +88,7 @@ def start_job(s, j, now):
 
 @seldom
 def resume_running(s):
-    """Let the jobs run that run when the simulation begins (rule 29)."""
+    """Let the jobs run that run when the simulation begins (rule "jobs of a state")."""
     for j in range(s.settings.first):
         begin = s.start[j]
         for p in range(s.partitions.size - 1):
@@ -135,7 +135,7 @@ def vacate(s, p, j, cores):
 
 @step
 def plan_head_job(s, p, now):
-    """Find when the head job of partition p fits, and what it leaves to others then (rule 12)."""
+    """Find when the head job of partition p fits, and what it leaves to others then (rule "shadow time")."""
     partition, running, bits = s.partitions[p], s.running, s.settings.bits
     partition.head_planned = True
     job = s.jobs[partition.head_job]
@@ -166,7 +166,7 @@ def plan_head_job(s, p, now):
 
 @step
 def startable_cores(s, p, until):
-    """Cores that a job ending by `until` may take now, beside the reservation and the head job (rules 11, 12)."""
+    """Cores that a job ending by `until` may take now, beside the reservation and the head job (rule "shadow time")."""
     partition = s.partitions[p]
     cores = partition.free
     if until > partition.reserved_from:
@@ -178,7 +178,7 @@ def startable_cores(s, p, until):
 
 @step
 def start_combined(s, j, now):
-    """Start job j on its partition and the pool together, if that delays no reserved or head job (rule 17)."""
+    """Start job j on its partition and the pool, if that delays no reserved or head job (rule "combined placement")."""
     pool = s.partitions.size - 2
     q = s.jobs[j].queue
     partition = s.partitions[q]

@@ -1,6 +1,6 @@
 """One visit to a waiting list under EASY: which jobs start, which is the head job, which are backfilled.
 
-Numbers ("rule 3") refer to docs/reference/simulator.md.
+Names of rules refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Visit(NamedTuple):
 
 @step
 def visit_list(s, p, now):
-    """Go once over list p and start the jobs that EASY starts on partition p (rule 3)."""
+    """Go once over list p and start the jobs that EASY starts on partition p (rule "visit of a list")."""
     partition, settings = s.partitions[p], s.settings
     v = begin_visit(s, p)
     if not settings.track_held and settings.reserves and nothing_can_start(s, v):
@@ -169,7 +169,7 @@ def nothing_new(s, v):
 def mark_held(s, v, now):
     """Mark the jobs held by their limits, which hold only more as the pass goes on; whether no other can start."""
     settings, group, job = s.settings, s.waiting.group, s.waiting.job
-    to_the_end = settings.backfill and settings.reserves  # else jobs behind the end of the visit are not held (rule 5)
+    to_the_end = settings.backfill and settings.reserves  # else none is held behind the end (rule "eligible time")
     # Those preempted in this pass count no more.
     if not settings.limits or not (to_the_end or not settings.track_held) or has_tiers(s.preempting):
         group = group[v.first : v.last]
@@ -197,7 +197,7 @@ def next_in_order(s, v, i, now):
 
 @step
 def start_in_order(s, v, now):
-    """Start jobs in the order of the list until one is its head job or, where nothing is reserved, may not (rule 3).
+    """Start jobs in the order of the list until one may not or is its head job (rule "visit of a list").
 
     Returns
     -------
@@ -235,7 +235,7 @@ def start_in_order(s, v, now):
 
 @step
 def waits_too_long(s, p, j, now):
-    """Whether job j, the first of list p that may not start, has been it for so long that none passes it (rule 39)."""
+    """Whether job j has been the first of list p for so long that none passes it (rule "nothing reserved")."""
     partition = s.partitions[p]
     if partition.waits_first != j:
         partition.waits_first = j
@@ -245,7 +245,7 @@ def waits_too_long(s, p, j, now):
 
 @step
 def held_at_its_turn(s, v, j, now):
-    """Whether its limits hold job j now that its turn has come, which counts in its home list (rules 4 and 5)."""
+    """Whether its limits hold job j at its turn, which counts in its home list (rule "eligible time")."""
     held = s.settings.limits and is_held(s, j)
     if s.settings.track_held and s.jobs[j].home == v.p:
         note_held(s, j, now, held)
@@ -292,7 +292,9 @@ def start_here(s, v, i, now):
 
 @step
 def backfill(s, v, head, fresh, now):
-    """Start the jobs behind the head job, at entry `head`, that delay neither it nor a reserved job (rules 11 and 12).
+    """Start the jobs behind the head job, at entry `head`, that delay neither it nor a reserved job.
+
+    Rules "shadow time" and "beside a reservation".
 
     Jobs before number `fresh` could not start under the same plan. Return the first entry whose job started, or `last`.
     """
@@ -329,7 +331,7 @@ def backfill(s, v, head, fresh, now):
 
 @step
 def end_held(s, v, head, now):
-    """Behind the point where the visit ended no job is held (rule 5)."""
+    """Behind the point where the visit ended no job is held (rule "eligible time")."""
     waiting = s.waiting
     head_job = s.partitions[v.p].head_job
     for k in range(head + 1 if v.sorted else v.first, v.last):

@@ -35,7 +35,7 @@ class Use(NamedTuple):
     there : int or float
         How much of it the machine has.
     amount : ndarray(int64 or float64), shape (n,)
-        What each job takes at its first place (rule 58), as wide as it is wherever it runs.
+        What each job takes at its first place (rule "places of a job"), as wide as it is wherever it runs.
     """
 
     resource: str
@@ -117,7 +117,7 @@ def by_run(schedule: Schedule, system: System, resource: str) -> tuple[NDArray[n
 
 
 def first_places(workload: Workload, system: System) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return what places take of nodes of several types, and which of them is the first of each job (rule 58).
+    """Return what places take of nodes of several types, and the first one of each job (rule "places of a job").
 
     Parameters
     ----------

@@ -44,8 +44,8 @@ class NodeUse:
     ran : dict of str to float
         `WAIT_METRICS` of the counted jobs that ran on these nodes; one that ran on several types counts for each.
     meant : dict of str to float
-        Of the counted jobs whose first place is on these nodes (rule 58), wherever they ran: the same jobs in every
-        schedule.
+        Of the counted jobs whose first place is on these nodes (rule "places of a job"), wherever they ran: the same
+        jobs in every schedule.
     """
 
     resources: dict[str, dict[str, float]]
@@ -116,7 +116,7 @@ def node_use(workload: Workload, schedule: Schedule, system: System, counted: Ma
 
 
 def first_types(workload: Workload, system: System) -> Column:
-    """Return the type of nodes of each job's first place (rule 58): the first of them, of a job on several.
+    """Return the type of nodes of each job's first place, the first of several (rule "places of a job").
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Fairshare: what each user should have of the machine, and how fast what he had is forgotten.
 
-Rules 34 to 38 of docs/reference/simulator.md.
+Rules of "fair share" in docs/reference/simulator.md.
 
 References
 ----------

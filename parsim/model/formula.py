@@ -39,7 +39,7 @@ OF_USERS = (*USE_NAMES, ACTIVE_NAME)  #: values that change with what users run
 NAMES = ("eligible_time", *JOB_NAMES, TARGET_FACTOR, *OF_USERS)
 MOST_CHARACTERS = 2000
 _CHANGING = ("eligible_time", TARGET_FACTOR, *OF_USERS)
-#: `TARGET_FACTOR` by the other names (rule 50).
+#: `TARGET_FACTOR` by the other names (rule "values of a QOS").
 _TARGET_FACTOR = "(qos_target > 0) / max(qos_target - (eligible_time + walltime) / walltime, 0.0001) ** 2"
 _USE = -1  # in place of the instruction that reads one of `OF_USERS`, until the number of columns is known
 
@@ -169,7 +169,7 @@ class Formula:
 
 
 def of_requests(requests: Sequence[Request]) -> NDArray[np.float64]:
-    """Return what a formula reads of what jobs ask for (rule 68).
+    """Return what a formula reads of what jobs ask for (rule "sums over chunks").
 
     Parameters
     ----------

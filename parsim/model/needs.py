@@ -21,7 +21,7 @@ NO_PAIRS.flags.writeable = False
 
 @dataclass(frozen=True, eq=False)
 class Quota:
-    """Something that running jobs may have only so much of, together (rule 41).
+    """Something that running jobs may have only so much of, together (rule "quotas and licences").
 
     Licences of the site, members of a job array that may run at a time, jobs or cores of a queue or of a user at
     certain hours.
@@ -143,7 +143,7 @@ def taken(after: Column, to: Column) -> Column:
 
 
 def came(submit: Column, end: Column, after: Column) -> Column:
-    """Return when each job comes: when it is submitted, or the last of those that it waits for ends (rule 40)."""
+    """Return when each job is submitted, or the last of those that it waits for ends (rule "dependencies of jobs")."""
     if not after.size:
         return submit
     found = submit.copy()

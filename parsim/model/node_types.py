@@ -1,6 +1,6 @@
 """Nodes of several types, and the chunks of nodes that jobs ask for, as totals of each type.
 
-Rules 58 to 61, 69 and 70 of docs/reference/simulator.md.
+Rules of "types of nodes", and rules "exclusive nodes" and "scattered chunks" in docs/reference/simulator.md.
 
 References
 ----------
@@ -66,9 +66,9 @@ class NodeType(_OfANode):
     features : frozenset of str
         What a chunk may ask a node to be.
     exclusive : bool
-        Whether a job has its nodes alone (rule 69).
+        Whether a job has its nodes alone (rule "exclusive nodes").
     weight : int
-        Those of less weight are taken first where jobs are placed as Slurm does (rule 85).
+        Those of less weight are taken first where jobs are placed as Slurm does (rule "weight of nodes").
     """
 
     name: str
@@ -95,9 +95,10 @@ class Chunk(_OfANode):
     features : frozenset of str
         What its node must have; one like ``a|b`` is either.
     exclusive : bool
-        Whether the job has its nodes alone; so it has all of them if it is so of one of its chunks (rule 69).
+        Whether the job has its nodes alone; so it has all of them if it is so of one of its chunks (rule "exclusive
+        nodes").
     scattered : bool
-        Whether each goes to a node on which no chunk of the job is before it (rule 70).
+        Whether each goes to a node on which no chunk of the job is before it (rule "scattered chunks").
     """
 
     count: int
@@ -115,7 +116,7 @@ class Chunk(_OfANode):
 
 
 def has_features(node: NodeType, chunk: Chunk) -> bool:
-    """Return whether nodes of a type have the features that a chunk asks for (rule 60)."""
+    """Return whether nodes of a type have the features that a chunk asks for (rule "chunks on nodes")."""
     return chunk.features <= node.features or all(
         not node.features.isdisjoint(each.split("|")) for each in chunk.features
     )
@@ -125,7 +126,7 @@ Request = tuple[Chunk, ...]  #: all that a job takes
 
 
 def is_exclusive(request: Request | None) -> bool:
-    """Whether a job asks for nodes of its own (rule 69)."""
+    """Whether a job asks for nodes of its own (rule "exclusive nodes")."""
     return any(chunk.exclusive for chunk in request or ())
 
 

@@ -1,6 +1,6 @@
 """Quality of service: what the jobs of a class are worth, and which limits they are exempt from.
 
-Rules 50 and 51 of docs/reference/simulator.md.
+Rules of "quality of service" in docs/reference/simulator.md.
 
 References
 ----------

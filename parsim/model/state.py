@@ -106,7 +106,7 @@ class Window:
             yield of, f"a reservation for {named} is not simulated with {why}; one for a queue is"
 
     def _node_type_problems(self, system: System) -> Iterator[tuple[str, str]]:
-        """Rule 81."""
+        """Rule "nodes of a window"."""
         there = [each.name for each in system.node_types]
         for name, count in dict(self.node_types).items():
             if name not in there:
@@ -135,7 +135,7 @@ class State:
         partition, the pool's and the others' that are idle, in that order, as jobs come by start.
     nodes : mapping of int to mapping of int to int
         The same by node, where `System.reserve` tells nodes apart; else a job has the first idle ones. Nodes of several
-        types are numbered type by type (rule 72).
+        types are numbered type by type (rule "named nodes").
     windows : sequence of Window
     """
 
@@ -220,7 +220,9 @@ class State:
 
     @classmethod
     def with_windows_of(cls, system: System, workload: Workload, state: State | None) -> State:
-        """Return a state, or that of an empty machine at the first submission, with the windows of a system (rule 52).
+        """Return a state, or that of an empty machine at the first submission, with the windows of a system.
+
+        Rule "windows of a system".
 
         Parameters
         ----------

@@ -89,7 +89,7 @@ class Queue:
     node_types : sequence of str or None
         Names of the types of nodes that its jobs may use; None is all.
     exclusive : bool
-        Whether its jobs have their nodes alone (rule 69), where there are types of nodes.
+        Whether its jobs have their nodes alone (rule "exclusive nodes"), where there are types of nodes.
     tier : int
         From 0 up: jobs of a higher tier go first, and preempt running ones of lower tiers.
     preempted : {"off", "suspend", "checkpoint", "requeue"}
@@ -363,7 +363,7 @@ class System:
             yield from self._owned_node_problems()
 
     def _owned_node_problems(self) -> Iterator[tuple[str, str]]:
-        """Rules 76 to 78."""
+        """Rules of "partitions of several types"."""
         for i, queue in enumerate(self.queues):
             if queue.reservation:
                 yield f"queues[{i}].reservation", "no job spans partitions where nodes are of several types"
@@ -398,7 +398,7 @@ class System:
         )
 
     def _tier_problems(self) -> Iterator[tuple[str, str]]:
-        """Rule 57."""
+        """Rule "systems with tiers"."""
         if not self.has_tiers:
             return
         plain = (("mode", "shared"), ("held_jobs", "pass"), ("reservation_depth", 1))

@@ -1,6 +1,6 @@
 """Throttles: what users, groups, queues and all together may have running at one time.
 
-Rules 44 to 48, 51 and 73 of docs/reference/simulator.md.
+Rules of "throttles", and rule "exemptions by QOS" in docs/reference/simulator.md.
 
 References
 ----------

@@ -243,5 +243,5 @@ class Workload:
 
     @property
     def expected_runtime(self) -> Column:
-        """The `estimate` of each job, at most its walltime; the walltime where there is none, shape (n,) (rule 94)."""
+        """How long each job is expected to run, at most its walltime, shape (n,) (rule "predicted run time")."""
         return np.where(self.estimate > 0, np.minimum(self.estimate, self.walltime), self.walltime)

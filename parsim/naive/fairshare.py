@@ -1,6 +1,6 @@
 """Fairshare for the slow, obvious simulator: at every pass uses are added up from all that ran since a decay.
 
-The numbered rules are those of ``docs/reference/simulator.md``.
+Names of rules refer to ``docs/reference/simulator.md``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Charge(NamedTuple):
 
 
 def rate_of(system: System, queue: Queue, usage_factor: float, takes: Callable[[str], int]) -> Fraction:
-    """Rule 35: what a second of a job is charged; `takes` gives what it takes of a resource."""
+    """Rule "charges and decay": what a second of a job is charged; `takes` gives what it takes of a resource."""
     charges = dict(queue.charges or system.fairshare.charges) or {"cores": 1}
     weighted = [Fraction(str(weight)) * takes(name) for name, weight in charges.items()]
     rate = max(weighted) if system.fairshare.charged == "max" else sum(weighted)
@@ -67,7 +67,7 @@ class Values:
         self.active: Counter[str] = Counter()  #: running jobs, by user
 
     def hang(self, users: list[str]) -> None:
-        """Rule 34."""
+        """Rule "tree of shares"."""
         tree = {share.name: share for share in self.fairshare.shares}
 
         def way(name: str) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ class Values:
             self.nodes[*group, user] = Node(group, 1, is_user=True)
 
     def use_of(self, node: tuple[str, ...], charged: list[Charge], first: int, now: int) -> float:
-        """Rule 35."""
+        """Rule "charges and decay"."""
 
         def charge(begin: int, end: int) -> float:
             return float(sum(each.rate * max(0, min(end, each.end) - max(begin, each.begin)) for each in charged))
@@ -126,13 +126,13 @@ class Values:
         return min(0.0, value) if found.bound == "ceiling" else value
 
     def key(self, user: str) -> list[float]:
-        """Rule 38, but for a group that is the same node: its ratio is the same too."""
+        """Rule "order of users", but for a group that is the same node: its ratio is the same too."""
         path = self.path[user]
         above = [path[: i + 1] for i in range(len(path))]
         return [self.use[node] / self.share(node) if self.share(node) else math.inf for node in above]
 
     def of(self, user: str) -> dict[str, float]:
-        """Rule 37."""
+        """Rule "values of a user"."""
         path = self.path[user]
         share, effective = self.share(path), self.effective(path)
         factor = math.exp2(-(effective / share)) if share else 0.0

@@ -1,4 +1,4 @@
-"""Formulas of the reference simulator: each evaluated anew, node by node (rule 8)."""
+"""Formulas of the reference simulator: each evaluated anew, node by node (rule "undefined operations")."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _tree(formula: str) -> ast.expr:
 
 
 def formula_value(formula: str, **names: float) -> float:
-    """Evaluate ``formula`` in float64; 0 where an operation on the branches taken is undefined (rule 8)."""
+    """Evaluate ``formula`` in float64; 0 where an operation that is done is undefined (rule "undefined operations")."""
     try:
         return _value(_tree(formula), {name: float(value) for name, value in names.items()})
     except UndefinedError:

@@ -1,4 +1,4 @@
-"""Nodes of several types in the reference simulator: rules 58 to 70, 81, 85 to 87 of docs/reference/simulator.md."""
+"""Nodes of several types in the reference simulator: names of rules refer to docs/reference/simulator.md."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def fits(taken: Taken, there: Taken) -> bool:
 
 
 def fits_beside(wanted: Taken, others: Taken, there: Taken) -> bool:
-    """Rule 82: whether there is enough of all that is wanted of."""
+    """Rule "windows by totals": whether there is enough of all that is wanted of."""
     return fits({what: amount + others.get(what, 0) for what, amount in wanted.items() if amount}, there)
 
 
 def types_on(system: System, partition: int) -> list[NodeType]:
-    """Rule 76: the nodes of a partition, by names of their own on a divided machine; a pool has none."""
+    """Rule "partitions by type": the nodes of a partition, on a divided machine by names of their own."""
     if system.mode == "shared":
         return list(system.node_types)
     count = dict(system.queues[partition].partition_nodes) if partition < len(system.queues) else {}
@@ -56,7 +56,7 @@ def may_use(system: System, queue: int, each: NodeType) -> bool:
 
 
 def places(system: System, queue: int, request: Request | None, cores: int) -> list[Taken]:
-    """Rules 58 and 76: what a job may take, in the order in which it is tried."""
+    """Rule "places of a job": what a job may take, in the order in which it is tried."""
     types = [each for each in types_on(system, queue) if may_use(system, queue, each)]
     there = there_is(types)
     whole = request is not None and request[0].exclusive
@@ -75,7 +75,7 @@ def places(system: System, queue: int, request: Request | None, cores: int) -> l
         for chunk in request:
             taken = both(taken, of_chunk(chunk, each))
         whole, apart = has_alone(each, request), any(chunk.scattered for chunk in request)
-        if whole or apart:  # rules 69 and 70
+        if whole or apart:  # rules "exclusive nodes" and "scattered chunks"
             of_type = [number for number, (other, _) in enumerate(nodes_of(all_types(system))) if other == each]
             left = [node if number in of_type else {} for number, node in enumerate(idle(system))]
             on = first_nodes(system, queue, request, cores, left)
@@ -107,7 +107,7 @@ def cores_of(each: NodeType, cores: int, whole: bool) -> Taken:
 
 
 def has_alone(each: NodeType, request: Request | None) -> bool:
-    """Rule 69: whether a job has its nodes of a type alone."""
+    """Rule "exclusive nodes": whether a job has its nodes of a type alone."""
     return each.exclusive or any(chunk.exclusive for chunk in request or ())
 
 
@@ -163,7 +163,7 @@ def holds(each: NodeType, chunk, nodes: int | None = None) -> bool:
 
 
 def closed_nodes(window: Window, system: System, others: Collection[int] = ()) -> list[int]:
-    """Rule 81: the nodes that a window takes, others than these if it may, numbered as rule 72 has it."""
+    """Rule "nodes of a window": what a window takes, others than these if it may, numbered through the types."""
     if window.nodes:
         return sorted(set(window.nodes))
     parts = range(1 if system.mode == "shared" else len(system.queues) + 1)
@@ -198,7 +198,7 @@ Node = dict[str, int]  #: how much of each resource, and whether no job is on it
 
 
 def nodes_of(types: list[NodeType]) -> list[tuple[NodeType, Node]]:
-    """Rule 62: the nodes in their order, each with its type and what it has."""
+    """Rule "chunks on nodes": the nodes in their order, each with its type and what it has."""
     return [(each, {"cores": each.cores, **dict(each.resources)}) for each in types for _ in range(each.nodes)]
 
 
@@ -208,7 +208,7 @@ def idle(system: System) -> list[Node]:
 
 
 def copies(request: Request | None, cores: int) -> list[tuple[Node, frozenset[str], bool]]:
-    """Rule 62: what each copy that a job asks for takes, the features of its node, and if it is scattered; in turn."""
+    """Rule "chunks on nodes": what each copy takes in turn, the features of its node, and if it is scattered."""
     if request is None:
         return [({"cores": 1}, frozenset(), False)] * cores
     found = []
@@ -226,9 +226,9 @@ def first_nodes(
     left: list[Node],
     named: dict[int, int] | None = None,
 ) -> list[int | None]:
-    """Rule 62: the node that each copy goes to, of what is left of the nodes; None if it finds none.
+    """Rule "chunks on nodes": the node that each copy goes to, of what is left of the nodes; None if it finds none.
 
-    By rule 72 of the `named` ones alone, while the job has fewer cores there.
+    By rule "named nodes" of the `named` ones alone, while the job has fewer cores there.
     """
     named = dict(named or {})
     given = bool(named)
@@ -239,7 +239,7 @@ def first_nodes(
         for number, (each, _) in enumerate(nodes_of(all_types(system))):
             usable = may_use(system, queue, each) and has_features(each.features, features)
             usable = usable and not (scattered and number in found)
-            if number not in found:  # rule 69: whose is it?
+            if number not in found:  # rule "exclusive nodes": whose is it?
                 usable = usable and left[number].get("no job" if has_alone(each, request) else "not alone", 0) == 1
             usable = usable and (not given or named.get(number, -1) >= takes.get("cores", 0))
             if usable and all(left[number].get(what, 0) >= amount for what, amount in takes.items()):
@@ -261,7 +261,7 @@ def kinds(request: Request | None, cores: int) -> list[Chunk]:
 def room(
     system: System, queue: int, request: Request | None, chunk: Chunk, node: Node, number: int, has: list[int | None]
 ) -> int:
-    """Rule 85: for how many copies of a kind a node has room, of which so much is left; `has`: nodes of the job."""
+    """Rule "rows of nodes": for how many copies a node has room, of which so much is left; `has`: nodes of the job."""
     each, node = nodes_of(all_types(system))[number][0], dict(node)
     if not (may_use(system, queue, each) and has_features(each.features, chunk.features)):
         return 0
@@ -284,7 +284,7 @@ def of_one(chunk: Chunk) -> Node:
 
 
 def weights(system: System, request: Request | None, chunk: Chunk, left: list[Node]) -> list[tuple[int, int]]:
-    """Rule 85: what nodes weigh for a kind, where so much is left of them."""
+    """Rule "weight of nodes": what nodes weigh for a kind, where so much is left of them."""
     types = [each for each, _ in nodes_of(all_types(system))]
     most = dict(chunk.resources).get("gpus", 0) * (1 if chunk.scattered else chunk.count)
     if most and any(each.exclusive for each in request or ()):
@@ -294,7 +294,7 @@ def weights(system: System, request: Request | None, chunk: Chunk, left: list[No
 
 
 def best_nodes(system: System, queue: int, request: Request | None, cores: int, left: list[Node]) -> list[int | None]:
-    """Rule 85: the node that each copy goes to, of what is left of the nodes; None if it finds none."""
+    """Rule "rows of nodes": the node that each copy goes to, of what is left of the nodes; None if it finds none."""
     left = [dict(node) for node in left]
     found: list[int | None] = []
     for chunk in kinds(request, cores):
@@ -332,7 +332,7 @@ def best_nodes(system: System, queue: int, request: Request | None, cores: int, 
 
 
 def best_row(rows: list[list[int]], rooms: list[int], size: list[int], need: int) -> list[int]:
-    """Rule 85: the row that so many copies fill best."""
+    """Rule "best row": the row that so many copies fill best."""
     best, best_size, best_has_all = [], -1, False
     for row in rows:
         of_row, has_all = sum(size[number] for number in row), sum(rooms[number] for number in row) >= need
@@ -344,7 +344,7 @@ def best_row(rows: list[list[int]], rooms: list[int], size: list[int], need: int
 def busy_first(
     system: System, queue: int, request: Request | None, cores: int, left: list[Node], is_busy: list[bool]
 ) -> tuple[list[int | None], set[int]]:
-    """Rule 87: the node that each copy of a head job is planned on, and all nodes that it holds."""
+    """Rule "plan of whole nodes": the node that each copy of a head job is planned on, and all nodes that it holds."""
     left = [dict(node) for node in left]
     found: list[int | None] = []
     more: set[int] = set()
@@ -385,7 +385,7 @@ def less(system: System, left: list[Node], request: Request | None, cores: int, 
 
 
 def can_run(system: System, queue: int, request: Request | None, cores: int) -> bool:
-    """Rules 63 and 76: whether the nodes of its queue can hold a job when nothing runs."""
+    """Rule "jobs without room": whether the nodes of its queue can hold a job when nothing runs."""
     if not system.places_chunks:
         return bool(places(system, queue, request, cores))
     here = [each.name for each in types_on(system, queue)]
@@ -395,5 +395,5 @@ def can_run(system: System, queue: int, request: Request | None, cores: int) -> 
 
 
 def find_nodes(system: System, queue: int, request: Request | None, cores: int, left: list[Node]) -> list[int | None]:
-    """Rules 62 and 85."""
+    """Rules "chunks on nodes" and "rows of nodes"."""
     return (best_nodes if system.fits_best else first_nodes)(system, queue, request, cores, left)

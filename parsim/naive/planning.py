@@ -105,7 +105,7 @@ class NaivePlanner:
         standing = self.policy.what_if == "standing"
         plans = {order: self.plan(now, self.sort(self.waiting, order)) for order in ORDERS}
         made = [plans[order] for order in ORDERS if not (standing and order == "fcfs" and before != "fcfs")]
-        counted = [j for j in self.waiting if all(plan[j] < math.inf for plan in made)]  # rule 32
+        counted = [j for j in self.waiting if all(plan[j] < math.inf for plan in made)]  # rule "planning round windows"
         scores = {order: self.score({j: plans[order][j] for j in counted}) for order in ORDERS}
         if standing:
             scores["fcfs"] = scores[before]
@@ -138,7 +138,7 @@ class NaivePlanner:
     def keep(self, now: int, new: list[int], early: bool, known: bool) -> dict[int, int]:
         """Conservative backfilling: promises, which may only come nearer."""
         promised = self.run.promised
-        if known:  # rule 32
+        if known:  # rule "planning round windows"
             for job in self.waiting:
                 promised.pop(job, None)
             new, early = self.waiting, False

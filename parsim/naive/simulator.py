@@ -1,8 +1,8 @@
 """The slow, obvious simulator that everything fast is compared with.
 
-It shares nothing with `parsim` but the dataclasses of its input. Every pass forgets all but the running and the
-waiting jobs, ratios are fractions, and instants are found by trying candidates and looking at every moment of
-the interval. The numbered rules are those of ``docs/reference/simulator.md``.
+It shares nothing with `parsim` but the dataclasses of its input. Every pass forgets all but the running and the waiting
+jobs, ratios are fractions, and instants are found by trying candidates and looking at every moment of the interval.
+Names of rules refer to ``docs/reference/simulator.md``.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def exact(number: float) -> Fraction:
 
 
 def target_factor(target: float, eligible_time: int, walltime: int) -> float:
-    """Rule 50, one rounded operation after the other."""
+    """Rule "values of a QOS", one rounded operation after the other."""
     if target == 0:
         return 0.0
     reached = float(eligible_time + walltime) / float(walltime)
@@ -155,14 +155,14 @@ def earliest(capacity: int, blocks: list[Block], cores: int, now: int, walltime:
 def sizes_of_nodes(system: System, *, by_node: bool) -> list[tuple[int, int]]:
     """Partition and cores of each node; not told apart, each partition is one."""
     sizes = list(enumerate(system.partition_cores))
-    if by_node:  # rule 23
+    if by_node:  # rule "nodes in order"
         size = system.cores_per_node
         sizes = [(p, min(size, cores - first)) for p, cores in sizes for first in range(0, cores, size)]
     return sizes
 
 
 def lost_by(window: Window, system: System, others: Sequence[dict[int, int]] = ()) -> dict[int, int]:
-    """Rule 32: the cores of each node that a window takes, beside what others take of nodes."""
+    """Rule "cores of a window": the cores of each node that a window takes, beside what others take of nodes."""
     nodes = sizes_of_nodes(system, by_node=True)
     by_nodes = system.reserves_nodes
     if window.nodes:
@@ -193,7 +193,7 @@ def lost_by(window: Window, system: System, others: Sequence[dict[int, int]] = (
 
 
 def lost_by_each(windows: Sequence[Window], system: System) -> list[dict[int, int]]:
-    """Rules 32 and 81: what each window takes of each node; where nodes are of several types 1 is all of it."""
+    """Rule "cores of a window": what each window takes of each node, 1 for all of one of several types."""
     lost: dict[int, dict[int, int]] = {}
     for k in sorted(range(len(windows)), key=lambda k: (not windows[k].nodes, windows[k].begin)):
         at_once = [i for i in lost if windows[i].begin < windows[k].end and windows[k].begin < windows[i].end]
@@ -247,7 +247,7 @@ class Simulation:
         self.n = len(workload)
         self.submit = [int(x) for x in workload.submit]
         self.submitted = list(self.submit)
-        self.place = [(submit, j) for j, submit in enumerate(self.submit)]  # rules 40 and 47
+        self.place = [(submit, j) for j, submit in enumerate(self.submit)]  # rule "admission to lists"
         self.waits_for: list[set[int]] = [set() for _ in range(self.n)]
         for job, other in workload.after.tolist():
             self.waits_for[job].add(other)
@@ -255,7 +255,7 @@ class Simulation:
         self.quotas = workload.quotas
         self.cores = [int(x) for x in workload.cores]
         self.walltime = [int(x) for x in workload.walltime]
-        self.estimate = [min(int(e) or w, w) for e, w in zip(workload.estimate, self.walltime, strict=True)]  # rule 94
+        self.estimate = [min(int(e) or w, w) for e, w in zip(workload.estimate, self.walltime, strict=True)]
         self.runtime = [min(int(r), w) for r, w in zip(workload.runtime, self.walltime, strict=True)]
         self.queue_index = [int(x) for x in workload.queue]
         self.user = [int(x) for x in workload.user]
@@ -317,7 +317,7 @@ class Simulation:
 
         requests = self.requests = [workload.requests[k] if k >= 0 else None for k in workload.request.tolist()]
         for j, q in enumerate(self.queue_index):
-            if system.queues[q].exclusive:  # rule 69
+            if system.queues[q].exclusive:  # rule "exclusive nodes"
                 chunks = requests[j] or [Chunk(self.cores[j], 1)]
                 requests[j] = tuple(replace(chunk, exclusive=True) for chunk in chunks)
         self.goes_round = not ended  # windows
@@ -365,7 +365,7 @@ class Simulation:
             self.resume(j, state)
 
     def resume(self, j: int, state: State) -> None:
-        """Rule 29: let a job run that runs when the simulation begins."""
+        """Rule "jobs of a state": let a job run that runs when the simulation begins."""
         cores_of = [0] * len(self.nodes)
         idle = self.idle_nodes(self.now, j)
         if self.by_nodes and j in state.nodes:
@@ -381,14 +381,14 @@ class Simulation:
                     if partition == p:
                         cores_of[node] = max(0, min(idle[node], most, self.cores[j] - sum(cores_of)))
                         most -= cores_of[node]
-        if self.system.node_types:  # rule 79
+        if self.system.node_types:  # rule "partitions of a state"
             on = self.home(j)
             cores_of = [self.cores[j] if p == on else 0 for p, _ in self.nodes]
-        if self.typed:  # rule 61
+        if self.typed:  # rule "places of a state"
             its = enumerate(self.places_of[j])
             free = [k for k, place in its if self.idle_on_types(on, place, self.now, None)]
             self.place_on_types[j] = min(free, default=0)
-        if self.placed:  # rule 66
+        if self.placed:  # rule "nodes of a state"
             self.put_on_nodes(j, self.where(on, j, self.left_on_nodes(self.now, None), state.nodes.get(j)))
         self.nodes_of[j] = cores_of
         for (partition, _), cores in zip(self.nodes, cores_of, strict=True):
@@ -399,16 +399,16 @@ class Simulation:
         self.charges[j, self.start[j]] = Charge(self.called[j], self.first_instant, end, self.rate(j))
 
     def known(self) -> list[Downtime]:
-        """Rule 30: the windows that are known now."""
+        """Rule "windows as plans": the windows that are known now."""
         return [d for d in self.downtimes if d.known_from <= self.now < d.end]
 
     def may_use(self, j: int, d: Downtime) -> bool:
-        """Rules 33 and 53: whether a window is none for a job."""
+        """Rule "windows of users": whether a window is none for a job."""
         return self.user[j] in d.users or self.walltime[j] <= d.walltime
 
     def out_of_service(self, partition: int, j: int) -> list[Block]:
         """Return what the windows take of a partition that j may not use."""
-        if self.system.node_types:  # rules 82 and 83 have them
+        if self.system.node_types:  # rules of "windows of several types" have them
             return []
         found = []
         for d in self.known():
@@ -418,7 +418,7 @@ class Simulation:
         return found
 
     def taken_by(self, d: Downtime) -> dict[int, int]:
-        """Rule 33: what a window takes of each node, less what those that may use it had when the pass began."""
+        """Rule "windows of users": what a window takes of each node, less what these had when the pass began."""
         past = max(self.now, d.begin)
         own = [r.job for r in self.ran_before if self.may_use(r.job, d) and self.expected_end(r) > past]
         return {node: max(0, n - sum(self.cores_at(j, node) for j in own)) for node, n in d.cores_of.items()}
@@ -428,7 +428,7 @@ class Simulation:
         return [d.begin for d in self.known() if first < d.begin <= last]
 
     def lost_on_types(self, j: int, moment: int) -> Taken:
-        """Rule 82: what the windows take, at a moment, that j may not use."""
+        """Rule "windows by totals": what the windows take, at a moment, that j may not use."""
         lost: Taken = {}
         for d in self.known():
             if d.begin <= moment < d.known_end and not self.may_use(j, d):
@@ -442,7 +442,7 @@ class Simulation:
         return lost
 
     def in_service(self, j: int, left: list[Node], begin: int) -> list[Node]:
-        """Rule 83: nothing is left of the nodes that windows take while j would run."""
+        """Rule "windows on nodes": nothing is left of the nodes that windows take while j would run."""
         closed = {
             node
             for d in self.known()
@@ -468,12 +468,12 @@ class Simulation:
         return self.system.queues[self.queue_index[j]]
 
     def home(self, j: int) -> int:
-        """Rule 9."""
+        """Rule "home list"."""
         if self.shared:
             return 0
         if j in self.moved:
             return self.pool
-        if self.system.node_types:  # rule 77
+        if self.system.node_types:  # rule "home by type"
             return self.queue_index[j]
         if self.cores[j] <= self.queue(j).partition:
             return self.queue_index[j]
@@ -493,7 +493,7 @@ class Simulation:
         return min(self.walltime[j], self.queue(j).walltime[1])
 
     def eligible_from(self, j: int) -> int | None:
-        """Rule 15: e of a job whose home is a partition and that the pool may take, else None."""
+        """Rule "pool eligibility": e of a job whose home is a partition and that the pool may take, else None."""
         if j not in self.entries:
             self.entries[j] = self.enters_from(j)
         return self.entries[j]
@@ -513,7 +513,7 @@ class Simulation:
         return instant is not None and self.now >= instant
 
     def held(self, j: int) -> str:
-        """Rule 4: the limit that holds j; empty where none does."""
+        """Rule "held by limits": the limit that holds j; empty where none does."""
         return self.held_beside(j, [h for h in self.head_jobs if h != j])
 
     def held_beside(self, j: int, head_jobs: list[int]) -> str:
@@ -550,7 +550,7 @@ class Simulation:
             limit = getattr(queue, name)
             if limit is not None and amount > limit and not self.throttles.exempt(j, name):
                 return f"{name} = {limit} of queue {queue.name}"
-        for quota, wants in zip(self.quotas, self.wants, strict=True):  # rules 41 and 42
+        for quota, wants in zip(self.quotas, self.wants, strict=True):  # rule "changes of quotas"
             most = [quota.most, *(then for instant, then in quota.changes if instant <= self.now)][-1]
             if j in wants and sum(wants.get(k, 0) for k in {j, *others}) > most:
                 return quota.name
@@ -559,17 +559,17 @@ class Simulation:
     # --- orders
 
     def calculated(self) -> int:
-        """Rule 5: the instant as of which formulas read eligible times."""
+        """Rule "eligible time": the instant as of which formulas read eligible times."""
         period = self.system.priority_calc_period
         return self.now // period * period if self.calculates else self.now
 
     def worth(self, j: int) -> tuple[float, float]:
-        """Rule 50: priority and target of the QOS of a job."""
+        """Rule "values of a QOS": priority and target of the QOS of a job."""
         qos = self.classes.get(self.class_of[j])
         return (0.0, 0.0) if qos is None else (float(qos.priority), float(qos.target or 0))
 
     def rate(self, j: int) -> Fraction:
-        """Rule 35: what a second of a job is charged."""
+        """Rule "charges and decay": what a second of a job is charged."""
         takes = {"cores": self.cores[j]}
         qos = self.classes.get(self.class_of[j])
         factor = 1 if qos is None else qos.usage_factor
@@ -579,11 +579,11 @@ class Simulation:
         return any(k == j for k, *_ in self.interruptions)
 
     def goes_back(self, j: int) -> bool:
-        """Rules 91 and 92: whether a job may go on only where it was."""
+        """Rules "same place again" and "same nodes again": whether a job may go on only where it was."""
         return self.was_preempted(j) and self.queue(j).preempted == "suspend"
 
     def list_key(self, j: int) -> tuple:
-        """Rule 54: what comes first has the least key."""
+        """Rule "order of tiers": what comes first has the least key."""
         if self.keeps_order and j in self.keys:
             return self.keys[j]
         self.keys[j] = self.key_now(j)
@@ -594,7 +594,7 @@ class Simulation:
         return (tier, 0, self.place[j]) if self.was_preempted(j) else (tier, 1, self.key_in_tier(j))
 
     def key_in_tier(self, j: int) -> tuple:
-        """Rule 6."""
+        """Rule "order of a list"."""
         order, w, wait = self.system.order, self.walltime[j], self.now - self.submit[j]
         if order not in NAMED_ORDERS:
             eligible = max(0, self.eligible_time[j] - (self.now - self.calculated()))
@@ -628,11 +628,11 @@ class Simulation:
         return (1, -self.queue(j).priority, by_order, self.place[j])
 
     def takes(self, j: int, resource: str) -> int:
-        """Rule 68: how much of a resource all chunks of a job take."""
+        """Rule "sums over chunks": how much of a resource all chunks of a job take."""
         return sum(chunk.count * dict(chunk.resources).get(resource, 0) for chunk in self.requests[j] or ())
 
     def pool_key(self, j: int) -> tuple:
-        """Rule 7."""
+        """Rule "priority factor"."""
         if self.system.pool.starving_first and self.starves(j):
             return (0, self.place[j])
         weight = self.weights[self.queue_index[j]]
@@ -652,18 +652,19 @@ class Simulation:
         while pending or self.waiting or self.outside or self.running:
             instants = [r.start + self.runtime[r.job] for r in self.running]
             instants += [max(self.submit[j], self.first_instant) for j in pending[-1:]]
-            instants += [t for d in self.downtimes for t in (d.known_from, d.end) if t > self.now]  # rule 31
+            # rules "events of windows" and "changes of quotas"
+            instants += [t for d in self.downtimes for t in (d.known_from, d.end) if t > self.now]
             here = bool(self.waiting or self.outside)
-            instants += [t for t in changes if t > max(self.now, self.first_instant) and here]  # rule 42
+            instants += [t for t in changes if t > max(self.now, self.first_instant) and here]
             if self.preempted:
-                instants.append(self.now + 1)  # rule 56
+                instants.append(self.now + 1)  # rule "after a preemption"
                 self.preempted = []
             if self.outside and any(r.start == self.now for r in self.running):
-                instants.append(self.now + 1)  # rule 48
+                instants.append(self.now + 1)  # rule "room after a start"
             while self.wake_ups and not self.wakes(*self.wake_ups[0]):
                 heapq.heappop(self.wake_ups)
             instants += [instant for instant, _ in self.wake_ups[:1]]
-            if self.calculates and here and self.running:  # rule 5
+            if self.calculates and here and self.running:  # rule "eligible time"
                 instants.append(self.calculated() + self.system.priority_calc_period)
             if not instants:
                 raise RuntimeError(f"jobs {sorted(self.waiting)} wait for ever")
@@ -674,7 +675,7 @@ class Simulation:
                 self.end[r.job] = r.start + self.runtime[r.job]
             if over:
                 self.running = [r for r in self.running if r.start + self.runtime[r.job] > self.now]
-            for j in [j for j in parked if self.waits_for[j] <= ended]:  # rule 40
+            for j in [j for j in parked if self.waits_for[j] <= ended]:  # rule "dependencies of jobs"
                 parked.remove(j)
                 self.submit[j] = self.now
                 self.come(j)
@@ -684,7 +685,7 @@ class Simulation:
                     self.come(j)
                 else:
                     parked.add(j)
-            for j in sorted(self.outside, key=lambda j: self.place[j]):  # rule 47
+            for j in sorted(self.outside, key=lambda j: self.place[j]):  # rule "admission to lists"
                 there = self.waiting, [r.job for r in self.running]
                 self.kept_by[j] = self.throttles.kept_out(j, *there)
                 if not self.kept_by[j]:
@@ -716,7 +717,7 @@ class Simulation:
             self.idle[partition] += sign * cores
 
     def one_pass(self) -> None:
-        for j in [*self.waiting, *self.outside] if self.reads_waits else []:  # rule 5
+        for j in [*self.waiting, *self.outside] if self.reads_waits else []:  # rule "eligible time"
             if self.submit[j] < self.now and j not in self.held_in_last_pass:
                 before = self.submit[j] if self.last_pass is None else max(self.submit[j], self.last_pass)
                 self.eligible_time[j] += self.now - before
@@ -731,13 +732,13 @@ class Simulation:
             self.take_cores(r.cores_on, -1)
         if not (any(self.idle) or self.remembers):
             return  # no job can start where no core is idle
-        if self.reads_use:  # rule 36
+        if self.reads_use:  # rule "use in a pass"
             users, first = sorted(set(self.called)), self.first_instant
             self.values = Values(self.system.fairshare, users, [*self.charges.values()], first, self.now, self.decayed)
             period = self.system.fairshare.decay_time
             decay = first + (self.now - first) // period * period  # the last one
             self.charges = {run: each for run, each in self.charges.items() if each.end > decay}
-            self.values.active = Counter(self.called[r.job] for r in self.running)  # rule 93
+            self.values.active = Counter(self.called[r.job] for r in self.running)  # rule "active jobs"
 
         if self.plans_limits or self.by_nodes:
             self.planning_pass()
@@ -756,7 +757,7 @@ class Simulation:
             self.visit(self.pool, sorted((j for j in self.waiting if self.eligible(j)), key=self.pool_key))
 
     def move_eligible(self) -> None:
-        """Rule 16, and with nodes rule 25."""
+        """Rule "moves to the pool", and with nodes rule "partitions of nodes"."""
         if self.move:
             widest = math.inf if self.nodes_combined else self.pool_cores
             self.moved |= {j for j in self.waiting if self.cores[j] <= widest and self.eligible(j)}
@@ -791,7 +792,7 @@ class Simulation:
     # --- lists
 
     def visit(self, partition: int, jobs: list[int]) -> None:
-        """Rule 3: go once over the list of a partition."""
+        """Rule "visit of a list": go once over the list of a partition."""
         found = False
         for j in jobs:
             idle = self.has_idle_cores(partition, j)
@@ -806,7 +807,7 @@ class Simulation:
                 cores_on = self.placement(partition, j)
             if cores_on is not None:
                 self.begin(j, cores_on)
-            elif self.passes_over:  # rule 39
+            elif self.passes_over:  # rule "nothing reserved"
                 if not found:
                     found = True
                     if self.first_of_list[0] != j:
@@ -815,13 +816,13 @@ class Simulation:
                         break
             elif not found and self.cores[j] <= self.capacity[partition] and self.may_be_head_job(j):
                 c, w = self.cores[j], self.walltime[j]
-                instant = earliest(self.capacity[partition], self.promised(partition, j), c, self.now, w)  # rule 12
+                instant = earliest(self.capacity[partition], self.promised(partition, j), c, self.now, w)
                 if self.typed:
                     instant = self.plan_on_types(partition, j)
                 if self.placed:
                     instant = self.plan_on_nodes(partition, j, instant)
                 if instant == math.inf:
-                    continue  # rule 31
+                    continue  # rule "jobs without an instant"
                 found = True
                 self.head_jobs.add(j)
                 self.planned[j] = partition, instant
@@ -837,7 +838,7 @@ class Simulation:
         return self.cores[j] <= idle
 
     def make_room(self, partition: int, j: int) -> bool:
-        """Rule 55: preempt running jobs so that j may start, if it may; whether it may."""
+        """Rule "jobs to preempt": preempt running jobs so that j may start, if it may; whether it may."""
         tier = lambda r: self.queue(r.job).tier  # noqa: E731
         of_lower = [r for r in self.running if tier(r) < self.queue(j).tier and self.queue(r.job).preempted != "off"]
         of_lower.sort(key=lambda r: (-tier(r), r.start, self.place[r.job]), reverse=True)
@@ -864,7 +865,7 @@ class Simulation:
         return may
 
     def preempt(self, r: Running) -> None:
-        """Rule 56."""
+        """Rule "after a preemption"."""
         j, ran = r.job, self.now - r.start
         self.running.remove(r)
         self.take_cores(r.cores_on, 1)
@@ -886,7 +887,7 @@ class Simulation:
             self.visit_by_queues(p, sorted((j for j in self.waiting if self.home(j) == p), key=key))
 
     def visit_by_queues(self, p: int, jobs: list[int]) -> None:
-        """Rule 28: each queue of a shared machine, and each other list, has a head job; limits count running jobs."""
+        """Rule "head jobs of queues": of each queue on a shared machine, else of a list; limits count running jobs."""
         if self.many:
             self.visit_many(p, jobs)
             return
@@ -916,12 +917,12 @@ class Simulation:
             elif whose not in plans and c <= self.capacity[p] and self.may_be_head_job(j):
                 instant = earliest(self.capacity[p], blocks, c, self.now, w)
                 if instant == math.inf:
-                    continue  # rule 31
+                    continue  # rule "jobs without an instant"
                 self.planned[j] = p, instant
                 plans[whose], keeps[whose] = Block(p, instant, instant + w, c), self.system.cores_per_node
 
     def visit_typed_by_queues(self, jobs: list[int]) -> None:
-        """Rule 80: the same on nodes of several types, of which a place takes totals."""
+        """Rule "places of head jobs": the same on nodes of several types, of which a place takes totals."""
         plans: dict[int, tuple[int, int, Taken]] = {}  # queue -> from when to when its head job is to hold a place
         keeps: dict[int, Taken] = {}  # what stays idle for it
 
@@ -973,13 +974,13 @@ class Simulation:
                 )
                 instant, place = next(found, (math.inf, {}))
                 if instant == math.inf:
-                    continue  # rule 31
+                    continue  # rule "jobs without an instant"
                 self.planned[j] = 0, instant
                 plans[queue] = (instant, instant + w, place)
                 keeps[queue] = one_node_each(self.system.node_types, place)
 
     def visit_placed_by_queues(self, jobs: list[int]) -> None:
-        """Rules 86 and 87: the same, each head job holding whole nodes."""
+        """Rule "plan of whole nodes": the same, each head job holding whole nodes."""
         plans: dict[int, tuple[int, int, set[int]]] = {}  # queue -> from when to when its head job holds which nodes
 
         def not_held(left: list[Node], begin: int, end: int) -> list[Node]:
@@ -1012,7 +1013,7 @@ class Simulation:
                         break
 
     def visit_many(self, p: int, jobs: list[int]) -> None:
-        """Rule 49: the first jobs of a list that may not start are its head jobs; limits count running jobs."""
+        """Rule "reservation depth": the first jobs that may not start are head jobs; limits count running jobs."""
         depth = self.system.reservation_depth
         plans: list[Block] = []
         for j in jobs:
@@ -1025,19 +1026,19 @@ class Simulation:
                 self.begin(j, {p: c})
             elif (depth is None or len(plans) < depth) and c <= self.capacity[p] and self.may_be_head_job(j):
                 instant = earliest(self.capacity[p], blocks, c, self.now, w)
-                if instant < math.inf:  # rule 31
+                if instant < math.inf:  # rule "jobs without an instant"
                     self.planned[j] = p, instant
                     plans.append(Block(p, instant, instant + w, c))
 
     def planning_pass(self) -> None:
-        """Rules 20 to 27: a pass that plans limits or nodes."""
+        """Rules of "top jobs" and of "nodes": a pass that plans limits or nodes."""
         if self.shared:
             self.visit_planning(0, sorted(self.waiting, key=self.list_key))
             return
         self.move_eligible()
         self.visit_reserved_planning()
         lists = list(range(self.pool))
-        if self.pool_cores:  # rule 26
+        if self.pool_cores:  # rule "partitions of nodes"
             lists.insert(0 if self.nodes_combined else self.pool, self.pool)
         for partition in lists:
             if partition == self.pool:
@@ -1047,7 +1048,7 @@ class Simulation:
             self.visit_planning(partition, jobs)
 
     def visit_planning(self, partition: int, jobs: list[int]) -> None:
-        """Rules 3 and 20: go once over the list of a partition."""
+        """Rules "visit of a list" and "top job": go once over the list of a partition."""
         found = False
         for j in jobs:
             if found and not self.has_idle_cores(partition, j) and not self.remembers:
@@ -1062,7 +1063,7 @@ class Simulation:
                 places = self.places(partition, j)
                 shadow = min((t for t in self.instants() if self.may_start_at(t, j, places)), default=math.inf)
                 if shadow == math.inf:
-                    continue  # rule 31
+                    continue  # rule "jobs without an instant"
                 found = True
                 self.planned[j] = partition, shadow
                 self.promise(j, shadow, self.take(self.may_take(shadow, j, places), self.cores[j]))
@@ -1078,10 +1079,10 @@ class Simulation:
                     continue
             usable = self.usable(g)
             if sum(self.capacity[partition] for partition in usable) < self.cores[g]:
-                return  # rule 14
+                return  # rule "waiting without reservation"
             shadow = min((t for t in self.instants() if self.may_start_at(t, g, usable)), default=math.inf)
             if shadow == math.inf:
-                return  # rule 31
+                return  # rule "jobs without an instant"
             cores_of = self.shares_at(shadow, g, usable)
             if shadow == self.now:
                 self.begin_on_nodes(g, cores_of)
@@ -1091,7 +1092,7 @@ class Simulation:
             return
 
     def shares_at(self, instant: int, g: int, usable: list[int]) -> list[int]:
-        """Rule 13, and with nodes rule 27: the cores of each node that a reserved job takes."""
+        """Rules "shares of a reservation" and "nodes of a reservation": the cores of each node that it takes."""
         idle = self.may_take(instant, g, usable)
         if self.by_nodes:
             return self.take(idle, self.cores[g])
@@ -1119,7 +1120,7 @@ class Simulation:
             return self.take(most, c)
         if self.shared or partition != self.pool or not self.combined or self.nodes_combined:
             return None
-        own = self.queue_index[j]  # rule 17; partitions are nodes here
+        own = self.queue_index[j]  # rule "combined placement"; partitions are nodes here
         beside = min(c - 1, self.may_take(self.now, j, [own])[own])
         if beside >= 1 and c - beside <= most[self.pool]:
             return [beside if node == own else c - beside if node == self.pool else 0 for node in range(self.pool + 1)]
@@ -1150,12 +1151,12 @@ class Simulation:
         return [instant, *(begin for begin in begins if instant < begin < instant + self.walltime[j])]
 
     def may_start_at(self, instant: int, j: int, places: list[int]) -> bool:
-        """Rules 21 and 24."""
+        """Rules "planned top job" and "nodes of head jobs"."""
         held = self.plans_limits and self.held_at(instant, j)
         return not held and sum(self.may_take(instant, j, places)) >= self.cores[j]
 
     def held_at(self, instant: int, j: int) -> str:
-        """Rule 22: the limit that j, begun at this instant, would be above at any moment."""
+        """Rule "limits beside plans": the limit that j, begun at this instant, would be above at any moment."""
         if not self.limited:
             return ""
         for moment in self.moments(instant, j):
@@ -1170,7 +1171,7 @@ class Simulation:
         return ""
 
     def may_take(self, instant: int, j: int, places: list[int]) -> list[int]:
-        """Rule 23: the cores of each node that j may take from an instant on, throughout its walltime."""
+        """Rule "nodes in order": the cores of each node that j may take from an instant on, throughout its walltime."""
         idle = [self.idle_nodes(moment, j) for moment in self.moments(instant, j)]
         return [
             max(0, min(cores)) if partition in places else 0
@@ -1189,7 +1190,7 @@ class Simulation:
         ]
 
     def take(self, most: list[int], cores: int) -> list[int]:
-        """Rule 23: from the first node on, of each as many as may be taken."""
+        """Rule "nodes in order": from the first node on, of each as many as may be taken."""
         taken = []
         for here in most:
             taken.append(min(here, cores - sum(taken)))
@@ -1204,7 +1205,7 @@ class Simulation:
         return self.may_take_now(partition, j) >= cores
 
     def may_take_now(self, partition: int, j: int) -> int:
-        """Rules 11 and 12: beside the reservation and, unless j is it, the head job that still waits."""
+        """Rule "shadow time": beside the reservation and, unless j is it, the head job that still waits."""
         head_jobs = [self.head_job_of[partition]] if partition in self.head_job_of else []
         blocks = self.promised(partition, j) + [b for k, b in head_jobs if k != j and k in self.waiting]
         return free_throughout(self.capacity[partition], blocks, self.now, self.walltime[j])
@@ -1220,7 +1221,7 @@ class Simulation:
             return {partition: c}
         if self.shared or partition != self.pool or not self.combined:
             return None
-        own = self.queue_index[j]  # rule 17
+        own = self.queue_index[j]  # rule "combined placement"
         most = min(c - 1, self.may_take_now(own, j))
         if most >= 1 and self.may_start(self.pool, j, c - most):
             return {own: most, self.pool: c - most}
@@ -1246,12 +1247,12 @@ class Simulation:
         return fits_on({what: n for what, n in taken.items() if what[0] in here}, self.types_there[partition])
 
     def has_cores(self, partition: int, j: int) -> bool:
-        """Rule 82: whether a job brings a partition to no more cores in use than it has."""
+        """Rule "windows by totals": whether a job brings a partition to no more cores in use than it has."""
         running = sum(r.cores_on.get(partition, 0) for r in self.running)
         return running + self.cores[j] <= self.capacity[partition]
 
     def find_on_types(self, partition: int, j: int) -> bool:
-        """Rule 59: choose the first place where j may start now."""
+        """Rule "start at a place": choose the first place where j may start now."""
         head_job = self.head_job_of.get(partition, (-1,))[0]
         head = self.typed_heads[partition] if head_job in self.waiting else None
         moments = [self.now]
@@ -1272,7 +1273,7 @@ class Simulation:
         return [its[self.place_on_types[j]]] if self.goes_back(j) else its
 
     def plan_on_types(self, partition: int, j: int) -> float:
-        """Rule 60: find when the head job has one of its places, and let it hold that."""
+        """Rule "planned place": find when the head job has one of its places, and let it hold that."""
         for instant in sorted(self.ends()):
             moments = [instant, *self.begins(instant, instant + self.walltime[j] - 1)]
             for _, place in self.open_places(j):
@@ -1291,7 +1292,7 @@ class Simulation:
         return first_nodes(*of, named) if named else find_nodes(*of)
 
     def own_nodes(self, j: int, left: list[Node]) -> list[int | None]:
-        """Rule 92: the nodes of a job that was suspended, if they have room for it."""
+        """Rule "same nodes again": the nodes of a job that was suspended, if they have room for it."""
         on = self.on_nodes[j]
         types = [each for each, _ in nodes_of(self.system.node_types)]
         whole = [node for node in {*on} - {None} if has_alone(types[node], self.requests[j])]
@@ -1315,7 +1316,7 @@ class Simulation:
         return left
 
     def find_on_nodes(self, partition: int, j: int) -> bool:
-        """Rule 64: place a job where it may start now."""
+        """Rule "start on nodes": place a job where it may start now."""
         head_job = self.head_job_of.get(partition, (-1,))[0]
         head = self.nodes_heads[partition] if head_job in self.waiting else None
         left = self.left_on_nodes(self.now, head)
@@ -1323,13 +1324,13 @@ class Simulation:
             then = self.left_on_nodes(head[0], head)
             left = [{what: min(one[what], other[what]) for what in one} for one, other in zip(left, then, strict=True)]
         on = self.where(partition, j, self.in_service(j, left, self.now))
-        if None in on and on is not self.on_nodes[j]:  # of a copy that had no node by rule 66
+        if None in on and on is not self.on_nodes[j]:  # of a copy that had no node by rule "nodes of a state"
             return False
         self.put_on_nodes(j, on)
         return True
 
     def plan_on_nodes(self, partition: int, j: int, by_cores: float) -> float:
-        """Rule 65: find when the head job can be placed, not before its cores are idle, and let it hold its nodes."""
+        """Rule "planned nodes": find when the head job can be placed, and let it hold its nodes."""
         for instant in sorted(self.ends()):
             on = self.where(partition, j, self.in_service(j, self.left_on_nodes(instant, None), instant))
             if instant >= by_cores and (None not in on or on is self.on_nodes[j]):
@@ -1423,10 +1424,10 @@ class Simulation:
                 continue
             usable = self.usable(g)
             if sum(self.capacity[partition] for partition in usable) < self.cores[g]:
-                return  # rule 14
+                return  # rule "waiting without reservation"
             instant, shares = self.divide(g, usable)
             if instant == math.inf:
-                return  # rule 31
+                return  # rule "jobs without an instant"
             if instant == self.now:
                 self.begin(g, shares)
                 continue
@@ -1437,13 +1438,13 @@ class Simulation:
             return
 
     def usable(self, g: int) -> list[int]:
-        """Rule 10."""
+        """Rule "usable partitions"."""
         blockers = [j for j in self.waiting if self.starves(j) and self.place[j] < self.place[g]]
         closed = {self.home(j) for j in blockers}
         return [partition for partition in range(len(self.capacity)) if partition not in closed]
 
     def divide(self, g: int, usable: list[int]) -> tuple[float, dict[int, int]]:
-        """Rule 13: T of the head job of the reserved list, and its shares that are not 0."""
+        """Rule "shares of a reservation": T of the head job of the reserved list, and its shares that are not 0."""
         need = self.cores[g]
         blocks = {partition: self.expected(partition) + self.out_of_service(partition, g) for partition in usable}
         ends = {b.end for partition in usable for b in blocks[partition] if self.now < b.end < math.inf}
@@ -1461,7 +1462,7 @@ class Simulation:
 
 
 def with_windows(workload: Workload, system: System, state: State | None) -> tuple[System, State | None]:
-    """Rule 52: let the state have the windows of the system."""
+    """Rule "windows of a system": let the state have the windows of the system."""
     if not system.windows or not len(workload):
         return system, state
     if state is None:
@@ -1494,7 +1495,7 @@ def to_the_end(simulation: Any) -> NaiveSchedule:
 
 
 def simulate_apart(workload: Workload, system: System, state: State, simulated: Simulated) -> NaiveSchedule:
-    """Rule 33: simulate each reservation, then what is left."""
+    """Rule "windows of a queue": simulate each reservation, then what is left."""
     n = len(workload)
     start, length = state.start.tolist(), workload.effective_runtime.tolist()
     submit = workload.submit.tolist()
@@ -1502,7 +1503,7 @@ def simulate_apart(workload: Workload, system: System, state: State, simulated: 
     names = system.partition_names
     own_names = [names[0 if system.is_whole else queue] for queue in workload.queue.tolist()]
     placement = [{name: int(cores)} for name, cores in zip(own_names, workload.cores, strict=True)]  # of what has ended
-    for j, other in workload.after.tolist():  # rule 40: of those that have ended
+    for j, other in workload.after.tolist():  # rule "dependencies of jobs": of those that have ended
         if start[j] >= state.begin and other not in left:
             submit[j] = max(submit[j], start[other] + length[other])
     waits = [pair for pair in workload.after.tolist() if start[pair[0]] >= state.begin and pair[1] in left]
@@ -1572,7 +1573,7 @@ def simulate_apart(workload: Workload, system: System, state: State, simulated: 
 
 
 def machine_of(system: System, own: list[Window]) -> System | None:
-    """Rule 84: the machine that the windows of a queue make of nodes of several types."""
+    """Rule "nodes for a queue": the machine that the windows of a queue make of nodes of several types."""
     most = {each.name: max(nodes_at(system, own, w.begin)[each.name] for w in own) for each in system.node_types}
     types = [replace(each, nodes=most[each.name]) for each in system.node_types if most[each.name]]
     if not types:
@@ -1592,7 +1593,7 @@ def machine_of(system: System, own: list[Window]) -> System | None:
 
 
 def typed_nodes(system: System) -> list[tuple[int, NodeType]]:
-    """Rule 76: the partition and the type of each node."""
+    """Rule "partitions by type": the partition and the type of each node."""
     return [
         (p, each) for p in range(len(system.partition_names)) for each in types_on(system, p) for _ in range(each.nodes)
     ]
@@ -1606,7 +1607,7 @@ def nodes_at(system: System, own: list[Window], instant: int) -> dict[str, int]:
 
 
 def simulate_on_types(workload, system, state, own, left, start, place, simulated) -> None:
-    """Rule 84: simulate the jobs of a reservation that have a place on its machine; they are `left` no more."""
+    """Rule "nodes for a queue": simulate its jobs that have a place on its machine; they are `left` no more."""
     alone = machine_of(system, own)
     if alone is None:
         return

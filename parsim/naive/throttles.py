@@ -1,4 +1,4 @@
-"""Throttles of the reference simulator: rules 44, 45, 51 and 73 of ``docs/reference/simulator.md``."""
+"""Throttles of the reference simulator: names of rules refer to ``docs/reference/simulator.md``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class NaiveThrottles:
         self.exemptions = {qos.name: set(qos.exempt) for qos in system.qos}
 
     def exempt(self, j: int, field: str) -> bool:
-        """Rule 51: whether the QOS of job j is exempt from limits of this name."""
+        """Rule "exemptions by QOS": whether the QOS of job j is exempt from limits of this name."""
         return bool({field, "all"} & self.exemptions.get(self.qos[j], set()))
 
     def count_together(self, kind: tuple[str, int | None, str], j: int, k: int) -> bool:
@@ -57,7 +57,7 @@ class NaiveThrottles:
         ]
 
     def limit(self, field: str, kind: tuple[str, int | None, str], j: int, resource: str = "") -> int | None:
-        """Rule 44: the limit for those that job j counts among; of a name before that of each."""
+        """Rule "jobs of a throttle": the limit for those that job j counts among; of a name before that of each."""
         each, queue, qos = kind
         if each != "qos" and not qos and self.exempt(j, field):
             return None
@@ -70,7 +70,7 @@ class NaiveThrottles:
         return None
 
     def above(self, j: int, others: Iterable[int], left: Callable[[int], int]) -> str:
-        """Rule 45: a limit that j is above beside these others; `left` gives the seconds that a job has left."""
+        """Rule "limits of a throttle": one that j is above beside these others; `left` gives a job's seconds left."""
         others = list(others)
         for kind in self.kinds(j):
             mates = [j, *(k for k in others if self.count_together(kind, j, k))]
@@ -97,7 +97,7 @@ class NaiveThrottles:
         return of + ("" if queue is None else f" in queue {queue}")
 
     def kept_out(self, j: int, waiting: Iterable[int], running: Iterable[int], names: Iterable[str] = ENTERING) -> str:
-        """Rule 47: which of these limits keeps j out, where these wait in lists and these run; empty if none does."""
+        """Rule "admission to lists": which of these limits keeps j out, where these wait and these run; or empty."""
         waiting = list(waiting)
         in_lists = {"max_eligible": waiting, "max_queued": [*waiting, *running]}
         for kind in self.kinds(j):

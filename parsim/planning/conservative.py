@@ -184,7 +184,7 @@ def event_loop(jobs, resumed, begin, of, bits, windows, taken, instants, ends, p
 
 @routine
 def promise_anew(jobs, plan, waits, size):
-    """Withdraw every promise, and plan the waiting jobs by submission (rule 32); as `compress` returns."""
+    """Plan all waiting jobs anew by submission (rule "planning round windows"); as `compress` returns."""
     planned, idle = plan.planned, plan.idle
     soonest = NEVER
     for k in range(waits):

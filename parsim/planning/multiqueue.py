@@ -115,7 +115,7 @@ def event_loop(
         if waits == 0 or idle.free[0] <= 0:
             continue
 
-        # A pivot that can start now does, and all are planned again (rule 19 of docs/reference/simulator.md).
+        # A pivot that can start now does, and all are planned again (rule "pivots of classes").
         while True:
             pivots = order_pivots(classes, waiting, order)
             copy_profile(plan, idle, segments)

@@ -1,4 +1,4 @@
-"""What each job is charged for every second that it runs: rule 35 of docs/reference/simulator.md."""
+"""What each job is charged for every second that it runs: rule "charges and decay" of docs/reference/simulator.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chunks placed on particular nodes, as the kernels take them (rules 62 to 67, and 85 to 89)."""
+"""Chunks placed on particular nodes, as the kernels take them (rules "chunks on nodes" and "rows of nodes")."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from parsim.prepare.node_types import (
 def can_be_placed(
     types: Sequence[NodeType], may_use: Sequence[bool], request: Request | None, cores: int, *, best: bool = False
 ) -> bool:
-    """Whether idle nodes hold a job, each copy on the first with room for it, or on the `best` nodes (rule 85).
+    """Whether idle nodes hold a job, each copy on the first with room, or on the `best` nodes (rule "rows of nodes").
 
     For the other parameters see `parsim.prepare.node_types.idle_nodes_for`.
     """
@@ -35,7 +35,7 @@ def can_be_placed(
 
 
 def fits_best_on_idle(types: Sequence[NodeType], may_use: Sequence[bool], request: Request) -> bool:
-    """Whether idle nodes hold a job whose copies go to the nodes that they fill best (rule 85)."""
+    """Whether idle nodes hold a job whose copies go to the nodes that they fill best (rule "best row")."""
     names = resources_of(types)
     of = np.repeat(np.arange(len(types)), [each.nodes for each in types])
     left = np.array([[each.amount(name) for name in names] for each in types], dtype=np.int64)[of]
@@ -73,7 +73,7 @@ def _copies_that_count(chunk: Chunk) -> int:
 
 
 def _gpus_that_count(chunk: Chunk, *, alone: bool) -> int:
-    """Return up to how many GPUs of a node let it be taken before others of its weight (rule 85)."""
+    """Return up to how many GPUs of a node let it be taken before others (rule "weight of nodes")."""
     times = HEAVIER if alone else 0 if chunk.scattered else chunk.count
     return min(times * chunk.amount(GPUS), HEAVIER - 1)
 
@@ -81,7 +81,7 @@ def _gpus_that_count(chunk: Chunk, *, alone: bool) -> int:
 def _best_first(
     room: NDArray[np.int64], size: NDArray[np.int64], weight: NDArray[np.int64], need: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield the nodes that copies go to which fill rows of nodes with room best, and how many (rule 85)."""
+    """Yield the nodes that copies go to which fill rows of nodes with room best, and how many (rule "best row")."""
     having = np.flatnonzero(room)
     ends = (np.diff(having) > 1) | (np.diff(weight[having]) != 0)
     rows = [row for row in np.split(having, 1 + np.flatnonzero(ends)) if row.size]

@@ -377,7 +377,7 @@ def check_started(prepared: Prepared, start: Column) -> None:
 
 
 def refuse_needs(workload: Workload, discipline: str) -> None:
-    """Refuse jobs that need more than cores where a discipline knows of cores only (rule 43)."""
+    """Refuse jobs that need more than cores where only cores count (rule "disciplines without dependencies")."""
     if workload.has_needs:
         what = (
             "jobs wait for others to end" if workload.after.size else f"of {workload.quotas[0].name} there is a quota"

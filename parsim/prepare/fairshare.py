@@ -1,4 +1,4 @@
-"""The tree of shares as the kernels take it: rows of nodes, and the node of every job's user (rule 34)."""
+"""The tree of shares as the kernels take it: rows of nodes, and the node of each job's user (rule "tree of shares")."""
 
 from __future__ import annotations
 

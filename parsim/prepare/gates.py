@@ -1,8 +1,8 @@
 """Gates as the kernels take them: one record for all jobs that count together, those of every job, and its exemptions.
 
-Gates are quotas (rule 41), throttles (rule 44), and the running limits of queues and of their users (rule 4). Each
-counts one resource: limits of jobs, cores and core-seconds the cores, those of another resource what jobs take of it
-(rule 73).
+Gates are quotas (rule "quotas and licences"), throttles (rule "jobs of a throttle"), and the running limits of queues
+and of their users (rule "held by limits"). Each counts one resource: limits of jobs, cores and core-seconds the cores,
+those of another resource what jobs take of it (rule "throttled resources").
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ def _of_kind(kind: _Kind, workload: Workload) -> tuple[NDArray[np.void], NDArray
 
 
 def _exemptions(names: dict[str, str], workload: Workload, exempt: Sequence[QOS]) -> NDArray[np.uint8]:
-    """Return the bits of the limits of these names from which each job is exempt (rule 51)."""
+    """Return the bits of the limits of these names from which each job is exempt (rule "exemptions by QOS")."""
     if not (names and exempt):
         return np.zeros(len(workload), dtype=np.uint8)
     places = {_FIELDS.index(field): name for field, name in names.items()}

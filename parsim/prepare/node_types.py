@@ -1,4 +1,4 @@
-"""Where jobs may run on nodes of several types: their places, and these as the kernels take them (rule 58)."""
+"""Where jobs may run on nodes of several types, also as the kernels take it (rule "places of a job")."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def resources_of(types: Sequence[NodeType]) -> tuple[str, ...]:
 def places(
     types: Sequence[NodeType], may_use: Sequence[bool], request: Request | None, cores: int
 ) -> NDArray[np.int64]:
-    """Return what a job may take of the nodes, in the order in which it is tried (rule 58).
+    """Return what a job may take of the nodes, in the order in which it is tried (rule "places of a job").
 
     Parameters
     ----------
@@ -134,14 +134,14 @@ def copies_on(of: NodeType, chunk: Chunk) -> int:
 
 
 def chunks_of(request: Request | None, cores: int) -> Request:
-    """Return what a job asks for as chunks: a job of cores alone asks for as many of one core (rule 62)."""
+    """Return what a job asks for as chunks: of cores alone, as many of one core (rule "chunks on nodes")."""
     return (Chunk(cores, 1),) if request is None else request
 
 
 def idle_nodes_for(
     types: Sequence[NodeType], may_use: Sequence[bool], request: Request | None, cores: int
 ) -> tuple[int, ...] | None:
-    """Return how many nodes a job has where all are idle, each copy on the first that has room for it (rule 62).
+    """Return how many nodes a job has where all are idle, each copy on the first with room (rule "chunks on nodes").
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ Ranks = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]
 
 
 def rank(jobs: Table, queue: Column, queues: Sequence[Queue], order: str, bits: int, begin: int = 0) -> Ranks:
-    """Rank the jobs of one list by the priority of their queues, a constant order and their submission (rule 6).
+    """Rank the jobs of one list by queue priority, a constant order and submission (rule "order of a list").
 
     Returns the `rank`, `ranked` and `wake_ups` of `parsim.engine.fast.easy`.
     """
@@ -151,13 +151,13 @@ def pack_formula(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fa
 
 
 def _of_qos(prepared: Prepared, system: System) -> NDArray[np.float64]:
-    """Return priority and target of each QOS that has jobs, 0 where there is none; shape (2, k) (rule 50)."""
+    """Return priority and target, or 0, of each QOS that has jobs; shape (2, k) (rule "values of a QOS")."""
     found = {qos.name: (qos.priority, qos.target or 0) for qos in system.qos}
     return np.array([found.get(name, (0, 0)) for name in prepared.classes[0]], dtype=np.float64).T
 
 
 def pack_fairshare(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fair]:
-    """Lay out the order of rule 38 as a formula."""
+    """Lay out the order of rule "order of users" as a formula."""
     fair, share = lay_out(system, prepared.workload, *prepared.present, first=0, begin=prepared.begin)
     return _program([(orders.COLUMN, 0)], [], np.empty((1, share.size))), fair
 

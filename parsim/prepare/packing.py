@@ -92,7 +92,7 @@ def pack(
     find_homes(jobs, cores, system.mode == "shared", entries)
     needs, node_types, placing = _pack_needs(prepared, system)
     most = np.minimum(cores, n) + 1
-    if system.node_types and not system.is_whole:  # rules 77 and 79
+    if system.node_types and not system.is_whole:  # rule "home by type"
         jobs["home"] = jobs["queue"]
         entries[:] = np.bincount(jobs["home"], minlength=entries.size)
         most[:] = min(system.cores, n) + 1
@@ -131,7 +131,7 @@ def pack(
         waiting=kernel.Waiting(*np.zeros((5, listed), dtype=np.int32), *np.zeros((3, listed))),
         candidates=np.empty(int(entries.max()), dtype=np.int32),
         running=None if beside == "top jobs" else kernel.Running(*np.empty((2, int(most.sum())), np.int64)),
-        ends=np.empty(min(n, system.cores + prepared.first) + 1, dtype=np.int64),  # more run than fit by rule 79
+        ends=np.empty(min(n, system.cores + prepared.first) + 1, dtype=np.int64),  # more than fit may run at first
         wake_ups=np.empty(may_enter + 1, dtype=np.int64),
         formula=formula,
         usable=np.zeros(cores.size, dtype=np.bool_),
@@ -182,7 +182,7 @@ def plans_limits(prepared: Prepared, system: System) -> bool:
 def pack_head_jobs(
     prepared: Prepared, system: System, state: kernel.Simulation
 ) -> tuple[HeadJobs | None, PlacedHeadJobs | None]:
-    """Lay out the one of these that plans the head jobs of queues or lists (rules 28, 49, 80 and 86)."""
+    """Lay out the one of these that plans the head jobs of queues or lists (rule "head jobs of queues")."""
     if system.places_chunks:
         return None, _pack_placed_head_jobs(system, state.placing)
     return _pack_head_jobs(prepared, system, state), None
@@ -258,7 +258,7 @@ def _pack_partitions(cores: Column, entries: Column, most: Column) -> Table:
 
 
 def _eligible(jobs: Table, system: System) -> tuple[Column, int]:
-    """Instant from which each job may enter the pool, counted from the first submit; how many ever may (rule 15)."""
+    """Instant, since the first submit, at which each job may enter the pool; how many may (rule "pool eligibility")."""
     pool = system.pool
     if pool is None or not system.pool_cores:
         return np.empty(0, dtype=np.int64), 0
@@ -367,7 +367,7 @@ def _pack_head_jobs(prepared: Prepared, system: System, state: kernel.Simulation
 
 
 def pack_plans(prepared: Prepared, system: System, state: kernel.Simulation) -> Plans:
-    """Lay out the nodes, each partition one node unless nodes are told apart (rule 23), and the plans of head jobs."""
+    """Lay out the nodes, each partition one node without rule "nodes in order", and the plans of head jobs."""
     nodes = layout(system, by_node=system.reserves_nodes)
     begun = prepared.begun
     windows = 0 if begun is None else begun.windows.size
@@ -412,7 +412,7 @@ def pack_windows(prepared: Prepared) -> Outages:
 
 
 def pack_classes(workload: Workload, system: System) -> tuple[Column, Table]:
-    """Class of each job by its walltime (rule 18), and the records of the classes."""
+    """Class of each job by its walltime (rule "classes by walltime"), and the records of the classes."""
     limits = np.array(system.class_limits, dtype=np.int64)
     job_class = np.searchsorted(limits, workload.walltime)
     classes = np.zeros(limits.size + 1, dtype=kernel.CLASS)

@@ -1,4 +1,4 @@
-"""Reservations for the jobs of a queue: machines of their own, apart from the rest (rule 33)."""
+"""Reservations for the jobs of a queue: machines of their own, apart from the rest (rule "windows of a queue")."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def reservations(workload: Workload, system: System, state: State) -> Iterator[R
 def _of_types(
     workload: Workload, system: System, state: State, queue: int, windows: list[Window], ended: NDArray[np.bool_]
 ) -> Iterator[Reservation]:
-    """Yield the machine of a queue, of as many nodes of each type as its windows have at most (rule 84)."""
+    """Yield a queue's machine, of as many nodes of each type as its windows have at most (rule "nodes for a queue")."""
     end = max(window.end for window in windows)
     owned = system.owned_types
     first = np.cumsum([0, *(each.nodes for its in owned for each in its)])

@@ -1,6 +1,6 @@
 """From a `parsim.State` to what the kernels begin with: running jobs, where they run, and the windows by node.
 
-Numbers ("rule 29") refer to docs/reference/simulator.md.
+Names of rules refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Layout(NamedTuple):
 
 
 def layout(system: System, *, by_node: bool) -> Layout:
-    """Return the nodes of a system (rule 26)."""
+    """Return the nodes of a system (rule "partitions of nodes")."""
     parts = []
     for cores in system.partition_cores:
         size = min(system.cores_per_node, max(1, cores))
@@ -41,7 +41,7 @@ def layout(system: System, *, by_node: bool) -> Layout:
 
 
 class Begun(NamedTuple):
-    """How a simulation begins (rule 29): instants count from the first submission of the workload."""
+    """How a simulation begins (rule "jobs of a state"): instants count from the first submission of the workload."""
 
     begin: int
     start: Column  # (R,): of the jobs that run, which are the first of the workload
@@ -125,7 +125,7 @@ def _members(window: Window) -> tuple[tuple[int, ...], int]:
 
 
 def taken_by_each(windows: Sequence[Window], system: System) -> list[dict[int, int]]:
-    """Return what each window takes of each node, 1 for all of one of several types (rules 32 and 81).
+    """Return what each window takes of each node, 1 for all of one of several types (rule "cores of a window").
 
     Those that name nodes come first, then by begin: each takes nodes that no other takes meanwhile, if it may.
     """
@@ -149,7 +149,7 @@ def taken_by_each(windows: Sequence[Window], system: System) -> list[dict[int, i
 
 
 def taken_by(window: Window, system: System, busy: Mapping[int, int] | None = None) -> dict[int, int]:
-    """Return the cores of each node, as the system tells them apart, that a window takes (rule 32).
+    """Return the cores of each node, as the system tells them apart, that a window takes (rule "cores of a window").
 
     Of a number, first those that are not `busy`: so many of each node.
     """
@@ -194,7 +194,7 @@ def _of_partitions(count: int | None, partition: int | None, sizes: Sequence[int
 
 
 def _taken_of_types(takes: Sequence[Mapping[int, int]], system: System) -> NDArray[np.int64]:
-    """Return what windows take of nodes of several types, as `Outages` of the engine has it (rule 81)."""
+    """Return what windows take of nodes of several types, as `Outages` has it (rule "nodes of a window")."""
     counts = np.array([[each.nodes for each in its] for its in system.owned_types], dtype=np.int64)
     names = resources_of(system.node_types)
     of_node = np.array([[each.amount(name) for name in names] for each in system.node_types], dtype=np.int64)
@@ -210,7 +210,7 @@ def _taken_of_types(takes: Sequence[Mapping[int, int]], system: System) -> NDArr
 
 
 def closed_nodes(window: Window, system: System, busy: Collection[int] = ()) -> list[int]:
-    """Return the nodes of several types that a window takes, numbered part by part, type by type (rule 81).
+    """Return the nodes of several types that a window takes, part by part, type by type (rule "nodes of a window").
 
     Of a number, first those that are not `busy`.
     """
@@ -276,7 +276,7 @@ def held_on_nodes(placing: Placing | None, plans: Plans | None) -> dict[int, dic
 
 
 def _at_home(workload: Workload, system: System, state: State, running: int) -> NDArray[np.int64]:
-    """Put each running job, of which there are so many, on its queue's partition (rule 79)."""
+    """Put each running job, of which there are so many, on its queue's partition (rule "partitions of a state")."""
     queue, cores = workload.queue[:running], workload.cores[:running]
     if cores.sum() > system.cores:
         raise ValueError(f"start: {cores.sum()} cores run at {state.begin}, of {system.cores}")
@@ -285,7 +285,7 @@ def _at_home(workload: Workload, system: System, state: State, running: int) -> 
 
 
 def _named(system: System, state: State, rows: NDArray[np.intp]) -> NDArray[np.int64]:
-    """Return the nodes of several types that the state names for running jobs, by job and node (rule 72)."""
+    """Return the nodes of several types that the state names for running jobs, by job and node (rule "named nodes")."""
     count, found = sum(each.nodes for its in system.owned_types for each in its), []
     for job, row in enumerate(rows.tolist()):
         for node, cores in sorted(state.nodes.get(row, {}).items()):

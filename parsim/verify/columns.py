@@ -61,7 +61,7 @@ def check_begun(schedule: Schedule, state: State) -> list[Violation]:
 
 
 def check_waits(workload: Workload, schedule: Schedule, state: State | None) -> Iterator[Violation]:
-    """Yield the jobs that start before those that they wait for have ended (rule 40)."""
+    """Yield the jobs that start before those that they wait for have ended (rule "dependencies of jobs")."""
     if state is not None and any(window.queue is not None for window in state.windows):
         return  # jobs of a reservation wait for none elsewhere
     for job, other in workload.after.tolist():

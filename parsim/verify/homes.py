@@ -1,4 +1,4 @@
-"""Where each job may run: its partition, the pool from its eligibility instant on, or several (rules 9, 15 to 17)."""
+"""Where each job may run: its partition, the pool once it is eligible, or several (rules of "partitions and pool")."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _misplaced(rules: Simulation, j: int, there: set[int], start: int) -> tuple[
     eligible = rules.eligible_from(j)
     entered = eligible is not None and start >= eligible
     moves = rules.move and (rules.cores[j] <= rules.pool_cores or rules.nodes_combined)
-    if there == {home} and not (entered and moves and not rules.nodes_combined):  # rules 16 and 26
+    if there == {home} and not (entered and moves and not rules.nodes_combined):  # rule "moves to the pool"
         return None
     if pool not in there or not rules.pool_cores:
         return "placement", f"may not run on {names}"

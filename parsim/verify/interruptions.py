@@ -1,4 +1,4 @@
-"""What interruptions of preempted jobs must be, and the runs between them (rules 55 and 56 of the simulator)."""
+"""What interruptions of preempted jobs must be, and the runs between them (rule "after a preemption")."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from parsim.verify.violation import Violation
 
 
 def check_interruptions(workload: Workload, system: System, schedule: Schedule) -> Iterator[Violation]:
-    """Yield the jobs whose interruptions cannot be (rules 55 and 56)."""
+    """Yield the jobs whose interruptions cannot be (rule "after a preemption")."""
     jobs, begins, ends, loses, places = (column.tolist() for column in schedule.interruptions)
     if not len(jobs) == len(begins) == len(ends) == len(loses) == (len(places) if system.node_types else len(jobs)):
         yield Violation("preemption", -1, 0, "its interruptions have columns of different lengths")

@@ -106,7 +106,7 @@ def check_limits(runs: Runs, system: System) -> Iterator[Violation]:
 
 
 def check_throttles(runs: Runs, system: System) -> Iterator[Violation]:
-    """Yield the first start above each throttle of what runs (rules 44, 45, 51 and 73)."""
+    """Yield the first start above each throttle of what runs (rules of "throttles")."""
     throttles = NaiveThrottles(system, runs.workload)
     resources = sorted({name for throttle in system.throttles for name in dict(throttle.max_run_resources)})
     takes: list[dict[str, int]] = [defaultdict(int) for _ in range(len(runs.workload))]
@@ -141,7 +141,7 @@ def check_throttles(runs: Runs, system: System) -> Iterator[Violation]:
 
 
 def check_quotas(runs: Runs) -> Iterator[Violation]:
-    """Yield the first start that takes more of a quota than there is then, for each (rules 41 and 42)."""
+    """Yield the first start that takes more of a quota than there is then, for each (rule "quotas and licences")."""
     start, end = runs.schedule.start.tolist(), runs.schedule.end.tolist()
     for quota in runs.workload.quotas:
         events = []
@@ -193,7 +193,7 @@ def check_types(runs: Runs, system: System) -> Iterator[Violation]:
 
 
 def request_of(workload: Workload, system: System, row: int) -> Request | None:
-    """Return what a job asks for, with rule 69."""
+    """Return what a job asks for, with rule "exclusive nodes"."""
     request = workload.requests[workload.request[row]] if workload.request[row] >= 0 else None
     if system.queues[workload.queue[row]].exclusive:
         chunks = request or (Chunk(int(workload.cores[row]), 1),)

@@ -1,4 +1,4 @@
-"""TRESBillingWeights of Slurm, and the weights of resources that they are (rule 35 of the simulator)."""
+"""TRESBillingWeights of Slurm, and the weights of resources that they are (rule "charges and decay")."""
 
 from __future__ import annotations
 

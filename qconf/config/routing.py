@@ -149,7 +149,7 @@ def shortpool_gaps_of_types(config: SiteFields) -> list[tuple[dict[str, int], in
 def beside_shortpools(config: SiteFields, kept: int, cores: Column, queue: Column) -> Column:
     """Return the cores that jobs of these sizes and queues can have beside `kept` cores, shape (J,).
 
-    On a divided machine each part keeps its share (rule 13 of docs/reference/simulator.md), and a job has its
+    On a divided machine each part keeps its share (rule "shares of a reservation"), and a job has its
     partition, the pool, with combined placement both, or where no part is as large as it is all of them.
     """
     beside = np.full(cores.size, config.machine.cores - kept, dtype=np.int64)

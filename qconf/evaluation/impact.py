@@ -54,7 +54,7 @@ class Group:
     share: float  #: of the hours of the bottleneck (`Period.resource`) that all counted jobs take, 0..1
     before: Mapping[str, float]  #: the metrics of `GROWTH` by name; of `parsim.metrics`
     after: Mapping[str, float]
-    charged: float | None = None  #: core-seconds that a QOS is charged, by billing and usage factors (rule 35)
+    charged: float | None = None  #: core-seconds that a QOS is charged, by factors (rule "charges and decay")
 
     @property
     def difference(self) -> dict[str, float]:

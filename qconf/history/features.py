@@ -1,6 +1,7 @@
 """Features that a job of Slurm asks for: ``a100|v100``, ``(a100|h100)&nvme``, ``[rack1*2&rack2*1]``.
 
-They become features of all of which a node must have one each; one like ``a100|v100`` is either (rule 59).
+They become features of all of which a node must have one each; one like ``a100|v100`` is either (rule "chunks on
+nodes").
 
 References
 ----------

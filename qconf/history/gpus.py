@@ -27,8 +27,8 @@ Floats = NDArray[np.float64]
 def of_gpus(history: History, config: SiteConfig) -> dict[str, Any] | None:
     """Summarise the GPUs of a history, cleaned with `config`; None where it has none.
 
-    With types of nodes, those of a job are of its first place (rule 58), or of any where it may have places of several
-    types and names none; else a type is what its job asks for.
+    With types of nodes, those of a job are of its first place (rule "places of a job"), or of any where it may have
+    places of several types and names none; else a type is what its job asks for.
     """
     jobs = history.jobs
     code, texts = pd.factorize(jobs["needs"])

@@ -1,4 +1,4 @@
-"""Several head jobs of a list: rule 49."""
+"""Several head jobs of a list: rule "reservation depth"."""
 
 from __future__ import annotations
 

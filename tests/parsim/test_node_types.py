@@ -1,4 +1,4 @@
-"""Nodes of several types: chunks, GPUs and memory, as totals and node by node (rules 58 to 67)."""
+"""Nodes of several types: chunks, GPUs and memory (rules of "types of nodes" and "nodes of several types")."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ def test_nodes_of_one_type_are_those_of_rule_23(seed: int):
 
 @pytest.mark.parametrize("seed", range(30))
 def test_nodes_of_one_core(seed: int):
-    """Where every copy takes a core, and no more than a node has: as 23 has it, and without backfilling as totals."""
+    """Copies of a core each, of those of one node: as under rule "nodes in order", or without backfilling by totals."""
     rng = Random(seed)
     workload, system = generate.disciplines()["shared-all"](rng)
     of = NodeType("all", system.cores, 1, {"gpus": 1, "memory": 3})
@@ -358,7 +358,7 @@ def test_a_job_of_several_kinds_may_start_when_another_has(looks: int, again: bo
 
 @pytest.mark.parametrize("seed", range(30))
 def test_nodes_that_jobs_have_alone_are_as_cores(seed: int):
-    """Rule 71, and without backfilling by totals, too."""
+    """Rule "exclusive nodes as cores", and without backfilling by totals, too."""
     rng = Random(seed)
     workload, system = generate.disciplines()["shared"](rng)
     node = rng.randint(2, 4)

@@ -1,4 +1,4 @@
-"""Partitions that consist of nodes of several types (rules 76 to 79)."""
+"""Partitions that consist of nodes of several types (rules of "partitions of several types")."""
 
 from __future__ import annotations
 

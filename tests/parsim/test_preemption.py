@@ -1,4 +1,4 @@
-"""Jobs of higher tiers preempt running ones: rules 54 to 57, by schedules worked out by hand."""
+"""Jobs of higher tiers preempt running ones: rules of "tiers and preemption", by schedules worked out by hand."""
 
 from __future__ import annotations
 

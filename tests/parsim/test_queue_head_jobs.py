@@ -1,4 +1,4 @@
-"""Backfilling as Slurm does it, on schedules that can be followed by hand (rule 28)."""
+"""Backfilling as Slurm does it, on schedules that can be followed by hand (rule "head jobs of queues")."""
 
 import pytest
 

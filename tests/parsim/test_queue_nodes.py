@@ -1,4 +1,4 @@
-"""Nodes as Slurm chooses them, on schedules that can be followed by hand (rules 85 to 89)."""
+"""Nodes as Slurm chooses them, on schedules that can be followed by hand (rules of "nodes as Slurm chooses them")."""
 
 from dataclasses import replace
 
@@ -137,7 +137,7 @@ def test_without_backfilling_jobs_of_cores_start_as_by_cores():
 
 
 def test_a_kind_goes_to_the_smallest_node_with_room():
-    """By rule 62 it goes to the first, where the other kind finds no room any more."""
+    """By rule "chunks on nodes" it goes to the first, where the other kind finds no room any more."""
     types = [NodeType("big", 1, 4, {"gpus": 1}), NodeType("small", 1, 2)]
     request = (Chunk(1, 2), Chunk(1, 4, {"gpus": 1}))
     assert not can_be_placed(types, [True, True], request, 6)

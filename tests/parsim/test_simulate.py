@@ -140,7 +140,7 @@ def _twice(amount: Any) -> Any:
 
 
 def has_shares(workload: Workload, system: System) -> bool:
-    """Whether cores of several partitions are shared out: to a job that none can hold, or to windows (rules 13, 32)."""
+    """Whether several partitions give cores: to a job that none can hold, or to windows (rule "cores of a window")."""
     parts = system.partition_cores
     widest = np.array([max(cores, system.pool_cores) for cores in parts])[workload.queue % len(parts)]
     return not system.is_whole and (bool(system.windows) or bool((workload.cores > widest).any()))
@@ -374,7 +374,7 @@ def test_a_job_that_could_never_start_is_refused_before_the_kernel_runs(
     "formula", ["1 / 0", "eligible_time / 0", "log(-ncpus)", "walltime ** 999", "1e308 * 10 - 1e308 * 10", "10 ** 400"]
 )
 def test_a_formula_without_a_value_goes_by_submission(formula: str) -> None:
-    """Rule 8: its value is 0 for all, neither NaN nor infinity reaches a comparison."""
+    """Rule "undefined operations": its value is 0 for all, neither NaN nor infinity reaches a comparison."""
     workload = small(submit=[0, 1, 1], cores=[4, 4, 4], runtime=[5, 5, 5], walltime=[5, 9, 6])
     assert simulate(workload, System.single(4, formula)).start.tolist() == [0, 5, 10]
 

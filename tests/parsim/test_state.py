@@ -138,9 +138,9 @@ def test_a_schedule_goes_on_from_any_of_its_states(name):
         if system.is_fair or (system.has_limits and system.formula is not None):
             continue  # what users used, and what limits held before, is forgotten
         if system.windows and system.reserve == "nothing":
-            continue  # which has an effect once they are past (rule 39)
+            continue  # which has an effect once they are past (rule "nothing reserved")
         if any(throttle.max_queued for throttle in system.throttles):
-            continue  # a state does not say when jobs entered (rule 47)
+            continue  # a state does not say when jobs entered (rule "admission to lists")
         whole = simulate(jobs, system)
         begin = rng.choice(jobs.submit.tolist())
         stops = whole.interruptions

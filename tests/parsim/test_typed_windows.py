@@ -1,4 +1,4 @@
-"""Nodes of several types that are out of service, or kept for some jobs, for a while (rules 81 to 83).
+"""Nodes of several types that are out of service, or kept for some jobs (rules of "windows of several types").
 
 The reference simulator and the verifier are tested here, and the kernel of `reserve: queues`. ``python -m tests.fuzz``
 compares the others.

@@ -1,4 +1,4 @@
-"""Windows of a system: cores that are kept for short jobs at given times (rules 52 and 53)."""
+"""Windows of a system: cores that are kept for short jobs at given times (rule "windows of a walltime")."""
 
 from __future__ import annotations
 

@@ -346,7 +346,7 @@ def test_run_times_are_predicted_at_submission_and_order_jobs(loading, tmp_path)
 
 
 def test_two_reservations_of_a_number_of_cores_take_different_ones(fresh):
-    """As rule 32 of the simulator has it; a third would need more than there are."""
+    """As rule "cores of a window" has it; a third would need more than there are."""
     fresh.run("qmgr -c 'set server acl_roots += root'")
     of_five = "pbs_rsub -R $(date -d '+60 seconds' +%H%M.%S) -D 60 -l select=5:ncpus=8"
     fresh.run(f"{of_five}; {of_five}; {of_five}; sleep 3")
@@ -358,7 +358,7 @@ def test_two_reservations_of_a_number_of_cores_take_different_ones(fresh):
 
 
 def test_a_job_for_which_there_was_no_room_goes_by_when_it_enters(fresh):
-    """As rule 47 of the simulator has it: behind a job that was submitted meanwhile."""
+    """As rule "admission to lists" has it: behind a job that was submitted meanwhile."""
     for statement in (
         "create queue full queue_type = e, enabled = t, started = t",
         'set queue full max_queued = "[u:PBS_GENERIC=1]"',
@@ -383,7 +383,7 @@ def test_a_job_for_which_there_was_no_room_goes_by_when_it_enters(fresh):
 
 
 def test_a_plan_counts_a_job_that_might_be_preempted_to_its_end(loading):
-    """As rule 55 of the simulator has it: so a job of its own tier takes that job's cores, and delays it."""
+    """As rule "jobs to preempt" has it: so a job of its own tier takes that job's cores, and delays it."""
     with loading(TIERS.replace("MODE", "suspend")) as pbs:
         normal = pbs.submit(cores=16, walltime=5000, seconds=300)
         express = pbs.submit(cores=80, walltime=60, seconds=300)

@@ -1,4 +1,4 @@
-"""Where a real Slurm places a job among others, and where rule 85 does.
+"""Where a real Slurm places a job among others, and where rule "rows of nodes" does.
 
     python -m tests.real_slurm.placing --count 60 --seed 1
 

@@ -105,7 +105,7 @@ def test_a_restart_waits_until_accounting_has_every_job(loading):
 
 @pytest.mark.parametrize("mode", ["suspend", "requeue"])
 def test_a_plan_counts_no_job_that_might_be_preempted(mode, loading):
-    """Unlike PBS, and rule 55 of the simulator: the wide job is planned where those of its own tier end."""
+    """Unlike PBS, and rule "jobs to preempt": the wide job is planned where those of its own tier end."""
     queues = """\
 queues:
   - {name: express, cores: [1, 16], walltime: [0, 9m], tier: 1}

@@ -50,7 +50,7 @@ def count_held(s, j, now):
 
 @step
 def hold(s, now):
-    """Hold the jobs that their limits leave no room now, and let go the others (rules 4 and 5).
+    """Hold the jobs that their limits leave no room now, and let go the others (rule "held by limits").
 
     Returns
     -------

@@ -2,8 +2,8 @@
 
 This is the event loop of searches over formulas. It is several times as fast as `parsim.engine.events`: nothing may
 start elsewhere, so the list is a few columns, scanned in blocks. What may start it finds by what jobs need
-(`parsim.engine.fast.listed`), so it is also that of every other order where the queue is deep in jobs. Numbers ("rule
-4") refer to docs/reference/simulator.md.
+(`parsim.engine.fast.listed`), so it is also that of every other order where the queue is deep in jobs. Names of rules
+refer to docs/reference/simulator.md.
 
 References
 ----------
@@ -84,7 +84,7 @@ class OneList(NamedTuple):
     begin: int  # first instant at which anything is decided
     machine: int  # cores
     backfill: bool  # EASY; False is FCFS, which no list with limits is
-    reserves: bool  # a head job holds cores; else it stops its list after `reservation_delay` (rule 39)
+    reserves: bool  # a head job holds cores; else it stops its list after a delay (rule "nothing reserved")
     reservation_delay: int  # seconds that a job has waited before it may be the head job
     bits: int  # low bits of a key that hold a job
     formula: Formula  # the largest value goes first

@@ -1,8 +1,8 @@
 """The values of waiting jobs under a formula: of all at an instant or, where that takes long, of the first only.
 
 A value that never falls is bounded by that at a later instant. In an epoch, the time up to such an instant, the bounds
-say which jobs may be first, and the values of these are computed until the first one is known. Numbers ("rule 8") refer
-to docs/reference/simulator.md.
+say which jobs may be first, and the values of these are computed until the first one is known. Names of rules refer to
+docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ END, SPAN, WASTED, PASS, SCANNED = range(5)
 
 @step
 def evaluate(s, now):
-    """Set the bounds of the waiting jobs that are not held to their values now; 0 where undefined (rule 8)."""
+    """Set the bounds of waiting jobs not held to their values now; 0 where undefined (rule "undefined operations")."""
     waiting, formula, chunk, d = s.waiting, s.formula, s.chunk, s.directory
     s.epoch.clock[END] = -1
     if d.state[JOBS] == 1:
@@ -192,5 +192,5 @@ def run_formula(s, count, now):
 
 @step
 def defined(v):
-    """Return a value, or 0 where it is undefined (rule 8)."""
+    """Return a value, or 0 where it is undefined (rule "undefined operations")."""
     return 0.0 if math.isnan(v) else v

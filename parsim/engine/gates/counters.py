@@ -1,6 +1,6 @@
 """Gates: what may hold a job that would fit. Each is a counter with bounds, in which jobs count as they start and end.
 
-Running limits of queues and of their users, throttles and quotas are all gates. Numbers ("rule 45") refer to
+Running limits of queues and of their users, throttles and quotas are all gates. Names of rules refer to
 docs/reference/simulator.md.
 """
 
@@ -79,7 +79,7 @@ def count_over_time(each, row, amount, walltime, start, sign):
 
 @step
 def exemptions(gates, j, column):
-    """Return the bits of the bounds from which job j is exempt (rule 51)."""
+    """Return the bits of the bounds from which job j is exempt (rule "exemptions by QOS")."""
     return gates.exempt[j, column] if gates.exempt.size > 0 else np.uint8(0)
 
 
@@ -99,7 +99,7 @@ def is_above(gate, jobs, amount, work, exempt):
 def is_gated(gates, j, others, walltime, now):
     """Whether a gate forbids job j to start now; it counts already if there are no `others` than it.
 
-    Rules 4, 41 and 45.
+    Rules "held by limits", "limits of a throttle" and "quotas and licences".
     """
     for column in range(gates.rows.shape[1]):
         row = gates.rows[j, column]
@@ -115,13 +115,13 @@ def is_gated(gates, j, others, walltime, now):
 
 @step
 def is_out(gates, j):
-    """Whether job j is kept out of the lists (rule 47)."""
+    """Whether job j is kept out of the lists (rule "admission to lists")."""
     return gates.is_out.size > 0 and gates.is_out[j] != IN
 
 
 @routine
 def may_enter(gates, j):
-    """Whether the gates of job j let it wait in a list (rule 47)."""
+    """Whether the gates of job j let it wait in a list (rule "admission to lists")."""
     for column in range(gates.rows.shape[1]):
         row = gates.rows[j, column]
         if row >= 0:
@@ -136,7 +136,7 @@ def may_enter(gates, j):
 
 @routine
 def is_refused(gates, j):
-    """Whether so many jobs wait or run that job j may not be submitted (rule 47)."""
+    """Whether so many jobs wait or run that job j may not be submitted (rule "admission to lists")."""
     for column in range(gates.rows.shape[1]):
         row = gates.rows[j, column]
         if row >= 0 and gates.each[row].queued >= gates.each[row].max_queued:

@@ -1,7 +1,7 @@
 """What jobs need beside cores: that others have ended, and a part of things of which there are only so many: quotas.
 
-Where no job needs anything, the place of `Needs` is None, for which numba leaves all of this out. Numbers ("rule 40")
-refer to docs/reference/simulator.md.
+Where no job needs anything, the place of `Needs` is None, for which numba leaves all of this out. Names of rules refer
+to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def next_change(needs):
 
 @step
 def change_quotas(needs, gates, now):
-    """Let there be of each quota what there is at this instant (rule 42)."""
+    """Let there be of each quota what there is at this instant (rule "changes of quotas")."""
     if needs is None:
         return
     while next_change(needs) <= min(now, NEVER - 1):
@@ -60,7 +60,7 @@ def change_quotas(needs, gates, now):
 
 @step
 def waits_for_others(needs, j):
-    """Whether job j, which is submitted, waits for others to end (rule 40)."""
+    """Whether job j, which is submitted, waits for others to end (rule "dependencies of jobs")."""
     if needs is None:
         return False
     waits = needs.unmet[j] > 0

@@ -1,6 +1,6 @@
 """Gates as PBS plans limits: of running jobs by their expected ends, and of the plans of head jobs.
 
-Numbers ("rule 22") refer to docs/reference/simulator.md.
+Names of rules refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -94,7 +94,9 @@ def share_gates(gates, j, other):
 
 @routine
 def is_held_later(s, plans, j, instant):
-    """Whether job j, begun at this instant, would be above a bound when a head job begins (rules 22 and 45).
+    """Whether job j, begun at this instant, would be above a bound when a head job begins.
+
+    Rules "limits beside plans" and "limits of a throttle".
 
     What runs now, or a part of it that has all that runs at the instant, is counted.
     """
@@ -117,6 +119,6 @@ def is_held_later(s, plans, j, instant):
 
 @routine
 def is_held_beside(s, plans, j, now):
-    """Whether job j, begun now, would be above a bound at any time beside the plans (rules 22 and 45)."""
+    """Whether job j, begun now, would be above a bound at any time beside the plans (rule "limits beside plans")."""
     count_running(s.gates, j)
     return is_above_at(s, plans, j, now + s.jobs[j].walltime, now, NOW, True) or is_held_later(s, plans, j, now)

@@ -1,6 +1,6 @@
 """Which of the submitted jobs enter the waiting lists, where limits keep some out.
 
-Numbers ("rule 47") refer to docs/reference/simulator.md.
+Names of rules refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def keep_out(s, gates, j):
 
 @routine
 def enter_lists(s, gates, now):
-    """Let the jobs enter their lists that gates keep out no longer, in the order of their submission (rule 47)."""
+    """Let the jobs that gates keep out no longer enter their lists, by submission (rule "admission to lists")."""
     progress = s.progress
     kept = np.int64(0)
     for i in range(progress.outside):

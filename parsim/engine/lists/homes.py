@@ -9,7 +9,7 @@ from parsim.engine.compile.compiled import on_disk
 
 @on_disk
 def find_homes(jobs, partition_cores, single_list, entries):
-    """Set the home of each job (rule 9 of docs/reference/simulator.md), and count the jobs of each in `entries`."""
+    """Set the home of each job, and count the jobs of each in `entries` (rule "home list")."""
     pool = partition_cores.size - 1
     for job in jobs:
         home = 0
@@ -23,7 +23,9 @@ def find_homes(jobs, partition_cores, single_list, entries):
 
 @on_disk
 def find_eligible(jobs, bounds, fractions, pool, widest, latest, eligible_at):
-    """Set the instants from which jobs of the partitions may enter the pool (rule 15); return how many ever may.
+    """Set the instants from which jobs of the partitions may enter the pool; return how many ever may.
+
+    Rule "pool eligibility".
 
     `fractions`, shape (Q, 2), has threshold over priority of each queue; a numerator of 0 leaves the delay out.
     """

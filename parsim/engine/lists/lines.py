@@ -3,7 +3,8 @@
 Mostly a pass only takes what it has, so that a job never starts where one like it, whose turn was before, did not. Two
 passes may have more, for jobs whose turn is still to come. In the pool's list of a machine where jobs may take cores of
 their partition too, the head job of a partition may start, and no longer holds cores of its partition, which jobs of
-its queue may take. Where head jobs of queues keep a node idle (rule 28), one that ends before may take it.
+its queue may take. Where head jobs of queues keep a node idle (rule "node kept idle"), one that ends before may take
+it.
 """
 
 from __future__ import annotations

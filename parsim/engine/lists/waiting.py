@@ -1,6 +1,6 @@
 """One waiting list of the general event loop: which jobs are in it, and in which entries.
 
-Numbers ("rule 3") refer to docs/reference/simulator.md.
+Names of rules refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ STARTED = np.int32(-1)  # in place of a job that has started
 
 @step
 def kind_of(s, p):
-    """By what list p is ordered within its groups (rules 6 and 7)."""
+    """By what list p is ordered within its groups (rule "order of a list")."""
     pool = s.partitions.size - 2
     if p > pool:
         return FCFS
@@ -41,7 +41,7 @@ def kind_of(s, p):
 
 @step
 def group_of(s, p, j, now):
-    """The group of job j in list p: starving first, then its queue's priority (rules 6 and 54)."""
+    """The group of job j in list p: starving first, then its queue's priority (rule "order of tiers")."""
     pool = s.partitions.size - 2
     job = s.jobs[j]
     queue = s.queues[job.queue]
@@ -299,7 +299,7 @@ def succeed(s, p, i, now):
 
 @step
 def note_held(s, j, now, is_held):
-    """Keep account of the time that job j is held by its limits (rule 5)."""
+    """Keep account of the time that job j is held by its limits (rule "eligible time")."""
     held = s.held[j]
     if is_held:
         if held.since < 0:

@@ -1,6 +1,6 @@
 """Head jobs of queues that hold whole nodes, where chunks are placed on the nodes that they fill best.
 
-Numbers ("rule 86") refer to docs/reference/simulator.md.
+Names of rules refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class PlacedHeadJobs(NamedTuple):
 
 @step
 def place_best(placing, heads, outages, j, p, now, end):
-    """Place job j, if it may start now and run until `end`, that included (rule 86)."""
+    """Place job j, if it may start now and run until `end`, that included (rule "nodes without plans")."""
     wanted, changes, visit = placing.of[j], placing.changes[0], heads.visits[0]
     # Nodes get more room when a job ends; within a visit they get less, and a job that runs longer may take fewer.
     if placing.failed[0, wanted] == changes or (heads.failed[0, wanted] == visit and end >= heads.failed[1, wanted]):
@@ -132,7 +132,7 @@ def keep_off(placing, heads, outages, begin, end, now):
 
 @routine
 def plan_placed(s, placing, heads, outages, j, p, now):
-    """Plan job j as the head job of its queue, at the earliest instant at which nodes have room for it (rule 87)."""
+    """Plan job j as the head job of its queue, as soon as nodes have room for it (rule "plan of whole nodes")."""
     partition, running, bits = s.partitions[p], s.running, s.settings.bits
     low = (np.int64(1) << bits) - 1
     queue, w = np.int64(s.jobs[j].queue), np.int64(s.jobs[j].walltime)

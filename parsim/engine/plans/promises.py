@@ -1,6 +1,6 @@
 """The plans of the head jobs of a pass, where limits, or the cores of particular nodes, are planned.
 
-All plans of a pass count together. Numbers ("rule 23") refer to docs/reference/simulator.md.
+All plans of a pass count together. Names of rules refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def most_left(plans, q, j, idle, begin, until):
 def find_left(plans, q, j, idle, begin, until):
     """Set in `left` the cores of each node of partition q that job j may take in [begin, until); return their sum.
 
-    `idle` are those that the running jobs leave (rules 23 and 25).
+    `idle` are those that the running jobs leave (rule "plans of several lists").
     """
     first, last = plans.nodes.first_node[q], plans.nodes.first_node[q + 1]
     left = plans.left[first:last]
@@ -88,7 +88,7 @@ def find_left(plans, q, j, idle, begin, until):
 
 @routine
 def room_now(s, plans, q, j, need, now):
-    """Cores of partition q that job j may take now (rule 23); if these are less than it needs, not more than so."""
+    """Cores of partition q that job j may take now, no more than it needs (rule "nodes in order")."""
     until = now + s.jobs[j].walltime
     plan_windows(s, plans, until, now)
     most = most_left(plans, q, j, s.partitions[q].free, now, until)
@@ -103,7 +103,7 @@ def room_now(s, plans, q, j, need, now):
 
 @routine
 def find_instant(s, plans, j, now):
-    """Find when head job j may start on the usable partitions (rules 12, 21 and 24).
+    """Find when head job j may start on the usable partitions (rule "nodes of head jobs").
 
     `later` has what is idle then, `left` what it may take.
     """
@@ -165,7 +165,7 @@ def row_of(plans, k):
 
 @step
 def plan_first(s, plans, k, j):
-    """Let head job j of list k take what is left of the usable partitions, from the first node on (rule 23)."""
+    """Let head job j of list k take what is left of the usable partitions (rule "nodes in order")."""
     row = row_of(plans, k)
     need = np.int64(s.jobs[j].cores)
     for q in range(s.usable.size):
@@ -180,7 +180,7 @@ def plan_first(s, plans, k, j):
 
 @step
 def plan_shares(s, plans, k, j):
-    """Let reserved job j of list k take its share of each usable partition, which is one node (rule 13)."""
+    """Let reserved job j of list k take its share of usable partitions of one node (rule "shares of a reservation")."""
     row = row_of(plans, k)
     idle = np.int64(0)
     for q in range(s.usable.size):

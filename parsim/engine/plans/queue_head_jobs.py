@@ -1,7 +1,7 @@
 """Head jobs as Slurm backfills: each queue of a shared machine has one, and a node stays idle for it.
 
 Or the first jobs of each list, so many or all, are its head jobs. The plans of all head jobs of a visit count together,
-as amounts over time: cores alone, or what nodes of several types have. Numbers ("rule 28") refer to
+as amounts over time: cores alone, or what nodes of several types have. Names of rules refer to
 docs/reference/simulator.md.
 """
 
@@ -30,7 +30,7 @@ class HeadJobs(NamedTuple):
     end: NDArray[np.int64]  # (Q,)
     keeps: NDArray[np.int64]  # (Q, D): what stays idle for it now
     node: NDArray[np.int64]  # (T, D): what a node of each type has
-    depth: np.int64  # head jobs of a list, whatever their queues, and no idle nodes for them (rule 49); else 0
+    depth: np.int64  # head jobs of a list, whatever their queues, no idle nodes (rule "reservation depth"); else 0
     count: NDArray[np.int64]  # (1,): of these found
     out: NDArray[np.int64]  # (D,): what windows take now
     amounts: NDArray[np.int64]  # (A, D): of each place of jobs; without types of nodes, of each job
@@ -79,7 +79,7 @@ def places(types, j):
 def take(s, types, heads, size, j, p, now):
     """Let job j have what it takes, if it may start now; return whether it may, and the number of instants.
 
-    Rules 28 and 80.
+    Rules "node kept idle" and "places of head jobs".
     """
     end = now + s.jobs[j].walltime
     first, last = places(types, j)
@@ -199,7 +199,7 @@ def is_wanted(s, heads, i):
 def plan(s, types, heads, size, j, p):
     """Plan job j at the earliest instant at which it has a place; return whether there is one, and the instants.
 
-    Rules 28, 31 and 80.
+    Rules "head jobs of queues" and "places of head jobs".
     """
     first, last = places(types, j)
     walltime = np.int64(s.jobs[j].walltime)

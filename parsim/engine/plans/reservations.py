@@ -1,6 +1,6 @@
 """Advance reservations: the list of jobs that start on shares of several partitions at once.
 
-Numbers ("rule 13") refer to docs/reference/simulator.md.
+Names of rules refer to docs/reference/simulator.md.
 
 References
 ----------
@@ -18,7 +18,7 @@ from parsim.engine.starts import make_head_job, start_spanning
 
 @step
 def start_or_reserve(s, j, now):
-    """Start job j on its shares, or let it reserve them from the first instant on; whether it starts (rules 11, 13)."""
+    """Start job j on its shares, or let it reserve them; whether it starts (rule "shares of a reservation")."""
     c, shares = s.jobs[j].cores, s.shares[s.progress.spanning]
     instant = earliest(s, c, now)
     divide(s.idle, c, find_idle(s, instant), shares, s.usable)
@@ -32,7 +32,7 @@ def start_or_reserve(s, j, now):
 
 @step
 def find_usable(s, j, now):
-    """Set which partitions a reservation of job j may use (rule 10), and return how many cores they have."""
+    """Set which partitions job j may use, and return how many cores they have (rule "usable partitions")."""
     cores = np.int64(0)
     for p in range(s.usable.size):
         first = first_starving(s, p, now)
@@ -44,7 +44,7 @@ def find_usable(s, j, now):
 
 @step
 def first_starving(s, p, now):
-    """Return the first submitted of the starving jobs whose home is partition p (rule 10), or NEVER."""
+    """Return the first submitted starving job whose home is partition p, or NEVER (rule "usable partitions")."""
     partition = s.partitions[p]
     if partition.first_starving == UNKNOWN:
         partition.first_starving = NEVER
@@ -85,7 +85,7 @@ def earliest(s, need, now):
 
 @step
 def find_idle(s, instant):
-    """Set the cores of each usable partition that are idle at this instant (rule 11), and return their sum."""
+    """Set the cores of each usable partition idle at this instant; return their sum (rule "beside a reservation")."""
     total = np.int64(0)
     for p in range(s.idle.size):
         partition = s.partitions[p]
@@ -100,7 +100,7 @@ def find_idle(s, instant):
 
 @step
 def divide(idle, need, total, shares, usable):
-    """Divide `need` cores in proportion to what is idle, the rest one each where most is idle (rule 13)."""
+    """Divide `need` cores in proportion to what is idle, the rest to the most idle (rule "shares of a reservation")."""
     left = need
     for p in range(idle.size):
         shares[p] = need * idle[p] // total
@@ -117,7 +117,7 @@ def divide(idle, need, total, shares, usable):
 
 @step
 def reserve(s, j, instant, shares):
-    """Reserve these shares from an instant on for job j (rule 11)."""
+    """Reserve these shares from an instant on for job j (rule "beside a reservation")."""
     for p in range(shares.size):
         if shares[p] > 0:
             partition = s.partitions[p]

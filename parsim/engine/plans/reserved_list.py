@@ -1,6 +1,6 @@
 """The list of jobs that start on shares of several partitions at once, by advance reservation.
 
-Numbers ("rule 9") refer to docs/reference/simulator.md.
+Names of rules refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from parsim.engine.starts import is_held
 
 @step
 def visit_reserved(s, plans, now):
-    """Start reserved jobs, or let the first that must wait reserve its shares (rules 9 to 14)."""
+    """Start reserved jobs, or let the first that must wait reserve its shares (rules of "advance reservation")."""
     partitions, settings, waiting = s.partitions, s.settings, s.waiting
     count = partitions.size - 1
     for p in range(count):  # the head job here may hold queue mates elsewhere

@@ -48,7 +48,7 @@ def begin_planned(s, plans, j, now):
 
 @routine
 def resume_planned(s, plans):
-    """Let the jobs run that run when the simulation begins (rule 29)."""
+    """Let the jobs run that run when the simulation begins (rule "jobs of a state")."""
     for row in plans.begun:
         occupy_node(plans.nodes, row[0], np.int32(row[1]), np.int32(row[2]))
     for j in range(s.settings.first):

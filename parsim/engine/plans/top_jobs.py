@@ -1,7 +1,7 @@
 """Top jobs as PBS plans them: limits, and the cores of each node, are planned as cores are.
 
-Every list has a head job of its own. Any machine is simulated so while cores are out of service. Numbers ("rule 20")
-refer to docs/reference/simulator.md.
+Every list has a head job of its own. Any machine is simulated so while cores are out of service. Names of rules refer
+to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ def begin_pass(plans, now):
 
 @step
 def start_or_promise(s, plans, j, now):
-    """Start job j of the reserved list, or plan it beside all other plans; whether it starts (rules 20 and 27)."""
+    """Start reserved job j, or plan it beside all other plans; whether it starts (rule "nodes of a reservation")."""
     count = s.partitions.size - 1
     begin = find_instant(s, plans, j, now)
-    if begin == NEVER:  # rule 31
+    if begin == NEVER:  # rule "jobs without an instant"
         return False
     if s.settings.by_nodes:
         plan_first(s, plans, count, j)
@@ -45,7 +45,7 @@ def start_or_promise(s, plans, j, now):
 
 @step
 def may_be_top_job(s, p, j, now):
-    """Whether job j may be the head job of list p; sets the partitions on which it is planned (rules 3, 20 and 26)."""
+    """Whether job j may be the head job of list p; sets the partitions on which it is planned (rule "top job")."""
     pool = s.partitions.size - 2
     cores = np.int64(0)
     for q in range(pool + 1):
@@ -59,7 +59,7 @@ def may_be_top_job(s, p, j, now):
 def find_place(s, plans, p, j, now):
     """Set in the next row of `shares` what job j takes of each partition at its turn in list p; whether it may start.
 
-    Rules 17, 23 and 26.
+    Rules "combined placement" and "partitions of nodes".
     """
     pool = s.partitions.size - 2
     c = np.int64(s.jobs[j].cores)

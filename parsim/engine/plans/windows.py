@@ -1,6 +1,6 @@
 """Windows, such as maintenance, as plans of a pass: those that begin before a job could end.
 
-Numbers ("rule 30") refer to docs/reference/simulator.md.
+Names of rules refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def give_back(plans, exempt, j, moment, first, left, sign):
 
 @step
 def shrink_window(s, plans, exempt, k, now):
-    """Let a window for some jobs take only what those that ran before this pass do not have of it (rule 33)."""
+    """Let a window take only what its own jobs that ran before this pass do not have (rule "windows of users")."""
     if exempt is None:
         return
     window = plans.outages.windows[k]
@@ -63,7 +63,7 @@ def forget_windows(plans, now):
 
 @step
 def plan_windows(s, plans, until, now):
-    """Let the windows that are known now and begin before `until` count as plans in this pass (rule 30)."""
+    """Let the windows known now that begin before `until` count as plans in this pass (rule "windows as plans")."""
     near, windows = plans.near, plans.outages.windows
     while near[1] < windows.size and windows[near[1]].begin < until:
         plan_window(s, plans, near[1], now)

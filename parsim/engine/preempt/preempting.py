@@ -1,7 +1,7 @@
 """Jobs that have been preempted: their tiers, their interruptions, and which running jobs may be preempted.
 
-Where all queues have one tier the place of `Preempting` is None, for which numba leaves all of this out. Numbers
-("rule 54") refer to docs/reference/simulator.md.
+Where all queues have one tier the place of `Preempting` is None, for which numba leaves all of this out. Names of rules
+refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PREEMPTIONS = np.dtype(
     align=True,
 )
 # What becomes of the running jobs of a queue: they lose what they have done; keep it, and go on anywhere, or where they
-# were (rules 91 and 92); are not preempted.
+# were (rules "same place again" and "same nodes again"); are not preempted.
 LOSES, KEEPS, RETURNS, STAYS = range(4)
 
 
@@ -52,7 +52,7 @@ class Preempting(NamedTuple):
 
 @step
 def above_groups(preempting, j, queue):
-    """Return what job j's tier, and whether it has been preempted, add to its group (rule 54)."""
+    """Return what job j's tier, and whether it has been preempted, add to its group (rule "order of tiers")."""
     if preempting is None:
         return np.int32(0)
     tier = np.int32(preempting.tier[queue] << TIER)
@@ -112,7 +112,7 @@ def count_preemptible(preempting, queue, cores):
 
 @step
 def next_return(preempting, now):
-    """Return the second after a preemption if it is to come, or NEVER (rule 56)."""
+    """Return the second after a preemption if it is to come, or NEVER (rule "after a preemption")."""
     if preempting is None:
         return NEVER
     return preempting.progress.at + 1 if preempting.progress.at == now else NEVER

@@ -1,6 +1,6 @@
 """Which running jobs are preempted for a job of a higher tier, and what becomes of them.
 
-Numbers ("rule 55") refer to docs/reference/simulator.md.
+Names of rules refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def preempt_for(s, preempting, p, j, now):
 
 @step
 def take_victims(s, preempting, p, j, now):
-    """Choose the jobs to preempt: put them at the end of `taken`, and return how many (rule 55)."""
+    """Choose the jobs to preempt: put them at the end of `taken`, and return how many (rule "jobs to preempt")."""
     partition, taken = s.partitions[p], preempting.taken
     low = (np.int64(1) << s.settings.bits) - 1
     tier, until = preempting.tier[s.jobs[j].queue], now + s.jobs[j].walltime
@@ -138,7 +138,7 @@ def may_start_without_all(s, types, placing, p, j, until, size):
 
 @step
 def has_several_kinds(placing, j):
-    """Whether job j has chunks of several kinds, which may find nodes where less is idle (rule 67)."""
+    """Whether job j has chunks of several kinds, which may find nodes where less is idle (rule "nodes and totals")."""
     if placing is None:
         return False
     return placing.first[placing.of[j] + 1] - placing.first[placing.of[j]] > 1
@@ -158,7 +158,7 @@ def lend(s, p, j, sign):
 
 @step
 def is_taken_before(s, i, k):
-    """Whether running job i is taken before job k (rule 55)."""
+    """Whether running job i is taken before job k (rule "jobs to preempt")."""
     a, b = s.preempting.tier[s.jobs[i].queue], s.preempting.tier[s.jobs[k].queue]
     if a != b:
         return a < b
@@ -169,7 +169,7 @@ def is_taken_before(s, i, k):
 
 @seldom
 def preempt(s, preempting, p, j, now):
-    """Interrupt running job j; it waits again from the end of the pass on (rule 56)."""
+    """Interrupt running job j; it waits again from the end of the pass on (rule "after a preemption")."""
     job, progress, preemptions = s.jobs[j], s.progress, preempting.progress
     partition, ran, kind = s.partitions[p], now - s.start[j], preempting.kind[job.queue]
     past = s.start[j] + job.walltime > partition.shadow
@@ -217,7 +217,7 @@ def place_of_run(types, placing, j):
 
 @routine
 def come_back(s, preempting, now):
-    """Let the jobs wait that were preempted in this pass (rule 56)."""
+    """Let the jobs wait that were preempted in this pass (rule "after a preemption")."""
     if preempting is None:
         return
     for k in range(preempting.progress.back):

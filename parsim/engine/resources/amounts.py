@@ -1,8 +1,8 @@
 """What is idle over time: a step function for each amount, cores alone or each resource of each type of nodes.
 
 It stands in the fields `times`, shape (S,), and `free`, shape (S * D,), of what these functions are given: so much is
-idle from each of these instants on, all amounts of one instant together. Without types of nodes D is 1. Numbers
-("rule 59") refer to docs/reference/simulator.md.
+idle from each of these instants on, all amounts of one instant together. Without types of nodes D is 1. Names of rules
+refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations

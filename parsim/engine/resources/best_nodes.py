@@ -1,4 +1,4 @@
-"""Nodes as Slurm chooses them: the row of those with room that a job fills best (rule 85).
+"""Nodes as Slurm chooses them: the row of those with room that a job fills best (rule "best row").
 
 Numbers refer to docs/reference/simulator.md.
 """
@@ -24,7 +24,7 @@ from parsim.engine.resources.chunks import (
 
 @routine
 def take_best_nodes(placing, j, anyway):
-    """Give job j the nodes that it fills best of those that it may take (rule 85); unless `anyway` all or none."""
+    """Give job j the nodes that it fills best of those it may take (rule "best row"); all or none, but `anyway`."""
     next_turn(placing)
     for kind in kinds_of(placing, j):
         need = placing.count[kind]

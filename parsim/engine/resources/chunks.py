@@ -1,10 +1,10 @@
 """Chunks placed on the nodes of a machine that has several types of them.
 
-Each copy goes to the first node that has room for it (rule 62). Beside this module `best_nodes` has the rows that it
-fills best, `own_nodes` the jobs that go on where they were, `placement` what loops call.
+Each copy goes to the first node that has room for it (rule "chunks on nodes"). Beside this module `best_nodes` has the
+rows that it fills best, `own_nodes` the jobs that go on where they were, `placement` what loops call.
 
-Where no chunks are placed the place of `Placing` is None, for which numba leaves all of this out. Numbers ("rule 62")
-refer to docs/reference/simulator.md.
+Where no chunks are placed the place of `Placing` is None, for which numba leaves all of this out. Names of rules refer
+to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ UNSHARED = np.int64(2**31)
 SHARE = np.dtype([("node", np.int32), ("kind", np.int32), ("copies", np.int64), ("next", np.int32)], align=True)
 #: Nodes of one type in a row.
 ROW = np.dtype([("begin", np.int64), ("end", np.int64), ("type", np.int64)], align=True)
-#: Nodes with room for a kind beside each other, of one weight, with the copies and the size of all (rule 85).
+#: Nodes with room for a kind beside each other, of one weight, with the copies and the size of all (rule "rows of
+#: nodes").
 BESIDE = np.dtype([(name, np.int64) for name in ("begin", "end", "copies", "total", "weight")])
 
 
@@ -34,7 +35,7 @@ class Placing(NamedTuple):
     """V nodes of T types with R resources, in L rows, and K kinds of chunks that jobs ask for.
 
     The nodes and types of each partition stand together.
-    Where rules 69 and 70 do anything what is idle has one row more, the last: what is left of `UNSHARED`.
+    Where chunks are exclusive or scattered, what is idle has one row more, the last: what is left of `UNSHARED`.
     """
 
     of: NDArray[np.int32]  # (n,): what each job asks for
@@ -67,16 +68,16 @@ class Placing(NamedTuple):
     unused: NDArray[np.int64]  # (1,): the first share not in use
     changes: NDArray[np.int64]  # (1,): how often nodes may have got more room
     failed: NDArray[np.int64]  # (2, things asked for): after which of these each had no room, and none past the plan
-    in_service: Any  # (V,): nodes that no window takes while the job looked at runs; None without windows (rule 83)
-    returns: Any  # (n,): whether a job goes on only on its own nodes (rule 92); None where none is preempted
+    in_service: Any  # (V,): nodes that no window takes while the job looked at runs; or None (rule "windows on nodes")
+    returns: Any  # (n,): whether a job goes on only on its own nodes (rule "same nodes again"), or None
     named: NDArray[np.int64]  # (k, 3): job, node and cores of those that run when the simulation begins, ascending
-    room: NDArray[np.int64]  # (V,): for how many copies of a kind nodes have room (rule 85); (0,) where 62 holds
+    room: NDArray[np.int64]  # (V,): how many copies of a kind nodes have room for; (0,) without rule "rows of nodes"
     size: NDArray[np.int64]  # (V,): by which nodes with room are compared; as long as `room`
     beside: NDArray[np.void]  # (V,) BESIDE; as long as `room`
     fits: NDArray[np.bool_]  # (STRETCH,): whether each node of a row may have room for a copy of a kind, and
     fitting: NDArray[np.int64]  # (STRETCH + 1,): these nodes
     by_copies: NDArray[np.int64]  # (K,): up to how many the copies there is room for count; 0 where idle cores do
-    may_take: NDArray[np.bool_]  # (V,): whether no plan keeps the job off a node (rule 86); as long as `room`
+    may_take: NDArray[np.bool_]  # (V,): whether no plan keeps the job off a node; as long as `room`
     weight: NDArray[np.int64]  # (V,): `HEAVIER` times that of each node; as long as `room`
     gpus: NDArray[np.int64]  # (K, 2): where GPUs are in what is idle, and up to how many make a node weigh less
 
@@ -107,7 +108,7 @@ def copies_on(placing, kind, room, node, most):
     if is_closed(placing.in_service, node):
         return np.int64(0)
     amounts = placing.amounts[kind]
-    if placing.alone.size > 0:  # rules 69 and 70
+    if placing.alone.size > 0:  # rules "exclusive nodes" and "scattered chunks"
         unshared, given = room[amounts.size, node], placing.turn_of[node] == placing.turn[0]
         if placing.alone[kind, placing.type[node]]:
             if unshared != UNSHARED and not given:

@@ -1,7 +1,7 @@
 """What jobs take of nodes of several types, as totals of each resource of each type.
 
-Where nodes are all alike the place of `NodeTypes` is None, for which numba leaves all of this out. Numbers ("rule 59")
-refer to docs/reference/simulator.md.
+Where nodes are all alike the place of `NodeTypes` is None, for which numba leaves all of this out. Names of rules refer
+to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from parsim.engine.resources.running import available
 class NodeTypes(NamedTuple):
     """P partitions with nodes of several types, of D totals each: of each resource of each type.
 
-    A job has places on the nodes of its queue's partition (rule 76), or of all the machine.
+    A job has places on the nodes of its queue's partition (rule "partitions by type"), or of all the machine.
     """
 
     of: NDArray[np.int32]  # (n,): what each job asks for
@@ -29,7 +29,7 @@ class NodeTypes(NamedTuple):
     idle: NDArray[np.int64]  # (P, D)
     then: NDArray[np.int64]  # (P, D): idle when the head job is to start
     left: NDArray[np.int64]  # (P, D): of that, what the head job and those started behind it leave
-    returns: Any  # (n,): whether a job goes on only at the place that it had (rule 91); None where none is preempted
+    returns: Any  # (n,): whether a job goes on only at the place that it had (rule "same place again"), or None
 
 
 @step
@@ -63,7 +63,7 @@ def first_fitting(types, j, idle, left):
 
 @step
 def take_nodes(types, j, p, past):
-    """Let job j take what it needs of the nodes of partition p, if it may (rule 59).
+    """Let job j take what it needs of the nodes of partition p, if it may (rule "start at a place").
 
     With `past` it runs past the start of the list's head job.
     """
@@ -91,7 +91,7 @@ def hold_nodes(types, j, p, row):
 
 @step
 def resume_nodes(types, j, p):
-    """Let job j have what it runs on when the simulation begins (rule 61)."""
+    """Let job j have what it runs on when the simulation begins (rule "places of a state")."""
     if types is None:
         return
     row = first_fitting(types, j, types.idle[p], types.idle[p])
@@ -111,7 +111,7 @@ def leave_nodes(types, j, p):
 
 @step
 def has_place(types, j, p, past):
-    """Whether job j may take what it needs of the nodes of partition p (rule 59)."""
+    """Whether job j may take what it needs of the nodes of partition p (rule "start at a place")."""
     if types is None:
         return True
     return first_fitting(types, j, types.idle[p], types.left[p] if past else types.idle[p]) >= 0
@@ -140,7 +140,7 @@ def stop_on_types(types, j, p, past, returns):
 
 @routine
 def plan_nodes(s, types, p, now):
-    """Find when the head job of list p has its cores and all else, and what it leaves to others then (rule 60)."""
+    """Find when the head job of list p has all that it takes, and what it leaves then (rule "planned place")."""
     if types is None:
         return
     partition, running, bits = s.partitions[p], s.running, s.settings.bits

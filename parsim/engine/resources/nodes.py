@@ -1,6 +1,6 @@
 """The nodes of every partition, and the cores of each that running jobs take.
 
-Where nodes are not told apart each partition is one node. Numbers ("rule 23") refer to docs/reference/simulator.md.
+Where nodes are not told apart each partition is one node. Names of rules refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations

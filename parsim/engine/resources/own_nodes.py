@@ -1,4 +1,4 @@
-"""Jobs that are preempted on nodes, and go on where they were (rules 90 and 92).
+"""Jobs that are preempted on nodes, and go on where they were (rule "same nodes again").
 
 Numbers refer to docs/reference/simulator.md.
 """
@@ -48,7 +48,7 @@ def take_own_nodes(placing, j, room, in_all):
 
 @seldom
 def go_back(placing, j, past):
-    """Let job j, which was preempted, have its own nodes again, if it may start (rule 92)."""
+    """Let job j, which was preempted, have its own nodes again, if it may start (rule "same nodes again")."""
     if not take_own_nodes(placing, j, placing.idle, placing.idle_in_all):
         return False
     if past and not take_own_nodes(placing, j, placing.left, placing.left_in_all):

@@ -1,6 +1,6 @@
 """Jobs whose chunks are placed on nodes: which may start, where those run that begin so, and the head job's plan.
 
-Numbers ("rule 64") refer to docs/reference/simulator.md.
+Names of rules refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from parsim.engine.resources.running import available
 
 @step
 def place_chunks(placing, j, p, past):
-    """Place job j on partition p, if it may start; with `past` it runs past the head job's start (rule 64)."""
+    """Place job j on partition p, if it may start, with `past` beyond the head job's start (rule "start on nodes")."""
     if placing is None:
         return True
     if goes_back(placing.returns, j):
@@ -44,14 +44,14 @@ def place_chunks(placing, j, p, past):
         return False
     if take_first_nodes(placing, j, past, False):
         return True
-    if placing.first[wanted + 1] - placing.first[wanted] == 1:  # rule 67: more kinds may have room where less is idle
+    if placing.first[wanted + 1] - placing.first[wanted] == 1:  # of more kinds see rule "nodes and totals"
         placing.failed[np.int64(past), wanted] = changes
     return False
 
 
 @step
 def can_be_placed(placing, j, p, past):
-    """Whether job j can be placed on partition p now (rule 64)."""
+    """Whether job j can be placed on partition p now (rule "start on nodes")."""
     if placing is None:
         return True
     return has_nodes(placing, j, p, past)
@@ -76,7 +76,7 @@ def has_nodes(placing, j, p, past):
 
 @step
 def resume_chunks(placing, j, p):
-    """Let job j have what it runs on when the simulation begins (rules 66 and 72)."""
+    """Let job j have what it runs on when the simulation begins (rules "nodes of a state" and "named nodes")."""
     if placing is None:
         return
     first = np.searchsorted(placing.named[:, 0], j)
@@ -111,7 +111,7 @@ def take_named_nodes(placing, j, first):
 
 @routine
 def plan_chunks(s, placing, p, now):
-    """Find when and where the head job of list p can be placed, and what it leaves to others then (rule 65)."""
+    """Find when and where the head job of list p can be placed, and what it leaves then (rule "planned nodes")."""
     if placing is None:
         return
     partition, running, bits = s.partitions[p], s.running, s.settings.bits
@@ -144,7 +144,7 @@ def plan_chunks(s, placing, p, now):
 
 @seldom
 def plan_own_nodes(s, placing, p, instant):
-    """Find when the head job of list p, which was preempted, has its own nodes, from an instant on (rule 92)."""
+    """Find when the preempted head job of list p has its own nodes, from an instant on (rule "same nodes again")."""
     partition, running, bits = s.partitions[p], s.running, s.settings.bits
     low = (np.int64(1) << bits) - 1
     j = partition.head_job

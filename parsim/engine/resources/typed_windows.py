@@ -1,7 +1,7 @@
 """What nodes of several types have while some are out of service, or kept for some jobs.
 
-Where there are no such windows the place of `TypedWindows` is None, for which numba leaves all of this out. Numbers
-("rule 82") refer to docs/reference/simulator.md.
+Where there are no such windows the place of `TypedWindows` is None, for which numba leaves all of this out. Names of
+rules refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def begin_visit(s, windows, types, p, now):
 
 @step
 def take_of_others(s, windows, types, k, p, now):
-    """Let window k take what those that may use it, and ran before this pass, do not have of it (rule 33)."""
+    """Let window k take what those that may use it, and ran before this pass, do not have (rule "windows of users")."""
     window, takes, partition = s.outages.windows[k], windows.takes[k], s.partitions[p]
     bits = s.settings.bits
     low = (np.int64(1) << bits) - 1
@@ -83,7 +83,7 @@ def give_back(s, types, windows, size, j, now, sign):
 
 @step
 def take_place(s, windows, types, size, j, p, now):
-    """Let job j take a place, if it may start now; return whether it may, and the number of instants (rule 82)."""
+    """Let job j take a place, if it may now; return whether, and the number of instants (rule "windows by totals")."""
     if types is None:
         return True, size
     until = now + s.jobs[j].walltime
@@ -99,7 +99,7 @@ def take_place(s, windows, types, size, j, p, now):
 
 @step
 def plan_place(s, windows, types, size, j, p, now):
-    """Plan head job j; return whether there is an instant for it, and the number of instants (rules 31 and 82)."""
+    """Plan head job j; return whether it has an instant, and the number of instants (rule "windows by totals")."""
     if types is None:
         return True, size
     walltime = s.jobs[j].walltime
@@ -115,7 +115,7 @@ def plan_place(s, windows, types, size, j, p, now):
 
 @step
 def find_in_service(s, windows, placing, j, begin, until, now):
-    """Set which nodes no window known now takes at any instant of [begin, until) that job j may not use (rule 83)."""
+    """Set which nodes no known window that job j may not use takes in [begin, until) (rule "windows on nodes")."""
     for node in range(placing.in_service.size):
         placing.in_service[node] = True
     for k in range(s.outages.windows.size):
@@ -129,7 +129,7 @@ def find_in_service(s, windows, placing, j, begin, until, now):
 
 @step
 def take_nodes_in_service(s, windows, placing, j, p, now):
-    """Place job j on nodes that are in service while it runs, if it may start now (rule 83)."""
+    """Place job j on nodes that are in service while it runs, if it may start now (rule "windows on nodes")."""
     if placing is None:
         return True
     until = now + s.jobs[j].walltime
@@ -144,7 +144,7 @@ def take_nodes_in_service(s, windows, placing, j, p, now):
 
 @routine
 def plan_in_service(s, windows, placing, j, p, now):
-    """Find when and where head job j of list p is placed on nodes in service while it runs; whether ever (rule 83)."""
+    """Find when and where head job j of list p has nodes in service all along; if ever (rule "windows on nodes")."""
     if placing is None:
         return True
     partition, running, bits = s.partitions[p], s.running, s.settings.bits

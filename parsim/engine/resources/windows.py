@@ -1,6 +1,6 @@
 """Cores that are out of service for a while, as kernels that keep a profile of idle cores see them.
 
-Numbers ("rule 30") refer to docs/reference/simulator.md.
+Names of rules refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Outages(NamedTuple):
 
 @step
 def is_known(window, now):
-    """Whether a window counts now (rule 30)."""
+    """Whether a window counts now (rule "windows as plans")."""
     return window.known_from <= now < window.end
 
 
@@ -52,7 +52,7 @@ def next_instant(instants, passed):
 
 @routine
 def apply_windows(profile, size, windows, taken, before, now):
-    """Let a profile that begins at `now` have what became of the windows since the instant `before` (rule 30).
+    """Let a profile that begins at `now` have the changes of windows since `before` (rule "windows as plans").
 
     Returns
     -------

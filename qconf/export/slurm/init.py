@@ -191,7 +191,7 @@ class _Reader(Reader):
 
     @property
     def fills_nodes_best(self) -> bool:
-        """Whether Slurm chooses nodes as `reserve: queue_nodes` does (rule 85)."""
+        """Whether Slurm chooses nodes as `reserve: queue_nodes` does (rule "rows of nodes")."""
         settings = {key: value.lower() for key, value in self.conf.settings.items()}
         select = {word.strip() for word in settings.get("selecttypeparameters", "").split(",")}
         others = select & {"cr_lln", "cr_socket", "cr_socket_memory"} or "pack_serial_at_end" in self.parameters
