@@ -465,7 +465,7 @@ def _run_queue_head_jobs(prepared: Prepared, system: System) -> Outcome:
         events(state, None, *pack_head_jobs(prepared, system, state))
         return state
 
-    plain = not system.node_types and not system.reserves_for_many  # lines of jobs alike are as good
+    plain = not system.node_types and system.reservation_depth is not None  # lines of jobs alike are as good
     depth = prepared.depths["head jobs", system.mode, _constant(system)]
     return _outcome(prepared, system, _or_by_lines(depth, run) if plain else run())
 

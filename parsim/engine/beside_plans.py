@@ -12,7 +12,17 @@ import numpy as np
 from parsim.engine.candidates import Bounds, any_fits, collect, is_within, keep_within, put_first
 from parsim.engine.gates.planned import is_held_beside
 from parsim.engine.lists.lines import look_behind, return_to_first
-from parsim.engine.lists.waiting import STARTED, end_visit, has_lines, kind_of, leave_others, note_held, row_of, succeed
+from parsim.engine.lists.waiting import (
+    STARTED,
+    end_visit,
+    has_lines,
+    kind_of,
+    leave_others,
+    note_held,
+    pass_on,
+    row_of,
+    succeed,
+)
 from parsim.engine.order import LJF, first_entry, refresh_values
 from parsim.engine.plans import queue_head_jobs
 from parsim.engine.plans.placed_head_jobs import place_best, plan_placed, shortest_unplaced
@@ -96,6 +106,7 @@ def visit_beside_plans(s, plans, heads, placed, windows, p, now):
             else:
                 planned, size = plan_head_job(s, plans, heads, placed, windows, size, j, p, now)
                 complete = planned and has_all_head_jobs(heads, placed)
+                follows = planned and lines and not complete and has_depth(heads) and pass_on(s, p, i, now)
                 ended = planned and not (matters and settings.backfill)
                 fewer = planned and not ended and not settings.track_held and (complete or not all_matter)
                 again = fewer and complete and all_matter
@@ -268,8 +279,14 @@ def first_left(waiting, first, last, queue):
 @step
 def has_many(heads, placed):
     """Whether head jobs are those of nodes, or the first of a list, so many."""
+    return placed is not None or has_depth(heads)
+
+
+@step
+def has_depth(heads):
+    """Whether the first jobs of the list are head jobs, whatever their queue."""
     if heads is None:
-        return placed is not None
+        return False
     return heads.depth > 0
 
 

@@ -99,6 +99,14 @@ def test_jobs_alike_that_limits_hold_for_unequal_times_equal_naive(many: int, mo
     assert wrong == []
 
 
+@pytest.mark.parametrize("depth", [2, 5])
+def test_several_of_jobs_alike_are_planned(depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "LOOKS", -1)
+    for workload, system in (bursts_under_limits(Random(seed)) for seed in range(40)):
+        several = replace(system, reservation_depth=depth)
+        assert simulate(workload, several).start.tolist() == list(naive.simulate(workload, several).start)
+
+
 def systems() -> Iterator[tuple[str, System]]:
     """Yield the systems of the benchmark that simulate a list, or several, and a few more of each kind."""
     for name, run in deep.disciplines(CORES).items():
@@ -226,6 +234,7 @@ def test_a_kernel_gives_up_once_it_has_looked_at_too_many_jobs(
         ("events", System(CORES, [Queue(partition=CORES // 2)], "hybrid", pool=Pool(CORES // 2))),
         ("events", System(CORES, [Queue(max_run=400)], reserve="queues")),
         ("events", System(CORES, [Queue(max_run=400)], reserve="nodes", cores_per_node=16)),
+        ("events", System(CORES, [Queue(max_run=400)], reservation_depth=3)),
     ],
 )
 def test_what_gave_up_is_left_out_the_next_times(kernel: str, system: System, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -263,6 +263,30 @@ def is_in_list(s, p, j, now):
     return p == s.partitions.size - 2 and s.eligible_at.size > 0 and s.eligible_at[j] <= now
 
 
+@step
+def next_alike(s, p, j, now):
+    """Return the job behind job j in its line that waits in list p, or `NO_JOB`."""
+    alike = s.alike
+    for k in range(alike.place[j] + 1, alike.end[alike.line[j]]):
+        other = alike.members[k]
+        if other >= s.progress.submitted:
+            break
+        if s.start[other] < 0:
+            return other if is_in_list(s, p, other, now) else NO_JOB
+    return NO_JOB
+
+
+@seldom
+def pass_on(s, p, i, now):
+    """Let the next job like it have its turn at entry i of list p, whose job stays; return whether there is one."""
+    following = next_alike(s, p, s.waiting.job[i], now)
+    if following == NO_JOB:
+        return False
+    fill_entry(s, p, i, following, now)
+    refresh_value(s, kind_of(s, p), i, now)
+    return True
+
+
 @seldom
 def succeed(s, p, i, now):
     """Let the next job like it take entry i of list p, whose job has left.
@@ -276,15 +300,7 @@ def succeed(s, p, i, now):
     alike, waiting = s.alike, s.waiting
     j = waiting.job[i]
     row, line = row_of(s, p), alike.line[j]
-    following = NO_JOB
-    for k in range(alike.place[j] + 1, alike.end[line]):
-        other = alike.members[k]
-        if other >= s.progress.submitted:
-            break
-        if s.start[other] < 0:
-            if is_in_list(s, p, other, now):
-                following = other
-            break
+    following = next_alike(s, p, j, now)
     if alike.first[row, line] == j:
         alike.first[row, line] = following
     if following != NO_JOB:
