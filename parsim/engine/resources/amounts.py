@@ -11,6 +11,7 @@ import numpy as np
 
 from parsim.engine.compile.compiled import routine, step
 from parsim.engine.compile.native import memmove
+from parsim.engine.resources.profile import find_segment
 
 
 @step
@@ -19,19 +20,6 @@ def count_of(types):
     if types is None:
         return 1
     return types.amounts.shape[1]
-
-
-@step
-def find_instant(over, size, instant):
-    """Return the first of the instants that is not before this one, or `size`."""
-    low, high = np.int64(0), np.int64(size)
-    while low < high:
-        middle = (low + high) >> 1
-        if over.times[middle] < instant:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @step
@@ -110,7 +98,7 @@ def add_between(types, over, size, amounts, begin, end, sign):
     """Add amounts to what is idle throughout [begin, end), or take them away; return the number of instants."""
     size = cut(types, over, size, begin)
     size = cut(types, over, size, end)
-    k = find_instant(over, size, begin)
+    k = find_segment(over, size, begin)
     while k < size and over.times[k] < end:
         for d in range(count_of(types)):
             over.free[k * count_of(types) + d] += sign * amounts[d]
@@ -121,7 +109,7 @@ def add_between(types, over, size, amounts, begin, end, sign):
 @routine
 def cut(types, over, size, instant):
     """Let something be able to change at an instant, not before the first; return the number of instants."""
-    at, amounts = find_instant(over, size, instant), count_of(types)
+    at, amounts = find_segment(over, size, instant), count_of(types)
     if at < size and over.times[at] == instant:
         return size
     memmove(over.times, at + 1, at, size - at)
