@@ -17,19 +17,16 @@ if TYPE_CHECKING:
     from qconf.report.prediction import Loaded
     from qconf.snapshot import Job, Snapshot
 
-FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
-FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+PATH = click.Path(path_type=Path)
 PAGE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command("predict")
-@click.option("--snapshot", "folder", type=FOLDER, required=True, help="Folder with what the batch system printed.")
-@click.option("--config", "config_path", type=FILE, help="Configuration; by default what the snapshot tells.")
-@click.option("--history", type=FILE, multiple=True, help="Log to learn run times from; repeat for several files.")
+@click.option("--snapshot", "folder", type=PATH, required=True, help="Folder with what the batch system printed.")
+@click.option("--config", "config_path", type=PATH, help="Configuration; by default what the snapshot tells.")
+@click.option("--history", type=PATH, multiple=True, help="Log to learn run times from; repeat for several files.")
 @click.option("--what-if", "what_if", multiple=True, metavar="cores=64,walltime=4h", help="A job not yet submitted.")
-@click.option(
-    "--then", type=FOLDER, metavar="RUN", help="Also the days after a recommendation of qconf tune is loaded."
-)
+@click.option("--then", type=PATH, metavar="RUN", help="Also the days after a recommendation of qconf tune is loaded.")
 @click.option("--days", type=Number(1, 14), default=7, show_default=True, help="How many of them.")
 @click.option("--runs", type=Number(1, 100_000), default=300, show_default=True, help="Simulations for intervals.")
 @click.option(

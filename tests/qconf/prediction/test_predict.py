@@ -195,6 +195,9 @@ def test_the_command(tmp_path):
     assert 1000 <= low <= found["expected"] <= high <= 1250
     wrong = CliRunner().invoke(qconf, ["predict", "--snapshot", str(snapshot), "--what-if", "cores=x"])
     assert wrong.exit_code == 2
+    missing = CliRunner().invoke(qconf, ["predict", "--snapshot", "nowhere"])
+    assert isinstance(missing.exception, InputError)
+    assert str(missing.exception) == "nowhere: cannot be read: No such file or directory. Give a folder."
 
 
 def test_queues_that_the_configuration_lacks_and_clocks_apart():
