@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from qconf.history import History
     from qconf.history.records import SourceInfo
 
+MANY_UNKNOWN = 0.1  # of all jobs: from so many on that name no queue of the configuration, that is told
+
 
 def report_history(
     history: History,
@@ -91,9 +93,12 @@ def history_warnings(base: SiteConfig, *histories: History) -> list[str]:
 
 
 def unknown_queues(history: History) -> list[str]:
-    """Warn that no job names a queue of the configuration."""
+    """Warn that many jobs, or all, name no queue of the configuration."""
     from qconf.history.cleaning import UNKNOWN_QUEUE
 
-    if history.changed.get(UNKNOWN_QUEUE, 0) < len(history) + history.outside:
+    jobs, unknown = len(history) + history.outside, history.changed.get(UNKNOWN_QUEUE, 0)
+    if unknown < MANY_UNKNOWN * jobs:
         return []
+    if unknown < jobs:
+        return [f"{unknown} of {jobs} jobs name a queue that the configuration lacks, and are routed by their size"]
     return ["no job names a queue of this configuration, so all are routed by their size: is it the right one?"]

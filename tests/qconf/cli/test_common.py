@@ -99,9 +99,13 @@ def test_a_date_without_dashes_is_not_taken_for_a_second(log):
         load_history([log], cores=16, start="20160201")
 
 
-def test_a_log_whose_jobs_name_no_queue_of_the_configuration_is_suspicious(log, tmp_path):
+def test_jobs_that_name_no_queue_of_the_configuration_are_suspicious(log, tmp_path):
     (tmp_path / "site.yaml").write_text(SITE)
-    assert not unknown_queues(load_history([log], tmp_path / "site.yaml")[0])
+    half, _ = load_history([log], tmp_path / "site.yaml")
+    routed = "jobs name a queue that the configuration lacks, and are routed by their size"
+    assert unknown_queues(half) == [f"2 of 4 {routed}"]
+    assert unknown_queues(replace(half, read=20, outside=16)) == [f"2 of 20 {routed}"]
+    assert unknown_queues(replace(half, read=21, outside=17)) == []
     (tmp_path / "site.yaml").write_text(SITE.replace("name: b", "name: other"))
     (warning,) = unknown_queues(load_history([log], tmp_path / "site.yaml", month="2016-02")[0])
     assert "is it the right one?" in warning
@@ -110,7 +114,7 @@ def test_a_log_whose_jobs_name_no_queue_of_the_configuration_is_suspicious(log, 
 def test_users_of_a_group_that_have_no_job_are_counted(log, tmp_path):
     (tmp_path / "site.yaml").write_text(SITE + "targets: [{group: g, users: [alice, bob], weight: 2}]\n")
     history, config = load_history([log], tmp_path / "site.yaml")
-    assert history_warnings(config, history) == [
+    assert history_warnings(config, history)[1:] == [  # behind that of queues
         "targets[0].users: 2 of the 2 users of group g have no job in this history: alice, bob"
     ]
 
