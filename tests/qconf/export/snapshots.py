@@ -1,19 +1,41 @@
-"""Files compared with those that were reviewed once; UPDATE_SNAPSHOTS=1 writes them anew, for review."""
+"""Files compared with those that were reviewed once; UPDATE_SNAPSHOTS=1 writes them anew, for review.
 
+Of a program that is nearly the same in every case, the first case has all lines and others those that differ. A file
+that is a template without a gap is reviewed there, and not kept again.
+"""
+
+import difflib
 import os
 from pathlib import Path
 
+import qconf.export
+
 FOLDER = Path(__file__).parent / "snapshots"
+FIRST = "cray-xc40"
+PROGRAMS = ("accounts", "job_submit.back.lua", "move-jobs", "new-conf", "qconf-pbs")
+TEMPLATES = {path.read_text(encoding="utf-8") for path in Path(qconf.export.__file__).parent.rglob("*.j2")}
+
+
+def kept(case, files):
+    """Return what is kept of the files of a case."""
+    first, found = FOLDER / f"{case.partition('-')[0]}-{FIRST}", {}
+    for name, text in files.items():
+        if name in PROGRAMS and first.name != case:
+            lines = (first / name).read_text(encoding="utf-8").splitlines(keepends=True)
+            found[f"{name}.diff"] = "".join(difflib.unified_diff(lines, text.splitlines(keepends=True), n=0))
+        elif text not in TEMPLATES:
+            found[name] = text
+    return found
 
 
 def check_snapshot(case, files):
-    folder = FOLDER / case
+    folder, found = FOLDER / case, kept(case, files)
     if os.environ.get("UPDATE_SNAPSHOTS"):
         folder.mkdir(parents=True, exist_ok=True)
         for path in folder.iterdir():
             path.unlink()
-        for name, text in files.items():
+        for name, text in found.items():
             (folder / name).write_text(text, encoding="utf-8")
-    assert sorted(files) == sorted(path.name for path in folder.iterdir())
-    for name, text in files.items():
+    assert sorted(found) == sorted(path.name for path in folder.iterdir())
+    for name, text in found.items():
         assert text == (folder / name).read_text(encoding="utf-8"), f"{case}/{name}"
