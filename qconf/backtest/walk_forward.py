@@ -30,7 +30,7 @@ from qconf.recommend.checkpoint import Checkpoint, Failure
 from qconf.strategies import Proposal, check, gathered, names, propose, registry
 from qconf.strategies import settings as all_settings
 from qconf.strategies.ahead import Computed, compute_ahead, learn
-from qconf.strategies.fcfs_easy import undistinguished
+from qconf.strategies.plain import undistinguished
 
 WARMUP_DAYS = 3
 Progress = Callable[[str, float], None]  #: called with what is being done and which share of all is done

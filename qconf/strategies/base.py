@@ -210,9 +210,9 @@ class Strategy(ABC):
 
     name: str
     position: int  # in tables: 0 to 9 current and baselines, from 10 on the paper's, from 30 on those of this project
-    baseline: ClassVar[bool] = False  # tunes nothing, and is always among those compared
+    baseline: bool = False  # tunes nothing, and is always among those compared
     default: ClassVar[bool] = True  # compared by `compare` and `backtest` unless strategies are named
-    tune_default: ClassVar[bool] = True  # compared by `tune` unless strategies are named
+    tune_default: bool = True  # compared by `tune` unless strategies are named
     any_nodes: ClassVar[bool] = False  # whether it goes with nodes of several types
     cost: ClassVar[float] = 1.0  # seconds that it takes, relative to the others': progress, and what workers do first
     Options: ClassVar[type[Options]] = Options

@@ -14,7 +14,7 @@ import numpy as np
 from qconf.config import format_duration
 from qconf.evaluation.period import NotApplicableError, TrainingSet
 from qconf.strategies.base import Options, Proposal, Step, Strategy, step
-from qconf.strategies.fcfs_easy import undistinguished
+from qconf.strategies.plain import undistinguished
 
 NOT_EXPORTABLE = "no batch system keeps a reservation for the first job of every class of walltimes"
 

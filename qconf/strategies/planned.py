@@ -15,7 +15,7 @@ from parsim.verify.planned import check_planned
 from qconf.errors import InputError
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
 from qconf.strategies.base import Options, Proposal, Strategy
-from qconf.strategies.fcfs_easy import undistinguished
+from qconf.strategies.plain import undistinguished
 
 NOT_EXPORTABLE = "no batch system plans its whole waiting list like this"
 

@@ -19,7 +19,7 @@ from qconf.history import History, clean, read
 from qconf.history.periods import DAY, FEWEST
 from qconf.recommend import checkpoint
 from qconf.strategies import names
-from qconf.strategies.fcfs_easy import undistinguished
+from qconf.strategies.plain import undistinguished
 from qconf.strategies.presets import PAPER
 from qconf.synth import generate_month, write_history
 from studies.output import ROOT, fingerprint, hash_of, load, save

@@ -14,8 +14,6 @@ from qconf.strategies.auto.families import AutoOptions
 from qconf.strategies.auto.search import climb, orders_wanted
 from qconf.strategies.base import Proposal, Question, Strategy
 
-KINDS = ("general", "guarded")
-
 
 class Auto(Strategy):
     """The order of the waiting list that is best beyond its training set, or the unchanged base."""
@@ -25,19 +23,18 @@ class Auto(Strategy):
     Options = AutoOptions
 
     def __init__(self, name: str, position: int, *kinds: str, tune_default: bool = True) -> None:
-        self.name, self.position, self.kinds = name, position, kinds
-        self.tune_default = tune_default  # type: ignore[misc]
+        self.name, self.position, self.kinds, self.tune_default = name, position, kinds, tune_default
 
     def propose(self, training: TrainingSet, options: AutoOptions) -> Proposal:
         """Search as `qconf.strategies.auto.search.climb` does, by the first kind."""
-        return self._climb(training, options, self.kinds[0])[""]
+        return climb(training, options, guard=self.kinds[0] == "guarded")[""]
 
     def variants(self, training: TrainingSet, options: AutoOptions) -> Mapping[str, Proposal]:
         """Return the best of every kind, by what it changes: ``fitted order``; the base where nothing may change."""
         found = {
             f"{kind} {what}": proposal
             for kind in self.kinds
-            for what, proposal in self._climb(training, options, kind).items()
+            for what, proposal in climb(training, options, guard=kind == "guarded").items()
             if what
         }
         return found or {"": self.propose(training, options)}
@@ -46,11 +43,8 @@ class Auto(Strategy):
         """Return the orders that every kind tries, in each period."""
         return orders_wanted(training, options)
 
-    def _climb(self, training: TrainingSet, options: AutoOptions, kind: str) -> Mapping[str, Proposal]:
-        return climb(training, options, guard=kind == "guarded")
-
 
 STRATEGIES = (
-    Auto("auto", 30, *KINDS),
+    Auto("auto", 30, "general", "guarded"),
     Auto("auto-guarded", 32, "guarded", tune_default=False),
 )

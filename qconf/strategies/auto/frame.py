@@ -15,7 +15,7 @@ from qconf.config.durations import format_duration
 from qconf.config.multifactor import TIER, Multifactor
 from qconf.config.points import points_of, term
 from qconf.evaluation.period import Period
-from qconf.strategies.nodes import given_whole, some_alone
+from qconf.strategies.nodes import alone, given_whole
 
 NEVER = "1e15"  # seconds of waiting that no job reaches
 #: Added to the factor of fairshare, so that a job that has waited long goes before others whatever its user has used.
@@ -41,7 +41,7 @@ def policy_of(period: Period) -> tuple[str, ...]:
         if part == "shortpools":
             return bool(base.shortpools) and not base.is_fixed(part)
         if part == "sharing":
-            return some_alone(base) and not any(map(period.is_fixed, _sharing(base)))
+            return any(alone(base)) and not any(map(period.is_fixed, _sharing(base)))
         paths = ((queue, field) for queue in base.queues for field in POLICY[part])
         return any(
             getattr(queue, field) is not None and not period.is_fixed(f"queues.{queue.name}.{field}")

@@ -21,7 +21,7 @@ from qconf.history import clean, read
 from qconf.recommend.checkpoint import Checkpoint
 from qconf.report.backtest import mark, sentences
 from qconf.strategies import Proposal, propose
-from qconf.strategies.fcfs_easy import undistinguished
+from qconf.strategies.plain import undistinguished
 from tests.qconf.backtest import walking
 
 TRAINED = ("pp", "dp-nlp", "dqr", "hybrid", "exact")

@@ -12,7 +12,7 @@ from qconf.evaluation.guard_rails import GuardRails
 from qconf.evaluation.holdout import Holdout
 from qconf.evaluation.period import NotApplicableError, Period
 from qconf.strategies import Proposal
-from qconf.strategies.fcfs_easy import undistinguished
+from qconf.strategies.plain import undistinguished
 from tests.qconf.small import DAY, period, two
 
 SPAN = 12 * DAY

@@ -7,7 +7,7 @@ from qconf.evaluation.guard_rails import GuardRails, GuardValues, Seen
 from qconf.evaluation.holdout import Holdout
 from qconf.evaluation.period import Period
 from qconf.strategies import Proposal, propose
-from qconf.strategies.fcfs_easy import undistinguished
+from qconf.strategies.plain import undistinguished
 from tests.qconf.small import DAY, LONG, SHORT, WIDE, period, site, three, training, two
 
 

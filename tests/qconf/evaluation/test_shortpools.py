@@ -20,8 +20,8 @@ from qconf.export import exporter
 from qconf.history.chunks import without_time
 from qconf.strategies.auto.measures import of_base, of_configs
 from qconf.strategies.base import Options, Proposal
-from qconf.strategies.fcfs_easy import undistinguished
 from qconf.strategies.mqb import Mqb
+from qconf.strategies.plain import undistinguished
 from tests.qconf.small import site
 
 HOUR, DAY = 3600, 86400

@@ -14,7 +14,7 @@ from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import Period
 from qconf.history import clean, read
 from qconf.recommend import Curve, Evaluated, Recommendation, Row
-from qconf.strategies.fcfs_easy import undistinguished
+from qconf.strategies.plain import undistinguished
 from tests.qconf.report import small
 
 ROOT = Path(__file__).parents[3]
