@@ -8,7 +8,7 @@ prior of the others, and compared with the orders that need no training.
 
 from __future__ import annotations
 
-import tempfile
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -35,8 +35,9 @@ from qconf.strategies.auto.frame import Frame
 from qconf.strategies.auto.measures import Measure, logarithms, of_first_come, of_orders
 from qconf.strategies.auto.orders import usual_longest
 from qconf.strategies.auto.search import POINTS, PRICES, climb
-from qconf.synth import generate_month, preset_named, write_history
-from qconf.text import as_json, markdown_table, write_whole
+from qconf.synth import generate_month, preset_named
+from qconf.text import markdown_table, write_whole
+from studies import output
 from studies.output import REPORTS, ROOT, fingerprint, hash_of, load, run, save
 
 Floats = NDArray[np.float64]
@@ -83,8 +84,7 @@ def generated(preset: str, offered: float | None) -> Log:
     """Generate months of a machine at its own loads, or at one."""
     months, _ = PRESETS[preset]
     frame = pd.concat([generate_month(preset, i, SEED, offered) for i in range(months)], ignore_index=True)
-    with tempfile.TemporaryDirectory() as folder:
-        records = read([write_history(frame, Path(folder, "history.csv.gz"))])
+    records = output.records_of(frame)
     base = derive_config(records, preset_named(preset).cores)
     return Log(f"{preset} at {offered or 'its own loads'}", preset, clean(records, base), base)
 
@@ -143,6 +143,12 @@ def prior_from(logs: Sequence[Measured], family: str, without: str = "") -> Floa
             mean = np.average(each.rows[family], axis=0, weights=np.minimum(np.array(each.jobs) / MONTH, 1.0))
             by_machine.setdefault(each.machine, []).append(mean)
     return np.array(np.mean([np.mean(own, axis=0) for own in by_machine.values()], axis=0))
+
+
+def prior_text(logs: Sequence[str], orders: Mapping[str, Sequence[float]]) -> str:
+    """Write the prior as JSON, a line for each order."""
+    rows = ",\n".join(f"{json.dumps(name)}: {json.dumps(orders[name])}" for name in sorted(orders))
+    return f'{{"columns": {json.dumps(COLUMNS)},\n"logs": {json.dumps(logs)},\n"orders": {{\n{rows}\n}}}}\n'
 
 
 def _looked_up(names: tuple[str, ...], values: Floats, members: tuple[Member, ...]) -> Floats:
@@ -208,19 +214,9 @@ def curve(log: Measured, prior: Floats, family: str, objective: str) -> list[str
 @click.option("--objective", default="mean-wait", show_default=True)
 @click.option("--tails", default=TAILS, show_default=True, type=float)
 @click.option("--write", is_flag=True, help="Store the prior of all machines where auto reads it.")
-@click.option(
-    "--traces",
-    type=click.Path(path_type=Path),
-    default=ROOT.parent / "shared" / "traces",
-    help="Folder of the public logs.  [default: ../shared/traces]",
-)
-@click.option(
-    "--work",
-    type=click.Path(path_type=Path),
-    default=REPORTS / "study",
-    help="Where finished logs are stored.  [default: reports/study]",
-)
-@click.option("--workers", default=2, show_default=True, type=click.IntRange(1), help="No effect on the results.")
+@output.traces
+@output.folder("--work", REPORTS / "study", "Where finished logs are stored.", "reports/study")
+@output.workers()
 def command(
     *, logs: str, family: str, objective: str, tails: float, write: bool, traces: Path, work: Path, workers: int
 ) -> None:
@@ -240,7 +236,7 @@ def command(
             for kind, members in FAMILIES.items()
             for each, row in zip(members, prior_from(found, kind).round(4).tolist(), strict=True)
         }
-        write_whole(PRIOR, as_json({"columns": COLUMNS, "logs": [name for name, *_ in makes], "orders": orders}))
+        write_whole(PRIOR, prior_text([name for name, *_ in makes], orders))
     options = AutoOptions(orders=family, objective=objective, tails=tails, workers=workers)
     rows, curves = [], []
     for name in filter(None, logs.split(",")):
