@@ -25,7 +25,7 @@ from qconf.strategies.auto.families import Member
 from qconf.strategies.auto.orders import General, Order
 from qconf.text import markdown_table
 from studies.advice import Log, public, rows_of
-from studies.output import ROOT, run
+from studies.output import run, traces, workers
 
 Floats = NDArray[np.float64]
 
@@ -160,13 +160,8 @@ def worth(log: Log, found: Mapping[str, Floats], workers: int) -> list[list[str]
 
 @click.command("studies.estimates")
 @click.option("--logs", default=",".join(LOGS), show_default=True, help="Public logs, with commas.")
-@click.option(
-    "--traces",
-    type=click.Path(path_type=Path),
-    default=ROOT.parent / "shared" / "traces",
-    help="Folder of the public logs.  [default: ../shared/traces]",
-)
-@click.option("--workers", default=2, show_default=True, type=click.IntRange(1), help="No effect on the results.")
+@traces
+@workers()
 def command(*, logs: str, traces: Path, workers: int) -> None:
     """Print the tables of docs/research/prediction.md on predicted run times in the order."""
     of_quality, of_worth = [], []

@@ -27,6 +27,7 @@ from qconf.recommend import recommend
 from qconf.recommend.ladder import best_of
 from qconf.strategies.auto.measures import of_base
 from qconf.text import markdown_table, write_whole
+from studies import output
 from studies.output import DOCS, REPORTS, ROOT, fingerprint, hash_of, load, paragraph, run, save
 
 LOGS = ("KTH-SP2", "SDSC-SP2", "HPC2N")
@@ -38,36 +39,19 @@ LONGER = 1.5  # times the present longest wait: the guard rail of `qconf tune`
 class Followed:
     """A month's verdict, followed into the next month.
 
-    Attributes
-    ----------
-    label : str
-        Of the month that is tuned on, as 1997-03.
-    winner : str
-        The recommended strategy, ``current`` for KEEP.
-    order : str
-        Of the recommended configuration.
-    promised : tuple of float
-        Median gain over the resamples, and the bounds of its 90 % interval; NaN for KEEP.
-    gain : float
-        Share by which the mean wait of the next month falls; so `slowdown`, its mean bounded slowdown. For KEEP all
-        that follows is of the best candidate: what keeping costs. NaN where there is none.
-    longest : float
-        Longest wait of the next month, in that under the current configuration or hours, whichever is larger.
-    waited : float
-        Longest wait of the next month under the current configuration, hours.
-    known : float
-        Longest wait of the months known before, under the current configuration, hours.
+    For KEEP all from `gain` on is of the best candidate: what keeping costs. NaN where there is none.
     """
 
-    label: str
-    winner: str
-    order: str = ""
+    label: str  #: of the month that is tuned on, as 1997-03
+    winner: str  #: the recommended strategy, ``current`` for KEEP
+    order: str = ""  #: of the recommended configuration
+    #: Median gain over the resamples, and the bounds of its 90 % interval; NaN for KEEP.
     promised: tuple[float, float, float] = (np.nan, np.nan, np.nan)
-    gain: float = np.nan
-    slowdown: float = np.nan
-    longest: float = np.nan
-    waited: float = np.nan
-    known: float = 0.0
+    gain: float = np.nan  #: share by which the mean wait of the next month falls
+    slowdown: float = np.nan  #: so its mean bounded slowdown
+    longest: float = np.nan  #: longest wait of the next month, in that at present or hours, whichever is larger
+    waited: float = np.nan  #: longest wait of the next month under the current configuration, hours
+    known: float = 0.0  #: longest wait of the months known before, under the current configuration, hours
 
     @property
     def beyond(self) -> bool:
@@ -245,20 +229,10 @@ Written by
 
 @click.command("studies.next_month")
 @click.option("--logs", default=",".join(LOGS), show_default=True, help="Beginnings of file names, with commas.")
-@click.option("--out", type=click.Path(path_type=Path), default=DOCS, help="Folder of next_month.md.")
-@click.option(
-    "--traces",
-    type=click.Path(path_type=Path),
-    default=ROOT.parent / "shared" / "traces",
-    help="Folder of the public logs.  [default: ../shared/traces]",
-)
-@click.option(
-    "--work",
-    type=click.Path(path_type=Path),
-    default=REPORTS / "study",
-    help="Where finished logs are stored.  [default: reports/study]",
-)
-@click.option("--workers", default=2, show_default=True, type=click.IntRange(1), help="No effect on the results.")
+@output.folder("--out", DOCS, "Folder of next_month.md.")
+@output.traces
+@output.folder("--work", REPORTS / "study", "Where finished logs are stored.", "reports/study")
+@output.workers()
 def command(*, logs: str, out: Path, traces: Path, work: Path, workers: int) -> None:
     """Tune on every month of public logs, and simulate the next; some minutes on two cores."""
     work.mkdir(parents=True, exist_ok=True)

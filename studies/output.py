@@ -5,19 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+import tempfile
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
+import pandas as pd
 
 from qconf.errors import QconfError
+from qconf.history import Records, read
+from qconf.synth import write_history
 from qconf.text import as_json, write_whole
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs" / "research"  #: the folder of all the studies' pages, with figures/ in it
 REPORTS = ROOT / "reports"
+TRACES = ROOT.parent / "shared" / "traces"  #: the public logs
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 WIDTH = 100  #: characters of a line of a page
 LITTLE = 0.1  #: part by which a ratio changes, from which on a setting has a row
 
@@ -29,6 +35,26 @@ def run(command: click.Command) -> None:
     except QconfError as error:
         click.echo(f"{command.name}: {error}", err=True)
         sys.exit(1)
+
+
+def folder(name: str, default: Path | None, text: str, shown: str = "") -> Callable[[Decorated], Decorated]:
+    """Return the option of a folder; `shown` is the default as the help shows it."""
+    about = f"{text}  [default: {shown}]" if shown else text
+    return click.option(name, type=click.Path(path_type=Path), default=default, help=about)
+
+
+def workers(text: str = "No effect on the results.") -> Callable[[Decorated], Decorated]:
+    """Return the option of how many workers there are."""
+    return click.option("--workers", default=2, show_default=True, type=click.IntRange(1), help=text)
+
+
+traces = folder("--traces", TRACES, "Folder of the public logs.", "../shared/traces")
+
+
+def records_of(jobs: pd.DataFrame) -> Records:
+    """Read a generated table of jobs as any log is read."""
+    with tempfile.TemporaryDirectory() as here:
+        return read([write_history(jobs, Path(here, "history.csv.gz"))])
 
 
 def write_figures(folder: Path, figures: Mapping[str, str]) -> list[str]:

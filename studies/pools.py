@@ -5,10 +5,8 @@ Each month is trained on the one before it. Mean waits are divided by static's, 
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import click
@@ -17,9 +15,10 @@ import numpy as np
 from qconf.backtest import Backtest, backtest
 from qconf.config import PoolConfig, SiteConfig
 from qconf.config import load as load_config
-from qconf.history import History, clean, read
-from qconf.synth import generate, write_history
+from qconf.history import History, clean
+from qconf.synth import generate
 from qconf.text import markdown_table
+from studies import output
 from studies.output import ROOT, run
 from studies.paper.plan import CRAY, PAPER
 
@@ -82,15 +81,12 @@ def row(what: str, found: Sequence[tuple[float, float, float]]) -> list[str]:
 @click.option("--seeds", default="0,1,2", show_default=True, help="Of the generated months.")
 @click.option("--months", default=9, show_default=True, type=click.IntRange(2))
 @click.option("--default", is_flag=True, help="Only dqr and the default.")
-@click.option("--workers", default=2, show_default=True, type=click.IntRange(1), help="Threads; no effect on results.")
+@output.workers("Threads; no effect on results.")
 def command(*, seeds: str, months: int, default: bool, workers: int) -> None:
     """Print the table of the pools as docs/research/partitioning.md has it."""
     base = load_config(ROOT / "configs" / CRAY)
-    with tempfile.TemporaryDirectory() as folder:
-        paths = [
-            write_history(generate(months=months, seed=int(s)), Path(folder) / f"{s}.csv") for s in seeds.split(",")
-        ]
-        histories = [clean(read([path]), base) for path in paths]
+    logs = (output.records_of(generate(months=months, seed=int(seed))) for seed in seeds.split(","))
+    histories = [clean(log, base) for log in logs]
     rows = []
     for way in WAYS[-1:] if default else WAYS:
         click.echo(way.what, err=True)

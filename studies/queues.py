@@ -16,6 +16,7 @@ from qconf.history import clean, read
 from qconf.parallel import parallel_map
 from qconf.recommend import Recommendation, recommend
 from qconf.text import markdown_table, write_whole
+from studies import output
 from studies.output import DOCS, REPORTS, ROOT, fingerprint, hash_of, load, paragraph, run, save
 from studies.paper.pieces import GENERATED, Generated, Piece
 from studies.paper.plan import CRAY
@@ -109,9 +110,9 @@ Written by
 
 @click.command("studies.queues")
 @click.option("--count", default=3, show_default=True, type=click.IntRange(1), help="Months at each load.")
-@click.option("--out", type=click.Path(path_type=Path), default=DOCS, help="Folder of queues.md.")
-@click.option("--work", type=click.Path(path_type=Path), default=REPORTS / "queues", help="Where months are kept.")
-@click.option("--workers", default=2, show_default=True, type=click.IntRange(1), help="Processes.")
+@output.folder("--out", DOCS, "Folder of queues.md.")
+@output.folder("--work", REPORTS / "queues", "Where months are kept.")
+@output.workers("Processes.")
 def command(*, count: int, out: Path, work: Path, workers: int) -> None:
     """Tune on generated months, and write queues.md."""
     work.mkdir(parents=True, exist_ok=True)

@@ -7,7 +7,6 @@ hundred samples and sixty moves. Waits are above the best division that `exact` 
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,10 +23,10 @@ from qconf.strategies.partitioning.program import Program
 from qconf.strategies.partitioning.regret import optimum
 from qconf.strategies.partitioning.samples import feasible_samples
 from qconf.strategies.partitioning.sizes import Sizes
-from qconf.synth import generate, write_history
+from qconf.synth import generate
 from qconf.text import markdown_table
-from studies.output import ROOT, run
-from studies.paper.plan import CRAY, TRACES
+from studies.output import ROOT, records_of, run, traces
+from studies.paper import plan
 
 MONTHS = 15
 FEWEST = 500  # jobs of a month of a log
@@ -41,18 +40,18 @@ WAYS = {
 }
 
 
-def sets(traces: Path) -> Iterator[tuple[str, TrainingSet]]:
+def sets(folder: Path) -> Iterator[tuple[str, TrainingSet]]:
     """Yield the months of the generated log and of the public ones."""
-    with tempfile.TemporaryDirectory() as folder:
-        log = write_history(generate(months=MONTHS), Path(folder) / "log.csv")
-        for name, path, config in (("generated", log, CRAY), *((t, traces / f, c) for t, f, c in TRACES)):
-            if path.is_file():
-                base = load(ROOT / "configs" / config)
-                history = clean(read([path]), base)
-                for _, start, end in history.periods("month"):
-                    month = history.between(start, end)
-                    if len(month) >= FEWEST:
-                        yield name, TrainingSet(Period.of(month, base))
+    logs = [("generated", records_of(generate(months=MONTHS)), plan.CRAY)]
+    known = ((name, folder / file, config) for name, file, config in plan.TRACES)
+    logs += [(name, read([path]), config) for name, path, config in known if path.is_file()]
+    for name, records, config in logs:
+        base = load(ROOT / "configs" / config)
+        history = clean(records, base)
+        for _, start, end in history.periods("month"):
+            month = history.between(start, end)
+            if len(month) >= FEWEST:
+                yield name, TrainingSet(Period.of(month, base))
 
 
 class Searched(Program):
@@ -95,7 +94,7 @@ def measure(training: TrainingSet, *, surrogates: bool, samples: int | None, sim
 
 
 @click.command()
-@click.option("--traces", type=click.Path(path_type=Path), default=ROOT.parent / "shared" / "traces")
+@traces
 def command(traces: Path) -> None:
     """Print the table."""
     found: dict[tuple[str, str], list[list[float]]] = {}

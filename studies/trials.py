@@ -7,7 +7,6 @@ that is worsened until the best one gains a stated part of the mean wait on thos
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -19,13 +18,14 @@ from qconf.config import SiteConfig
 from qconf.config import load as load_config
 from qconf.errors import QconfError
 from qconf.evaluation.period import Period, TrainingSet
-from qconf.history import History, clean, read
+from qconf.history import History, clean
 from qconf.parallel import parallel_map
 from qconf.recommend import Recommendation, recommend
 from qconf.strategies import propose
-from qconf.synth import generate_month, preset_named, write_history
+from qconf.synth import generate_month, preset_named
 from qconf.synth.presets import Preset
 from qconf.text import markdown_table, write_whole
+from studies import output
 from studies.output import DOCS, REPORTS, ROOT, fingerprint, hash_of, load, paragraph, run, save
 from studies.paper.plan import CRAY
 
@@ -42,42 +42,21 @@ WIDE = 0.125  # share of the machine above which all jobs have the same priority
 
 @dataclass(frozen=True)
 class Trials:
-    """Trials of one kind: how many histories of how many months, and what the best configuration gains there.
+    """Trials of one kind: how many histories of how many months, and what the best configuration gains there."""
 
-    Attributes
-    ----------
-    gain : float
-        Of the mean wait, on all these histories together; 0 where the base is the best configuration itself.
-    months : int
-        Of each history.
-    count : int
-        Histories.
-    """
-
-    gain: float
-    months: int
-    count: int
+    gain: float  #: of the mean wait, on all together; 0 where the base is the best configuration itself
+    months: int  #: of each history
+    count: int  #: histories
 
 
 @dataclass(frozen=True)
 class Tally:
-    """The results of trials of one kind.
-
-    Attributes
-    ----------
-    trials : Trials
-    order : str
-        Of the waiting list of the base.
-    winners : list of str
-        The recommended strategy of each history, ``current`` for KEEP.
-    ineligible : int
-        Histories that end with KEEP although an ineligible strategy would have gained: the guard rails.
-    """
+    """The results of trials of one kind."""
 
     trials: Trials
-    order: str
-    winners: list[str]
-    ineligible: int
+    order: str  #: of the waiting list of the base
+    winners: list[str]  #: the recommended strategy of each history, ``current`` for KEEP
+    ineligible: int  #: histories that end with KEEP although an ineligible strategy would have gained: the guard rails
 
     @property
     def changed(self) -> int:
@@ -130,17 +109,13 @@ def busy(preset: Preset) -> Preset:
 def history(preset: Preset, seed: int, months: range, base: SiteConfig) -> History:
     """Generate consecutive months, and read them as any log is read."""
     frame = pd.concat([generate_month(preset, index, seed) for index in months], ignore_index=True)
-    with tempfile.TemporaryDirectory() as folder:
-        return clean(read([write_history(frame, Path(folder, "history.csv.gz"))]), base)
+    return clean(output.records_of(frame), base)
 
 
 def worsened(best: SiteConfig, gain: float, periods: Sequence[Period], workers: int) -> SiteConfig:
     """Favour wider jobs more and more, until `best` gains that much over it on these periods together.
 
-    Raises
-    ------
-    QconfError
-        No base is so much worse.
+    Raises QconfError if no base is so much worse.
     """
 
     def total(config: SiteConfig) -> float:
@@ -225,14 +200,9 @@ Written by
 @click.option(
     "--training", default=TRAINING, show_default=True, type=click.IntRange(1), help="Months to find the best on."
 )
-@click.option("--out", type=click.Path(path_type=Path), default=DOCS, help="Folder of trials.md.")
-@click.option(
-    "--work",
-    type=click.Path(path_type=Path),
-    default=REPORTS / "study",
-    help="Where finished trials are stored.  [default: reports/study]",
-)
-@click.option("--workers", default=2, show_default=True, type=click.IntRange(1), help="No effect on the results.")
+@output.folder("--out", DOCS, "Folder of trials.md.")
+@output.folder("--work", REPORTS / "study", "Where finished trials are stored.", "reports/study")
+@output.workers()
 def command(*, count: int | None, training: int, out: Path, work: Path, workers: int) -> None:
     """Count how often `qconf tune` keeps what is best and changes what is not; an hour or two on two cores."""
     work.mkdir(parents=True, exist_ok=True)

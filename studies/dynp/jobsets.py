@@ -35,19 +35,7 @@ NARROW = 0.9  # nodes by which jobs of one width are told apart at random, to ra
 
 @dataclass(frozen=True, slots=True)
 class JobSet:
-    """Means of a job set: nodes, and seconds of run time, estimate, and from one submission to the next.
-
-    Attributes
-    ----------
-    utilization : float or None
-        At the shrinking factor 0.75, without a backlog at the end; None: width and run time are independent.
-    spread, estimate_spread : float
-        Sigmas of the lognormal run times, and of what estimates add to them.
-    wide, long : float
-        Correlations of what estimates add with the width, and with the run time.
-    bursts : float
-        Sigma of the lognormal rate of submissions.
-    """
+    """Means of a job set: nodes, and seconds of run time, estimate, and from one submission to the next."""
 
     jobs: int
     nodes: float
@@ -55,12 +43,13 @@ class JobSet:
     estimate: float
     interarrival: float
     machine: int = 96
+    #: At the shrinking factor 0.75, without a backlog at the end; None: width and run time are independent.
     utilization: float | None = None
-    spread: float = 1.5
-    estimate_spread: float = 1.0
-    wide: float = 0.0
-    long: float = 0.0
-    bursts: float = 0.0
+    spread: float = 1.5  #: sigma of the lognormal run times
+    estimate_spread: float = 1.0  #: of what estimates add to them
+    wide: float = 0.0  #: correlation of what estimates add with the width
+    long: float = 0.0  #: with the run time
+    bursts: float = 0.0  #: sigma of the lognormal rate of submissions
 
 
 JOB_SETS = {
@@ -76,19 +65,7 @@ JOB_SETS = {
 
 
 def generate_job_set(job_set: JobSet, seed: int = 0) -> Workload:
-    """Generate a job set whose means are those given, to the nearest whole total.
-
-    Parameters
-    ----------
-    job_set : JobSet
-    seed : int
-        The same seed gives the same jobs.
-
-    Returns
-    -------
-    Workload
-        Of one queue, without users.
-    """
+    """Generate a job set of one queue, without users, whose means are those given, to the nearest whole total."""
     rng = np.random.default_rng(seed)
     n = job_set.jobs
     width = _widths(job_set, rng)

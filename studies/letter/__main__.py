@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ import click
 
 from qconf.history import clean, read
 from qconf.text import write_whole
+from studies import output
 from studies.letter import figures, page, plan
 from studies.output import DOCS, REPORTS, run, write_figures
 from studies.paper import pieces
@@ -19,18 +19,14 @@ from studies.paper.pieces import Piece, PieceResult
 
 @click.command("studies.letter")
 @click.option("--quick", is_flag=True, help="A few months of everything, in minutes.")
-@click.option("--out", type=click.Path(path_type=Path), default=DOCS, help="Folder of paper.md.")
-@click.option("--work", type=click.Path(path_type=Path), help="Where finished pieces are.  [default: reports/letter]")
-@click.option("--workers", default=2, show_default=True, type=click.IntRange(1), help="Threads.")
+@output.folder("--out", DOCS, "Folder of paper.md.")
+@output.folder("--work", None, "Where finished pieces are.", "reports/letter")
+@output.workers("Threads.")
 @click.option("--finished", is_flag=True, help="Run nothing: write the page of what is finished; it names the rest.")
 def command(*, quick: bool, out: Path, work: Path | None, workers: int, finished: bool) -> None:
     """Run the paper to the letter and its readings, and write the results as paper.md."""
     work = work or REPORTS / ("letter-quick" if quick else "letter")
     work.mkdir(parents=True, exist_ok=True)
-
-    def progress(text: str) -> None:
-        click.echo(f"{text:<78}"[:78] + ("\r" if sys.stderr.isatty() else "\n"), err=True, nl=False)
-
     left: list[str] = []
 
     def result(piece: Piece) -> PieceResult | None:
@@ -38,7 +34,7 @@ def command(*, quick: bool, out: Path, work: Path | None, workers: int, finished
             left.append(piece.what or piece.name)
             return None
         settings: Mapping[str, object] = {"workers": workers, **piece.settings}
-        found = pieces.run(replace(piece, settings=settings), work, work, progress)
+        found = pieces.run(replace(piece, settings=settings), work, work)
         if found is None:
             raise RuntimeError(f"{piece.name}: no log was generated")
         return found

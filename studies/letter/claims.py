@@ -23,26 +23,15 @@ MORE_IS_BETTER = {"utilization_window"}
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper reports of a strategy against another, per cent; plus is more.
-
-    Attributes
-    ----------
-    strategy, reference, metric : str
-    average, best : float or None
-        As published; None where the paper has no number.
-    without : tuple of str
-        Periods left out.
-    text : str
-        Published in other words than a number.
-    """
+    """What the paper reports of a strategy against another, per cent; plus is more."""
 
     strategy: str
     reference: str
     metric: str
-    average: float | None = None
+    average: float | None = None  #: as published, so `best`; None where the paper has no number
     best: float | None = None
-    without: tuple[str, ...] = ()
-    text: str = ""
+    without: tuple[str, ...] = ()  #: periods left out
+    text: str = ""  #: published in other words than a number
 
 
 #: What section IV.B prints.

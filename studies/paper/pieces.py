@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import click
 import pandas as pd
 
 from parsim.metrics import Summary
@@ -34,20 +36,11 @@ REPORTED = ("dp-nlp", "dqr", "hybrid")
 
 @dataclass(frozen=True)
 class Generated:
-    """A generated log.
+    """A generated log."""
 
-    Attributes
-    ----------
-    preset : str
-        Of `qconf.synth`.
-    seed : int
-    load : float or None
-        Offered load of every month, as near to it as its walltimes allow; None for its own.
-    """
-
-    preset: str = "cray-xc40"
+    preset: str = "cray-xc40"  #: of `qconf.synth`
     seed: int = 0
-    load: float | None = None
+    load: float | None = None  #: offered load of every month, as near to it as its walltimes allow; None for its own
 
     def write(self, months: int, work: Path) -> Path:
         """Write the first months into `work` and return the path."""
@@ -67,53 +60,22 @@ class Generated:
 
 @dataclass(frozen=True)
 class Piece:
-    """A walk-forward of the study.
+    """A walk-forward of the study."""
 
-    Attributes
-    ----------
-    name : str
-        As a file name.
-    source : str
-        `GENERATED`, or the name of a log in the folder of traces.
-    config : str
-        The file in configs/.
-    periods : int or None
-        Only the first so many periods, the first of which is for training only.
-    strategies : tuple of str
-    settings : dict
-        Options of the strategies by name; others have their defaults.
-    what : str
-        What distinguishes it, for a table.
-    period : str
-        ``month``, or days such as ``30d``, from the first submit that is left.
-    begin : int
-        Days after the first submit whose jobs are left out.
-    formula : str
-        If given, ``current`` is one machine without queues in this order.
-    made_by : Generated
-        What a generated log is.
-    letter : bool
-        Whether the machine is divided by processors, as the paper does.
-    chain : bool
-        Whether each period is reconfigured from the result of the one before.
-    site : dict
-        Fields of the configuration that are changed; `max_run` by a factor.
-    """
-
-    name: str
-    source: str
-    config: str
-    periods: int | None = None
+    name: str  #: as a file name
+    source: str  #: `GENERATED`, or the name of a log in the folder of traces
+    config: str  #: the file in configs/
+    periods: int | None = None  #: only the first so many periods, the first of which is for training only
     strategies: tuple[str, ...] = STRATEGIES
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    what: str = ""
-    period: str = "month"
-    begin: int = 0
-    formula: str = ""
-    made_by: Generated = field(default_factory=Generated)
-    letter: bool = False
-    chain: bool = False
-    site: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)  #: options of the strategies; others have their defaults
+    what: str = ""  #: what distinguishes it, for a table
+    period: str = "month"  #: or days such as ``30d``, from the first submit that is left
+    begin: int = 0  #: days after the first submit whose jobs are left out
+    formula: str = ""  #: if given, ``current`` is one machine without queues in this order
+    made_by: Generated = field(default_factory=Generated)  #: what a generated log is
+    letter: bool = False  #: whether the machine is divided by processors, as the paper does
+    chain: bool = False  #: whether each period is reconfigured from the result of the one before
+    site: Mapping[str, Any] = field(default_factory=dict)  #: changed fields of the configuration; `max_run` by a factor
 
     def base(self) -> SiteConfig:
         """Read its configuration."""
@@ -173,7 +135,12 @@ class PieceResult:
                 yield from (step for step in result.decisions if step.get("step") == name)
 
 
-def run(piece: Piece, traces: Path, work: Path, progress: Callable[[str], None]) -> PieceResult | None:
+def show(text: str) -> None:
+    """Show a line of progress; on a terminal in place of the one before."""
+    click.echo(f"{text:<78}"[:78] + ("\r" if sys.stderr.isatty() else "\n"), err=True, nl=False)
+
+
+def run(piece: Piece, traces: Path, work: Path, progress: Callable[[str], None] = show) -> PieceResult | None:
     """Return the results of a piece, from `work` if it was finished there with the same code; None without its log."""
     base = piece.base()
     path = piece.log(traces, work)

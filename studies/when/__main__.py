@@ -12,6 +12,7 @@ import click
 from qconf.errors import InputError
 from qconf.parallel import parallel_map
 from qconf.text import write_whole
+from studies import output
 from studies.output import DOCS, REPORTS, run, write_figures
 from studies.when.cells import LIMITS, LOADS, MONTHS, SEEDS, Cell, Row, columns, load, measured, text_of
 from studies.when.page import FIGURE, PAGE, ROWS, figure, page, waits
@@ -27,9 +28,9 @@ from studies.when.page import FIGURE, PAGE, ROWS, figure, page, waits
 )
 @click.option("--again", default="", help="Strategies whose kept rows are computed again, such as dp-nlp,hybrid.")
 @click.option("--table", is_flag=True, help="Print the table of these points, and write no page.")
-@click.option("--out", type=click.Path(path_type=Path), default=DOCS, help="Folder of when.md.")
-@click.option("--work", type=click.Path(path_type=Path), help="Where rows are kept.  [default: reports/when]")
-@click.option("--workers", default=2, show_default=True, type=click.IntRange(1), help="Processes.")
+@output.folder("--out", DOCS, "Folder of when.md.")
+@output.folder("--work", None, "Where rows are kept.", "reports/when")
+@output.workers("Processes.")
 def command(
     *,
     quick: bool,
