@@ -140,7 +140,7 @@ def _write(directory: Path, found: Verification | Calibration, document: str, wa
     from qconf.config import dump
     from qconf.fidelity.grade import with_grade
     from qconf.inert import csv_text
-    from qconf.report.fidelity_page import render_fidelity
+    from qconf.report.fidelity import render_fidelity
     from qconf.text import all_or_nothing
 
     verification = found.verification

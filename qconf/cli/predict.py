@@ -88,7 +88,7 @@ class Query:
         """Predict, and print or write what comes of it."""
         found, loaded = self._predict()
         if self.page is not None:
-            from qconf.report.prediction_page import render_prediction
+            from qconf.report.prediction import render_prediction
             from qconf.text import write_whole
 
             write_whole(self.page, render_prediction(found, self.timezone, loaded))

@@ -44,6 +44,11 @@ class Prediction:
     runs: int
     checked: int = 0  #: earlier predictions that the intervals rest on; 0: they are as simulated
 
+    @property
+    def running(self) -> int:
+        """How many jobs run."""
+        return int((~self.ahead.present.waiting).sum())
+
     def document(self) -> dict[str, Any]:
         """Return it as JSON holds it."""
         return {

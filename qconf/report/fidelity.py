@@ -1,28 +1,37 @@
-"""What a terminal shows of the fidelity of a configuration, and of a calibration."""
+"""The fidelity of a configuration, and a calibration, as terminal and page show them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from datetime import datetime
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
-from rich.table import Table
 
-from qconf.config import format_clock, format_duration
+from qconf.config import dump, format_clock, format_duration
 from qconf.fidelity.calibrate import Calibration
 from qconf.fidelity.errors import Errors, Figures
 from qconf.fidelity.verify import Group, Verification
-from qconf.history.times import zone
+from qconf.report.figures.checks import agreement_figure
+from qconf.report.html import page
 from qconf.report.layout import new_table, print_lines, print_table, print_text
-from qconf.report.wording import grade_text, hours, number, queue_label
+from qconf.report.wording import date, grade_text, hours, number, queue_label
 
-WINDOWS = 12  #: that are shown
+WINDOWS = 12  #: that a terminal shows
 USERS = 5
 #: Columns of the paper's Table 1, in hours.
 ERRORS = ("jobs", "mean", "median", "min", "max", "\N{GREEK SMALL LETTER SIGMA}")
 SHARES = ("<1 min", "<10", "<1 h")  #: of these jobs, per cent
 AGREEMENT = "same %"
-TITLES = {"queue": "By queue:", "user": "By user, the farthest off:", "hour": "By hour of day of the start:"}
+HEADINGS = (*ERRORS, "within 1 min, %", "10 min, %", "1 h, %", "the same, %")  #: the same on a page
+KINDS = {"queue": "By queue", "user": "By user, the farthest off", "hour": "By hour of day of the start"}
+SECTIONS = (
+    ("warnings", "Notes"),
+    ("calibration", "What was calibrated"),
+    ("total", "How far off starts are"),
+    ("windows", "Windows"),
+    ("groups", "Queues, users, hours of the day"),
+    ("farthest", "The jobs farthest off"),
+    ("configuration", "The configuration"),
+)
 
 
 def print_fidelity(found: Verification | Calibration, to: Console, *, verbose: bool = False) -> None:
@@ -39,6 +48,36 @@ def print_grade(found: Verification | Calibration, to: Console) -> None:
     print_text(to, " ".join(summary(found.verification)))
 
 
+def render_fidelity(found: Verification | Calibration, warnings: Sequence[str] = ()) -> str:
+    """Write report.html of a verification, or of a calibration."""
+    shown, search = found.verification, found if isinstance(found, Calibration) else None
+    context = {
+        "search": search,
+        "letter": "-" if shown.grade is None else shown.grade.letter,
+        "sentences": [*([] if search is None else [verdict(search)]), *summary(shown)],
+        "agrees": shown.total.agreement,
+        "machine": shown.config.machine,
+        "headings": HEADINGS,
+        "rows": totals(shown),
+        "windows": [
+            (date(each.begin, shown.timezone), [format_clock(each.end - each.begin), *row(each.figures)])
+            for each in shown.windows
+        ],
+        "kinds": [
+            (title, [(_name(each), row(each.figures)) for each in shown.groups if each.kind == kind])
+            for kind, title in (KINDS | {"user": f"{KINDS['user']} first"}).items()
+        ],
+        "row": row,
+        "share": share,
+        "jobs": list(farthest_lines(shown)),
+        "text": dump(shown.config),
+        "warnings": [*warnings, *shown.warnings],
+    }
+    drawn = agreement_figure(shown)
+    figures = {drawn.name: drawn} if drawn else {}
+    return page("fidelity", f"Fidelity of {shown.config.machine.name}", [("", SECTIONS)], figures, context)
+
+
 def _print_verification(found: Verification, to: Console, *, verbose: bool) -> None:
     """Print the grade, all windows together, the jobs farthest off; `verbose` some windows and groups too."""
     to.print()
@@ -46,16 +85,25 @@ def _print_verification(found: Verification, to: Console, *, verbose: bool) -> N
     for text in found.warnings:
         print_text(to, f"note: {text}", "  ")
     to.print()
-    print_table(to, _totals(found))
+    table = new_table(("jobs that",), (*ERRORS, *SHARES, AGREEMENT), title="Recorded minus simulated start, hours:")
+    for i, (name, cells) in enumerate(totals(found)):
+        table.add_row(name, *cells, style="" if i else "bold")
+    print_table(to, table)
     if verbose:
         to.print()
-        print_table(to, _windows(found))
+        table = new_table(("window", "length"), (*ERRORS, AGREEMENT))
+        table.columns[0].min_width = 16
+        for window in found.windows[:WINDOWS]:
+            length, cells = format_clock(window.end - window.begin), differences(window.figures.counted)
+            table.add_row(date(window.begin, found.timezone), length, *cells, share(window.figures.agreement))
+        print_table(to, table)
         if len(found.windows) > WINDOWS:
             print_text(to, f"{len(found.windows) - WINDOWS} more windows: --json and --out have them all")
-    for kind, title in TITLES.items() if verbose else ():
+    for kind, title in KINDS.items() if verbose else ():
         groups = [group for group in found.groups if group.kind == kind]
+        rows = [[_name(group), *row(group.figures)] for group in groups[: USERS if kind == "user" else None]]
         to.print()
-        print_table(to, _groups(title, groups[:USERS] if kind == "user" else groups))
+        print_table(to, new_table(("",), (*ERRORS, *SHARES, AGREEMENT), rows, title=f"{title}:"))
     if found.farthest:
         print_lines(to, "Farthest off:", list(farthest_lines(found)))
 
@@ -67,15 +115,14 @@ def _print_calibration(found: Calibration, to: Console) -> None:
     if found.steps:
         steps = [f"{step.text} (to {share(step.agreement)} % on the training windows)" for step in found.steps]
         print_lines(to, "Changed:" if not found.rejected else "Tried in vain:", steps)
-    table = new_table(("windows", "config"), (*ERRORS, *SHARES, AGREEMENT))
-    for on, pair in (
-        ("training", found.trained),
-        ("between", (found.given.total, found.found.total)),
-    ):
-        for name, figures in zip(("given", "found"), pair, strict=True):
-            table.add_row(on, name, *row(figures))
+    between = (found.given.total, found.found.total)
+    rows = [
+        [on, name, *row(figures)]
+        for on, pair in (("training", found.trained), ("between", between))
+        for name, figures in zip(("given", "found"), pair, strict=True)
+    ]
     to.print()
-    print_table(to, table)
+    print_table(to, new_table(("windows", "config"), (*ERRORS, *SHARES, AGREEMENT), rows))
 
 
 def verdict(found: Calibration) -> str:
@@ -129,47 +176,23 @@ def row(figures: Figures) -> list[str]:
     return [*cells(figures.counted), share(figures.agreement)]
 
 
-def _totals(found: Verification) -> Table:
-    title = "Recorded minus simulated start, hours:"
-    table = new_table(("jobs that",), (*ERRORS, *SHARES, AGREEMENT), title=title)
-    total, without = found.total, found.without_held
-    table.add_row("start in both", *row(total), style="bold")
-    table.add_row("wait, all", *cells(total.every), "")
-    table.add_row("are not held", *row(without))
-    return table
+def totals(found: Verification) -> list[tuple[str, list[str]]]:
+    """Return the rows of all windows together."""
+    total = found.total
+    every, without = [*cells(total.every), ""], row(found.without_held)
+    return [("start in both", row(total)), ("wait, all", every), ("are not held", without)]
 
 
-def _windows(found: Verification) -> Table:
-    where = zone(found.timezone)
-    table = new_table(("window", "length"), (*ERRORS, AGREEMENT))
-    table.columns[0].min_width = 16
-    for each in found.windows[:WINDOWS]:
-        begin = datetime.fromtimestamp(each.begin, where).strftime("%Y-%m-%d %H:%M")
-        table.add_row(
-            begin,
-            format_clock(each.end - each.begin),
-            *differences(each.figures.counted),
-            share(each.figures.agreement),
-        )
-    return table
-
-
-def _groups(title: str, groups: Iterable[Group]) -> Table:
-    table = new_table(("",), (*ERRORS, *SHARES, AGREEMENT), title=title)
-    for group in groups:
-        name = queue_label(group.name) if group.kind == "queue" else group.name or "unknown"
-        table.add_row(name, *row(group.figures))
-    return table
+def _name(group: Group) -> str:
+    return queue_label(group.name) if group.kind == "queue" else group.name or "unknown"
 
 
 def farthest_lines(found: Verification) -> Iterator[str]:
     """Yield a line for each of the jobs farthest off: when it starts, and what could explain that."""
-    where = zone(found.timezone)
     for job in found.farthest:
-        begun = datetime.fromtimestamp(job.recorded, where).strftime("%Y-%m-%d %H:%M")
         late = job.recorded - job.simulated
         text = f"{format_duration(abs(late))} {'later' if late > 0 else 'earlier'} than simulated"
         of = f"{job.cores} cores, {queue_label(job.queue)}" + (f", user {job.user}" if job.user else "")
         more = f"; {job.alike} more of the user are alike" if job.alike else ""
         why = "; ".join(job.causes) or "nothing in the log explains it"
-        yield f"{job.job_id} ({of}): {begun}, {text}{more}. {why}"
+        yield f"{job.job_id} ({of}): {date(job.recorded, found.timezone)}, {text}{more}. {why}"

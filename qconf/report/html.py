@@ -127,6 +127,7 @@ def _environment() -> jinja2.Environment:
         "arrows": _arrows,
         "linked": _linked,
     }
+    environment.globals |= vars(environment.get_template("macros.html.j2").module)
     return environment
 
 

@@ -75,13 +75,17 @@ def console() -> Console:
     return Console(width=WIDTH, highlight=False, color_system=None, force_terminal=False)
 
 
-def new_table(texts: Sequence[str], numbers: Sequence[str], *, title: str | None = None) -> Table:
-    """Return an empty table: columns of texts, then columns of numbers."""
+def new_table(
+    texts: Sequence[str], numbers: Sequence[str], rows: Iterable[Sequence[str]] = (), *, title: str | None = None
+) -> Table:
+    """Return a table: columns of texts, then columns of numbers."""
     table = InertTable(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for heading in texts:
         table.add_column(heading, no_wrap=True, overflow="fold")
     for heading in numbers:
         table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
     return table
 
 

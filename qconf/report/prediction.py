@@ -1,11 +1,11 @@
-"""A prediction as tables of the terminal."""
+"""A prediction as tables of the terminal, and as the page of ``qconf predict --html``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
@@ -16,15 +16,26 @@ from qconf.inert import inert
 from qconf.prediction.loading import Gained, Loading
 from qconf.prediction.results import Prediction, Start
 from qconf.recommend.last import Promise
-from qconf.report.figures.ahead import cores_in_use, horizon
+from qconf.report.figures.ahead import ahead_figures, cores_in_use, horizon
+from qconf.report.html import page
+from qconf.report.layout import InertTable
 
 WIDTH = 24  #: columns of the timeline
 WIDE = 100, 180  #: columns of a terminal from which on there is one: without intervals and with them
 ONE_LINE = 154  #: columns from which on a job with intervals has one line, else two
-MOST = 200  #: jobs that are shown
+MOST, ON_PAGE = 200, 1000  #: jobs that are shown
 LEVELS = " ▁▂▃▄▅▆▇█"
 
 Clock = Callable[[int | None], str]  #: writes an instant
+
+SECTIONS = (
+    ("warnings", "Warnings"),
+    ("starts", "When the jobs that wait will start"),
+    ("plan", "The plan"),
+    ("jobs", "Jobs that wait"),
+    ("left_out", "Not predicted"),
+    ("then", "After the recommendation is loaded"),
+)
 
 
 @dataclass(frozen=True)
@@ -79,10 +90,8 @@ def clocks(found: Prediction, timezone: str, today: str = "%H:%M:%S") -> Clock:
 
 def tables(found: Prediction, timezone: str, width: int, loaded: Loaded | None = None) -> Iterator[Table | Text]:
     """Yield what a person wants to see: the jobs, what is not predicted, the idle cores, the days ahead."""
-    clock = clocks(found, timezone)
-    running, now = int((~found.ahead.present.waiting).sum()), found.ahead.now
-    yield Text(f"{clock(now)}: {running} jobs run, {len(found.starts)} wait")
-    last = horizon(found)
+    clock, now, last = clocks(found, timezone), found.ahead.now, horizon(found)
+    yield Text(f"{clock(now)}: {found.running} jobs run, {len(found.starts)} wait")
     yield Text(f"cores in use by the plan until {clock(last)}: {spark(found, now, last, min(width - 50, 60))}")
     if found.runs and width < ONE_LINE:
         yield from _two_lines(found.starts[:MOST], clock)
@@ -101,23 +110,20 @@ def tables(found: Prediction, timezone: str, width: int, loaded: Loaded | None =
 
 def _one_line(found: Prediction, clock: Clock, last: int | None) -> Table:
     """Return a row for each job, with a bar up to `last` if there is one."""
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table = InertTable(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for name in ("job", "user", "queue", "cores", "walltime", "plan"):
-        justify: Literal["left", "right"] = "right" if name in ("cores", "walltime", "plan") else "left"
-        table.add_column(name, justify=justify, no_wrap=True)
-    if found.runs:
-        for name in ("expected", "80 %", "95 %"):
-            table.add_column(name, no_wrap=True)
+        table.add_column(name, justify="right" if name in ("cores", "walltime", "plan") else "left", no_wrap=True)
+    for name in ("expected", "80 %", "95 %") if found.runs else ():
+        table.add_column(name, no_wrap=True)
     table.add_column("why it waits", overflow="fold")
     if last is not None:
         table.add_column("", no_wrap=True)
     for each in found.starts[:MOST]:
         job = each.job
-        cells = [job.job_id, job.user, job.queue, str(job.cores), format_duration(job.walltime), clock(each.planned)]
-        if found.runs:
-            cells += [clock(each.expected), *_spans(each, clock)]
+        expected = [clock(each.expected), *_spans(each, clock)] if found.runs else []
         drawn = [] if last is None else [bar(each.planned, job.walltime, found.ahead.now, last)]
-        table.add_row(*(Text(inert(cell)) for cell in [*cells, each.why, *drawn]))
+        about = (job.job_id, job.user, job.queue, job.cores, format_duration(job.walltime))
+        table.add_row(*about, clock(each.planned), *expected, each.why, *drawn)
     return table
 
 
@@ -140,7 +146,8 @@ def idle(found: Prediction) -> str:
     """Say what a new job would get now."""
     if not found.gaps:
         return "no core is idle for a new job now"
-    fits = [f"up to {gap.cores} cores for {_span(gap.seconds)}" for gap in found.gaps]
+    lasts = ["as long as it likes" if gap.seconds is None else format_duration(gap.seconds) for gap in found.gaps]
+    fits = [f"up to {gap.cores} cores for {long}" for gap, long in zip(found.gaps, lasts, strict=True)]
     if found.ahead.system.node_types:
         return f"idle now, on nodes of whatever type: {', '.join(fits)}; --what-if says when a job starts on its nodes"
     return f"a new job would start now with {', '.join(fits)}"
@@ -167,10 +174,6 @@ def _then(loaded: Loaded, clock: Clock) -> Iterator[Table | Text]:
     yield table
 
 
-def _span(seconds: int | None) -> str:
-    return "as long as it likes" if seconds is None else format_duration(seconds)
-
-
 def spark(found: Prediction, begin: int, end: int, width: int) -> str:
     """Draw the share of the cores that is in use, from `begin` to `end`."""
     edges, used = cores_in_use(found, begin, end)
@@ -195,3 +198,22 @@ def bar(start: int | None, walltime: int, now: int, last: int) -> str:
     if first >= WIDTH:
         return " " * WIDTH + ">"
     return " " * first + "█" * min(WIDTH - first, max(1, round(walltime / (last - now) * WIDTH)))
+
+
+def render_prediction(found: Prediction, timezone: str, loaded: Loaded | None = None) -> str:
+    """Write the page of a prediction."""
+    now = datetime.fromtimestamp(found.ahead.now, zone(timezone))
+    context: dict[str, Any] = {
+        "found": found,
+        "loaded": loaded,
+        "clock": clocks(found, timezone, "%H:%M"),
+        "duration": format_duration,
+        "now": f"{now:%A, %d %B %Y, %H:%M:%S} ({timezone})",
+        "running": found.running,
+        "shown": found.starts[:ON_PAGE],
+        "more": max(0, len(found.starts) - ON_PAGE),
+        "idle": idle(found),
+        "rests": rests(found) if found.runs else "",
+        "warnings": found.ahead.warnings,
+    }
+    return page("predict", "When jobs will start", [("", SECTIONS)], ahead_figures(found, timezone), context)

@@ -24,10 +24,9 @@ from qconf.recommend.fidelity import Day, Fidelity
 from qconf.recommend.recommendation import Rung
 from qconf.report.backtest_page import render_backtest
 from qconf.report.exported import Exported
-from qconf.report.fidelity_page import render_fidelity
+from qconf.report.fidelity import render_fidelity
 from qconf.report.figures import backtest_figures, figures
-from qconf.report.prediction import Loaded
-from qconf.report.prediction_page import render_prediction
+from qconf.report.prediction import Loaded, render_prediction
 from qconf.report.recorded import Gain, Promise
 from qconf.report.tune_page import render
 from qconf.snapshot import Closure, Job, Snapshot

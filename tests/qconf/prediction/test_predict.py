@@ -21,8 +21,7 @@ from qconf.prediction.loading import loading
 from qconf.prediction.results import predict
 from qconf.prediction.runtimes import STEPS, RunTimes, likely, sample, together
 from qconf.report.figures.ahead import ahead_figures
-from qconf.report.prediction import tables
-from qconf.report.prediction_page import render_prediction
+from qconf.report.prediction import render_prediction, tables
 from qconf.snapshot import Closure, Job, Snapshot
 
 SITE = SiteConfig(machine=MachineConfig(cores=16), queues=(QueueConfig(name="work"),))
