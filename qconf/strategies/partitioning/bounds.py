@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.metrics.tabulate import waits_by_size
 from qconf.evaluation.period import TrainingSet, cached
 from qconf.strategies.partitioning.feasible import Feasible
 from qconf.strategies.partitioning.sizes import PartitionSpace, Sizes, apportion
@@ -24,28 +24,19 @@ class Utilization:
     shares: NDArray[np.float64]
 
 
+def grid(least: int, most: int, count: int) -> Sizes:
+    """Return whole sizes in geometric progression, `count` at most."""
+    return np.unique(np.round(np.geomspace(least, most, count)).astype(np.int64))
+
+
 def utilization(training: TrainingSet, space: PartitionSpace, k: int) -> Utilization:
     """Simulate the k-th queue of `space` alone over a grid of sizes, from its widest job to the whole machine."""
-    first, last = int(space.widest[k]), space.total
     if not space.work[k]:
-        return Utilization(np.array([first]), np.zeros(1), np.zeros(1))
-    sizes = np.unique(np.round(np.geomspace(first, last, POINTS)).astype(np.int64))
+        return Utilization(space.widest[[k]], np.zeros(1), np.zeros(1))
+    sizes = grid(space.widest[k], space.total, POINTS)
     own = training.workload.take(training.workload.queue == space.queues[k])
-    waits, spans = space.alone(training.base, own, sizes)
+    waits, spans = waits_by_size(own, sizes * space.node, backfill=training.base.backfill)
     return Utilization(sizes, waits / len(own), space.work[k] / (sizes * space.node * np.maximum(spans, 1)))
-
-
-class Constraints(NamedTuple):
-    """How dp-nlp bounds sizes, as `lower_bounds` has it."""
-
-    slack: float
-    share_of_best: float
-    one_sided: bool
-    excess: str
-
-    def bounds(self, training: TrainingSet, space: PartitionSpace) -> Feasible:
-        """Return the bounds of the sizes in a space."""
-        return lower_bounds(training, space, *self[:2], one_sided=self.one_sided, excess=self.excess)
 
 
 @cached

@@ -8,13 +8,13 @@ Kondameedi and Vadhiyar, CCGrid 2017, section III.
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim import System, Workload
+from parsim import Queue, System, Workload
 from parsim.model.system import Pool
 from qconf.evaluation.evaluator import CachedEvaluator, MeanWaits
 from qconf.parallel import parallel_map
@@ -67,9 +67,7 @@ class CarvingSequence:
 
     def copy(self) -> CarvingSequence:
         """Return an independent copy that continues from here."""
-        other = copy(self)
-        other.sizes, other.active, other._left = self.sizes.copy(), self.active.copy(), self._left.copy()
-        return other
+        return deepcopy(self)
 
     def pool(self, sizes: Sizes) -> int:
         """Return the cores of the pool beside partitions of these sizes."""
@@ -108,9 +106,12 @@ class CarvingSequence:
 
 def with_pool(system: System, sizes: Sizes, pool: Pool) -> System:
     """Return `system` with these partitions and a pool of the rest."""
-    queues = tuple(replace(q, partition=int(size)) for q, size in zip(system.queues, sizes, strict=True))
     common = replace(pool, cores=system.cores - int(sizes.sum()))
-    return replace(system, mode="hybrid", queues=queues, pool=common)
+    return replace(system, mode="hybrid", queues=_sized(system, sizes), pool=common)
+
+
+def _sized(system: System, sizes: Sizes) -> tuple[Queue, ...]:
+    return tuple(replace(q, partition=int(size)) for q, size in zip(system.queues, sizes, strict=True))
 
 
 def measurement(
@@ -121,11 +122,11 @@ def measurement(
     def one(sizes: Sizes) -> MeanWaits:
         if pool is not None:
             return evaluator.simulate(workloads, with_pool(system, sizes, pool))
-        queues = tuple(replace(q, partition=int(size)) for q, size in zip(system.queues, sizes, strict=True))
         left = int(sizes.sum())
         if any(int(jobs.cores.max()) > left for jobs in workloads):  # a reserved job could never start
             return MeanWaits(np.inf, np.full(len(sizes), np.inf))
-        return evaluator.simulate(workloads, replace(system, cores=left, mode="partitioned", queues=queues, pool=None))
+        alone = replace(system, cores=left, mode="partitioned", queues=_sized(system, sizes), pool=None)
+        return evaluator.simulate(workloads, alone)
 
     return lambda divisions: parallel_map(evaluator.workers, one, [(sizes,) for sizes in divisions])
 

@@ -58,7 +58,7 @@ def _solved(training: TrainingSet, options: DpNlpOptions) -> Proposal:
 def constraints(training: TrainingSet, options: DpNlpOptions) -> tuple[PartitionSpace, Feasible]:
     """Return what dp-nlp divides, and within which bounds."""
     space = partition_space(training, options.least_size, options.rounding)
-    return space, options.constraints.bounds(training, space)
+    return space, options.bounds(training, space)
 
 
 STRATEGIES = (DpNlp(),)

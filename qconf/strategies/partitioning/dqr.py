@@ -182,15 +182,15 @@ class _Search:
 
     def split(self, name: str) -> bool:
         """Try the three splits of a queue and keep the best if it helps."""
-        index, half_first = self.layout.config.names.index(name), self.options.half_walltime == "first"
+        options = self.options
         found = splits(
             self.training,
             self.layout,
-            index,
-            self.options.split_on,
+            self.layout.config.names.index(name),
+            options.split_on,
             self.made + 1,
-            half_first=half_first,
-            rounding=self.options.rounding,
+            half_first=options.half_walltime == "first",
+            rounding=options.rounding,
         )
         return self._best(list(found), queue=name)
 
@@ -205,10 +205,12 @@ class _Search:
         found = list(zip(layouts, measured, strict=True))
         best, least = min(found, key=lambda each: each[1].overall, default=(self.layout, self.waits))
         helps = least.overall < self.waits.overall
-        remaining = iter(measured)
+        remaining = iter(found)
         for each in candidates:
-            waits = None if each.layout is None else next(remaining)
-            values = self._values(each, waits, best=each.layout is best, helps=helps)
+            if each.layout is None:
+                values: dict[str, Any] = {"why": each.rule}
+            else:
+                values = {"at": each.rule} | self._values(*next(remaining), best=each.layout is best, helps=helps)
             self.log.append(
                 Merge(queues=each.what, **values) if queue is None else Split(queue=queue, by=each.what, **values)
             )
@@ -216,18 +218,15 @@ class _Search:
             self.layout, self.waits, self.made = best, least, self.made + 1
         return helps
 
-    def _values(self, candidate: Candidate, waits: MeanWaits | None, *, best: bool, helps: bool) -> dict[str, Any]:
-        """Return the log of a candidate: its result, or why it cannot be tried."""
-        if candidate.layout is None or waits is None:
-            return {"why": candidate.rule}
+    def _values(self, layout: Layout, waits: MeanWaits, *, best: bool, helps: bool) -> dict[str, Any]:
+        """Return the log of a layout that was tried."""
         before = self.waits.overall
         if best:
             why = "the best, and less than before" if helps else "the best, but no less than before"
         else:
             why = "another gives less" if waits.overall < before else "no less than before"
-        queues = [queue for queue in candidate.layout.config.queues if queue not in self.layout.config.queues]
+        queues = [queue for queue in layout.config.queues if queue not in self.layout.config.queues]
         return {
-            "at": candidate.rule,
             "into": [f"{queue.name} {queue.partition}" for queue in queues],
             "weighted_wait": round(waits.overall, 1),
             "before": round(before, 1),

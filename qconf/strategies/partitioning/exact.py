@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from qconf.config import SiteConfig
 from qconf.evaluation.period import TrainingSet
 from qconf.strategies.base import Proposal, Step, Strategy, step
 from qconf.strategies.partitioning import dp_nlp
 from qconf.strategies.partitioning.options import DpNlpOptions
 from qconf.strategies.partitioning.readings import as_read
-from qconf.strategies.partitioning.regret import Optimum, optimum
+from qconf.strategies.partitioning.regret import optimum
 from qconf.strategies.partitioning.sizes import data_warnings
 
 
@@ -63,14 +61,26 @@ class Exact(Strategy):
         training = as_read(training, options)
         space, _ = dp_nlp.constraints(training, options)
         free = optimum(training, space, None, options.workers)
-        names = [training.base.queues[i].name for i in space.queues]
-        steps: list[Step] = [_table(free, names, data_warnings(training, space))]
+        table = Table(
+            queues=[training.base.queues[i].name for i in space.queues],
+            nodes=free.tabulated_nodes.tolist(),
+            weighted_wait=round(free.tabulated, 1),
+            proven=not free.doubts,
+            doubts=free.doubts,
+            notes=tuple(data_warnings(training, space)),
+        )
+        steps: list[Step] = [table]
         config = space.configured(training.base, free.nodes)
         if free.simulations:
-            steps.append(_local_search(free))
+            nodes, wait = free.nodes.tolist(), round(free.wait, 1)
+            steps.append(LocalSearch(nodes=nodes, weighted_wait=wait, simulations=free.simulations))
         if free.doubts:
-            config, beside = _beside(training, options, config, free.wait)
-            steps.append(beside)
+            other = dp_nlp.solved(training, options).config
+            its = training.weighted_wait(other)
+            better = its < free.wait
+            why = "a search from another start ends lower" if better else "no less"
+            steps.append(BesideDpNlp(dp_nlp_weighted_wait=round(its, 1), taken=better, why=why))
+            config = other if better else config
         return Proposal(config, tuple(steps))
 
     def appraised(self, training: TrainingSet, options: DpNlpOptions, proposal: Proposal) -> Proposal:
@@ -90,32 +100,6 @@ class Exact(Strategy):
             return replace(step, constrained_nodes=nodes, constrained_weighted_wait=wait)
 
         return replace(proposal, steps=tuple(map(beside, proposal.steps)))
-
-
-def _table(free: Optimum, queues: list[str], notes: Sequence[str] = ()) -> Table:
-    return Table(
-        queues=queues,
-        nodes=free.tabulated_nodes.tolist(),
-        weighted_wait=round(free.tabulated, 1),
-        proven=not free.doubts,
-        doubts=free.doubts,
-        notes=tuple(notes),
-    )
-
-
-def _local_search(free: Optimum) -> LocalSearch:
-    return LocalSearch(nodes=free.nodes.tolist(), weighted_wait=round(free.wait, 1), simulations=free.simulations)
-
-
-def _beside(
-    training: TrainingSet, options: DpNlpOptions, config: SiteConfig, wait: float
-) -> tuple[SiteConfig, BesideDpNlp]:
-    """Return the better of a configuration and dp-nlp's, and which that is."""
-    other = dp_nlp.solved(training, options).config
-    its = training.weighted_wait(other)
-    better = its < wait
-    why = "a search from another start ends lower" if better else "no less"
-    return other if better else config, BesideDpNlp(dp_nlp_weighted_wait=round(its, 1), taken=better, why=why)
 
 
 STRATEGIES = (Exact(),)

@@ -20,7 +20,7 @@ from qconf.evaluation.period import TrainingSet
 from qconf.strategies.base import Proposal, Step, Strategy, option, step
 from qconf.strategies.partitioning import dqr
 from qconf.strategies.partitioning.carving import AHEAD, Carving, CarvingSequence, carve, measurement
-from qconf.strategies.partitioning.pool_search import DIVISIONS, Best, divisions, search
+from qconf.strategies.partitioning.pool_search import DIVISIONS, divisions, search
 from qconf.strategies.partitioning.program import current_wait
 from qconf.strategies.partitioning.readings import as_read
 from qconf.strategies.partitioning.sizes import Sizes, fixed_partition
@@ -151,7 +151,14 @@ class Hybrid(Strategy):
         first = dqr.reconfigured(training, options)
         training = dqr.measured_set(training, options)
         tau, reference = threshold(training, options.reference)
-        start = _Start(training, options, first, _rules(training, options, tau))
+        present = training.base.pool or PoolConfig(placement="combined")
+        rules = PoolConfig(
+            threshold=tau,
+            entry=options.pool_entry,  # type: ignore[arg-type]
+            placement=options.pool_placement or present.placement,  # type: ignore[arg-type]
+            starving_first=present.starving_first,
+        )
+        start = _Start(training, options, first, rules)
         found = _searched(start) if options.carve == "search" else _carved(start)
         config, current = first.config, current_wait(training)
         cores = start.in_pool(found.sizes)
@@ -167,13 +174,15 @@ class Hybrid(Strategy):
                 current_weighted_wait=round(current, 1),
             ),
         ]
-        proposed = pooled_config(config, found.sizes, found.rules) if cores else config
         if options.decide_by == "simulation" and start.original.overall <= current < found.weighted_wait:
-            proposed = config
             steps.append(NoPool())
+        elif cores:
+            pool = rules.model_copy(update={"cores": cores, "threshold": found.tau})
+            sizes, delay = found.sizes.tolist(), config.reserve_after
+            config = config.with_partitions(sizes, mode="hybrid", reserve_after=delay, pool=pool)
         # Whether there is a pool here or not: the proposal for another training set may have one.
-        not_exportable = first.not_exportable or (BOTH_WAYS if found.rules.entry == "either" else "")
-        return Proposal(proposed, tuple(steps), not_exportable=not_exportable, runtimes=first.runtimes)
+        not_exportable = first.not_exportable or (BOTH_WAYS if rules.entry == "either" else "")
+        return Proposal(config, tuple(steps), not_exportable=not_exportable, runtimes=first.runtimes)
 
 
 def default_chunk(training: TrainingSet) -> int:
@@ -188,7 +197,7 @@ class _Start:
 
     def __init__(self, training: TrainingSet, options: HybridOptions, first: Proposal, rules: PoolConfig) -> None:
         config, base = first.config, training.base
-        self.training, self.options, self.config, self.rules = training, options, config, rules
+        self.training, self.options, self.config = training, options, config
         self.evaluator = CachedEvaluator(training, options.workers)
         self.workloads = self.evaluator.workloads(config, first.runtimes)
         self.system = config.system()
@@ -220,7 +229,7 @@ class _Found:
     """Partitions beside a pool, or without one."""
 
     sizes: Sizes
-    rules: PoolConfig
+    tau: float
     weighted_wait: float
     steps: list[Step]
 
@@ -240,11 +249,22 @@ def _searched(start: _Start) -> _Found:
         workers=options.workers,
     )
     best = min(tried, key=lambda each: each.score)
-    steps: list[Step] = [_step(each, start, kept=each is best and each.score < 0) for each in tried]
+    steps: list[Step] = []
+    for each in tried:
+        kept = each is best and each.score < 0
+        step = PoolSearch(tau=each.tau, divisions=each.divisions, left_out=each.left_out, kept=kept)
+        if each.found is not None:
+            step = replace(
+                step,
+                pool=start.in_pool(each.found.sizes),
+                weighted_wait=round(each.found.waits.overall, 1),
+                longest_wait=int(each.found.scored[2]),
+                score=round(each.score, 3),
+            )
+        steps.append(step)
     if best.found is None or best.score >= 0:
-        return _Found(start.sizes, start.rules, start.original.overall, steps)
-    rules = start.rules.model_copy(update={"threshold": best.tau})
-    return _Found(best.found.sizes, rules, best.found.waits.overall, steps)
+        return _Found(start.sizes, tau, start.original.overall, steps)
+    return _Found(best.found.sizes, best.tau, best.found.waits.overall, steps)
 
 
 def _carved(start: _Start) -> _Found:
@@ -255,21 +275,7 @@ def _carved(start: _Start) -> _Found:
     sequence = start.sequence(pooled=pooled)
     done = carve(sequence, start.original, options.degradation, measured, AHEAD * options.workers)
     waits = in_use([done.sizes])[0]
-    return _Found(done.sizes, start.rules, waits.overall, _carving_steps(done, start.config, options))
-
-
-def _step(best: Best, start: _Start, *, kept: bool) -> PoolSearch:
-    """Return what the search found with one threshold."""
-    step = PoolSearch(tau=best.tau, divisions=best.divisions, left_out=best.left_out, kept=kept)
-    if best.found is None:
-        return step
-    return replace(
-        step,
-        pool=start.in_pool(best.found.sizes),
-        weighted_wait=round(best.found.waits.overall, 1),
-        longest_wait=int(best.found.scored[2]),
-        score=round(best.score, 3),
-    )
+    return _Found(done.sizes, start.pool.threshold, waits.overall, _carving_steps(done, start.config, options))
 
 
 def threshold(training: TrainingSet, reference: str | None = None) -> tuple[float, str]:
@@ -287,37 +293,19 @@ def threshold(training: TrainingSet, reference: str | None = None) -> tuple[floa
     return 0.5 * base.queue(reference).priority, reference
 
 
-def _rules(training: TrainingSet, options: HybridOptions, tau: float) -> PoolConfig:
-    """Return how jobs enter the pool and where they start; what no option sets is as in the present pool."""
-    present = training.base.pool or PoolConfig(placement="combined")
-    return PoolConfig(
-        threshold=tau,
-        entry=options.pool_entry,  # type: ignore[arg-type]
-        placement=options.pool_placement or present.placement,  # type: ignore[arg-type]
-        starving_first=present.starving_first,
-    )
-
-
-def pooled_config(config: SiteConfig, sizes: Sizes, rules: PoolConfig) -> SiteConfig:
-    """Return `config` with these partitions and the rest as a pool."""
-    pool = rules.model_copy(update={"cores": config.machine.cores - int(sizes.sum())})
-    return config.with_partitions(sizes.tolist(), mode="hybrid", reserve_after=config.reserve_after, pool=pool)
-
-
 def _carving_steps(done: Carving, config: SiteConfig, options: HybridOptions) -> list[Step]:
     """Return a few steps of the carving, and where each queue stopped."""
     entries: list[tuple[int, Step]] = [
         (step, Carve(chunks=step, pool=cores, weighted_wait=round(wait, 1))) for step, cores, wait in done.trace
     ]
-    percent = f"{100 * options.degradation:g} %"
     for stop in done.stops:
-        which = "all" if stop.part is None else "its"
+        name, which = ("all", "all") if stop.part is None else (config.queues[stop.part].name, "its")
         entry = Stopped(
             chunks=stop.step - 1,
-            queue="all" if stop.part is None else config.queues[stop.part].name,
+            queue=name,
             weighted_wait=round(stop.wait, 1),
             original=round(stop.original, 1),
-            why=f"the next chunk would make {which} jobs wait more than {percent} longer",
+            why=f"the next chunk would make {which} jobs wait more than {100 * options.degradation:g} % longer",
         )
         entries.append((stop.step, entry))
     return [entry for _, entry in sorted(entries, key=lambda each: each[0])]

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from qconf.config import SiteConfig
 from qconf.errors import InputError
-from qconf.evaluation.period import WEIGHTS
+from qconf.evaluation.period import WEIGHTS, TrainingSet
 from qconf.strategies.base import option
-from qconf.strategies.partitioning.bounds import Constraints
+from qconf.strategies.partitioning.bounds import lower_bounds
+from qconf.strategies.partitioning.feasible import Feasible
 from qconf.strategies.partitioning.readings import PartitionOptions
+from qconf.strategies.partitioning.sizes import PartitionSpace
 from qconf.strategies.partitioning.surrogate import DEGREES
 
 
@@ -71,10 +73,10 @@ class DpNlpOptions(PartitionOptions):
         choices=("toward-widest", "proportional", "dropped"),
     )
 
-    @property
-    def constraints(self) -> Constraints:
-        """How sizes are bounded."""
-        return Constraints(self.slack, self.tau_util, self.proportions == "one-sided", self.excess)
+    def bounds(self, training: TrainingSet, space: PartitionSpace) -> Feasible:
+        """Return the bounds of the sizes in a space."""
+        one_sided = self.proportions == "one-sided"
+        return lower_bounds(training, space, self.slack, self.tau_util, one_sided=one_sided, excess=self.excess)
 
     def check(self, base: SiteConfig) -> None:
         """Raise InputError if an option makes no sense."""

@@ -1,6 +1,11 @@
-"""`pp` and `static`: partitions in proportion to each queue's core-seconds (the paper's equation 7, section IV.A)."""
+"""`pp` and `static`: partitions in proportion to each queue's core-seconds (the paper's equation 7, section IV.A).
+
+`static` are those of the first known period, never changed; of one period, `pp`.
+"""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from qconf.evaluation.period import TrainingSet
 from qconf.strategies.base import Proposal, Step, Strategy, step
@@ -40,4 +45,16 @@ class Pp(Strategy):
         return Proposal(space.configured(training.base, nodes), (step,))
 
 
-STRATEGIES = (Pp(),)
+class Static(Pp):
+    """Divide the machine as `pp` does; a backtest trains it on the first period only."""
+
+    name = "static"
+    position = 11
+
+    def propose(self, training: TrainingSet, options: PartitionOptions) -> Proposal:
+        """Divide the machine by the first of the known periods."""
+        first = replace(training, period=training.earlier[0], earlier=()) if training.earlier else training
+        return super().propose(first, options)
+
+
+STRATEGIES = (Pp(), Static())

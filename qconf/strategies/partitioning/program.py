@@ -124,7 +124,7 @@ class Program:
     def __init__(self, training: TrainingSet, options: DpNlpOptions, space: PartitionSpace) -> None:
         self.training, self.options, self.space = training, options, space
         self.evaluator = CachedEvaluator(training)
-        self.feasible = options.constraints.bounds(training, space)
+        self.feasible = options.bounds(training, space)
         self.weights = np.array([weight for weight, _ in training.epochs])
         self.samples = options.samples or max(FEWEST, SAMPLES * space.queues.size)
         self.budget = max(options.simulations or BUDGET * self.samples, self.samples)

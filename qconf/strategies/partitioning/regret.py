@@ -17,6 +17,7 @@ import numpy as np
 from qconf.evaluation.evaluator import CachedEvaluator
 from qconf.evaluation.period import TrainingSet, cached
 from qconf.strategies.base import Step, step
+from qconf.strategies.partitioning.bounds import grid
 from qconf.strategies.partitioning.descent import descend
 from qconf.strategies.partitioning.divide import (
     Grid,
@@ -63,31 +64,25 @@ class RegretStep(Step):
 
 @dataclass(frozen=True)
 class Regret:
-    """Weighted mean wait of a division (seconds), and the part by which it exceeds the best ones.
-
-    Attributes
-    ----------
-    wait : float
-    constrained, free : float
-        Of the best divisions with and without dp-nlp's constraints.
-    proven : bool
-        Whether these are optima, or only the best divisions found.
-    """
+    """Weighted mean wait of a division (seconds), and the part by which it exceeds the best ones."""
 
     wait: float
-    constrained: float
-    free: float
-    proven: bool
+    constrained: float  # of the best division with dp-nlp's constraints
+    free: float  # and without them
+    proven: bool  # whether these are optima, or only the best divisions found
 
     @property
     def to_constrained(self) -> float:
         """0.05 is 5 % above the constrained optimum; below 0 only for divisions outside the constraints."""
-        return _above(self.wait, self.constrained)
+        return self._above(self.constrained)
 
     @property
     def to_free(self) -> float:
         """0.05 is 5 % above the free optimum."""
-        return _above(self.wait, self.free)
+        return self._above(self.free)
+
+    def _above(self, best: float) -> float:
+        return self.wait / best - 1 if best > 0 else 0.0 if self.wait <= 0 else np.inf
 
     def step(self) -> RegretStep:
         """Return the entry of a strategy's log."""
@@ -99,10 +94,6 @@ class Regret:
             above_free_percent=round(100 * self.to_free, 2) + 0.0,
             proven=self.proven,
         )
-
-
-def _above(wait: float, best: float) -> float:
-    return wait / best - 1 if best > 0 else 0.0 if wait <= 0 else np.inf
 
 
 def regret(training: TrainingSet, space: PartitionSpace, bounds: Feasible, nodes: Sizes, workers: int = 1) -> Regret:
@@ -124,15 +115,6 @@ def optimum(training: TrainingSet, space: PartitionSpace, bounds: Feasible | Non
 
     Where no division keeps the bounds it is the free one, and `doubts` has the reason.
     """
-    if bounds is not None and bounds.one_sided:
-        return _nearby(training, space, bounds, workers)
-    tabulated, least, coarse = solve(training, space, bounds, workers)
-    estimate = estimated(training)
-    if tabulated is None:
-        free = optimum(training, space, None, workers)
-        return replace(free, doubts=", ".join(filter(None, (estimate, "no division keeps the constraints"))))
-    if not estimate:
-        return Optimum(tabulated, least, tabulated, least, coarse, 0)
     evaluator = CachedEvaluator(training, workers)
 
     def wait(division: Sizes) -> float:
@@ -141,25 +123,22 @@ def optimum(training: TrainingSet, space: PartitionSpace, bounds: Feasible | Non
     def within(division: Sizes) -> bool:
         return bool((division >= space.widest).all()) and (bounds is None or bounds.keeps(division))
 
+    def searched(start: Sizes) -> tuple[Sizes, float, int]:
+        return descend(wait, start, within, step=max(1, space.total // 16), most=LONGEST_SEARCH)
+
     pp = proportional(space)
-    start = min([tabulated, *filter(within, [pp])], key=wait)
-    nodes, found, tried = descend(wait, start, within, step=max(1, space.total // 16), most=LONGEST_SEARCH)
+    if bounds is not None and bounds.one_sided:  # no table divides by such proportions
+        nodes, found, tried = searched(pp if bounds.middle is None else bounds.middle)
+        return Optimum(nodes, found, nodes, found, "proportions are one-sided", tried)
+    tabulated, least, coarse = solve(training, space, bounds, workers)
+    estimate = estimated(training)
+    if tabulated is None:
+        free = optimum(training, space, None, workers)
+        return replace(free, doubts=", ".join(filter(None, (estimate, "no division keeps the constraints"))))
+    if not estimate:
+        return Optimum(tabulated, least, tabulated, least, coarse, 0)
+    nodes, found, tried = searched(min([tabulated, *filter(within, [pp])], key=wait))
     return Optimum(nodes, found, tabulated, least, ", ".join(filter(None, (estimate, coarse))), tried)
-
-
-def _nearby(training: TrainingSet, space: PartitionSpace, bounds: Feasible, workers: int) -> Optimum:
-    """Return the best division that moves between queues find: no table divides by one-sided proportions."""
-    evaluator = CachedEvaluator(training, workers)
-    middle = bounds.middle
-    start = proportional(space) if middle is None else middle
-    nodes, wait, tried = descend(
-        lambda each: evaluator.measure(space.configured(training.base, each)).overall,
-        start,
-        lambda each: bool((each >= space.widest).all()) and bounds.keeps(each),
-        step=max(1, space.total // 16),
-        most=LONGEST_SEARCH,
-    )
-    return Optimum(nodes, wait, nodes, wait, "proportions are one-sided", tried)
 
 
 def solve(
@@ -200,15 +179,14 @@ def _start(table: WaitTable, space: PartitionSpace, bounds: Feasible, most: Size
     within = bounds.middle
     if within is None:
         return nodes
-    if 0 < bounds.slack < 1 and (bounds.share > 0).sum() > 1:
-        ends = zip(space.widest, most, strict=True)
-        sizes = [np.unique(np.round(np.geomspace(*each, count)).astype(np.int64)) for each in ends]
-        found = nearly_best_proportional_division(
-            sizes, table.columns(sizes), bounds.low, space.total, bounds.share, bounds.slack, within.astype(np.float64)
-        )
-        rounded = bounds.rounded(found)
-        return within if rounded is None else rounded
-    return within
+    if not 0 < bounds.slack < 1 or (bounds.share > 0).sum() < 2:
+        return within
+    sizes = [grid(low, high, count) for low, high in zip(space.widest, most, strict=True)]
+    found = nearly_best_proportional_division(
+        sizes, table.columns(sizes), bounds.low, space.total, bounds.share, bounds.slack, within.astype(np.float64)
+    )
+    rounded = bounds.rounded(found)
+    return within if rounded is None else rounded
 
 
 def estimated(training: TrainingSet) -> str:

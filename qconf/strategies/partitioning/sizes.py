@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim import Workload
-from parsim.metrics.tabulate import waits_by_size
-from qconf.config import QueueConfig, SiteConfig
+from qconf.config import SiteConfig
 from qconf.evaluation.period import NotApplicableError, TrainingSet, cached
 
 Sizes = NDArray[np.int64]
@@ -54,17 +51,14 @@ class PartitionSpace:
         nodes = self.nodes(base)
         return nodes if base.mode == "partitioned" and (nodes >= self.widest).all() else None
 
-    def alone(self, base: SiteConfig, own: Workload, sizes: Sizes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Simulate jobs of one queue alone on partitions of these sizes: sums of waits, and spans, in seconds."""
-        return waits_by_size(own, sizes * self.node, backfill=base.backfill)
-
 
 @cached
 def partition_space(training: TrainingSet, least_size: str = "job", rounding: str = "remainders") -> PartitionSpace:
     """Return the partition space of a training set.
 
-    With the `least_size` ``queue`` a partition holds the widest job that its queue admits, submitted or not, if those
-    of all fit at once. Raises NotApplicableError if there is no job or no partition to size, or the widest jobs do not.
+    With the `least_size` ``queue`` a partition holds the widest job that its queue admits and can start, submitted or
+    not, if those of all fit at once; else that of a queue whose limits may be lowered holds the widest submitted.
+    Raises NotApplicableError if there is no job or no partition to size, or the widest jobs do not fit.
     """
     if not len(training):
         raise NotApplicableError("there is no job to train on")
@@ -80,14 +74,17 @@ def partition_space(training: TrainingSet, least_size: str = "job", rounding: st
         raise NotApplicableError("every queue starts by advance reservation: there is no partition to size")
     if not queues.size:
         raise NotApplicableError("every partition is marked as fixed: there is none to size")
+    own = [base.queues[i] for i in queues]
     submitted = np.array([training.period.widest[i] or base.queues[i].cores[0] for i in queues])
-    admitted = np.array([startable(base, base.queues[i]) for i in queues])
-    lowerable = [may_lower(training, i) for i in queues]
+    admitted = np.array([min(base.widest(queue), base.reach(queue)) for queue in own])
+    lowerable = [not training.period.is_fixed(f"queues.{queue.name}.cores") for queue in own]
     free = base.machine.cores - sum(size for _, size in kept)
     total = free // node
-    widest = least_sizes(-(-submitted // node), -(-admitted // node), lowerable, total, least_size)
+    widest = np.maximum(-(-submitted // node), -(-admitted // node))
+    if least_size != "queue" or int(widest.sum()) > total:
+        widest = np.where(lowerable, -(-submitted // node), widest)
     if widest.sum() > total:
-        each = ", ".join(f"{base.queues[i].name} {size * node}" for i, size in zip(queues, widest, strict=True))
+        each = ", ".join(f"{queue.name} {size * node}" for queue, size in zip(own, widest, strict=True))
         raise NotApplicableError(
             f"the widest jobs of the queues need {int(widest.sum() * node)} of {free} cores together ({each}): "
             "no partitions can hold them"
@@ -95,27 +92,6 @@ def partition_space(training: TrainingSet, least_size: str = "job", rounding: st
     work = training.period.core_seconds[queues]
     short = least_size == "queue" and (widest * node < admitted).any()
     return PartitionSpace(queues, total, widest, node, work, kept, rounding, SHORT if short else "")
-
-
-def startable(base: SiteConfig, queue: QueueConfig) -> int:
-    """Return the cores of the widest job that a queue of the base admits and can start."""
-    return min(base.widest(queue), base.reach(queue))
-
-
-def may_lower(training: TrainingSet, queue: int) -> bool:
-    """Return whether a proposal may let a queue of the base admit narrower jobs only."""
-    return not training.period.is_fixed(f"queues.{training.base.queues[queue].name}.cores")
-
-
-def least_sizes(submitted: Sizes, admitted: Sizes, lowerable: Sequence[bool], total: int, least_size: str) -> Sizes:
-    """Return the least partitions, in nodes, of queues whose widest jobs submitted, and admitted, need so many.
-
-    Of the `least_size` ``job``, or where those admitted do not fit `total` at once, it is those submitted, but for
-    queues whose limits are not `lowerable`.
-    """
-    admitted = np.maximum(submitted, admitted)
-    fits = least_size == "queue" and int(admitted.sum()) <= total
-    return admitted if fits else np.where(lowerable, submitted, admitted)
 
 
 def data_warnings(training: TrainingSet, space: PartitionSpace) -> list[str]:

@@ -178,40 +178,24 @@ def _placed(
         jobs = training.period.routed(whole.config, whole.runtimes)
     except UnroutableError as error:
         return Candidate(what, None, str(error))
-    load = _Load.of(jobs, min(gone), len(parts))
-    widest = -(-load.widest // grid)
-    if not widest.all():
-        return Candidate(what, None, f"no job would be in {parts[int(widest.argmin())][0].name}")
-    if widest.sum() > nodes:
-        return Candidate(what, None, f"the widest jobs need {widest.sum() * grid} of its {nodes * grid} cores at once")
-    sizes = apportion(load.work, nodes, widest, rounding)
-    sized = _with_sizes(parts, [int(size) * grid for size in sizes])
+    own = [jobs.queue == i for i in range(min(gone), min(gone) + len(parts))]
+    work = np.array([_work(jobs, mask) for mask in own])
+    widest = np.array([jobs.cores[mask].max(initial=0) for mask in own])
+    least = -(-widest // grid)
+    if not least.all():
+        return Candidate(what, None, f"no job would be in {parts[int(least.argmin())][0].name}")
+    if least.sum() > nodes:
+        return Candidate(what, None, f"the widest jobs need {least.sum() * grid} of its {nodes * grid} cores at once")
+    sized = _with_sizes(parts, [int(size) * grid for size in apportion(work, nodes, least, rounding)])
     try:
-        done = _limited(layout, gone, sized, load, origin)
+        queues, changes = with_limits(layout.config, gone, [queue for queue, _ in sized], work, widest)
     except UndividedLimitError as error:
         return Candidate(what, None, str(error))
+    new = list(zip(queues, (spans for _, spans in sized), strict=True))
+    done = layout.replaced(gone, new, origin, **changes)
     if why := _objection(training, layout, done):
         return Candidate(what, None, why)
     return Candidate(what, done, rule([queue for queue, _ in parts], done.runtimes))
-
-
-@dataclass(frozen=True, eq=False)
-class _Load:
-    """What the jobs of each new queue are: core-seconds, and the cores of the widest; shape (queues,)."""
-
-    work: NDArray[np.float64]
-    widest: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, jobs: Workload, first: int, count: int) -> _Load:
-        own = [jobs.queue == i for i in range(first, first + count)]
-        work = np.array([_work(jobs.cores, jobs.effective_runtime, mask) for mask in own])
-        return cls(work, np.array([jobs.cores[mask].max(initial=0) for mask in own]))
-
-
-def _limited(layout: Layout, gone: tuple[int, ...], parts: list[Part], load: _Load, origin: int) -> Layout:
-    queues, changes = with_limits(layout.config, gone, [queue for queue, _ in parts], load.work, load.widest)
-    return layout.replaced(gone, list(zip(queues, (spans for _, spans in parts), strict=True)), origin, **changes)
 
 
 def _with_sizes(parts: list[Part], sizes: list[int]) -> list[Part]:
@@ -220,8 +204,8 @@ def _with_sizes(parts: list[Part], sizes: list[int]) -> list[Part]:
     ]
 
 
-def _work(cores: NDArray[np.int64], runtime: NDArray[np.int64], mask: NDArray[np.bool_]) -> float:
-    return float((cores[mask] * runtime[mask]).sum())
+def _work(jobs: Workload, mask: NDArray[np.bool_]) -> float:
+    return float((jobs.cores[mask] * jobs.effective_runtime[mask]).sum())
 
 
 def rule(queues: list[QueueConfig], runtimes: Runtimes | None = None) -> str:
@@ -262,7 +246,7 @@ def merged(training: TrainingSet, layout: Layout, pair: tuple[int, int]) -> Cand
     """
     jobs = training.period.routed(layout.config, layout.runtimes)
     queues = [layout.config.queues[i] for i in pair]
-    work = [_work(jobs.cores, jobs.effective_runtime, jobs.queue == i) for i in pair]
+    work = [_work(jobs, jobs.queue == i) for i in pair]
     what = " + ".join(queue.name for queue in queues)
     busier = queues[0] if work[0] >= work[1] else queues[1]
     weight = work if sum(work) > 0 else [1.0, 1.0]
@@ -283,7 +267,7 @@ def _objection(training: TrainingSet, before: Layout, layout: Layout) -> str:
     old, new = (set(fixed_violations(training.base, each.config, training.period.binding)) for each in (before, layout))
     if fixed := new - old:
         return f"changes {min(fixed)}, which is fixed"
-    if lost := uncovered(training.base, layout.config):
+    if lost := lost_job(training.base.queues, layout.config.queues):
         return f"no queue would take {lost[0]} cores for {lost[1]} s"
     jobs = training.period.routed(layout.config, layout.runtimes)
     for i, queue in enumerate(layout.config.queues):
@@ -292,8 +276,3 @@ def _objection(training: TrainingSet, before: Layout, layout: Layout) -> str:
             if limit is not None and widest > limit:
                 return f"a job of {widest} cores could not start in {queue.name}"
     return ""
-
-
-def uncovered(base: SiteConfig, other: SiteConfig) -> tuple[int, int] | None:
-    """Return cores and walltime of a job that `base` admits and `other` does not; None if there is none."""
-    return lost_job(base.queues, other.queues)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parsim import Workload
-from qconf.config import SiteConfig
+from parsim.metrics.tabulate import waits_by_size
 from qconf.evaluation.period import TrainingSet, cached
 from qconf.parallel import parallel_map
 from qconf.strategies.partitioning.sizes import PartitionSpace, Sizes
@@ -24,13 +25,10 @@ class WaitTable:
     """
 
     def __init__(self, training: TrainingSet, space: PartitionSpace, workers: int = 1) -> None:
-        self.base, self.space, self.workers = training.base, space, workers
+        self.space, self.workers = space, workers
+        self.waits = partial(waits_by_size, backfill=training.base.backfill)
         self.own = list(_own(training, space))  # and not the training set, which keeps the table
         self.known: list[dict[int, float]] = [{} for _ in space.queues]  # seconds by nodes
-
-    def __call__(self, nodes: Sizes) -> float:
-        """Return the weighted mean wait of a division, seconds."""
-        return float(sum(column[0] for column in self.columns([np.array([size]) for size in nodes])))
 
     def columns(self, sizes: Sequence[Sizes]) -> list[NDArray[np.float64]]:
         """Return the costs of each queue at its `sizes`, which ascend; infinite below its widest job."""
@@ -42,9 +40,9 @@ class WaitTable:
         for k, own, scale in self.own:
             for some in (new[k][piece::PIECES] for piece in range(PIECES)):
                 if some.size:
-                    tasks.append((self.space, self.base, own, some))
+                    tasks.append((own, some * self.space.node))
                     where.append((k, some, scale))
-        for (k, some, scale), waits in zip(where, parallel_map(self.workers, _waits, tasks), strict=True):
+        for (k, some, scale), (waits, _) in zip(where, parallel_map(self.workers, self.waits, tasks), strict=True):
             for size, cost in zip(some.tolist(), (scale * waits).tolist(), strict=True):
                 self.known[k][size] += cost
         return [
@@ -68,7 +66,3 @@ def _own(training: TrainingSet, space: PartitionSpace) -> Iterator[tuple[int, Wo
 def tabulate(training: TrainingSet, space: PartitionSpace, workers: int = 1) -> WaitTable:
     """Return the table of a training set, of which nothing is simulated yet."""
     return WaitTable(training, space, workers)
-
-
-def _waits(space: PartitionSpace, base: SiteConfig, own: Workload, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    return space.alone(base, own, sizes)[0]

@@ -8,7 +8,7 @@ import pytest
 
 from parsim import System, Workload, metrics, simulate
 from parsim.model.formula import parse as parse_formula
-from qconf.config import Target
+from qconf.config import Target, lost_job
 from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
 from qconf.evaluation.score import log_ratios, weights
@@ -22,7 +22,6 @@ from qconf.strategies.auto.frame import Frame
 from qconf.strategies.auto.measures import logarithms, of_orders
 from qconf.strategies.auto.orders import LEAST, General, Named, usual_longest
 from qconf.strategies.auto.search import PIECE, PRICES, Constants, _Candidate, _Search, climb, orders_wanted
-from qconf.strategies.partitioning.split_merge import uncovered
 from tests.qconf.small import DAY, LONG, SHORT, WIDE, site, three, training, two
 from tests.qconf.strategies.partitioning.test_strategies import CASES
 
@@ -83,7 +82,7 @@ def test_every_training_set_has_a_valid_proposal(pair):
     here = CASES[case]()
     proposal = propose(name, here)
     assert not proposal.not_exportable
-    assert uncovered(here.base, proposal.config) is None
+    assert lost_job(here.base.queues, proposal.config.queues) is None
     schedule = proposal.simulate(here.period)
     assert len(here) > 300 or not proposal.verify(here.period, schedule)  # which asks the reference simulator
     assert proposal.decisions[-1]["with"] == "current"

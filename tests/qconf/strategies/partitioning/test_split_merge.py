@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parsim import Workload
+from qconf.config import lost_job
 from qconf.config.models import HoursConfig, QOSConfig, ThrottleConfig
 from qconf.evaluation.period import Period, TrainingSet
-from qconf.strategies.partitioning.split_merge import Layout, free_name, mergeable, merged, splits, uncovered
+from qconf.strategies.partitioning.split_merge import Layout, free_name, mergeable, merged, splits
 from tests.qconf.small import LONG, SHORT, WIDE, site, three, training, two
 
 PBS_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,12}")
@@ -244,15 +245,15 @@ def test_a_split_that_moves_wide_jobs_into_a_partition_too_small_is_refused():
 
 def test_a_job_that_the_base_admits_and_another_configuration_does_not_is_found():
     base = three()
-    assert uncovered(base, base) is None
+    assert lost_job(base.queues, base.queues) is None
     narrow = base.queues[0].model_copy(update={"cores": (2, 8)})
     rest = (base.queues[1].model_copy(update={"walltime": (7000, 36000)}), base.queues[2])
-    assert uncovered(base, base.with_queues([narrow, *rest])) == (1, 1)
-    assert uncovered(base, base.with_queues([base.queues[0], *rest])) is not None
+    assert lost_job(base.queues, [narrow, *rest]) == (1, 1)
+    assert lost_job(base.queues, [base.queues[0], *rest]) is not None
     open_ended = site({"name": "all"}, mode="shared")
     capped = site({"name": "all", "cores": (1, 64), "walltime": (0, 2**31 - 2)}, mode="shared")
-    assert uncovered(capped, open_ended) is None
-    assert uncovered(open_ended, capped) is not None
+    assert lost_job(capped.queues, open_ended.queues) is None
+    assert lost_job(open_ended.queues, capped.queues) is not None
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -266,7 +267,7 @@ def test_every_candidate_routes_all_jobs_and_sums_to_the_machine(seed):
         if each.layout:
             config = each.layout.config
             assert sum(queue.partition for queue in config.queues) == 64
-            assert uncovered(here.base, config) is None
+            assert lost_job(here.base.queues, config.queues) is None
             jobs = here.period.routed(config)
             assert all(
                 config.queues[q].admits(int(c), int(w))

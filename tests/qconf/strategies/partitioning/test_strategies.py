@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import OptimizeResult
 
 from parsim import Workload
-from qconf.config import PoolConfig
+from qconf.config import PoolConfig, lost_job
 from qconf.errors import InputError
 from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
@@ -16,7 +16,6 @@ from qconf.strategies import baselines, names, propose
 from qconf.strategies.partitioning.bounds import lower_bounds
 from qconf.strategies.partitioning.hybrid import FEWEST_CHUNKS, MOST_CHUNKS, default_chunk, threshold
 from qconf.strategies.partitioning.sizes import partition_space
-from qconf.strategies.partitioning.split_merge import uncovered
 from tests.qconf.small import DAY, LONG, SHORT, WIDE, site, three, training, two
 
 FEW = {"samples": 30}
@@ -64,7 +63,7 @@ def test_every_strategy_has_a_valid_proposal_for_every_training_set(case):
         assert not proposal.not_exportable
         assert machine_of(config) == 64
         assert config == here.base or all(queue.partition % config.grid == 0 for queue in config.queues)
-        assert uncovered(here.base, config) is None
+        assert lost_job(here.base.queues, config.queues) is None
         assert len(proposal.simulate(here.period)) == len(here)
         assert proposal.decisions
         waits[name] = here.weighted_wait(config)
