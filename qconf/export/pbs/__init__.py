@@ -66,7 +66,7 @@ class PbsExporter(Exporter):
 
     def present(self, config: SiteConfig) -> SiteConfig | None:
         """Return the configuration that the server runs; what only files say that are not given is as in `config`."""
-        from qconf.export.pbs.present import present
+        from qconf.export.pbs.init import present
 
         return None if self.current is None else present(config, self.current, self)
 

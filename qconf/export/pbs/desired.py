@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from copy import deepcopy
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from parsim.model.fairshare import FAIRSHARE
 from parsim.model.workload import MAX_DURATION
-from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, access_changes
+from qconf.config import KEPT, POOL_SUFFIX, QueueConfig, SiteConfig, access_changes
 from qconf.errors import ExportError
 from qconf.export import rendering
-from qconf.export.pbs import beside, fairshare, kept, merging, order, qos, throttles, types
+from qconf.export.pbs import beside, fairshare, merging, order, qos, throttles, types
 from qconf.export.pbs.differences import notes, sorting, unroutable
 from qconf.export.pbs.merging import TARGETS, merged, older
 from qconf.export.pbs.preemption import Preemption, preempted_queues, preemption
 from qconf.export.pbs.queues import MANAGED, OPEN, depth, execution, ranges
+from qconf.export.pbs.scheduler import Settings
 from qconf.export.pbs.server import ACCESS, Attributes, Server, destinations, is_true, is_type, seconds
-from qconf.export.pbs.settings import Settings, changed, of_backfilling, of_order, of_starvation
-from qconf.export.priorities import Priorities
+from qconf.export.priorities import are_several
 from qconf.export.rendering import checked_queue
 from qconf.export.types import is_bound
 
@@ -29,90 +29,78 @@ if TYPE_CHECKING:
 BUILT_IN = ("max_run_res.mem", "max_run_res.naccelerators")
 
 
-@dataclass
 class Desired:
-    """The server as it is to be, and what to know before it is changed."""
+    """The server as it is to be, and what to know before it is changed.
 
-    server: Server
-    route: str  #: the Route queue that jobs come through; empty where there is none
-    pool_queues: dict[str, str]
-    bound: dict[str, list[str]]  #: the nodes of each queue whose binding changes
-    preemption: Preemption
-    limits: dict[str, str]  #: attributes that are limits of the configuration, as `throttles.keys` has them
-    closed: list[str] = field(default_factory=list)
-    new: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    settings: dict[str, str | None] = field(default_factory=dict)  #: of sched_config to set, None to take away
-
-    def note(self, feature: str, **values: object) -> None:
-        """Add what is to be known of a feature."""
-        self.notes += rendering.notes("pbs", feature, **values)
-
-    @property
-    def priorities(self) -> Priorities:
-        """Whole priorities by queue."""
-        return self.preemption.priorities
-
-
-def desired(config: SiteConfig, before: Server, options: PbsExporter, base: SiteConfig | None) -> Desired:
-    """Work out what the server is to hold: what it has, and over it that in which `config` differs from `base`.
-
-    `base` is the configuration that `before` runs now; None, it is none that can be read.
+    It is what a server has, `before`, and over it that in which `config` differs from `base`, the configuration that
+    the server runs now; None, it is none that can be read. Raises ExportError.
     """
-    _refuse(config, options.binding, base)
-    pool_queues = _pool_queues(config)
-    for name in config.names:
-        if name not in before.queues:
-            checked_queue(name, pooled=name in pool_queues)
-    for name, pool_queue in pool_queues.items():
-        if pool_queue in config.names:
-            raise ExportError(f"queue {pool_queue} has the name of {name}'s queue for the pool: rename one of them")
-    return _Goal(config, before, options, base).reached()
-
-
-class _Goal:
-    """Sets what differs between a configuration and that which a server runs, over what the server has."""
 
     def __init__(self, config: SiteConfig, before: Server, options: PbsExporter, base: SiteConfig | None) -> None:
         self.config, self.before, self.options, self.base = config, before, options, base
-        preempting = preemption(config, before, options.scheduler, base)
+        self.server = deepcopy(before)
+        self.pool_queues = _pool_queues(config)
+        self._refuse()
+        #: Limits of the configuration: attributes, as `throttles.keys` has them.
+        self.limits = throttles.keys(config, types.gpus_of(options.scheduler))
+        self.preemption = preemption(config, before, options.scheduler, base)
+        self.priorities = self.preemption.priorities
         same_nodes = base is not None and of_nodes(base) == of_nodes(config)
-        bound = {} if same_nodes else types.to_bind(config, before, options)
-        limits = throttles.keys(config, types.gpus_of(options.scheduler))
-        self.result = Desired(deepcopy(before), "", _pool_queues(config), bound, preempting, limits)
-        self.result.notes += preempting.notes
-        self.target = _targeted(config, before, options, preempting, bound)
+        #: The nodes of each queue whose binding changes.
+        self.bound = {} if same_nodes else types.to_bind(config, before, options)
+        self.closed: list[str] = []
+        self.new: list[str] = []
+        self.notes = [*self.preemption.notes]
+        self.settings: dict[str, str | None] = {}  #: of sched_config to set, None to take away
+        self.target = _targeted(config, before, options, self.preemption, self.bound)
         #: What the present configuration asks for.
         self.present = None if base is None else preemption(base, before, options.scheduler, base)
         self.had = Server()
         if base is not None and self.present is not None:
             self.had = _targeted(base, before, options, self.present, {})
-        self.names = [*config.names, *self.result.pool_queues.values()]
+        self.names = [*config.names, *self.pool_queues.values()]
         self.held = older(before)
-
-    def reached(self) -> Desired:
-        """Set one part after the other."""
-        config, before, result, options = self.config, self.before, self.result, self.options
         self._put_resources()
         self._close()
-        given = options.route or config.routing
-        entry = merging.entry(before, given, self.names)
-        result.route = entry or merging.new_entry(config, before, result.closed, self.base)
-        checked_queue(result.route or "route")
+        entry = merging.entry(before, options.route or config.routing, self.names)
+        #: The Route queue that jobs come through; empty where there is none.
+        self.route = entry or merging.new_entry(config, before, self.closed, base)
+        checked_queue(self.route or "route")
         for name, attributes in self.target.queues.items():
             self._put_queue(name, attributes, self.had.queues.get(name))
         self._check_access()
         self._put_routes()
         self._put_server()
         self._put_scheduling()
-        result.notes += notes(
-            config, options.binding, result.priorities, before, options.scheduler, options.nodes or ()
-        )
-        return result
+        self.notes += notes(config, options.binding, self.priorities, before, options.scheduler, options.nodes or ())
+
+    def note(self, feature: str, **values: object) -> None:
+        """Add what is to be known of a feature."""
+        self.notes += rendering.notes("pbs", feature, **values)
+
+    def _set(self, lines: Settings) -> None:
+        """Set the lines of sched_config that the scheduler does not have; all where its settings are not known."""
+        scheduler = self.options.scheduler
+        self.settings |= {
+            name: value for name, value in lines.items() if scheduler is None or scheduler.lacks(name, value)
+        }
+
+    def _refuse(self) -> None:
+        """Raise ExportError where PBS has no form for the configuration, which is not the one that it runs."""
+        binding = self.options.binding
+        new, known = ([] if each is None else _reasons(each, binding)[:1] for each in (self.config, self.base))
+        if new and new != known:
+            raise ExportError(new[0])
+        for name in self.config.names:
+            if name not in self.before.queues:
+                checked_queue(name, pooled=name in self.pool_queues)
+        for name, pool_queue in self.pool_queues.items():
+            if pool_queue in self.config.names:
+                raise ExportError(f"queue {pool_queue} has the name of {name}'s queue for the pool: rename one of them")
 
     def _put_resources(self) -> None:
         """Create the resources that the present configuration has no need of and the server lacks."""
-        before, had, resources = self.before, self.had, self.result.server.resources
+        before, had, resources = self.before, self.had, self.server.resources
         used = {key.partition(".")[2] for held in (before.attributes, *before.queues.values()) for key in held}
         for name, wanted in self.target.resources.items():
             there = before.resources.get(name)
@@ -130,7 +118,7 @@ class _Goal:
 
     def _close(self) -> None:
         """Close the queues that routing reaches and the configuration lacks, and those that are to be removed."""
-        result, before, base, names = self.result, self.before, self.base, self.names
+        before, base, names = self.before, self.base, self.names
         remove = self.options.remove
         routed = [name for route in before.of_type("route") for name in before.reached(route)]
         for name in remove:
@@ -141,37 +129,37 @@ class _Goal:
         present = routed if base is None else [name for name in routed if name in base.names]
         for name in dict.fromkeys([*present, *pooled, *remove]):
             if name not in names and is_type(before.queues[name], "execution"):
-                result.closed.append(name)
-                result.server.queues[name]["enabled"] = "False"
-        others = [name for name in before.of_type("execution") if name not in names and name not in result.closed]
+                self.closed.append(name)
+                self.server.queues[name]["enabled"] = "False"
+        others = [name for name in before.of_type("execution") if name not in names and name not in self.closed]
         if others:
-            result.note("left", names=others)
+            self.note("left", names=others)
 
     def _put_queue(self, name: str, target: Attributes, had: Attributes | None) -> None:
         """Set the attributes of an Execution queue, `had` those that the present configuration asks for."""
-        result, old = self.result, self.before.queues.get(name)
+        old = self.before.queues.get(name)
         if old is None:
-            result.new.append(name)
-            result.server.queues[name] = merged({}, {}, target, self.held) if self.held else target
+            self.new.append(name)
+            self.server.queues[name] = merged({}, {}, target, self.held) if self.held else target
             return
         if not is_type(old, "execution"):
             raise ExportError(f"queue {name} is there already and is no Execution queue")
-        managed = {*MANAGED, *result.limits.values(), *(f"default_chunk.{each}" for each in types.bindings(old))}
+        managed = {*MANAGED, *self.limits.values(), *(f"default_chunk.{each}" for each in types.bindings(old))}
         if had is None:
             had = {key: value for key, value in old.items() if key in managed and key not in target}
-        result.server.queues[name] = now = merged(old, had, target, self.held)
+        self.server.queues[name] = now = merged(old, had, target, self.held)
         for names, switch in ACCESS.values():
             if is_true(target.get(switch)) and names not in target and is_true(now.get(switch)):
                 now.pop(names, None)  # the list is empty
-        if limits := throttles.of_resources(now, result.limits.values()):
-            result.notes.append(f"Queue {name} keeps {', '.join(limits)}; none was simulated.")
+        if limits := throttles.of_resources(now, self.limits.values()):
+            self.notes.append(f"Queue {name} keeps {', '.join(limits)}; none was simulated.")
         foreign = [
             f"{key} = {value}"
             for key, value in now.items()
             if key.startswith(("resources_min.", "resources_max.")) and key not in target and key not in MANAGED
         ]
         if foreign:
-            result.note("foreign", name=name, kept=foreign)
+            self.note("foreign", name=name, kept=foreign)
 
     def _check_access(self) -> None:
         """Raise ExportError where jobs could go to queues that other users may use than those they can go to now."""
@@ -191,94 +179,91 @@ class _Goal:
             )
 
     def _put_routes(self) -> None:
-        result, before, config, base = self.result, self.before, self.config, self.base
-        queues, present = result.server.queues, base.names if base else ()
-        for route, listed in merging.led_to(before, present, config.names, result.closed, result.route).items():
+        before, config, base = self.before, self.config, self.base
+        queues, present = self.server.queues, base.names if base else ()
+        for route, listed in merging.led_to(before, present, config.names, self.closed, self.route).items():
             queues[route]["route_destinations"] = ",".join(listed)
-            if lost := [name for name in destinations(before.queues[route]) if name not in (*listed, *result.closed)]:
-                result.notes.append(f"No longer a destination of {route}: {', '.join(lost)}.")
+            if lost := [name for name in destinations(before.queues[route]) if name not in (*listed, *self.closed)]:
+                self.notes.append(f"No longer a destination of {route}: {', '.join(lost)}.")
         for route in before.of_type("route"):
             if queues[route].get("route_lifetime") == "0":
-                result.notes.append(
+                self.notes.append(
                     f"Queue {route} has route_lifetime = 0: jobs that fit no queue never leave it. Unset it."
                 )
             reached = {*before.reached(route)}
             now = [queue for queue in base.queues if queue.name in reached] if base else []
-            later = [queue for queue in config.queues if queue.name in {*result.server.reached(route)}]
+            later = [queue for queue in config.queues if queue.name in {*self.server.reached(route)}]
             if later:
                 own = queues[route]
                 had, wanted = (
                     {key: value for key, value in ranges(of).items() if key in own} if of else {} for of in (now, later)
                 )
                 queues[route] = merged(own, had, wanted, ())
-        if not result.route or result.route in before.queues:
+        if not self.route or self.route in before.queues:
             for route in before.of_type("route"):
-                for name in [name for name in result.new if name in destinations(queues[route])]:
+                for name in [name for name in self.new if name in destinations(queues[route])]:
                     listed = destinations(before.queues[route])
                     others = [before.queues[each] for each in listed if each in before.queues]
                     if others and all(is_true(each.get("from_route_only")) for each in others):
                         queues[name]["from_route_only"] = "True"
             return
-        result.new.append(result.route)
+        self.new.append(self.route)
         leads = {"route_destinations": ",".join(config.names)}
-        queues[result.route] = {"queue_type": "Route"} | ranges(config.queues) | leads | OPEN
+        queues[self.route] = {"queue_type": "Route"} | ranges(config.queues) | leads | OPEN
 
     def _put_server(self) -> None:
-        result, before, config, had = self.result, self.before, self.config, self.had
-        server = result.server
+        before, config, had = self.before, self.config, self.had
+        server = self.server
         if not had.queues and config.throttles:  # what the server runs is not known
-            had.attributes = {key: value for key, value in before.attributes.items() if key in result.limits.values()}
+            had.attributes = {key: value for key, value in before.attributes.items() if key in self.limits.values()}
         server.attributes = merged(before.attributes, had.attributes, self.target.attributes, self.held)
         there = {key: value for key, value in had.scheduler.items() if key in self.target.scheduler}
         server.scheduler = merged(before.scheduler, there, self.target.scheduler, ())
-        if result.route in result.new:
-            server.attributes["default_queue"] = result.route
-        if limits := throttles.of_resources(before.attributes, result.limits.values()):
-            result.notes.append(f"The server keeps {', '.join(limits)}; none was simulated.")
+        if self.route in self.new:
+            server.attributes["default_queue"] = self.route
+        if limits := throttles.of_resources(before.attributes, self.limits.values()):
+            self.notes.append(f"The server keeps {', '.join(limits)}; none was simulated.")
         given = before.attributes.get("resources_default.walltime")
         if given is not None:
-            result.notes += [f"Without a walltime: {text}." for text in unroutable(config, seconds(given))]
+            self.notes += [f"Without a walltime: {text}." for text in unroutable(config, seconds(given))]
         elif endless := [queue.name for queue in config.queues if queue.walltime[1] == MAX_DURATION]:
-            result.note("endless", names=endless)
+            self.note("endless", names=endless)
 
     def _put_scheduling(self) -> None:
         """Set the formula and the lines of sched_config, as far as what they are for is another than in `base`."""
-        result, config, base, scheduler = self.result, self.config, self.base, self.options.scheduler
+        config, base, scheduler = self.config, self.base, self.options.scheduler
         self._put_order()
-        wanted: Settings = {}
+        wanted: dict[str, str | None] = {}
         if base is None or _reserves(config) != _reserves(base):
-            wanted |= of_backfilling(config)
+            wanted["strict_ordering"] = f"{not config.reserves_nothing}"
             wanted_depth = depth(config) if config.backfill else "0"
             there = self.before.attributes.get("backfill_depth", "1")
             if not config.reserves_nothing and there != wanted_depth:
-                result.server.attributes["backfill_depth"] = wanted_depth
-        on = result.preemption.on
+                self.server.attributes["backfill_depth"] = wanted_depth
+        on = self.preemption.on
         if on is not None and (self.present is None or self.present.on != on):
             wanted["preemptive_sched"] = f"{on}".lower()
-        result.settings |= changed(wanted, scheduler)
+        self._set(wanted)
         if base is not None and scheduler is None and config.backfill and not wanted:
-            result.note("unknown_scheduler")
+            self.note("unknown_scheduler")
 
     def _put_order(self) -> None:
         """Set the formula and what it needs, where the order is another than that of `base`."""
-        result, before, config, base = self.result, self.before, self.config, self.base
+        before, config, base = self.before, self.config, self.base
         scheduler, jobs, present = self.options.scheduler, self.options.jobs, self.present
         now = order.present_formula(before)
-        lines, same = of_order(config), base is not None and _sorts(base) == _sorts(config)
+        lines, same = _lines_of_order(config), base is not None and _sorts(base) == _sorts(config)
         if base is not None and same and (read := fairshare.settings(base)) != (use := fairshare.settings(config)):
             known = scheduler is not None  # a value that was read as the same may have other words
-            lines_of_use: Settings = {
-                name: value for name, value in use.items() if not known or read.get(name) != value
-            }
-            result.settings |= changed(lines_of_use, scheduler)
-        text, _ = order.formula(config, result.priorities, jobs, now)
-        if base is not None and present is not None and not same and lines == of_order(base):
+            self._set({name: value for name, value in use.items() if not known or read.get(name) != value})
+        text, _ = order.formula(config, self.priorities, jobs, now)
+        if base is not None and present is not None and not same and lines == _lines_of_order(base):
             same = text == order.formula(base, present.priorities, jobs, now)[0]
-        result.notes += sorting(text, before, scheduler, changed=not same)
+        self.notes += sorting(text, before, scheduler, changed=not same)
         if same:
             return
-        order.refuse(config, result.priorities, jobs, now)
-        server = result.server
+        order.refuse(config, self.priorities, jobs, now)
+        server = self.server
         if text != now:
             server.scheduler.pop("job_sort_formula", None)  # PBS holds one formula, and this one is the server's
             server.attributes.pop("job_sort_formula", None)
@@ -288,8 +273,10 @@ class _Goal:
         if "eligible_time" in (text or "") and not is_true(before.attributes.get("eligible_time_enable")):
             server.attributes["eligible_time_enable"] = "True"
             if before.attributes:
-                result.note("eligible_time")
-        result.settings |= changed(lines | of_starvation(scheduler), scheduler)
+                self.note("eligible_time")
+        if scheduler and scheduler.on("help_starving_jobs"):
+            lines["help_starving_jobs"] = "false"  # the formula has starving jobs
+        self._set(lines)
 
 
 def _pool_queues(config: SiteConfig) -> dict[str, str]:
@@ -329,7 +316,7 @@ def _targeted(
         result.resources[key.partition(".")[2]] = {"type": "long", "flag": "nh"}
     result.resources |= {name: dict(types.BOOLEAN) for name in types.own_resources(config, bound)}
     if config.keeps_cores:
-        result.resources[kept.RESOURCE] = dict(kept.OF_NODES)
+        result.resources[KEPT] = {"type": "long", "flag": "nh"}
     if types.by_qlist(config, options.binding):
         result.resources["Qlist"] = {"type": "string_array", "flag": "h"}
     if config.reads_estimate:
@@ -348,13 +335,6 @@ def _binding(config: SiteConfig, queue: QueueConfig, before: Server, bound: Coll
     return {f"default_chunk.{name}": value for name, value in wanted.items()}
 
 
-def _refuse(config: SiteConfig, binding: Binding, base: SiteConfig | None) -> None:
-    """Raise ExportError where PBS has no form for a configuration, which is not the one that it runs."""
-    (new, known) = ([] if each is None else _reasons(each, binding)[:1] for each in (config, base))
-    if new and new != known:
-        raise ExportError(new[0])
-
-
 def _reasons(config: SiteConfig, binding: Binding) -> list[str]:
     values = {
         "binding": binding,
@@ -364,6 +344,18 @@ def _reasons(config: SiteConfig, binding: Binding) -> list[str]:
     }
     own = rendering.notes("pbs", "refused", config=config, **values)
     return [*own, *rendering.notes("", "refused", config=config, system="PBS", kinds=[*ACCESS])]
+
+
+def _lines_of_order(config: SiteConfig) -> dict[str, str | None]:
+    """Return the lines of sched_config that the order of the waiting list needs."""
+    fair = config.order == FAIRSHARE
+    return {
+        "job_sort_key": None,
+        "by_queue": f"{fair and are_several(config.queues)}",
+        "round_robin": "False",
+        "fair_share": f"{fair}".lower(),
+        **fairshare.settings(config),
+    }
 
 
 def _reserves(config: SiteConfig) -> tuple[object, ...]:

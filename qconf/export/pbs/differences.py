@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from parsim.model.system import ORDERS
-from qconf.config import QueueConfig, SiteConfig, format_clock, lost_job
+from qconf.config import KEPT, QueueConfig, SiteConfig, format_clock, lost_job
 from qconf.export import rendering
 from qconf.export.nodes import Node
-from qconf.export.pbs import kept, qos
+from qconf.export.pbs import qos
 from qconf.export.pbs.order import formula, present_formula
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Server
@@ -40,7 +40,7 @@ def notes(
     cores, walltime = envelope(config.queues)
     values = {
         "binding": binding,
-        "kept": kept,
+        "kept": KEPT,
         "resources": (server or Server()).resources,
         "ORDERS": ORDERS,
         "qos_hook": qos.HOOK if qos.needs_hook(config) else "",

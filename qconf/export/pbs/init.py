@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from parsim.model.system import MOST_NODE_CORES
 from parsim.model.workload import MAX_CORES, MAX_DURATION
@@ -22,13 +22,14 @@ from qconf.config import (
 )
 from qconf.errors import InputError
 from qconf.export.base import Derived
-from qconf.export.nodes import Node
-from qconf.export.pbs import kept, throttles
+from qconf.export.nodes import Node, of_statements, read_text
+from qconf.export.pbs import qos as qualities
+from qconf.export.pbs import throttles
 from qconf.export.pbs.differences import prime_time
 from qconf.export.pbs.fairshare import with_shares
+from qconf.export.pbs.nodes import read_kept
 from qconf.export.pbs.order import read_order
 from qconf.export.pbs.preemption import read_tiers
-from qconf.export.pbs.qos import completed
 from qconf.export.pbs.queues import ALL_TOP_JOBS, Reader, within
 from qconf.export.pbs.scheduler import TRUE, Scheduler
 from qconf.export.pbs.server import Server, seconds
@@ -37,6 +38,9 @@ from qconf.export.pbs.types import bindings, has_alone, kinds, of_sharing, usabl
 from qconf.export.types import Types, alike, counts, differ, types
 from qconf.history import Records
 from qconf.history.records import most_at_once
+
+if TYPE_CHECKING:
+    from qconf.export.pbs import PbsExporter
 
 ASK_FOR_SCHEDULER = (
     "give the scheduler's sched_config with --scheduler: PBS is shipped with strict_ordering: false, and then reserves "
@@ -94,7 +98,7 @@ def derive(
     backfill = server.attributes.get("backfill_depth") != "0" and formerly
     try:
         throttles = reader.throttles(shape.get("nodes", ()))
-        fields = {"machine": machine, "backfill": backfill, "qos": completed(qos, throttles), **shape}
+        fields = {"machine": machine, "backfill": backfill, "qos": qualities.completed(qos, throttles), **shape}
         config = _consistent(fields, throttles, reader.warnings)
         config = _with_top_job(config, nodes, scheduler, server, reader.warnings)
         config = read_tiers(config, server, settings, reader.warnings)
@@ -105,6 +109,29 @@ def derive(
         raise InputError(f"cannot be made a configuration: {error}", field="print server") from error
     contradictions = [*reader.contradictions(config), *prime_time(config, settings)]
     return Derived(config, tuple(dict.fromkeys([*reader.warnings, *contradictions, *config.warnings()])))
+
+
+def present(config: SiteConfig, server: Server, options: PbsExporter) -> SiteConfig | None:
+    """Read what `server` runs; None where it cannot be read.
+
+    What only the nodes say is taken to be what `config` has, where they are not given.
+    """
+    nodes = options.nodes
+    if nodes is None and server.file is not None:
+        nodes = of_statements(read_text(server.file), server.file)
+    nodes = nodes if nodes and all(node.cores for node in nodes) else None
+    try:
+        return derive(
+            server,
+            nodes=nodes,
+            scheduler=options.scheduler,
+            cores=None if nodes else config.machine.cores,
+            shares=options.shares or (),
+            qos=qualities.read(server.file.parent) if server.file else (),
+            like=None if nodes else config,
+        ).config
+    except InputError:
+        return None
 
 
 def _is_divided(server: Server, names: Sequence[str], nodes: Sequence[Node], scheduler: Scheduler) -> bool:
@@ -247,7 +274,7 @@ class _Division:
             return None
         of_queues = held or usable(server, names, nodes, self.scheduler, self.warnings)
         result = types(found, of_queues, self.warnings)
-        return result._replace(nodes=kept.read(result.nodes, nodes, self.scheduler))
+        return result._replace(nodes=read_kept(result.nodes, nodes, self.scheduler))
 
     def _overlap(self) -> bool:
         """Whether a node is in the partition of several queues."""

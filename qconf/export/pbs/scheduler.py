@@ -19,7 +19,11 @@ _FORMER = {"strict_fifo": "strict_ordering"}  #: names that settings had
 #: What holds at the times for which a setting has no line.
 _DEFAULTS = {"strict_ordering": "false", "by_queue": "true", "round_robin": "false", "fair_share": "false"}
 TRUE = ("true", "yes", "t", "1")
+#: What PBS takes for a line that is not there.
+_SHIPPED = _DEFAULTS | {"preemptive_sched": "true", "help_starving_jobs": "false"}
 _PRIME = {"prime": ("prime",), "non_prime": ("non_prime",), "all": ("prime", "non_prime")}
+
+Settings = Mapping[str, str | None]  #: what each is to be; None, it is taken away
 
 
 @dataclass(frozen=True)
@@ -67,3 +71,10 @@ class Scheduler:
         """Whether a setting is true at any time."""
         held = self.settings.get(name, {}).values()
         return any(value.lower() in TRUE for value in held) if held else default
+
+    def lacks(self, name: str, value: str | None) -> bool:
+        """Whether a setting has to change to be this at all times; None, to be without a line."""
+        now = self.value(name)
+        if value is None:
+            return now is not None
+        return self.differs(name) or (now or _SHIPPED.get(name, "")).lower() != value.lower()

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from qconf.config import SiteConfig, format_clock, lost_job
+from qconf.config import KEPT, SiteConfig, format_clock, lost_job
 from qconf.errors import ExportError
 from qconf.export import hours
 from qconf.export.base import Export
 from qconf.export.estimates import NO_LOG
-from qconf.export.nodes import Node
 from qconf.export.only import only
-from qconf.export.pbs import beside, fairshare, kept, throttles, types
+from qconf.export.pbs import beside, fairshare, throttles, types
 from qconf.export.pbs.changes import NOTHING, changes, ended
-from qconf.export.pbs.desired import Desired, desired, of_nodes
+from qconf.export.pbs.desired import Desired, of_nodes
 from qconf.export.pbs.merging import transition
-from qconf.export.pbs.nodes import qlists, statements
-from qconf.export.pbs.present import completed
+from qconf.export.pbs.nodes import KEPT_HOOK, kept, qlists, statements
 from qconf.export.pbs.server import Server, admission, is_true
 from qconf.export.rendering import comment_name, notes, render
 from qconf.export.rendering import plan as filled
@@ -36,11 +35,11 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
     """Write a configuration as PBS scripts: all, or what differs from what the server runs. Raises ExportError."""
     before = options.current or Server()
     base = options.present(config)
-    config, kept_limits = completed(only(config, base, options.only), base)
+    config, kept_limits = _completed(only(config, base, options.only), base)
     config = with_own_types(config, options.nodes)
     if config.reads_estimate and options.estimates is None:
         raise ExportError(NO_LOG)
-    goal = desired(config, before, options, base)
+    goal = Desired(config, before, options, base)
     if kept_limits:
         goal.notes.append(
             f"Limits that the configuration lacks stay, and were not simulated: {', '.join(kept_limits)}."
@@ -49,24 +48,28 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
         goal.note("nodes_not_given")
     files, found = _files(config, goal, before, options, base)
     there = {} if base is None else files if config == base else _present(base, before, options)
-    left_over = kept.RESOURCE in before.resources and not config.keeps_cores
+    left_over = KEPT in before.resources and not config.keeps_cores
     gone = left_over and bool(config.nodes) and (not options.nodes or base is None or base.keeps_cores)
     if config.is_fair and files["resource_group"] == there.get("resource_group"):
         del files["resource_group"]
     added = {name: text for name, text in files.items() if there.get(name) != text}
-    table = changes(before, goal, added, found.counts, [kept.HOOK] if gone else [], options)
+    table = changes(before, goal, added, found.counts, [KEPT_HOOK] if gone else [], options)
     if left_over and table and not gone:  # any plan takes the hook off
-        gone, table = True, changes(before, goal, added, found.counts, [kept.HOOK], options)
+        gone, table = True, changes(before, goal, added, found.counts, [KEPT_HOOK], options)
     if base is not None and not (goal.settings or found.scheduled or "resource_group" in files or gone):
         del files["sched_config.changes"]
     if base is not None and not table:
         plan = render("pbs", "nothing.md", machine=comment_name(config), said=NOTHING, lines=goal.notes)
         return Export({"queues.qmgr": files["queues.qmgr"], "PLAN.md": plan}, (NOTHING, *goal.notes))
     goal.notes[:0] = ended(table, before, options.scheduler, goal.closed)
-    files["PLAN.md"] = _plan(
-        config,
-        goal,
-        before,
+    files["PLAN.md"] = filled(
+        "pbs",
+        machine=comment_name(config),
+        config=config,
+        goal=goal,
+        examples={name: _example(config, name, goal) for name in config.names},
+        sched=before.scheduler != goal.server.scheduler,
+        **_switches(before),
         table=table,
         current=options.current is not None,
         files=files,
@@ -74,9 +77,8 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
         rebound=_rebound(config, goal, before),
         created=[name for name in goal.server.resources if name not in before.resources],
         counts=found.counts,
-        script=beside.script_of(config),
-        keeps=beside.commands(config),
-        kept=kept.RESOURCE,
+        keeps=beside.reservations(config),
+        kept=KEPT,
         kept_gone=gone,
         hourly=hours.taken_back(config, partial(throttles.commands, goal.server)),
     )
@@ -97,8 +99,7 @@ def _files(
 ) -> tuple[dict[str, str], _Found]:
     """Write all files but the plan."""
     given = _given(config, options, goal, base)
-    node_lines = [line for each in given for line in each.forward]
-    node_back = [line for each in given for line in each.back]
+    node_lines, node_back = statements((row for each in given for row in each.wanted), options.nodes or ())
     if node_lines and (parts := [name for node in options.nodes or () for name in node.vnodes]):
         raise ExportError(
             f"--nodes has hosts of several vnodes ({parts[0]}), to which an export binds no queue: choose what "
@@ -149,7 +150,7 @@ def _files(
 def _present(base: SiteConfig, before: Server, options: PbsExporter) -> dict[str, str]:
     """Write what is installed beside the server by the configuration that it runs; nothing where that has no form."""
     try:
-        return _files(base, desired(base, before, options, base), before, options, base)[0]
+        return _files(base, Desired(base, before, options, base), before, options, base)[0]
     except ExportError:
         return {}
 
@@ -164,53 +165,53 @@ def _script(title: str, sections: dict[str, list[str]]) -> str:
 
 
 class _Given(NamedTuple):
-    """What nodes are given: the statements, those that take them back, and how many nodes have each."""
+    """What nodes are given: the name of one, that of a resource, its value; and how many nodes have each."""
 
-    forward: list[str]
-    back: list[str]
+    wanted: list[tuple[str, str, str]]
     counts: Counter[str]
 
 
 def _given(config: SiteConfig, options: PbsExporter, goal: Desired, base: SiteConfig | None) -> list[_Given]:
-    """Write what binds queues to nodes, and what these keep for jobs with GPUs, where `base` has it otherwise."""
+    """Return what binds queues to nodes, and what these keep for jobs with GPUs, where `base` has it otherwise."""
     same = base is not None and _nodes_of(base) == _nodes_of(config)
     found = []
     if goal.bound:
         found.append(_bound(config, options, goal))
     elif types.by_qlist(config, options.binding) and not same:
         found.append(_with_qlists(config, options, goal))
-    left = kept.amounts(config, options.nodes)
+    left = kept(config, options.nodes)
     if left and not same:
-        counts = Counter(f"{kept.RESOURCE} = {amount}" for amount in left.values())
-        found.append(_Given(*kept.statements(left, options.nodes or ()), counts))
+        wanted = [(name, KEPT, str(amount)) for name, amount in left.items()]
+        found.append(_Given(wanted, Counter(f"{KEPT} = {amount}" for amount in left.values())))
     return found
 
 
 def _with_qlists(config: SiteConfig, options: PbsExporter, goal: Desired) -> _Given:
-    """Write the Qlist of each node."""
+    """Return the Qlist of each node."""
     nodes = options.nodes
     if nodes is None:
         goal.notes[:0] = notes("pbs", "no_nodes")
-        return _Given([], [], Counter())
+        return _Given([], Counter())
     if any(node.qlist is None for node in nodes) and options.current and "Qlist" in options.current.resources:
         goal.note("before_unknown", what="The nodes' present Qlist")
     wanted = qlists(config, nodes)
-    return _Given(*statements(wanted, nodes), Counter(wanted.values()))
+    return _Given([(node.name, "Qlist", wanted[node.name]) for node in nodes], Counter(wanted.values()))
 
 
 def _bound(config: SiteConfig, options: PbsExporter, goal: Desired) -> _Given:
-    """Write the resources of their queues that nodes have."""
+    """Return the resources of their queues that nodes have."""
     resources = types.own_resources(config, goal.bound)
     every = {types.resource_of(name): names for name, names in goal.bound.items()}
     wanted = {resource: every[resource] for resource in resources}
-    nodes = options.nodes or [Node(name) for name in dict.fromkeys(name for each in wanted.values() for name in each)]
+    names = [node.name for node in options.nodes or ()] or dict.fromkeys(chain(*wanted.values()))
     named = ", ".join(resources)
-    if not any(node.resources for node in nodes) and options.current and {*resources} & {*options.current.resources}:
+    unknown = not any(node.resources for node in options.nodes or ())
+    if unknown and options.current and {*resources} & {*options.current.resources}:
         goal.note("before_unknown", what=f"What the nodes have of {named} now")
     if resources:
         goal.note("bound", named=named)
-    counts = Counter({f"{resource} = True": len(names) for resource, names in wanted.items()})
-    return _Given(*types.statements(wanted, nodes), counts)
+    rows = [(name, resource, "True" if name in of else "") for resource, of in wanted.items() for name in names]
+    return _Given(rows, Counter({f"{resource} = True": len(of) for resource, of in wanted.items()}))
 
 
 def _nodes_of(config: SiteConfig) -> tuple[object, ...]:
@@ -226,19 +227,6 @@ def _rebound(config: SiteConfig, goal: Desired, before: Server) -> list[str]:
 
     there = [name for name in (*config.names, *goal.pool_queues.values()) if name in before.queues]
     return [name for name in there if chunks(goal.server, name) != chunks(before, name)]
-
-
-def _plan(config: SiteConfig, goal: Desired, before: Server, **values: object) -> str:
-    return filled(
-        "pbs",
-        machine=comment_name(config),
-        config=config,
-        goal=goal,
-        examples={name: _example(config, name, goal) for name in config.names},
-        sched=before.scheduler != goal.server.scheduler,
-        **_switches(before),
-        **values,
-    )
 
 
 def _switches(before: Server) -> dict[str, list[str]]:
@@ -270,3 +258,24 @@ def _example(config: SiteConfig, name: str, goal: Desired) -> str:
     if found is None:
         return "none: the queues before it take every job that it admits"
     return f"`-l ncpus={found[0]} -l walltime={format_clock(found[1])}`"
+
+
+def _completed(config: SiteConfig, base: SiteConfig | None) -> tuple[SiteConfig, tuple[str, ...]]:
+    """Return `config` with the limits and lists of users that the server has and it says nothing of; and whose limits.
+
+    It says nothing of limits where it has no throttles, and nothing of a queue's users where that has no `access`.
+    """
+    if base is None:
+        return config, ()
+    without, of_qos = not config.throttles, config.qos or any(each.is_of_qos for each in config.throttles)
+    kept = [
+        each
+        for each in base.throttles
+        if (without or (each.is_of_qos and not of_qos)) and each.queue in (None, *config.names)
+    ]
+    lists = {queue.name: queue.access for queue in base.queues}
+    changes: dict[str, object] = {"throttles": (*config.throttles, *kept)}
+    if not config.qos and any(each.is_of_qos for each in kept):
+        changes["qos"] = base.qos
+    found = config.with_each(lambda queue: {"access": queue.access or lists.get(queue.name)}, **changes)
+    return found, tuple(each.what for each in kept)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from parsim.model.node_types import MOST
 from qconf.config import KEPT, QueueConfig, SiteConfig
 from qconf.errors import ExportError, InputError
 from qconf.export.nodes import Node
-from qconf.export.pbs.nodes import restorable
+from qconf.export.pbs.nodes import OF_QUEUE, TRUTH
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Attributes, Server
 from qconf.export.types import FEATURE, NAME, Kind, hosts, is_bound
@@ -21,10 +21,8 @@ from qconf.text import grouped
 if TYPE_CHECKING:
     from qconf.export.pbs import Binding, PbsExporter
 
-RESOURCE = "q_"  #: begins the name of the resource that the nodes of a queue have
 BOOLEAN = {"type": "boolean", "flag": "h"}
 _OF_NODES = ("arch", "host", "vnode", "ncpus", "mem", "nodect", *NOT_TAKEN)
-_TRUTH = {"true": True, "t": True, "1": True, "y": True, "false": False, "f": False, "0": False, "n": False}
 
 
 def kinds(
@@ -49,7 +47,7 @@ def kinds(
     for node in sorted(nodes, key=lambda node: -node.priority):
         amounts, features = {}, set()
         for name, value in node.resources.items():
-            kind, truth = server.resources.get(name, {}).get("type", ""), _TRUTH.get(value.lower())
+            kind, truth = server.resources.get(name, {}).get("type", ""), TRUTH.get(value.lower())
             own = NAMES.get(name, name)
             if name in _OF_NODES or (name == "Qlist" and name in binding) or not value:
                 continue
@@ -93,7 +91,7 @@ def _items(value: str) -> list[str]:
 
 def _is_of_export(name: str, server: Server) -> bool:
     """Whether a resource is one by which an export binds a queue: no job asks for it by itself."""
-    queue = name.removeprefix(RESOURCE)
+    queue = name.removeprefix(OF_QUEUE)
     return name != queue and f"default_chunk.{name}" in server.queues.get(queue, {})
 
 
@@ -118,7 +116,7 @@ def usable(
     for queue in queues:
         held = [node for node in nodes if node.queue == (queue if queue in of_queues else "")]
         for name, value in bindings({**server.attributes, **server.queues[queue]}).items():
-            truth = _TRUTH.get(value.lower())
+            truth = TRUTH.get(value.lower())
             if truth is None and scheduled is not None and name not in scheduled:
                 warnings.append(
                     f"{queue}: default_chunk.{name} = {value}: {name} is not on the scheduler's line resources:, so "
@@ -167,26 +165,12 @@ def to_bind(config: SiteConfig, before: Server, options: PbsExporter) -> dict[st
 
 def resource_of(queue: str) -> str:
     """Name the resource that the nodes of a queue have."""
-    return f"{RESOURCE}{queue}"
+    return f"{OF_QUEUE}{queue}"
 
 
 def own_resources(config: SiteConfig, bound: Collection[str]) -> list[str]:
     """Name the resources that the nodes of queues are to have, of those whose binding changes."""
     return [resource_of(each.name) for each in config.queues if each.nodes is not None and each.name in bound]
-
-
-def statements(wanted: Mapping[str, Collection[str]], nodes: Sequence[Node]) -> tuple[list[str], list[str]]:
-    """Write the statements that give nodes their resources, by its name, and those that restore what there is."""
-    values = (
-        (node, resource, node.name in names, node.resources.get(resource, ""))
-        for resource, names in wanted.items()
-        for node in nodes
-    )
-    return restorable(
-        (node.name, resource, "True" if is_in else "", now)
-        for node, resource, is_in, now in values
-        if _TRUTH.get(now.lower(), False) is not is_in
-    )
 
 
 def gpus_of(scheduler: Scheduler | None) -> str:
@@ -216,9 +200,9 @@ def scheduled(config: SiteConfig, bound: Collection[str], options: PbsExporter) 
 
 def _has(node: Node, name: str, value: str) -> bool:
     there = node.resources.get(name, (node.qlist or "") if name == "Qlist" else "")
-    truth = _TRUTH.get(value.lower())
+    truth = TRUTH.get(value.lower())
     if truth is not None:
-        return _TRUTH.get(there.lower(), False) is truth
+        return TRUTH.get(there.lower(), False) is truth
     return {*_items(value)} <= {*_items(there)}
 
 
