@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,13 +104,31 @@ def _keeps_together(
 
 
 def limited(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
-    """Yield shared machines on which the running jobs of one queue are limited, each with a name."""
-    for q in _demanding(training, chosen):
+    """Yield shared machines on which the running jobs of one queue have fewer cores, or GPUs, each with a name.
+
+    GPUs are limited where two or more queues take them.
+    """
+    workload = training.workload
+    for q in _demanding(chosen, training.period.core_seconds):
+        queue = chosen.queues[q]
         for cap in CAPS:
-            yield from _capped(training, chosen, q, cap)
-    for q in _taking_gpus(training, chosen):
+            cores = _capped(chosen, cap)
+            if training.period.widest[q] <= cores < (queue.max_run_cores or chosen.machine.cores):
+                config = _with(chosen, q, queue.model_copy(update={"max_run_cores": cores}))
+                yield f"{queue.name} on at most {100 * cap:.0f} % of the cores", config
+    taken, gpus = workload.amount("gpus"), sum(each.count * each.gpus for each in chosen.nodes)
+    work = np.bincount(workload.queue, taken * workload.effective_runtime, minlength=len(chosen.queues))
+    for q in _demanding(chosen, work) if np.count_nonzero(work) > 1 else ():
+        name = chosen.queues[q].name
+        own = next((each for each in chosen.throttles if each.is_of_queue(name)), ThrottleConfig(queue=name))
+        others = tuple(each for each in chosen.throttles if each != own)
         for cap in CAPS:
-            yield from _with_fewer_gpus(training, chosen, q, cap)
+            most = int(cap * gpus)
+            if taken[workload.queue == q].max() <= most < own.max_run_resources.get("gpus", gpus):
+                limits = Settings({**own.max_run_resources, "gpus": most})
+                throttle = own.model_copy(update={"max_run_resources": limits})
+                what = f"{name} on at most {100 * cap:.0f} % of the GPUs"
+                yield what, chosen.replace(throttles=(*others, throttle))
 
 
 def kept_for_short(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
@@ -127,7 +146,7 @@ def kept_for_short(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[
         if not FEW <= (walltime <= most).mean() <= 1 - FEW:
             continue
         for share in SHORTPOOLS:
-            if cores := int(share * machine) // chosen.grid * chosen.grid:
+            if cores := _capped(chosen, share):
                 always = ShortpoolConfig(cores=cores, walltime=most)
                 working = ShortpoolConfig(cores=cores, walltime=most, days=DAYS[:5], begin="08:00", end="18:00")
                 for pool, when in ((working, "in working hours"), (always, "always")):
@@ -136,77 +155,40 @@ def kept_for_short(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[
 
 
 def split(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
-    """Yield shared machines on which one queue is split by walltime, each with a name."""
-    for q in _demanding(training, chosen):
-        yield from _split(training, chosen, q)
+    """Yield shared machines on which one queue is split at half its longest walltime, and its longer jobs are limited.
+
+    Each has a name. A queue with limits of its own is not split: each part would count its own.
+    """
+    w = training.workload
+    for q in _demanding(chosen, training.period.core_seconds):
+        queue = chosen.queues[q]
+        low, high = queue.walltime[0], min(queue.walltime[1], int(w.walltime[w.queue == q].max()))
+        middle = (low + high) // 2
+        long = (w.queue == q) & (w.walltime > middle)
+        if queue.limited or not low < middle < high or long.all() or not long.any():
+            continue
+        name = free_name(queue.name, chosen.names)
+        shorter = queue.model_copy(update={"name": name, "walltime": (low, middle), "partition": 0})
+        for cap in CAPS:
+            cores = _capped(chosen, cap)
+            if cores >= w.cores[long].max():
+                longer = queue.model_copy(update={"walltime": (middle, queue.walltime[1]), "max_run_cores": cores})
+                above = f"jobs of {queue.name} above {middle / 3600:g} h in a queue of their own"
+                yield f"{above} on at most {100 * cap:.0f} % of the cores", _with(chosen, q, shorter, longer)
 
 
-def _demanding(training: TrainingSet, chosen: SiteConfig) -> list[int]:
-    """Return the queues of a shared machine that are worth a limit or a split."""
-    work = training.period.core_seconds
+def _demanding(chosen: SiteConfig, work: NDArray[Any]) -> list[int]:
+    """Return the queues of a shared machine that are worth a limit or a split, by the work of each."""
     return np.flatnonzero(work > DEMANDING * work.sum()).tolist() if chosen.mode == "shared" else []
+
+
+def _capped(chosen: SiteConfig, cap: float) -> int:
+    """Return the cores of a share of the machine."""
+    return int(cap * chosen.machine.cores) // chosen.grid * chosen.grid
 
 
 def _with(chosen: SiteConfig, q: int, *queues: QueueConfig) -> SiteConfig:
     return chosen.with_queues((*chosen.queues[:q], *queues, *chosen.queues[q + 1 :]))
-
-
-def _capped(training: TrainingSet, chosen: SiteConfig, q: int, cap: float) -> Iterator[tuple[str, SiteConfig]]:
-    """Limit the cores that the running jobs of one queue may have."""
-    queue, cores = chosen.queues[q], int(cap * chosen.machine.cores) // chosen.grid * chosen.grid
-    if training.period.widest[q] <= cores < (queue.max_run_cores or chosen.machine.cores):
-        yield (
-            f"{queue.name} on at most {100 * cap:.0f} % of the cores",
-            _with(chosen, q, queue.model_copy(update={"max_run_cores": cores})),
-        )
-
-
-def _taking_gpus(training: TrainingSet, chosen: SiteConfig) -> list[int]:
-    """Return the queues of a shared machine that are worth a limit of GPUs: of two or more that take them."""
-    workload = training.workload
-    work = np.bincount(
-        workload.queue, workload.amount("gpus") * workload.effective_runtime, minlength=len(chosen.queues)
-    )
-    several = chosen.mode == "shared" and np.count_nonzero(work) > 1
-    return np.flatnonzero(work > DEMANDING * work.sum()).tolist() if several else []
-
-
-def _with_fewer_gpus(training: TrainingSet, chosen: SiteConfig, q: int, cap: float) -> Iterator[tuple[str, SiteConfig]]:
-    """Limit the GPUs that the running jobs of one queue may have."""
-    queue, workload = chosen.queues[q], training.workload
-    gpus = sum(each.count * each.gpus for each in chosen.nodes)
-    most = int(cap * gpus)
-    own = next((each for each in chosen.throttles if each.is_of_queue(queue.name)), ThrottleConfig(queue=queue.name))
-    present = own.max_run_resources.get("gpus", gpus)
-    if workload.amount("gpus")[workload.queue == q].max() <= most < present:
-        limits = Settings({**own.max_run_resources, "gpus": most})
-        others = tuple(each for each in chosen.throttles if each != own)
-        limited = own.model_copy(update={"max_run_resources": limits})
-        yield f"{queue.name} on at most {100 * cap:.0f} % of the GPUs", chosen.replace(throttles=(*others, limited))
-
-
-def _split(training: TrainingSet, chosen: SiteConfig, q: int) -> Iterator[tuple[str, SiteConfig]]:
-    """Split one queue at half its longest walltime, and limit the cores of the longer jobs.
-
-    A queue with limits of its own is not split: each part would count its own.
-    """
-    queue, w = chosen.queues[q], training.workload
-    if queue.limited:
-        return
-    low, high = queue.walltime[0], min(queue.walltime[1], int(w.walltime[w.queue == q].max()))
-    middle = (low + high) // 2
-    long = (w.queue == q) & (w.walltime > middle)
-    if not low < middle < high or long.all() or not long.any():
-        return
-    shorter = queue.model_copy(
-        update={"name": free_name(queue.name, chosen.names), "walltime": (low, middle), "partition": 0}
-    )
-    for cap in CAPS:
-        cores = int(cap * chosen.machine.cores) // chosen.grid * chosen.grid
-        if cores >= w.cores[long].max():
-            longer = queue.model_copy(update={"walltime": (middle, queue.walltime[1]), "max_run_cores": cores})
-            above = f"jobs of {queue.name} above {middle / 3600:g} h in a queue of their own"
-            yield f"{above} on at most {100 * cap:.0f} % of the cores", _with(chosen, q, shorter, longer)
 
 
 def divided(training: TrainingSet) -> Iterator[tuple[str, SiteConfig]]:

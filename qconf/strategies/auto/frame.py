@@ -29,31 +29,29 @@ STARVING = "1e28 * (1 + eligible_time)"  # above all others, in single precision
 def policy_of(period: Period) -> tuple[str, ...]:
     """Return the parts of the policy that the base has, and that a search could drop: something of it is not fixed."""
     base = period.base
+    free = not base.is_fixed("order")
+    sharing = ["nodes", *(f"queues.{name}.exclusive" for name in base.names)]
+    found = {
+        "priorities": _distinct(base) and not _pinned(base),
+        "fairshare": base.is_fair and free,
+        "qos": base.reads_qos and free,
+        "shortpools": bool(base.shortpools) and not base.is_fixed("shortpools"),
+        "sharing": any(alone(base)) and not any(map(period.is_fixed, sharing)),
+    }
 
-    def has(part: str) -> bool:
-        if part == "priorities":
-            kept = base.uses_priority and len({queue.priority for queue in base.queues}) > 1
-            return kept and not _pinned(base)
-        if part == "fairshare":
-            return base.is_fair and not base.is_fixed("order")
-        if part == "qos":
-            return base.reads_qos and not base.is_fixed("order")
-        if part == "shortpools":
-            return bool(base.shortpools) and not base.is_fixed(part)
-        if part == "sharing":
-            return any(alone(base)) and not any(map(period.is_fixed, _sharing(base)))
-        paths = ((queue, field) for queue in base.queues for field in POLICY[part])
+    def of_queues(part: str) -> bool:
         return any(
             getattr(queue, field) is not None and not period.is_fixed(f"queues.{queue.name}.{field}")
-            for queue, field in paths
+            for queue in base.queues
+            for field in POLICY[part]
         )
 
-    return tuple(part for part in POLICY if has(part))
+    return tuple(part for part in POLICY if (found[part] if part in found else of_queues(part)))
 
 
-def _sharing(base: SiteConfig) -> list[str]:
-    """Return the paths that say whether jobs have nodes alone."""
-    return ["nodes", *(f"queues.{name}.exclusive" for name in base.names)]
+def _distinct(base: SiteConfig) -> bool:
+    """Whether queues have different priorities, which the order uses."""
+    return base.uses_priority and len({queue.priority for queue in base.queues}) > 1
 
 
 def _pinned(base: SiteConfig) -> bool:
@@ -197,8 +195,7 @@ class Frame:
 
     def _prioritised(self, base: SiteConfig) -> bool:
         """Whether the queues' own priorities are factors of the formula."""
-        distinct = base.uses_priority and len({queue.priority for queue in base.queues}) > 1
-        return _pinned(base) or (distinct and "priorities" not in self.dropped)
+        return _pinned(base) or (_distinct(base) and "priorities" not in self.dropped)
 
 
 def _whole(points: float) -> float:
@@ -208,7 +205,7 @@ def _whole(points: float) -> float:
 
 def _share_name(base: SiteConfig) -> str:
     """Return the factor of fairshare that the base's order names, else PBS's."""
-    return next((name for name in ("fair_share",) if re.search(rf"\b{name}\b", base.order)), "fairshare_factor")
+    return "fair_share" if re.search(r"\bfair_share\b", base.order) else "fairshare_factor"
 
 
 def _of_qos(base: SiteConfig) -> list[str]:

@@ -43,17 +43,30 @@ from qconf.strategies.auto.measures import Measure, logarithms, of_base, of_conf
 from qconf.strategies.auto.orders import Named, usual_longest
 from qconf.strategies.base import Proposal, Question, Step, step
 
+# What the search weighs; chosen on several logs together, for no site in particular. Scores are log scores.
+ALLOWED = 1.4  # growth of the longest wait, and of a queue's 95 % wait, from which a factor guards a queue
+MARGIN = 0.25  # by which what is more complicated must be better: the best of twenty in a noisy period
+TRIED = 8  # best orders that are tried with factors
+ROUNDS = 8  # of raising them
+INCREASE = 1.8  # by which a queue's factor is raised when its tails are too long
+MONTHS = 3  # from which on a reservation delay is recommended: it demands more of a site than another order
+PIECE = 64  # orders that a worker simulates at a time
+PRICES = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # weights of the tails that the log compares
 
-@dataclass(frozen=True)
-class Constants:
-    """What the search weighs; chosen on several logs together, for no site in particular. Scores are log scores."""
-
-    allowed: float = 1.4  # growth of the longest wait, and of a queue's 95 % wait, from which a factor guards a queue
-    margin: float = 0.25  # by which what is more complicated must be better: the best of twenty in a noisy period
-    tried: int = 8  # best orders that are tried with factors
-    rounds: int = 8  # of raising them
-    increase: float = 1.8  # by which a queue's factor is raised when its tails are too long
-    periods: int = 3  # from which on a reservation delay is recommended: it demands more of a site than another order
+#: Kinds of proposals, by what they change; `_Search.kinds` yields the others.
+POINTS, ORDER, DELAY = "points", "order", "delay"
+ALL = "policy"  #: all of the policy, of which the parts are kinds too
+WITHOUT = {
+    "limits": "without running limits",
+    "user-limits": "without limits per user",
+    "starvation": "without starvation periods",
+    "priorities": "without queue priorities",
+    "fairshare": "without fairshare",
+    "qos": "without quality of service",
+    "shortpools": "without shortpools",
+    "sharing": "with nodes that jobs share",
+    ALL: "without any of the site's policy",
+}
 
 
 @step
@@ -138,36 +151,6 @@ class _Candidate:
     frame: Frame = field(default_factory=Frame)
 
 
-PIECE = 64  # orders that a worker simulates at a time
-PRICES = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # weights of the tails that the log compares
-
-#: What a proposal changes, from the smallest to the largest; parts of the policy come after the delay.
-POINTS, ORDER, DELAY, ALL, CAP, BOUNDARIES, PARTITIONS = (
-    "points",
-    "order",
-    "delay",
-    "policy",
-    "cap",
-    "boundaries",
-    "partitions",
-)
-REQUESTS = "requests"  #: after the delay: the order by what jobs ask for beside cores, too
-NODES, KEPT = "nodes", "kept"  #: before boundaries: which nodes queues may use, and which of their cores
-SHORTPOOLS = "shortpools"  #: after parts of the policy, where they are searched
-
-WITHOUT = {
-    "limits": "without running limits",
-    "user-limits": "without limits per user",
-    "starvation": "without starvation periods",
-    "priorities": "without queue priorities",
-    "fairshare": "without fairshare",
-    "qos": "without quality of service",
-    "shortpools": "without shortpools",
-    "sharing": "with nodes that jobs share",
-    ALL: "without any of the site's policy",
-}
-
-
 @cached
 def climb(
     training: TrainingSet,
@@ -175,23 +158,22 @@ def climb(
     *,
     guard: bool = False,
     prior: Prior | None = None,
-    constants: Constants | None = None,
 ) -> dict[str, Proposal]:
     """Search orders, limits, boundaries, partitions and pools; return the best of every kind by what it changes.
 
     Under the empty name is the simplest that is best, or the base. With `guard` factors keep the tails of queues within
-    `Constants.allowed`. Raises NotApplicableError if there are no jobs.
+    `ALLOWED`. Raises NotApplicableError if there are no jobs.
     """
     if not len(training):
         raise NotApplicableError("there are no jobs to train on")
-    return _Search(training, options, guard=guard, prior=prior, constants=constants or Constants()).run()
+    return _Search(training, options, guard=guard, prior=prior).run()
 
 
 def orders_wanted(training: TrainingSet, options: AutoOptions) -> list[Question]:
     """Return what the search asks of each period alone: all orders of its family."""
     if not len(training) or training.base.mode == "hybrid":
         return []
-    search = _Search(training, options, constants=Constants())
+    search = _Search(training, options)
     if search.stuck():
         return []
     return [(of_orders, period, piece) for period in search.periods for piece in search.pieces]
@@ -207,20 +189,18 @@ class _Search:
         *,
         guard: bool = False,
         prior: Prior | None = None,
-        constants: Constants,
     ) -> None:
         self.training, self.base, self.workers = training, training.base, options.workers
         self.weights = weights(options.objective, options.tails)
         self.wanted = wanted_waits(self.base)
         self.guard = guard or bool(np.isfinite(self.wanted).any())
-        self.constants = constants
         self.log: list[Step] = []
         self.policy = policy_of(training.period)
         dropped = frozenset(part for part in self.policy if part in self.base.policy)
         self.frame = Frame(dropped, shared=self.base.mode == "shared", sums=options.orders != "formula")
         #: A site's own may change only where it says so.
-        free = not self.base.shortpools or SHORTPOOLS in self.base.policy
-        dedicates = not self.base.is_fixed(SHORTPOOLS) and not self.base.reserves_for_queues
+        free = not self.base.shortpools or "shortpools" in self.base.policy
+        dedicates = not self.base.is_fixed("shortpools") and not self.base.reserves_for_queues
         dedicates &= self.base.reservation_depth == 1 and not (self.base.nodes or self.base.has_tiers)
         self.searches_shortpools = options.shortpools == "search" and free and dedicates
         self.periods = [*training.earlier, training.period]
@@ -279,20 +259,20 @@ class _Search:
     def proposal(self, kind: str, candidate: _Candidate) -> Proposal:
         """Propose a candidate."""
         not_yet = ""
-        if kind == DELAY and len(self.periods) < self.constants.periods:
+        if kind == DELAY and len(self.periods) < MONTHS:
             not_yet = (
-                f"a reservation delay is recommended from {self.constants.periods} known months on, and "
+                f"a reservation delay is recommended from {MONTHS} known months on, and "
                 f"{len(self.periods)} {'is' if len(self.periods) == 1 else 'are'} known"
             )
         return Proposal(candidate.config, tuple(self.log), title=candidate.what, not_yet=not_yet)
 
     def kinds(self, chosen: _Candidate) -> Iterator[tuple[str, list[tuple[str, SiteConfig]]]]:
-        """Yield the candidates above an order, by what they change."""
-        member = chosen.member
+        """Yield the candidates above an order, by what they change, from the smallest change to the largest."""
+        member, training = chosen.member, self.training
         if member is not None and not self.frame.sums:
             order = self.order(member, chosen.frame)
-            orders = [(what, f"{factor} * {order}") for what, factor in by_requests(self.training)]
-            yield REQUESTS, [(self.named(what), self.ordered(order, chosen.frame)) for what, order in orders]
+            orders = [(what, f"{factor} * {order}") for what, factor in by_requests(training)]
+            yield "requests", [(self.named(what), self.ordered(each, chosen.frame)) for what, each in orders]
         parts = [part for part in self.policy if part not in self.frame.dropped]
         for part, dropped in [(each, {each}) for each in parts] + ([(ALL, set(parts))] if len(parts) > 1 else []):
             frame = replace(chosen.frame, dropped=self.frame.dropped | dropped)
@@ -301,20 +281,18 @@ class _Search:
                 yield part, [(WITHOUT[part], self.ordered(order, frame))]
         if self.frame.dropped and member is not None:
             kept = replace(chosen.frame, dropped=frozenset())
-            yield ORDER, [("the policy that may change, kept", self.ordered(self.order(member, kept), kept))]
+            yield ORDER, [("the policy that may change, kept", self.config(member, kept))]
         if self.searches_shortpools:
-            yield SHORTPOOLS, list(kept_for_short(self.training, chosen.config))
-        yield CAP, list(limited(self.training, chosen.config))
-        yield NODES, list(on_gpu_nodes(self.training, chosen.config))
-        yield KEPT, list(keeping_cores(self.training, chosen.config))
-        yield BOUNDARIES, list(split(self.training, chosen.config))
-        yield PARTITIONS, list(self.shared(chosen)) + list(divided(self.training))
-
-    def shared(self, chosen: _Candidate) -> Iterator[tuple[str, SiteConfig]]:
-        """Yield the machine without its partitions, under the best order."""
+            yield "shortpools", list(kept_for_short(training, chosen.config))
+        yield "cap", list(limited(training, chosen.config))
+        yield "nodes", list(on_gpu_nodes(training, chosen.config))
+        yield "kept", list(keeping_cores(training, chosen.config))
+        yield "boundaries", list(split(training, chosen.config))
+        shared: list[tuple[str, SiteConfig]] = []
         if self.base.mode != "shared":
             frame = replace(self.frame, shared=True)
-            yield "one shared machine", self.ordered(self.order(chosen.member or self.members[0], frame), frame)
+            shared = [("one shared machine", self.config(member or self.members[0], frame))]
+        yield "partitions", shared + list(divided(training))
 
     def orders(self, found: dict[str, _Candidate]) -> _Candidate:
         """Return the best order of the waiting list; with guarding, with factors that keep the tails short."""
@@ -331,7 +309,7 @@ class _Search:
         sums = np.array([each.sums for each in self.members])
         plain = ~(later | sums)
         best = int(np.argmin(np.where(plain, score, np.inf)))
-        config = self.ordered(self.order(self.members[best], self.frame), self.frame)
+        config = self.config(self.members[best], self.frame)
         wait, slowdown, longest = np.exp(expected[best, :3]).round(4).tolist()
         self.log.append(
             Orders(
@@ -347,22 +325,23 @@ class _Search:
             )
         )
         self.log.append(self.tails(expected))
+
+        def best_of(what: str, members: NDArray[np.bool_]) -> _Candidate:
+            return self.found(self.named(what), np.flatnonzero(members), measured[-1], score)
+
         if sums.any():
-            found[POINTS] = self.found(
-                self.named("the order in points alone"), np.flatnonzero(sums), measured[-1], score
-            )
-        found[ORDER] = self.found(self.named("the order alone"), np.flatnonzero(plain), measured[-1], score)
+            found[POINTS] = best_of("the order in points alone", sums)
+        found[ORDER] = best_of("the order alone", plain)
         if not later.any():
             return found[ORDER]
         last, never = int(np.argmin(np.where(later, score, np.inf))), self.base.reserves_nothing
         after = "0" if never else format_duration(self.members[last].delay)
-        text = self.named("the order, and reservations" + ("" if never else f" after {after}"))
-        found[DELAY] = self.found(text, np.flatnonzero(later), measured[-1], score)
-        enough, better = len(self.periods) >= self.constants.periods, bool(score[last] < score[best])
+        found[DELAY] = best_of("the order, and reservations" + ("" if never else f" after {after}"), later)
+        enough, better = len(self.periods) >= MONTHS, bool(score[last] < score[best])
         now = "never" if never else "at once"
         note = f"better than {now}" if better else f"{now}, as before"
         if not enough:
-            note = f"not chosen from fewer than {self.constants.periods} months"
+            note = f"not chosen from fewer than {MONTHS} months"
         difference = round(float(score[last] - score[best]), 4)
         self.log.append(Reservations(after=after, months=len(self.periods), score=difference, note=note))
         longer = self.guard and (found[DELAY].broken & ~found[ORDER].broken).any()
@@ -374,7 +353,7 @@ class _Search:
         def candidate(place: int) -> _Candidate:
             member = self.members[place]
             frame = self.framed(member)
-            config = self.ordered(self.order(member, frame), frame)
+            config = self.config(member, frame)
             return self.scored(what, config, measured[place], member, frame, expected=float(score[place]))
 
         places = places[np.argsort(score[places], kind="stable")]
@@ -384,9 +363,7 @@ class _Search:
         if not self.guard or sums or pinned or not best.behind.any():
             return best
         queues = [name for name, behind in zip(self.base.names, best.behind, strict=True) if behind]
-        kept = [
-            each for place in places[: self.constants.tried] if (each := self.guarded(candidate(place))) is not None
-        ]
+        kept = [each for place in places[:TRIED] if (each := self.guarded(candidate(place))) is not None]
         found = min(kept, key=lambda each: (each.trouble, each.expected), default=best)
         if found is best or found.trouble >= best.trouble:
             note = "no factors keep the tails of these queues short and gain anything: the best order stays"
@@ -430,6 +407,10 @@ class _Search:
         """Return the base ordered by a formula."""
         return frame.config(self.training.period, order)
 
+    def config(self, member: Member, frame: Frame) -> SiteConfig:
+        """Return the base in the order of a member."""
+        return self.ordered(self.order(member, frame), frame)
+
     def framed(self, member: Member) -> Frame:
         """Return the frame with a member's reservation delay; where nothing is reserved, with reservations at once."""
         if not member.delay:
@@ -469,24 +450,20 @@ class _Search:
         plain = {delay: self.ordered(order, self.framed(each)).system() for delay, each in first.items()}
         return [(plain[m.delay], self.frame.formula(self.base, self.order(m, self.frame))) for m in self.members]
 
-    @cached_property
-    def plain(self) -> SiteConfig:
-        """The base under the first of the orders."""
-        return self.ordered(self.order(self.members[0], self.frame), self.frame)
-
     def stuck(self) -> list[str]:
         """List what is fixed and keeps the order from being tried."""
-        return ["order"] if self.base.is_fixed("order") else self.violations(self.plain)
+        plain = self.config(self.members[0], self.frame)
+        return ["order"] if self.base.is_fixed("order") else self.violations(plain)
 
     def guarded(self, found: _Candidate) -> _Candidate | None:
         """Raise the factors of queues that are behind until the fewest are; None where nothing gains."""
         best, member, factors = found, found.member, np.ones(len(self.base.queues))
-        for _ in range(self.constants.rounds):
+        for _ in range(ROUNDS):
             if member is None or not found.behind.any() or found.behind.all():
                 break
-            factors = self.raised(factors, found.behind)
+            factors = np.where(found.behind, factors * INCREASE, factors).round(6)
             frame = replace(found.frame, factors=tuple(factors.tolist()))
-            (tried,) = self.simulate([(found.what, self.ordered(self.order(member, frame), frame))])
+            (tried,) = self.simulate([(found.what, self.config(member, frame))])
             if tried is None:
                 break
             expected = found.expected + tried.score - found.score
@@ -521,38 +498,33 @@ class _Search:
     ) -> _Candidate:
         """Compare with first come, first served; tails with those of the present in all known periods."""
         halves = (log_ratios(found.means[1:], self.before.means[1:]) * self.weights[:2]).sum(axis=-1)
-        broken = self.beyond(found.late, self.late) | self.beyond(found.longest, np.asarray(self.longest))
+        broken = _beyond(found.late, self.late) | _beyond(found.longest, np.asarray(self.longest))
         missed = found.late > self.wanted
         behind, trouble = missed if missed.any() else broken, int((1 + missed.size) * missed.sum() + broken.sum())
         score = float(prices(logarithms(self.training.period, found, self.seen), self.weights))
         expected = score if expected is None else expected
         return _Candidate(what, config, score, halves, broken, behind, trouble, expected, member, frame or self.frame)
 
-    def raised(self, factors: NDArray[np.float64], queues: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Raise the factors of these queues by one step, rounded to six decimals."""
-        more = np.where(queues, factors * self.constants.increase, factors)
-        return np.asarray(more.round(6), dtype=np.float64)
-
     def outdoes(self, candidate: _Candidate, chosen: _Candidate) -> tuple[bool, str]:
         """Return whether a more complicated candidate is kept, and why.
 
         It must be better by the margin, as a whole and in both halves, without a longer tail.
         """
-        least = self.constants.margin
-        if candidate.score >= chosen.score - least:
+        if candidate.score >= chosen.score - MARGIN:
             return False, ""
-        if not (candidate.halves < chosen.halves - least).all():
+        if not (candidate.halves < chosen.halves - MARGIN).all():
             return False, "better by more than the margin, but not in both halves of the history"
         if (candidate.broken & ~chosen.broken).any():
             return False, "better by more than the margin, but the longest waits of a queue grow too much"
         return True, "better by more than the margin, in both halves of the history"
-
-    def beyond(self, after: NDArray[np.float64], before: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Mark tails that are longer than the guard rails allow."""
-        return np.asarray(after > np.maximum(self.constants.allowed * before, before + GRACE))
 
     def note(self, candidate: _Candidate, text: str) -> None:
         """Log a comparison."""
         self.log.append(
             Compare(with_=candidate.what, score=round(candidate.score - self.current.score, 4), note=text or None)
         )
+
+
+def _beyond(after: Floats, before: Floats) -> NDArray[np.bool_]:
+    """Mark tails that are longer than the guard rails allow."""
+    return np.asarray(after > np.maximum(ALLOWED * before, before + GRACE))

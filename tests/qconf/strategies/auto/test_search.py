@@ -21,7 +21,7 @@ from qconf.strategies.auto.families import FAMILIES, AutoOptions, Member
 from qconf.strategies.auto.frame import Frame
 from qconf.strategies.auto.measures import logarithms, of_orders
 from qconf.strategies.auto.orders import LEAST, General, Named, usual_longest
-from qconf.strategies.auto.search import PIECE, PRICES, Constants, _Candidate, _Search, climb, orders_wanted
+from qconf.strategies.auto.search import MARGIN, PIECE, PRICES, _Candidate, _Search, climb, orders_wanted
 from tests.qconf.small import DAY, LONG, SHORT, WIDE, site, three, training, two
 from tests.qconf.strategies.partitioning.test_strategies import CASES
 
@@ -126,8 +126,8 @@ def test_with_guarding_a_queue_gets_priority_until_its_target_is_met(hours, seed
 
 def test_a_target_that_is_missed_costs_its_logarithm():
     here = busy(first_come(targets=(Target(queue="wide", p95_wait=3600), Target(queue="short", p95_wait=30 * DAY))))
-    running = _Search(here, AutoOptions(), constants=Constants())
-    plain = _Search(replace(here, period=replace(here.period, base=first_come())), AutoOptions(), constants=Constants())
+    running = _Search(here, AutoOptions())
+    plain = _Search(replace(here, period=replace(here.period, base=first_come())), AutoOptions())
     sjf = [each.simulate([("sjf", each.base.replace(order="sjf"))])[0] for each in (running, plain)]
     (_, _, then), (_, _, now) = (tails(here, each.config)[0] for each in (running.current, sjf[0]))
     gained, without = (each.score - of.current.score for each, of in zip(sjf, (running, plain), strict=True))
@@ -150,7 +150,7 @@ def after(periods):
 
 def new_search(here):
     """A guarded search before it runs."""
-    return _Search(here, AutoOptions(), guard=True, constants=Constants())
+    return _Search(here, AutoOptions(), guard=True)
 
 
 def longest(*periods):
@@ -341,7 +341,7 @@ def candidate(score, halves=(-1.0, -1.0), broken=(False, False)):
 
 def test_a_more_complicated_candidate_must_be_better_by_the_margin_in_both_halves_without_a_longer_tail():
     chosen = candidate(-0.5, (-0.5, -0.5), (True, False))
-    running, edge = new_search(busy(first_come())), -0.5 - Constants().margin
+    running, edge = new_search(busy(first_come())), -0.5 - MARGIN
     enough = edge - 0.01
     kept, why = running.outdoes(candidate(enough, (enough, enough), (True, False)), chosen)
     assert (kept, why) == (True, "better by more than the margin, in both halves of the history")
@@ -437,7 +437,7 @@ def test_workers_and_repetition_do_not_matter(objective):
 
 def test_the_orders_are_simulated_in_pieces_that_workers_may_simulate_ahead():
     here = training(three(mode="shared"), jobs=200)
-    found = _Search(here, AutoOptions(), constants=Constants())
+    found = _Search(here, AutoOptions())
     wanted = orders_wanted(here, AutoOptions())
     assert [(of_orders, here.period, piece) for piece in found.pieces] == wanted
     assert len(wanted) > 1
