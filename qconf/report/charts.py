@@ -32,6 +32,8 @@ PAIR: Spec = {"domain": [BEFORE, AFTER], "range": ["var(--before)", "var(--after
 DASHES: Spec = {"domain": [BEFORE, AFTER], "range": [[5, 3], [1, 0]]}
 
 STROKES: Spec = {"symbolType": "stroke", "symbolSize": 260}
+HUES = 8  #: colours of queues that a page has
+OTHER = "others"  #: the queues that share the last colour
 
 _TEXT = {"labelColor": "var(--dim)", "titleColor": "var(--dim)", "labelFontSize": 12, "titleFontSize": 12}
 CONFIG: Spec = {
@@ -119,6 +121,11 @@ def chart(rows: Rows, mark: str | Spec, encoding: Spec, **more: object) -> Spec:
     return {"data": {"values": list(rows)}, "mark": mark, "encoding": {**encoding, **spoken}, **more}
 
 
+def rule(channel: str, at: float, **look: object) -> Spec:
+    """Draw a line across a chart, where a channel has a value."""
+    return {"data": {"values": [{}]}, "mark": {"type": "rule", **look}, "encoding": {channel: {"datum": at}}}
+
+
 def layers(*charts: Spec, **more: object) -> Spec:
     """Draw charts on one another."""
     return {"layer": list(charts), **more}
@@ -132,13 +139,8 @@ def below(*charts: Spec, **more: object) -> Spec:
 def panels(rows: Rows, names: Sequence[str], inner: Spec, *, columns: int = 3, **more: object) -> Spec:
     """Draw a chart for each name that the field `panel` has, beside one another where the page is wide enough."""
     facet = {"field": "panel", "type": "nominal", "sort": list(names), "header": {"title": None}}
-    return {
-        "data": {"values": list(rows)},
-        "facet": facet,
-        "columns": min(columns, len(names) or 1),
-        "spec": inner,
-        **more,
-    }
+    beside = min(columns, len(names) or 1)
+    return {"data": {"values": list(rows)}, "facet": facet, "columns": beside, "spec": inner, **more}
 
 
 def number(
@@ -158,22 +160,15 @@ def duration(field: str, title: str | None, low: float, high: float, **axis: obj
 
 def moment(field: str, title: str | None = None, **axis: object) -> Spec:
     """Encode an instant of `clock`."""
-    labels = ["%b %-d", "%H:%M"]
-    pattern = f"hours(datum.value) || minutes(datum.value) ? '{labels[1]}' : '{labels[0]}'"
-    text = f"utcFormat(datum.value, {pattern.replace('hours', 'utchours').replace('minutes', 'utcminutes')})"
-    about = {"labelExpr": text, "tickCount": 7} | axis
+    pattern = "utchours(datum.value) || utcminutes(datum.value) ? '%H:%M' : '%b %-d'"
+    about = {"labelExpr": f"utcFormat(datum.value, {pattern})", "tickCount": 7} | axis
     return {"field": field, "type": "temporal", "title": title, "scale": {"type": "utc"}, "axis": about}
 
 
 def name(field: str, title: str | None = None, *, sort: Sequence[str] | None = None, **axis: object) -> Spec:
     """Encode a name, in the order that is given."""
-    return {
-        "field": field,
-        "type": "nominal",
-        "title": title,
-        "sort": None if sort is None else list(sort),
-        "axis": axis,
-    }
+    order = None if sort is None else list(sort)
+    return {"field": field, "type": "nominal", "title": title, "sort": order, "axis": axis}
 
 
 def colour(field: str, colours: Mapping[str, str], title: str | None = None) -> Spec:
@@ -184,13 +179,31 @@ def colour(field: str, colours: Mapping[str, str], title: str | None = None) -> 
 
 def before_after(*, dashed: bool = False) -> Spec:
     """Encode the field `when`, before or after: light and dashed, or dark and whole."""
-    found = {"color": {"field": "when", "type": "nominal", "title": None, "scale": PAIR, "legend": STROKES}}
-    if dashed:
-        found["strokeDash"] = {"field": "when", "type": "nominal", "title": None, "scale": DASHES, "legend": STROKES}
-    return found
+    when = {"field": "when", "type": "nominal", "title": None}
+    scales = {"color": PAIR, "strokeDash": DASHES} if dashed else {"color": PAIR}
+    return {channel: {**when, "scale": scale, "legend": STROKES} for channel, scale in scales.items()}
 
 
 def clock(second: float, where: str) -> int:
     """Return the wall-clock time of a Unix second in a zone, as milliseconds that are written as those of UTC."""
     local = datetime.fromtimestamp(second, zone(where))
     return int(local.replace(tzinfo=UTC).timestamp() * 1000)
+
+
+def hues(names: Sequence[str], weights: Iterable[float]) -> dict[str, str]:
+    """Give each queue a look; where there are more queues than colours, the lightest share the last one."""
+    heavy = sorted(range(len(names)), key=[-weight for weight in weights].__getitem__)
+    own = set(heavy if len(names) <= HUES else heavy[: HUES - 1])
+    looks = iter(range(HUES))
+    return {name: f"q{next(looks) if i in own else HUES - 1}" for i, name in enumerate(names)}
+
+
+def shown_as(looks: Mapping[str, str]) -> dict[str, str]:
+    """Name each queue as the legend does: those that share a colour are others."""
+    own = list(looks.values())
+    return {name: name if own.count(look) == 1 else OTHER for name, look in looks.items()}
+
+
+def queue_colours(looks: Mapping[str, str]) -> Spec:
+    """Encode the field `queue`, named by `shown_as`, by the looks."""
+    return colour("queue", {called: looks[name] for name, called in shown_as(looks).items()})

@@ -7,17 +7,14 @@ from collections.abc import Iterator
 from parsim.metrics.bottleneck import bottleneck
 from qconf.history import History
 from qconf.recommend import Recommendation, default_strategies
-from qconf.report.charts import Figure
-from qconf.report.figures.base import hues
+from qconf.report.charts import Figure, hues
 from qconf.report.figures.checks import recorded_figure, surrogate_figure
-from qconf.report.figures.formula import formula_figure
 from qconf.report.figures.gains import gain_figures
 from qconf.report.figures.gantt import gantt
 from qconf.report.figures.machine import curves_figure, machine_bar, path_figure
-from qconf.report.figures.over_time import over_time
+from qconf.report.figures.orders import formula_figure, tails_figure
 from qconf.report.figures.periods import backtest_figures
-from qconf.report.figures.tails import tails_figure
-from qconf.report.figures.waits import glance_figure, waits_figure
+from qconf.report.figures.waits import glance_figure, over_time, waits_figure
 from qconf.report.figures.workload import core_hours, queue_map
 from qconf.report.story import story
 from qconf.strategies import baselines
@@ -25,19 +22,15 @@ from qconf.strategies import baselines
 
 def figures(found: Recommendation, history: History | None = None) -> dict[str, Figure]:
     """Draw every figure that there are numbers for, by name; of jobs' ids, users and days the history tells."""
-    return {figure.name: figure for figure in _figures(found, history)}
+    return {figure.name: figure for figure in _figures(found, history) if figure is not None}
 
 
-def _figures(found: Recommendation, history: History | None) -> Iterator[Figure]:
-    change = found.proposes
+def _figures(found: Recommendation, history: History | None) -> Iterator[Figure | None]:
+    change, other, names = found.proposes, found.without_scripts, found.base.names
     yield from gain_figures(found)
-    if change and (order := formula_figure(found.config)) is not None:
-        yield order
-    other = found.without_scripts
+    yield formula_figure(found.config) if change else None
     if other is not None and other.config is not None:
-        order = formula_figure(other.config, "order-without-scripts")
-        yield from [order] if order is not None else []
-    names = found.base.names
+        yield formula_figure(other.config, "order-without-scripts")
     weights = [1.0] * len(names)
     epoch, where = (0, "UTC") if history is None else (history.epoch, history.timezone)
     if found.present is not None:
@@ -58,16 +51,14 @@ def _figures(found: Recommendation, history: History | None) -> Iterator[Figure]
     configs = [("before", found.base), *([("after", found.config)] if change else [])]
     yield machine_bar(configs, looks)
     if partitioned(found) and found.curves:
-        for what in ("waits", "utilizations"):
-            yield curves_figure(found.curves, what, dict(configs), looks)
-    partitions = story(found)
-    if partitions is not None and (path := path_figure(partitions)) is not None:
-        yield path
-    yield from _surrogates(found)
-    prices = (tails_figure(row.decisions) for row in found.rows if row.name == "auto")
-    yield from (figure for figure in prices if figure is not None)
-    if found.near is not None and (figure := recorded_figure(found.near, looks)) is not None:
-        yield figure
+        yield curves_figure(found.curves, "waits", dict(configs), looks)
+        yield curves_figure(found.curves, "utilizations", dict(configs), looks)
+    if (partitions := story(found)) is not None:
+        yield path_figure(partitions)
+    # Of surrogates those of the first strategy that has some: the others begin with the same.
+    yield next(filter(None, (surrogate_figure(row.decisions) for row in found.rows)), None)
+    yield from (tails_figure(row.decisions) for row in found.rows if row.name == "auto")
+    yield None if found.near is None else recorded_figure(found.near, looks)
 
 
 def partitioned(found: Recommendation) -> bool:
@@ -76,14 +67,6 @@ def partitioned(found: Recommendation) -> bool:
     named = set(found.settings.get("strategies", usual)) != usual
     divided = [row for row in found.rows if row.config is not None and row.config.mode != "shared"]
     return found.base.mode != "shared" or any(row.eligible or named for row in divided)
-
-
-def _surrogates(found: Recommendation) -> Iterator[Figure]:
-    """Draw the surrogates of the first strategy that has some: the others begin with the same."""
-    for row in found.rows:
-        if (figure := surrogate_figure(row.decisions)) is not None:
-            yield figure
-            return
 
 
 __all__ = ["Figure", "backtest_figures", "figures", "partitioned"]

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from qconf.inert import inert
 from qconf.prediction.results import Prediction, Start
-from qconf.report.charts import Figure, chart, clock, colour, layers, moment, name, number
-from qconf.report.figures.base import hues, queue_colours, shown_as
-from qconf.report.figures.gantt import Piece, give_back, jobs_on_cores, take
+from qconf.report.charts import (
+    Figure,
+    chart,
+    clock,
+    colour,
+    hues,
+    layers,
+    moment,
+    name,
+    number,
+    queue_colours,
+    rule,
+    shown_as,
+)
+from qconf.report.figures.gantt import jobs_on_cores, on_cores
 from qconf.report.wording import count, date
 
 MOST = 1500  #: jobs in the Gantt chart
@@ -41,9 +52,10 @@ def plan_chart(found: Prediction, where: str) -> Figure:
     names = [queue.name for queue in found.ahead.system.queues]
     looks = hues(names, np.bincount(w.queue, w.cores * w.walltime, len(names)).tolist())
     marks, said = [], []
-    for row, taken in _on_cores(found, rows):
-        job, begin = found.ahead.jobs[row], max(now, int(found.planned[row]))
-        end = min(last, int(found.planned[row]) + job.walltime)
+    ends = (found.planned + w.walltime).tolist()
+    planned = ((row, int(found.planned[row]), ends[row], {"": found.ahead.jobs[row].cores}) for row in rows)
+    for row, taken in on_cores(planned, {"": found.ahead.system.cores}):
+        job, begin, end = found.ahead.jobs[row], max(now, int(found.planned[row])), min(last, ends[row])
         says = inert(f"{job.job_id} {job.user}: {job.cores} cores, {'runs' if job.start is not None else 'planned'}")
         said.append({"job": row, "queue": shown_as(looks)[names[w.queue[row]]], "says": says})
         place = {"panel": "cores", "job": row, "a": clock(begin, where), "b": clock(end, where)}
@@ -56,21 +68,6 @@ def plan_chart(found: Prediction, where: str) -> Figure:
     return Figure("gantt", jobs_on_cores(marks, said, ["cores"], queue_colours(looks)), text)
 
 
-def _on_cores(found: Prediction, rows: Sequence[int]) -> Iterator[tuple[int, list[Piece]]]:
-    """Yield each job, by start, with the cores that it is drawn on."""
-    free = [(0, found.ahead.system.cores)]
-    ending: list[tuple[int, int]] = []
-    held: dict[int, list[Piece]] = {}
-    for row in rows:
-        job, start = found.ahead.jobs[row], int(found.planned[row])
-        while ending and ending[0][0] <= start:
-            for piece in held.pop(heapq.heappop(ending)[1]):
-                give_back(free, piece)
-        held[row] = list(take(free, job.cores))
-        heapq.heappush(ending, (start + job.walltime, row))
-        yield row, held[row]
-
-
 def use(found: Prediction, where: str) -> Figure:
     """Draw the cores in use by the plan."""
     now, last, cores = found.ahead.now, horizon(found), found.ahead.system.cores
@@ -81,15 +78,11 @@ def use(found: Prediction, where: str) -> Figure:
     ]
     mark = {"type": "line", "interpolate": "step-after", "point": "transparent", "stroke": "var(--after)"}
     line = chart(rows, mark, {"x": moment("at"), "y": number("used", tickCount=4)})
-    every = {
-        "data": {"values": [{}]},
-        "mark": {"type": "rule", "strokeDash": [4, 3]},
-        "encoding": {"y": {"datum": cores}},
-    }
     text = (
         "Cores in use by the plan. What lies between it and the dashed line, all cores, idles, is reserved or out of "
         "service."
     )
+    every = rule("y", cores, strokeDash=[4, 3])
     return Figure("use", layers(line, every, height=110, title="cores in use"), text)
 
 
@@ -118,19 +111,18 @@ def starts(found: Sequence[Start], now: int, where: str) -> Figure:
         names.append(job)
         for level, (low, high) in zip(("80 %", "95 %"), each.intervals.values(), strict=True):
             place = {"job": job, "a": clock(low, where), "b": clock(min(max(high, low + 1), last), where)}
-            spans.append(
-                {**place, "level": level, "says": f"{says}\n{level}: {date(low, where)} to {date(high, where)}"}
-            )
+            about = f"{says}\n{level}: {date(low, where)} to {date(high, where)}"
+            spans.append({**place, "level": level, "says": about})
         for kind, at in (("expected", each.expected), ("plan by walltimes", each.planned)):
             if at is not None:
-                about = {"job": job, "at": clock(at, where), "kind": kind}
-                dots.append({**about, "says": f"{says}\n{kind}: {date(at, where)}"})
+                about = f"{says}\n{kind}: {date(at, where)}"
+                dots.append({"job": job, "at": clock(at, where), "kind": kind, "says": about})
     y = name("job", sort=names, domain=False, ticks=False, labelLimit=130)
     thick = {"field": "level", "type": "nominal", "title": None, "scale": {"domain": ["80 %", "95 %"], "range": [9, 3]}}
-    rule = {"type": "rule", "stroke": "var(--before)", "opacity": 0.7}
+    line = {"type": "rule", "stroke": "var(--before)", "opacity": 0.7}
     looks = {"expected": "after", "plan by walltimes": "bad"}
     shape = {"field": "kind", "type": "nominal", "title": None}
-    intervals = chart(spans, rule, {"x": moment("a", orient="top"), "x2": {"field": "b"}, "y": y, "strokeWidth": thick})
+    intervals = chart(spans, line, {"x": moment("a", orient="top"), "x2": {"field": "b"}, "y": y, "strokeWidth": thick})
     marks = chart(
         dots, {"type": "point", "filled": True, "size": 60, "opacity": 1},
         {"x": moment("at", orient="top"), "y": y, "color": colour("kind", looks), "shape": shape},

@@ -9,7 +9,7 @@ from typing import Any
 from qconf.fidelity.grade import GRADES, LEAST
 from qconf.fidelity.verify import Verification
 from qconf.recommend.fidelity import Fidelity
-from qconf.report.charts import Figure, Spec, chart, clock, colour, duration, layers, moment, number, panels
+from qconf.report.charts import Figure, Spec, chart, clock, colour, duration, layers, moment, number, panels, rule
 from qconf.report.wording import date, hours
 
 
@@ -23,10 +23,8 @@ def _equal(rows: Sequence[Mapping[str, Any]], across: str, up: str, color: Spec 
     encoding = {"x": x, "y": y, "tooltip": {"field": "says"}, **({} if color is None else {"color": color})}
     if color is not None:
         encoding["size"] = {"field": "jobs", "type": "quantitative", "scale": {"range": [20, 160]}, "legend": None}
-    line = chart(
-        ends, {"type": "line", "strokeDash": [4, 3], "stroke": "var(--ink)", "strokeWidth": 1}, {"x": x, "y": y}
-    )
-    return layers({"mark": dots, "encoding": encoding}, line, height=230, title=up)
+    line = {"type": "line", "strokeDash": [4, 3], "stroke": "var(--ink)", "strokeWidth": 1}
+    return layers({"mark": dots, "encoding": encoding}, chart(ends, line, {"x": x, "y": y}), height=230, title=up)
 
 
 def surrogate_figure(steps: Sequence[Mapping[str, Any]]) -> Figure | None:
@@ -36,11 +34,8 @@ def surrogate_figure(steps: Sequence[Mapping[str, Any]]) -> Figure | None:
         return None
     fitted = fitted[: len({step["epoch"] for step in fitted})]  # of several types of nodes the first
     rows = [
-        {
-            "panel": f"epoch {step['epoch']}, R\N{SUPERSCRIPT TWO} {step['r2']:.2f}",
-            "x": max(real, 60),
-            "y": max(guess, 60),
-        }
+        {"panel": f"epoch {step['epoch']}, R\N{SUPERSCRIPT TWO} {step['r2']:.2f}"}
+        | {"x": max(real, 60), "y": max(guess, 60)}
         | {"says": f"simulated {hours(real)} h\nexpected {hours(guess)} h"}
         for step in fitted
         for real, guess in zip(step["simulated"], step["expected"], strict=True)
@@ -91,10 +86,7 @@ def agreement_figure(found: Verification) -> Figure | None:
     size = {"field": "jobs", "type": "quantitative", "scale": {"range": [25, 160]}, "legend": None}
     parts = [chart(rows, dot, {"x": moment("at"), "y": y, "size": size})]
     if found.grade is not None:
-        mark = {"type": "rule", "strokeDash": [4, 3]}
-        parts.append(
-            {"data": {"values": [{}]}, "mark": mark, "encoding": {"y": {"datum": 100 * found.grade.agreement}}}
-        )
+        parts.append(rule("y", 100 * found.grade.agreement, strokeDash=[4, 3]))
     text = (
         "A dot for each window, larger where more jobs start; dashed: all windows together. The letters are the grades "
         "from that line on upwards."

@@ -2,93 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from qconf.evaluation.bootstrap import BootstrapResult
-from qconf.recommend import Recommendation
-from qconf.report.charts import Figure, Spec, chart, layers, name, number
+from qconf.recommend import Recommendation, Row
+from qconf.report.charts import Figure, Spec, chart, colour, layers, name, number, rule
 from qconf.report.wording import gain_text, interval_text
 
 LEAST = -100.0  #: per cent; what is less stands at the edge
+#: A line: its label, the gain on the test period, the resamples, and one of `LOOKS`.
+Whisker = tuple[str, float | None, BootstrapResult | None, str]
 LOOKS = {"recommended": "after", "kept": "after", "others": "before", "ineligible": "bad"}
 
 
-@dataclass(frozen=True)
-class Whisker:
-    """One line: a gain on the test period, and the median and interval of the resamples."""
-
-    label: str
-    gain: float | None  #: a share, as in the rows
-    resampled: BootstrapResult | None
-    kind: str  #: of `LOOKS`
-
-
-def gain_figures(found: Recommendation) -> list[Figure]:
+def gain_figures(found: Recommendation) -> Iterator[Figure]:
     """Draw the strategies, and the ladder."""
     best = "recommended" if found.proposes else "kept"
 
-    def kind(chosen: bool, ineligible: bool) -> str:
-        return best if chosen else ("ineligible" if ineligible else "others")
+    def whisker(label: str, row: Row, chosen: bool) -> Whisker:
+        return label, row.gain, row.bootstrap, best if chosen else "ineligible" if row.ineligible else "others"
 
     rows = [
-        Whisker(row.marked, row.gain, row.bootstrap, kind(row.name == found.winner, bool(row.ineligible)))
+        whisker(row.marked, row, row.name == found.winner)
         for row in found.rows
         if row.gain is not None and row.name != "current"
     ]
-    out = []
     if rows:
         text = (
             "Gain of each strategy over the current configuration. Dot and line: the median of the resamples and "
             "their 90 % interval; cross: the test period itself. Left of zero jobs wait longer."
         )
-        out.append(Figure("strategies", whiskers(rows), text))
+        yield Figure("strategies", whiskers(rows), text)
     ladder = [
-        Whisker(
-            f"{rung.name}: {title}",
-            rung.row.gain,
-            rung.row.bootstrap,
-            kind(rung.row.name == found.winner and rung.row.config == found.config, bool(rung.row.ineligible)),
-        )
+        whisker(f"{rung.name}: {title}", row, row.name == found.winner and row.config == found.config)
         for rung, title in zip(found.ladder, found.rung_titles, strict=True)
+        for row in [rung.row]
     ]
     if ladder:
-        out.append(Figure("ladder", whiskers(ladder), "The same for each change of the ladder, from small to large."))
-    return out
+        yield Figure("ladder", whiskers(ladder), "The same for each change of the ladder, from small to large.")
 
 
 def whiskers(found: Sequence[Whisker]) -> Spec:
     """Draw a line for each row."""
-    rows, edge = [], LEAST
-    for each in found:
-        says = f"{each.label}: {gain_text(each.gain)} % on the test period"
-        row: dict[str, float | str | None] = {"label": each.label, "kind": each.kind}
-        row["test"] = None if each.gain is None else max(100 * each.gain, edge)
-        if each.resampled is not None:
-            says += f"\nresampled {interval_text(each.resampled)} %"
-            row |= {end: max(100 * getattr(each.resampled, end), edge) for end in ("low", "expected", "high")}
+    rows = []
+    for label, gain, resampled, kind in found:
+        says = f"{label}: {gain_text(gain)} % on the test period"
+        row: dict[str, float | str | None] = {"label": label, "kind": kind}
+        row["test"] = None if gain is None else max(100 * gain, LEAST)
+        if resampled is not None:
+            says += f"\nresampled {interval_text(resampled)} %"
+            row |= {end: max(100 * getattr(resampled, end), LEAST) for end in ("low", "expected", "high")}
         rows.append({**row, "says": says})
-    kinds = [kind for kind in LOOKS if any(row["kind"] == kind for row in rows)]
-    colours = {"domain": kinds, "range": [f"var(--{LOOKS[kind]})" for kind in kinds]}
     place = {
-        "y": name("label", sort=[each.label for each in found], domain=False, ticks=False, labelLimit=330),
-        "color": {"field": "kind", "type": "nominal", "title": None, "scale": colours},
+        "y": name("label", sort=[label for label, *_ in found], domain=False, ticks=False, labelLimit=330),
+        "color": colour(
+            "kind", {kind: look for kind, look in LOOKS.items() if any(row["kind"] == kind for row in rows)}
+        ),
     }
-    resampled = [row for row in rows if "low" in row]
-    title = "gain, %"
+    intervals, tests = [row for row in rows if "low" in row], [row for row in rows if row["test"] is not None]
+    line, title = {"type": "rule", "strokeWidth": 2.4}, "gain, %"
     dot = {"type": "point", "filled": True, "size": 80, "opacity": 1}
-    zero = {"data": {"values": [{}]}, "mark": {"type": "rule"}, "encoding": {"x": {"datum": 0}}}
+    cross = {"type": "point", "shape": "cross", "size": 50, "angle": 45}
     parts = [
-        chart(
-            resampled,
-            {"type": "rule", "strokeWidth": 2.4},
-            {"x": number("low", title), "x2": {"field": "high"}, **place},
-        ),
-        chart(resampled, dot, {"x": number("expected", title, grid=True), **place}),
-        chart(
-            [row for row in rows if row["test"] is not None],
-            {"type": "point", "shape": "cross", "size": 50, "angle": 45},
-            {"x": number("test", title, grid=True), **place},
-        ),
+        chart(intervals, line, {"x": number("low", title), "x2": {"field": "high"}, **place}),
+        chart(intervals, dot, {"x": number("expected", title, grid=True), **place}),
+        chart(tests, cross, {"x": number("test", title, grid=True), **place}),
     ]
-    return layers(zero, *(part for part in parts if part["data"]["values"]), height={"step": 24})
+    return layers(rule("x", 0), *(part for part in parts if part["data"]["values"]), height={"step": 24})

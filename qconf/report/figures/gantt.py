@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,7 @@ from qconf.evaluation.timeline import timeline
 from qconf.history import History
 from qconf.inert import inert
 from qconf.recommend import Evaluated
-from qconf.report.charts import Figure, Rows, Spec, clock, moment, number, panels
-from qconf.report.figures.base import queue_colours, queue_hues, shown_as
+from qconf.report.charts import Figure, Rows, Spec, clock, hues, moment, number, panels, queue_colours, shown_as
 from qconf.report.wording import count, hours
 
 MOST = 400  # jobs; of more those about the longest queue are drawn
@@ -34,8 +33,8 @@ def gantt(shown: Sequence[tuple[str, Evaluated]], history: History | None, epoch
     present = outcomes[0][1]
     begin, end = window([outcome for _, outcome in outcomes])
     rows = np.flatnonzero(np.any([_during(each.schedule, begin, end) for _, each in outcomes], axis=0))
-    looks = queue_hues(present)
     jobs, names = present.period.workload, present.period.base.names
+    looks = hues(names, np.asarray(present.period.core_seconds).tolist())
     called = [shown_as(looks)[name] for name in names]
     ids, users = names_of(jobs.submit, history)
     said = [
@@ -123,19 +122,28 @@ def partitions(found: Evaluated) -> list[tuple[str, int]]:
 
 def pieces(found: Evaluated, rows: NDArray[np.int64]) -> Iterator[tuple[int, list[Piece]]]:
     """Yield each job with the cores that it is drawn on, by start."""
-    schedule, free, base = found.outcome.schedule, {}, 0
-    for name, size in partitions(found):
+    schedule = found.outcome.schedule
+    order = rows[np.argsort(schedule.start[rows], kind="stable")].tolist()
+    jobs = ((job, int(schedule.start[job]), int(schedule.end[job]), schedule.placement(job)) for job in order)
+    return on_cores(jobs, dict(partitions(found)))
+
+
+def on_cores(
+    jobs: Iterable[tuple[int, int, int, Mapping[str, int]]], sizes: Mapping[str, int]
+) -> Iterator[tuple[int, list[Piece]]]:
+    """Yield each job with the cores that it is drawn on: jobs by start, each with its end and its cores by part."""
+    free, base = {}, 0
+    for name, size in sizes.items():
         free[name] = [(base, base + size)]
         base += size
     ending: list[tuple[int, int]] = []
     taken: dict[int, list[tuple[str, Piece]]] = {}
-    for job in rows[np.argsort(schedule.start[rows], kind="stable")].tolist():
-        while ending and ending[0][0] <= schedule.start[job]:
+    for job, start, end, placed in jobs:
+        while ending and ending[0][0] <= start:
             for part, piece in taken.pop(heapq.heappop(ending)[1]):
                 give_back(free[part], piece)
-        placed = schedule.placement(job).items()
-        taken[job] = [(part, piece) for part, cores in placed for piece in take(free[part], cores)]
-        heapq.heappush(ending, (int(schedule.end[job]), job))
+        taken[job] = [(part, piece) for part, cores in placed.items() for piece in take(free[part], cores)]
+        heapq.heappush(ending, (end, job))
         yield job, [piece for _, piece in taken[job]]
 
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from qconf.config import SiteConfig
 from qconf.recommend import Curve
-from qconf.report.charts import Figure, before_after, chart, colour, duration, layers, name, number, panels
-from qconf.report.figures.base import HUES
+from qconf.report.charts import HUES, Figure, before_after, chart, colour, duration, layers, name, number, panels, rule
 from qconf.report.story import Story
 from qconf.report.wording import count, hours
 
@@ -32,9 +31,8 @@ def machine_bar(configs: Sequence[tuple[str, SiteConfig]], looks: Mapping[str, s
             says = f"{when}, {panel + ', ' if panel else ''}{part}: {count(size)} {unit}"
             rows.append({"panel": panel, "when": when, "part": part, "low": low, "high": ends[panel], "says": says})
         if config.mode != "shared" and not config.nodes:
-            notes.append(
-                f"{when[0].upper()}{when[1:]}: {', '.join(f'{part} {count(n)}' for _, part, n in each)} cores."
-            )
+            sizes = ", ".join(f"{part} {count(size)}" for _, part, size in each)
+            notes.append(f"{when[0].upper()}{when[1:]}: {sizes} cores.")
         reserved = [queue.name for queue in config.queues if queue.reservation and config.mode != "shared"]
         if reserved:
             notes.append(f"Jobs of {', '.join(reserved)} get cores of all parts, by reservation.")
@@ -98,13 +96,8 @@ def curves_figure(
 
         def row(size: int, value: float, queue: str = curve.queue, about: str = "") -> dict[str, Any]:
             text = f"{hours(value)} h" if waits else f"{value:.0f} %"
-            shown = max(value, 60.0) if waits else value
-            return {
-                "queue": queue,
-                "size": size,
-                "value": shown,
-                "says": f"{queue}{about}: {count(size)} cores, {text}",
-            }
+            says = f"{queue}{about}: {count(size)} cores, {text}"
+            return {"queue": queue, "size": size, "value": max(value, 60.0) if waits else value, "says": says}
 
         points = zip(np.array(curve.sizes)[finite].tolist(), values[finite].tolist(), strict=True)
         rows += [row(size, value) for size, value in points if size > 0]
@@ -117,16 +110,10 @@ def curves_figure(
     y = duration("value", None, 60.0, max(high, 600.0), grid=True) if waits else number("value", domain=(0, 100))
     x = number("size", "partition size, cores", log=True, grid=True, format="~s")
     x["scale"] |= {"nice": False}
-    line = chart(
-        rows,
-        {"type": "line", "point": "transparent", "strokeWidth": 1.8},
-        {"x": x, "y": y, "color": colour("queue", {curve.queue: looks[curve.queue] for curve in curves})},
-    )
-    marked = chart(
-        sizes,
-        {"type": "point", "size": 140, "strokeWidth": 2.2},
-        {"x": x, "y": y, "stroke": before_after()["color"]},
-    )
+    colours = colour("queue", {curve.queue: looks[curve.queue] for curve in curves})
+    line = chart(rows, {"type": "line", "point": "transparent", "strokeWidth": 1.8}, {"x": x, "y": y, "color": colours})
+    ring = {"type": "point", "size": 140, "strokeWidth": 2.2}
+    marked = chart(sizes, ring, {"x": x, "y": y, "stroke": before_after()["color"]})
     text = (
         "Mean wait of each queue alone on a partition, against its size; what is below a minute stands at the edge. "
         if waits
@@ -163,12 +150,6 @@ def path_figure(found: Story) -> Figure | None:
     ]
     text = "What each stage made of the mean wait of the training set, epochs weighted."
     if found.current is not None:
-        parts_.append(
-            {
-                "data": {"values": [{}]},
-                "mark": {"type": "rule", "strokeDash": [5, 3]},
-                "encoding": {"x": {"datum": found.current / 3600}},
-            }
-        )
+        parts_.append(rule("x", found.current / 3600, strokeDash=[5, 3]))
         text += " Dashed: the current configuration."
     return Figure("partition-path", layers(*parts_, height={"step": 22}), text)

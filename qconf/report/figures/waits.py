@@ -1,25 +1,32 @@
-"""Waits of each queue before and after: at a glance, and their whole distribution."""
+"""Waits of each queue before and after: at a glance, their whole distribution; and the test period as time goes by."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.model.node_types import MEMORY
 from qconf.evaluation.outcome import Outcome
+from qconf.evaluation.timeline import timeline
 from qconf.report.charts import (
     DURATIONS,
     Figure,
     before_after,
+    below,
     chart,
+    clock,
     duration,
     layers,
+    moment,
     name,
     number,
     panels,
 )
-from qconf.report.wording import count, hours
+from qconf.report.wording import GIB, count, date, hours
+from qconf.text import in_terms_of
 
 SHORTEST = 60.0  # seconds: what waits less stands at the left edge
 MOST = 11  # queues that have a panel
@@ -68,15 +75,11 @@ def glance_figure(outcomes: Sequence[tuple[str, Outcome]]) -> Figure:
     row = {"y": y, "yOffset": {"field": "when", "type": "nominal", "sort": [when for when, _ in outcomes]}}
     x, key = duration("mean", "wait", SHORTEST, high * 1.6, grid=True), before_after()
     ends = {"x": duration("low", "wait", SHORTEST, high * 1.6), "x2": {"field": "high"}}
-    dashes = before_after(dashed=True)
+    dashes, label = before_after(dashed=True), {"type": "text", "align": "left", "dx": 8, "fontSize": 12}
     figure = layers(
         chart(rows, {"type": "rule", "strokeWidth": 3, "opacity": 0.75}, {**row, **ends, **dashes}),
         chart(rows, {"type": "point", "filled": True, "size": 90, "opacity": 1}, {**row, "x": x, **key}),
-        chart(
-            rows,
-            {"type": "text", "align": "left", "dx": 8, "fontSize": 12},
-            {**row, "x": duration("high", "wait", SHORTEST, high * 1.6), "text": {"field": "text"}},
-        ),
+        chart(rows, label, {**row, "x": duration("high", "wait", SHORTEST, high * 1.6), "text": {"field": "text"}}),
         height={"step": 17},
     )
     text = (
@@ -126,3 +129,44 @@ def ecdf(waits: NDArray[np.int64]) -> Iterator[tuple[int, float]]:
         yield int(SHORTEST), 0.0
     for place in places.tolist():
         yield int(values[place]), round(100 * float(np.searchsorted(values, values[place], "right")) / values.size, 1)
+
+
+def over_time(outcomes: Sequence[tuple[str, Outcome]], epoch: int, where: str) -> Figure:
+    """Draw three panels, and one for each type of nodes and resource, with a line for each named outcome.
+
+    `epoch` is the second 0 of their times.
+    """
+    found = [timeline(outcome) for _, outcome in outcomes]
+    resource = outcomes[0][1].period.resource
+    terms, hour = partial(in_terms_of, resource), 3600 * (GIB if resource == MEMORY else 1)
+    edges = (found[0].edges + epoch).tolist()
+    series = [
+        ("utilization", terms("% of the cores"), [100 * each.used for each in found]),
+        ("queued work", terms("core-hours of the jobs that wait"), [each.queued / hour for each in found]),
+        ("queue length", "jobs that wait", [each.waiting for each in found]),
+    ]
+    series += [
+        (f"{resource} of nodes {name}", "% in use", [100 * each.by_type[name, resource] for each in found])
+        for name, resource in found[0].by_type
+    ]
+    charts = []
+    for i, (title, unit, lines) in enumerate(series):
+        rows = [
+            {"at": clock(edge, where), "when": when, "value": round(float(value), 1)}
+            | {"says": f"{date(edge, where)}\n{when}: {count(round(value))} {unit}"}
+            for (when, _), line in zip(outcomes, lines, strict=True)
+            for edge, value in zip(edges[:-1], line, strict=True)
+        ]
+        key = before_after(dashed=True)
+        if i:
+            key = {channel: {**each, "legend": None} for channel, each in key.items()}
+        domain = (0, 100) if unit.startswith("%") else None
+        encoding = {"x": moment("at"), "y": number("value", domain=domain, tickCount=3), **key}
+        mark = {"type": "line", "interpolate": "step-after", "point": "transparent", "strokeWidth": 1.6}
+        charts.append(chart(rows, mark, encoding, height=84, title=f"{title}, {unit}"))
+    each_is = (edges[-1] - edges[0]) / max(len(edges) - 1, 1) / 3600  # 0 where all is submitted at once
+    text = (
+        f"The test period, in means over {each_is:.2g} h: how much of the machine is in use, how much work waits, "
+        "how many jobs wait."
+    )
+    return Figure("over-time", below(*charts), text)

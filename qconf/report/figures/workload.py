@@ -17,8 +17,21 @@ from parsim.model.node_types import MEMORY
 from parsim.model.workload import MAX_CORES, MAX_DURATION
 from qconf.config import QueueConfig, SiteConfig, format_duration
 from qconf.history.times import zone
-from qconf.report.charts import DAY, Figure, Spec, below, chart, clock, duration, layers, moment, number
-from qconf.report.figures.base import hues, queue_colours, shown_as
+from qconf.report.charts import (
+    DAY,
+    Figure,
+    Spec,
+    below,
+    chart,
+    clock,
+    duration,
+    hues,
+    layers,
+    moment,
+    number,
+    queue_colours,
+    shown_as,
+)
 from qconf.report.wording import GIB, count, date
 from qconf.text import in_terms_of
 
@@ -57,14 +70,13 @@ def core_hours(jobs: Workload, use: Use, names: Sequence[str], epoch: int, where
             for queue, rate in zip(groups, rates[:, k].tolist(), strict=True):
                 if rate > 0:
                     says = f"{date(left, where)[:10]}, {queue}: {count(round(rate))} {unit} a day"
-                    place = {"a": clock(left + gap, where), "b": clock(right - gap, where)}
-                    rows.append(
-                        {**place, "low": round(low, 2), "high": round(low + rate, 2), "queue": queue, "says": says}
-                    )
+                    ends = {"low": round(low, 2), "high": round(low + rate, 2)}
+                    place = {"a": clock(left + gap, where), "b": clock(right - gap, where), **ends}
+                    rows.append({**place, "queue": queue, "says": says})
                     low += rate
         colours = queue_colours(looks) | ({} if i == 0 else {"legend": None})
-        ends = {"x2": {"field": "b"}, "y2": {"field": "high"}}
-        encoding = {"x": moment("a"), "y": number("low", tickCount=3), **ends, "color": colours}
+        far = {"x2": {"field": "b"}, "y2": {"field": "high"}}
+        encoding = {"x": moment("a"), "y": number("low", tickCount=3), **far, "color": colours}
         charts.append(chart(rows, "rect", encoding, height=84, title=f"{unit} a day, {title}"))
     text = (
         "Core-hours that were submitted a day, by queue: single days differ much, ten days less, a month shows the "
@@ -117,9 +129,8 @@ def _side(title: str, queues: list[dict[str, Any]], x: tuple[float, float], y: t
     jobs["data"] = {"name": "jobs"}
     thick = {"condition": {"test": "datum.changed", "value": 3}, "value": 1.3}
     dark = {"condition": {"test": "datum.changed", "value": "var(--after)"}, "value": "var(--dim)"}
-    frames = chart(
-        queues, {"type": "rect", "fill": "transparent"}, {**place, "strokeWidth": {**thick}, "stroke": {**dark}}
-    )
+    frame = {"type": "rect", "fill": "transparent"}
+    frames = chart(queues, frame, {**place, "strokeWidth": thick, "stroke": dark})
     label = {"type": "text", "align": "left", "baseline": "top", "dx": 5, "dy": 5, "fontSize": 12}
     names = chart(queues, label, {"x": place["x"], "y": {**place["y"], "field": "y2"}, "text": {"field": "label"}})
     return layers(jobs, frames, names, height=260, title=f"{title}, cores by walltime")

@@ -25,7 +25,7 @@ from qconf.report.exported import Exported
 from qconf.report.figures import backtest_figures, figures
 from qconf.report.figures.checks import agreement_figure
 from qconf.report.figures.gantt import gantt, partitions, pieces
-from qconf.report.figures.tails import tails_figure
+from qconf.report.figures.orders import tails_figure
 from qconf.report.figures.workload import queue_map
 from qconf.report.formulas import reading_of
 from qconf.report.run_directory import write_run
