@@ -1,4 +1,4 @@
-"""A backtest in cells and sentences, as terminal and page show it."""
+"""A backtest in cells and sentences, as terminal and page show it, and its report.html."""
 
 from __future__ import annotations
 
@@ -12,16 +12,45 @@ from qconf.backtest.results import resampled
 from qconf.evaluation.guard_rails import GuardRails, GuardValues
 from qconf.evaluation.impact import GROWTH, Group, Impact
 from qconf.evaluation.score import OBJECTIVE_TEXTS
+from qconf.history import History
 from qconf.history.periods import DAY
 from qconf.recommend.decide import gain_and_interval, percent
 from qconf.recommend.last import Gain
-from qconf.report.columns import COLUMNS
+from qconf.report.charts import Figure
+from qconf.report.columns import COLUMNS, beside
+from qconf.report.frames import period_frame
+from qconf.report.html import METHOD, page, settings_rows
 from qconf.report.impact import short
 from qconf.report.verdict import NAMED, NO_LOSER, Advice
 from qconf.report.wording import ABSENT, hours, longest_text, merged, notes
 from qconf.text import grouped
 
 LEAST_GAIN = 0.02  #: below, a change is not worth the effort
+SHOWN = ("mean_wait", "mean_bounded_slowdown", "utilization_window")  #: metrics of the tables of periods
+LAYERS = (
+    (
+        "",
+        (
+            ("warnings", "Warnings"),
+            ("figures", "Period by period, as figures"),
+            ("strategies", "Strategies"),
+            ("notes", "Notes"),
+            ("glossary", "Ten terms"),
+        ),
+    ),
+    (
+        METHOD,
+        (
+            ("reductions", "Change against each reference"),
+            ("periods", "Period by period, as numbers"),
+            ("workload", "What was submitted"),
+            ("read", "What was read"),
+            ("settings", "How it was evaluated"),
+            ("decisions", "Decisions"),
+        ),
+    ),
+)
+_AT_ONCE = {"figures": "Strategies, as figures", "periods": "The test period, as numbers"}  #: headings for one period
 
 
 def is_comparison(found: Backtest) -> bool:
@@ -130,12 +159,6 @@ def _facts(found: Backtest, average: Average, here: str) -> Iterator[str]:
             yield f"Against {name}: {_change(against.reduction)}, {worse}; {ends}."
 
 
-def worse_than(found: Backtest, average: Average) -> str:
-    """Write in how many per cent of the periods a strategy is worse than what the site runs."""
-    here = running(found)
-    return ABSENT if average.strategy == here else f"{100 * average.against[here].worse:.0f}"
-
-
 def headings() -> list[str]:
     """Headings of the summary table."""
     ratios = [f"/{name.removeprefix('fcfs-')}" for name in REFERENCES]
@@ -162,20 +185,17 @@ def cells(average: Average) -> list[str]:
 PERIOD_HEADINGS = ("worse %", "best period", "worst period")
 
 
+def against(average: Average, reference: str) -> list[str]:
+    """Write the change of the objective against a reference: its mean, the worse periods, the best and the worst."""
+    if average.strategy == reference:
+        return [ABSENT] * 4
+    found = average.against[reference]
+    return [_change(found.reduction), f"{100 * found.worse:.0f}", _period(found.best), _period(found.worst)]
+
+
 def period_cells(average: Average) -> list[str]:
     """Write the row of a strategy in the table of periods: with one period there is no best and no worst."""
-    if average.strategy == "fcfs-easy":
-        return [ABSENT] * len(PERIOD_HEADINGS)
-    easy = average.against["fcfs-easy"]
-    return [f"{100 * easy.worse:.0f}", _period(easy.best), _period(easy.worst)]
-
-
-def against_cells(average: Average, reference: str) -> tuple[str, str, str]:
-    """Write the change of the objective against a reference: its mean, best and worst period."""
-    if average.strategy == reference:
-        return ABSENT, ABSENT, ABSENT
-    against = average.against[reference]
-    return _change(against.reduction), _period(against.best), _period(against.worst)
+    return against(average, "fcfs-easy")[1:]
 
 
 def _ratio(value: float) -> str:
@@ -224,34 +244,24 @@ def sentences(found: Backtest) -> list[str]:
 
 
 def _noted(found: Backtest) -> Iterator[str]:
-    """Say what strategies noted, and where the current configuration stood in for one, and in how many periods."""
+    """Say what strategies noted, and where the current configuration stood in for one: once, with any one number.
+
+    Each with the periods in which it is so.
+    """
     noted = [
-        (each.strategy, each.period, text)
+        ((each.strategy, text), each.period)
         for each in found.results
         for _, text in notes([(each.strategy, each.decisions)])
     ]
-    yield from _once("noted", noted, len(found.folds))
-    instead = [(each.strategy, each.period, each.fallback) for each in found.results if each.fallback]
-    yield from _once("left to the current configuration", instead, len(found.folds))
-
-
-def _once(what: str, notes: Iterable[tuple[str, str, str]], of: int) -> Iterator[str]:
-    """Say a note of strategies in periods once for all in which it is the same, with any one number."""
-    periods: dict[str, dict[str, dict[str, None]]] = {}  # strategy, note, period; the last as an ordered set
-    for name, period, text in notes:
-        periods.setdefault(name, {}).setdefault(text, {})[period] = None
-    items = [
-        (f"{what}, in {_several(own[text] for text in stands_for)} of {of} periods: {note}", name)
-        for name, own in periods.items()
-        for note, stands_for in merged(own)
-    ]
-    for text, names in grouped(items).items():
-        yield f"{', '.join(names)} {text}"
-
-
-def _several(sets: Iterable[Iterable[str]]) -> int:
-    """Count the different members of all sets."""
-    return len({each for members in sets for each in members})
+    instead = [((each.strategy, each.fallback), each.period) for each in found.results if each.fallback]
+    for what, pairs in (("noted", noted), ("left to the current configuration", instead)):
+        periods = grouped(pairs)
+        items = []
+        for name, own in grouped(periods).items():
+            for note, texts in merged(own):
+                several = len({period for text in texts for period in periods[name, text]})
+                items.append((f"{what}, in {several} of {len(found.folds)} periods: {note}", name))
+        yield from (f"{', '.join(names)} {text}" for text, names in grouped(items).items())
 
 
 def _fixed(found: Backtest) -> Iterator[str]:
@@ -260,3 +270,53 @@ def _fixed(found: Backtest) -> Iterator[str]:
     for changed, names in grouped((", ".join(sorted(each)), name) for name, each in paths.items()).items():
         verb = "changes what is fixed, and is" if len(names) == 1 else "change what is fixed, and are"
         yield f"# {', '.join(names)} {verb} ineligible: {changed}"
+
+
+def render_backtest(
+    found: Backtest,
+    history: History,
+    figures: Mapping[str, Figure],
+    warnings: Sequence[str] = (),
+    *,
+    versions: Mapping[str, str] | None = None,
+    inputs: Sequence[Mapping[str, str]] = (),
+) -> str:
+    """Write the report of a backtest, or of a comparison, with `figures` from `qconf.report.figures`."""
+    last, comparison, here = found.folds[-1].label, is_comparison(found), running(found)
+    columns = beside(each.means for each in found.averages)
+
+    def shown(average: Average) -> list[str]:
+        (change, worse, *_), easy = against(average, here), against(average, "fcfs-easy")
+        beside = [column.write(average.means[column.key]) for column in columns]
+        return [*cells(average), *([change, easy[0]] if comparison else [worse, *easy[1:]]), *beside]
+
+    context: dict[str, Any] = {
+        "found": found,
+        "resource": found.results[0].summary.resource,
+        "columns": columns,
+        "comparison": comparison,
+        "advice": advise(found),
+        "present": here,
+        "headings": headings(),
+        "strategies": [(mark(found, each), each.strategy, shown(each)) for each in found.averages],
+        "reductions": [
+            (each.strategy, [against(each, name)[i] for name in REFERENCES for i in (0, 2, 3)])
+            for each in found.averages
+        ],
+        "notes": sentences(found),
+        "history": history,
+        "tables": [(COLUMNS[key].caption, period_frame(found, key).map(COLUMNS[key].write)) for key in SHOWN],
+        "fallbacks": {(result.period, result.strategy) for result in found.results if result.fallback},
+        "settings": settings_rows(found.settings),
+        "versions": versions,
+        "inputs": inputs,
+        "warnings": warnings,
+        "references": REFERENCES,
+        "objective": OBJECTIVE_TEXTS[found.objective],
+        "logs": [(each.strategy, each.decisions) for each in found.results if each.period == last and each.decisions],
+        "trained": f"for the last period, {last}",
+    }
+    title = f"{'Comparison' if comparison else 'Backtest'}: queues of {found.base.machine.name}"
+    once = _AT_ONCE if len(found.folds) == 1 else {}
+    layers = [(layer, [(name, once.get(name, heading)) for name, heading in parts]) for layer, parts in LAYERS]
+    return page("backtest", title, layers, figures, context)

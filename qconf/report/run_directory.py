@@ -6,14 +6,16 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel
 
 from parsim.metrics import Summary
 from parsim.model.node_types import CORES
 from qconf.backtest import Backtest, FoldResult
-from qconf.config import SiteConfig, dump
+from qconf.config import dump
 from qconf.errors import InputError
 from qconf.evaluation.bootstrap import BootstrapResult
 from qconf.export import Exporter
@@ -23,8 +25,7 @@ from qconf.inert import csv_text
 from qconf.recommend import Recommendation, Row
 from qconf.recommend.checkpoint import FOLDER, versions
 from qconf.report import backtest
-from qconf.report.backtest import is_comparison
-from qconf.report.backtest_page import render_backtest
+from qconf.report.backtest import is_comparison, render_backtest
 from qconf.report.exported import QUEUES, Exported
 from qconf.report.figures import backtest_figures, figures
 from qconf.report.frames import backtest_frame, comparison_frame
@@ -97,12 +98,12 @@ def write_run(
         "seed": result.settings.get("seed"),
         "settings": settings_shown(result.settings),
         "history": _history(history, labels),
-        "base": _plain(result.base),
+        "base": result.base,
         "assumed_current": assumed_current,
         "warnings": warnings,
         "files": digests(files),
     }
-    files[RECORD] = as_json(record)
+    files[RECORD] = as_json(_plain(record))
     seconds = {name: sum(each for other, each in times if other == name) for name, _ in times}
     files[TIMINGS] = as_json({**(timings or {}), "strategies": seconds})
     backups = _write(Path(directory), files, [s.path for s in (*history.sources, *(inputs or {}).values())])
@@ -161,15 +162,16 @@ def _tune(
         files |= {f"{exported.exporter.target}/{name}": text for name, text in exported.export.files.items()}
     queues, best = None, result.queues
     if best is not None:
-        queues = _record(best.row) | {"over_recommendation": _plain(best.step), "recommended": result.recommends_queues}
+        queues = _record(best.row) | {"over_recommendation": best.step, "recommended": result.recommends_queues}
     if best is not None and best.row.config is not None and exported is not None and exported.queues is not None:
         about_it = "\n".join(found.queues)
         files |= {f"{QUEUES}/{name}": text for name, text in exported.queues.export.files.items()}
         files |= {f"{QUEUES}/config.yaml": dump(best.row.config, about_it)}
+    of_rung = ("name", "variant", "title", "ineligible", "gain", "bootstrap")
     record = {
         "verdict": result.verdict,
         "reason": " ".join(filter(None, [f"{result.lead}.", result.reason])),
-        "advice": asdict(found),
+        "advice": found,
         "winner": result.winner,
         "spans": {
             name: dict(zip(("jobs", "first_submit", "last_submit"), span, strict=True))
@@ -177,22 +179,21 @@ def _tune(
         },
         "strategies": [_record(row) for row in result.rows],
         "ladder": [
-            {"rung": each.name, **{n: getattr(each.row, n) for n in ("name", "variant", "title", "ineligible")}}
-            | {"gain": each.row.gain, "bootstrap": _plain(each.row.bootstrap), "step": _plain(each.step)}
+            {"rung": each.name, **{name: getattr(each.row, name) for name in of_rung}, "step": each.step}
             for each in result.ladder
         ],
         "without_scripts": None if result.without_scripts is None else _record(result.without_scripts),
         "queues": queues,
         "impact": None if result.impact is None else result.impact.record(),
-        "doubts": [asdict(each) for each in result.doubts],
-        "robustness": [asdict(each) for each in result.robustness],
+        "doubts": result.doubts,
+        "robustness": result.robustness,
         "targets": {
             when: [asdict(each) | {"met": each.met} for each in results]
             for when, results in (("before", result.targets), ("after", result.targets_met))
         },
-        "curves": [asdict(curve) for curve in result.curves],
-        "fidelity": None if result.near is None else asdict(result.near),
-        "graded": None if result.graded is None else result.graded.model_dump(mode="json"),
+        "curves": result.curves,
+        "fidelity": result.near,
+        "graded": result.graded,
         "export": None if exported is None else exported.record(),
         "last": None if result.last is None else result.last.record(),
     }
@@ -213,12 +214,12 @@ def _backtest(
         **{f"figures/{name}.vl.json": figure.file for name, figure in drawn.items()},
     }
     record = {
-        "periods": [asdict(fold) for fold in found.folds],
+        "periods": found.folds,
         "skipped": [{"period": label, "reason": why} for label, why in found.skipped],
-        "advice": asdict(backtest.advise(found)),
-        "averages": [asdict(average) for average in found.averages],
+        "advice": backtest.advise(found),
+        "averages": found.averages,
         "results": [
-            _record(each, "summary", "fixed", "daily") | {"test": _plain(each.summary), "fixed_violations": each.fixed}
+            _record(each, "summary", "fixed", "daily") | {"test": each.summary, "fixed_violations": each.fixed}
             for each in found.results
         ],
         "notes": found.notes,
@@ -227,24 +228,29 @@ def _backtest(
 
 
 def _record(found: Row | FoldResult, *without: str) -> dict[str, Any]:
-    """Return the fields of a strategy's result, but its seconds, as what JSON can hold."""
-    return {name: _plain(value) for name, value in vars(found).items() if name not in ("seconds", *without)}
+    """Return the fields of a strategy's result, but its seconds."""
+    return {name: value for name, value in vars(found).items() if name not in ("seconds", *without)}
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - of any field
-    if isinstance(value, SiteConfig):
+    """Return what JSON holds of a value."""
+    if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if isinstance(value, Summary):
-        nodes = {"nodes": {name: asdict(each) for name, each in value.nodes.items()}} if value.nodes else {}
+        nodes = {"nodes": value.nodes} if value.nodes else {}
         bottleneck = {} if value.resource == CORES else {"bottleneck": value.resource}
-        return {"overall": value.overall, "queues": value.queues, **nodes, **bottleneck}
+        return _plain({"overall": value.overall, "queues": value.queues, **nodes, **bottleneck})
     if isinstance(value, BootstrapResult):
         record = {**asdict(value), "certain": value.certain}
         del record["numbers"]
         for which in ("before", "after"):  # means over the resamples, which count no jobs
             del record[which]["jobs"]
         return record
-    return value
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def _history(history: History, labels: Mapping[str, str]) -> dict[str, Any]:

@@ -98,27 +98,31 @@ def _strategies(found: Recommendation, rows: Sequence[Row]) -> Table:
     headings = [*(column.heading for column in COMPARISON), "gain %", "resampled (90 %)"]
     table = new_table(("", "strategy"), headings)
     for row in rows:
-        wins = row.name == found.winner and row.config == found.config
+        mark = _mark(found, row)
         cells: list[str | Text] = [
             ABSENT if row.test is None else column.write(row.test[column.key]) for column in COMPARISON
         ]
         gain = None if row.name == "current" else row.gain
         style = "red" if (gain or 0.0) < 0 else "green" if gain else ""
         cells += [Text(gain_text(gain), style), interval_text(row.bootstrap, short=True)]
-        mark = ">" if wins else "x" if row.ineligible else ""
-        table.add_row(mark, row.marked, *cells, style="bold" if wins else "dim" if row.ineligible else "")
+        table.add_row(mark, row.marked, *cells, style={">": "bold", "x": "dim"}.get(mark, ""))
     return table
 
 
 def _ladder(found: Recommendation) -> Table:
     """Every rung that was tried, with its gain and what it gains over the rungs below."""
-    table = new_table(("", "change", "by"), ("gain % (90 %)", "over rungs below"), title="From small to large:")
+    rows = []
     for rung, title in zip(found.ladder, found.rung_titles, strict=True):
-        row = rung.row
-        wins = row.name == found.winner and row.config == found.config
-        mark = ">" if wins else "x" if row.ineligible else ""
-        table.add_row(mark, rung.name, title, *(interval_text(each, short=True) for each in (row.bootstrap, rung.step)))
-    return table
+        gains = (interval_text(each, short=True) for each in (rung.row.bootstrap, rung.step))
+        rows.append((_mark(found, rung.row), rung.name, title, *gains))
+    headings = ("gain % (90 %)", "over rungs below")
+    return new_table(("", "change", "by"), headings, rows, title="From small to large:")
+
+
+def _mark(found: Recommendation, row: Row) -> str:
+    if row.name == found.winner and row.config == found.config:
+        return ">"
+    return "x" if row.ineligible else ""
 
 
 def print_backtest(found: Backtest, to: Console | None = None, *, verbose: bool = False) -> None:

@@ -168,17 +168,14 @@ def _group(
         senses = dict.fromkeys(grown(after, before), "better") | dict.fromkeys(grown(before, after), "worse")
     cells = []
     for column in GROUPS:
-        cell = {"before": column.write(before[column.key]), "value": before[column.key], "difference": "", "after": ""}
+        then = before[column.key]
+        cell = {"before": column.write(then), "value": then, "difference": "", "after": ""}
         if after is not None:
-            difference = after[column.key] - before[column.key]
-            text = column.write(difference)
+            now = after[column.key]
+            text = column.write(now - then)
             plus = "" if text.startswith("-") or not text.strip("0.") else "+"
-            cell |= {
-                "after": column.write(after[column.key]),
-                "difference": plus + text,
-                "value": difference,
-                "sense": senses.get(column.key, ""),
-            }
+            cell |= {"after": column.write(now), "difference": plus + text, "value": now - then}
+            cell["sense"] = senses.get(column.key, "")
         cells.append(cell)
     return {
         "name": name,
@@ -193,22 +190,10 @@ def _proposals(recommendation: Recommendation, exported: Exported | None) -> Ite
     """Yield what every strategy proposes: its definitions and the export's main file, or why there is none."""
     first: dict[str, str] = {}
     for row in recommendation.rows:
-        found: dict[str, Any] = {
-            "name": row.label,
-            "note": "",
-            "site": {},
-            "queues": [],
-            "order": "by a formula"
-            if row.config is not None and row.config.is_formula
-            else row.config and row.config.order,
-            "file": "",
-            "text": "",
-            "cut": 0,
-        }
-        text = "" if row.config is None else dump(row.config)
+        found: dict[str, Any] = {"name": row.label, "note": "", "site": {}, "file": ""}
         if row.config is None:
             found["note"] = f"It proposes nothing: {row.ineligible}"
-        elif text in first:
+        elif (text := dump(row.config)) in first:
             found["note"] = f"The same configuration as {first[text]}."
         else:
             found["site"] = wording.site_facts(row.config)
@@ -216,16 +201,14 @@ def _proposals(recommendation: Recommendation, exported: Exported | None) -> Ite
             found["queues"] = [(queue.name, wording.queue_facts(queue, row.config)) for queue in row.config.queues]
         if row.not_exportable:
             found["note"] = f"No batch system can do what was simulated: {row.not_exportable}"
-        elif found["site"]:
+        elif row.config is not None and found["site"]:
             first[text] = row.label
-            found |= _main_file(row.config, exported)
+            found |= {} if exported is None else _main_file(row.config, exported)
         yield found
 
 
-def _main_file(config: SiteConfig | None, exported: Exported | None) -> dict[str, Any]:
+def _main_file(config: SiteConfig, exported: Exported) -> dict[str, Any]:
     """Return the export's first file to load, cut where it is long, or the reason why there is none."""
-    if config is None or exported is None:
-        return {}
     try:
         export = exported.exporter.export(config)
     except ExportError as error:

@@ -11,10 +11,19 @@ from qconf.evaluation.score import means
 from qconf.evaluation.targets import TargetResult
 from qconf.recommend import Recommendation
 from qconf.recommend.decide import on_test
+from qconf.recommend.last import Realised
 from qconf.report.exported import QUEUES, Exported
 from qconf.report.impact import fairness, losers, short
-from qconf.report.last import last_lines
-from qconf.report.wording import carried_text, gain_text, grade_text, hours, interval_text, longest_text, sure_text
+from qconf.report.wording import (
+    carried_text,
+    date,
+    gain_text,
+    grade_text,
+    hours,
+    interval_text,
+    longest_text,
+    sure_text,
+)
 from qconf.text import TERMS
 
 FAR = 2.0  # factor between the mean waits of the test period and of the whole history from which both are shown
@@ -207,8 +216,8 @@ def needs(found: Recommendation, exported: Exported | None = None) -> Iterator[s
 def _fairness(found: Recommendation) -> Iterator[str]:
     """Compare the fairness among users on the test period."""
     before, after = found.rows[0].test, found.row.test
-    if found.proposes and before is not None and after is not None and (text := fairness(before, after)):
-        yield text
+    if found.proposes and before is not None and after is not None:
+        yield from filter(None, [fairness(before, after)])
 
 
 def _targets(found: Recommendation) -> Iterator[str]:
@@ -242,3 +251,28 @@ def _robustness(found: Recommendation) -> Iterator[str]:
     """Say the gain, and the longest wait, with more load and with longer run times; the worst gain comes last."""
     for each in sorted(found.robustness, key=lambda scenario: -scenario.gain):
         yield f"At {each.name}: gain {gain_text(each.gain)} %, {longest_text(each.longest_before, each.longest_after)}."
+
+
+def last_lines(found: Realised) -> Iterator[str]:
+    """Say what an earlier run promised, and what became of it."""
+    promise, promised = found.promise, found.promise.gain
+    first, last = (date(second, found.timezone)[:10] for second in promise.span[1:])
+    if promised is None:
+        yield f"{first} to {last}: {promise.verdict}, so nothing was promised"
+        return
+    what = f"{promise.winner} ({promise.title})" if promise.title else promise.winner
+    yield f"{first} to {last}: {promise.verdict} to {what}, promised gain {interval_text(promised)} %"
+    if found.gain is None or found.before is None or found.after is None:
+        yield f"on the jobs of this log it cannot be evaluated: {found.not_evaluated}"
+    else:
+        where = "inside" if found.inside else "below" if found.gain < promised.low else "above"
+        waits = " -> ".join(hours(means(each)[0]) for each in (found.before, found.after))
+        yield (
+            f"on {found.span[0]} jobs since: gain {gain_text(found.gain)} %, {where} the interval; mean wait {waits} h"
+            ", " + longest_text(found.before["max_wait"], found.after["max_wait"])
+        )
+    yield {
+        True: "it is in force: the configuration given is the one that was recommended",
+        False: "it is not in force: the configuration given is the one from before it",
+        None: "whether it was loaded cannot be told from the configuration of this run",
+    }[found.loaded]

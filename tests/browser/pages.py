@@ -22,7 +22,7 @@ from qconf.recommend import Evaluated
 from qconf.recommend.doubts import Doubt
 from qconf.recommend.fidelity import Day, Fidelity
 from qconf.recommend.recommendation import Rung
-from qconf.report.backtest_page import render_backtest
+from qconf.report.backtest import render_backtest
 from qconf.report.exported import Exported
 from qconf.report.fidelity import render_fidelity
 from qconf.report.figures import backtest_figures, figures

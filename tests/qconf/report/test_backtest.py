@@ -98,7 +98,7 @@ def test_one_winner_is_what_a_batch_system_can_do_with_its_interval_and_its_lose
         "Against fcfs-easy: -42 %, worse in 0 of 2 periods; best a -60 %, worst b -25 %.",
     )
     assert first.losers == ("no queue, size or user class",)
-    assert [backtest.worse_than(found, each) for each in found.averages[:1]] == ["-"]
+    assert [backtest.against(each, "current") for each in found.averages[:1]] == [["-"] * 4]
     text = " ".join(backtest.sentences(found))
     assert "* no system can" in text
     assert "mqb" not in first.headline

@@ -20,10 +20,10 @@ from qconf.export import exporter
 from qconf.history import Records, clean, read
 from qconf.recommend.last import Gain, Realised, realised
 from qconf.report.exported import Exported
-from qconf.report.last import last_lines
 from qconf.report.recorded import promised
 from qconf.report.run_directory import write_run
 from qconf.report.runs import past_runs
+from qconf.report.verdict import last_lines
 from tests.qconf.backtest import walking
 from tests.qconf.cli.commands import invoke
 from tests.qconf.report import small
