@@ -121,7 +121,7 @@ def rehearsed(kind, plan):
 @pytest.mark.parametrize(
     "kinds",
     [
-        ["fcfs", "qos", "hybrid"],
+        ["priorities", "qos", "hybrid"],
         pytest.param([kind for kind in KINDS if kind != "tiers"], id="all"),
     ],
     ids=",".join,

@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import time
 
 import pytest
@@ -16,7 +15,7 @@ from qconf.history import clean, read
 from qconf.prediction.runtimes import Means
 from tests.qconf.export.estimated import JOBS, write_log
 from tests.qconf.export.sites import new_conf, slurm_files, slurm_read, written
-from tests.qconf.export.slurm.test_scripts import LUA, OFFSET, needs_lua, run_script, waiting
+from tests.qconf.export.slurm.test_scripts import OFFSET, SUBMIT, called, moved, needs_lua, waiting
 
 ORDER = (
     "min(eligible_time, 86400) + (72 if walltime <= 3600 else 0)"
@@ -25,16 +24,7 @@ ORDER = (
 SITE = (
     f"machine: {{name: m, cores: 64}}\norder: {ORDER}\nqueues: [{{name: work, cores: [1, 64], walltime: [0, 48h]}}]\n"
 )
-CALLED = """
-slurm = { SUCCESS = 0, ERROR = -1, NICE_OFFSET = 0x80000000, log_info = function() end }
-slurm.log_error = function(...) print(string.format(...)) end
-dofile("job_submit.lua")
-local job = { user_name = arg[1], num_tasks = tonumber(arg[2]), time_limit = tonumber(arg[3]), nice = 0x80000007 }
-local record = { user_id = 7, partition = "work", min_cpus = 1, min_nodes = 1, time_limit = 100, job_state = 0 }
-record.nice = slurm.NICE_OFFSET
-assert((arg[4] and slurm_job_modify(job, record, {}, 7) or slurm_job_submit(job, {}, 0)) == 0)
-print(job.site_factor or "none", string.format("%d", job.nice))
-"""
+RECORD = {"user_id": 7, "partition": "work", "min_cpus": 1, "min_nodes": 1, "time_limit": 100, "job_state": 0}
 
 
 @pytest.fixture
@@ -46,19 +36,18 @@ def files_of(log, text=SITE, **options):
     return exporter("slurm").of(estimates=log, **options).export(parse(text)).files
 
 
-def called(folder, files, *job, table=None, seconds=False):
+def submitted(folder, files, user, cores, minutes=None, *, modify=False, table=None, seconds=False):
     """Submit a job; return its site factor, or the seconds expected, its nice value, and the lines said."""
     lua = files["job_submit.lua"].replace("/etc/slurm", str(folder))
     lua = lua.replace("of_class(EXPECTED, done", "(done") if seconds else lua
-    written(folder, {"job_submit.lua": lua, "called.lua": CALLED})
     (folder / "qconf_estimate.txt").write_text(files["qconf_estimate.txt"] if table is None else table)
     if table == "none":
         (folder / "qconf_estimate.txt").unlink()
-    command = [LUA, "called.lua", *map(str, job)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
-    *said, last = done.stdout.splitlines()
-    factor, nice = last.split()
-    return float(factor), int(nice) - OFFSET, said
+    job = {"user_name": user, "num_tasks": cores, "nice": OFFSET + 7} | ({"time_limit": minutes} if minutes else {})
+    does = "slurm_job_modify(one, other, {}, 7)" if modify else SUBMIT
+    *said, last = called(folder, lua, f"{does}, one.site_factor or 'none', one.nice", (job, RECORD | {"nice": OFFSET}))
+    assert last[0] == "0"
+    return float(last[1]), int(float(last[2])) - OFFSET, [" ".join(words) for words in said]
 
 
 @needs_lua
@@ -70,7 +59,7 @@ def test_lua_predicts_as_the_model_does(user, cores, minutes, tmp_path, log):
     model = Means()
     for name, of, limit, ran in sorted(JOBS, key=lambda job: JOBS.index(job) + job[3]):
         model.add(name, "", of, limit, ran / limit)
-    found, _, said = called(tmp_path, files_of(log), user, cores, minutes, seconds=True)
+    found, _, said = submitted(tmp_path, files_of(log), user, cores, minutes, seconds=True)
     assert said == []
     assert found == pytest.approx(model.estimate(user, "", cores, 60 * minutes), rel=0.01)
 
@@ -78,14 +67,14 @@ def test_lua_predicts_as_the_model_does(user, cores, minutes, tmp_path, log):
 @needs_lua
 def test_points_are_the_site_factor_beside_the_nice_value(tmp_path, log):
     files = files_of(log)
-    assert [called(tmp_path, files, "ann", *job) for job in ((1, 60), (4, 120), (64, ""))] == [
+    assert [submitted(tmp_path, files, "ann", *job) for job in ((1, 60), (4, 120), (64,))] == [
         (500, 7, []),
         (20, 79, []),
         (0, 79, []),  # as long as the queue takes
     ]
-    assert called(tmp_path, files, "ann", 1, 60, "modify")[:2] == (500, 7)
+    assert submitted(tmp_path, files, "ann", 1, 60, modify=True)[:2] == (500, 7)
     endless = files_of(log, SITE.replace(", walltime: [0, 48h]", ""))
-    assert called(tmp_path, endless, "ann", 1, "") == (0, 79, [])
+    assert submitted(tmp_path, endless, "ann", 1) == (0, 79, [])
     plain = files_of(log, SITE.replace("estimate", "ncpus"))
     assert "qconf_estimate.txt" not in plain
     assert "site_factor" not in plain["job_submit.lua"]
@@ -106,11 +95,11 @@ def test_points_are_the_site_factor_beside_the_nice_value(tmp_path, log):
 def test_without_a_good_table_the_walltime_is_taken(table, why, tmp_path, log):
     files = files_of(log)
     for minutes, points in ((10, 500), (118, 20), (120, 0)):
-        factor, _, said = called(tmp_path, files, "ann", 4, minutes, table=table)
+        factor, _, said = submitted(tmp_path, files, "ann", 4, minutes, table=table)
         assert (factor, len(said)) == (points, 1)
         assert said[0].startswith("qconf: no prediction, the order takes the walltime: ")
         assert why in said[0]
-    assert called(tmp_path, files, "ann", 4, 10, table=f"{VERSION} {int(time.time())}\n")[::2] == (500, [])
+    assert submitted(tmp_path, files, "ann", 4, 10, table=f"{VERSION} {int(time.time())}\n")[::2] == (500, [])
 
 
 @needs_lua
@@ -118,7 +107,7 @@ def test_a_user_is_found_in_a_large_table(tmp_path, log):
     words = "".join(f"{size}:{3600 * hours}=3.14,0.271\t" for size in range(12) for hours in range(1, 10))
     table = f"{VERSION} {int(time.time())}\n*\t:=9,0.5\t\n" + "".join(f"u{i}\t{words}\n" for i in range(1000))
     assert len(table) > 2_000_000
-    found, *_ = called(tmp_path, files_of(log), "u999", 4, 120, table=table, seconds=True)
+    found, *_ = submitted(tmp_path, files_of(log), "u999", 4, 120, table=table, seconds=True)
     weight = 3.14 / (3.14 + PRIOR)
     own = weight * 0.271 + (1 - weight) * 9 / (9 + PRIOR) * 0.5
     assert found == pytest.approx(7200 * own / (weight + (1 - weight) * 9 / (9 + PRIOR)), abs=1)
@@ -171,9 +160,7 @@ def test_waiting_jobs_have_points_by_their_walltime_once_and_lose_them_on_the_wa
     jobs += [waiting(3, "work", 4, "2:00:00", 200), waiting(4, "work", 4, "2:00:00", 50)]
 
     def changed(*arguments):
-        done, lines = run_script(tmp_path, "move-jobs", [jobs], *arguments, priority="multifactor")
-        assert done.returncode == 0, done.stderr
-        return [line for line in lines if "SiteFactor" in line]
+        return [line for line in moved(tmp_path, jobs, *arguments, priority="multifactor") if "SiteFactor" in line]
 
     assert changed("--dry-run") == []
     assert changed() == [f"update JobId={job} SiteFactor={points}" for job, points in ((1, 500), (2, 500), (3, 0))]

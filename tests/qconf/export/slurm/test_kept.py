@@ -11,7 +11,7 @@ from qconf.config import dump, parse
 from qconf.errors import ExportError
 from qconf.export import exporter
 from tests.qconf.export.sites import slurm_read, written
-from tests.qconf.export.slurm.test_scripts import needs_lua, submit
+from tests.qconf.export.slurm.test_scripts import called, check_rows, needs_lua
 
 SITE = """machine: {name: mixed, cores: 256, cores_per_node: 32}
 order: 100 * queue_priority + min(eligible_time, 86400)
@@ -76,8 +76,10 @@ def test_lua_sends_jobs_without_gpus_to_them(tmp_path: Path):
         ({"num_tasks": 4, "partition": "work-24"}, "work-24"),
     ]
     lua = exported(SITE.replace(SITE.splitlines()[1], "order: fcfs"))["job_submit.lua"]
-    results = submit(tmp_path, lua, [{**job, "time_limit": 60} for job, _ in rows])
-    assert [partition for _, partition, _ in results] == [partition for _, partition in rows]
+    found = called(
+        tmp_path, lua, "slurm_job_submit(one, {}, 0), one.partition", *({**job, "time_limit": 60} for job, _ in rows)
+    )
+    check_rows(found, [(job, ["0", partition]) for job, partition in rows])
 
 
 def test_waiting_jobs_are_moved_into_them_and_keep_the_points_of_their_queue(

@@ -1,6 +1,5 @@
-"""The files for Slurm, run by the real controller and a Lua interpreter where they are there."""
+"""The files for Slurm, run by a Lua interpreter where one is there, and beside stand-ins of Slurm's programs."""
 
-import getpass
 import grp
 import json
 import os
@@ -8,7 +7,6 @@ import pwd
 import re
 import runpy
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -20,7 +18,6 @@ import pytest
 from qconf.config import load, parse
 from qconf.export import ExportError, exporter
 from qconf.export.slurm.conf import routes
-from qconf.export.slurm.queues import clock
 from tests.qconf.export.sites import CRAY, HYBRID, NODES, new_conf, slurm_files, written
 from tests.qconf.export.snapshots import check_snapshot
 from tests.servers.slurm import Plan
@@ -28,36 +25,6 @@ from tests.servers.slurm import Plan
 LUA = shutil.which("lua5.3") or shutil.which("lua5.4") or shutil.which("lua")
 
 needs_lua = pytest.mark.skipif(LUA is None, reason="no Lua interpreter here (Debian's lua5.3)")
-needs_controller = pytest.mark.skipif(
-    shutil.which("slurmctld") is None, reason="no slurmctld here (Debian's slurm-wlm)"
-)
-
-CONF = """\
-ClusterName=qconf
-SlurmctldHost={host}(127.0.0.1)
-AuthType=auth/none
-CredType=cred/none
-SlurmUser={user}
-SlurmdUser={user}
-SlurmctldPort={port}
-SlurmdPort={other}
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/%n
-SlurmctldPidFile={folder}/slurmctld.pid
-ProctrackType=proctrack/pgid
-TaskPlugin=task/none
-SwitchType=switch/none
-MpiDefault=none
-ReturnToService=2
-SchedulerType=sched/backfill
-SelectType=select/cons_tres
-SelectTypeParameters=CR_CPU
-PriorityType=priority/basic
-AccountingStorageType=accounting_storage/none
-JobCompType=jobcomp/none
-CommunicationParameters=NoCtldInAddrAny
-NodeName={nodes} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory=64000 State=IDLE
-"""
 
 
 @cache
@@ -76,98 +43,15 @@ def test_snapshot(case):
     check_snapshot(f"slurm-{case}", hybrid() if case == "hybrid" else slurm_files(load(CRAY)))
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def shown_by_the_controller(folder, text, nodes, cpus, subject="partition"):
-    """Return what `scontrol show` prints of the subject after the real controller has read a file of partitions."""
-    (folder / "state").mkdir()
-    conf = folder / "slurm.conf"
-    # A QOS lives in the accounting database, which is not here.
-    text = "\n".join(" ".join(w for w in line.split() if not w.startswith("QOS=")) for line in text.splitlines())
-    values = {
-        "host": socket.gethostname().split(".")[0],
-        "user": getpass.getuser(),
-        "folder": folder,
-        "nodes": nodes,
-        "cpus": cpus,
-    }
-    conf.write_text(CONF.format(port=free_port(), other=free_port(), **values) + text + "\n")
-    environment = {**os.environ, "SLURM_CONF": str(conf)}
-    log = folder / "log"
-    with log.open("w") as out:
-        controller = subprocess.Popen(
-            ["slurmctld", "-D", "-c", "-i", "-f", conf], env=environment, stdout=out, stderr=out
-        )
-    try:
-        for _ in range(60):
-            time.sleep(0.25)
-            if controller.poll() is not None:
-                break
-            shown = subprocess.run(
-                ["scontrol", "--oneliner", "show", subject],
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            if shown.returncode == 0 and ("PartitionName" in shown.stdout or subject != "partition"):
-                return shown.stdout
-        raise AssertionError(log.read_text()[-3000:])
-    finally:
-        controller.terminate()
-        controller.wait(timeout=20)
-
-
-@needs_controller
-@pytest.mark.parametrize("case", ["cray-xc40", "hybrid"])
-def test_the_real_controller_takes_the_partitions(case, tmp_path):
-    files, nodes, cpus = (
-        (hybrid(), "nid[001-012]", 8) if case == "hybrid" else (slurm_files(load(CRAY)), "nid[00001-01468]", 24)
-    )
-    config = parse(HYBRID) if case == "hybrid" else load(CRAY)
-    found = {
-        p["PartitionName"]: p
-        for line in shown_by_the_controller(tmp_path, files["partitions.conf"], nodes, cpus).splitlines()
-        if (p := dict(w.split("=", 1) for w in line.split() if "=" in w))
-    }
-    assert list(found) == [*config.names, *(["pool"] if case == "hybrid" else [])]
-    for queue in config.queues:
-        partition = found[queue.name]
-        assert (
-            partition["MaxTime"] == clock(queue.walltime[1]).replace("0-", "", 1)
-            if queue.walltime[1] < 86400
-            else clock(queue.walltime[1])
-        )
-        assert partition["MaxNodes"] == str(-(-queue.cores[1] // cpus))
-        cores = queue.partition if config.mode != "shared" and not queue.reservation else config.machine.cores
-        assert int(partition["TotalCPUs"]) == cores
-    if case == "hybrid":
-        assert int(found["pool"]["TotalCPUs"]) == 24
-
-
 DELAYED = """\
 machine: {cores: 96, cores_per_node: 8}
 reserve_after: 2h
 queues: [{name: small, cores: [1, 16]}, {name: large, cores: [17, 96]}]
 """
-LINE = "SchedulerParameters=bf_min_age_reserve=7200"
-
-
-@needs_controller
-def test_the_real_controller_takes_the_reservation_delay(tmp_path):
-    text = LINE + "\n" + slurm_files(parse(DELAYED))["partitions.conf"]
-    shown = shown_by_the_controller(tmp_path, text, "nid[001-012]", 8, "config")
-    assert re.search(r"^SchedulerParameters *= bf_min_age_reserve=7200$", shown, re.MULTILINE)
-    assert "Invalid" not in (tmp_path / "log").read_text()
 
 
 def test_the_reservation_delay_is_a_word_of_slurm_conf_and_cut_to_what_slurm_takes():
     files = slurm_files(parse(DELAYED))
-    assert "bf_min_age_reserve=7200" in files["PLAN.md"]
     assert '"bf_min_age_reserve": "7200"' in files["new-conf"]
     assert "counts from when it is eligible to run, the simulator from its submission" in files["PLAN.md"]
     plan = slurm_files(parse(DELAYED.replace("2h", "31d")))["PLAN.md"]
@@ -189,25 +73,37 @@ def test_no_reservation_delay_where_it_plays_no_part(text):
 
 
 HARNESS = """
-slurm = { SUCCESS = 0, ERROR = -1, log_info = function() end, log_user = function() end }
-dofile(arg[1])
-for line in io.lines(arg[2]) do
-   local job = {}
-   for key, value in line:gmatch("(%w[%w_]*)=(%S+)") do job[key] = tonumber(value) or value end
-   local rc = slurm_job_submit(job, {}, 0)
-   print(rc, job.partition or "-", job.time_limit or "-")
+slurm = {{ SUCCESS = 0, ERROR = -1, NICE_OFFSET = 0x80000000, log_info = function() end, log_user = function() end }}
+slurm.log_error = function(...) print(string.format(...)) end
+dofile("job_submit.lua")
+local function of(text)
+   local job = {{}}
+   for key, value in text:gmatch("(%w[%w_]*)=(%S+)") do job[key] = tonumber(value) or value end
+   return job
+end
+for line in io.lines("jobs") do
+   local one, other = of(line:match("^[^;]*")), of(line:match(";(.*)"))
+   print({what})
 end
 """
+SUBMIT = "slurm_job_submit(one, {}, 0)"
+ROUTED = f"{SUBMIT}, one.partition or '-'"
 
 
-def submit(tmp_path, lua, jobs):
-    (tmp_path / "harness.lua").write_text(HARNESS)
-    (tmp_path / "job_submit.lua").write_text(lua)
-    (tmp_path / "jobs").write_text("\n".join(" ".join(f"{k}={v}" for k, v in job.items()) for job in jobs))
-    command = [LUA, "harness.lua", "job_submit.lua", "jobs"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+def called(folder, lua, what, *jobs):
+    """Return the words of an expression of job_submit.lua for each job, or each pair of a change and a record."""
+    pairs = [job if isinstance(job, tuple) else (job, {}) for job in jobs]
+    lines = ("; ".join(" ".join(f"{key}={value}" for key, value in of.items()) for of in pair) for pair in pairs)
+    texts = {"called.lua": HARNESS.format(what=what), "job_submit.lua": lua, "jobs": "\n".join(lines)}
+    written(folder, texts)
+    done = subprocess.run([LUA, "called.lua"], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return [line.split() for line in done.stdout.splitlines()]
+
+
+def check_rows(found, rows):
+    """Compare what was found with the last item of each row."""
+    assert [(*row[:-1], each) for row, each in zip(rows, found, strict=True)] == [tuple(row) for row in rows]
 
 
 def taker(config, cores, walltime=0):
@@ -223,36 +119,26 @@ def test_lua_routes_every_boundary_as_the_simulator_does(tmp_path):
     sizes = sorted({edge + d for q in config.queues for edge in q.cores for d in (-1, 0, 1)})
     minutes = sorted({edge // 60 + d for q in config.queues for edge in q.walltime for d in (-1, 0, 1)} - {-1, 0})
     jobs = [{"num_tasks": c, "time_limit": m} for c in sizes for m in minutes]
-    results = submit(tmp_path, slurm_files(config)["job_submit.lua"], jobs)
-    assert len(results) == len(jobs)
-    for job, (rc, partition, _) in zip(jobs, results, strict=True):
-        expected = taker(config, job["num_tasks"], job["time_limit"] * 60)
-        assert (rc, partition) == (("0", expected) if expected else ("-1", "-")), job
+    names = [taker(config, job["num_tasks"], job["time_limit"] * 60) for job in jobs]
+    rows = [(job, ["0", name] if name else ["-1", "-"]) for job, name in zip(jobs, names, strict=True)]
+    check_rows(called(tmp_path, slurm_files(config)["job_submit.lua"], ROUTED, *jobs), rows)
 
 
 @needs_lua
 def test_lua_on_what_jobs_leave_out(tmp_path):
     unset, unset16, unlimited = 4294967294, 65534, 4294967295
     rows = [
-        ({"num_tasks": 2, "cpus_per_task": 8, "time_limit": unset}, "0", "small"),  # by cores, then the queue's longest
-        ({"num_tasks": unset, "cpus_per_task": unset16, "min_cpus": 30, "time_limit": 60}, "0", "medium"),
-        ({"min_nodes": 6, "time_limit": 60}, "0", "large"),  # whole nodes of 8
-        ({"num_tasks": 4, "time_limit": unlimited}, "-1", "-"),
-        ({"num_tasks": 4, "partition": "small", "time_limit": 60}, "0", "small"),
-        ({"num_tasks": 30, "partition": "small", "time_limit": 60}, "-1", "small"),
-        ({"num_tasks": 4, "partition": "pool", "time_limit": 60}, "-1", "pool"),
-        ({"num_tasks": 4, "partition": "other", "time_limit": 60}, "0", "other"),
-        *(
-            ({"num_tasks": 4, "partition": f"{one},{two}", "time_limit": 60}, verdict, f"{one},{two}")
-            for one, two, verdict in (
-                *(("small", "other", "0"), ("small", "pool", "-1"), ("pool", "other", "-1")),
-                *(("other", "medium", "-1"), ("small", "medium", "-1")),
-            )
-        ),
+        ({"num_tasks": 2, "cpus_per_task": 8, "time_limit": unset}, ["0", "small", "1440"]),  # the queue's longest
+        ({"num_tasks": unset, "cpus_per_task": unset16, "min_cpus": 30, "time_limit": 60}, ["0", "medium", "60"]),
+        ({"min_nodes": 6, "time_limit": 60}, ["0", "large", "60"]),  # whole nodes of 8
+        ({"num_tasks": 4, "time_limit": unlimited}, ["-1", "-", str(unlimited)]),
+        ({"num_tasks": 30, "partition": "small", "time_limit": 60}, ["-1", "small", "60"]),
     ]
-    results = submit(tmp_path, hybrid()["job_submit.lua"], [job for job, *_ in rows])
-    assert [tuple(found[:2]) for found in results] == [(verdict, partition) for _, verdict, partition in rows]
-    assert results[0][2] == "1440"
+    lists = {"small": "0", "pool": "-1", "other": "0", "small,other": "0", "small,pool": "-1", "pool,other": "-1"}
+    for name, verdict in (lists | {"other,medium": "-1", "small,medium": "-1"}).items():
+        rows.append(({"num_tasks": 4, "partition": name, "time_limit": 60}, [verdict, name, "60"]))
+    jobs = [job for job, _ in rows]
+    check_rows(called(tmp_path, hybrid()["job_submit.lua"], f"{ROUTED}, one.time_limit", *jobs), rows)
 
 
 WHOLE = """\
@@ -265,26 +151,22 @@ queues: [{name: narrow, cores: [8, 20]}, {name: wide, cores: [21, 96]}]
 def test_lua_rounds_up_to_whole_nodes_as_the_simulator_does(tmp_path):
     config = parse(WHOLE)
     jobs = [{"num_tasks": cores} for cores in range(1, 98)]
-    results = submit(tmp_path, slurm_files(config)["job_submit.lua"], jobs)
-    assert [partition for _, partition, _ in results] == [taker(config, job["num_tasks"]) or "-" for job in jobs]
-    assert [partition for _, partition, _ in results[::20]] == ["narrow", "narrow", "wide", "wide", "wide"]
+    found = [partition for _, partition in called(tmp_path, slurm_files(config)["job_submit.lua"], ROUTED, *jobs)]
+    assert found == [taker(config, job["num_tasks"]) or "-" for job in jobs]
+    assert found[::20] == ["narrow", "narrow", "wide", "wide", "wide"]
 
 
-def run_script(folder, name, listings, *arguments, scontrol="", priority="basic", came=(), lists=None, **environment):
+def run_script(folder, name, listings, *arguments, scontrol="", priority="basic", lists=None, **environment):
     """Run a script beside a squeue that prints the listings, the last one again and again; return what was changed.
 
-    `came` are pairs of ids of jobs in the pool and the AdminComment of each;
     `lists` has lines: `credentials` of id, user, account and QOS, `nice` of id and nice value, `wanted` of id, memory
-    and generic resources.
+    and generic resources, `came` of id and AdminComment.
     """
     for left in ("changed", "calls"):
         (folder / left).unlink(missing_ok=True)
-    lists = {"credentials": (), "nice": (), "wanted": (), "came": [f"{job}|{comment}|" for job, comment in came]} | (
-        lists or {}
-    )
-    lists |= {f"listing{number}": listing for number, listing in enumerate(listings)}
-    for file, lines in lists.items():
-        (folder / file).write_text("".join(f"{line}\n" for line in lines))
+    files = dict.fromkeys(("credentials", "nice", "wanted", "came"), ()) | (lists or {})
+    files |= {f"listing{number}": listing for number, listing in enumerate(listings)}
+    written(folder, {file: "".join(f"{line}\n" for line in lines) for file, lines in files.items()})
     show = f"[ $1 != show ] || {{ echo PriorityType = priority/{priority}; exit; }}"
     squeue = f"""\
 case "$*" in *admin_comment*) exec cat "$HERE/came" ;; *%u*) exec cat "$HERE/credentials" ;;
@@ -302,6 +184,13 @@ cat "$HERE/listing$number"
     done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
     changed = folder / "changed"
     return done, changed.read_text().splitlines() if changed.exists() else []
+
+
+def moved(folder, listing, *arguments, **given):
+    """Return what move-jobs changes, which succeeds."""
+    done, changed = run_script(folder, "move-jobs", [listing], *arguments, **given)
+    assert done.returncode == 0, done.stderr
+    return changed
 
 
 def waiting(number, queue, cores, limit, waited, reason="Resources", priority=4294901000):
@@ -338,13 +227,14 @@ def test_the_pool_is_ordered_by_priority_factor(here):
         waiting("5", "pool", 8, "1:00:00", 99999, "JobHeldUser", priority=0),
         waiting("6", "pool", 8, "1:00:00", 99999, priority=4294901005),  # not ours
     ]
-    came = [(job, "qconf-promote:small") for job in ("1", "2", "4_[1-3%2]", "5")] + [("3", "qconf-promote:medium")]
-    done, changed = run_script(here, "qconf-promote", [listing], came=[*came, ("6", "")])
+    came = [f"{job}|qconf-promote:small|" for job in ("1", "2", "4_[1-3%2]", "5")] + ["3|qconf-promote:medium|"]
+    lists = {"came": [*came, "6||"]}
+    done, changed = run_script(here, "qconf-promote", [listing], lists=lists)
     assert (done.returncode, done.stderr) == (0, "")
     order = {"3": 9, "2": 8, "1": 7, "4_[1-3]": 6}
     assert changed == [f"update JobId={job} Priority=429490100{order[job]}" for job in ("3", "1")]
     equal = [re.sub(r"\|42949010..\|", "|5000000|", line) for line in listing[:3]]
-    _, changed = run_script(here, "qconf-promote", [equal], came=came)
+    _, changed = run_script(here, "qconf-promote", [equal], lists=lists)
     assert changed == ["update JobId=2 Priority=4999999", "update JobId=1 Priority=4999998"]
 
 
@@ -386,11 +276,9 @@ def test_waiting_jobs_are_moved_into_the_queue_that_takes_them_and_back(here):
         waiting("3", "small", 8, "1:00:00", 70, priority=13),
         waiting("4", "pool", 8, "1:00:00", 60, priority=13),
     ]
-    done, changed = run_script(here, "move-jobs", [listing])
-    assert done.returncode == 0, done.stderr
     places = (("5", "medium"), ("1_[1-3]", "small"), ("2", "large"))
     moves = [f"update JobId={job} Partition={place}" for job, place in places]
-    assert changed == [*moves, *(f"release {job}" for job in ("1_[1-3]", "3", "4", "5"))]
+    assert moved(here, listing) == [*moves, *(f"release {job}" for job in ("1_[1-3]", "3", "4", "5"))]
     listing = [
         waiting("5", "medium", 20, "1:00:00", 50),
         waiting("1_[2-3%2]", "small", 8, "1:00:00", 90),
@@ -398,14 +286,12 @@ def test_waiting_jobs_are_moved_into_the_queue_that_takes_them_and_back(here):
         waiting("6", "pool", 8, "1:00:00", 60),
         waiting("7", "other", 8, "1:00:00", 60, priority=4294901001),
     ]
-    done, changed = run_script(here, "move-jobs", [listing], "--back")
-    assert done.returncode == 0, done.stderr
     places = (("5", "work"), ("1_[2-3]", "work,other"), ("2", "work"), ("6", "work"))
     moves = [f"update JobId={job} Partition={place}" for job, place in places]
-    assert changed == [*moves, *(f"release {job}" for job in ("1_[2-3]", "6", "7", "5"))]
-    listing[0] = waiting("5", "medium", 20, "1:00:00", 50, priority=7000)
-    done, changed = run_script(here, "move-jobs", [listing], "--back", priority="multifactor")
-    assert changed == [*moves, *(f"release {job}" for job in ("1_[2-3]", "6", "7"))]  # it has a priority of its own
+    assert moved(here, listing, "--back") == [*moves, *(f"release {job}" for job in ("1_[2-3]", "6", "7", "5"))]
+    listing[0] = waiting("5", "medium", 20, "1:00:00", 50, priority=7000)  # a priority of its own
+    changed = moved(here, listing, "--back", priority="multifactor")
+    assert changed == [*moves, *(f"release {job}" for job in ("1_[2-3]", "6", "7"))]
 
 
 def test_a_job_that_was_requeued_and_held_stays_held(here):
@@ -417,38 +303,33 @@ def test_a_job_that_was_requeued_and_held_stays_held(here):
 def test_parts_of_a_heterogeneous_job_return_each_to_its_own_partition(here):
     (here / "partitions.before").write_text(BEFORE)
     lines = [waiting("1+0", "work", 8, "1:00:00", 90), waiting("1+1", "other", 8, "1:00:00", 90)]
-    assert run_script(here, "move-jobs", [lines])[0].returncode == 0
+    moved(here, lines)
     lines = [line.replace("work", "small").replace("other", "small") for line in lines]
-    _, changed = run_script(here, "move-jobs", [lines], "--back")
+    changed = moved(here, lines, "--back")
     assert changed == ["update JobId=1+0 Partition=work", "update JobId=1+1 Partition=other"]
 
 
 @pytest.mark.parametrize(
-    ("before", "moved", "listing", "back"),
+    ("before", "places", "listing"),
     [
-        pytest.param(BEFORE, "1 work\n1 small\n", [(1, "medium", 20)], [1], id="moved twice"),
+        pytest.param(BEFORE, "1 work\n1 small\n", [(1, "medium", 20)], id="moved twice"),
         pytest.param(
-            BEFORE.replace("=other", "=small"),
-            "1 work\n",
-            [(1, "small", 8), (2, "small", 8)],
-            [1],
+            *(BEFORE.replace("=other", "=small"), "1 work\n", [(1, "small", 8), (2, "small", 8)]),
             id="from a queue that was there before",
         ),
     ],
 )
-def test_jobs_return_to_where_they_were_at_first(before, moved, listing, back, here):
-    (here / "partitions.before").write_text(before)
-    (here / "jobs.moved").write_text(moved)
+def test_jobs_return_to_where_they_were_at_first(before, places, listing, here):
+    written(here, {"partitions.before": before, "jobs.moved": places})
     lines = [waiting(job, place, cores, "1:00:00", 90 - job) for job, place, cores in listing]
-    done, changed = run_script(here, "move-jobs", [lines], "--back")
-    assert done.returncode == 0
-    assert [each for each in changed if each[:6] == "update"] == [f"update JobId={job} Partition=work" for job in back]
+    changed = moved(here, lines, "--back")
+    assert [each for each in changed if each[:6] == "update"] == ["update JobId=1 Partition=work"]
 
 
 def test_a_job_that_is_released_keeps_its_nice_value(here):
     """Slurm sets it to 0 then."""
     listing = [waiting(n, "small", 8, "1:00:00", 90 - n, priority=12) for n in (1, 2)]
-    _, changed = run_script(here, "move-jobs", [listing], lists={"nice": ["1|50", "2|0"]})
+    changed = moved(here, listing, lists={"nice": ["1|50", "2|0"]})
     assert changed == ["release 1", "update JobId=1 Nice=50", "release 2"]
 
 
@@ -468,10 +349,8 @@ def test_waiting_jobs_are_moved_only_where_they_are_let_in(tmp_path):
     listing = [waiting(n, place, 4, "1:00:00", 50) for n, place in enumerate(("old", "old", "old", "old", "q2", "q1"))]
     whose = ("{}|good|low", "{}|bad|high", "stranger|good|low", "{}|good|high", "{}|bad|low", "{}|good|low")
     lists = {"credentials": [f"{n}|{each.format(user)}" for n, each in enumerate(whose)]}
-    done, changed = run_script(tmp_path, "move-jobs", [listing], lists=lists)
-    assert done.returncode == 0, done.stderr
-    moved = [line for line in changed if line.startswith("update")]
-    assert moved == [f"update JobId={n} Partition=q{k}" for n, k in ((0, 1), (1, 2), (2, 3), (3, 1), (4, 3))]
+    changed = [line for line in moved(tmp_path, listing, lists=lists) if line.startswith("update")]
+    assert changed == [f"update JobId={n} Partition=q{k}" for n, k in ((0, 1), (1, 2), (2, 3), (3, 1), (4, 3))]
     (tmp_path / "partitions.before").write_text(
         f"PartitionName=old AllowGroups={group} AllowAccounts=ALL DenyQos=low MaxNodes=UNLIMITED MaxTime=UNLIMITED "
         "TotalCPUs=8 State=UP Default=YES\n"
@@ -614,24 +493,20 @@ def test_slurm_conf_after_an_earlier_export_loses_its_partitions(here):
     (here / "site").mkdir()
     written(here / "site", hybrid(HYBRID.replace("name: small", "name: tiny")), "partitions.conf")
     new_conf(here, "ClusterName=c\ninclude partitions.conf\n", "site")
-    after = (here / "slurm.conf.after").read_text().splitlines()
-    assert after.count("include partitions.conf") == 1
-    assert not any(line.startswith("PartitionName") for line in after)
+    after = (here / "slurm.conf.after").read_text()
+    assert (after.count("include partitions.conf"), after.count("PartitionName")) == (1, 0)
     assert (here / "partitions.gone").read_text().split() == ["tiny"]
 
 
-def test_slurm_backfills_with_one_reservation_as_far_as_the_longest_walltime():
-    week, quarter = (hybrid(HYBRID.replace("[0, 48h]", f"[0, {days}d]")) for days in (7, 90))
-    for word in (
-        *("bf_busy_nodes", "bf_continue", "bf_job_part_count_reserve=1", "bf_max_job_test=10000"),
-        *("bf_window=10080", "bf_window_linear=3024"),
-    ):
-        assert re.search(rf"[`,]{word}[`,]", week["PLAN.md"]), word
-        assert f'"{word.partition("=")[0]}": "{word.partition("=")[2]}"' in week["new-conf"]
-    assert '"bf_window": "43200"' in quarter["new-conf"]
-    assert '"bf_window_linear": "12960"' in quarter["new-conf"]
-    alone = hybrid(HYBRID.replace("order: fcfs", "order: fcfs\nbackfill: false"))
-    assert "bf_" not in alone["PLAN.md"].split("## 1")[1]
+@pytest.mark.parametrize(("days", "window", "step"), [(7, 10080, 3024), (90, 43200, 12960)])
+def test_slurm_backfills_as_far_as_the_longest_walltime(days, window, step):
+    files = hybrid(HYBRID.replace("[0, 48h]", f"[0, {days}d]"))
+    assert f'"bf_window": "{window}", "bf_window_linear": "{step}"' in files["new-conf"]
+    assert f"bf_window={window},bf_window_linear={step}`" in files["PLAN.md"]
+
+
+def test_nothing_is_said_of_backfilling_where_there_is_none():
+    assert "bf_" not in hybrid(HYBRID.replace("order: fcfs", "backfill: false"))["PLAN.md"].split("## 1")[1]
 
 
 def test_a_limit_of_seconds_is_the_whole_minutes_that_slurm_makes_of_it():
@@ -649,7 +524,7 @@ def test_a_limit_of_seconds_is_the_whole_minutes_that_slurm_makes_of_it():
 def test_lua_takes_no_list_that_holds_a_closed_partition(state, verdict, tmp_path):
     what = f"slurm_job_submit(one, {{ other = {{ state_up = {state} }} }}, 0)"
     job = {"num_tasks": 4, "partition": "small,other", "time_limit": 60}
-    assert call(tmp_path, hybrid()["job_submit.lua"], what, job) == [verdict]
+    assert called(tmp_path, hybrid()["job_submit.lua"], what, job) == [[verdict]]
 
 
 @needs_lua
@@ -663,13 +538,13 @@ def test_no_list_holds_a_partition_that_ends_while_the_former_ones_come_back(sit
     text = text.replace("/etc/slurm/job_submit.former.lua", str(path))
     parts = "{ small = { state_up = 3 }, medium = { state_up = 2 }, other = { state_up = 2 } }"
     what = f"slurm_job_submit(one, {parts}, 0), slurm_job_modify(one, other, {parts}, 7)"
-    for job, verdicts in (
+    rows = [
         ({"partition": "small,medium"}, ["-1", "2002"]),
         ({"partition": "small,other"}, ["0", "0"]),
         ({"num_tasks": 3}, ["0", "0"]),
         ({"num_tasks": 9}, ["7", "8"] if site else ["0", "0"]),
-    ):
-        assert call(tmp_path, text, what, job) == verdicts, job
+    ]
+    check_rows(called(tmp_path, text, what, *(job for job, _ in rows)), rows)
 
 
 @needs_lua
@@ -680,12 +555,13 @@ def test_the_sites_own_script_goes_before_the_routing(tmp_path):
         "function slurm_job_modify(job) return job.partition == 'small' and 8 or slurm.SUCCESS end\nreturn 0\n"
     )
     text = hybrid()["job_submit.lua"].replace("/etc/slurm/job_submit.site.lua", str(tmp_path / "theirs.lua"))
-    routed = "slurm_job_submit(one, {}, 0), one.num_tasks, one.partition"
-    for tasks, found in ((4, ["7", "8", "nil"]), (1, ["0", "2", "small"]), (12, ["0", "24", "medium"])):
-        assert call(tmp_path, text, routed, {"num_tasks": tasks, "time_limit": 60}) == found
+    rows = [(4, ["7", "8", "nil"]), (1, ["0", "2", "small"]), (12, ["0", "24", "medium"])]
+    jobs = ({"num_tasks": tasks, "time_limit": 60} for tasks, _ in rows)
+    check_rows(called(tmp_path, text, f"{SUBMIT}, one.num_tasks, one.partition", *jobs), rows)
     record = {"user_id": 7, "partition": "medium", "min_cpus": 20, "min_nodes": 1, "time_limit": 60, "job_state": 0}
-    for partition, found in (("small", "8"), ("pool", "2002"), ("medium", "0")):
-        assert call(tmp_path, text, "slurm_job_modify(one, other, {}, 7)", {"partition": partition}, record) == [found]
+    rows = [("small", ["8"]), ("pool", ["2002"]), ("medium", ["0"])]
+    changes = (({"partition": partition}, record) for partition, _ in rows)
+    check_rows(called(tmp_path, text, "slurm_job_modify(one, other, {}, 7)", *changes), rows)
 
 
 def test_the_sites_own_script_is_kept_once_beneath_several_exports(tmp_path):
@@ -705,49 +581,28 @@ def test_the_sites_own_script_is_kept_once_beneath_several_exports(tmp_path):
 
 
 @needs_lua
-@pytest.mark.parametrize(
-    ("change", "record", "uid", "verdict"),
-    [
-        ({"partition": "pool"}, {}, 7001, 2002),
-        ({"partition": "pool"}, {}, 0, 0),
-        ({"partition": "pool"}, {}, 64030, 0),
-        ({"partition": "medium"}, {}, 7001, 2002),
-        ({"partition": "small,medium"}, {}, 7001, 2002),
-        ({"partition": "medium", "num_tasks": 20}, {}, 7001, 0),
-        ({"partition": "other"}, {}, 7001, 0),
-        ({"min_cpus": 20}, {}, 7001, 2002),
-        ({"time_limit": 2000}, {}, 7001, 2002),
-        ({"time_limit": 4294967295}, {}, 7001, 2002),
-        ({"time_limit": 30}, {}, 7001, 0),
-        ({"time_limit": 30}, {"job_state": 1, "partition": "other"}, 7001, 0),
-        ({"time_limit": 30}, {"partition": "pool"}, 7001, 0),
-        ({}, {"partition": "pool"}, 7001, 0),
-    ],
-)
-def test_lua_lets_users_move_their_jobs_where_they_may_submit_them(change, record, uid, verdict, tmp_path):
+def test_lua_lets_users_move_their_jobs_where_they_may_submit_them(tmp_path):
     own = {"user_id": 7001, "partition": "small", "min_cpus": 8, "min_nodes": 1, "time_limit": 60, "job_state": 0}
-    what = f"slurm_job_modify(one, other, {{}}, {uid})"
-    assert call(tmp_path, hybrid()["job_submit.lua"], what, change, own | record) == [str(verdict)]
-
-
-def call(folder, lua, what, one, other=()):
-    """Call a function of job_submit.lua with two jobs; return what the expression is."""
-    text = f"""
-slurm = {{ SUCCESS = 0, ERROR = -1, NICE_OFFSET = 0x80000000, log_info = function() end, log_user = function() end }}
-dofile("job_submit.lua")
-local function of(text)
-   local job = {{}}
-   for key, value in text:gmatch("(%w[%w_]*)=(%S+)") do job[key] = tonumber(value) or value end
-   return job
-end
-local one, other = of(arg[1]), of(arg[2])
-print({what})
-"""
-    (folder / "called.lua").write_text(text)
-    (folder / "job_submit.lua").write_text(lua)
-    words = [" ".join(f"{key}={value}" for key, value in dict(each).items()) for each in (one, other)]
-    done = subprocess.run([LUA, "called.lua", *words], cwd=folder, capture_output=True, text=True, check=True)
-    return done.stdout.split()
+    rows = [
+        ({"partition": "pool"}, {}, 7001, ["2002"]),
+        ({"partition": "pool"}, {}, 0, ["0"]),
+        ({"partition": "pool"}, {}, 64030, ["0"]),
+        ({"partition": "medium"}, {}, 7001, ["2002"]),
+        ({"partition": "small,medium"}, {}, 7001, ["2002"]),
+        ({"partition": "medium", "num_tasks": 20}, {}, 7001, ["0"]),
+        ({"partition": "other"}, {}, 7001, ["0"]),
+        ({"min_cpus": 20}, {}, 7001, ["2002"]),
+        ({"time_limit": 2000}, {}, 7001, ["2002"]),
+        ({"time_limit": 4294967295}, {}, 7001, ["2002"]),
+        ({"time_limit": 30}, {}, 7001, ["0"]),
+        ({"time_limit": 30}, {"job_state": 1, "partition": "other"}, 7001, ["0"]),
+        ({"time_limit": 30}, {"partition": "pool"}, 7001, ["0"]),
+        ({}, {"partition": "pool"}, 7001, ["0"]),
+    ]
+    changes = ((change, own | record | {"by": uid}) for change, record, uid, _ in rows)
+    check_rows(
+        called(tmp_path, hybrid()["job_submit.lua"], "slurm_job_modify(one, other, {}, other.by)", *changes), rows
+    )
 
 
 SUM = """\
@@ -763,9 +618,8 @@ OFFSET = 0x80000000
 
 
 @needs_lua
-@pytest.mark.parametrize(
-    ("job", "nice"),
-    [
+def test_lua_takes_points_from_what_comes_later_in_the_order(tmp_path):
+    rows = [
         ({"num_tasks": 4, "time_limit": 60}, 0),
         ({"num_tasks": 5, "time_limit": 60}, 9),
         ({"num_tasks": 5, "time_limit": 61}, 9 + 36),
@@ -774,43 +628,35 @@ OFFSET = 0x80000000
         ({"num_tasks": 5, "time_limit": 700, "partition": "late,other"}, 9 + 72 + 100),
         ({"num_tasks": 1, "time_limit": 60, "nice": OFFSET + 5}, 5),
         ({"num_tasks": 1}, 72),  # for as long as the queue takes
-    ],
-)
-def test_lua_takes_points_from_what_comes_later_in_the_order(job, nice, tmp_path):
-    lua = slurm_files(parse(SUM))["job_submit.lua"]
-    assert call(tmp_path, lua, "slurm_job_submit(one, {}, 0), one.nice", job) == ["0", str(OFFSET + nice)]
+    ]
+    found = called(
+        tmp_path, slurm_files(parse(SUM))["job_submit.lua"], f"{SUBMIT}, one.nice", *(job for job, _ in rows)
+    )
+    check_rows(found, [(job, ["0", str(OFFSET + nice)]) for job, nice in rows])
 
 
 @needs_lua
-@pytest.mark.parametrize(
-    ("change", "own", "nice"),
-    [
-        ({"nice": OFFSET}, 0, 72),
-        ({"nice": OFFSET + 7}, 0, 79),
-        ({"min_cpus": 8}, 0, 81),
-        ({"time_limit": 60}, 0, 0),
-        ({"time_limit": 60, "nice": OFFSET + 2}, 30, 2),
-        ({"time_limit": 700, "partition": "late"}, 30, 30 + 72 + 100),
-    ],
-)
-def test_lua_keeps_what_it_took_beside_the_users_own_nice_value(change, own, nice, tmp_path):
+def test_lua_keeps_what_it_took_beside_the_users_own_nice_value(tmp_path):
     record = {"user_id": 7, "partition": "day", "min_cpus": 2, "min_nodes": 1, "time_limit": 600, "job_state": 0}
-    record["nice"] = OFFSET + 72 + own
-    lua, what = slurm_files(parse(SUM))["job_submit.lua"], "slurm_job_modify(one, other, {{}}, {}), one.nice or 0"
-    assert call(tmp_path, lua, what.format(7), change, record) == ["0", str(OFFSET + nice)]
-    assert call(tmp_path, lua, what.format(0), {"min_cpus": 8}, record) == ["0", "0"]
+    rows = [
+        ({"nice": OFFSET}, 0, 7, OFFSET + 72),
+        ({"nice": OFFSET + 7}, 0, 7, OFFSET + 79),
+        ({"min_cpus": 8}, 0, 7, OFFSET + 81),
+        ({"time_limit": 60}, 0, 7, OFFSET),
+        ({"time_limit": 60, "nice": OFFSET + 2}, 30, 7, OFFSET + 2),
+        ({"time_limit": 700, "partition": "late"}, 30, 7, OFFSET + 30 + 72 + 100),
+        ({"min_cpus": 8}, 30, 0, 0),  # of an administrator
+    ]
+    changes = ((change, record | {"nice": OFFSET + 72 + own, "by": uid}) for change, own, uid, _ in rows)
+    what = "slurm_job_modify(one, other, {}, other.by), one.nice or 0"
+    found = called(tmp_path, slurm_files(parse(SUM))["job_submit.lua"], what, *changes)
+    check_rows(found, [(*row, ["0", str(nice)]) for *row, nice in rows])
 
 
 def test_the_queues_of_a_sum_are_read_back(tmp_path):
     written(tmp_path, slurm_files(parse(SUM)))
     assert list(routes(tmp_path)) == ["day", "late"]
     assert Plan(tmp_path).queues == [("day", 1, 1), ("late", 1, 601)]
-
-
-def test_nothing_is_said_to_raise_waiting_jobs_beside_a_priority_that_does_not():
-    text = "\n".join(hybrid().values())
-    assert "priority/basic" in text
-    assert "PriorityWeightAge" not in text
 
 
 def test_running_limits_are_qos_lines():
@@ -884,9 +730,7 @@ def test_points_of_an_earlier_export_make_way_and_come_back(tmp_path):
 
     def changed(values, *arguments):
         lists = {"nice": [f"{job}|{value}" for job, value in enumerate(values)]}
-        done, lines = run_script(tmp_path, "move-jobs", [listing], *arguments, lists=lists, priority="multifactor")
-        assert done.returncode == 0, done.stderr
-        return lines
+        return moved(tmp_path, listing, *arguments, lists=lists, priority="multifactor")
 
     there, ours = [500, 7, 72, 500 + 9 + 120, 500], [72, 7, 72, 181, 72]
     assert changed(there) == ["update JobId=0 Nice=72", "update JobId=3 Nice=181"]
