@@ -68,10 +68,29 @@ class Conf:
         if self.future:
             self.warnings.append(f"{len(self.future)} nodes have State=FUTURE: left out")
 
-    @property
-    def folder(self) -> Path:
-        """Where an export's other files are."""
-        return Path(self.path).parent
+    def beside(self, name: str) -> str:
+        """Read another file of the export whose partitions these are; empty where there is none, or another's."""
+        text = beside(Path(self.path).parent, name) if self.exported else ""
+        return text if MARK in text.lower() or name.endswith(".sacctmgr") else ""
+
+    def statements(self, file: str) -> Iterator[tuple[str, str, str, str]]:
+        """Yield what lines of sacctmgr in an export's file set: kind and name of an object, word and value."""
+        line = r"^modify (qos|account|user) (?:where name=)?(\S+) set (.*)$"
+        for kind, name, words in re.findall(line, self.beside(file), re.MULTILINE):
+            for each in words.split():
+                word, _, value = each.rpartition("=")
+                yield kind, name, word.removesuffix("+"), value
+
+    def routes(self) -> dict[str, dict[str, tuple[int, int]]]:
+        """Read the ranges of the queues in an export's job_submit.lua, in their order; empty where there is none."""
+        row = r'name = "([^"]+)", least = (\d+), most = (\d+|math\.huge), above = (\d+), upto = (\d+|math\.huge)\b'
+        return {
+            name: {
+                "cores": (int(least), MAX_CORES if most == _HUGE else int(most)),
+                "walltime": (int(above), MAX_DURATION if upto == _HUGE else int(upto)),
+            }
+            for name, least, most, above, upto in re.findall(row, self.beside("job_submit.lua"))
+        }
 
     @property
     def sets(self) -> dict[str, frozenset[str]]:
@@ -189,9 +208,9 @@ class Points:
         return bool(self.classes or self.sizes or self.weight or self.expected)
 
 
-def points(folder: Path) -> Points:
+def points(conf: Conf) -> Points:
     """Read the points in an export's job_submit.lua; none where there is no such file."""
-    text = _exported(folder, "job_submit.lua")
+    text = conf.beside("job_submit.lua")
 
     def classes(name: str) -> tuple[tuple[int, int], ...]:
         line = re.search(rf"^local {name} = (.*)$", text, re.MULTILINE)
@@ -204,9 +223,9 @@ def points(folder: Path) -> Points:
     return Points(classes("CLASSES"), classes("SIZES"), by_queue, classes("EXPECTED"))
 
 
-def promotion(folder: Path) -> tuple[float | None, dict[str, float]]:
+def promotion(conf: Conf) -> tuple[float | None, dict[str, float]]:
     """Read the threshold and the priorities of the queues in an export's qconf-promote; none without the file."""
-    text = _exported(folder, "qconf-promote")
+    text = conf.beside("qconf-promote")
     number = r'Fraction\("([0-9/]+)"\)'
     threshold = re.search(rf"^THRESHOLD = {number}", text, re.MULTILINE)
     priorities = re.findall(rf'^    "([^"]+)": \({number}, ', text, re.MULTILINE)
@@ -214,34 +233,6 @@ def promotion(folder: Path) -> tuple[float | None, dict[str, float]]:
         None if threshold is None else float(Fraction(threshold[1])),
         {name: float(Fraction(priority)) for name, priority in priorities},
     )
-
-
-def _exported(folder: Path, name: str) -> str:
-    """Read a file that was exported beside the partitions; empty where there is none, or another's."""
-    text = beside(folder, name)
-    return text if MARK in text.lower() else ""
-
-
-def routes(folder: Path) -> dict[str, dict[str, tuple[int, int]]]:
-    """Read the ranges of the queues in an export's job_submit.lua, in their order; empty where there is none."""
-    text = _exported(folder, "job_submit.lua")
-    row = r'name = "([^"]+)", least = (\d+), most = (\d+|math\.huge), above = (\d+), upto = (\d+|math\.huge)\b'
-    return {
-        name: {
-            "cores": (int(least), MAX_CORES if most == _HUGE else int(most)),
-            "walltime": (int(above), MAX_DURATION if upto == _HUGE else int(upto)),
-        }
-        for name, least, most, above, upto in re.findall(row, text)
-    }
-
-
-def statements(folder: Path, file: str) -> Iterator[tuple[str, str, str, str]]:
-    """Yield what lines of sacctmgr in an export's file set: kind and name of an object, word and value."""
-    line = r"^modify (qos|account|user) (?:where name=)?(\S+) set (.*)$"
-    for kind, name, words in re.findall(line, beside(folder, file), re.MULTILINE):
-        for each in words.split():
-            word, _, value = each.rpartition("=")
-            yield kind, name, word.removesuffix("+"), value
 
 
 def _lines(text: str) -> Iterator[tuple[int, Fields, str]]:

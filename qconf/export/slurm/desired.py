@@ -17,7 +17,7 @@ from qconf.export.slurm import fairshare, kept, preemption, qos, shortpools, thr
 from qconf.export.slurm.differences import placed
 from qconf.export.slurm.partitions import partitions
 from qconf.export.slurm.queues import ACCESS, POOL, is_limited, qos_of, whole_minutes
-from qconf.export.slurm.settings import added, backfilling, order_settings, places, scheduler
+from qconf.export.slurm.settings import added, backfilling, order_settings, places
 from qconf.export.slurm.throttles import OF_QUEUES as LIMITS
 from qconf.export.types import with_own_types
 
@@ -47,7 +47,7 @@ class Desired:
             "partitions": lambda: partitions(config, nodes),
             "order": lambda: order_settings(config),
             "points": lambda: points(config),
-            "scheduler": lambda: {"SchedulerType": scheduler(config)},
+            "scheduler": lambda: {"SchedulerType": "sched/backfill" if config.backfill else "sched/builtin"},
             "preemption": lambda: preemption.settings(config),
             "added": lambda: added(config),
             "parameters": lambda: backfilling(config),
@@ -56,7 +56,7 @@ class Desired:
             hours.FILE: lambda: hours.cron(config, set_limits, HEAD) if config.hours else "",
             shortpools.FILE: lambda: shortpools.script(config, POOL) if config.shortpools else "",
         }
-        parts |= {name: partial(statements, config, name) for name in STATEMENTS}
+        parts |= {name: partial(lines, config) for name, lines in STATEMENTS.items()}
         return cls(config, {**checks, **{name: _tried(part, refused) for name, part in parts.items()}})
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - of each part its own
@@ -108,8 +108,7 @@ def routes(config: SiteConfig, nodes: Sequence[Node] | None) -> object:
         queue.name: (None if "MinNodes" in lines[queue.name] else queue.cores, whole_minutes(queue)[0])
         for queue in config.queues
     }
-    short = shortpools.kept(config, POOL) if config.shortpools else {}
-    return bounds, config.pool_cores, kept.rooms(config), short
+    return bounds, config.pool_cores, kept.rooms(config), shortpools.kept(config, POOL)
 
 
 def reasons(config: SiteConfig, nodes: Sequence[Node] | None) -> list[str]:
@@ -154,23 +153,13 @@ def _of_queues(config: SiteConfig) -> Iterator[str]:
                 yield f"modify qos {qos_of(queue.name)} set {word}={limit}"
 
 
-def _shares(config: SiteConfig) -> str:
-    order = Multifactor.of(config.order)
-    return fairshare.statements(config) if order is not None and order.fair_share and config.shares else ""
-
-
 #: The files of lines of sacctmgr.
-STATEMENTS: dict[str, Callable[[SiteConfig], str]] = {
-    OF_QUEUES: lambda config: "".join(f"{line}\n" for line in _of_queues(config)),
+STATEMENTS: dict[str, Callable[[SiteConfig], list[str]]] = {
+    OF_QUEUES: lambda config: [*_of_queues(config)],
     throttles.FILE: throttles.statements,
     qos.FILE: qos.statements,
-    SHARES: _shares,
+    SHARES: fairshare.statements,
 }
-
-
-def statements(config: SiteConfig, file: str) -> list[str]:
-    """Return the lines of sacctmgr of a file."""
-    return STATEMENTS[file](config).splitlines()
 
 
 def set_limits(queue: QueueConfig, limits: Mapping[str, int | None]) -> list[str]:

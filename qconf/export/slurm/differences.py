@@ -22,7 +22,7 @@ def differences(config: SiteConfig) -> list[str]:
         "uncharged": list(dict.fromkeys(tres for queue in config.queues for tres in left_out(queue.billing))),
         "requeued": preemption.preempted(config, "requeue"),
         "suspended": preemption.preempted(config, "suspend"),
-        "throttled": f"qos {throttles.QOS}" in throttles.statements(config),
+        "throttled": any(f"qos {throttles.QOS}" in line for line in throttles.statements(config)),
         "tres": [throttles.tres(name) for name in throttles.limited(config)],
         "core_seconds": any((throttle.max_run_core_seconds or 0) % 60 for throttle in config.throttles),
         "qos_weight": qos.weight(config),

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from parsim.model.fairshare import MOST_SHARES
 from qconf.config import ShareConfig, SiteConfig
+from qconf.config.multifactor import Multifactor
 from qconf.errors import InputError
 from qconf.export.nodes import read_text
 
@@ -30,18 +31,15 @@ def half_life(config: SiteConfig) -> int:
     return max(1, round(tree.decay_time * math.log(0.5) / math.log(tree.decay_factor) / 60)) * 60
 
 
-def statements(config: SiteConfig) -> str:
-    """Write the shares as lines of sacctmgr."""
-    groups = {share.group for share in config.shares}
-    lines = []
-    for share in config.shares:
-        if share.name in groups:
-            lines.append(f"modify account where name={share.name} set fairshare={share.shares}")
-        else:
-            lines.append(
-                f"modify user where name={share.name} account={share.group or ROOT} set fairshare={share.shares}"
-            )
-    return "".join(f"{line}\n" for line in lines)
+def statements(config: SiteConfig) -> list[str]:
+    """Write the shares as lines of sacctmgr, where the order reads them."""
+    order, groups = Multifactor.of(config.order), {share.group for share in config.shares}
+    return [
+        f"modify account where name={share.name} set fairshare={share.shares}"
+        if share.name in groups
+        else f"modify user where name={share.name} account={share.group or ROOT} set fairshare={share.shares}"
+        for share in (config.shares if order is not None and order.fair_share else ())
+    ]
 
 
 def read_shares(path: str | Path, warnings: list[str], cluster: str = "") -> tuple[ShareConfig, ...]:

@@ -13,9 +13,8 @@ from qconf.config import ConfigError, MachineConfig, QOSConfig, QueueConfig, Sit
 from qconf.errors import InputError
 from qconf.export import hours
 from qconf.export.base import Derived, Given
-from qconf.export.nodes import beside
 from qconf.export.slurm import named, qos, shortpools, throttles
-from qconf.export.slurm.conf import Conf, Fields, Points, points, promotion
+from qconf.export.slurm.conf import Conf, Fields, points, promotion
 from qconf.export.slurm.differences import LONGEST_AGE
 from qconf.export.slurm.fairshare import read_shares
 from qconf.export.slurm.order import with_order
@@ -54,12 +53,11 @@ def derive(path: str | Path, **given: Unpack[Given]) -> Derived:
     except ValueError as error:
         raise InputError(f"no machine of {total} cores named {called!r} can be", file=path) from error
     try:
-        kept_for_short = shortpools.read(conf.folder, reader.size) if conf.exported else ()
         config = SiteConfig.build(machine=machine, qos=classes, **reader.parts_of(shape, limits))
         config = _in_order(config, reader, fields_of, partitions, given.get("shares"))
-        if conf.exported and config.pool is not None:
-            config = with_promotion(config, *promotion(conf.folder))
-        found = Derived(config).dedicated((), kept_for_short)
+        if config.pool is not None:
+            config = with_promotion(config, *promotion(conf))
+        found = Derived(config).dedicated((), shortpools.read(conf, reader.size))
     except ConfigError as error:
         raise InputError(f"cannot be made a configuration: {error}", file=path) from error
     if config.reserve_after and not config.reservation_delay:
@@ -89,7 +87,7 @@ def _in_order(
         config,
         conf.settings,
         tree,
-        points(conf.folder) if conf.exported else Points(),
+        points(conf),
         reader.warnings,
         factors={each.name: each.factor for each in partitions},
         highest=max(int(text) for text in factors if text.isdigit()),
@@ -115,10 +113,9 @@ class _Reader(Reader):
     def qualities(self, partitions: Sequence[Partition]) -> tuple[tuple[QOSConfig, ...], tuple[ThrottleConfig, ...]]:
         """Read the QOS of jobs, and the limits of associations, of these QOS and of those of partitions."""
         conf = self.conf
-        limits = throttles.with_parameters(throttles.read(conf.folder) if conf.exported else (), self.parameters)
+        limits = throttles.with_parameters(throttles.read(conf), self.parameters)
         others = {name: words for name, words in (self.table or {}).items() if name not in self.of_partitions}
-        from_export = self.table is None and conf.exported
-        classes, of_classes = qos.read(conf.folder) if from_export else qos.configs(others)
+        classes, of_classes = qos.read(conf) if self.table is None else qos.configs(others)
         limits = (*limits, *of_classes, *self.throttles(partitions))
         weighed = conf.settings.get("priorityweighttres", "").lower()
         self.counted = {name for each in limits for name in each.max_run_resources}
@@ -130,7 +127,7 @@ class _Reader(Reader):
         counted = {name for each in shape.get("nodes", ()) for name, amount in each.amounts.items() if amount}
         parts = {
             "throttles": throttles.counted_only(limits, counted, self.warnings),
-            "hours": tuple(hours.read_hours(beside(self.conf.folder, hours.FILE))) if self.conf.exported else (),
+            "hours": tuple(hours.read_hours(self.conf.beside(hours.FILE))),
             **self.discipline(),
             **shape,
         }

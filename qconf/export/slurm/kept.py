@@ -11,12 +11,10 @@ Slurm, slurm.conf, "MaxCPUsPerNode".
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import NamedTuple
 
 from qconf.config import NodesConfig, SiteConfig
 from qconf.errors import ExportError
-from qconf.export.nodes import beside
 
 PLAIN = "plain"  #: ends the name of the partition on the nodes that keep no cores
 
@@ -80,8 +78,7 @@ def rooms(config: SiteConfig) -> dict[str, tuple[str, int]]:
     }
 
 
-def read(folder: Path, marked: str) -> dict[str, str]:
-    """Read the queues of partitions for jobs without GPUs in an export's job_submit.lua, which is `marked` as such."""
-    text = beside(folder, "job_submit.lua")
-    found = re.findall(r'name = "([^"]+)",.* parts = "([^"]+)"', text) if marked in text.lower() else []
+def read(lua: str) -> dict[str, str]:
+    """Read the queues of partitions for jobs without GPUs in the job_submit.lua of an export."""
+    found = re.findall(r'name = "([^"]+)",.* parts = "([^"]+)"', lua)
     return {part: queue for queue, names in found for part in names.split(",")}

@@ -12,14 +12,24 @@ from qconf.config import QOSConfig, SiteConfig, ThrottleConfig
 from qconf.config.multifactor import Multifactor
 from qconf.errors import InputError
 from qconf.export.nodes import read_text
-from qconf.export.slurm import conf
-from qconf.export.slurm.throttles import EACH, OF_QUEUES, WORDS, amount, limit_of, limited, number, word_of
+from qconf.export.slurm.conf import Conf
+from qconf.export.slurm.throttles import (
+    EACH,
+    FREE,
+    OF_QUEUES,
+    WORDS,
+    amount,
+    by_whose,
+    limit_of,
+    limited,
+    number,
+    word_of,
+)
 from qconf.export.slurm.throttles import of_queue as resources_of_queue
 from qconf.history.times import slurm_limit
 
 FILE = "classes.sacctmgr"
 OVER = "OverPartQOS"  #: the flag with which limits of a job's QOS go before those of its partition's
-FREE = 2_000_000_000  #: of no limit that goes before others: so many no job and no core reaches
 
 #: The word of a QOS that takes the place of limits of a name, of its partition and of its association.
 _FREES = {name: word for (each, name), word in WORDS.items() if not each} | OF_QUEUES
@@ -85,7 +95,7 @@ def weight(config: SiteConfig) -> int | None:
     return order.qos * max((int(qos.priority) for qos in config.qos), default=0)
 
 
-def statements(config: SiteConfig) -> str:
+def statements(config: SiteConfig) -> list[str]:
     """Write the QOS as lines of sacctmgr, then who has one."""
     lines = []
     for qos in config.qos:
@@ -104,7 +114,7 @@ def statements(config: SiteConfig) -> str:
             for name in names:
                 whose = f"modify {kind} where name={name} set"
                 lines += [f"{whose} QosLevel+={qos.name}", f"{whose} DefaultQOS={qos.name}"]
-    return "".join(f"{line}\n" for line in lines)
+    return lines
 
 
 def names(config: SiteConfig, *kinds: str) -> str:
@@ -113,12 +123,12 @@ def names(config: SiteConfig, *kinds: str) -> str:
     return "|".join(name.replace(".", "[.]") for name in found) or "-"
 
 
-def read(folder: Path) -> tuple[tuple[QOSConfig, ...], tuple[ThrottleConfig, ...]]:
+def read(conf: Conf) -> tuple[tuple[QOSConfig, ...], tuple[ThrottleConfig, ...]]:
     """Read the QOS of an export's file and their limits; none where there is no such file."""
     found: dict[str, dict[str, str]] = {}
     free: dict[str, set[str]] = {}
     members: dict[str, dict[str, list[str]]] = {}
-    for kind, name, word, value in conf.statements(folder, FILE):
+    for kind, name, word, value in conf.statements(FILE):
         if kind == "qos":
             found.setdefault(name, {})[word] = value
             free.setdefault(name, set()).update([word] if value == str(FREE) else [])
@@ -233,15 +243,10 @@ def _configs(
         freed += [RESOURCES] if {*of_nodes} & {*free.get(name, ())} else []
         every = {*_FREES} <= {*freed}
         exempt = [ALL_LIMITS] if every else [field for field in EXEMPTIONS if field in freed]
-        limits: dict[str, dict[str, int]] = {}
-        for word, most in numbers.items():
-            each, field = limit_of(word) or ("", "")
-            if field and 0 < most < FREE:
-                limits.setdefault(each, {})[field] = most * (60 if field == "max_run_core_seconds" else 1)
         priority = float(words.get("Priority", "0") or 0)
         fields = {"name": name, "priority": priority, "exempt": exempt, "usage_factor": _factor(words)}
         fields |= members.get(name, {})
         classes.append(QOSConfig.model_validate(fields))
-        for each, most_of in limits.items():
-            throttles.append(ThrottleConfig.of(most_of, each=each or None, qos=name))
+        for each, limits in by_whose(words.items()).items():
+            throttles.append(ThrottleConfig.of(limits, each=each or None, qos=name))
     return tuple(classes), tuple(throttles)

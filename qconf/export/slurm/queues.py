@@ -15,8 +15,8 @@ from qconf.config.models import BILLING
 from qconf.errors import ExportError
 from qconf.export.slurm import kept, preemption, throttles
 from qconf.export.slurm import qos as service
-from qconf.export.slurm.conf import MARK, Conf, Fields, routes, statements
-from qconf.export.slurm.throttles import limit_of, number
+from qconf.export.slurm.conf import Conf, Fields
+from qconf.export.slurm.throttles import by_whose, limit_of
 from qconf.history import Records
 from qconf.history.times import slurm_limit
 
@@ -149,11 +149,11 @@ class Reader:
         self.of_partitions = {fields["qos"] for fields in conf.partitions if "qos" in fields}
         self.warnings = conf.warnings
         self.unread: dict[str, list[str]] = {}
-        self.routes = routes(conf.folder) if conf.exported else {}
-        self.parts = kept.read(conf.folder, MARK) if conf.exported else {}  #: for jobs without GPUs, of queues
+        self.routes = conf.routes()
+        self.parts = kept.read(conf.beside("job_submit.lua"))  #: for jobs without GPUs, of queues
         #: Of the QOS of partitions, by the words of their limits.
         self.words: dict[str, dict[str, str]] = {}
-        for _, name, word, value in statements(conf.folder, "qos.sacctmgr") if conf.exported else ():
+        for _, name, word, value in conf.statements("qos.sacctmgr"):
             self.words.setdefault(name, {})[word] = value
         self.words |= {name: {**words} for name, words in (table or {}).items() if name in self.of_partitions}
         self.limits = {name: service.of_queue(words) for name, words in self.words.items()}
@@ -166,14 +166,10 @@ class Reader:
     def throttles(self, partitions: Sequence[Partition]) -> Iterator[ThrottleConfig]:
         """Yield the limits of the QOS of partitions that are of what nodes have beside cores."""
         for each in partitions:
-            found: dict[str, dict[str, int]] = {}
-            for word, text in self.words.get(each.fields.get("qos", ""), {}).items():
-                whose, limit = limit_of(word) or ("", "")
-                most = number(word, text) or 0
-                if limit.startswith(RESOURCES) and most > 0:
-                    found.setdefault(whose, {})[limit] = most
-            for whose, of in found.items():
-                yield ThrottleConfig.of(of, each=whose or None, queue=each.name)
+            words = self.words.get(each.fields.get("qos", ""), {}).items()
+            counted = [(word, text) for word, text in words if (limit_of(word) or ("", ""))[1].startswith(RESOURCES)]
+            for whose, limits in by_whose(counted).items():
+                yield ThrottleConfig.of(limits, each=whose or None, queue=each.name)
 
     def partition(self, fields: Fields) -> Partition | None:
         """Read a partition; None, with a warning, where no job can enter it."""

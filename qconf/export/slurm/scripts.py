@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from qconf.export.rendering import comment_name, plan, render
 from qconf.export.slurm import kept, merging, preemption, qos, shortpools, throttles
 from qconf.export.slurm.changes import Changes, Difference, everything
 from qconf.export.slurm.conf import Conf
-from qconf.export.slurm.desired import OF_QUEUES, SHARES, Desired, set_limits
+from qconf.export.slurm.desired import Desired, set_limits
 from qconf.export.slurm.differences import differences
 from qconf.export.slurm.order import weights_of_tres
 from qconf.export.slurm.partitions import held, types_named
@@ -39,7 +38,7 @@ def export(config: SiteConfig, exporter: SlurmExporter) -> Export:
         wanted = Desired.of(config, exporter.nodes)
         if reasons := wanted.reasons():
             raise ExportError(reasons[0])
-        return Files(config, exporter, wanted, everything(wanted)).export()
+        return Files(exporter, wanted, everything(wanted)).export()
     conf, base = Conf(exporter.current), exporter.present(config)
     config = exporter.partly(config, base)
     if config == base:
@@ -47,8 +46,7 @@ def export(config: SiteConfig, exporter: SlurmExporter) -> Export:
     nodes = exporter.nodes or _nodes(conf, config)
     wanted = Desired.of(config, nodes)
     changes = Difference(conf, Desired.of(base, nodes), wanted).changes()
-    exporter = replace(exporter, nodes=nodes)
-    return Files(config, exporter, wanted, changes).export() if changes else _nothing(config, exporter)
+    return Files(exporter, wanted, changes).export() if changes else _nothing(config, exporter)
 
 
 def _nothing(config: SiteConfig, exporter: SlurmExporter) -> Export:
@@ -74,124 +72,77 @@ def scripts_of(config: SiteConfig) -> tuple[str, ...]:
 class Files:
     """The files that make changes, and the plan that loads and undoes them."""
 
-    def __init__(self, given: SiteConfig, exporter: SlurmExporter, wanted: Desired, changes: Changes) -> None:
-        self.given, self.nodes, self.wanted, self.changes = given, exporter.nodes, wanted, changes
-        self.estimates = exporter.estimates
+    def __init__(self, exporter: SlurmExporter, wanted: Desired, changes: Changes) -> None:
+        self.estimates, self.wanted, self.changes = exporter.estimates, wanted, changes
         config = self.config = wanted.config
-        self.order = Multifactor.of(config.order)
-        self.keeps = [each.name for each in shortpools.reservations(config, POOL)]
-        self.shared: dict[str, Any] = {  # of several files
+        order = Multifactor.of(config.order)
+        self.values: dict[str, Any] = {  # of all templates
+            "config": config,
+            "machine": comment_name(config),
+            "changes": changes,
             "queues": [(queue, whole_minutes(queue)) for queue in config.queues],
             "pool": POOL if config.pool_cores else None,
             "rooms": kept.rooms(config),
+            "order": order,
+            "places": {} if order is None else places(config, order),
+            "most": most_points(config, order),
         }
 
     def export(self) -> Export:
         """Return all of them, with the notes."""
-        files = {**self._of_conf(), **self._of_accounting(), **self._beside()}
+        files = {**self._of_conf(), **self._beside()}
         notes = tuple(differences(self.config))
-        files["PLAN.md"] = plan("slurm", **self._plan([*files]), lines=notes)
+        files["PLAN.md"] = plan("slurm", **self.values, **self._plan(files), files=files, lines=notes)
         return Export(files, notes, loaded=("partitions.conf",) if self.changes.lines else ())
+
+    def _render(self, name: str, **own: object) -> str:
+        return render("slurm", name, **self.values, **own)
 
     def _of_conf(self) -> dict[str, str]:
         """Write what makes slurm.conf, what stands beside it, and what moves jobs."""
-        changes, config = self.changes, self.config
-        if not changes.conf:
-            return {}
-        files = {}
+        changes, config, files = self.changes, self.config, {}
         if changes.lines:
-            types = types_named(config)
-            files["partitions.conf"] = render(
-                "slurm", "partitions.conf", machine=comment_name(config), lines=changes.lines, types=types
-            )
+            files["partitions.conf"] = self._render("partitions.conf", types=types_named(config))
         if changes.lua:
-            files["job_submit.lua"] = self._routing()
-            ours = [*self.wanted["partitions"]]
+            short = shortpools.kept(config, POOL)
+            files["job_submit.lua"] = self._render("job_submit.lua", kept=short, **OF_TABLES)
             files |= table(config, self.estimates)
-            files["job_submit.back.lua"] = render("slurm", "job_submit.back.lua", partitions=ours)
-        files["new-conf"] = render(
-            "slurm", "new-conf", changes=changes, merging=_source(merging.__file__), lua=changes.lua
-        )
-        files["load-conf"] = render("slurm", "load-conf")
-        if changes.moves:
+            files["job_submit.back.lua"] = self._render("job_submit.back.lua", partitions=[*self.wanted["partitions"]])
+        if changes.conf:
+            files["new-conf"] = self._render("new-conf", merging=_source(merging.__file__))
+            files["load-conf"] = self._render("load-conf")
+        if changes.conf and changes.moves:
             lists = {queue.name: dict(access(queue)) for queue in config.queues}
-            files["move-jobs"] = render(
-                "slurm",
-                "move-jobs",
-                config=config,
-                lists=lists,
-                held=held(config),
-                moves=bool(changes.lines),
-                **self.shared,
-            )
+            files["move-jobs"] = self._render("move-jobs", lists=lists, held=held(config))
         return files
 
-    def _routing(self) -> str:
-        config, node = self.config, self.config.machine.cores_per_node
-        nice = (
-            {} if self.order is None else {"order": self.order, "places": self.places, "most": self.most, **OF_TABLES}
-        )
-        return render(
-            "slurm",
-            "job_submit.lua",
-            node=node if config.machine.whole_nodes else None,
-            short=max((each.walltime for each in config.shortpools), default=0),
-            kept=shortpools.kept(config, POOL) if self.keeps else {},
-            routes=self.changes.routes,
-            **self.shared,
-            **nice,
-        )
-
-    @property
-    def places(self) -> dict[str, int]:
-        """The points that jobs of each queue have less than those of the first one."""
-        return {} if self.order is None else places(self.config, self.order)
-
-    @property
-    def most(self) -> int:
-        """The most points that a job has less than others."""
-        return most_points(self.config, self.order)
-
-    def _of_accounting(self) -> dict[str, str]:
-        """Write the lines of sacctmgr, and what loads them and gives back what was there."""
-        files = {name: "".join(f"{line}\n" for line in lines) for name, lines in self.changes.statements.items()}
-        return {**files, "accounts": render("slurm", "accounts", shown=qos.SHOWN)} if files else {}
-
     def _beside(self) -> dict[str, str]:
-        """Write what cron runs, and the reservations."""
-        files = {name: self.wanted[name] for name in (hours.FILE, shortpools.FILE) if name in self.changes.parts}
-        for name in scripts_of(self.config) if self.changes.lua or self.changes.lines else ():
-            files[name] = render("slurm", "promote.py", config=self.config, pool_name=POOL, **self.shared)
+        """Write the lines of sacctmgr with what loads them and gives back what was there, and what cron runs."""
+        changes = self.changes
+        files = {name: "".join(f"{line}\n" for line in lines) for name, lines in changes.statements.items()}
+        if files:
+            files["accounts"] = self._render("accounts", shown=qos.SHOWN)
+        files |= {name: self.wanted[name] for name in (hours.FILE, shortpools.FILE) if name in changes.parts}
+        for name in scripts_of(self.config) if changes.lua or changes.lines else ():
+            files[name] = self._render("promote.py")
         return {name: text for name, text in files.items() if text}
 
-    def _plan(self, files: Sequence[str]) -> dict[str, Any]:
-        """Return what the plan says."""
-        config, order, queue = self.config, self.order, self.config.queues[0]
+    def _plan(self, files: Collection[str]) -> dict[str, Any]:
+        """Return what the plan says beside what other files do."""
+        config, order, queue = self.config, self.values["order"], self.config.queues[0]
         limited = [throttles.tres(name) for name in throttles.limited(config)]
         weighed = [] if order is None else weights_of_tres(config, order).split(",")
         walltime = whole_minutes(queue)[0] + 60
-        behind = 0 if order is None else self.places[queue.name] + order.behind(walltime, queue.cores[0])
+        behind = 0 if order is None else self.values["places"][queue.name] + order.behind(walltime, queue.cores[0])
+        reservations = shortpools.reservations(config, POOL) if shortpools.FILE in files else []
         return {
-            "machine": comment_name(config),
-            "mode": config.mode,
-            "changes": self.changes,
-            "files": files,
             "limited": [qos_of(each.name) for each in config.queues if is_limited(config, each)],
-            "keeps": self.keeps if shortpools.FILE in files else [],
+            "keeps": [each.name for each in reservations],
             "hourly": hours.taken_back(config, set_limits) if hours.FILE in files else [],
-            "pool": bool(scripts_of(config)),
-            "shares": SHARES in files,
-            "throttled": throttles.FILE in files,
-            "accounting": "accounts" in files,
             "suspended": preemption.preempted(config, "suspend"),
             "counted_tres": sorted({*limited, *(each.partition("=")[0] for each in weighed if each)}),
-            "classes": [each.name for each in config.qos] if qos.FILE in files else [],
-            "of_queues": OF_QUEUES in files,
             "job": f"--ntasks={queue.cores[0]} --time={walltime // 60}",
-            "estimates": self.changes.lua and config.reads_estimate,
-            "ordered": "order" in self.changes.parts,
-            "priority": None if order is None else self.most - behind,
-            "parameters": self.changes.parameters,
+            "priority": None if order is None else self.values["most"] - behind,
         }
 
 

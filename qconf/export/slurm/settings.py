@@ -9,14 +9,36 @@ from qconf.export.slurm import fairshare, qos, throttles
 from qconf.export.slurm.differences import LONGEST_AGE, LONGEST_WINDOW, calc_minutes
 from qconf.export.slurm.order import weights_of_tres
 from qconf.export.slurm.queues import clock, is_limited
+from qconf.text import grouped
 
 STEPS = 200  #: at most so many starts of a job are tried; Slurm gives up after two seconds
 
 
 def order_settings(config: SiteConfig) -> dict[str, str]:
-    """Return those that order the waiting jobs. Raises ExportError."""
+    """Return the words of slurm.conf that order the waiting jobs, of one queue or all. Raises ExportError."""
     order = Multifactor.of(config.order)
-    return {**priority(config, order, most_points(config, order)), **use(config, order)}
+    if order is None:
+        return {"PriorityType": "priority/basic"}
+    most = most_points(config, order)
+    words = {
+        "PriorityType": "priority/multifactor",
+        "PriorityCalcPeriod": str(calc_minutes(config)),
+        "PriorityFavorSmall": "NO",
+        "PriorityMaxAge": clock(order.max_age),
+        "PriorityWeightAge": str(order.max_age),
+        "PriorityWeightJobSize": "0",
+    }
+    if (points := qos.weight(config)) is not None:
+        words["PriorityWeightQOS"] = str(points)
+    if weights := weights_of_tres(config, order):
+        words["PriorityWeightTRES"] = weights
+    # The same for every job, so that what job_submit.lua takes away leaves something.
+    words["PriorityWeightPartition"] = str(most + 1)
+    if order.fair_share:
+        words["PriorityWeightFairshare"] = str(order.fair_share)
+        words["PriorityDecayHalfLife"] = clock(fairshare.half_life(config))
+        words["PriorityUsageResetPeriod"] = "NONE"
+    return words
 
 
 def most_points(config: SiteConfig, order: Multifactor | None) -> int:
@@ -27,13 +49,14 @@ def most_points(config: SiteConfig, order: Multifactor | None) -> int:
 def added(config: SiteConfig) -> dict[str, list[str]]:
     """Return the words that lists of slurm.conf need."""
     limited = any(is_limited(config, queue) for queue in config.queues) or throttles.statements(config) or config.qos
-    enforced = [*(["limits"] if limited else []), *(["qos"] if config.qos else [])]
-    order = Multifactor.of(config.order)
-    classic = order is not None and order.fair_share > 0 and config.tree.fair_share == "classic"
-    largest = config.is_fair and config.tree.charged == "max"
-    flags = [*(["NO_FAIR_TREE"] if classic else []), *(["MAX_TRES"] if largest else [])]
-    lists = {"AccountingStorageEnforce": enforced, "PriorityFlags": flags}
-    return {name: words for name, words in lists.items() if words}
+    order, tree = Multifactor.of(config.order), config.tree
+    needed = {
+        ("AccountingStorageEnforce", "limits"): limited,
+        ("AccountingStorageEnforce", "qos"): config.qos,
+        ("PriorityFlags", "NO_FAIR_TREE"): order is not None and order.fair_share and tree.fair_share == "classic",
+        ("PriorityFlags", "MAX_TRES"): config.is_fair and tree.charged == "max",
+    }
+    return grouped(each for each, is_needed in needed.items() if is_needed)
 
 
 def places(config: SiteConfig, order: Multifactor) -> dict[str, int]:
@@ -46,40 +69,6 @@ def places(config: SiteConfig, order: Multifactor) -> dict[str, int]:
             f"{', '.join(uneven)} is none apart from the others'; change the factor or the priorities"
         )
     return {name: int(points) for name, points in found.items()}
-
-
-def priority(config: SiteConfig, order: Multifactor | None, most: int) -> dict[str, str]:
-    """Write the words of slurm.conf that order the waiting jobs, those of one queue or all."""
-    if order is None:
-        return {"PriorityType": "priority/basic"}
-    return {
-        "PriorityType": "priority/multifactor",
-        "PriorityCalcPeriod": str(calc_minutes(config)),
-        "PriorityFavorSmall": "NO",
-        "PriorityMaxAge": clock(order.max_age),
-        "PriorityWeightAge": str(order.max_age),
-        "PriorityWeightJobSize": "0",
-        **({} if (points := qos.weight(config)) is None else {"PriorityWeightQOS": str(points)}),
-        **({"PriorityWeightTRES": weights} if (weights := weights_of_tres(config, order)) else {}),
-        # The same for every job, so that what job_submit.lua takes away leaves something.
-        "PriorityWeightPartition": str(most + 1),
-    }
-
-
-def use(config: SiteConfig, order: Multifactor | None) -> dict[str, str]:
-    """Write the words of slurm.conf about what users have used, where the order reads it."""
-    if order is None or not order.fair_share:
-        return {}
-    return {
-        "PriorityWeightFairshare": str(order.fair_share),
-        "PriorityDecayHalfLife": clock(fairshare.half_life(config)),
-        "PriorityUsageResetPeriod": "NONE",
-    }
-
-
-def scheduler(config: SiteConfig) -> str:
-    """Name the plugin that starts jobs."""
-    return "sched/backfill" if config.backfill else "sched/builtin"
 
 
 def backfilling(config: SiteConfig) -> dict[str, str]:
@@ -103,6 +92,6 @@ def backfilling(config: SiteConfig) -> dict[str, str]:
         "bf_window": str(max(-(-longest // 60), 1440)),
         "bf_window_linear": str(max(1, longest // STEPS)),
     }
-    age = min(config.reservation_delay, LONGEST_AGE)
     words |= throttles.parameters(config)
+    age = min(config.reservation_delay, LONGEST_AGE)
     return words | ({"bf_min_age_reserve": str(age)} if age else {})

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from parsim import Window
 from parsim.prepare.state import taken_by
 from qconf.config import ShortpoolConfig, SiteConfig
 from qconf.config.models import DAYS, Day
-from qconf.export.nodes import beside
+from qconf.export.slurm.conf import Conf
 from qconf.history.standing import WEEKEND, WORKING, Standing, shortpools, standing
 
 FILE = "shortpool"  #: makes the reservations
@@ -61,6 +60,8 @@ def script(config: SiteConfig, pool: str) -> str:
 def kept(config: SiteConfig, pool: str) -> dict[str, str]:
     """Return the names of the reservations that jobs of each queue may ask for, separated by commas."""
     found = reservations(config, pool)
+    if not found:
+        return {}
     if config.mode == "shared":
         return dict.fromkeys(config.names, ",".join(each.name for each in found))
     return {
@@ -69,10 +70,10 @@ def kept(config: SiteConfig, pool: str) -> dict[str, str]:
     }
 
 
-def read(folder: Path, node: int) -> tuple[ShortpoolConfig, ...]:
+def read(conf: Conf, node: int) -> tuple[ShortpoolConfig, ...]:
     """Read the shortpool of an export; none without its file."""
     found = []
-    for match in _LINE.finditer(beside(folder, FILE)):
+    for match in _LINE.finditer(conf.beside(FILE)):
         name, first, clock, minutes, unit, count, part, flags = match.groups()
         words = set(flags.split(","))
         days = DAYS if not words & {"WEEKDAY", "WEEKEND", "WEEKLY"} else WORKING if "WEEKDAY" in words else WEEKEND

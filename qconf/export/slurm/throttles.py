@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from pathlib import Path
 
 from parsim.model.throttles import RESOURCES
 from qconf.config import SiteConfig, ThrottleConfig
 from qconf.config.models import Settings
-from qconf.export.slurm.conf import statements as statements_of
+from qconf.export.slurm.conf import Conf
 from qconf.export.types import NAME as RESOURCE
 from qconf.history.chunks import TRES_SIZE
 
 FILE = "throttles.sacctmgr"
 USER_JOBS = "bf_max_job_user"  #: of SchedulerParameters: waiting jobs of each user that backfilling looks at
+FREE = 2_000_000_000  #: of no limit that goes before others: so many no job and no core reaches
 QOS = "normal"  #: that a job has unless it names another
 
 EACH = ("", "user", "group")  #: whose jobs a limit counts together: those of all, of each user, of each account
@@ -104,7 +104,7 @@ def of(config: SiteConfig) -> list[ThrottleConfig]:
     return [throttle for throttle in config.throttles if not throttle.is_of_qos and throttle.queue is None]
 
 
-def statements(config: SiteConfig) -> str:
+def statements(config: SiteConfig) -> list[str]:
     """Write the throttles as lines of sacctmgr."""
     lines = []
     for throttle in of(config):
@@ -114,7 +114,7 @@ def statements(config: SiteConfig) -> str:
             word = word_of(throttle.each or "", name)
             if word is not None:  # the others are words of SchedulerParameters
                 lines.append(f"modify {whose} set {word}={amount(name, limit)}")
-    return "".join(f"{line}\n" for line in lines)
+    return lines
 
 
 def parameters(config: SiteConfig) -> dict[str, str]:
@@ -144,15 +144,22 @@ def names(config: SiteConfig, kind: str) -> str:
     return "|".join(name.replace(".", "[.]") for name in found) or "-"
 
 
-def read(folder: Path) -> tuple[ThrottleConfig, ...]:
+def by_whose(words: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
+    """Return the limits that words of a QOS or an association set, by whose jobs each counts together."""
+    found: dict[str, dict[str, int]] = {}
+    for word, text in words:
+        each, name = limit_of(word) or ("", "")
+        most = number(word, text) or 0
+        if name and 0 < most < FREE:
+            found.setdefault(each, {})[name] = most * (60 if name == "max_run_core_seconds" else 1)
+    return found
+
+
+def read(conf: Conf) -> tuple[ThrottleConfig, ...]:
     """Read the throttles of an export's file; none where there is no such file."""
     found: dict[tuple[str, str], dict[str, int]] = {}
-    for kind, name, word, amount in statements_of(folder, FILE):
-        field = limit_of(word)
-        if field is not None and re.fullmatch("[0-9]{1,15}", amount):
-            whose = (field[0], "") if kind == "qos" else ({"account": "group"}.get(kind, kind), name)
-            found.setdefault(whose, {})[field[1]] = int(amount) * (60 if field[1] == "max_run_core_seconds" else 1)
-    wholes = {("", ""): {}, ("user", ""): {"each": "user"}, ("group", ""): {"each": "group"}}
-    return tuple(
-        ThrottleConfig.of(limits, **wholes.get(whose, {whose[0]: whose[1]})) for whose, limits in found.items()
-    )
+    for kind, name, word, text in conf.statements(FILE):
+        for each, limits in by_whose([(word, text)]).items():
+            whose = ("each", each) if kind == "qos" else ({"account": "group"}.get(kind, kind), name)
+            found.setdefault(whose, {}).update(limits)
+    return tuple(ThrottleConfig.of(of, **({field: name} if name else {})) for (field, name), of in found.items())
