@@ -49,22 +49,22 @@ class Derived:
 
     def dedicated(self, downtime: tuple[Downtime, ...], shortpools: tuple[ShortpoolConfig, ...]) -> Derived:
         """Return it with cores that are kept from jobs; a warning where these are not simulated with what there is."""
-        config = self.config
+        config, warnings = self.config, [*self.warnings]
         if config.nodes and shortpools:
-            without = Derived(config, (*self.warnings, "shortpools: left out, they name no types of nodes"))
-            return without.dedicated(downtime, ())
-        found = {"downtime": downtime, "shortpools": shortpools}
-        if not (downtime or shortpools):
-            return self
-        if config.has_tiers:
-            what = "downtime and shortpools: left out, queues of different tiers go without"
-            return Derived(config, (*self.warnings, what))
+            warnings.append("shortpools: left out, they name no types of nodes")
+            shortpools = ()
+        found: dict[str, object] = {"downtime": downtime, "shortpools": shortpools}
         several = config.reserves_for_queues or config.reservation_depth != 1
-        if several and (shortpools or any(each.users for each in downtime)):
+        if not (downtime or shortpools):
+            found = {}
+        elif config.has_tiers:
+            warnings.append("downtime and shortpools: left out, queues of different tiers go without")
+            found = {}
+        elif several and (shortpools or any(each.users for each in downtime)):
             what = "shortpools" if shortpools else "reservations for users"
-            warnings = (*self.warnings, f"reservations of several jobs: with {what} one for all is simulated")
-            return Derived(config.replace(**found, reserve="cores", reservation_depth=1), warnings)
-        return Derived(config.replace(**found), self.warnings)
+            warnings.append(f"reservations of several jobs: with {what} one for all is simulated")
+            found |= {"reserve": "cores", "reservation_depth": 1}
+        return Derived(config.replace(**found), tuple(warnings))
 
 
 def option(text: str, default: object = None, *, read: Callable[[Any], object] | None = None, **shown: object) -> Any:  # noqa: ANN401

@@ -75,58 +75,34 @@ def met(history: History) -> Jobs:
     return Jobs(jobs["cores"].to_numpy()[chosen], np.maximum(jobs["walltime"].to_numpy()[chosen], 1), moments)
 
 
-@dataclass(frozen=True)
-class _Range:
-    """What formulas of a configuration are evaluated on."""
+def _read(config: SiteConfig, priorities: dict[str, int], jobs: Jobs) -> tuple[Floats, Floats, Floats]:
+    """Return what formulas read: `JOB_NAMES` of each job, shape (10, n), its wait, and of its user's shares.
 
-    base: Floats  #: `JOB_NAMES` of each job, shape (10, n)
-    wait: Floats
-    shares: Floats  #: of the users of the jobs, what a formula reads of them
-
-    @classmethod
-    def of(cls, config: SiteConfig, priorities: dict[str, int], jobs: Jobs) -> _Range:
-        """Put the jobs into the first queues that admit them; those that none does are left out."""
-        queue = np.full(jobs.cores.size, -1)
-        for number, each in reversed(list(enumerate(config.queues))):
-            queue[each.admits(jobs.cores, jobs.walltime, config.grid)] = number
-        kept = queue >= 0
-        values = np.array([priorities[name] for name in config.names], dtype=np.float64)
-        rng = np.random.default_rng(1)
-        count = int(kept.sum())
-        base = np.zeros((len(JOB_NAMES), count))
-        classes = [(float(qos.priority), float(qos.target or 0)) for qos in config.qos] or [(0.0, 0.0)]
-        of_qos = np.array(classes)[rng.integers(0, len(classes), count)].T
-        shares = rng.random(count)
-        given = {
-            "queue_priority": values[queue[kept]],
-            "walltime": jobs.walltime[kept],
-            "estimate": jobs.walltime[kept],
-            "ncpus": jobs.cores[kept],
-            "fairshare_perc": shares,
-            "qos_priority": of_qos[0],
-            "qos_target": of_qos[1],
-        }
-        for name, column in given.items():
-            base[JOB_NAMES.index(name)] = column
-        return cls(base, jobs.wait[kept].astype(np.float64), shares)
-
-    def values(self, text: str) -> Floats:
-        """Evaluate a formula; 0 where it is undefined."""
-        with np.errstate(all="ignore"):
-            return np.nan_to_num(parse(text).values(self.base, self.wait, self.shares), nan=0.0)
-
-    def lost(self, text: str) -> float:
-        """Return the share of pairs that do not go in the order of double precision."""
-        wanted = self.values(text)
-        with np.errstate(over="ignore"):
-            found = self.values(text).astype(np.float32)
-        # What the arithmetic of double precision leaves of equal values is no order.
-        least = 1e-12 * np.maximum(np.abs(wanted[:, None]), np.abs(wanted[None, :]))
-        differ = wanted[:, None] - wanted[None, :] > least
-        same = found[:, None] == found[None, :]
-        # What is equal goes by submission.
-        right = (found[:, None] > found[None, :]) | (same & (self.wait[:, None] > self.wait[None, :]))
-        return int((differ & ~right).sum()) / max(1, int(differ.sum()))
+    Jobs are in the first queues that admit them; those that none does are left out.
+    """
+    queue = np.full(jobs.cores.size, -1)
+    for number, each in reversed(list(enumerate(config.queues))):
+        queue[each.admits(jobs.cores, jobs.walltime, config.grid)] = number
+    kept = queue >= 0
+    values = np.array([priorities[name] for name in config.names], dtype=np.float64)
+    rng = np.random.default_rng(1)
+    count = int(kept.sum())
+    classes = [(float(qos.priority), float(qos.target or 0)) for qos in config.qos] or [(0.0, 0.0)]
+    of_qos = np.array(classes)[rng.integers(0, len(classes), count)].T
+    shares = rng.random(count)
+    given = {
+        "queue_priority": values[queue[kept]],
+        "walltime": jobs.walltime[kept],
+        "estimate": jobs.walltime[kept],
+        "ncpus": jobs.cores[kept],
+        "fairshare_perc": shares,
+        "qos_priority": of_qos[0],
+        "qos_target": of_qos[1],
+    }
+    base = np.zeros((len(JOB_NAMES), count))
+    for name, column in given.items():
+        base[JOB_NAMES.index(name)] = column
+    return base, jobs.wait[kept].astype(np.float64), shares
 
 
 @lru_cache(maxsize=256)
@@ -135,5 +111,14 @@ def lost(text: str, config: SiteConfig, priorities: tuple[tuple[str, int], ...],
 
     `priorities` are whole ones by queue; the jobs are by default all that the queues admit.
     """
-    of = _Range.of(config, dict(priorities), jobs or Jobs.of(config))
-    return of.lost(text) if of.wait.size else 0.0
+    base, wait, shares = _read(config, dict(priorities), jobs or Jobs.of(config))
+    with np.errstate(all="ignore"):
+        wanted = np.nan_to_num(parse(text).values(base, wait, shares), nan=0.0)  # 0 where it is undefined
+        found = wanted.astype(np.float32)
+    # What the arithmetic of double precision leaves of equal values is no order.
+    least = 1e-12 * np.maximum(np.abs(wanted[:, None]), np.abs(wanted[None, :]))
+    differ = wanted[:, None] - wanted[None, :] > least
+    same = found[:, None] == found[None, :]
+    # What is equal goes by submission.
+    right = (found[:, None] > found[None, :]) | (same & (wait[:, None] > wait[None, :]))
+    return int((differ & ~right).sum()) / max(1, int(differ.sum()))

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
 
 from parsim.model.workload import MAX_CORES, MAX_DURATION
@@ -221,18 +220,6 @@ def points(conf: Conf) -> Points:
     places = re.findall(r'\bname = "([^"]+)",.*\bplace = (\d+)', text)
     by_queue = {name: int(place) for name, place in places}
     return Points(classes("CLASSES"), classes("SIZES"), by_queue, classes("EXPECTED"))
-
-
-def promotion(conf: Conf) -> tuple[float | None, dict[str, float]]:
-    """Read the threshold and the priorities of the queues in an export's qconf-promote; none without the file."""
-    text = conf.beside("qconf-promote")
-    number = r'Fraction\("([0-9/]+)"\)'
-    threshold = re.search(rf"^THRESHOLD = {number}", text, re.MULTILINE)
-    priorities = re.findall(rf'^    "([^"]+)": \({number}, ', text, re.MULTILINE)
-    return (
-        None if threshold is None else float(Fraction(threshold[1])),
-        {name: float(Fraction(priority)) for name, priority in priorities},
-    )
 
 
 def _lines(text: str) -> Iterator[tuple[int, Fields, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Unpack
@@ -14,9 +15,8 @@ from qconf.errors import InputError
 from qconf.export import hours
 from qconf.export.base import Derived, Given
 from qconf.export.slurm import named, qos, shortpools, throttles
-from qconf.export.slurm.conf import Conf, Fields, points, promotion
+from qconf.export.slurm.conf import Conf
 from qconf.export.slurm.differences import LONGEST_AGE
-from qconf.export.slurm.fairshare import read_shares
 from qconf.export.slurm.order import with_order
 from qconf.export.slurm.queues import Partition, Reader
 from qconf.export.slurm.types import kinds
@@ -54,9 +54,11 @@ def derive(path: str | Path, **given: Unpack[Given]) -> Derived:
         raise InputError(f"no machine of {total} cores named {called!r} can be", file=path) from error
     try:
         config = SiteConfig.build(machine=machine, qos=classes, **reader.parts_of(shape, limits))
-        config = _in_order(config, reader, fields_of, partitions, given.get("shares"))
+        config = with_order(config, reader, fields_of, partitions, given.get("shares"))
+        if config.order != "fcfs":
+            reader.warnings = [each for each in reader.warnings if not each.startswith("PriorityType=")]
         if config.pool is not None:
-            config = with_promotion(config, *promotion(conf))
+            config = with_promotion(config, conf)
         found = Derived(config).dedicated((), shortpools.read(conf, reader.size))
     except ConfigError as error:
         raise InputError(f"cannot be made a configuration: {error}", file=path) from error
@@ -72,39 +74,16 @@ def _node_size(conf: Conf, total: int) -> int:
     return size if size > 0 and total % size == 0 else 1
 
 
-def _in_order(
-    config: SiteConfig,
-    reader: _Reader,
-    fields_of: Sequence[Fields],
-    partitions: Sequence[Partition],
-    shares: str | Path | None,
-) -> SiteConfig:
-    """Return `config` with the order of the waiting jobs and the shares of users."""
-    conf = reader.conf
-    factors = ["1", *(fields.get("priorityjobfactor", "1") for fields in fields_of)]
-    tree = () if shares is None else read_shares(shares, reader.warnings, conf.settings.get("clustername", ""))
-    config = with_order(
-        config,
-        conf.settings,
-        tree,
-        points(conf),
-        reader.warnings,
-        factors={each.name: each.factor for each in partitions},
-        highest=max(int(text) for text in factors if text.isdigit()),
-        tiers=not config.has_tiers and len({each.tier for each in partitions}) > 1,
-        whole=all(each.hosts in (frozenset(conf.nodes), frozenset()) for each in partitions),
-    )
-    if config.order != "fcfs":
-        reader.warnings = [each for each in reader.warnings if not each.startswith("PriorityType=")]
-    return config
-
-
-def with_promotion(config: SiteConfig, threshold: float | None, priorities: dict[str, float]) -> SiteConfig:
-    """Return `config` with the priorities and the pool's threshold that qconf-promote has."""
+def with_promotion(config: SiteConfig, conf: Conf) -> SiteConfig:
+    """Return `config` with the priorities and the pool's threshold that the qconf-promote of an export has."""
+    text, number = conf.beside("qconf-promote"), r'Fraction\("([0-9/]+)"\)'
+    found = re.search(rf"^THRESHOLD = {number}", text, re.MULTILINE)
+    listed = re.findall(rf'^    "([^"]+)": \({number}, ', text, re.MULTILINE)
+    priorities = {name: float(Fraction(priority)) for name, priority in listed}
     config = config.with_each(lambda queue: {"priority": priorities.get(queue.name, queue.priority)})
-    if config.pool is None or threshold in (None, config.threshold):
+    if config.pool is None or found is None or float(Fraction(found[1])) == config.threshold:
         return config
-    return config.replace(pool=config.pool.model_copy(update={"threshold": threshold}))
+    return config.replace(pool=config.pool.model_copy(update={"threshold": float(Fraction(found[1]))}))
 
 
 class _Reader(Reader):

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from qconf.config import NodesConfig, SiteConfig
 from qconf.errors import ExportError
+from qconf.text import grouped
 
 PLAIN = "plain"  #: ends the name of the partition on the nodes that keep no cores
 
@@ -36,21 +37,12 @@ def parts(config: SiteConfig) -> dict[str, list[Part]]:
     """Return the partitions for jobs without GPUs, by queue: of those alone whose nodes keep cores."""
     found: dict[str, list[Part]] = {}
     for queue in config.queues:
-        of: dict[int | None, list[str]] = {}
-        for each in config.nodes:
-            if queue.nodes is None or each.name in queue.nodes:
-                of.setdefault(left(each), []).append(each.name)
+        usable = (each for each in config.nodes if queue.nodes is None or each.name in queue.nodes)
+        of = grouped((left(each), each.name) for each in usable)
+        names = {cores: f"{queue.name}-{PLAIN if cores is None else cores}" for cores in of}
         if {*of} - {None}:
-            found[queue.name] = [
-                Part(f"{queue.name}-{PLAIN if cores is None else cores}", tuple(names), cores)
-                for cores, names in of.items()
-            ]
+            found[queue.name] = [Part(names[cores], tuple(types), cores) for cores, types in of.items()]
     return found
-
-
-def room(config: SiteConfig, part: Part) -> int:
-    """Return the cores that jobs of a partition may have of all its nodes."""
-    return sum(each.count * (part.cores or each.cores) for each in config.nodes if each.name in part.nodes)
 
 
 def refuse(config: SiteConfig) -> None:
@@ -72,10 +64,11 @@ def refuse(config: SiteConfig) -> None:
 
 def rooms(config: SiteConfig) -> dict[str, tuple[str, int]]:
     """Return, by queue, the list of its partitions for jobs without GPUs, and the widest job that one of them holds."""
-    return {
-        queue: (",".join(part.name for part in of), max(room(config, part) for part in of))
-        for queue, of in parts(config).items()
-    }
+
+    def room(part: Part) -> int:
+        return sum(each.count * (part.cores or each.cores) for each in config.nodes if each.name in part.nodes)
+
+    return {name: (",".join(part.name for part in of), max(map(room, of))) for name, of in parts(config).items()}
 
 
 def read(lua: str) -> dict[str, str]:

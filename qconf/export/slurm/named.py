@@ -9,32 +9,23 @@ from collections.abc import Iterator, Mapping
 
 from qconf.export.slurm.throttles import USER_JOBS
 
-#: Settings by key: the name, values that change nothing, and what others do.
-SETTINGS: dict[str, tuple[str, tuple[str, ...], str]] = {
-    "jobsubmitplugins": ("JobSubmitPlugins", (), "it may change jobs at submission; the log has what it left"),
-    "topologyplugin": (
-        "TopologyPlugin",
+#: Settings by name: values that change nothing, and what others do.
+SETTINGS: dict[str, tuple[tuple[str, ...], str]] = {
+    "JobSubmitPlugins": ((), "it may change jobs at submission; the log has what it left"),
+    "TopologyPlugin": (
         ("topology/none", "topology/default", "topology/flat"),
         "jobs are put on nodes near each other, which is not simulated",
     ),
-    "prioritysitefactorplugin": (
-        "PrioritySiteFactorPlugin",
-        ("site_factor/none",),
-        "what it adds to priorities is not simulated",
-    ),
-    "priorityusageresetperiod": ("PriorityUsageResetPeriod", ("none",), "that use is forgotten then is not simulated"),
-    "completewait": ("CompleteWait", ("0",), "that nothing starts while jobs complete is not simulated"),
-    "licenses": ("Licenses", (), "write licences: {name: number} to have them counted"),
-    "federationparameters": ("FederationParameters", (), "starts in other clusters are not simulated"),
-    "suspendprogram": ("SuspendProgram", (), "the time in which nodes are powered up is not simulated"),
-    "burstbuffertype": ("BurstBufferType", ("burst_buffer/none",), "waits for burst buffers are not simulated"),
+    "PrioritySiteFactorPlugin": (("site_factor/none",), "what it adds to priorities is not simulated"),
+    "PriorityUsageResetPeriod": (("none",), "that use is forgotten then is not simulated"),
+    "CompleteWait": (("0",), "that nothing starts while jobs complete is not simulated"),
+    "Licenses": ((), "write licences: {name: number} to have them counted"),
+    "FederationParameters": ((), "starts in other clusters are not simulated"),
+    "SuspendProgram": ((), "the time in which nodes are powered up is not simulated"),
+    "BurstBufferType": (("burst_buffer/none",), "waits for burst buffers are not simulated"),
 }
 #: Weights of priorities, as slurm.conf writes them after PriorityWeight.
-WEIGHTS = {"age": "Age", "fairshare": "Fairshare", "jobsize": "JobSize", "partition": "Partition"} | {
-    "qos": "QOS",
-    "assoc": "Assoc",
-    "tres": "TRES",
-}
+WEIGHTS = {name.lower(): name for name in ("Age", "Fairshare", "JobSize", "Partition", "QOS", "Assoc", "TRES")}
 #: Words of SchedulerParameters that are read, and those that change no start of a simulation.
 PARAMETERS = {"bf_min_age_reserve", "bf_job_part_count_reserve", "bf_busy_nodes", USER_JOBS, "pack_serial_at_end"} | {
     *("bf_continue", "bf_interval", "bf_window_linear", "bf_yield_interval", "bf_yield_sleep", "bf_yield_rpc_cnt"),
@@ -44,22 +35,15 @@ PARAMETERS = {"bf_min_age_reserve", "bf_job_part_count_reserve", "bf_busy_nodes"
     *("salloc_wait_nodes", "sbatch_wait_nodes", "spec_cores_first", "ignore_prefer_validation", "bf_licenses"),
     *("requeue_setup_env_fail", "allow_zero_lic", "default_gbytes", "max_submit_line_size"),
 }
-FLAGS = {
-    "",
-    "NO_FAIR_TREE",
-    "FAIR_TREE",
-    "CALCULATE_RUNNING",
-    "NO_NORMAL_ALL",
-    "NO_NORMAL_QOS",
-    "NO_NORMAL_TRES",
-    "MAX_TRES",
+FLAGS = {"", "NO_FAIR_TREE", "FAIR_TREE", "MAX_TRES", "CALCULATE_RUNNING"} | {
+    *("NO_NORMAL_ALL", "NO_NORMAL_QOS", "NO_NORMAL_TRES"),
 }
 
 
 def of_settings(settings: Mapping[str, str]) -> Iterator[str]:
     """Name the settings that are not simulated."""
-    for key, (name, idle, what) in SETTINGS.items():
-        value = settings.get(key, "")
+    for name, (idle, what) in SETTINGS.items():
+        value = settings.get(name.lower(), "")
         if value and value.lower() not in idle:
             yield f"{name}={value}: {what}"
     words = [word.strip() for word in settings.get("schedulerparameters", "").split(",")]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
+from pathlib import Path
 
 from parsim.model.fairshare import FAIRSHARE
-from qconf.config import FairshareConfig, ShareConfig, SiteConfig, format_duration
+from qconf.config import FairshareConfig, SiteConfig, format_duration
 from qconf.config.multifactor import TIER, Multifactor
 from qconf.errors import ExportError
-from qconf.export.slurm.conf import Points
+from qconf.export.slurm.conf import Fields, Points
+from qconf.export.slurm.conf import points as of_lua
+from qconf.export.slurm.fairshare import read_shares
 from qconf.export.slurm.named import WEIGHTS
+from qconf.export.slurm.queues import Partition, Reader
 from qconf.history.times import slurm_limit
 
 #: What formulas call what jobs ask for, by the words of PriorityWeightTRES in lower case.
@@ -64,25 +68,28 @@ def tres_of(listed: str, config: SiteConfig, unit: float) -> tuple[tuple[tuple[s
 
 def with_order(
     config: SiteConfig,
-    settings: dict[str, str],
-    shares: tuple[ShareConfig, ...],
-    points: Points,
-    warnings: list[str],
-    *,
-    factors: Mapping[str, int],
-    highest: int,
-    tiers: bool,
-    whole: bool,
+    reader: Reader,
+    fields_of: Sequence[Fields],
+    partitions: Sequence[Partition],
+    shares: str | Path | None,
 ) -> SiteConfig:
-    """Return `config` with the order of a priority of age, fairshare and an export's points alone, and its shares.
+    """Return `config` with the order of a priority of age, fairshare and an export's points alone, and the shares.
 
-    `factors`, those of the partitions, are parts of the highest one of all; where they are the same they make no
-    difference. `tiers`, partitions of a higher one go before the others, and factors have no place in a formula;
-    `whole`, all are on all nodes, so that what jobs ask for is a part of one sum.
+    `fields_of` are the lines of all partitions; the factors of those that jobs can enter are parts of the highest one,
+    and make no difference where they are the same.
     """
-    config = config.replace(shares=shares)
+    conf, settings, warnings = reader.conf, reader.conf.settings, reader.warnings
+    if shares is not None:
+        config = config.replace(shares=read_shares(shares, warnings, settings.get("clustername", "")))
     if settings.get("prioritytype", "").lower() != "priority/multifactor":
         return config
+    points, factors = of_lua(conf), {each.name: each.factor for each in partitions}
+    texts = (fields.get("priorityjobfactor", "1") for fields in fields_of)
+    highest = max((int(text) for text in texts if text.isdigit()), default=1) or 1
+    # Partitions of a higher tier go before the others, and factors have no place in a formula then.
+    tiers = not config.has_tiers and len({each.tier for each in partitions}) > 1
+    # Where all are on all nodes, what jobs ask for is a part of one sum.
+    whole = all(each.hosts in (frozenset(conf.nodes), frozenset()) for each in partitions)
     weights = _weights(settings)
     fair = weights.get("fairshare", 0)
     greatest = max((qos.priority for qos in config.qos), default=0.0)
