@@ -42,7 +42,7 @@ from tests.beside import REFERENCE
 TRACES = {"KTH-SP2": 100, "SDSC-SP2": 128, "HPC2N": 240}  #: of HPC2N, its first 60 000 jobs
 BEGUN = "state:"  #: before the name of a discipline: cases that begin with a state
 NEEDS = "needs:"  #: before that: cases in which jobs wait for others, and there are quotas
-LISTS = tuple(generate.disciplines())
+LISTS = tuple(generate.DISCIPLINES)
 DISCIPLINES = (*LISTS, "multiqueue", "alike-multiqueue", "planned", "alike-planned")
 DISCIPLINES += tuple(BEGUN + name for name in DISCIPLINES)
 DISCIPLINES += tuple(NEEDS + name for name in (*LISTS, *(BEGUN + name for name in LISTS)))
@@ -108,7 +108,7 @@ def case(discipline: str, seed: int) -> Case:
         state = generate.state(rng, workload, system) if begun else None
         slow = partial(simulate_multiqueue, workload, cores, limits, state)
     else:
-        workload, system = generate.disciplines()[discipline](rng)
+        workload, system = generate.DISCIPLINES[discipline](rng)
         workload = generate.needing(rng, workload) if needs else workload
         state = generate.state(rng, workload, system, windows=rng.random() < 0.7) if begun else None
         slow = partial(naive.simulate, workload, system, state)

@@ -5,10 +5,11 @@ No generated job is impossible, so every simulation ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from random import Random
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from parsim.planning import plan as planning
 from parsim.planning.plan import Policy
 
 Case = tuple[Workload, System]
+Generator = Callable[[Random], Case]
 
 ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3")
 FAIR_FORMULAS = (
@@ -146,21 +148,16 @@ def system(
     rng: Random,
     mode: str = "shared",
     *,
-    order: str = "fcfs",
     limits: bool = False,
     starvation: bool = False,
     reservation: bool = False,
-    backfill: bool = True,
     placement: str | None = None,
     entry: str | None = None,
     starving_first: bool | None = None,
-    reserve_after: int = 0,
-    held_jobs: str = "pass",
     reserve: str = "cores",
-    reservation_depth: int | None = 1,
-    priority_calc_period: int = 0,
+    **settings: Any,
 ) -> System:
-    """Return a machine of 1 to 16 cores; what is None is random.
+    """Return a machine of 1 to 16 cores; what is None is random, other settings are those of `System`.
 
     Without `reservation` a partitioned machine has no empty partition.
     """
@@ -189,20 +186,8 @@ def system(
     for i, size in enumerate(sizes):
         wide = reservation and size == 0 and mode != "shared" and rng.random() < 0.7
         queues[i] = replace(queues[i], partition=size, reservation=wide)
-    return System(
-        cores=cores,
-        queues=queues,
-        mode=mode,
-        order=order,
-        pool=pool,
-        backfill=backfill,
-        reserve_after=reserve_after,
-        held_jobs=held_jobs,
-        reserve=reserve,
-        reservation_depth=reservation_depth,
-        priority_calc_period=priority_calc_period,
-        cores_per_node=1 if reserve == "cores" else rng.choice((1, 1, 2, 3, 4)),
-    )
+    size = 1 if reserve == "cores" else rng.choice((1, 1, 2, 3, 4))
+    return System(cores, queues, mode, pool=pool, reserve=reserve, cores_per_node=size, **settings)
 
 
 def workload(rng: Random, machine: System, *, jobs: int | None = None, fit_partition: bool = False) -> Workload:
@@ -243,7 +228,7 @@ def _single(rng: Random, order: str = "fcfs", *, backfill: bool = True) -> Case:
     return workload(rng, machine), machine
 
 
-def _random(mode: str, **settings: object) -> Callable[[Random], Case]:
+def _random(mode: str, **settings: object) -> Generator:
     """Return a generator of cases; a setting that is a function of rng is random for every case."""
     fit_partition = mode == "partitioned" and not settings.get("reservation")
 
@@ -255,7 +240,7 @@ def _random(mode: str, **settings: object) -> Callable[[Random], Case]:
     return generator
 
 
-def _many_nodes(mode: str, **settings: object) -> Callable[[Random], Case]:
+def _many_nodes(mode: str, **settings: object) -> Generator:
     """Return a generator of cases with up to 480 nodes: all cores are 30 times as many, those of jobs nearly."""
     generator = _random(mode, reserve="nodes", **settings)
 
@@ -277,12 +262,12 @@ def _many_nodes(mode: str, **settings: object) -> Callable[[Random], Case]:
     return of_many
 
 
-def changed(change: Callable[..., Case], generator: Callable[[Random], Case]) -> Callable[[Random], Case]:
+def changed(change: Callable[..., Case], generator: Generator) -> Generator:
     """Return a generator of the cases of another, each with a change."""
     return lambda rng: change(rng, *generator(rng))
 
 
-def _alike(mode: str, **settings: object) -> Callable[[Random], Case]:
+def _alike(mode: str, **settings: object) -> Generator:
     return changed(lambda rng, jobs, machine: (few_kinds(rng, jobs), machine), _random(mode, **settings))
 
 
@@ -335,18 +320,12 @@ def throttled(rng: Random, jobs: Workload, machine: System, *, entering: bool = 
     by_user = rng.random() < 0.7
     group = [groups[user] if by_user else rng.choice((-1, 0, 1)) for user in jobs.user.tolist()]
     jobs = replace(jobs, group=group, group_names=("staff",), user_names=("ann", "bob"))
-    widest = int(jobs.cores.max())
-    work = int((jobs.cores * jobs.walltime).max())
     found: dict[tuple[str, str, int | None], Throttle] = {}
     for _ in range(rng.choice((1, 1, 2, 4))):
         each = rng.choice(("", "user", "user", "group"))
         names = {"": ("",), "user": ("", "", "ann", "2"), "group": ("", "", "staff", "1")}
         queue = rng.choice((None, None, rng.randrange(len(machine.queues))))
-        limits = {
-            "max_run": rng.randint(1, 4),
-            "max_run_cores": rng.randint(widest, max(widest, machine.cores)),
-            "max_run_core_seconds": work + rng.randint(0, 2 * work),
-        }
+        limits = _running_limits(rng, jobs, machine)
         if entering:
             limits = {"max_eligible": rng.randint(1, 4), "max_queued": rng.randint(1, 6)} | (
                 limits if _coin(rng) else {}
@@ -355,6 +334,16 @@ def throttled(rng: Random, jobs: Workload, machine: System, *, entering: bool = 
         throttle = Throttle(each, rng.choice(names[each]), queue, **{name: limits[name] for name in chosen})
         found[throttle.each, throttle.name, throttle.queue] = throttle
     return jobs, replace(machine, throttles=[*found.values()])
+
+
+def _running_limits(rng: Random, jobs: Workload, machine: System) -> dict[str, int]:
+    """Return limits of what runs, none of which keeps a job from ever starting."""
+    widest, work = int(jobs.cores.max()), int((jobs.cores * jobs.walltime).max())
+    return {
+        "max_run": rng.randint(1, 4),
+        "max_run_cores": rng.randint(widest, max(widest, machine.cores)),
+        "max_run_core_seconds": work + rng.randint(0, 2 * work),
+    }
 
 
 def of_qos(rng: Random, jobs: Workload, machine: System) -> Case:
@@ -382,12 +371,7 @@ def of_qos(rng: Random, jobs: Workload, machine: System) -> Case:
 
 def _throttle_of_qos(rng: Random, jobs: Workload, machine: System) -> Throttle:
     """Return a throttle of each QOS or of one, which keeps no job from ever starting."""
-    widest, work = int(jobs.cores.max()), int((jobs.cores * jobs.walltime).max())
-    limits = {
-        "max_run": rng.randint(1, 4),
-        "max_run_cores": rng.randint(widest, max(widest, machine.cores)),
-        "max_run_core_seconds": work + rng.randint(0, 2 * work),
-    }
+    limits = _running_limits(rng, jobs, machine)
     if machine.keeps_out or rng.random() < 0.1:
         limits |= {"max_eligible": rng.randint(1, 4), "max_queued": rng.randint(1, 6)}
     each, name, qos = rng.choice(
@@ -527,27 +511,24 @@ def closure(rng: Random, jobs: Workload, machine: System, begin: int) -> Window:
 def placed(rng: Random, jobs: Workload, machine: System, *, alone: bool = False) -> Case:
     """Return a case with chunks that are placed on the nodes of several types; some `alone`, some scattered."""
     jobs, machine = typed(rng, jobs, machine, alone=alone)
-    queues, request = list(machine.queues), jobs.request.copy()
-    rows = zip(jobs.queue.tolist(), request.tolist(), jobs.cores.tolist(), strict=True)
-    for row, (queue, number, cores) in enumerate(rows):
-        if number >= 0 and None in first_nodes(machine, queue, jobs.requests[number], cores, idle(machine)):
-            request[row] = -1
-            if None in first_nodes(machine, queue, None, cores, idle(machine)):
-                queues[queue] = replace(queues[queue], node_types=None)
-    return replace(jobs, request=request), replace(machine, queues=queues, reserve="nodes")
+    return _holding_jobs(jobs, replace(machine, reserve="nodes"), first_nodes)
 
 
 def best_placed(rng: Random, jobs: Workload, machine: System) -> Case:
     """Return a case with chunks that are placed on the nodes that they fill best, some alone, some scattered."""
     jobs, machine = typed(rng, jobs, replace(machine, reserve="cores"), alone=rng.random() < 0.5)
     types = [replace(each, weight=rng.choice((1, 1, 2, 3))) for each in machine.node_types]
-    machine = replace(machine, reserve="queue_nodes", node_types=types)
+    return _holding_jobs(jobs, replace(machine, reserve="queue_nodes", node_types=types), best_nodes)
+
+
+def _holding_jobs(jobs: Workload, machine: System, nodes: Callable[..., Sequence[object]]) -> Case:
+    """Return a case in which a job asks for cores alone, on all nodes, where idle `nodes` do not hold its chunks."""
     queues, request = list(machine.queues), jobs.request.copy()
     rows = zip(jobs.queue.tolist(), request.tolist(), jobs.cores.tolist(), strict=True)
     for row, (queue, number, cores) in enumerate(rows):
-        if number >= 0 and None in best_nodes(machine, queue, jobs.requests[number], cores, idle(machine)):
+        if number >= 0 and None in nodes(machine, queue, jobs.requests[number], cores, idle(machine)):
             request[row] = -1
-            if None in best_nodes(machine, queue, None, cores, idle(machine)):
+            if None in nodes(machine, queue, None, cores, idle(machine)):
                 queues[queue] = replace(queues[queue], node_types=None)
     return replace(jobs, request=request), replace(machine, queues=queues)
 
@@ -596,7 +577,7 @@ def tiered(rng: Random, machine: System) -> System:
     return replace(machine, queues=queues)
 
 
-def _tiered(generator: Callable[[Random], Case]) -> Callable[[Random], Case]:
+def _tiered(generator: Generator) -> Generator:
     """Return a generator of the cases of another, with tiers, of two queues at least."""
 
     def of_tiers(rng: Random, jobs: Workload, machine: System) -> Case:
@@ -620,13 +601,13 @@ def _narrow(rng: Random, jobs: Workload, machine: System) -> Case:
     return replace(jobs, cores=np.minimum(jobs.cores, most)), machine
 
 
-def _throttled(generator: Callable[[Random], Case], *, entering: bool = False) -> Callable[[Random], Case]:
+def _throttled(generator: Generator, *, entering: bool = False) -> Generator:
     return changed(partial(throttled, entering=entering), generator)
 
 
 def _typed(
-    generator: Callable[[Random], Case], *, alike: bool = False, by: Callable[[Random, Workload, System], Case] = typed
-) -> Callable[[Random], Case]:
+    generator: Generator, *, alike: bool = False, by: Callable[[Random, Workload, System], Case] = typed
+) -> Generator:
     of_types = changed(by, generator)
     return changed(lambda rng, jobs, machine: (few_kinds(rng, jobs), machine), of_types) if alike else of_types
 
@@ -640,26 +621,51 @@ def _target(rng: Random) -> tuple[float | None, str]:
     return rng.choice((None, 0, 10, 33.3, 100)), rng.choice(("target", "floor", "ceiling"))
 
 
-def _fair(mode: str, **settings: object) -> Callable[[Random], Case]:
+def _fair(mode: str, **settings: object) -> Generator:
     """Return a generator of cases whose order reads shares or what is used of them."""
     of_shares = lambda rng, jobs, machine: (jobs, replace(machine, fairshare=fairshare(rng)))  # noqa: E731
     return changed(of_shares, _random(mode, **settings))
 
 
-def _fair_formula(rng: Random) -> str:
-    return rng.choice(FAIR_FORMULAS)
+def one_of(values: Sequence[Any]) -> Callable[[Random], Any]:
+    """Return what chooses one of these."""
+    return lambda rng: rng.choice(values)
 
 
-def _active(rng: Random) -> str:
-    return rng.choice(ACTIVE_FORMULAS)
+_fair_formula, _active, _qos_formula, _request_formula, _order = map(
+    one_of, (FAIR_FORMULAS, ACTIVE_FORMULAS, QOS_FORMULAS, REQUEST_FORMULAS, ORDERS)
+)
+_late = one_of((1, 2, 3, 5, 10, 20, 100))
+_depth = one_of((2, 2, 3, 5, None))
+_period = one_of((1, 2, 3, 5, 7, 20, 60))
+_held_jobs = one_of(("pass", "reserve", "reserve"))
+_reserve = one_of(("cores", "nodes"))
+_any_reserve = one_of(("cores", "queues", "nothing"))
+_any_or_nothing = one_of(("cores", "nothing"))
+
+
+def often(chance: float) -> Callable[[Random], bool]:
+    """Return what is true with a chance."""
+    return lambda rng: rng.random() < chance
+
+
+_coin, _mostly = often(0.5), often(0.8)
+
+
+def _soon(rng: Random) -> int:
+    return rng.choice((0, 0, _late(rng)))
+
+
+def _formula(rng: Random) -> str:
+    return rng.choice(FORMULAS) if _coin(rng) else formula(rng)
+
+
+def _any_order(rng: Random) -> str:
+    return _order(rng) if rng.random() < 0.7 else _formula(rng)
 
 
 def _fair_order(rng: Random) -> str:
     return "fairshare" if _coin(rng) else _fair_formula(rng)
-
-
-def _qos_formula(rng: Random) -> str:
-    return rng.choice(QOS_FORMULAS)
 
 
 def _qos_order(rng: Random) -> str:
@@ -671,324 +677,245 @@ def _estimate_formula(rng: Random) -> str:
     return text.replace("walltime", "estimate", rng.choice((-1, 1)))
 
 
-def _coin(rng: Random) -> bool:
-    return rng.random() < 0.5
+EVERYTHING = {"limits": _coin, "starvation": _coin, "order": _any_order, "backfill": often(0.85)}
+BY_SHARES = EVERYTHING | {"order": _fair_order}
+BY_QOS = EVERYTHING | {"order": _qos_order}
+BY_ACTIVE = EVERYTHING | {"order": _active}
+BY_ESTIMATE = EVERYTHING | {"order": _estimate_formula, "reserve_after": _soon}
+PERIODIC = {"priority_calc_period": _period, "reserve_after": _soon, "backfill": often(0.85)}
+TOP_JOBS = {"held_jobs": _held_jobs, "reserve": _reserve}
+HYBRID = {"reservation": True, "limits": _coin, "starvation": _coin, "order": _any_order}
+MAYBE_RESERVED = HYBRID | {"reservation": _coin}
+MOVING = {"placement": "pool", "entry": "move"}
+
+#: What families of disciplines have in common, by the end of their names.
+BASES = {
+    "": _random("shared"),
+    "formula": _random("shared", order=_formula, limits=_coin, reserve_after=_soon),
+    "limits": _random("shared", limits=True, order=_any_order),
+    "all": _random("shared", reserve_after=_soon, **EVERYTHING),
+    "alike": _alike("shared", reserve_after=_soon, **EVERYTHING),
+    "divided": _random("partitioned", reservation=_coin, **EVERYTHING),
+    "partitioned": _random("partitioned", reservation=_coin, **EVERYTHING),
+    "hybrid": _random("hybrid", reservation=_coin, **EVERYTHING),
+    "alike-hybrid": _alike("hybrid", reservation=_coin, **EVERYTHING),
+    "queues": _random("shared", reserve="queues", **EVERYTHING),
+    "queues-hybrid": _random("hybrid", reserve="queues", **MOVING, **EVERYTHING),
+    "nothing": _random("shared", reserve="nothing", reserve_after=_soon, **EVERYTHING),
+    "depth": _random("shared", reservation_depth=_depth, **EVERYTHING),
+    "top-jobs": _random("shared", reserve_after=_soon, **TOP_JOBS, **EVERYTHING),
+    "hybrid-top-jobs": _random("hybrid", reservation=_coin, **TOP_JOBS, **EVERYTHING),
+}
+BASES["throttled"] = _throttled(BASES["all"], entering=True)
+_ONE_LIST, _SOME_LIMITS = _random("shared", **EVERYTHING), _random("shared", limits=_coin)
+_DIVIDED = _random("partitioned", **EVERYTHING)
+_QUEUES = _typed(_random("shared", reserve="queues", reserve_after=_soon, **EVERYTHING), by=partial(typed, alone=True))
 
 
-def _late(rng: Random) -> int:
-    return rng.choice((1, 2, 3, 5, 10, 20, 100))
+def family(name: str, change: Callable[[Generator], Generator], *ends: str) -> dict[str, Generator]:
+    """Return disciplines of this name: of `BASES` that end so, each with a change."""
+    return {f"{name}-{end}".removesuffix("-"): change(BASES[end]) for end in ends}
 
 
-def _soon(rng: Random) -> int:
-    return rng.choice((0, 0, _late(rng)))
+_entering, _placed = partial(_throttled, entering=True), partial(_typed, by=placed)
 
-
-def _depth(rng: Random) -> int | None:
-    return rng.choice((2, 2, 3, 5, None))
-
-
-def _held_jobs(rng: Random) -> str:
-    return rng.choice(("pass", "reserve", "reserve"))
-
-
-def _reserve(rng: Random) -> str:
-    return rng.choice(("cores", "nodes"))
-
-
-def _any_reserve(rng: Random) -> str:
-    return rng.choice(("cores", "queues", "nothing"))
-
-
-def _any_or_nothing(rng: Random) -> str:
-    return rng.choice(("cores", "nothing"))
-
-
-def _period(rng: Random) -> int:
-    return rng.choice((1, 2, 3, 5, 7, 20, 60))
-
-
-def _order(rng: Random) -> str:
-    return rng.choice(ORDERS)
-
-
-def _formula(rng: Random) -> str:
-    return rng.choice(FORMULAS) if _coin(rng) else formula(rng)
-
-
-def _any_order(rng: Random) -> str:
-    return _order(rng) if rng.random() < 0.7 else _formula(rng)
-
-
-#: Disciplines that ``python -m tests.fuzz`` tries and `make test` does not: for each are others that have its parts.
-SELDOM = (
-    "shortpool-fcfs", "shortpool-formula", "shortpool-limits", "shortpool-partitioned", "shortpool-hybrid",
-    "shortpool-top-jobs", "shortpool-fairshare", "shortpool-throttled", "shortpool-entering", "qos-formula",
-    "qos-alike", "qos-divided", "qos-hybrid", "qos-nothing", "qos-depth", "qos-top-jobs", "qos-period", "owned",
-    "owned-all", "owned-nodes", "typed", "typed-formula", "typed-limits", "typed-queues", "queue-nodes",
-    "queue-nodes-throttled", "queue-nodes-alike", "placed", "placed-formula", "placed-narrow", "placed-throttled",
-    "closed", "closed-all", "closed-limits", "closed-throttled", "closed-divided", "closed-queues", "closed-resources",
-    "closed-queue-nodes", "closed-nodes", "closed-nodes-all", "closed-nodes-limits", "closed-nodes-divided",
-    "preempt-formula-limits", "preempt-fairshare", "preempt-alike", "preempt-period", "throttled-top-jobs",
-    "preempt-typed", "preempt-typed-alone", "preempt-nodes", "preempt-nodes-alone", "resources", "resources-alike",
-    "resources-hybrid", "resources-top-jobs", "resources-queues", "resources-depth", "resources-preempt",
-    "resources-qos", "resources-placed", "charged-typed", "charged-preempt", "active-hybrid", "active-queues",
-    "active-top-jobs", "active-preempt", "estimate", "estimate-qos", "estimate-hybrid", "estimate-typed",
-    "estimate-preempt",
-)  # fmt: skip
-
-
-def tested() -> dict[str, Callable[[Random], Case]]:
-    """Return what `disciplines` does, without those of `SELDOM`."""
-    return {name: generator for name, generator in disciplines().items() if name not in SELDOM}
-
-
-@cache
-def disciplines() -> dict[str, Callable[[Random], Case]]:
-    """Return, by name, generators of (workload, system) for everything that `parsim.simulate` simulates."""
-    everything = {
-        "limits": _coin,
-        "starvation": _coin,
-        "order": _any_order,
-        "backfill": lambda rng: rng.random() < 0.85,
-    }
-    hybrid = {"reservation": True, "limits": _coin, "starvation": _coin, "order": _any_order}
-    keys = {"held_jobs": _held_jobs, "reserve": _reserve}
-    of_class = {**everything, "order": _qos_order}
-    of_estimates = {**everything, "order": _estimate_formula, "reserve_after": _soon}
-    periodic = {"priority_calc_period": _period, "reserve_after": _soon, "backfill": lambda rng: rng.random() < 0.85}
-    by_use = {**everything, "order": _fair_order}
-    soon = _random("shared", reserve_after=_soon, **everything)
-    shared = _random("shared", **everything)
-    limited = _random("shared", limits=True, order=_any_order)
-    divided = _random("partitioned", **everything)
-    hybrids = _random("hybrid", reservation=_coin, **everything)
-    top_jobs = _random("hybrid", reservation=_coin, **keys, **everything)
-    queue_heads = _random("shared", reserve="queues", **everything)
-    pool_heads = _random("hybrid", reserve="queues", placement="pool", entry="move", **everything)
-    entering = _throttled(soon, entering=True)
-    return {
-        "easy": _single,
-        "fcfs": lambda rng: _single(rng, backfill=False),
-        "single-orders": lambda rng: _single(rng, _order(rng)),
-        "single-formula": lambda rng: _single(rng, _formula(rng), backfill=rng.random() < 0.8),
-        "partitioned": _random("partitioned"),
-        "partitioned-all": divided,
-        "shared": _random("shared"),
-        "shared-starvation": _random("shared", starvation=True),
-        "shared-limits": _random("shared", limits=True, starvation=_coin),
-        "shared-orders": _random("shared", order=_order, starvation=_coin),
-        "shared-formula": _random("shared", order=_formula, limits=_coin, starvation=_coin),
-        "shared-all": shared,
-        "formula-limits": _random("shared", order=_formula, limits=True, starvation=_coin),
-        "reserve-after": _random("shared", reserve_after=_late),
-        "reserve-after-formula": _random("shared", reserve_after=_late, order=_formula),
-        "reserve-after-limits": _random("shared", reserve_after=_late, limits=True, order=_any_order),
-        "reserve-after-formula-limits": _random("shared", reserve_after=_late, order=_formula, limits=True),
-        "reserve-after-all": _random("shared", reserve_after=_late, **everything),
-        "held-reserve": _random("shared", held_jobs="reserve", limits=True),
-        "held-reserve-formula": _random("shared", held_jobs="reserve", limits=True, order=_formula),
-        "nodes": _random("shared", reserve="nodes"),
-        "nodes-limits": _random("shared", reserve="nodes", limits=True, order=_any_order),
-        "nodes-held-reserve": _random("shared", reserve="nodes", held_jobs="reserve", limits=True, reserve_after=_soon),
-        "nodes-all": _random("shared", held_jobs=_held_jobs, reserve=_reserve, reserve_after=_soon, **everything),
-        "queues": _random("shared", reserve="queues"),
-        "queues-partitioned": _random("partitioned", reserve="queues", **everything),
-        "queues-hybrid": pool_heads,
-        "queues-limits": _random("shared", reserve="queues", limits=True, order=_any_order),
-        "queues-formula-limits": _random("shared", reserve="queues", limits=True, order=_formula, reserve_after=_soon),
-        "queues-all": _random("shared", reserve="queues", reserve_after=_soon, **everything),
-        "alike-queues": _alike("shared", reserve="queues", reserve_after=_soon, **everything),
-        "alike-queues-hybrid": _alike("hybrid", reserve="queues", placement="pool", entry="move", **everything),
-        "alike": _alike("shared", reserve_after=_soon, **everything),
-        "alike-formula": _alike("shared", order=_formula, limits=_coin, reserve_after=_soon),
-        "alike-hybrid": _alike("hybrid", reservation=_coin, limits=_coin, starvation=_coin),
-        "alike-hybrid-all": _alike("hybrid", reservation=_coin, **everything),
-        "alike-combined": _alike("hybrid", placement="combined", reservation=_coin, starvation=_coin, limits=_coin),
-        "alike-partitioned": _alike("partitioned", reservation=_coin, reserve_after=_soon, **everything),
-        "reservations": _random("partitioned", reservation=True),
-        "reservations-starvation": _random("partitioned", reservation=True, starvation=True),
-        "reservations-all": _random("partitioned", reservation=True, **everything),
-        "hybrid-plain": _random("hybrid", placement="pool", entry="either"),
-        "hybrid-pool": _random("hybrid", placement="pool", entry="either", **hybrid),
-        "hybrid-move": _random("hybrid", placement="pool", entry="move", **hybrid),
-        "hybrid-combined": _random("hybrid", placement="combined", entry="either", **hybrid),
-        "hybrid-combined-move": _random("hybrid", placement="combined", entry="move", **hybrid),
-        "hybrid-limits": _random("hybrid", reservation=_coin, limits=True),
-        "hybrid-starving": _random("hybrid", reservation=_coin, starvation=True, starving_first=True),
-        "hybrid-formula": _random("hybrid", reservation=_coin, limits=True, order=_formula),
-        "hybrid-all": _random("hybrid", reservation=True, reserve_after=_late, **everything),
-        "partitioned-nodes": _random("partitioned", reserve="nodes"),
-        "partitioned-held-reserve": _random("partitioned", held_jobs="reserve", limits=True),
-        "partitioned-top-jobs": _random("partitioned", reservation=_coin, **keys, **everything),
-        "hybrid-nodes": _random("hybrid", reserve="nodes", placement="pool", entry="move"),
-        "hybrid-held-reserve": _random("hybrid", held_jobs="reserve", reservation=_coin, limits=True),
-        "hybrid-combined-nodes": _random("hybrid", reserve="nodes", placement="combined", **hybrid),
-        "hybrid-combined-held-reserve": _random(
-            "hybrid", held_jobs="reserve", placement="combined", reservation=True, limits=True, starvation=_coin
-        ),
-        "hybrid-top-jobs": top_jobs,
-        "fairshare": _fair("shared", order="fairshare", backfill=lambda rng: rng.random() < 0.8),
-        "fairshare-formula": _fair("shared", order=_fair_formula, backfill=lambda rng: rng.random() < 0.8),
-        "fairshare-starvation": _fair("shared", order="fairshare", starvation=True, limits=_coin),
-        "fairshare-all": _fair("shared", reserve_after=_soon, **by_use),
-        "fairshare-top-jobs": _fair("shared", **keys, **by_use),
-        "fairshare-queues": _fair("shared", reserve="queues", **by_use),
-        "fairshare-divided": _fair("partitioned", reservation=_coin, **by_use),
-        "fairshare-hybrid": _fair("hybrid", **{**hybrid, "reservation": _coin, "order": _fair_order}),
-        "charged": _charged(_fair("shared", order=_fair_order)),
-        "charged-hybrid": _charged(_fair("hybrid", **{**hybrid, "reservation": _coin, "order": _fair_order})),
-        "charged-qos": _charged(_of_qos(_fair("shared", **by_use))),
-        "charged-typed": _charged(_typed(_fair("shared", reserve_after=_soon, **by_use))),
-        "charged-preempt": _tiered(_charged(_fair("shared", **by_use))),
-        "active": _random("shared", order=_active, backfill=lambda rng: rng.random() < 0.8),
-        "active-all": _random("shared", reserve_after=_soon, **{**everything, "order": _active}),
-        "active-hybrid": _random("hybrid", **{**hybrid, "reservation": _coin, "order": _active}),
-        "active-queues": _random("shared", reserve="queues", **{**everything, "order": _active}),
-        "active-top-jobs": _random("hybrid", reservation=_coin, **keys, **{**everything, "order": _active}),
-        "active-preempt": _tiered(_random("shared", reserve_after=_soon, **{**everything, "order": _active})),
-        "nothing": _random("shared", reserve="nothing", reserve_after=_soon),
-        "nothing-limits": _random("shared", reserve="nothing", reserve_after=_soon, limits=True, order=_any_order),
-        "nothing-all": _random("shared", reserve="nothing", reserve_after=_soon, **everything),
-        "nothing-alike": _alike("shared", reserve="nothing", reserve_after=_late, **everything),
-        "throttled": _throttled(_random("shared", limits=_coin)),
-        "throttled-formula": _throttled(_random("shared", order=_formula, limits=_coin, reserve_after=_soon)),
-        "throttled-all": _throttled(soon),
-        "throttled-alike": _throttled(_alike("shared", reserve_after=_soon, **everything)),
-        "throttled-divided": _throttled(_random("partitioned", reservation=_coin, **everything)),
-        "throttled-hybrid": _throttled(hybrids),
-        "throttled-alike-hybrid": _throttled(_alike("hybrid", reservation=_coin, **everything)),
-        "throttled-queues": _throttled(queue_heads),
-        "throttled-queues-hybrid": _throttled(pool_heads),
-        "throttled-nothing": _throttled(_random("shared", reserve="nothing", reserve_after=_soon, **everything)),
-        "throttled-top-jobs": _throttled(_random("shared", reserve_after=_soon, **keys, **everything)),
-        "throttled-held-reserve": _throttled(_random("partitioned", held_jobs="reserve", **everything)),
-        "throttled-hybrid-top-jobs": _throttled(top_jobs),
-        "entering": _throttled(_random("shared", limits=_coin), entering=True),
-        "entering-formula": _throttled(_random("shared", order=_formula, limits=_coin), entering=True),
-        "entering-all": entering,
-        "entering-divided": _throttled(_random("partitioned", reservation=_coin, **everything), entering=True),
-        "entering-hybrid": _throttled(hybrids, entering=True),
-        "entering-queues": _throttled(queue_heads, entering=True),
-        "entering-queues-hybrid": _throttled(pool_heads, entering=True),
-        "entering-nothing": _throttled(_random("shared", reserve="nothing", **everything), entering=True),
-        "entering-top-jobs": _throttled(_random("shared", **keys, **everything), entering=True),
-        "entering-hybrid-top-jobs": _throttled(top_jobs, entering=True),
-        "depth": _random("shared", reservation_depth=_depth),
-        "depth-limits": _random("shared", reservation_depth=_depth, limits=True, order=_any_order),
-        "depth-all": _random("shared", reservation_depth=_depth, reserve_after=_soon, **everything),
-        "depth-partitioned": _random("partitioned", reservation_depth=_depth, **everything),
-        "depth-hybrid": _random("hybrid", reservation_depth=_depth, placement="pool", entry="move", **everything),
-        "depth-throttled": _throttled(_random("shared", reservation_depth=_depth, **everything), entering=True),
-        "shortpool": _shortpool(_random("shared", reserve_after=_soon)),
-        "shortpool-fcfs": _shortpool(_random("shared", backfill=False, order=_any_order)),
-        "shortpool-formula": _shortpool(_random("shared", order=_formula, limits=_coin, starvation=_coin)),
-        "shortpool-limits": _shortpool(limited),
-        "shortpool-all": _shortpool(_random("shared", reserve=_any_or_nothing, reserve_after=_soon, **everything)),
-        "shortpool-alike": _shortpool(_alike("shared", reserve_after=_soon, **everything)),
-        "shortpool-partitioned": _shortpool(_random("partitioned", reservation=_coin, **everything)),
-        "shortpool-hybrid": _shortpool(hybrids),
-        "shortpool-top-jobs": _shortpool(_random("shared", reserve_after=_soon, **keys, **everything)),
-        "shortpool-hybrid-top-jobs": _shortpool(top_jobs),
-        "shortpool-fairshare": _shortpool(_fair("shared", reserve_after=_soon, **by_use)),
-        "shortpool-throttled": _shortpool(_throttled(_random("shared", limits=_coin, order=_any_order))),
-        "shortpool-entering": _shortpool(_throttled(_random("shared", limits=_coin), entering=True)),
-        "period": _random("shared", order=_formula, starvation=_coin, **periodic),
-        "period-limits": _random("shared", order=_formula, limits=True, **periodic),
-        "period-queues": _random("shared", reserve="queues", order=_formula, limits=_coin, **periodic),
-        "period-top-jobs": _random("shared", order=_formula, limits=_coin, **keys, **periodic),
-        "period-hybrid": _random("hybrid", reservation=_coin, order=_formula, limits=_coin, **periodic),
-        "period-alike": _alike("shared", order=_formula, reserve=_any_reserve, **periodic),
-        "qos": _of_qos(_random("shared", order=_qos_order, starvation=_coin)),
-        "qos-formula": _of_qos(_random("shared", order=_qos_formula, limits=_coin, reserve_after=_soon)),
-        "qos-limits": _of_qos(_throttled(_random("shared", limits=True, order=_any_order, reserve_after=_soon))),
-        "qos-all": _of_qos(_random("shared", reserve_after=_soon, **of_class)),
-        "qos-alike": _of_qos(_alike("shared", reserve_after=_soon, **of_class)),
-        "qos-alike-hybrid": _of_qos(_alike("hybrid", reservation=_coin, **of_class)),
-        "qos-entering": _of_qos(_throttled(_random("shared", **of_class), entering=True)),
-        "qos-divided": _of_qos(_random("partitioned", reservation=_coin, **of_class)),
-        "qos-hybrid": _of_qos(_random("hybrid", reservation=_coin, **of_class)),
-        "qos-queues": _of_qos(_random("shared", reserve="queues", **of_class)),
-        "qos-nothing": _of_qos(_random("shared", reserve="nothing", reserve_after=_soon, **of_class)),
-        "qos-depth": _of_qos(_random("shared", reservation_depth=_depth, reserve_after=_soon, **of_class)),
-        "qos-top-jobs": _of_qos(_random("shared", **keys, **of_class)),
-        "qos-hybrid-top-jobs": _of_qos(_throttled(_random("hybrid", reservation=_coin, **keys, **of_class))),
-        "qos-period": _of_qos(_random("shared", order=_qos_formula, limits=_coin, **periodic)),
-        "typed": _typed(_random("shared")),
-        "typed-formula": _typed(_random("shared", order=_formula, limits=_coin, reserve_after=_soon)),
-        "typed-limits": _typed(limited),
-        "typed-requests": _typed(
-            _random("shared", order=lambda rng: rng.choice(REQUEST_FORMULAS), limits=_coin, reserve_after=_soon)
-        ),
-        "typed-all": _typed(soon),
-        "typed-alike": _typed(soon, alike=True),
-        "typed-throttled": _typed(entering),
-        "typed-alone": _typed(soon, by=partial(typed, alone=True)),
-        "owned": _typed(_random("partitioned"), by=owned),
-        "owned-all": _typed(divided, by=owned),
-        "owned-nodes": _typed(divided, by=partial(owned, by_node=True)),
-        "typed-queues": _typed(
-            _random("shared", reserve="queues", reserve_after=_soon, **everything), by=partial(typed, alone=True)
-        ),
-        "closed": _closed(_typed(_random("shared"))),
-        "closed-all": _closed(_typed(soon, by=partial(typed, alone=True))),
-        "closed-limits": _closed(_typed(limited)),
-        "closed-throttled": _closed(_typed(_throttled(shared, entering=True))),
-        "closed-divided": _closed(_typed(divided, by=partial(owned, alone=True))),
-        "closed-resources": _closed(_resource_limited(_typed(shared))),
-        "closed-queues": _closed(
-            _typed(
-                _random("shared", reserve="queues", reserve_after=_soon, **everything), by=partial(typed, alone=True)
-            )
-        ),
-        "closed-nodes": _closed(_typed(_random("shared"), by=placed)),
-        "closed-nodes-all": _closed(_typed(soon, by=partial(placed, alone=True))),
-        "closed-nodes-limits": _closed(_typed(limited, by=placed)),
-        "closed-nodes-divided": _closed(_typed(divided, by=partial(owned, alone=True, by_node=True))),
-        "closed-queue-nodes": _closed(_typed(soon, by=best_placed)),
-        "queue-nodes": _typed(soon, by=best_placed),
-        "queue-nodes-alike": _typed(soon, alike=True, by=best_placed),
-        "queue-nodes-throttled": _typed(entering, by=best_placed),
-        "placed": _typed(_random("shared"), by=placed),
-        "placed-formula": _typed(_random("shared", order=_formula, limits=_coin, reserve_after=_soon), by=placed),
-        "placed-all": _typed(soon, by=placed),
-        "placed-alone": _typed(soon, by=partial(placed, alone=True)),
-        "placed-alike": _typed(soon, alike=True, by=placed),
-        "placed-narrow": _typed(changed(_narrow, _random("shared", order=_any_order)), by=placed),
-        "placed-throttled": _typed(entering, by=placed),
-        "preempt": _tiered(_random("shared")),
-        "preempt-formula": _tiered(_random("shared", order=_formula, starvation=_coin)),
-        "preempt-limits": _tiered(_random("shared", limits=True, starvation=_coin, order=_any_order)),
-        "preempt-formula-limits": _tiered(_random("shared", order=_formula, limits=True, reserve_after=_soon)),
-        "preempt-fairshare": _tiered(_fair("shared", **by_use)),
-        "preempt-throttled": _tiered(_throttled(soon)),
-        "preempt-entering": _tiered(entering),
-        "preempt-typed": _typed(_tiered(soon)),
-        "preempt-typed-alone": _typed(_tiered(entering), by=partial(typed, alone=True)),
-        "preempt-nodes": _typed(_tiered(soon), by=placed),
-        "preempt-nodes-alone": _typed(_tiered(entering), by=partial(placed, alone=True)),
-        "preempt-alike": _tiered(_alike("shared", reserve_after=_soon, **everything)),
-        "preempt-qos": _tiered(_of_qos(_random("shared", reserve_after=_soon, **of_class))),
-        "preempt-period": _tiered(_random("shared", order=_formula, limits=_coin, **periodic)),
-        "resources": _resource_limited(_random("shared", limits=_coin)),
-        "resources-alike": _resource_limited(_alike("shared", reserve_after=_soon, **everything)),
-        "resources-hybrid": _resource_limited(hybrids),
-        "resources-top-jobs": _resource_limited(top_jobs),
-        "resources-queues": _resource_limited(queue_heads),
-        "resources-depth": _resource_limited(_random("shared", reservation_depth=_depth, **everything)),
-        "resources-preempt": _tiered(_resource_limited(soon)),
-        "resources-qos": _resource_limited(_of_qos(_random("shared", reserve_after=_soon, **of_class))),
-        "resources-typed": _resource_limited(_typed(soon)),
-        "resources-placed": _resource_limited(_typed(soon, by=placed)),
-        "estimate": _estimated(_random("shared", order=_estimate_formula, reserve_after=_soon)),
-        "estimate-all": _estimated(_random("shared", **of_estimates)),
-        "estimate-alike": _estimated(_alike("shared", **of_estimates)),
-        "estimate-qos": _estimated(_of_qos(_alike("shared", **of_estimates))),
-        "estimate-hybrid": _estimated(_random("hybrid", reservation=_coin, **of_estimates)),
-        "estimate-typed": _estimated(_typed(_random("shared", **of_estimates), alike=True)),
-        "estimate-preempt": _estimated(_tiered(_random("shared", **of_estimates))),
-        "many-nodes": _many_nodes("shared", held_jobs=_held_jobs, **everything),
-        "hybrid-many-nodes": _many_nodes("hybrid", held_jobs=_held_jobs, reservation=_coin, **everything),
-    }
+#: Generators of (workload, system) by the names of disciplines, which `make test` tries.
+TESTED: dict[str, Generator] = {
+    "easy": _single,
+    "fcfs": lambda rng: _single(rng, backfill=False),
+    "single-orders": lambda rng: _single(rng, _order(rng)),
+    "single-formula": lambda rng: _single(rng, _formula(rng), backfill=_mostly(rng)),
+    "partitioned": _random("partitioned"),
+    "partitioned-all": _DIVIDED,
+    "shared": BASES[""],
+    "shared-starvation": _random("shared", starvation=True),
+    "shared-limits": _random("shared", limits=True, starvation=_coin),
+    "shared-orders": _random("shared", order=_order, starvation=_coin),
+    "shared-formula": _random("shared", order=_formula, limits=_coin, starvation=_coin),
+    "shared-all": _ONE_LIST,
+    "formula-limits": _random("shared", order=_formula, limits=True, starvation=_coin),
+    "reserve-after": _random("shared", reserve_after=_late),
+    "reserve-after-formula": _random("shared", reserve_after=_late, order=_formula),
+    "reserve-after-limits": _random("shared", reserve_after=_late, limits=True, order=_any_order),
+    "reserve-after-formula-limits": _random("shared", reserve_after=_late, order=_formula, limits=True),
+    "reserve-after-all": _random("shared", reserve_after=_late, **EVERYTHING),
+    "held-reserve": _random("shared", held_jobs="reserve", limits=True),
+    "held-reserve-formula": _random("shared", held_jobs="reserve", limits=True, order=_formula),
+    "nodes": _random("shared", reserve="nodes"),
+    "nodes-limits": _random("shared", reserve="nodes", limits=True, order=_any_order),
+    "nodes-held-reserve": _random("shared", reserve="nodes", held_jobs="reserve", limits=True, reserve_after=_soon),
+    "nodes-all": _random("shared", held_jobs=_held_jobs, reserve=_reserve, reserve_after=_soon, **EVERYTHING),
+    "queues": _random("shared", reserve="queues"),
+    "queues-partitioned": _random("partitioned", reserve="queues", **EVERYTHING),
+    "queues-hybrid": BASES["queues-hybrid"],
+    "queues-limits": _random("shared", reserve="queues", limits=True, order=_any_order),
+    "queues-formula-limits": _random("shared", reserve="queues", limits=True, order=_formula, reserve_after=_soon),
+    "queues-all": _random("shared", reserve="queues", reserve_after=_soon, **EVERYTHING),
+    "alike-queues": _alike("shared", reserve="queues", reserve_after=_soon, **EVERYTHING),
+    "alike-queues-hybrid": _alike("hybrid", reserve="queues", **MOVING, **EVERYTHING),
+    "alike": BASES["alike"],
+    "alike-formula": _alike("shared", order=_formula, limits=_coin, reserve_after=_soon),
+    "alike-hybrid": _alike("hybrid", reservation=_coin, limits=_coin, starvation=_coin),
+    "alike-hybrid-all": BASES["alike-hybrid"],
+    "alike-combined": _alike("hybrid", placement="combined", reservation=_coin, starvation=_coin, limits=_coin),
+    "alike-partitioned": _alike("partitioned", reservation=_coin, reserve_after=_soon, **EVERYTHING),
+    "reservations": _random("partitioned", reservation=True),
+    "reservations-starvation": _random("partitioned", reservation=True, starvation=True),
+    "reservations-all": _random("partitioned", reservation=True, **EVERYTHING),
+    "hybrid-plain": _random("hybrid", placement="pool", entry="either"),
+    "hybrid-pool": _random("hybrid", placement="pool", entry="either", **HYBRID),
+    "hybrid-move": _random("hybrid", **MOVING, **HYBRID),
+    "hybrid-combined": _random("hybrid", placement="combined", entry="either", **HYBRID),
+    "hybrid-combined-move": _random("hybrid", placement="combined", entry="move", **HYBRID),
+    "hybrid-limits": _random("hybrid", reservation=_coin, limits=True),
+    "hybrid-starving": _random("hybrid", reservation=_coin, starvation=True, starving_first=True),
+    "hybrid-formula": _random("hybrid", reservation=_coin, limits=True, order=_formula),
+    "hybrid-all": _random("hybrid", reservation=True, reserve_after=_late, **EVERYTHING),
+    "partitioned-nodes": _random("partitioned", reserve="nodes"),
+    "partitioned-held-reserve": _random("partitioned", held_jobs="reserve", limits=True),
+    "partitioned-top-jobs": _random("partitioned", reservation=_coin, **TOP_JOBS, **EVERYTHING),
+    "hybrid-nodes": _random("hybrid", reserve="nodes", **MOVING),
+    "hybrid-held-reserve": _random("hybrid", held_jobs="reserve", reservation=_coin, limits=True),
+    "hybrid-combined-nodes": _random("hybrid", reserve="nodes", placement="combined", **HYBRID),
+    "hybrid-combined-held-reserve": _random(
+        "hybrid", held_jobs="reserve", placement="combined", reservation=True, limits=True, starvation=_coin
+    ),
+    "hybrid-top-jobs": BASES["hybrid-top-jobs"],
+    "fairshare": _fair("shared", order="fairshare", backfill=_mostly),
+    "fairshare-formula": _fair("shared", order=_fair_formula, backfill=_mostly),
+    "fairshare-starvation": _fair("shared", order="fairshare", starvation=True, limits=_coin),
+    "fairshare-all": _fair("shared", reserve_after=_soon, **BY_SHARES),
+    "fairshare-top-jobs": _fair("shared", **TOP_JOBS, **BY_SHARES),
+    "fairshare-queues": _fair("shared", reserve="queues", **BY_SHARES),
+    "fairshare-divided": _fair("partitioned", reservation=_coin, **BY_SHARES),
+    "fairshare-hybrid": _fair("hybrid", **MAYBE_RESERVED | {"order": _fair_order}),
+    "charged": _charged(_fair("shared", order=_fair_order)),
+    "charged-hybrid": _charged(_fair("hybrid", **MAYBE_RESERVED | {"order": _fair_order})),
+    "charged-qos": _charged(_of_qos(_fair("shared", **BY_SHARES))),
+    "active": _random("shared", order=_active, backfill=_mostly),
+    "active-all": _random("shared", reserve_after=_soon, **BY_ACTIVE),
+    "nothing": _random("shared", reserve="nothing", reserve_after=_soon),
+    "nothing-limits": _random("shared", reserve="nothing", reserve_after=_soon, limits=True, order=_any_order),
+    "nothing-all": BASES["nothing"],
+    "nothing-alike": _alike("shared", reserve="nothing", reserve_after=_late, **EVERYTHING),
+    "throttled": _throttled(_SOME_LIMITS),
+    **family(
+        *("throttled", _throttled, "formula", "all", "alike", "divided", "hybrid", "alike-hybrid"),
+        *("queues", "queues-hybrid", "nothing", "hybrid-top-jobs"),
+    ),
+    "throttled-held-reserve": _throttled(_random("partitioned", held_jobs="reserve", **EVERYTHING)),
+    "entering": _entering(_SOME_LIMITS),
+    "entering-formula": _entering(_random("shared", order=_formula, limits=_coin)),
+    "entering-nothing": _entering(_random("shared", reserve="nothing", **EVERYTHING)),
+    "entering-top-jobs": _entering(_random("shared", **TOP_JOBS, **EVERYTHING)),
+    **family("entering", _entering, "all", "divided", "hybrid", "queues", "queues-hybrid", "hybrid-top-jobs"),
+    "depth": _random("shared", reservation_depth=_depth),
+    "depth-limits": _random("shared", reservation_depth=_depth, limits=True, order=_any_order),
+    "depth-all": _random("shared", reservation_depth=_depth, reserve_after=_soon, **EVERYTHING),
+    "depth-partitioned": _random("partitioned", reservation_depth=_depth, **EVERYTHING),
+    "depth-hybrid": _random("hybrid", reservation_depth=_depth, **MOVING, **EVERYTHING),
+    "depth-throttled": _entering(BASES["depth"]),
+    "shortpool": _shortpool(_random("shared", reserve_after=_soon)),
+    "shortpool-all": _shortpool(_random("shared", reserve=_any_or_nothing, reserve_after=_soon, **EVERYTHING)),
+    **family("shortpool", _shortpool, "alike", "hybrid-top-jobs"),
+    "period": _random("shared", order=_formula, starvation=_coin, **PERIODIC),
+    "period-limits": _random("shared", order=_formula, limits=True, **PERIODIC),
+    "period-queues": _random("shared", reserve="queues", order=_formula, limits=_coin, **PERIODIC),
+    "period-top-jobs": _random("shared", order=_formula, limits=_coin, **TOP_JOBS, **PERIODIC),
+    "period-hybrid": _random("hybrid", reservation=_coin, order=_formula, limits=_coin, **PERIODIC),
+    "period-alike": _alike("shared", order=_formula, reserve=_any_reserve, **PERIODIC),
+    "qos": _of_qos(_random("shared", order=_qos_order, starvation=_coin)),
+    "qos-limits": _of_qos(_throttled(_random("shared", limits=True, order=_any_order, reserve_after=_soon))),
+    "qos-all": _of_qos(_random("shared", reserve_after=_soon, **BY_QOS)),
+    "qos-alike-hybrid": _of_qos(_alike("hybrid", reservation=_coin, **BY_QOS)),
+    "qos-entering": _of_qos(_entering(_random("shared", **BY_QOS))),
+    "qos-queues": _of_qos(_random("shared", reserve="queues", **BY_QOS)),
+    "qos-hybrid-top-jobs": _of_qos(_throttled(_random("hybrid", reservation=_coin, **TOP_JOBS, **BY_QOS))),
+    "typed-requests": _typed(_random("shared", order=_request_formula, limits=_coin, reserve_after=_soon)),
+    "typed-alike": _typed(BASES["all"], alike=True),
+    "typed-alone": _typed(BASES["all"], by=partial(typed, alone=True)),
+    **family("typed", _typed, "all", "throttled"),
+    "placed-all": _placed(BASES["all"]),
+    "placed-alone": _typed(BASES["all"], by=partial(placed, alone=True)),
+    "placed-alike": _placed(BASES["all"], alike=True),
+    "preempt": _tiered(BASES[""]),
+    "preempt-formula": _tiered(_random("shared", order=_formula, starvation=_coin)),
+    "preempt-limits": _tiered(_random("shared", limits=True, starvation=_coin, order=_any_order)),
+    "preempt-throttled": _tiered(_throttled(BASES["all"])),
+    "preempt-entering": _tiered(BASES["throttled"]),
+    "preempt-qos": _tiered(_of_qos(_random("shared", reserve_after=_soon, **BY_QOS))),
+    "resources-typed": _resource_limited(_typed(BASES["all"])),
+    "estimate-all": _estimated(_random("shared", **BY_ESTIMATE)),
+    "estimate-alike": _estimated(_alike("shared", **BY_ESTIMATE)),
+    "many-nodes": _many_nodes("shared", held_jobs=_held_jobs, **EVERYTHING),
+    "hybrid-many-nodes": _many_nodes("hybrid", held_jobs=_held_jobs, reservation=_coin, **EVERYTHING),
+}
+#: Others, which ``python -m tests.fuzz`` tries: for each are some above that have its parts.
+SELDOM: dict[str, Generator] = {
+    "charged-typed": _charged(_typed(_fair("shared", reserve_after=_soon, **BY_SHARES))),
+    "charged-preempt": _tiered(_charged(_fair("shared", **BY_SHARES))),
+    "active-hybrid": _random("hybrid", **MAYBE_RESERVED | {"order": _active}),
+    "active-queues": _random("shared", reserve="queues", **BY_ACTIVE),
+    "active-top-jobs": _random("hybrid", reservation=_coin, **TOP_JOBS, **BY_ACTIVE),
+    "active-preempt": _tiered(_random("shared", reserve_after=_soon, **BY_ACTIVE)),
+    "throttled-top-jobs": _throttled(BASES["top-jobs"]),
+    "shortpool-fcfs": _shortpool(_random("shared", backfill=False, order=_any_order)),
+    "shortpool-formula": _shortpool(_random("shared", order=_formula, limits=_coin, starvation=_coin)),
+    **family("shortpool", _shortpool, "limits", "partitioned", "hybrid", "top-jobs"),
+    "shortpool-fairshare": _shortpool(_fair("shared", reserve_after=_soon, **BY_SHARES)),
+    "shortpool-throttled": _shortpool(_throttled(_random("shared", limits=_coin, order=_any_order))),
+    "shortpool-entering": _shortpool(_entering(_SOME_LIMITS)),
+    "qos-formula": _of_qos(_random("shared", order=_qos_formula, limits=_coin, reserve_after=_soon)),
+    "qos-alike": _of_qos(_alike("shared", reserve_after=_soon, **BY_QOS)),
+    "qos-divided": _of_qos(_random("partitioned", reservation=_coin, **BY_QOS)),
+    "qos-hybrid": _of_qos(_random("hybrid", reservation=_coin, **BY_QOS)),
+    "qos-nothing": _of_qos(_random("shared", reserve="nothing", reserve_after=_soon, **BY_QOS)),
+    "qos-depth": _of_qos(_random("shared", reservation_depth=_depth, reserve_after=_soon, **BY_QOS)),
+    "qos-top-jobs": _of_qos(_random("shared", **TOP_JOBS, **BY_QOS)),
+    "qos-period": _of_qos(_random("shared", order=_qos_formula, limits=_coin, **PERIODIC)),
+    **family("typed", _typed, "", "formula", "limits"),
+    "typed-queues": _QUEUES,
+    "owned": _typed(_random("partitioned"), by=owned),
+    "owned-all": _typed(_DIVIDED, by=owned),
+    "owned-nodes": _typed(_DIVIDED, by=partial(owned, by_node=True)),
+    "closed": _closed(_typed(BASES[""])),
+    "closed-all": _closed(_typed(BASES["all"], by=partial(typed, alone=True))),
+    "closed-limits": _closed(_typed(BASES["limits"])),
+    "closed-throttled": _closed(_typed(_entering(_ONE_LIST))),
+    "closed-divided": _closed(_typed(_DIVIDED, by=partial(owned, alone=True))),
+    "closed-resources": _closed(_resource_limited(_typed(_ONE_LIST))),
+    "closed-queues": _closed(_QUEUES),
+    "closed-nodes": _closed(_placed(BASES[""])),
+    "closed-nodes-all": _closed(_typed(BASES["all"], by=partial(placed, alone=True))),
+    "closed-nodes-limits": _closed(_placed(BASES["limits"])),
+    "closed-nodes-divided": _closed(_typed(_DIVIDED, by=partial(owned, alone=True, by_node=True))),
+    "closed-queue-nodes": _closed(_typed(BASES["all"], by=best_placed)),
+    "queue-nodes": _typed(BASES["all"], by=best_placed),
+    "queue-nodes-alike": _typed(BASES["all"], alike=True, by=best_placed),
+    "queue-nodes-throttled": _typed(BASES["throttled"], by=best_placed),
+    **family("placed", _placed, "", "formula", "throttled"),
+    "placed-narrow": _placed(changed(_narrow, _random("shared", order=_any_order))),
+    "preempt-formula-limits": _tiered(_random("shared", order=_formula, limits=True, reserve_after=_soon)),
+    "preempt-fairshare": _tiered(_fair("shared", **BY_SHARES)),
+    "preempt-typed": _typed(_tiered(BASES["all"])),
+    "preempt-typed-alone": _typed(_tiered(BASES["throttled"]), by=partial(typed, alone=True)),
+    "preempt-nodes": _placed(_tiered(BASES["all"])),
+    "preempt-nodes-alone": _typed(_tiered(BASES["throttled"]), by=partial(placed, alone=True)),
+    "preempt-alike": _tiered(BASES["alike"]),
+    "preempt-period": _tiered(_random("shared", order=_formula, limits=_coin, **PERIODIC)),
+    "resources": _resource_limited(_SOME_LIMITS),
+    **family("resources", _resource_limited, "alike", "hybrid", "queues", "depth"),
+    "resources-top-jobs": _resource_limited(BASES["hybrid-top-jobs"]),
+    "resources-preempt": _tiered(_resource_limited(BASES["all"])),
+    "resources-qos": _resource_limited(_of_qos(_random("shared", reserve_after=_soon, **BY_QOS))),
+    "resources-placed": _resource_limited(_placed(BASES["all"])),
+    "estimate": _estimated(_random("shared", order=_estimate_formula, reserve_after=_soon)),
+    "estimate-qos": _estimated(_of_qos(_alike("shared", **BY_ESTIMATE))),
+    "estimate-hybrid": _estimated(_random("hybrid", reservation=_coin, **BY_ESTIMATE)),
+    "estimate-typed": _estimated(_typed(_random("shared", **BY_ESTIMATE), alike=True)),
+    "estimate-preempt": _estimated(_tiered(_random("shared", **BY_ESTIMATE))),
+}
+DISCIPLINES = TESTED | SELDOM  #: all that `parsim.simulate` simulates
 
 
 def multiqueue(rng: Random) -> tuple[Workload, int, tuple[int, ...]]:
@@ -1103,12 +1030,6 @@ def window(rng: Random, begin: int, machine: System) -> Window:
         rng.random() < 0.7,
         *rng.choices([(None, ()), (rng.randrange(len(machine.queues)), ()), (None, users)], (0.7, 0.15, 0.15))[0],
     )
-
-
-def from_state(discipline: str, rng: Random) -> tuple[Workload, System, State]:
-    """Return a case of a discipline of `disciplines` that begins with a state."""
-    jobs, machine = disciplines()[discipline](rng)
-    return jobs, machine, state(rng, jobs, machine, windows=rng.random() < 0.7)
 
 
 def broken(rng: Random, right: Schedule, begin: int | None = None) -> Schedule:

@@ -98,7 +98,7 @@ def notices(mutation: Mutation) -> str:
                 if not right:
                     return f"{discipline} {seed}"
     known = json.loads(golden.FILE.read_text(encoding="utf-8"))["disciplines"]
-    return next((name for name in generate.tested() if golden.few(name) != known[name][0]), "")
+    return next((name for name in generate.TESTED if golden.few(name) != known[name][0]), "")
 
 
 def main() -> int:

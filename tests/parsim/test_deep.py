@@ -364,7 +364,7 @@ def test_plans_of_bursts_are_those_of_jobs_that_are_never_alike(monkeypatch: pyt
 
 def test_jobs_are_numbered_by_what_decides_about_them() -> None:
     rng = Random(0)
-    workload, _ = generate.disciplines()["alike"](rng)
+    workload, _ = generate.DISCIPLINES["alike"](rng)
     prepared = prepare(workload)
     w = prepared.workload
     kinds = {}

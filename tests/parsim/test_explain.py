@@ -121,10 +121,10 @@ def covers_the_wait(workload: Workload, system: System, jobs: range) -> None:
             assert all(one.end == other.begin for one, other in pairwise(waits))
 
 
-@pytest.mark.parametrize("discipline", generate.tested())
+@pytest.mark.parametrize("discipline", generate.TESTED)
 def test_reasons_cover_the_wait(discipline: str) -> None:
     for seed in range(4):
-        workload, system = generate.disciplines()[discipline](Random(seed))
+        workload, system = generate.DISCIPLINES[discipline](Random(seed))
         covers_the_wait(workload, system, range(seed % 5, len(workload), 5))  # a fifth of them
 
 

@@ -114,7 +114,7 @@ def by_the_second(workload: Workload, system: System, found, window: tuple[int, 
     return {"used": used, "lost": lost}
 
 
-CASES = generate.disciplines()
+CASES = generate.DISCIPLINES
 
 
 def agree(workload: Workload, system: System, found) -> None:

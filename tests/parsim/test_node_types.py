@@ -141,7 +141,7 @@ def test_formulas_read_what_jobs_ask_for(order: str, expected: list[int]):
 
 def test_one_type_without_chunks_is_a_plain_machine():
     for seed in range(30):
-        workload, system = generate.disciplines()["shared-all"](Random(seed))
+        workload, system = generate.DISCIPLINES["shared-all"](Random(seed))
         one = System(
             system.cores,
             system.queues,
@@ -253,7 +253,7 @@ def test_what_idle_nodes_hold(chunks: tuple[Chunk, ...] | None, cores: int, expe
 @pytest.mark.parametrize("seed", range(30))
 def test_nodes_of_one_type_are_those_of_rule_23(seed: int):
     """Of jobs of cores alone; the last node has what is left."""
-    workload, system = generate.disciplines()["shared-all"](Random(seed))
+    workload, system = generate.DISCIPLINES["shared-all"](Random(seed))
     rng = Random(seed)
     alike = replace(system, reserve="nodes", cores_per_node=rng.choice((1, 2, 3, 4)))
     types = [NodeType("all", alike.cores // alike.cores_per_node, alike.cores_per_node)]
@@ -268,7 +268,7 @@ def test_nodes_of_one_type_are_those_of_rule_23(seed: int):
 def test_nodes_of_one_core(seed: int):
     """Copies of a core each, of those of one node: as under rule "nodes in order", or without backfilling by totals."""
     rng = Random(seed)
-    workload, system = generate.disciplines()["shared-all"](rng)
+    workload, system = generate.DISCIPLINES["shared-all"](rng)
     of = NodeType("all", system.cores, 1, {"gpus": 1, "memory": 3})
     takes = [{"gpus": rng.randint(0, 1), "memory": rng.randint(0, 3)} for _ in range(len(workload))]
     requests = [(Chunk(n, 1, each),) for n, each in zip(workload.cores.tolist(), takes, strict=True)]
@@ -325,7 +325,7 @@ def test_jobs_that_want_the_same_may_take_different_types():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_what_jobs_took_adds_up(seed: int):
-    workload, system = generate.disciplines()["placed-all"](Random(seed))
+    workload, system = generate.DISCIPLINES["placed-all"](Random(seed))
     found = simulate(workload, system)
     took = found.demands.amounts[found.demands.taken]
     assert (took.sum(axis=1)[:, 0] == workload.cores).all()
@@ -360,7 +360,7 @@ def test_a_job_of_several_kinds_may_start_when_another_has(looks: int, again: bo
 def test_nodes_that_jobs_have_alone_are_as_cores(seed: int):
     """Rule "exclusive nodes as cores", and without backfilling by totals, too."""
     rng = Random(seed)
-    workload, system = generate.disciplines()["shared"](rng)
+    workload, system = generate.DISCIPLINES["shared"](rng)
     node = rng.randint(2, 4)
     wider = replace(workload, cores=[n * node - rng.randint(0, node - 1) for n in workload.cores.tolist()])
     of = NodeType("all", system.cores, node, exclusive=True)

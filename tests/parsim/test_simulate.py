@@ -17,7 +17,7 @@ from parsim.verify import check_schedule
 from tests import generate
 from tests.beside import REFERENCE
 
-DISCIPLINES = generate.tested()
+DISCIPLINES = generate.TESTED
 
 
 REFERENCES = {

@@ -130,11 +130,11 @@ def test_a_state_of_a_schedule_names_the_nodes_of_its_jobs():
     assert simulate(jobs, system, begun).start.tolist() == whole.start.tolist()
 
 
-@pytest.mark.parametrize("name", generate.tested())
+@pytest.mark.parametrize("name", generate.TESTED)
 def test_a_schedule_goes_on_from_any_of_its_states(name):
     for seed in range(10):
         rng = Random(seed)
-        jobs, system = generate.disciplines()[name](rng)
+        jobs, system = generate.DISCIPLINES[name](rng)
         if system.is_fair or (system.has_limits and system.formula is not None):
             continue  # what users used, and what limits held before, is forgotten
         if system.windows and system.reserve == "nothing":
