@@ -8,8 +8,10 @@ import importlib
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -41,30 +43,35 @@ def modules(package: str) -> list[tuple[str, Path]]:
     return [(".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"), path) for path in files]
 
 
-class RuntimeOnly(ast.NodeTransformer):
-    """Removes what only a type checker reads."""
+class Imports(NamedTuple):
+    """The names that a module imports."""
 
-    def visit_If(self, node: ast.If) -> ast.AST | None:
-        return None if "TYPE_CHECKING" in ast.unparse(node.test) else self.generic_visit(node)
+    every: frozenset[str]  #: in its functions too
+    running: frozenset[str]  #: without those that only a type checker reads
+    first: frozenset[str]  #: when it is imported
 
 
-@cache
-def imported(path: Path, *, for_types: bool = True) -> frozenset[str]:
-    """Return the names that a module imports, in its functions too."""
-    tree = ast.parse(path.read_text())
+def of_nodes(nodes: Iterable[ast.AST]) -> frozenset[str]:
     found: set[str] = set()
-    for node in ast.walk(tree if for_types else RuntimeOnly().visit(tree)):
+    for node in nodes:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
+            assert node.level == 0, f"relative import in line {node.lineno}"
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
     return frozenset(found)
 
 
-def tops(path: Path) -> list[ast.ImportFrom]:
-    """Return the imports of a module that run when it is imported."""
-    return [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ImportFrom)]
+@cache
+def imports(path: Path) -> Imports:
+    body = ast.parse(path.read_text()).body
+    blocks = [node for node in body if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
+    running = of_nodes(inner for node in body if node not in blocks for inner in ast.walk(node))
+    return Imports(running | of_nodes(inner for node in blocks for inner in ast.walk(node)), running, of_nodes(body))
+
+
+def imported(path: Path) -> frozenset[str]:
+    return imports(path).every
 
 
 def layer(name: str) -> str:
@@ -109,7 +116,7 @@ def test_no_import_cycle(package: str) -> None:
     paths = dict(modules(package))
     graph = {}
     for name, path in paths.items():
-        targets = {each if each in paths else each.rpartition(".")[0] for each in imported(path, for_types=False)}
+        targets = {each if each in paths else each.rpartition(".")[0] for each in imports(path).running}
         graph[name] = targets & paths.keys()
     cycles = {frozenset(component) for component in components(graph) if len(component) > 1}
     assert not cycles, "\n".join(" ".join(sorted(cycle)) for cycle in cycles)
@@ -167,9 +174,8 @@ def test_what_is_installed_imports_nothing_that_is_not(package: str) -> None:
 def test_what_is_slow_to_import_is_imported_where_it_is_used() -> None:
     slow = ("scipy.stats", "scipy.optimize", "sklearn")
     for name, path in modules("qconf"):
-        found = imported(path)
-        first = {f"{each.module}.{one.name}" for each in tops(path) for one in each.names}
-        assert not {each for each in first if each.startswith(slow)} | (found & {"scipy"}), name
+        found = imports(path)
+        assert not {each for each in found.first if each.startswith(slow)} | (found.every & {"scipy"}), name
 
 
 def test_help_imports_nothing_heavy() -> None:
