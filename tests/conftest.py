@@ -16,7 +16,8 @@ settings.register_profile("repeatable", derandomize=not os.environ.get("RANDOM")
 settings.load_profile("repeatable")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes would compile every module again
 
-from tests.warm import warm  # noqa: E402 - numpy comes later
+from tests.interpreted import interpret_seldom, interpreting  # noqa: E402 - numpy comes later
+from tests.warm import warm  # noqa: E402
 
 BY_COMMAND = ("tests/browser/", "tests/real_pbs/", "tests/real_slurm/")  #: `make test-all` runs them
 #: But for these, which need no server, or show the pages and what they are not to do.
@@ -30,6 +31,11 @@ SMOKE = {
     "test_two_tabs",
     "test_hostile_names_stay_text",
 }
+
+
+def pytest_configure() -> None:
+    """Interpret versions of kernels that few tests take."""
+    interpret_seldom()
 
 
 @pytest.hookimpl(tryfirst=True)  # before marks are chosen
@@ -49,7 +55,5 @@ def pytest_xdist_setupnodes() -> None:
 @pytest.fixture
 def interpreted() -> Iterator[None]:
     """Kernels are plain Python in a test that asks for it."""
-    from tests.interpreted import interpreting
-
     with interpreting():
         yield

@@ -1,7 +1,8 @@
 """The kernels as plain Python: nothing is compiled, and a changed line shows at once, a hundred times as slowly.
 
 ``python -m tests.interpreted MODULE ARGUMENTS``, ``pytest -p tests.interpreted FILE``, or a test's fixture
-``interpreted``, where a version of a kernel that nothing else takes would compile for half a minute.
+``interpreted``. In all tests versions of the general event loop that few of them take are interpreted: each would
+compile for a quarter or half a minute, longer than all of these tests take.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import runpy
 import sys
 import types
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,10 @@ import pytest
 
 from parsim.engine import order
 from parsim.engine.compile import compiled
+from parsim.engine.simulation import Simulation
 from parsim.planning import conservative
+
+simulate = import_module("parsim.simulate")  #: the module, which a function of the package hides
 
 
 def _records(value: Any) -> Any:
@@ -55,6 +60,23 @@ def interpreting() -> Iterator[None]:
         patch.setattr(order, "math", types.SimpleNamespace(**{**vars(math), "pow": _power}))
         patch.setattr(conservative, "np", types.SimpleNamespace(**{**vars(np), **made}))
         yield
+
+
+def is_seldom(state: Simulation, heads: object) -> bool:
+    """Whether few tests take the version of the general event loop that simulates this."""
+    seldom = (state.placing, state.preempting, state.windows, state.needs if heads is not None else None)
+    return any(each is not None for each in seldom)
+
+
+def interpret_seldom() -> None:
+    """Interpret the versions of the general event loop that few tests take, from now on."""
+    compiled_loop = simulate.events
+
+    def events(state: Simulation, plans: object, heads: object, placed: object) -> None:
+        with interpreting() if is_seldom(state, heads) else nullcontext():
+            compiled_loop(state, plans, heads, placed)
+
+    simulate.events = events
 
 
 _ENTERED = ExitStack()  #: which keeps what was entered: a context that nothing holds ends at once

@@ -8,8 +8,7 @@ from parsim.compiling import Compiling, missing, seconds
 from tests import fuzz
 
 #: Disciplines whose first case takes a version of a kernel that no group does, and about how long it compiles.
-VERSIONS = {"placed-alike": 38, "shortpool": 34, "preempt-throttled": 17, "typed-alike": 16}
-VERSIONS |= {"needs:easy": 13, "needs:queues": 13}
+VERSIONS = {"shortpool": 34, "typed-alike": 16, "needs:easy": 13}
 
 
 def warm() -> None:

@@ -24,23 +24,25 @@ from parsim.engine.compile.compiler import OnDisk
 from parsim.engine.fast.easy import easy
 from tests import fuzz
 from tests.benchmarks.compiling import measured
+from tests.interpreted import is_seldom
 from tests.warm import VERSIONS
 
 
 def test_a_group_is_missing_until_it_is_compiled_and_loads_without_what_compiles_it(tmp_path):
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
 
-    def run(code: str) -> str:
+    def run() -> list[str]:
+        """Load a group in a process, and return which of two were missing, what it imported, and which are now."""
+        ask = "print(*missing(['lists', 'conservative']), sep=',')"
+        heavy = "print(*{'numba.np.linalg', 'numba.np.npyimpl', 'scipy.linalg'} & set(sys.modules))"
+        code = f"import sys; from parsim.compiling import load, missing; {ask}; load(['conservative']); {heavy}; {ask}"
         line = [sys.executable, "-c", code]
-        return subprocess.run(line, env=environment, check=True, capture_output=True, text=True).stdout.strip()
+        return subprocess.run(line, env=environment, check=True, capture_output=True, text=True).stdout.split("\n")
 
-    ask = "from parsim.compiling import missing; print(*missing(['lists', 'conservative']), sep=',')"
-    load = "import sys; from parsim.compiling import load; load(['conservative'])"
-    heavy = "print(*{'numba.np.linalg', 'numba.np.arraymath', 'numba.np.npyimpl', 'scipy.linalg'} & set(sys.modules))"
-    assert run(ask) == "lists,conservative"
-    assert "numba.np.npyimpl" in run(f"{load}; {heavy}")  # it compiles
-    assert run(ask) == "lists"
-    assert run(f"{load}; {heavy}") == ""
+    before, compiling, after, _ = run()
+    assert (before, after) == ("lists,conservative", "lists")
+    assert "numba.np.npyimpl" in compiling
+    assert run() == ["lists", "", "lists", ""]
 
 
 def test_a_kernel_is_compiled_anew_where_a_file_changed_from_which_it_takes_functions(tmp_path, monkeypatch):
@@ -149,12 +151,13 @@ class CalledError(Exception):
 
 
 def test_no_discipline_takes_a_version_that_is_not_compiled_before_the_tests(monkeypatch):
-    """A version takes half a minute, in each worker that comes to it at the same time."""
+    """A version takes half a minute, in each worker that comes to it at the same time; others are interpreted."""
     module, found = importlib.import_module("parsim.simulate"), set()
 
     def recording(name):
         def called(*arguments):
-            found.add((name, tuple(map(numba.typeof, arguments))))
+            if name != "events" or not is_seldom(arguments[0], arguments[2]):
+                found.add((name, tuple(map(numba.typeof, arguments))))
             raise CalledError
 
         return called
@@ -170,6 +173,14 @@ def test_no_discipline_takes_a_version_that_is_not_compiled_before_the_tests(mon
         with suppress(CalledError):
             fuzz.case(name, 0).simulate()
         assert found == ahead, name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("discipline", ["placed-alike", "preempt-throttled", "needs:queues", "closed", "queue-nodes"])
+def test_what_is_interpreted_in_tests_compiles_to_the_same(discipline):
+    line = [sys.executable, "-m", "tests.fuzz", "--count", "25", discipline]
+    done = subprocess.run(line, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", GROUPS)

@@ -45,7 +45,7 @@ def test_values_of_many_jobs_are_those_of_each():
     ):
         base = np.array([[draw.randint(1, 5), draw.randint(1, 2000), draw.randint(1, 9), 0, 1] for _ in range(150)]).T
         waits = np.array([float(draw.randint(0, 9)) for _ in range(150)])
-        found = parse(text).values(base.astype(float), waits)
+        found = parse(text).values(np.array(base, dtype=float, order="C"), waits)  # else it would compile once more
         for job in range(150):
             priority, walltime, cores, *_ = base[:, job].tolist()
             one = value(text, eligible=waits[job], priority=priority, walltime=walltime, cores=cores)

@@ -373,7 +373,6 @@ def test_nodes_that_jobs_have_alone_are_as_cores(seed: int):
     assert simulate(wider, in_order).start.tolist() == simulate(wider, totals).start.tolist()
 
 
-@pytest.mark.usefixtures("interpreted")
 def test_head_jobs_of_queues_keep_nodes_of_their_types_idle():
     types = [NodeType("cpu", 6, 1), NodeType("gpu", 4, 1, {"gpus": 1})]
     queues = [Queue(node_types=["cpu"]), Queue("b", node_types=["gpu"])]

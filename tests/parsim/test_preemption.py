@@ -15,8 +15,6 @@ from parsim.model.throttles import Throttle
 from parsim.verify import check_schedule
 from tests import fuzz
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 
 def machine(*preempted: str, cores: int = 4, **more) -> System:
     """Return a machine with a queue of each tier from 0 up, the last of which nothing preempts."""

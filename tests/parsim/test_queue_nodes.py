@@ -11,8 +11,6 @@ from parsim.prepare.chunks import can_be_placed
 from parsim.verify import check_schedule
 from tests import fuzz
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 ONE = [Queue(name="a")]
 
 

@@ -24,7 +24,6 @@ MACHINE = System(20, node_types=[CPU, GPU])
 BY_NODES = replace(MACHINE, reserve="nodes")
 ONE_GPU, ALL_GPUS = (Chunk(1, 1, {"gpus": 1}),), (Chunk(2, 1, {"gpus": 2}),)
 
-pytestmark = pytest.mark.usefixtures("interpreted")  # a version of the kernel would compile for half a minute
 
 CLOSED = [name for name in fuzz.DISCIPLINES if "closed" in name and not name.startswith(fuzz.NEEDS)]
 

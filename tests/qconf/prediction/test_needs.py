@@ -222,7 +222,6 @@ def test_closed_cores_that_are_not_simulated_by_type(closure):
     assert any(text.startswith("types of nodes are left out") for text in found.warnings)
 
 
-@pytest.mark.usefixtures("interpreted")
 def test_nodes_that_are_reserved_or_come_back_are_windows():
     kept = Closure("reservation r", NOW + 30, NOW + 60, 8, "R1", nodes=("c1", "g1"))
     jobs = (job("1", "chunk:1:cores=1,gpus=1"), job("2", cores=4))
@@ -255,7 +254,6 @@ def test_parts_of_nodes_that_are_reserved_are_whole_ones(cores, nodes, queue, ta
     assert found.system.node_types
 
 
-@pytest.mark.usefixtures("interpreted")
 def test_jobs_of_a_reservation_have_its_nodes():
     kept = Closure("reservation r", NOW + 30, NOW + 200, 4, "R1", nodes=("g1",))
     jobs = (replace(job("1", "chunk:1:cores=1,gpus=1"), queue="R1"), job("2", "chunk:1:cores=1,gpus=2"))
