@@ -130,9 +130,10 @@ def averages(
     table: dict[str, dict[str, FoldResult]] = {}
     for result in results:
         table.setdefault(result.strategy, {})[result.period] = result
-    own = {name: [each.summary for each in row.values()] for name, row in table.items()}
-    known = {} if not fixed else log_scores(fixed, fixed["fcfs"], objective, tails)
-    scores = {} if not fixed else log_scores(own, fixed["fcfs"], objective, tails)
+    known, scores = {}, {}
+    if fixed:
+        own = {name: [each.summary for each in row.values()] for name, row in table.items()}
+        known, scores = (log_scores(each, fixed["fcfs"], objective, tails) for each in (fixed, own))
     best = min(known, key=known.__getitem__, default="")
     return [
         Average(

@@ -1,4 +1,4 @@
-"""Prepared-forward: every strategy is trained on one period and evaluated on the next, for all periods of a history.
+"""Walk-forward: every strategy is trained on one period and evaluated on the next, for all periods of a history.
 
 Nothing of a test period reaches the training. A proposal depends on the jobs of the training period, on those of the
 periods before it and on the base configuration, and on nothing else.
@@ -114,16 +114,39 @@ def _prepared(
         raise InputError(message, field="chain", fix="leave it out, or split on walltime")
     compared = tuple(name for name in names() if name in wanted)
     folds, skipped = plan_folds(history, periods, fewest, warmup_days)
+    about = {"warmup_days": warmup_days, "from_log": from_log, "chain": chain, "fewest_jobs": fewest}
+    about |= recorded | {"strategies": list(compared)}
     bounds = {label: (start, end) for label, start, end in periods}
-    about = {
-        "warmup_days": warmup_days,
-        "from_log": from_log,
-        "chain": chain,
-        "fewest_jobs": fewest,
-        "strategies": list(compared),
-    }
-    every = _Folds.of(history, base, folds, bounds, chosen, warmup_days=warmup_days, from_log=from_log)
-    return Prepared(base, replace(every, checkpoint=checkpoint), compared, chain, skipped, chosen | recorded | about)
+    training = _training_sets(history, base, [bounds[fold.training] for fold in folds], chosen["epoch_days"])
+    around = _test_periods(history, base, folds, warmup_days * DAY, from_log=from_log)
+    counts = [len(each) - int(each.counted(fold.start).sum()) for fold, each in zip(folds, around, strict=True)]
+    folds = [replace(fold, warmup_jobs=count) for fold, count in zip(folds, counts, strict=True)]
+    every = _Folds(tuple(folds), tuple(training), tuple(around), chosen, checkpoint)
+    return Prepared(base, every, compared, chain, skipped, chosen | about)
+
+
+def _training_sets(
+    history: History, base: SiteConfig, spans: Sequence[tuple[int, int]], epoch_days: int | None
+) -> list[TrainingSet]:
+    """Cut these spans out of a history, each with the periods before it."""
+    found: list[TrainingSet] = []
+    for start, end in spans:
+        earlier = (*found[-1].earlier, found[-1].period) if found else ()
+        known = None if epoch_days is None else Period.of(history.between(None, end), base)
+        found.append(TrainingSet(Period.of(history.between(start, end), base), earlier, known=known))
+    return found
+
+
+def _test_periods(
+    history: History, base: SiteConfig, folds: Sequence[Fold], warmup: int, *, from_log: bool
+) -> list[Period]:
+    """Cut test periods out of a history, with what ran by the log when they begin, or with their warm-up."""
+    whole, found = Period.of(history, base), []
+    for fold in folds:
+        warm = Period.of(history.between(fold.start - warmup, fold.end), base)
+        begun = whole.beginning(fold.start, fold.end, warmup) if from_log else warm
+        found.append(warm if begun.state is None else replace(begun, binding=warm.binding))
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,41 +159,10 @@ class _Folds:
     settings: Mapping[str, Any]
     checkpoint: Checkpoint | None = None
 
-    @classmethod
-    def of(
-        cls,
-        history: History,
-        base: SiteConfig,
-        folds: Sequence[Fold],
-        bounds: Mapping[str, tuple[int, int]],
-        settings: Mapping[str, Any],
-        *,
-        warmup_days: int,
-        from_log: bool,
-    ) -> _Folds:
-        """Cut a history; `bounds` are those of the periods by label."""
-        training: list[TrainingSet] = []
-        for fold in folds:
-            earlier = (*training[-1].earlier, training[-1].period) if training else ()
-            known = None
-            if settings["epoch_days"] is not None:
-                known = Period.of(history.between(None, bounds[fold.training][1]), base)
-            training.append(TrainingSet(Period.of(history.between(*bounds[fold.training]), base), earlier, known=known))
-        whole, around = Period.of(history, base), []
-        for fold in folds:
-            warm = Period.of(history.between(fold.start - warmup_days * DAY, fold.end), base)
-            begun = whole.beginning(fold.start, fold.end, warmup_days * DAY) if from_log else warm
-            around.append(warm if begun.state is None else replace(begun, binding=warm.binding))
-        folds = [
-            replace(fold, warmup_jobs=len(each) - int(each.counted(fold.start).sum()))
-            for fold, each in zip(folds, around, strict=True)
-        ]
-        return cls(tuple(folds), tuple(training), tuple(around), settings)
-
-    def kept(self, wanted: Sequence[tuple[int, str]]) -> dict[tuple[int, str], Proposed]:
-        """Return the proposals of these folds and strategies that an interrupted run kept, and why there are none."""
-        found = {} if self.checkpoint is None else {each: self.checkpoint.get(self._key(*each)) for each in wanted}
-        return {place: _one(each) for place, each in found.items() if isinstance(each, Mapping | Failure)}
+    def kept(self, i: int, name: str) -> Proposed | None:
+        """Return what an interrupted run kept of a strategy on a fold: its proposal, or why there is none."""
+        found = None if self.checkpoint is None else self.checkpoint.get(self._key(i, name))
+        return _one(found) if isinstance(found, Mapping | Failure) else None
 
     def keep(self, i: int, name: str, proposal: Proposed) -> None:
         """Keep what a worker proposes, unless it did so itself."""
@@ -241,7 +233,8 @@ class Prepared:
 
     def known(self, call: _Call) -> dict[tuple[int, str], Proposed]:
         """Return the proposals that an interrupted run kept, and why there are none."""
-        return self.every.kept(tuple(product(call.folds, call.names)))
+        found = {place: self.every.kept(*place) for place in product(call.folds, call.names)}
+        return {place: each for place, each in found.items() if each is not None}
 
     def keep(self, call: _Call, known: Mapping[tuple[int, str], Proposed], found: Found) -> None:
         """Keep what workers did not keep themselves, for a run that goes on after an interrupt."""
@@ -355,13 +348,11 @@ def plan_folds(
 
 def fixed_orders(folds: Sequence[Fold], around: Sequence[Period]) -> dict[str, list[Summary]]:
     """Simulate the orders of `FIXED` on all test periods: the machine as one list, nothing preferred."""
-    places = list(zip(folds, around, strict=True))
-    return {
-        order: [
-            evaluate(fold, order, each, Proposal(undistinguished(each.base, order))).summary for fold, each in places
-        ]
-        for order in FIXED
-    }
+
+    def summary(order: str, fold: Fold, each: Period) -> Summary:
+        return evaluate(fold, order, each, Proposal(undistinguished(each.base, order))).summary
+
+    return {order: [summary(order, *each) for each in zip(folds, around, strict=True)] for order in FIXED}
 
 
 def evaluate(fold: Fold, name: str, around: Period, proposed: Proposed) -> FoldResult:
@@ -375,11 +366,17 @@ def evaluate(fold: Fold, name: str, around: Period, proposed: Proposed) -> FoldR
         schedule = proposal.simulate(around)
     counted = around.counted(fold.start)
     outcome, log = Outcome(around, schedule, counted), [*proposal.decisions, *proposal.refused(around, counted)]
-    fixed = tuple(fixed_violations(base, proposal.config, around.binding))
-    result = FoldResult(
-        fold.label, name, outcome.summary, proposal.config, fallback, proposal.not_exportable, log, fixed=fixed
+    return FoldResult(
+        period=fold.label,
+        strategy=name,
+        summary=outcome.summary,
+        config=proposal.config,
+        fallback=fallback,
+        not_exportable=proposal.not_exportable,
+        decisions=log,
+        fixed=tuple(fixed_violations(base, proposal.config, around.binding)),
+        daily=_daily(outcome, fold),
     )
-    return replace(result, daily=_daily(outcome, fold))
 
 
 def _daily(outcome: Outcome, fold: Fold) -> NDArray[np.float64]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from parsim import Workload
-from parsim.model.node_types import MEMORY, Chunk, is_cores_alone
+from parsim.model.node_types import MEMORY, Chunk, NodeType, is_cores_alone
 from parsim.prepare.node_types import copies_on
 from qconf.config import KEPT, QueueConfig, SiteConfig
 from qconf.evaluation.period import admission_keys, cached
@@ -30,8 +30,7 @@ class TooMany(NamedTuple):
 
     def cores(self, config: SiteConfig) -> int:
         """Return the cores of the widest job whose nodes have no more such chunks."""
-        names = self.queue.nodes or [each.name for each in config.nodes]
-        types = [each for each in config.system().node_types if each.name in names]
+        types = _of_queue(self.queue, config.system().node_types)
         on = [(each.cores, copies) for each in types if (copies := copies_on(each, self.chunk))]
         return min((cores * (self.most // copies) for cores, copies in on), default=0)
 
@@ -43,15 +42,8 @@ def too_many(
 
     A log shows what chunks the jobs of a queue consist of, and its queue how wide they may be: looked at are jobs of as
     many of each as the widest job that it admits has on nodes that it fills. Where several queues take such jobs one
-    that can start them is enough.
-
-    Parameters
-    ----------
-    base, other : SiteConfig
-    jobs : Workload
-        In the queues of the base.
-    takers : collection of (QueueConfig, QueueConfig)
-        Queues of the base, each with one of `other` that takes some of its jobs.
+    that can start them is enough. The `jobs` are in the queues of the base; `takers` are queues of the base, each with
+    one of `other` that takes some of its jobs.
     """
     if not base.nodes or (admission_keys(base), base.reserve) == (admission_keys(other), other.reserve):
         return
@@ -86,16 +78,15 @@ def _under(config: SiteConfig, found: list[tuple[int, Chunk]]) -> list[Chunk]:
     return [request[0] for request in of_jobs]
 
 
+def _of_queue(queue: QueueConfig, types: Iterable[NodeType]) -> list[NodeType]:
+    """Return the types of nodes that a queue may use."""
+    return [each for each in types if not queue.nodes or each.name in queue.nodes]
+
+
 def _widest(config: SiteConfig, queue: QueueConfig, chunk: Chunk, cores: int) -> int:
     """Return how many chunks the widest job has that a queue may start: of so many cores, or on as many nodes."""
-    on_nodes = max(
-        (
-            -(-cores // each.cores) * copies_on(each, chunk)
-            for each in config.system().node_types
-            if each.name in (queue.nodes or (each.name,))
-        ),
-        default=0,
-    )
+    types = _of_queue(queue, config.system().node_types)
+    on_nodes = max((-(-cores // each.cores) * copies_on(each, chunk) for each in types), default=0)
     return min(_most(config, queue, chunk), on_nodes, *([cores // chunk.cores] if chunk.cores else []))
 
 
@@ -106,26 +97,15 @@ def _most(config: SiteConfig, queue: QueueConfig, chunk: Chunk) -> int:
     parts = {0} if system.is_whole else {config.names.index(queue.name), len(owned) - 1}
     add = sum if system.places_chunks else max  # by totals all chunks of a kind are on one type
     most = max(
-        add(
-            [
-                0,
-                *(
-                    each.nodes * copies_on(each, chunk)
-                    for each in owned[p]
-                    if each.name in (queue.nodes or (each.name,))
-                ),
-            ]
-        )
-        for p in parts
+        add([0, *(each.nodes * copies_on(each, chunk) for each in _of_queue(queue, owned[part]))]) for part in parts
     )
     if chunk.cores:
         most = min(most, config.reach(queue) // chunk.cores)
     for throttle in config.throttles:
         if throttle.queue in {None, queue.name} and not throttle.name and not throttle.of_qos:
             limits = {"cores": throttle.max_run_cores, **throttle.max_run_resources}
-            most = min(
-                [most, *(limit // chunk.amount(name) for name, limit in limits.items() if limit and chunk.amount(name))]
-            )
+            counts = (limit // chunk.amount(name) for name, limit in limits.items() if limit and chunk.amount(name))
+            most = min([most, *counts])
     return most
 
 

@@ -62,13 +62,8 @@ class GuardRails:
     def broken(self, before: GuardValues, after: GuardValues, days: float, seen: Seen = NOTHING) -> dict[str, str]:
         """Return the broken guard rails of a test period of `days`, each with a sentence for the reader."""
         waits = {
-            f"95 % wait of queue {name}": (
-                before.p95[name],
-                after.p95[name],
-                seen.p95.get(name, 0.0),
-                _few(before.jobs.get(name)),
-            )
-            for name in before.p95
+            f"95 % wait of queue {name}": (then, after.p95[name], seen.p95.get(name, 0.0), _few(before.jobs.get(name)))
+            for name, then in before.p95.items()
         }
         known = [both[:2] for both in waits.values()]
         for name, then in before.nodes.items():

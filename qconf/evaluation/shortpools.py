@@ -34,15 +34,12 @@ def _windows(
     )
 
 
-def _joined(found: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield one span for those that touch."""
-    before: tuple[int, int] | None = None
+def _joined(found: Iterator[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return one span for those that touch."""
+    joined: list[tuple[int, int]] = []
     for begin, end in found:
-        if before is not None and begin <= before[1]:
-            before = before[0], max(end, before[1])
-            continue
-        if before is not None:
-            yield before
-        before = begin, end
-    if before is not None:
-        yield before
+        if joined and begin <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        else:
+            joined.append((begin, end))
+    return joined

@@ -56,11 +56,8 @@ def missed(outcome: Outcome) -> float:
 
     Twice a target costs as much as twice the mean wait; less than a target gains nothing.
     """
-    floor = float(FLOORS[0])
-    beyond = [
-        np.log((each.p95_wait + floor) / (each.wanted + floor)) for each in target_results(outcome) if not each.met
-    ]
-    return float(sum(beyond))
+    floor, unmet = float(FLOORS[0]), [each for each in target_results(outcome) if not each.met]
+    return float(sum(np.log((each.p95_wait + floor) / (each.wanted + floor)) for each in unmet))
 
 
 def absent_members(history: History, base: SiteConfig) -> list[str]:

@@ -49,6 +49,7 @@ class Evaluator:
         self.whole = Holdout.of(self.training.period, first, last + 1)
         self.base = Proposal(self.training.base)
         self.test = self.splits["last"].test
+        self.early = [part for part in self.splits if part != "last"]
         self.evaluated: dict[tuple[str, str], Proposal] = {}  # the proposal behind each row, trained for the test
         self.measured: dict[tuple[str, str], Measured] = {}
         training = {WHOLE: self.training} | {name: split.training for name, split in self.splits.items()}
@@ -86,10 +87,9 @@ class Evaluator:
     @cached_property
     def bootstrap(self) -> Bootstrap | NoDaysError:
         """Resample the test days of all splits, or say why that is impossible."""
-        tests = [split.test for split in self.splits.values()]
+        tests, options = [split.test for split in self.splits.values()], self.options
+        common = options.objective, options.seed, options.workers, self.checkpoint
         try:
-            options = self.options
-            common = options.objective, options.seed, options.workers, self.checkpoint
             return Bootstrap(tests, self.base, *common, tails=options.tails, seen=self.seen.longest)
         except NoDaysError as error:
             return error
@@ -118,10 +118,9 @@ class Evaluator:
         higher rungs too. All of them go through each step together, for the workers. `progress` is called with what is
         done and the share of all that is, `meanwhile` while workers train.
         """
-        early = [part for part in self.splits if part != "last"]
         ahead = names if self.options.workers >= AHEAD else [name for name in names if registry()[name].has_variants]
         wanted = [(name, part) for name in names for part in (WHOLE, "last")]
-        wanted += [(name, part) for name in ahead for part in early]
+        wanted += [(name, part) for name in ahead for part in self.early]
         self.trainer.train(wanted, lambda share: progress("training", 0.6 * share), meanwhile)
         failed, finals, trained = {}, {}, {}
         for name in names:
@@ -190,11 +189,13 @@ class Evaluator:
         reasons = list(found.reasons) if row.name != "current" else []
         if gained > 0 and not reasons and row.name != "current" and final.config == self.training.base:
             reasons.append("trained on the whole history, it proposes what you have")
-        worse = self.guards.broken(GuardValues.of(self.current), GuardValues.of(found.test), self.test.days, self.seen)
         refused = proposal.refused(self.test.period, self.test.counted)
         row = replace(row, test=found.test, gain=gained, decisions=[*row.decisions, *refused])
-        row = replace(row, ineligible="; ".join([*reasons, *worse.values()]))
-        return row, reasons
+        return replace(row, ineligible="; ".join([*reasons, *self._broken(found.test).values()])), reasons
+
+    def _broken(self, test: Summary) -> dict[str, str]:
+        """Return the guard rails that are broken on the test period."""
+        return self.guards.broken(GuardValues.of(self.current), GuardValues.of(test), self.test.days, self.seen)
 
     def _resampled(
         self,
@@ -203,10 +204,8 @@ class Evaluator:
         advance: Callable[[float], None],
     ) -> list[Row]:
         """Compare with the current configuration over resamples of the test days of all splits."""
-        early = [part for part in self.splits if part != "last"]
-        self.trainer.train([(rows[place].name, part) for place, *_ in promising for part in early])
+        self.trainer.train([(rows[place].name, part) for place, *_ in promising for part in self.early])
         subjects: dict[int, list[Proposal]] = {}
-        named = {place: f"{rows[place].name}-{rows[place].variant}" for place, *_ in promising}
         results: dict[int, BootstrapResult | Failed] = {}
         for place, _, proposal, _ in promising:
             try:
@@ -218,7 +217,7 @@ class Evaluator:
             if isinstance(bootstrap, NoDaysError):
                 results |= dict.fromkeys(subjects, bootstrap)
             else:
-                by_name = {named[place]: each for place, each in subjects.items()}
+                by_name = {f"{rows[i].name}-{rows[i].variant}": each for i, each in subjects.items()}
                 results |= zip(subjects, bootstrap.compare_all(by_name, advance), strict=True)
         for place, final, proposal, reasons in promising:
             rows[place] = self._tested(rows[place], final, proposal, reasons, results[place])
@@ -235,7 +234,7 @@ class Evaluator:
         """Say what the resamples say of a row: guard rails that are broken by chance are tolerated."""
         if row.test is None:
             raise ValueError(f"{row.name} was not evaluated")
-        worse = self.guards.broken(GuardValues.of(self.current), GuardValues.of(row.test), self.test.days, self.seen)
+        worse = self._broken(row.test)
         if isinstance(result, NoDaysError):
             why = f"whether that is chance is unknown: {result}"
         elif isinstance(result, Failed):
@@ -252,24 +251,21 @@ class Evaluator:
     def _earlier(self, row: Row) -> list[Proposal]:
         """Return what the row's variant proposes on the splits before the last."""
         found = []
-        for part in self.splits:
-            if part != "last":
-                proposals = self.trainer.found[row.name, part]
-                if isinstance(proposals, Failed):
-                    raise NotApplicableError(str(proposals))
-                if row.variant not in proposals:
-                    raise NotApplicableError("it has no such proposal there")
-                found.append(proposals[row.variant])
+        for part in self.early:
+            proposals = self.trainer.found[row.name, part]
+            if isinstance(proposals, Failed):
+                raise NotApplicableError(str(proposals))
+            if row.variant not in proposals:
+                raise NotApplicableError("it has no such proposal there")
+            found.append(proposals[row.variant])
         return found
 
     def fallback(self, row: Row, proposal: Proposal, final: Proposal) -> Row:
         """Recommend the evaluated proposal where that of the whole history breaks a guard rail that this one keeps."""
         if final.config == proposal.config or self.measured[row.name, row.variant].test_reasons or row.test is None:
             return row
-        before, days = GuardValues.of(self.current), self.test.days
-        kept = self.guards.broken(before, GuardValues.of(row.test), days, self.seen)
-        then = self.guards.broken(before, GuardValues.of(self.test.evaluate(final)), days, self.seen)
-        worse = [text for what, text in then.items() if what not in kept]
+        kept = self._broken(row.test)
+        worse = [text for what, text in self._broken(self.test.evaluate(final)).items() if what not in kept]
         if not worse:
             return row
         return replace(self._of(row, proposal, self.whole.evaluate(proposal)), fallback="; ".join(worse))
@@ -277,6 +273,9 @@ class Evaluator:
     def _of(self, row: Row, proposal: Proposal, in_sample: Summary) -> Row:
         """Put a proposal into a row."""
         config = proposal.config
+        needs: tuple[str, ...] = ()
+        if self.needs is not None and not proposal.not_exportable:
+            needs = tuple(each for each in self.needs(config) if each not in self.there)
         return replace(
             row,
             config=config,
@@ -285,7 +284,5 @@ class Evaluator:
             not_exportable=proposal.not_exportable,
             title=proposal.title,
             rung=rung_of(self.training.base, config),
-            needs=()
-            if self.needs is None or proposal.not_exportable
-            else tuple(each for each in self.needs(config) if each not in self.there),
+            needs=needs,
         )

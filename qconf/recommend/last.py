@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from parsim.metrics import Summary
@@ -95,11 +95,7 @@ def realised(promise: Promise, records: Records, period: tuple[int, int], now: S
 
     Both configurations meet the same jobs, as they did when the promise was made: cleaned by the configuration in force
     then, after those of the days before, where the log has them. `now` is the configuration in force today, if known.
-
-    Raises
-    ------
-    InputError
-        The machine is another one, or the jobs are those on which the promise rests.
+    Raises InputError if the machine is another one, or the jobs are those on which the promise rests.
     """
     if now is not None and now.machine != promise.before.machine:
         was, is_ = (f"{each.name}, {each.cores} cores" for each in (promise.before.machine, now.machine))
@@ -111,21 +107,21 @@ def realised(promise: Promise, records: Records, period: tuple[int, int], now: S
     if not len(jobs):
         raise _incomparable(promise, "has no queue for any job of this log")
     first, last = (log.epoch + second for second in jobs.span)
-    span = len(jobs), first, last
     if first <= promise.span[2]:
         dates = (log.date(second - log.epoch) for second in (promise.span[2], first))
         raise _incomparable(promise, "rests on jobs until {}, and this log begins at {}".format(*dates))
     loaded = None if now is None else _loaded(promise, now)
+    found = Realised(promise, (len(jobs), first, last), loaded=loaded, timezone=log.timezone)
     if promise.gain is None:
-        return Realised(promise, span, loaded=loaded, timezone=log.timezone)
+        return found
     test = Holdout.of(Period.of(log, promise.before), jobs.span[0], jobs.span[1] + 1, WARMUP)
     before = test.evaluate(Proposal(promise.before))
+    found = replace(found, before=before)
     try:
         after = test.evaluate(Proposal(promise.after))
     except UnroutableError as error:
-        return Realised(promise, span, before, not_evaluated=str(error), loaded=loaded, timezone=log.timezone)
-    gained = reduction(after, before, promise.objective)
-    return Realised(promise, span, before, after, gained, loaded=loaded, timezone=log.timezone)
+        return replace(found, not_evaluated=str(error))
+    return replace(found, after=after, gain=reduction(after, before, promise.objective))
 
 
 def _incomparable(promise: Promise, why: str) -> InputError:

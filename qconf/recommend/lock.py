@@ -31,12 +31,8 @@ os.register_at_fork(after_in_child=_let_go)  # a worker would hold a lock for a 
 def exclusive(directory: Path) -> Iterator[None]:
     """Keep other runs out of a run directory, which is made; it is taken away again if nothing came of it.
 
-    The lock dies with its process, however that ends. On a file system without locks there is none.
-
-    Raises
-    ------
-    QconfError
-        Another process has the lock, or the directory cannot be written.
+    The lock dies with its process, however that ends. On a file system without locks there is none. Raises QconfError
+    if another process has the lock, or the directory cannot be written.
     """
     made = [folder for folder in (directory, *directory.parents) if not folder.exists()]
     folder = directory / FOLDER

@@ -46,47 +46,23 @@ class Request:
 
 @dataclass(frozen=True)
 class View:
-    """What an agent sees when it looks.
+    """What an agent sees when it looks; times are seconds."""
 
-    Attributes
-    ----------
-    now : int
-        Epoch seconds.
-    cores : int
-        Of the machine.
-    longest : int
-        Walltime that some queue takes, seconds.
-    waits : ndarray of int, shape (k,)
-        For how long each of its own waiting jobs has waited, seconds.
-    running : int
-        Its own running jobs.
-    idle, gap : int
-        Cores that are idle, and for how long the scheduler lets a job have them that is submitted now, seconds.
-    """
-
-    now: int
-    cores: int
-    longest: int
-    waits: Column
-    running: int
-    idle: int
-    gap: int
+    now: int  #: epoch seconds
+    cores: int  #: of the machine
+    longest: int  #: walltime that some queue takes
+    waits: Column  #: for how long each of its own waiting jobs has waited
+    running: int  #: its own running jobs
+    idle: int  #: cores
+    gap: int  #: for how long the scheduler lets a job have these that is submitted now
 
 
 @dataclass(frozen=True)
 class Lived:
-    """What became of what agents asked for.
+    """What became of what agents asked for."""
 
-    Attributes
-    ----------
-    log : DataFrame
-        Columns of a history, one row a job by submission; `start` is -1 for those that had not started.
-    refused : int
-        Requests that no queue takes.
-    """
-
-    log: pd.DataFrame
-    refused: int
+    log: pd.DataFrame  #: columns of a history, by submission; `start` is -1 of jobs that had not started
+    refused: int  #: requests that no queue takes
 
 
 class Developer:
@@ -179,27 +155,10 @@ def live(
     grid: int = 1,
     progress: Callable[[int], object] | None = None,
 ) -> Lived:
-    """Let agents use a machine.
+    """Let agents, so many of each of `KINDS`, use a machine and its scheduler for some days from a Monday on.
 
-    Parameters
-    ----------
-    system : System
-        The machine and its scheduler.
-    days : int
-        From a Monday on.
-    seed : int
-    agents : mapping of str to int
-        How many of each of `KINDS`.
-    to_queue : callable
-        Queue of each job; one that has none is not submitted.
-    grid : int
-        Jobs ask for whole multiples of so many cores.
-    progress : callable, optional
-        Told each day that is over.
-
-    Returns
-    -------
-    Lived
+    A job that has no queue (`to_queue`) is not submitted. Jobs ask for whole multiples of `grid` cores. `progress` is
+    told each day that is over.
     """
     rng = np.random.default_rng(seed)
     users = [(f"{kind}{i + 1}", KINDS[kind]()) for kind, count in agents.items() for i in range(count)]

@@ -38,17 +38,10 @@ def prior_of(members: tuple[Member, ...]) -> Floats:
 
 
 def posterior(prior: Floats, months: Floats, jobs: Sequence[int], strength: float = STRENGTH) -> Floats:
-    """Return what is expected of each member at a site.
+    """Return what is expected of each member at a site, by a prior that counts as `strength` months.
 
-    Parameters
-    ----------
-    prior : (members, k)
-    months : (months, members, k)
-        What was measured at the site; what follows the columns of the prior is the mean of the months alone.
-    jobs : sequence of int
-        Of each month.
-    strength : float
-        Months that the prior counts as.
+    Shapes are (members, k) and (months, members, k or more): what was measured at the site in months of so many `jobs`.
+    What follows the columns of the prior is the mean of the months alone.
     """
     weights = np.minimum(np.asarray(jobs) / MONTH, 1.0)
     total = (weights[:, None, None] * months).sum(axis=0)

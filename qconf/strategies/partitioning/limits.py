@@ -28,12 +28,8 @@ def with_limits(
 
     Limits of the queues, their throttles and their hours are added up and shared out among the parts by their `work`,
     shape (parts,): the total of each kind stays. No part has less than one job, or the cores of its `widest` job. A
-    kind that one of the queues does not limit limits none of the parts.
-
-    Raises
-    ------
-    UndividedLimitError
-        If a limit is less than the parts need together.
+    kind that one of the queues does not limit limits none of the parts. Raises UndividedLimitError if a limit is less
+    than the parts need together.
     """
     queues = [config.queues[i] for i in gone]
     before, after = [queue.name for queue in queues], [part.name for part in parts]

@@ -86,12 +86,9 @@ def fit(
     """Fit a surrogate to waits, shape (samples,), at fractions, shape (samples, k).
 
     Degree and penalty are chosen by leave-one-out cross-validation. A degree with more coefficients than `most`, or
-    with too many for so few samples, is left out, unless it is the only one. Samples count by their `weights`.
-
-    Raises
-    ------
-    UnfittedError
-        If there are too few samples, fewer than coefficients of the first degree at `most`, or a wait is no number.
+    with too many for so few samples, is left out, unless it is the only one. Samples count by their `weights`. Raises
+    UnfittedError if there are too few samples, fewer than coefficients of the first degree at `most`, or a wait is no
+    number.
     """
     from sklearn import config_context
     from sklearn.linear_model import Ridge, RidgeCV
