@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,7 +63,7 @@ def command(
     except ImportError as error:
         raise QconfError("the page needs its server: pip install 'qconf-hpc[explore]'") from error
 
-    from contextlib import nullcontext, suppress
+    import asyncio
     from secrets import token_urlsafe
 
     from joblib import cpu_count
@@ -86,14 +87,11 @@ def command(
         names = sorted(missing(), key=lambda name: name not in first)  # of what a change may need: a minute, once
         compiling = Compiling(seconds(names), cpu_count())
         address = f"http://127.0.0.1:{number}/?token={token}"
+        jobs = len(site.history)
         if as_json:
-            click.echo(
-                written({"address": address, "jobs": len(site.history), "directory": str(site.directory)}), nl=False
-            )
+            click.echo(written({"address": address, "jobs": jobs, "directory": str(site.directory)}), nl=False)
         else:
-            say(
-                f"{len(site.history)} jobs on {site.base.machine.name}. Open this address in a browser; Ctrl-C ends it:"
-            )
+            say(f"{jobs} jobs on {site.base.machine.name}. Open this address in a browser; Ctrl-C ends it:")
             click.echo(address)
         if not no_browser and any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")):
             import webbrowser
@@ -103,9 +101,14 @@ def command(
             application(explorer, token, number), log_level="critical", lifespan="off", ws="none", server_header=False,
             timeout_graceful_shutdown=1,
         )  # fmt: skip
+
+        async def serve() -> None:
+            explorer.begin()
+            await uvicorn.Server(settings).serve(sockets=[listening])
+
         try:
             with suppress(KeyboardInterrupt):
-                _serve(uvicorn.Server(settings), listening, explorer)
+                asyncio.run(serve())
         finally:
             explorer.close()
             compiling.stop()
@@ -113,16 +116,6 @@ def command(
             return
         click.echo("")
         say("Nothing was kept." if readonly else f"The states are kept in {site.directory}.")
-
-
-def _serve(server: Any, listening: socket.socket, explorer: Any) -> None:  # noqa: ANN401 - imported late
-    import asyncio
-
-    async def serve() -> None:
-        explorer.begin()
-        await server.serve(sockets=[listening])
-
-    asyncio.run(serve())
 
 
 def _site(source: Source, out: Path | None, exporter: Exporter) -> Site:
@@ -136,7 +129,8 @@ def _site(source: Source, out: Path | None, exporter: Exporter) -> Site:
 
     if missing := next((path for path in source.history if not path.exists()), None):
         raise InputError("there is no such file or run directory", file=missing, fix="check the path")
-    directory = next((path for path in source.history if (path / RECORD).exists() or _is_run(path)), None)
+    of_run = (RECORD, "report.html")  # whose record may be missing
+    directory = next((path for path in source.history if any((path / name).exists() for name in of_run)), None)
     run: PastRun | None = None
     if directory is not None:
         run = past_run(directory, [path for path in source.history if path != directory])
@@ -179,14 +173,12 @@ def _site(source: Source, out: Path | None, exporter: Exporter) -> Site:
     )
 
 
-def _is_run(path: Path) -> bool:
-    """Return whether a folder looks like that of a run, though its record is missing: it has a report."""
-    return (path / "report.html").exists()
-
-
 def _listening(port: int | None, kept: Path, *, readonly: bool) -> socket.socket:
     """Return a socket of this machine alone: at the port that is given, else the last one, else a free one."""
-    wanted = [port] if port is not None else [*([int(text)] if (text := _text(kept)).isdigit() else []), 0]
+    last = ""
+    with suppress(OSError, ValueError):
+        last = kept.read_text(encoding="ascii").strip()
+    wanted = [port] if port is not None else [*([int(last)] if last.isdigit() else []), 0]
     for number in wanted:
         found = socket.socket()
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -204,10 +196,3 @@ def _listening(port: int | None, kept: Path, *, readonly: bool) -> socket.socket
             kept.write_text(str(found.getsockname()[1]), encoding="ascii")
         return found
     raise QconfError("no port of this machine is free")
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
-        return ""

@@ -11,9 +11,8 @@ import click
 from qconf.cli.messages import history_warnings, report_history, say, warn
 from qconf.cli.options import PATH, Parsed, stem
 from qconf.cli.progress import progress
-from qconf.cli.settings import WORKERS
+from qconf.cli.settings import WORKERS, parts_of
 from qconf.cli.source import Source, history_options
-from qconf.errors import InputError
 
 if TYPE_CHECKING:
     from qconf.fidelity.calibrate import Calibration
@@ -30,16 +29,10 @@ def _lengths(text: str) -> tuple[int, int] | None:
     return (shortest, longest) if 0 < shortest <= longest else None
 
 
-def _parts(context: click.Context, option: click.Parameter, text: str | None) -> tuple[str, ...]:
+def _parts(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[str, ...]:
     from qconf.fidelity.family import PARTS
 
-    del context, option
-    found = tuple(part.strip() for part in (text or ",".join(PARTS)).split(",") if part.strip())
-    for part in found:
-        if part not in PARTS:
-            fix = f"choose among {', '.join(PARTS)}"
-            raise InputError("is no part that is searched", field="--vary", value=part, fix=fix)
-    return found
+    return parts_of(text or ",".join(PARTS), PARTS, "is no part that is searched", field="--vary")
 
 
 WINDOW = Parsed("window", _lengths, "is not like 2h..24h: the shortest and the longest window, or one length")
@@ -82,19 +75,17 @@ def command(
     from qconf.fidelity.grade import grade_warnings
     from qconf.fidelity.verify import verify
     from qconf.text import as_json as to_json
+    from qconf.text import refuse_overwrite
 
     silent = quiet or as_json
     wait = source.compile(quiet=silent)
     log, config = source.whole()
     jobs = source.cut(log)
     warnings = [*history_warnings(config, jobs), *grade_warnings(config)]
-    if silent:
-        warn([*([] if source.config_path is None else config.warnings()), *warnings])
-    else:
-        report_history(jobs, config, warnings=warnings, derived=source.config_path is None)
+    report_history(jobs, config, warnings, derived=source.config_path is None, quiet=silent)
     directory = out or (Path("reports", f"{stem(source.history[0])}-fidelity") if calibrate else None)
     if directory is not None:
-        _check_target(directory, source)
+        refuse_overwrite(source.inputs, [directory / name for name in FILES], "choose another folder with --out")
     workers = given.pop("workers")
     with progress("calibrating" if calibrate else "simulating", quiet=silent) as step:
         wait()
@@ -102,9 +93,8 @@ def command(
         if calibrate:
             from qconf.fidelity.calibrate import calibrate as search
 
-            found = search(
-                log, config, **given, within=jobs.span, trials=trials, parts=vary, workers=workers, progress=step
-            )
+            about = {"trials": trials, "parts": vary, "workers": workers, "progress": step}
+            found = search(log, config, **given, within=jobs.span, **about)
         else:
             found = verify(log, config, **given, within=jobs.span)
     document = to_json(found.document())
@@ -125,12 +115,6 @@ def command(
         if not quiet:
             click.echo("")
         say(f"Written to {directory}: {', '.join(FILES)}")
-
-
-def _check_target(directory: Path, source: Source) -> None:
-    from qconf.text import refuse_overwrite
-
-    refuse_overwrite(source.inputs, [directory / name for name in FILES], "choose another folder with --out")
 
 
 def _write(directory: Path, found: Verification | Calibration, document: str, warnings: Sequence[str]) -> None:

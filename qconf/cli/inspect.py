@@ -45,7 +45,6 @@ def command(source: Source, kind: str, as_json: bool) -> None:
 
 
 def _print(found: dict[str, Any]) -> None:
-
     from qconf.report.layout import InertTable, console, print_table
 
     to = console()
@@ -57,7 +56,8 @@ def _print(found: dict[str, Any]) -> None:
     points = ", ".join(f"{name} {near[name]:.2f}" for name in ("p10", "p25", "p50", "p75", "p90"))
     dropped = sum(found["dropped"].values())
     outside = f" + {found['outside_period']} outside the period" if found["outside_period"] else ""
-    facts = InertTable(show_header=False, box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    plain: dict[str, Any] = {"show_header": False, "box": None, "padding": (0, 2, 0, 0), "pad_edge": False}
+    facts = InertTable(**plain)
     facts.add_column(no_wrap=True)
     facts.add_column(overflow="fold")
     for name, value in (
@@ -86,9 +86,7 @@ def _print(found: dict[str, Any]) -> None:
         ("lines that only add to a job", found["merged_lines"]),
     ):
         if counts:
-            table = InertTable(
-                title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0), pad_edge=False
-            )
+            table = InertTable(title=title, title_justify="left", **plain)
             for reason, count in counts.items():
                 table.add_row(f"{count:>8}", reason)
             print_table(to, table)
@@ -110,40 +108,44 @@ def _gpus(found: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
 
 
 def _of_gpus(found: dict[str, Any]) -> Table:
-
     from qconf.report.layout import new_table
 
-    table = new_table(("GPUs by", ""), ("there", "jobs", "GPU h", "share %"), title="GPUs")
-    for kind, of in (("type", "types"), ("queue", "queues"), ("user", "users")):
-        for each in found[of]:
-            if each["jobs"] or of == "types":
-                numbers = (f"{each['jobs']}", f"{each['gpu_hours']:.0f}", f"{100 * each['share']:.1f}")
-                table.add_row(kind, each["name"], str(each.get("gpus") or ""), *numbers)
-    return table
+    rows = [
+        (
+            kind,
+            each["name"],
+            f"{each.get('gpus') or ''}",
+            f"{each['jobs']}",
+            f"{each['gpu_hours']:.0f}",
+            f"{100 * each['share']:.1f}",
+        )
+        for kind, of in (("type", "types"), ("queue", "queues"), ("user", "users"))
+        for each in found[of]
+        if each["jobs"] or of == "types"
+    ]
+    return new_table(("GPUs by", ""), ("there", "jobs", "GPU h", "share %"), rows, title="GPUs")
 
 
 def _queues(queues: list[dict[str, Any]]) -> Table:
-
     from qconf.report.layout import new_table
 
-    table = new_table(("queue",), COLUMNS, title="queues: jobs and cores")
-    for queue in queues:
-        row = [str(queue["jobs"]), str(queue["users"]), f"{queue['cpu_hours']:.0f}", f"{100 * queue['share']:.1f}"]
-        if queue["jobs"]:
-            row += [f"{queue['cores'][key]:.0f}" for key in ("min", "median", "p90", "max")]
-        table.add_row(queue["queue"], *row)
-    return table
+    rows = (
+        [queue["queue"], str(queue["jobs"]), str(queue["users"])]
+        + [f"{queue['cpu_hours']:.0f}", f"{100 * queue['share']:.1f}"]
+        + [f"{queue['cores'][key]:.0f}" for key in ("min", "median", "p90", "max") if queue["jobs"]]
+        for queue in queues
+    )
+    return new_table(("queue",), COLUMNS, rows, title="queues: jobs and cores")
 
 
 def _times(queues: list[dict[str, Any]]) -> Table:
-
     from qconf.config import format_clock
     from qconf.report.layout import new_table
 
-    table = new_table(("queue",), TIMES, title="queues: times; the last is the median over jobs")
+    rows = []
     for queue in queues:
         if queue["jobs"]:
             times = (queue["runtime"]["median"], queue["walltime"]["median"], queue["walltime"]["max"])
-            row = [format_clock(round(seconds)).removeprefix("0") for seconds in times]
-            table.add_row(queue["queue"], *row, f"{queue['walltime_accuracy']['p50']:.2f}")
-    return table
+            shown = [format_clock(round(seconds)).removeprefix("0") for seconds in times]
+            rows.append([queue["queue"], *shown, f"{queue['walltime_accuracy']['p50']:.2f}"])
+    return new_table(("queue",), TIMES, rows, title="queues: times; the last is the median over jobs")

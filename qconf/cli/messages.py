@@ -20,16 +20,20 @@ MANY_UNKNOWN = 0.1  # of all jobs: from so many on that name no queue of the con
 def report_history(
     history: History,
     base: SiteConfig,
-    *,
     warnings: Iterable[str] = (),
+    *,
     derived: bool,
+    quiet: bool = False,
     err: bool = False,
     brief: bool = False,
 ) -> None:
     """Print what was read, what was left out and changed, and the warnings; with `err` all of it on stderr.
 
-    `brief` is without what was changed.
+    `brief` is without what was changed, `quiet` the warnings alone.
     """
+    if quiet:
+        warn([*([] if derived else base.warnings()), *warnings])
+        return
     first, last = history.span
     say(
         f"{len(history)} job{'s' * (len(history) != 1)} from {history.date(first)[:10]} to {history.date(last)[:10]} "

@@ -82,13 +82,6 @@ def output_option(text: str, *, required: bool = False, **kind: Any) -> Callable
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 
 
-#: What a script wants of ``tune``.
-exit_options = with_options(
-    click.option("-q", "--quiet", is_flag=True, help="Print the verdict and where it is written; warnings."),
-    click.option("--exit-code", is_flag=True, help="Exit with 10: CHANGE, 11: CHECK, 0: KEEP, 1: errors."),
-)
-
-
 def stem(path: Path) -> str:
     """Name what is made of a history after it, without the endings of logs; ``..`` by the folder's own name."""
     name = Path(os.path.abspath(path)).name  # noqa: PTH100 - a link keeps its name

@@ -110,11 +110,11 @@ def show(document: Mapping[str, Any], tables: Iterable[Table], *, as_json: bool)
         print_table(to, each)
 
 
-def table(title: str, columns: Sequence[str]) -> Table:
-    """Return an empty table of numbers, with the names of its rows on the left."""
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]] = ()) -> Table:
+    """Return a table of numbers, with the names of its rows on the left."""
     from qconf.report.layout import new_table
 
-    return new_table(columns[:1], columns[1:], title=title)
+    return new_table(columns[:1], columns[1:], rows, title=title)
 
 
 def shares(counts: Mapping[str, int] | None) -> list[str]:
@@ -128,27 +128,28 @@ def _results(title: str, results: Sequence[DisciplineResult]) -> Table:
     from qconf.report.columns import columns
 
     shown = columns(*METRICS)
-    found = table(title, ("discipline", *(column.heading for column in shown)))
-    for result in results:
-        found.add_row(result.name, *(column.write(result.metrics[column.key], METRICS[column.key]) for column in shown))
-    return found
+    rows = (
+        [each.name, *(column.write(each.metrics[column.key], METRICS[column.key]) for column in shown)]
+        for each in results
+    )
+    return table(title, ("discipline", *(column.heading for column in shown)), rows)
 
 
 def _switching(results: Sequence[DisciplineResult]) -> Table:
-    found = table("how they switch: decisions, %", ("discipline", "decisions", "kept", "to FCFS", "to SJF", "to LJF"))
-    for result in results:
-        if result.decisions and result.switched_to is not None:
-            moves = (f"{100 * n / result.decisions:.1f}" for n in (result.kept, *result.switched_to.values()))
-            found.add_row(result.name, str(result.decisions), *moves)
-    return found
+    rows = (
+        [each.name, str(each.decisions), *(f"{100 * n / each.decisions:.1f}" for n in (each.kept, *to.values()))]
+        for each in results
+        if each.decisions and (to := each.switched_to) is not None
+    )
+    columns = ("discipline", "decisions", "kept", "to FCFS", "to SJF", "to LJF")
+    return table("how they switch: decisions, %", columns, rows)
 
 
 def _in_use(results: Sequence[DisciplineResult]) -> Table:
+    rows = (
+        [each.name, *shares(each.starts), *shares(each.seconds)]
+        for each in results
+        if each.decisions and each.switched_to is not None
+    )
     columns = ("discipline", "jobs F", "S", "L", "time F", "S", "L")
-    found = table("jobs started and time in use under FCFS, SJF and LJF, %", columns)
-    for result in results:
-        if result.decisions and result.switched_to is not None:
-            found.add_row(
-                result.name, *(share for counts in (result.starts, result.seconds) for share in shares(counts))
-            )
-    return found
+    return table("jobs started and time in use under FCFS, SJF and LJF, %", columns, rows)

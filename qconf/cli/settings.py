@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
@@ -181,24 +181,19 @@ def strategy_names(text: str | None) -> tuple[str, ...] | None:
         return None
     from qconf.strategies import check_names
 
-    found = tuple(name.strip() for name in text.split(",") if name.strip())
+    found = parts_of(text)
     if not found:
         raise click.UsageError("--strategies names none")
     check_names(found)
     return found
 
 
-def parts_of_policy(context: click.Context, option: click.Parameter, text: str | None) -> tuple[str, ...]:
-    """Split and check ``--may-change``."""
-    from qconf.config import POLICY
-
-    del context, option
-    found = tuple(part.strip() for part in (text or "").split(",") if part.strip())
-    if found == ("all",):
-        return tuple(POLICY)
+def parts_of(
+    text: str, known: Collection[str] = (), is_not: str = "", *, field: str = "", more: str = ""
+) -> tuple[str, ...]:
+    """Split a list between commas; raise InputError for a part that is not known, if some are; `more` ends their list."""
+    found = tuple(part.strip() for part in text.split(",") if part.strip())
     for part in found:
-        if part not in POLICY:
-            raise InputError(
-                "is no part of a policy", field="--may-change", value=part, fix=f"choose among {', '.join(POLICY)}, all"
-            )
+        if known and part not in known:
+            raise InputError(is_not, field=field, value=part, fix=f"choose among {', '.join(known)}{more}")
     return found

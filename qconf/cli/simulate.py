@@ -262,7 +262,6 @@ def _print(strategy: str, history: History, config: SiteConfig, load: float) -> 
 
 
 def _metrics_table(found: Summary, short: dict[str, dict[str, Any]]) -> Table:
-
     from qconf.report.columns import PREEMPTION, columns
     from qconf.report.layout import new_table
     from qconf.report.wording import queue_label

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from qconf.history.anonymous import Names
 
 DATED = (-62135510400, 253402214400)  # from 1-01-02 to 9999-12-31: others have no date in every zone
+#: What compiles what strategies compute, along with what is missing of the simulator, and its seconds.
+STRATEGIES = {"qconf.strategies.compiling": 5}
 NO_LOG = "Missing a log: FILE, or --history FILE."
 _FORMATS = click.Choice(("auto", "swf", "pbs", "sacct", "csv"))
 
@@ -117,10 +119,19 @@ class Source:
 
     def compile(self, *, quiet: bool = False) -> Callable[[], None]:
         """Begin to compile the kernels that the configuration needs, unless they are; return what waits for them."""
-        from qconf.cli.compiling import compile_kernels
+        from joblib import cpu_count
 
-        config = self._configured
-        return compile_kernels(None if config is None else config.system(), quiet=quiet)
+        from parsim.compiling import Compiling, missing, needed, seconds
+
+        names = missing(needed(None if self._configured is None else self._configured.system()))
+        if not names:
+            return lambda: None
+        if not quiet:
+            text = "compiling the simulator for this processor, once: about a minute of computing, in parallel"
+            click.echo(text, err=True)
+        running = Compiling(seconds(names) | STRATEGIES, cpu_count())
+        click.get_current_context().call_on_close(running.stop)
+        return running.wait
 
     @cached_property
     def _configured(self) -> SiteConfig | None:

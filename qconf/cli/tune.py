@@ -12,9 +12,9 @@ import click
 
 from qconf.cli.export import chosen, files_of, target_options
 from qconf.cli.messages import history_warnings, report_history, say, warn, warn_changed
-from qconf.cli.options import PATH, Number, Terse, exit_options, retired_option, stem
+from qconf.cli.options import PATH, Number, Terse, retired_option, stem
 from qconf.cli.progress import progress, resumable
-from qconf.cli.settings import StrategyCommand, parts_of_policy, strategy_names, strategy_settings
+from qconf.cli.settings import StrategyCommand, parts_of, strategy_names, strategy_settings
 from qconf.cli.source import Source, history_options
 from qconf.cli.workers import ADDRESS, backend_option, working
 from qconf.errors import InputError
@@ -34,6 +34,14 @@ Examples:
 """
 
 
+def _may_change(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[str, ...]:
+    from qconf.config import POLICY
+
+    if parts_of(text or "") == ("all",):
+        return tuple(POLICY)
+    return parts_of(text or "", POLICY, "is no part of a policy", field="--may-change", more=", all")
+
+
 @click.command("tune", cls=StrategyCommand, epilog=EXAMPLES)
 @history_options
 @click.option(
@@ -44,7 +52,7 @@ Examples:
 @click.option(
     "--may-change",
     metavar="A,B,...",
-    callback=parts_of_policy,
+    callback=_may_change,
     help="Parts of the policy, or all, that may change.",
 )
 @click.option(
@@ -84,7 +92,8 @@ Examples:
 @backend_option
 @click.option("--resume", is_flag=True, help="Go on from what an interrupted run had finished.")
 @click.option("--json", "as_json", is_flag=True, help="Print run.json on stdout, all else on stderr.")
-@exit_options
+@click.option("-q", "--quiet", is_flag=True, help="Print the verdict and where it is written; warnings.")
+@click.option("--exit-code", is_flag=True, help="Exit with 10: CHANGE, 11: CHECK, 0: KEEP, 1: errors.")
 @click.option("-v", "--verbose", is_flag=True, help="Print all tables of the report too.")
 @retired_option("--order", use="dqr's order of visits is --visit-order")
 @retired_option("--strategy", use="name one or several by --strategies")
@@ -155,16 +164,12 @@ def command(
     earlier = [] if source.month is None else log.months_before(jobs.span[0])
     loaded = perf_counter()
     warnings = [*source.preset_warnings(base), *history_warnings(base, jobs, *earlier)]
-    if quiet:
-        warn([*([] if assumed else base.warnings()), *warnings])
-    else:
-        report_history(jobs, base, warnings=warnings, derived=assumed, err=as_json, brief=not verbose)
-        if earlier and verbose:
-            since = earlier[0].date(earlier[0].span[0])[:7]
-            count = sum(map(len, earlier))
-            say(f"{count} jobs of the months before, from {since} on, are there for auto", err=as_json)
-        if assumed:
-            say(ASSUMED, err=as_json, indent="")
+    report_history(jobs, base, warnings, derived=assumed, quiet=quiet, err=as_json, brief=not verbose)
+    if earlier and verbose and not quiet:
+        since, count = earlier[0].date(earlier[0].span[0])[:7], sum(map(len, earlier))
+        say(f"{count} jobs of the months before, from {since} on, are there for auto", err=as_json)
+    if assumed and not quiet:
+        say(ASSUMED, err=as_json, indent="")
     sys.stdout.flush()
 
     # What is heavy to import comes after what was read is printed.

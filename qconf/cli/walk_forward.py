@@ -88,7 +88,6 @@ class WalkForward:
     inputs: dict[str, SourceInfo] = field(init=False)
     warnings: list[str] = field(init=False)
     result: Backtest = field(init=False)
-    table: str = field(init=False)
 
     def __post_init__(self) -> None:
         self.directory = self.out or Path("reports", f"{stem(self.source.history[0])}-{self.name}")
@@ -122,12 +121,9 @@ class WalkForward:
         self.loaded, self.log, config = perf_counter(), history, self.source.config_path
         assumed = config is None
         warnings = [*self.source.preset_warnings(base), *history_warnings(base, history)]
-        if self.quiet:
-            warn([*([] if assumed else base.warnings()), *warnings])
-        else:
-            report_history(history, base, warnings=warnings, derived=assumed, err=self.as_json)
-            if assumed:
-                say(ASSUMED, err=self.as_json, indent="")
+        report_history(history, base, warnings, derived=assumed, quiet=self.quiet, err=self.as_json)
+        if assumed and not self.quiet:
+            say(ASSUMED, err=self.as_json, indent="")
         sys.stdout.flush()
 
         # What is heavy to import comes after what was read is printed.
@@ -161,7 +157,7 @@ class WalkForward:
         from qconf.report.run_directory import write_run
 
         self.result = result
-        run = write_run(
+        write_run(
             self.directory,
             result,
             self.log,
@@ -171,7 +167,6 @@ class WalkForward:
             assumed_current=self.source.config_path is None,
         )
         warn_changed([*self.log.sources, *self.inputs.values()])
-        self.table = next(name for name in run.files if name in {"backtest.csv", "comparison.csv"})
 
     def show(self) -> None:
         """Print the table, or run.json, and where all is."""
@@ -187,7 +182,8 @@ class WalkForward:
             click.echo("")
         else:
             print_verdict(advise(self.result))
-        say(f"Written to {self.directory}: report.html, {self.table}, figures/, run.json")
+        table = {"backtest": "backtest.csv", "compare": "comparison.csv"}[self.name]
+        say(f"Written to {self.directory}: report.html, {table}, figures/, run.json")
 
 
 def evaluate(runs: Sequence[WalkForward]) -> None:

@@ -90,10 +90,7 @@ def node_tables(found: Recommendation) -> Iterator[NodeTable]:
 
 def printed(table: NodeTable) -> Table:
     """Return a table as a terminal shows it."""
-    shown = new_table(table.headings[: table.texts], [*_short(table.headings[table.texts :])])
-    for row in table.rows:
-        shown.add_row(*row)
-    return shown
+    return new_table(table.headings[: table.texts], [*_short(table.headings[table.texts :])], table.rows)
 
 
 def _short(headings: Sequence[str]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from parsim.compiling import Compiling, seconds
-from qconf.cli.compiling import STRATEGIES
+from qconf.cli.source import STRATEGIES
 from tests.qconf.backtest import walking
 from tests.qconf.export.snapshots import FOLDER
 
