@@ -191,7 +191,7 @@ def strategy_names(text: str | None) -> tuple[str, ...] | None:
 def parts_of(
     text: str, known: Collection[str] = (), is_not: str = "", *, field: str = "", more: str = ""
 ) -> tuple[str, ...]:
-    """Split a list between commas; raise InputError for a part that is not known, if some are; `more` ends their list."""
+    """Split a list between commas; raise InputError for a part that is not known, if some are given."""
     found = tuple(part.strip() for part in text.split(",") if part.strip())
     for part in found:
         if known and part not in known:

@@ -20,7 +20,6 @@ from qconf.config import (
     QueueConfig,
     SiteConfig,
     flow,
-    parse,
     with_changes,
     written,
 )
@@ -359,8 +358,3 @@ def _shared(work: Sequence[float], units: int) -> list[int]:
         sizes[int(np.argmax(sizes))] += units - int(sizes.sum())
     found: list[int] = sizes.tolist()
     return found
-
-
-def read(text: str) -> SiteConfig:
-    """Read a configuration that was edited as a text."""
-    return parse(text)

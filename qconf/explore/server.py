@@ -70,11 +70,7 @@ class Guard:
         if origin is not None and origin != f"http://{host}":
             return _refusal("another page has no business here")
         given = request.query_params.get("token")
-        if (
-            request.url.path == "/"
-            and given is not None
-            and secrets.compare_digest(given.encode(), self.token.encode())
-        ):
+        if request.url.path == "/" and given is not None and _same(given, self.token):
             found = RedirectResponse("/", 303)
             found.set_cookie(self.cookie, self.token, httponly=True, samesite="strict")
             return found
@@ -395,8 +391,7 @@ def application(explorer: Explorer, token: str, port: int) -> ASGIApp:
         hidden = any(each.startswith(".") for each in Path(request.path_params["path"]).parts)
         if hidden or not path.is_relative_to(root) or not path.is_file():
             return Response("qconf explore: there is no such file of this run.\n", 404, media_type="text/plain")
-        kinds = {".html": "text/html", ".svg": "image/svg+xml"}
-        kind = kinds.get(path.suffix, "text/plain")
+        kind = {".html": "text/html", ".svg": "image/svg+xml"}.get(path.suffix, "text/plain")
         return FileResponse(path, media_type=kind, headers={"content-security-policy": APART})
 
     def action(
@@ -414,18 +409,16 @@ def application(explorer: Explorer, token: str, port: int) -> ASGIApp:
 
         return call
 
+    actions = {"change": explorer.change, "step": explorer.step, "name": explorer.name, "explain": explorer.explain}
+    writing = {"export": explorer.export, "tune": explorer.tune}
     routes = [
         Route("/", index),
         Route("/page/{name}", part),
         Route("/api/site", about),
         Route("/api/events", events),
         Route("/run/{path:path}", run_file),
-        Route("/api/change", action(explorer.change), methods=["POST"]),
-        Route("/api/step", action(explorer.step), methods=["POST"]),
-        Route("/api/name", action(explorer.name), methods=["POST"]),
-        Route("/api/explain", action(explorer.explain), methods=["POST"]),
-        Route("/api/export", action(explorer.export, writes=True), methods=["POST"]),
-        Route("/api/tune", action(explorer.tune, writes=True), methods=["POST"]),
+        *(Route(f"/api/{name}", action(work), methods=["POST"]) for name, work in actions.items()),
+        *(Route(f"/api/{name}", action(work, writes=True), methods=["POST"]) for name, work in writing.items()),
     ]
     return Guard(Starlette(routes=routes), token, port)
 

@@ -12,7 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from parsim import UNSTARTED, Queue, Quota, State, System, Window, Workload
-from parsim.model.workload import MAX_CORES, MAX_DURATION
+from parsim.model.node_types import Request
+from parsim.model.workload import MAX_CORES, MAX_DURATION, Column
 from qconf.config import CORE_LIMITS, POOL_SUFFIX, SiteConfig, kept_off, over_limit, qos_of, route, throttled
 from qconf.errors import InputError
 from qconf.evaluation.downtime import outages
@@ -186,12 +187,12 @@ def _sorted_out(
         queue = _queue(job, config, names)
         if job.queue and job.queue.removesuffix(POOL_SUFFIX) not in names:
             warnings[f"the configuration has no queue {job.queue}: its jobs are taken by their size"] += 1
-        most = config.queues[queue].walltime[1] if queue < len(config.queues) else MAX_DURATION
+        limit = config.queues[queue] if queue < len(config.queues) else None
+        most = MAX_DURATION if limit is None else limit.walltime[1]
         walltime = min(job.walltime or most, MAX_DURATION)
         if not job.walltime and walltime == MAX_DURATION:
             warnings["a job has no walltime, and its queue none: a week stands for it"] += 1
             walltime = 7 * 86400
-        limit = config.queues[queue] if queue < len(config.queues) else None
         widest = config.machine.cores
         if limit is not None:
             all_cores, has_user = np.array([MAX_CORES]), np.array([bool(job.user)])
@@ -258,30 +259,30 @@ def _on_nodes(config: SiteConfig, system: System, queue: int, job: Job, warnings
     return plain if fits else None
 
 
-def _has_no_place(config: SiteConfig, system: System, queue: int, job: Job) -> bool:
-    if not config.nodes:
-        return False
+def _request(job: Job, config: SiteConfig) -> tuple[Column, list[Request], Column]:
+    """Return the number of the request of a job, -1 for none, the requests, and its cores, as columns of one job."""
     cores = np.array([job.cores])
     number, found = requests(np.array([job.needs], dtype=object), cores, config)
-    return bool(without_place(np.maximum(number, -1), found, cores, np.array([queue]), system)[0])
+    return np.maximum(number, -1), found, cores
+
+
+def _has_no_place(config: SiteConfig, system: System, queue: int, job: Job) -> bool:
+    return bool(config.nodes) and bool(without_place(*_request(job, config), np.array([queue]), system)[0])
 
 
 def _kept_off(config: SiteConfig, queue: int, job: Job, walltime: int) -> bool:
     """Whether a job finds no time between those of shortpools."""
-    if config.nodes and config.shortpools and queue < len(config.queues):
-        cores = np.array([job.cores])
-        number, found = requests(np.array([job.needs], dtype=object), cores, config)
-        of = np.maximum(number, -1), found, cores, np.array([walltime]), np.array([queue])
-        return bool(without_time(*of, config)[0])
-    known = np.array([queue]) if queue < len(config.queues) else None
-    return bool(kept_off(config, np.array([job.cores]), np.array([walltime]), known)[0])
+    of, known = np.array([walltime]), np.array([queue]) if queue < len(config.queues) else None
+    if config.nodes and config.shortpools and known is not None:
+        return bool(without_time(*_request(job, config), of, known, config)[0])
+    return bool(kept_off(config, np.array([job.cores]), of, known)[0])
 
 
 def _never_starts(config: SiteConfig, queue: int, job: Job, walltime: int) -> bool:
     user, group, qos = np.array([job.user], dtype=object), np.array([""], dtype=object), _qos(job, config, queue)
-    of, cores = config.queues[queue].name, np.array([job.cores])
-    number, found = requests(np.array([job.needs], dtype=object), cores, config)
-    takes = partial(taken, np.maximum(number, -1), found)
+    number, found, cores = _request(job, config)
+    takes = partial(taken, number, found)
+    of = config.queues[queue].name
     return bool(throttled(config, of, cores, np.array([walltime]), user, group, qos, takes)[0])
 
 
@@ -318,14 +319,12 @@ class Gap:
 def gaps(found: Ahead, starts: NDArray[np.int64]) -> list[Gap]:
     """Return the idle windows into which a new job fits now, the widest first."""
     w, now = found.present.workload, found.now
-    changes: dict[int, int] = {}
-    for begin, walltime, cores in zip(starts.tolist(), w.walltime.tolist(), w.cores.tolist(), strict=True):
-        for instant, sign in ((max(begin, now), -1), (begin + walltime, 1)):
-            changes[instant] = changes.get(instant, 0) + sign * cores
-    for window in found.present.state.windows:
-        size = cores_of(window, found.system)
-        for instant, sign in ((max(window.begin, now), -1), (window.end, 1)):
-            changes[instant] = changes.get(instant, 0) + sign * size
+    spans = [*zip(starts.tolist(), (starts + w.walltime).tolist(), w.cores.tolist(), strict=True)]
+    spans += [(each.begin, each.end, cores_of(each, found.system)) for each in found.present.state.windows]
+    changes: Counter[int] = Counter()
+    for begin, end, cores in spans:
+        changes[max(begin, now)] -= cores
+        changes[end] += cores
     idle = found.system.cores + changes.pop(now, 0)
     least, out = idle, []
     for instant in sorted(changes):

@@ -32,6 +32,17 @@ def reasons(found: Ahead, planned: NDArray[np.int64]) -> Iterator[str]:
     ):
         queue, own = system.queues[q], of_user.get((q, user), []) if user >= 0 else []
         holds = _holding(found, row)
+        amounts = {
+            "max_run": (counts[q] + 1, "jobs of"),
+            "max_run_cores": (cores[q] + size, "cores of"),
+            "max_user_run": (len(own) + 1, "jobs of a user in"),
+            "max_user_cores": (sum(own) + size if user >= 0 else 0, "cores of a user in"),
+        }
+        limits = (
+            f"limit: {most} running {what} {queue.name}"
+            for name, (amount, what) in amounts.items()
+            if (most := getattr(queue, name)) is not None and holds(name) and amount > most
+        )
         if running[row]:
             yield ""
         elif planned[row] <= now:
@@ -44,20 +55,7 @@ def reasons(found: Ahead, planned: NDArray[np.int64]) -> Iterator[str]:
             yield lacking[row]
         elif planned[row] >= found.unknown_from:
             yield "needs nodes that are down, their return is unknown"
-        elif queue.max_run is not None and holds("max_run") and counts[q] >= queue.max_run:
-            yield f"limit: {queue.max_run} running jobs of {queue.name}"
-        elif queue.max_run_cores is not None and holds("max_run_cores") and cores[q] + size > queue.max_run_cores:
-            yield f"limit: {queue.max_run_cores} running cores of {queue.name}"
-        elif queue.max_user_run is not None and holds("max_user_run") and len(own) >= queue.max_user_run:
-            yield f"limit: {queue.max_user_run} running jobs of a user in {queue.name}"
-        elif (
-            queue.max_user_cores is not None
-            and holds("max_user_cores")
-            and user >= 0
-            and sum(own) + size > queue.max_user_cores
-        ):
-            yield f"limit: {queue.max_user_cores} running cores of a user in {queue.name}"
-        elif text := _throttle(found, running, row):
+        elif (text := next(limits, "")) or (text := _throttle(found, running, row)):
             yield text
         elif size > idle:
             yield f"needs {size} core{'s' * (size > 1)}, {idle} idle"

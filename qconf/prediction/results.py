@@ -58,11 +58,7 @@ class Prediction:
             "warnings": list(self.ahead.warnings),
             "jobs": [
                 {
-                    "job_id": each.job.job_id,
-                    "queue": each.job.queue,
-                    "user": each.job.user,
-                    "cores": each.job.cores,
-                    "walltime": each.job.walltime,
+                    **{name: getattr(each.job, name) for name in ("job_id", "queue", "user", "cores", "walltime")},
                     "planned": each.planned,
                     "expected": each.expected,
                     "intervals": {f"{100 * level:g}": list(span) for level, span in each.intervals.items()},

@@ -29,21 +29,6 @@ STEPS = 32  #: of the quantiles that are drawn from
 TOGETHER = 0.3  #: correlation of run times of one user: jobs of a campaign succeed or fail together
 
 
-@dataclass(frozen=True)
-class Ended:
-    """Jobs that have ended, in the order of their ends; what they have in common is compared as text."""
-
-    user: NDArray[np.str_]
-    name: NDArray[np.str_]
-    cores: Column
-    walltime: Column
-    runtime: Column
-
-    def __len__(self) -> int:
-        """Return the number of jobs."""
-        return self.runtime.size
-
-
 def kinds(user: object, name: object, cores: int, walltime: int) -> list[Kind]:
     """Return what a job is like, the closest likeness first."""
     size = int(cores).bit_length()
@@ -58,16 +43,6 @@ class RunTimes:
     shares: dict[Kind, list[float]] = field(default_factory=dict)
     #: Shares for which jobs have run that have not ended: of jobs alike that started together the short ones end first.
     open: dict[Kind, list[float]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, ended: Ended) -> RunTimes:
-        """Train on jobs that have ended."""
-        model = cls()
-        share = ended.runtime / np.maximum(1, ended.walltime)
-        rows = zip(ended.user, ended.name, ended.cores.tolist(), ended.walltime.tolist(), share.tolist(), strict=True)
-        for user, name, cores, walltime, ran in rows:
-            model.add(str(user), str(name), cores, walltime, ran)
-        return model
 
     def add(self, user: str, name: str, cores: int, walltime: int, share: float) -> None:
         """Train on one job more."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,24 +160,15 @@ def likely_starts(
 
 def joined(jobs: Workload, later: Workload) -> Workload:
     """Return the jobs of both, in this order; their users have the same names. Those of `later` need cores only."""
-
-    def both(name: str) -> Column:
-        return np.concatenate((getattr(jobs, name), getattr(later, name)))
-
+    names = ("submit", "cores", "runtime", "walltime", "queue", "user", "group", "qos")
+    both: dict[str, Any] = {name: np.concatenate((getattr(jobs, name), getattr(later, name))) for name in names}
     return Workload(
-        both("submit"),
-        both("cores"),
-        both("runtime"),
-        both("walltime"),
-        both("queue"),
-        both("user"),
-        jobs.user_names,
-        both("group"),
-        jobs.group_names,
-        jobs.after,
-        jobs.quotas,
-        both("qos"),
-        jobs.qos_names,
+        **both,
+        user_names=jobs.user_names,
+        group_names=jobs.group_names,
+        after=jobs.after,
+        quotas=jobs.quotas,
+        qos_names=jobs.qos_names,
     )
 
 
