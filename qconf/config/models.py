@@ -424,9 +424,7 @@ class HoursConfig(Model):
     """Limits of a queue for some hours of some days, beside its own; an end before the begin is the next day's."""
 
     queue: Name
-    days: Annotated[
-        tuple[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"], ...], BeforeValidator(_as_tuple)
-    ] = DAYS
+    days: Annotated[tuple[Day, ...], BeforeValidator(_as_tuple)] = DAYS
     begin: Clock
     end: Clock
     max_run: Closed = None
@@ -560,11 +558,10 @@ class SiteFields(Model):
         return min(queue.cores[1], self.machine.cores)
 
 
-#: Fields of a configuration that are single values, as `parsim.System` has them too.
-SCALARS = tuple(
-    name
-    for name in SiteFields.model_fields
-    if name not in ("machine", "queues", "pool", "fairshare", "shares", "throttles", "policy", "fixed", "targets")
-    and name not in ("nodes", "qos", "downtime", "hours", "shortpools", "licences", "fidelity", "history", "strategies")
-    and name != "routing"
+#: Keys of a configuration that have keys, or lists of them, in their turn.
+PARTS = (
+    *("machine", "nodes", "queues", "pool", "fairshare", "shares", "throttles", "qos", "targets", "downtime", "hours"),
+    *("shortpools", "licences", "fidelity", "history", "strategies"),
 )
+#: Fields of a configuration that are single values, as `parsim.System` has them too.
+SCALARS = tuple(name for name in SiteFields.model_fields if name not in (*PARTS, "routing", "policy", "fixed"))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -20,24 +20,7 @@ from parsim.model.workload import MAX_CORES
 from qconf.config.checks import NO_POOL, mistakes
 from qconf.config.durations import FORMS
 from qconf.config.maui import FORM as MAUI
-from qconf.config.models import (
-    HIGHEST_TIER,
-    Downtime,
-    FairshareConfig,
-    FidelityConfig,
-    HistoryConfig,
-    HoursConfig,
-    MachineConfig,
-    NodesConfig,
-    PoolConfig,
-    QOSConfig,
-    QueueConfig,
-    ShareConfig,
-    ShortpoolConfig,
-    SiteFields,
-    Target,
-    ThrottleConfig,
-)
+from qconf.config.models import DAYS, HIGHEST_TIER, PARTS, SiteFields
 from qconf.config.policy import FORMS as POLICY_FORMS
 from qconf.config.problems import ConfigError, Problem, did_you_mean, dotted, shorten
 from qconf.config.site import SiteConfig
@@ -46,10 +29,13 @@ from qconf.errors import InputError
 
 _ALLOWED = {
     **dict.fromkeys(("whole_nodes", "exclusive", "backfill", "reservation", "starving_first"), "true or false"),
-    **dict.fromkeys(("machine.cores", "cores_per_node"), f"a whole number from 1 to {MAX_CORES}"),
+    **dict.fromkeys(
+        ("machine.cores", "cores_per_node", "nodes.cores", "shortpools.cores"), f"a whole number from 1 to {MAX_CORES}"
+    ),
     "pool.cores": "a whole number of cores from 0 up",
     "partition": "a whole number of cores from 0 up, or of nodes of each of several types, like {cpu: 40, gpu: 4}",
     **dict.fromkeys(("reserve_after", "priority_calc_period", "starvation", "p95_wait", "decay_time"), FORMS),
+    "shortpools.walltime": FORMS,
     "fairshare": "like {decay_time: 24h, decay_factor: 0.5}",
     "decay_factor": "a number from 0 to 1",
     "fair_share": "classic or tree",
@@ -72,7 +58,6 @@ _ALLOWED = {
     "qos.queues": "a list of names of queues",
     "nodes": "a list like [{name: cpu, count: 60, cores: 32}, {name: gpu, count: 4, cores: 32, gpus: 4}]",
     "nodes.count": f"a whole number from 1 to {MOST_NODES}",
-    "nodes.cores": f"a whole number from 1 to {MAX_CORES}",
     "memory": "MiB, or a size like 192gb",
     "gpus": "a whole number from 0 up",
     "kept_per_gpu": "a whole number from 0 up, the cores that jobs without GPUs leave for each GPU",
@@ -88,7 +73,7 @@ _ALLOWED = {
     "held_jobs": "pass or reserve",
     "reserve": "cores, nodes, queues, queue_nodes or nothing",
     "reservation_depth": "a whole number from 1 up, or null for all that wait",
-    "name": "a name of 1 to 64 visible characters without blanks",
+    **dict.fromkeys(("name", "group"), "a name of 1 to 64 visible characters without blanks"),
     "machine": "like {cores: 35232, cores_per_node: 24, whole_nodes: true}",
     "mode": "shared, partitioned or hybrid",
     "order": f"one of {', '.join(ORDERS)}, a formula, or Maui's weights like {MAUI}",
@@ -115,10 +100,7 @@ _ALLOWED = {
     "licences": "how many there are by name, like {matlab: 20}",
     "hours": "a list like [{queue: large, days: [mon, tue], begin: 08:00, end: 18:00, max_run: 4}]",
     "shortpools": "a list like [{cores: 64, walltime: 2h, days: [mon, tue], begin: 08:00, end: 18:00}]",
-    "shortpools.walltime": FORMS,
-    "shortpools.cores": f"a whole number from 1 to {MAX_CORES}",
-    "hours.days": "a list of mon, tue, wed, thu, fri, sat, sun",
-    "shortpools.days": "a list of mon, tue, wed, thu, fri, sat, sun",
+    "days": f"a list of {', '.join(DAYS)}",
     **dict.fromkeys(("hours.begin", "hours.end", "shortpools.begin", "shortpools.end"), "a time of the day like 08:00"),
     **{f"hours.{limit}": "a whole number from 0 up" for limit in LIMITS},
     "history": "like {columns: {walltime: time_limit}, units: {walltime: min}, timezone: Europe/Stockholm}",
@@ -133,11 +115,19 @@ _ALLOWED = {
     "of": "what `qconf fidelity --calibrate` wrote, 12 digits of a hexadecimal number",
     "targets": "a list like [{queue: small, p95_wait: 4h}, {group: physics, users: [alice, bob], weight: 2}]",
     "queue": "the name of a queue",
-    "group": "a name of 1 to 64 visible characters without blanks",
     "users": "a list of users as logs name them, like [alice, bob]",
 }
-#: What stands in for a wrong field that is required, so that the rest can be checked; no message quotes it.
-_STAND_INS = {"queues": [{"name": "?"}], "machine": {"cores": 1}, "machine.cores": 1}
+#: What stands in for required fields that are wrong, so that the rest can be checked; no message quotes it.
+_STAND_INS: dict[str, dict[str, object]] = {
+    "machine": {"cores": 1},
+    **{part: {"name": "?"} for part in ("queues", "shares", "qos")},
+    "nodes": {"name": "?", "count": 1, "cores": 1},
+    "downtime": {"begin": "2000-01-01", "end": "2000-01-02"},
+    "hours": {"queue": "?", "begin": "00:00", "end": "12:00"},
+    "shortpools": {"cores": 1, "walltime": 1},
+    "targets": {},
+    "throttles": {},
+}
 
 #: What an item of a list of parts looks like.
 _ITEMS = {
@@ -151,26 +141,6 @@ _ITEMS = {
     "nodes": "like {name: gpu, count: 16, cores: 32, memory: 512gb, gpus: 4}",
     "qos": "like {name: gold, priority: 100}",
 }
-
-#: Keys whose values are too long to be quoted.
-_PARTS = (
-    "queues",
-    "machine",
-    "nodes",
-    "pool",
-    "targets",
-    "fairshare",
-    "shares",
-    "throttles",
-    "qos",
-    "downtime",
-    "hours",
-    "shortpools",
-    "licences",
-    "fidelity",
-    "history",
-    "strategies",
-)
 
 Steps = tuple[str | int, ...]
 #: Takes name and value of a setting in ``strategies:``, and returns what is wrong with it, else nothing.
@@ -398,7 +368,7 @@ class _Document:
         if any(_within(name, wrong) for wrong in self.broken):
             return
         self.broken.add(name)
-        value = self.written[path][1] if path in self.written and name not in _PARTS else None
+        value = self.written[path][1] if path in self.written and name not in PARTS else None
         while path and path not in self.written:
             path = path[:-1]
         self.problems.append(Problem(self.written[path][0], name, value or None, message))
@@ -453,56 +423,37 @@ def _allowed(path: Steps) -> str:
 
 
 def _instead(path: Steps) -> str:
-    inner: dict[str | int, type[BaseModel]] = {
-        "machine": MachineConfig,
-        "queues": QueueConfig,
-        "pool": PoolConfig,
-        "downtime": Downtime,
-        "hours": HoursConfig,
-        "shortpools": ShortpoolConfig,
-        "fidelity": FidelityConfig,
-        "history": HistoryConfig,
-        "targets": Target,
-        "fairshare": FairshareConfig,
-        "shares": ShareConfig,
-        "throttles": ThrottleConfig,
-        "qos": QOSConfig,
-        "nodes": NodesConfig,
-    }
-    known = (inner[path[0]] if len(path) > 1 else SiteFields).model_fields
+    model = SiteFields if len(path) == 1 else _model_in(SiteFields.model_fields[str(path[0])].annotation)
+    known = () if model is None else tuple(model.model_fields)
     return did_you_mean(str(path[-1]), known) or f"; known are {', '.join(known)}"
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401
+    """Return the model of a part, or of the items of a list of parts."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_model_in, get_args(annotation))), None)
 
 
 def _stand_in(data: dict[str, Any], path: Steps) -> None:
     """Replace what is wrong by something harmless; an optional field is left out."""
-    if path[0] in ("fidelity", "history"):
-        data.pop(path[0], None)
+    part, last = str(path[0]), path[-1]
+    if part in ("fidelity", "history"):
+        data.pop(part, None)
         return
     parent: Any = data
     for step in path[:-1]:
         parent = parent[step]
-    last = path[-1]
+    needed = dict(_STAND_INS.get(part, {}))
+    if "name" in needed and len(path) > 1:
+        needed["name"] = f"?{path[1]}"
     if last == "partition":
         parent.pop("partition_nodes", None)
-    if (name := ".".join(map(str, path))) in _STAND_INS:
-        parent[last] = _STAND_INS[name]
-    elif path[0] == "downtime" and last in ("begin", "end"):
-        parent[last] = {"begin": "2000-01-01", "end": "2000-01-02"}[str(last)]
-    elif path[0] == "hours" and last in ("begin", "end", "queue"):
-        parent[last] = {"begin": "00:00", "end": "12:00", "queue": "?"}[str(last)]
-    elif path[0] == "shortpools" and last in ("cores", "walltime"):
-        parent[last] = 1
-    elif path[0] in ("queues", "shares", "qos", "nodes") and last == "name":
-        parent[last] = f"?{path[1]}"
-    elif path[0] == "nodes" and last in ("count", "cores"):
-        parent[last] = 1
+    if last in ("machine", "queues"):
+        parent[last] = needed if last == "machine" else [needed]
     elif isinstance(last, int):
-        day = {"begin": "2000-01-01", "end": "2000-01-02"}
-        named = {"name": f"?{last}"}
-        hours = {"queue": "?", "begin": "00:00", "end": "12:00", "max_run": 1}
-        stand_ins = {"queues": named, "targets": {}, "shares": named, "downtime": day, "hours": hours, "throttles": {}}
-        stand_ins |= {"qos": named, "nodes": {**named, "count": 1, "cores": 1}}
-        stand_ins["shortpools"] = {"cores": 1, "walltime": 1}
-        parent[last] = stand_ins.get(str(path[0]), "*")
+        parent[last] = needed if part in _STAND_INS else "*"
+    elif len(path) > 1 and last in needed:
+        parent[last] = needed[last]
     else:
         del parent[last]

@@ -10,69 +10,47 @@ from pydantic import BaseModel
 
 from parsim.model.workload import MAX_CORES, MAX_DURATION
 from qconf.config.durations import format_duration
-from qconf.config.models import SCALARS, AccessConfig
+from qconf.config.models import SCALARS, AccessConfig, Downtime, QueueConfig, ShortpoolConfig
 from qconf.config.policy import policy_text
 from qconf.config.site import SiteConfig
 from qconf.inert import inert
 
-LISTS = ("users", "groups", "accounts", "queues", "exempt", "nodes", "features", "days")
+ALWAYS = ("cores", "partition")  #: keys that are written whatever they are, but those of downtimes
+LISTS = ("fixed", "users", "groups", "accounts", "queues", "exempt", "nodes", "features", "days")
 DURATIONS = ("walltime", "starvation", "reserve_after", "priority_calc_period", "p95_wait", "decay_time")
 
 
 def dump(config: SiteConfig, comment: str = "") -> str:
     """Write a configuration that `parse` reads back as an equal one; `comment` becomes its header."""
     lines = [f"# {inert(line)}".rstrip() for line in comment.splitlines()]
-    lines.append(f"machine: {flow(config.machine)}")
-    if config.nodes:
-        lines += ["nodes:", *(f"  - {flow(each)}" for each in config.nodes)]
-    lines += [*_shown(config, SCALARS, ("mode", "order")), "queues:"]
-    for queue in config.queues:
-        hidden = queue.partition == 0 and (config.mode == "shared" or queue.reservation)
-        of_types = bool(queue.partition_nodes)  # its cores follow
-        found = queue.model_copy(update={"partition": dict(queue.partition_nodes)}) if of_types else queue
-        lines.append(f"  - {flow(found, leave_out=('partition_nodes', *['partition'] * hidden))}")
-    if config.pool is not None:
-        lines.append(f"pool: {flow(config.pool)}")
-    if config.routing is not None:
-        lines.append(f"routing: {_scalar(config.routing)}")
-    if config.fairshare is not None:
-        lines.append(f"fairshare: {flow(config.fairshare)}")
-    if config.shares:
-        lines += ["shares:", *(f"  - {flow(share)}" for share in config.shares)]
-    if config.throttles:
-        lines += ["throttles:", *(f"  - {flow(each, always=())}" for each in config.throttles)]
-    if config.qos:
-        lines += ["qos:", *(f"  - {flow(each, always=())}" for each in config.qos)]
-    if config.policy:
-        lines.append(f"policy: {policy_text(config.policy)}")
-    if config.fixed:
-        lines.append(f"fixed: [{', '.join(_scalar(pattern) for pattern in config.fixed)}]")
-    if config.targets:
-        lines += ["targets:", *(f"  - {flow(target)}" for target in config.targets)]
-    if config.downtime:
-        lines += ["downtime:", *(f"  - {flow(each, always=())}" for each in config.downtime)]
-    if config.hours:
-        lines += ["hours:", *(f"  - {flow(each, always=())}" for each in config.hours)]
-    if config.shortpools:
-        lines += ["shortpools:"]
-        lines += [f"  - {flow(each, leave_out=('cores',) if each.types else ())}" for each in config.shortpools]
-    if config.licences:
-        lines.append(f"licences: {written('licences', config.licences)}")
-    if config.fidelity is not None:
-        lines.append(f"fidelity: {flow(config.fidelity, always=())}")
-    if config.history is not None:
-        lines.append(f"history: {flow(config.history, always=())}")
-    if config.strategies:
-        settings = (f"{_scalar(name)}: {_setting(value)}" for name, value in config.strategies.items())
-        lines.append(f"strategies: {{{', '.join(settings)}}}")
+    for name in type(config).model_fields:
+        lines += _shown(config, [name], ("mode", "order")) if name in SCALARS else _part(config, name)
     return "\n".join(lines) + "\n"
 
 
-def _setting(value: object) -> str:
-    return f"[{', '.join(map(_scalar, value))}]" if isinstance(value, tuple) else _scalar(value)
+def _part(config: SiteConfig, name: str) -> list[str]:
+    value = getattr(config, name)
+    if value is None or value in ((), {}):
+        return []
+    if isinstance(value, BaseModel):
+        return [f"{name}: {flow(value)}"]
+    if isinstance(value, tuple) and isinstance(value[0], BaseModel):
+        return [f"{name}:", *(f"  - {_item(config, each)}" for each in value)]
+    return [f"{name}: {policy_text(value) if name == 'policy' else written(name, value)}"]
 
 
-def flow(model: BaseModel, leave_out: tuple[str, ...] = (), always: tuple[str, ...] = ("cores", "partition")) -> str:
+def _item(config: SiteConfig, item: BaseModel) -> str:
+    """Write an item of a list of parts; cores of whole nodes follow from these."""
+    if isinstance(item, QueueConfig):
+        hidden = item.partition == 0 and (config.mode == "shared" or item.reservation)
+        if item.partition_nodes:
+            item = item.model_copy(update={"partition": dict(item.partition_nodes)})
+        return flow(item, leave_out=("partition_nodes", *["partition"] * hidden))
+    of_types = isinstance(item, ShortpoolConfig) and item.types
+    return flow(item, ("cores",) if of_types else (), () if isinstance(item, Downtime) else ALWAYS)
+
+
+def flow(model: BaseModel, leave_out: tuple[str, ...] = (), always: tuple[str, ...] = ALWAYS) -> str:
     """Write a part as one line."""
     names = [name for name in type(model).model_fields if name not in leave_out]
     return "{" + ", ".join(_shown(model, names, always)) + "}"
@@ -86,16 +64,14 @@ def _shown(model: BaseModel, names: Iterable[str], always: tuple[str, ...]) -> l
 
 def written(name: str, value: object) -> str:
     """Write the value of a key."""
-    if name in LISTS and isinstance(value, tuple):
-        return f"[{', '.join(map(_scalar, value))}]"
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) and name not in LISTS:
         unlimited = MAX_DURATION if name == "walltime" else MAX_CORES
         low, high = value
         return f"[{written(name, low)}, {'null' if high == unlimited else written(name, high)}]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_scalar(key)}: {_scalar(amount)}" for key, amount in value.items()) + "}"
+        return "{" + ", ".join(f"{_scalar(key)}: {_scalar(each)}" for key, each in value.items()) + "}"
     if isinstance(value, AccessConfig):
-        shown = [f"{kind}: [{', '.join(map(_scalar, names))}]" for kind, names in value if names is not None]
+        shown = [f"{kind}: {_scalar(names)}" for kind, names in value if names is not None]
         return "{" + ", ".join(shown) + "}"
     if name in DURATIONS and isinstance(value, int):
         return format_duration(value)
@@ -107,6 +83,8 @@ def _scalar(value: object) -> str:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_scalar, value))}]"
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
     if isinstance(value, int):
