@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
@@ -38,25 +38,9 @@ NO_POOL = "nodes of several types have no common pool: write mode: partitioned o
 
 def mistakes(config: SiteFields) -> Iterator[Finding]:
     """Yield what makes the configuration unusable, given that each field by itself is well-formed."""
-    yield from _machine(config)
-    yield from _depth(config)
-    yield from _tiers(config)
-    for i, queue in enumerate(config.queues):
-        yield from _queue(config, f"queues[{i}]", queue)
-    yield from _names(config)
-    yield from _pool(config)
-    yield from _owned(config)
-    yield from _sum(config)
-    yield from _order(config)
-    yield from _fixed(config)
-    yield from _targets(config)
-    yield from _downtime(config)
-    yield from _hours(config)
-    yield from _shortpools(config)
-    yield from _shares(config)
-    yield from _throttles(config)
-    yield from _qos(config)
-    yield from _nodes(config)
+    checks = (_machine, _depth, _tiers, _queues, _names, _pool, _owned, _sum, _order, _fixed, _targets, _downtime)
+    for check in (*checks, _hours, _shortpools, _shares, _throttles, _qos, _nodes):
+        yield from check(config)
 
 
 def _nodes(config: SiteFields) -> Iterator[Finding]:
@@ -193,9 +177,7 @@ def _throttles(config: SiteFields) -> Iterator[Finding]:
         if throttle.qos is not None and throttle.qos not in (known := [qos.name for qos in config.qos]):
             meant = did_you_mean(throttle.qos, known) or f"; there are {', '.join(known) or 'none'}: write it into qos"
             yield Finding(f"{at}.qos", f"no QOS has this name{meant}", ("qos",))
-        if throttle.queue is not None and throttle.queue not in config.names:
-            meant = did_you_mean(throttle.queue, config.names) or f"; the queues are {', '.join(config.names)}"
-            yield Finding(f"{at}.queue", f"no queue has this name{meant}", names)
+        yield from _queue_there(config, f"{at}.queue", throttle.queue)
         if not throttle.limits:
             known = [*THROTTLES, RESOURCES]
             needs = tuple(f"{at}.{name}" for name in known)
@@ -300,6 +282,11 @@ def _queue(config: SiteFields, at: str, queue: QueueConfig) -> Iterator[Finding]
             yield Finding(f"{at}.{field}", message, (f"{at}.cores", *GRID))
 
 
+def _queues(config: SiteFields) -> Iterator[Finding]:
+    for i, queue in enumerate(config.queues):
+        yield from _queue(config, f"queues[{i}]", queue)
+
+
 def _names(config: SiteFields) -> Iterator[Finding]:
     first: dict[str, int] = {}
     for i, queue in enumerate(config.queues):
@@ -326,6 +313,16 @@ def _pool(config: SiteFields) -> Iterator[Finding]:
 
 def _each_queue(config: SiteFields, *fields: str) -> tuple[str, ...]:
     return tuple(f"queues[{i}]{field}" for i in range(len(config.queues)) for field in fields)
+
+
+def _queue_there(
+    config: SiteFields, path: str, name: str | None, listed: str = "the queues are", *others: str
+) -> Iterator[Finding]:
+    """Yield that no queue has a name."""
+    known = (*config.names, *others)
+    if name is not None and name not in known:
+        meant = did_you_mean(name, known) or f"; {listed} {', '.join(known)}"
+        yield Finding(path, f"no queue has this name{meant}", ("queues", *_each_queue(config, ".name")))
 
 
 def _sum(config: SiteFields) -> Iterator[Finding]:
@@ -381,9 +378,7 @@ def _targets(config: SiteFields) -> Iterator[Finding]:
             message = "is for a queue or for a group of users, one of the two, like {queue: small, p95_wait: 4h}"
             yield Finding(at, message, (f"{at}.queue", f"{at}.group"))
             continue
-        if target.queue is not None and target.queue not in config.names:
-            meant = did_you_mean(target.queue, config.names) or f"; the queues are {', '.join(config.names)}"
-            yield Finding(f"{at}.queue", f"no queue has this name{meant}", ("queues", *_each_queue(config, ".name")))
+        yield from _queue_there(config, f"{at}.queue", target.queue)
         if target.queue is not None and target.users:
             yield Finding(f"{at}.users", "are those of a group: name it with group instead of queue")
         if target.p95_wait is None and target.weight is None:
@@ -400,7 +395,6 @@ def _targets(config: SiteFields) -> Iterator[Finding]:
 
 
 def _downtime(config: SiteFields) -> Iterator[Finding]:
-    names = ("queues", *_each_queue(config, ".name"))
     for i, each in enumerate(config.downtime):
         at = f"downtime[{i}]"
         begin, end = datetime.fromisoformat(each.begin), datetime.fromisoformat(each.end)
@@ -408,11 +402,8 @@ def _downtime(config: SiteFields) -> Iterator[Finding]:
             yield Finding(f"{at}.end", "one of begin and end has an offset and the other none: write both alike")
         elif begin >= end:
             yield Finding(f"{at}.end", f"is not after its begin {each.begin}", (f"{at}.begin",))
-        for field, known in (("queue", config.names), ("partition", (*config.names, "pool"))):
-            name = getattr(each, field)
-            if name is not None and name not in known:
-                meant = did_you_mean(name, known) or f"; there are {', '.join(known)}"
-                yield Finding(f"{at}.{field}", f"no queue has this name{meant}", names)
+        yield from _queue_there(config, f"{at}.queue", each.queue, "there are")
+        yield from _queue_there(config, f"{at}.partition", each.partition, "there are", "pool")
         nodes = -(-config.machine.cores // config.machine.cores_per_node)
         if config.nodes:
             nodes = sum(each.count for each in config.nodes)
@@ -438,10 +429,8 @@ def _downtime_of_types(config: SiteFields, each: Downtime, at: str) -> Iterator[
     of_part = there if part is None else config.owned_by(part)
     for name, count in each.types.items() if names else ():
         held = of_part.get(name, 0)
-        if name not in names:
-            yield Finding(f"{at}.types", f"{name}: no nodes have this name{did_you_mean(name, names)}", ("nodes",))
-        elif not 1 <= count <= there[name]:
-            yield Finding(f"{at}.types", f"{name}: from 1 to the {there[name]} that there are", ("nodes",))
+        if wrong := [*_nodes_there(f"{at}.types", name, count, there)]:
+            yield from wrong
         elif count > held:
             has = f"has {held} of these nodes" if held else "has no such nodes"
             fix = "name types that it has, or leave partition out"
@@ -456,15 +445,20 @@ def _downtime_of_types(config: SiteFields, each: Downtime, at: str) -> Iterator[
             yield Finding(f"{at}.{one}", f"and {other} are given: leave one out")
 
 
+def _nodes_there(path: str, name: str, count: int, there: Mapping[str, int]) -> Iterator[Finding]:
+    """Yield that no nodes have a name, or that there are not so many."""
+    if name not in there:
+        yield Finding(path, f"{name}: no nodes have this name{did_you_mean(name, there)}", ("nodes",))
+    elif not 1 <= count <= there[name]:
+        yield Finding(path, f"{name}: from 1 to the {there[name]} that there are", ("nodes",))
+
+
 def _hours(config: SiteFields) -> Iterator[Finding]:
-    names = ("queues", *_each_queue(config, ".name"))
     for i, each in enumerate(config.hours):
         at = f"hours[{i}]"
         if each.begin == each.end:
             yield Finding(f"{at}.end", "is its begin: write limits of the whole day into the queue", (f"{at}.begin",))
-        if each.queue not in config.names:
-            meant = did_you_mean(each.queue, config.names) or f"; there are {', '.join(config.names)}"
-            yield Finding(f"{at}.queue", f"no queue has this name{meant}", names)
+        yield from _queue_there(config, f"{at}.queue", each.queue, "there are")
         if all(getattr(each, limit) is None for limit in LIMITS):
             yield Finding(at, f"limits nothing: give it one of {', '.join(LIMITS)}")
         if not each.days:
@@ -500,10 +494,7 @@ def _shortpool_of_types(config: SiteFields, each: ShortpoolConfig, at: str) -> I
         message = f"nodes of several types are kept whole: write how many of each, like {{{next(iter(there))}: 1}}"
         yield Finding(f"{at}.types", message, ("nodes",))
     for name, count in each.types.items() if there else ():
-        if name not in there:
-            yield Finding(f"{at}.types", f"{name}: no nodes have this name{did_you_mean(name, there)}", ("nodes",))
-        elif not 1 <= count <= there[name]:
-            yield Finding(f"{at}.types", f"{name}: from 1 to the {there[name]} that there are", ("nodes",))
+        yield from _nodes_there(f"{at}.types", name, count, there)
 
 
 def kept_waiting(config: SiteFields, queue: QueueConfig) -> str:
