@@ -71,12 +71,10 @@ class History(Log):
                 value=str(self.jobs["queue"].iloc[int(np.argmax(index < 0))]),
                 fix="clean the history with the configuration that is simulated",
             )
-        codes, names = pd.factorize(self.jobs["user"], sort=True)
-        user = codes - 1 if len(names) and names[0] == "" else codes
+        user, known = _numbered(self.jobs["user"])
         submit, cores, runtime, walltime = (
             self.jobs[name].to_numpy() for name in ("submit", "cores", "runtime", "walltime")
         )
-        known = [name for name in names.tolist() if name]
         after, quotas = needed(self.jobs, config.licences)
         jobs = Workload(submit, cores, runtime, walltime, index, user, known, after=after, quotas=quotas)
         if "estimate" in self.jobs:  # a deleted job has none
@@ -89,9 +87,8 @@ class History(Log):
             jobs = replace(jobs, request=number, requests=found)
         if not any(throttle.kind == "group" for throttle in config.throttles):
             return jobs
-        codes, names = pd.factorize(self.jobs["group"], sort=True)
-        group = codes - 1 if len(names) and names[0] == "" else codes
-        return replace(jobs, group=group, group_names=[name for name in names.tolist() if name])
+        group, known = _numbered(self.jobs["group"])
+        return replace(jobs, group=group, group_names=known)
 
     def qos(self, config: SiteConfig) -> NDArray[np.int64]:
         """Return the position of each job's QOS in the configuration, -1 for none, shape (n,)."""
@@ -200,6 +197,12 @@ class History(Log):
     def date(self, second: int) -> str:
         """Write a second of this history as ISO 8601 local time."""
         return datetime.fromtimestamp(self.epoch + second, zone(self.timezone)).isoformat()
+
+
+def _numbered(column: pd.Series[str]) -> tuple[NDArray[np.int64], list[str]]:
+    """Return the number of each name in their order, -1 for none, and these."""
+    codes, names = pd.factorize(column, sort=True)
+    return (codes - 1, names[1:].tolist()) if len(names) and names[0] == "" else (codes, names.tolist())
 
 
 def history_lines(table: pd.DataFrame, epoch: int, many: int = 20_000) -> Iterator[str]:

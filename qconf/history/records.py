@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,31 +22,48 @@ UNKNOWN = -1  #: in every integer column; "" in those of text
 MAX_TIME = 2**37  #: of a time, seconds after the log's epoch
 MAX_EPOCH = 2**36  #: of the epoch itself: together they end before the year 9999
 
-TEXTS = ("job_id", "queue", "user", "state", "group", "needs", "qos", "account")
 SELDOM = ("needs", "qos", "account")  #: columns that a history CSV has where a log tells any
 TIMES = ("submit", "start", "end")
-#: The columns of a history CSV.
-FIELDS = (
-    "job_id",
-    "submit",
-    "runtime",
-    "walltime",
-    "cores",
-    "queue",
-    "user",
-    "start",
-    "end",
-    "state",
-    "group",
-    "needs",
-    "qos",
-    "account",
-)
-COLUMNS = (*FIELDS, "file", "line")
 DROPPED = ("job_id", "file", "line", "reason", "detail")
 
 #: The most that a value can be.
 LIMITS = {**dict.fromkeys(TIMES, MAX_TIME), "runtime": MAX_DURATION, "walltime": MAX_DURATION, "cores": MAX_CORES}
+
+
+@dataclass(slots=True)
+class Row:
+    """A job while the lines of a log are read; `table_of` makes a table of many."""
+
+    job_id: str
+    submit: int
+    runtime: int = UNKNOWN
+    walltime: int = UNKNOWN
+    cores: int = UNKNOWN
+    queue: str = ""
+    user: str = ""
+    start: int = UNKNOWN
+    end: int = UNKNOWN
+    state: str = ""
+    group: str = ""
+    needs: str = ""  #: as `qconf.history.needs` reads it
+    qos: str = ""
+    account: str = ""
+    file: int = 0
+    line: int = 0
+
+    def impossible(self) -> tuple[str, str] | None:
+        """Return why no job can have these values, reason and detail; None if one can."""
+        if self.start > self.end != UNKNOWN:
+            return "ends before it starts", f"start {self.start}, end {self.end}"
+        for name, most in LIMITS.items():
+            if getattr(self, name) > most:
+                return "absurd value", f"{name} {getattr(self, name)} above {most}"
+        return None
+
+
+COLUMNS = tuple(each.name for each in fields(Row))
+FIELDS = COLUMNS[:-2]  #: the columns of a history CSV
+TEXTS = tuple(each.name for each in fields(Row) if each.type == "str")
 
 
 class SourceInfo(NamedTuple):
@@ -133,37 +150,6 @@ class Records(Log):
     def queue_names(self) -> list[str]:
         """Queues that the records name, in the order of their first job."""
         return [name for name in self.table["queue"].unique().tolist() if name]
-
-
-@dataclass(slots=True)
-class Row:
-    """A job while the lines of a log are read; `table_of` makes a table of many."""
-
-    job_id: str
-    submit: int
-    runtime: int = UNKNOWN
-    walltime: int = UNKNOWN
-    cores: int = UNKNOWN
-    queue: str = ""
-    user: str = ""
-    start: int = UNKNOWN
-    end: int = UNKNOWN
-    state: str = ""
-    group: str = ""
-    needs: str = ""  #: as `qconf.history.needs` reads it
-    qos: str = ""
-    account: str = ""
-    file: int = 0
-    line: int = 0
-
-    def impossible(self) -> tuple[str, str] | None:
-        """Return why no job can have these values, reason and detail; None if one can."""
-        if self.start > self.end != UNKNOWN:
-            return "ends before it starts", f"start {self.start}, end {self.end}"
-        for name, most in LIMITS.items():
-            if getattr(self, name) > most:
-                return "absurd value", f"{name} {getattr(self, name)} above {most}"
-        return None
 
 
 def table_of(rows: Sequence[Row]) -> pd.DataFrame:
