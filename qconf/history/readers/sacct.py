@@ -62,7 +62,7 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
     """
     merged: Counter[str] = Counter()
     features: Counter[str] = Counter()
-    clock = _Clock(zone(timezone))
+    where = zone(timezone)
     gathered = Gathered(("key", "job_id"))
     gathered.add(_Runs.none())
     drops: list[pd.DataFrame] = []
@@ -71,7 +71,7 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
         if columns is None:
             continue
         for rows in columns.table.rows():
-            some = _Runs(*columns.cells(rows), clock)
+            some = _Runs(*columns.cells(rows), where)
             merged["job steps"] += some.steps
             features.update(some.unread)
             drops.append(some.dropped(str(source.path), {odd.line for odd in rows.odd if odd.torn}))
@@ -102,8 +102,8 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
 class _Runs:
     """Rows of sacct while they are read, many at a time: one run of a job each."""
 
-    def __init__(self, cells: pd.DataFrame, lines: Column, faults: Texts, clock: _Clock) -> None:
-        self.cells, self.lines, self.clock = cells, lines, clock
+    def __init__(self, cells: pd.DataFrame, lines: Column, faults: Texts, where: tzinfo) -> None:
+        self.cells, self.lines, self.where = cells, lines, where
         self.fault = faults  #: why a row is none of such a table
         step = (_is_step(self._texts("jobidraw", "jobid")) | _is_step(self._texts("jobid"))) & (faults == "")
         self.steps = int(step.sum())
@@ -118,7 +118,7 @@ class _Runs:
     @classmethod
     def none(cls) -> dict[str, Some]:
         """Return the columns of no run."""
-        return cls(pd.DataFrame(), np.array([], dtype=np.int64), np.array([], dtype=object), _Clock(UTC)).good(0)
+        return cls(pd.DataFrame(), np.array([], dtype=np.int64), np.array([], dtype=object), UTC).good(0)
 
     def good(self, file: int) -> dict[str, Some]:
         """Return the columns of the runs that can be read."""
@@ -229,7 +229,7 @@ class _Runs:
         """Read a column of times; the second are the later readings of hours that come twice."""
         if name not in self.cells:
             return np.full(len(self.lines), UNKNOWN, dtype=np.int64), np.full(len(self.lines), UNKNOWN, dtype=np.int64)
-        first, second, wrong = self.clock.column(self.cells[name])
+        first, second, wrong = _read_times(self.cells[name], self.where)
         for i in np.flatnonzero(wrong).tolist():
             self.fault[i] = self.fault[i] or f"{str(self.cells[name].iloc[i])[:40]!r} is no time"
         return first, second
@@ -323,47 +323,38 @@ def _is_step(ids: Texts) -> Mask:
     return np.array(["." in text and STEP.fullmatch(text) is not None for text in ids.tolist()], dtype=np.bool_)
 
 
-class _Clock:
-    """Reads local times; an hour that comes twice when clocks go back has two readings."""
-
-    def __init__(self, where: tzinfo) -> None:
-        self.where = where
-
-    def column(self, cells: pd.Series) -> tuple[Column, Column, Mask]:
-        """Read a column: its times, the later readings of them, and where there is none."""
-        if cells.dtype.kind == "i":
-            numbers = cells.to_numpy(dtype=np.int64)
-            times = np.where(numbers == 0, UNKNOWN, numbers)
-            return times, times.copy(), (numbers < 0) | (numbers >= 10**15)
-        codes, found = pd.factorize(cells)
-        texts = pd.Series([str(each) for each in found], dtype=object)
-        first, second = np.full(texts.size, UNKNOWN, dtype=np.int64), np.full(texts.size, UNKNOWN, dtype=np.int64)
-        stamps = pd.to_datetime(texts, format="%Y-%m-%dT%H:%M:%S", errors="coerce", exact=True)
-        good = stamps.notna().to_numpy() & (texts.str.len() == 19).to_numpy()
-        local = stamps.to_numpy(dtype="datetime64[s]").astype(np.int64)[good]
-        first[good], second[good] = to_utc(local, self.where), to_utc(local, self.where, second=True)
-        wrong = np.zeros(texts.size, dtype=np.bool_)
-        for i in np.flatnonzero(~good).tolist():
-            try:
-                first[i], second[i] = (self.read(texts[i], second=late) for late in (False, True))
-            except ValueError:
-                wrong[i] = True
-        return first[codes], second[codes], wrong[codes]
-
-    def read(self, text: str, *, second: bool = False) -> int:
-        """Read a time; `second` takes the later reading of an hour that came twice."""
-        if text.isdigit() and text.isascii() and len(text) <= 15:
-            return int(text) or UNKNOWN
-        if text.lower() in NO_TIME:
-            return UNKNOWN
+def _read_times(cells: pd.Series, where: tzinfo) -> tuple[Column, Column, Mask]:
+    """Read local times: those of a column, the later readings of hours that come twice, and where there is none."""
+    if cells.dtype.kind == "i":
+        numbers = cells.to_numpy(dtype=np.int64)
+        times = np.where(numbers == 0, UNKNOWN, numbers)
+        return times, times.copy(), (numbers < 0) | (numbers >= 10**15)
+    codes, found = pd.factorize(cells)
+    texts = pd.Series([str(each) for each in found], dtype=object)
+    first, second = (np.full(texts.size, UNKNOWN, dtype=np.int64) for _ in range(2))
+    stamps = pd.to_datetime(texts, format="%Y-%m-%dT%H:%M:%S", errors="coerce", exact=True)
+    good = stamps.notna().to_numpy() & (texts.str.len() == 19).to_numpy()
+    local = stamps.to_numpy(dtype="datetime64[s]").astype(np.int64)[good]
+    first[good], second[good] = to_utc(local, where), to_utc(local, where, second=True)
+    wrong = np.zeros(texts.size, dtype=np.bool_)
+    for i in np.flatnonzero(~good).tolist():
         try:
-            if text[10:11] != "T":
-                raise ValueError  # noqa: TRY301
-            found = datetime.fromisoformat(text)
-            found = found if found.tzinfo else found.replace(tzinfo=self.where, fold=int(second))
-            return int(found.timestamp() // 1)
-        except (ValueError, OverflowError) as error:
-            raise ValueError(f"{text[:40]!r} is no time") from error
+            first[i], second[i] = (_time(texts[i], where, fold=fold) for fold in (0, 1))
+        except (ValueError, OverflowError):
+            wrong[i] = True
+    return first[codes], second[codes], wrong[codes]
+
+
+def _time(text: str, where: tzinfo, fold: int) -> int:
+    """Read a time; of an hour that comes twice the later one with a `fold`."""
+    if text.isdigit() and text.isascii() and len(text) <= 15:
+        return int(text) or UNKNOWN
+    if text.lower() in NO_TIME:
+        return UNKNOWN
+    if text[10:11] != "T":
+        raise ValueError("no time")
+    found = datetime.fromisoformat(text)
+    return int((found if found.tzinfo else found.replace(tzinfo=where, fold=fold)).timestamp() // 1)
 
 
 def _state(text: str) -> str:

@@ -78,7 +78,7 @@ def read_swf(sources: Sequence[Source], timezone: str = "UTC") -> Records:  # no
         for table, header, jobs in zip(tables, headers, fields, strict=True):
             table["queue"] = _named(jobs[PARTITION], header.partitions)
         changed = {"queue: the partition (field 16), as field 15 names none": sum(map(len, tables))}
-    by_use = sum(int((_memory(jobs) > _requested(jobs)).sum()) for jobs in fields)
+    by_use = sum(int((_memory(jobs) > np.maximum(jobs[REQUESTED_MEMORY], 0)).sum()) for jobs in fields)
     epoch = min(header.epoch for header in headers)
     table = stack([shifted(each, header.epoch - epoch) for each, header in zip(tables, headers, strict=True)])
     if table.empty:
@@ -225,14 +225,9 @@ def _kilobytes(token: bytes) -> int:
     return math.ceil(amount) if 0 < amount <= MOST_MEMORY else UNKNOWN
 
 
-def _requested(values: dict[int, NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Return the memory that each job requested, KB for each processor, 0 where that is unknown."""
-    return np.maximum(values[REQUESTED_MEMORY], 0)
-
-
 def _memory(values: dict[int, NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Return the same, what was used where none was requested."""
-    requested = _requested(values)
+    """Return the memory that each job requested, else used, KB for each processor; 0 where both are unknown."""
+    requested = np.maximum(values[REQUESTED_MEMORY], 0)
     return np.where(requested > 0, requested, np.maximum(values[USED_MEMORY], 0))
 
 
