@@ -46,13 +46,11 @@ class Clock:
         self.seconds, self._began, self._depth = 0.0, 0.0, 0
 
     def __enter__(self) -> None:
-        """Begin, unless it has."""
         self._depth += 1
         if self._depth == 1:
             self._began = time.perf_counter()
 
     def __exit__(self, *_: object) -> None:
-        """End."""
         self._depth -= 1
         if not self._depth:
             self.seconds += time.perf_counter() - self._began

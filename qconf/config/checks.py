@@ -163,7 +163,6 @@ def _shares(config: SiteFields) -> Iterator[Finding]:
 
 
 def _throttles(config: SiteFields) -> Iterator[Finding]:
-    """Yield what throttles must not have."""
     names = ("queues", *_each_queue(config, ".name"))
     there = sorted({name for each in config.nodes for name, amount in each.amounts.items() if amount})
     first: dict[str, int] = {}
@@ -237,7 +236,6 @@ def _depth(config: SiteFields) -> Iterator[Finding]:
 
 
 def _tiers(config: SiteFields) -> Iterator[Finding]:
-    """Yield what queues of different tiers do not go with."""
     if not config.has_tiers:
         return
     tiers = _each_queue(config, ".tier")
@@ -318,7 +316,6 @@ def _each_queue(config: SiteFields, *fields: str) -> tuple[str, ...]:
 def _queue_there(
     config: SiteFields, path: str, name: str | None, listed: str = "the queues are", *others: str
 ) -> Iterator[Finding]:
-    """Yield that no queue has a name."""
     known = (*config.names, *others)
     if name is not None and name not in known:
         meant = did_you_mean(name, known) or f"; {listed} {', '.join(known)}"

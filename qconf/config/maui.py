@@ -39,7 +39,6 @@ class Maui:
     caps: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check names and numbers."""
         for name in (*self.weights, *self.caps):
             if name not in FACTORS:
                 raise ValueError(f"no component {name}; there are {', '.join(FACTORS)}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
-from qconf.config import AccessConfig, QOSConfig, QueueConfig, ShareConfig, SiteConfig, Target, ThrottleConfig
+from qconf.config import QOSConfig, QueueConfig, ShareConfig, SiteConfig, Target, ThrottleConfig
 from qconf.history.records import Records
 
 
@@ -55,16 +55,11 @@ class Names:
     def _queue(self, queue: QueueConfig) -> QueueConfig:
         if queue.access is None:
             return queue
-        access = queue.access
+        kinds = {"users": "user", "groups": "group", "accounts": "group"}
         listed = {
-            name: None if texts is None else self._all(texts, kind)
-            for name, texts, kind in (
-                ("users", access.users, "user"),
-                ("groups", access.groups, "group"),
-                ("accounts", access.accounts, "group"),
-            )
+            name: self._all(texts, kind) for name, kind in kinds.items() if (texts := getattr(queue.access, name))
         }
-        return queue.model_copy(update={"access": AccessConfig(**{**dict(access), **listed})})
+        return queue.model_copy(update={"access": queue.access.model_copy(update=listed)})
 
     def _qos(self, qos: QOSConfig) -> QOSConfig:
         kinds = {"users": "user", "accounts": "group", "groups": "group"}

@@ -169,7 +169,6 @@ class _Cleaning:
             self.drop(counts > most, f"asks for more licences than there are: {name}", "licences", counts)
 
     def kept_off(self) -> NDArray[np.bool_]:
-        """Mark the jobs that shortpools never let start."""
         return kept_off(self.config, self.cores, self.walltime, self.queue)
 
     def without_time(self) -> NDArray[np.bool_]:
@@ -236,7 +235,6 @@ class _Cleaning:
         return pd.concat([self.records.dropped, drop_table(gone)], ignore_index=True)
 
     def jobs(self, order: Column) -> pd.DataFrame:
-        """Return the jobs at these rows."""
         numbers = {name: getattr(self, name)[order] for name in ("runtime", "walltime", "cores")}
         queue = pd.array(np.array(self.config.names, dtype=object)[self.queue[order]], dtype="str")
         return self.table.iloc[order].reset_index(drop=True).assign(**numbers, queue=queue, row=order)[list(COLUMNS)]

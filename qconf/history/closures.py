@@ -238,7 +238,6 @@ def read_shortpools(paths: Sequence[Path], machine: MachineConfig) -> tuple[Shor
 
 
 def _events(lines: list[str], where: tzinfo, node: int, odd: Counter[str]) -> Iterator[_Closure]:
-    """Read sacctmgr's events of nodes."""
     if not lines or not EVENTS.search(lines[0]):
         return
     names = lines[0].split("|")  # a bar at the end makes a column without a name
@@ -317,7 +316,6 @@ def _pbs_reservations(lines: list[str], where: tzinfo, node: int, odd: Counter[s
 
 
 def _pbs_nodes(lines: list[str], where: tzinfo, node: int, odd: Counter[str]) -> Iterator[_Closure]:
-    """Read when nodes went down and came up."""
     down: dict[str, int] = {}
     for line in lines:
         if match := NODE.match(line):

@@ -50,7 +50,6 @@ class History(Log):
             )
 
     def __len__(self) -> int:
-        """Return the number of jobs."""
         return len(self.jobs)
 
     @property

@@ -162,7 +162,6 @@ class _Arrangement:
                     yield self.replaced(i, queue)
 
     def replaced(self, i: int, queue: QueueConfig) -> _Arrangement:
-        """Return the arrangement with another queue in the place of one."""
         return _Arrangement([*self.queues[:i], queue, *self.queues[i + 1 :]], self.outer, self.sizes)
 
     def _fitted(self, i: int, reach: Mask, after: Sequence[int]) -> QueueConfig:

@@ -197,7 +197,6 @@ class Coded:
         return cls([str(each) for each in found], codes)
 
     def __getitem__(self, rows: NDArray[np.bool_]) -> Coded:
-        """Return some rows."""
         return Coded(self.texts, self.codes[rows])
 
     def read(self, how: Callable[[str], str]) -> Coded:

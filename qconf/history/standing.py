@@ -80,7 +80,6 @@ def is_shortpool(name: str) -> bool:
 
 
 def _planned(text: str) -> Iterator[Standing]:
-    """Read the commands of a plan for PBS."""
     for clock, seconds, name, days, nodes, node in _PLANNED.findall(text):
         found = {_BYDAY[word] for word in days.split(",")}
         cores = int(nodes) * int(node)

@@ -116,7 +116,6 @@ def _by_nodes(resources: Mapping[str, str], hosts: Iterable[str]) -> Request:
 
 
 def _counted(parts: Iterable[tuple[int, Chunk]]) -> Request:
-    """Put together chunks that are alike."""
     found: dict[Chunk, int] = {}
     for count, chunk in parts:
         found[chunk] = found.get(chunk, 0) + count

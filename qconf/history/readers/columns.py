@@ -195,7 +195,6 @@ def _preset(names: Sequence[str], wanted: str, source: Source, line: int) -> Pre
 
 
 def _given(names: Sequence[str], name: str, given: str, source: Source, line: int) -> int:
-    """Return the position of a column that the user named."""
     exact = [i for i, each in enumerate(names) if each == given]
     alike = exact or [i for i, each in enumerate(names) if plain(each) == plain(given)]
     if len(alike) == 1:

@@ -166,7 +166,6 @@ class Table:
         yield Rows(self._frame(kept), np.array(lines, dtype=np.int64), odd)
 
     def _frame(self, rows: list[list[str]]) -> pd.DataFrame:
-        """Make the columns that are wanted of rows of cells."""
         at = {**self.texts, **self.numbers}
         return pd.DataFrame(
             {name: pd.Series([cells[place].strip() for cells in rows], dtype=object) for name, place in at.items()}
@@ -174,7 +173,6 @@ class Table:
 
 
 def _count(places: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Count the places in each line."""
     return np.diff(np.searchsorted(places, ends), prepend=0)
 
 
@@ -188,7 +186,6 @@ def _is_sound(column: pd.Series) -> bool:
 
 
 def _has_blanks(data: bytes, separator: str) -> bool:
-    """Whether any cell begins or ends with a blank."""
     text = np.frombuffer(data, np.uint8)
     blank = np.flatnonzero((text == ord(" ")) | (text == ord("\t")) | (text == ord("\r")))
     ends = np.array([ord(separator), ord("\n")])
@@ -196,7 +193,6 @@ def _has_blanks(data: bytes, separator: str) -> bool:
 
 
 def _decoded(block: bytes, blocks: Iterator[bytes], errors: str) -> Iterator[str]:
-    """Yield the lines of a block, and of those that follow."""
     for each in chain([block], blocks):
         for line in each.replace(b"\r\n", b"\n").replace(b"\r", b"\n").splitlines(keepends=True):
             yield line.decode("utf-8", errors)

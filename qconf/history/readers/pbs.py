@@ -69,7 +69,7 @@ class _Job(Row):
         start, end = whole(fields, "start"), whole(fields, "end")
         if start == UNKNOWN:  # it never ran: an E record that a deletion left
             return
-        walltime, cores = duration(fields, "Resource_List.walltime"), cores_of(fields)
+        wanted = duration(fields, "Resource_List.walltime"), cores_of(fields)
         status = fields.get("Exit_status") or ""
         code = int(status) if re.fullmatch(r"-?\d{1,9}", status) else None
         if kind != "S" and end == UNKNOWN:
@@ -84,28 +84,23 @@ class _Job(Row):
         elif self.ended != "E":
             self.end, self.ended, self.exit = end, kind, code
             self.used = duration(fields, "resources_used.walltime")
-        self.cores = max(self.cores, cores)
         if kind == "S" and self.ended:  # files out of order: the later record has the rest
+            self.cores = max(self.cores, wanted[1])
             return
-        self.walltime = walltime
-        self.user = fields.get("user") or self.user
-        self.group = fields.get("group") or self.group
-        self._of_account(fields)
-        self.queue = (fields.get("queue") or self.queue).removesuffix(POOL_SUFFIX)
+        self._take(fields, wanted[0], max(self.cores, wanted[1]))
         self.file, self.line = file, line
 
     def queue_up(self, fields: dict[str, str], stamp: str) -> None:
         """Take in a Q record: what the job asks for, unless a run of it has told; raise ValueError as `add` does."""
-        walltime, cores = duration(fields, "Resource_List.walltime"), cores_of(fields)
+        wanted = duration(fields, "Resource_List.walltime"), cores_of(fields)
         self.queued = self.queued or stamp
         if self.start == UNKNOWN:
-            self.walltime, self.cores = walltime, cores
-            self.user, self.group = fields.get("user") or self.user, fields.get("group") or self.group
-            self._of_account(fields)
-            self.queue = (fields.get("queue") or self.queue).removesuffix(POOL_SUFFIX)
+            self._take(fields, *wanted)
 
-    def _of_account(self, fields: dict[str, str]) -> None:
-        """Take the QOS and the account, else the project."""
+    def _take(self, fields: dict[str, str], walltime: int, cores: int) -> None:
+        self.walltime, self.cores = walltime, cores
+        self.user, self.group = fields.get("user") or self.user, fields.get("group") or self.group
+        self.queue = (fields.get("queue") or self.queue).removesuffix(POOL_SUFFIX)
         self.account = fields.get("account") or project(fields.get("project", "")) or self.account
         self.qos = fields.get("Resource_List.qos") or self.qos
 
@@ -372,16 +367,18 @@ def _rows(log: _Log, paths: Sequence[str], changed: Counter[str]) -> tuple[list[
             log.drops.append(Drop(job.job_id, paths[job.file], job.line, *problem))
             waited += [job] if job.waited(stamp) else []
     known = {name for name, _ in log.jobs}
-    for name, (_, file, line) in log.queued.items():
-        if name in known or name in log.gone:
-            log.merged["further records of a job"] += 1
-        else:
-            reason = "array parent" if "[]" in name else "waiting at the end of the log"
-            log.drops.append(Drop(name, paths[file], line, reason, "no other record"))
-    for name, (kind, _, file, line) in log.gone.items():
-        if name in known:
-            log.merged["further records of a job"] += 1
-        else:
-            reason = "array parent" if "[]" in name else GONE[kind]
-            log.drops.append(Drop(name, paths[file], line, reason, "no other record"))
+    alone = {
+        name: ("waiting at the end of the log", file, line)
+        for name, (_, file, line) in log.queued.items()
+        if name not in log.gone
+    }
+    alone |= {name: (GONE[kind], file, line) for name, (kind, _, file, line) in log.gone.items()}
+    drops = [
+        Drop(name, paths[file], line, "array parent" if "[]" in name else reason, "no other record")
+        for name, (reason, file, line) in alone.items()
+        if name not in known
+    ]
+    if further := len(log.queued) + len(log.gone) - len(drops):
+        log.merged["further records of a job"] += further
+    log.drops += drops
     return rows, waited

@@ -117,11 +117,9 @@ class _Runs:
 
     @classmethod
     def none(cls) -> dict[str, Some]:
-        """Return the columns of no run."""
         return cls(pd.DataFrame(), np.array([], dtype=np.int64), np.array([], dtype=object), UTC).good(0)
 
     def good(self, file: int) -> dict[str, Some]:
-        """Return the columns of the runs that can be read."""
         good = self.fault == ""
         columns = self.columns if good.all() else {name: each[good] for name, each in self.columns.items()}
         return {**columns, "file": np.full(int(good.sum()), file)}
@@ -195,7 +193,6 @@ class _Runs:
         return np.asarray(self.cells[name] != "") if name in self.cells else np.zeros(len(self.lines), dtype=np.bool_)
 
     def _coded(self, name: str, read: Callable[[str], str] = str) -> Coded:
-        """Read the different cells of a column."""
         if name not in self.cells:
             return Coded([""], np.zeros(len(self.lines), dtype=np.int64)).read(read)
         return Coded.of(self.cells[name]).read(read)
@@ -319,7 +316,6 @@ def _memory(text: str, cores: int, nodes: str) -> str:
 
 
 def _is_step(ids: Texts) -> Mask:
-    """Mark the ids of steps, like 12.batch."""
     return np.array(["." in text and STEP.fullmatch(text) is not None for text in ids.tolist()], dtype=np.bool_)
 
 

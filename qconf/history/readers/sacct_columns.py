@@ -124,7 +124,6 @@ class _Converted(Source):
     made: Callable[[], Iterator[bytes]] = lambda: iter(())
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield the lines that are made."""
         return self.made()
 
 

@@ -92,7 +92,6 @@ def _cells(job: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _of_zero(value: Any) -> int | None:  # noqa: ANN401 - of a JSON document
-    """Return a number that may be 0."""
     return 0 if value == 0 and not isinstance(value, bool) else number(value)
 
 
