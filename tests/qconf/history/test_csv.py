@@ -66,23 +66,6 @@ def test_durations(write, text, seconds):
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "second"),
-    [("2016-02-01", 1454284800), ("2016-02-01T08:00:00", 1454313600), ("1454313600", 1454313600),
-     ("2016-02-01 08:00:00+01:00", 1454310000), ("2016-02-01T08:00:00Z", 1454313600),
-     ("1454313600.9", 1454313600)],
-)  # fmt: skip
-def test_times(write, text, second):
-    assert read(write(table(f"a,{text},60,100,4,q,u,,,"))).table["submit"].tolist() == [second]
-
-
-def test_local_times_go_by_the_time_zone(write):
-    path = write(table("a,2016-02-01T08:00:00,60,100,4,q,u,,,"))
-    assert read(path, timezone="Europe/Stockholm").table["submit"].tolist() == [1454310000]
-    with pytest.raises(InputError, match="timezone = 'Europe/Nowhere': unknown time zone"):
-        read(path, timezone="Europe/Nowhere")
-
-
 BAD = [
     ("a,1000,sixty,100,4,q,u,,,", "line 3: runtime = 'sixty': not a duration"),
     ("a,1000,nan,100,4,q,u,,,", "line 3: runtime = 'nan': not a duration"),
@@ -201,8 +184,6 @@ def test_a_torn_last_line_is_dropped_and_counted(write):
     ("content", "message"),
     [
         (b"", "the file is empty"),
-        (b"  \n\n", "the file is empty"),
-        (b"hello world\n", "not recognised"),
         (HEADER.encode() + b"\n\xff\xfe\n", "is not UTF-8"),
         (HEADER.encode() + b"\na\0b\n", "line 2: holds a zero byte"),
         (HEADER.encode() + b'\n"a,1,2\n', "cells where the header has 10|is no table"),

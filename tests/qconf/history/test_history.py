@@ -9,7 +9,6 @@ import pytest
 from qconf.config import SiteConfig
 from qconf.errors import InputError
 from qconf.history import clean, derive_config, read
-from qconf.history.history import history_lines
 
 CSV = "job_id,submit,runtime,walltime,cores,queue,user\n"
 
@@ -117,9 +116,3 @@ def test_shifting_the_clock_changes_nothing_but_the_submits(history):
     early, late = history(at(5, 9, 7)), history(at(1005, 1009, 1007))
     assert (late.jobs["submit"] - early.jobs["submit"] == 1000).all()
     assert late.jobs.drop(columns="submit").equals(early.jobs.drop(columns="submit"))
-
-
-def test_to_csv_is_a_history_of_the_same_jobs(history, write):
-    whole = history(at("2016-01-10", "2016-01-09"))
-    again = history("".join(history_lines(whole.jobs, whole.epoch)))
-    assert again.jobs.drop(columns="row").equals(whole.jobs.drop(columns="row"))

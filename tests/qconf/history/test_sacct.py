@@ -66,39 +66,50 @@ def test_output_without_submit_is_refused_with_the_command_to_use(shared, write)
         read(write("JobID|Start|End|Timelimit|AllocCPUS\n1|||01:00|4\n"))
 
 
-HEADER = "JobIDRaw|JobID|User|Partition|State|Submit|Start|End|TimelimitRaw|Timelimit|AllocCPUS|ReqCPUS|NNodes"
 DAY = "2026-11-20T"
+NAMES = "JobIDRaw|JobID|User|Partition|State|Submit|Start|End|TimelimitRaw|Timelimit|AllocCPUS|ReqCPUS|NNodes"
+CELLS = {
+    "JobIDRaw": "5", "JobID": "5", "User": "ann", "Account": "chem", "Partition": "small", "State": "COMPLETED",
+    "Submit": DAY + "08:00:00", "Eligible": DAY + "08:00:00", "Start": DAY + "09:00:00", "End": DAY + "10:00:00",
+    "ElapsedRaw": "3600", "Suspended": "00:00:00", "TimelimitRaw": "120", "Timelimit": "02:00:00",
+    "AllocCPUS": "24", "ReqCPUS": "24", "NNodes": "1", "AllocTRES": "cpu=24,gres/gpu=1,node=1",
+    "ReqTRES": "cpu=24,gres/gpu=1,node=1", "QOS": "normal",
+}  # fmt: skip
 
 
-def row(**cells):
-    values = {
-        "JobIDRaw": "5", "JobID": "5", "User": "ann", "Partition": "small", "State": "COMPLETED",
-        "Submit": DAY + "08:00:00", "Start": DAY + "09:00:00", "End": DAY + "10:00:00",
-        "TimelimitRaw": "120", "Timelimit": "02:00:00", "AllocCPUS": "24", "ReqCPUS": "24", "NNodes": "1",
-    } | cells  # fmt: skip
-    return "|".join(values[name] for name in HEADER.split("|"))
+def row(names=(), separator="|", **cells):
+    """Return the row of a job; `job` is both of its ids, and other cells are those of `CELLS`."""
+    if "job" in cells:
+        cells |= dict.fromkeys(("JobIDRaw", "JobID"), str(cells.pop("job")))
+    return separator.join((CELLS | cells).get(name, "") for name in names or NAMES.split("|"))
 
 
-def sacct(*rows):
-    return "\n".join((HEADER, *rows, ""))
+def sacct(*rows, more=""):
+    """Return what sacct prints: a row for each job of these cells, with `more` columns behind the usual ones."""
+    names = [*NAMES.split("|"), *filter(None, more.split("|"))]
+    return "\n".join(("|".join(names), *(row(names, **cells) for cells in rows), ""))
+
+
+def jobs_of(write, *rows, names="job_id submit start end runtime cores", **how):
+    """Return values of the jobs that are read of rows of sacct."""
+    return read(write(sacct(*rows, **how))).table[names.split()].values.tolist()
+
+
+PENDING = {"State": "PENDING", "Start": "Unknown", "End": "Unknown"}
+GONE = {"State": "CANCELLED by 0", "Start": "Unknown"}
 
 
 def test_columns_come_in_any_order(write):
-    lines = [line.split("|") for line in sacct(row()).split("\n") if line]
+    lines = [line.split("|") for line in sacct({}).split("\n") if line]
     turned = "\n".join("|".join(reversed(line)) for line in lines) + "\n"
-    one, other = (
-        read(write(text, name)).table.drop(columns="line") for text, name in ((turned, "a"), (sacct(row()), "b"))
-    )
-    assert one.equals(other)
+    assert read(write(turned, "a")).table.equals(read(write(sacct({}), "b")).table)
 
 
 def test_steps_are_no_jobs_but_array_tasks_are(write):
-    steps = [row(JobIDRaw=f"5.{s}", JobID=f"5.{s}") for s in ("batch", "extern", "0")]
-    tasks = [
-        row(JobIDRaw="6", JobID="4_3"),
-        row(JobIDRaw="12", JobID="12_[1,3-4]", State="PENDING", Start="Unknown", End="Unknown"),
-    ]
-    records = read(write(sacct(row(), *steps, *tasks)))
+    steps = [{"job": f"5.{step}"} for step in ("batch", "extern", "0")]
+    records = read(
+        write(sacct({}, *steps, {"JobIDRaw": "6", "JobID": "4_3"}, PENDING | {"JobIDRaw": "12", "JobID": "12_[1,3-4]"}))
+    )
     assert records.table["job_id"].tolist() == ["5", "4_3"]
     assert records.merged == {"job steps": 3}
     assert records.dropped[["job_id", "reason"]].values.tolist() == [["12_[1,3-4]", "waiting at the end of the log"]]
@@ -113,13 +124,12 @@ def test_steps_are_no_jobs_but_array_tasks_are(write):
     ],
 )  # fmt: skip
 def test_time_limits(write, raw, text, seconds):
-    assert read(write(sacct(row(TimelimitRaw=raw, Timelimit=text)))).table["walltime"].tolist() == [seconds]
+    assert jobs_of(write, {"TimelimitRaw": raw, "Timelimit": text}, names="walltime") == [[seconds]]
 
 
 @pytest.mark.parametrize("nothing", ["Unknown", "None", ""])
 def test_jobs_that_never_started(write, nothing):
-    gone = row(JobIDRaw="6", JobID="6", State="CANCELLED by 0", Start=nothing)
-    records = read(write(sacct(row(AllocCPUS="0", ReqCPUS="8"), gone)))
+    records = read(write(sacct({"AllocCPUS": "0", "ReqCPUS": "8"}, {"job": 6} | GONE | {"Start": nothing})))
     assert records.dropped[["job_id", "reason"]].values.tolist() == [["6", "deleted before start"]]
     assert records.table["cores"].tolist() == [8]  # those requested, where none were assigned yet
 
@@ -129,55 +139,52 @@ def test_jobs_that_never_started(write, nothing):
     [("", "08:00:00"), (DAY + "08:30:00", "08:30:00"), (DAY + "11:00:00", None), ("Unknown", None)],
 )
 def test_a_job_that_was_deleted_waited_from_when_it_was_eligible(write, eligible, since):
-    gone = {"JobIDRaw": "6", "JobID": "6", "State": "CANCELLED by 0", "Start": "Unknown", "AllocCPUS": "0"}
-    waited = read(write(more("Eligible", ({}, ""), (gone | {"ReqCPUS": "8"}, eligible)))).deleted
+    gone = {"job": 6, "AllocCPUS": "0", "ReqCPUS": "8", "Eligible": eligible} | GONE
+    waited = read(write(sacct({"Eligible": ""}, gone, more="Eligible"))).deleted
     found = waited[["job_id", "submit", "start", "end", "cores", "walltime", "user"]].values.tolist()
     assert found == ([] if since is None else [["6", second(since), -1, second("10:00:00"), 8, 7200, "ann"]])
 
 
 def test_a_job_that_was_deleted_after_a_requeue_waited_from_then_on(write):
-    again = row(State="CANCELLED by 0", Submit=DAY + "09:30:00", Start="Unknown")
-    waited = read(write(sacct(row(State="REQUEUED", End=DAY + "09:30:00"), again))).deleted
+    first, again = {"State": "REQUEUED", "End": DAY + "09:30:00"}, GONE | {"Submit": DAY + "09:30:00"}
+    waited = read(write(sacct(first, again))).deleted
     assert waited[["submit", "end"]].values.tolist() == [[second("09:30:00"), second("10:00:00")]]
 
 
 def test_a_running_job_is_kept_and_left_out_of_the_simulation(write):
-    records = read(write(sacct(row(), row(JobIDRaw="6", JobID="6", State="RUNNING", End="Unknown"))))
+    records = read(write(sacct({}, {"job": 6, "State": "RUNNING", "End": "Unknown"})))
     assert records.table["end"].tolist()[1] == records.table["runtime"].tolist()[1] == -1
     assert clean(records, derive_config(records, 64)).reasons == {"still running at the end": 1}
 
 
 def test_one_id_is_one_job_of_a_user_and_cluster(write):
-    records = read([write(sacct(row()), "a"), write(sacct(row(), row(JobIDRaw="6", JobID="6")), "b")])
+    records = read([write(sacct({}), "a"), write(sacct({}, {"job": 6}), "b")])
     assert (len(records.table), sum(records.merged.values())) == (2, 1)  # the same row twice
-    records = read(write(sacct(row(User="ann"), row(User="bob"))))
-    assert records.table["user"].tolist() == ["ann", "bob"]
-    header = "Cluster|JobIDRaw|User|Submit|Start|End|Timelimit|AllocCPUS\n"
-    rows = [f"{cluster}|7|ann|100|{start}|900|00:20:00|4\n" for cluster, start in (("a", 200), ("b", 300))]
-    records = read(write(header + "".join(rows)))
-    assert records.table["start"].tolist() == [200, 300]
-    assert not records.merged
+    assert jobs_of(write, {"User": "ann"}, {"User": "bob"}, names="user") == [["ann"], ["bob"]]
+    rows = [{"Cluster": cluster, "Start": f"{DAY}09:{start}:00"} for cluster, start in (("a", 10), ("b", 20))]
+    records = read(write(sacct(*rows, more="Cluster")))
+    assert (len(records.table), records.merged) == (2, {})
 
 
 def test_the_account_is_the_group_and_the_qos_that_of_the_job(write):
-    assert read(write(sacct(row()))).table["group"].tolist() == [""]
-    found = read(write(more("Account|QOS", ({}, "chem", "urgent")))).table
-    assert found[["group", "qos"]].values.tolist() == [["chem", "urgent"]]
+    assert jobs_of(write, {}, names="group") == [[""]]
+    assert jobs_of(write, {"QOS": "urgent"}, more="Account|QOS", names="group qos") == [["chem", "urgent"]]
 
 
 def test_a_requeued_job_that_still_waits_is_no_job_yet(write):
-    again = row(State="PENDING", Submit=DAY + "10:00:01", Start="Unknown", End="Unknown")
-    third = row(State="PENDING", Submit=DAY + "09:59:00", Start="Unknown", End="Unknown")
-    for rows in ((row(State="REQUEUED"), again, third), (again, third, row(State="REQUEUED"))):
-        records = read(write(sacct(*rows, row(JobIDRaw="6", JobID="6"))))
+    ran, *waiting = {"State": "REQUEUED"}, *(PENDING | {"Submit": DAY + clock} for clock in ("10:00:01", "09:59:00"))
+    for rows in ((ran, *waiting), (*waiting, ran)):
+        records = read(write(sacct(*rows, {"job": 6})))
         assert records.table["job_id"].tolist() == ["5#1", "6"]
         assert records.dropped["reason"].tolist() == ["waiting at the end of the log"]
 
 
+EPOCHS = {"Submit": "1795161600", "Start": "1795165200", "End": "1795168800"}
+
+
 def test_epoch_seconds_and_local_time(write):
-    epoch = sacct(row(Submit="1795161600", Start="1795165200", End="1795168800"))
-    assert read(write(epoch)).table[["submit", "runtime"]].values.tolist() == [[1795161600, 3600]]
-    assert read(write(sacct(row())), timezone="Europe/Stockholm").table["submit"].tolist() == [1795161600 - 3600]
+    assert jobs_of(write, EPOCHS, names="submit runtime") == [[1795161600, 3600]]
+    assert read(write(sacct({})), timezone="Europe/Stockholm").table["submit"].tolist() == [1795161600 - 3600]
 
 
 @pytest.mark.parametrize(
@@ -190,15 +197,14 @@ def test_epoch_seconds_and_local_time(write):
     ],
 )
 def test_the_hour_that_comes_twice(write, night, elapsed, start, runtime):
-    text = more("ElapsedRaw", (dict(zip(("Submit", "Start", "End"), night, strict=True)), elapsed))
-    table = read(write(text), timezone="Europe/Stockholm").table
+    cells = dict(zip(("Submit", "Start", "End"), night, strict=True), ElapsedRaw=elapsed)
+    table = read(write(sacct(cells, more="ElapsedRaw")), timezone="Europe/Stockholm").table
     assert table["runtime"].tolist() == [runtime]
     assert start is None or table["start"].tolist() == [start]
 
 
 def test_a_torn_last_line_and_a_bar_in_a_name(write):
-    header, cells = HEADER + "|JobName", row() + "|a|b"
-    records = read(write(f"{header}\n{cells}\n{row(JobIDRaw='6', JobID='6')[:40]}"))
+    records = read(write(sacct({"JobName": "a|b"}, more="JobName") + row(job=6)[:40]))
     assert records.table["job_id"].tolist() == ["5"]
     assert records.dropped["reason"].tolist() == ["torn last line"]
 
@@ -264,45 +270,36 @@ def test_jobs_promoted_without_a_comment_go_back_by_their_size(shared):
     assert len(table) == len(records.table) == 40
 
 
-def more(extra, *rows):
-    """Return sacct output with other columns: each row its cells of `HEADER` and those of the others."""
-    return "\n".join((f"{HEADER}|{extra}", *("|".join((row(**cells), *others)) for cells, *others in rows), ""))
-
-
 def test_a_job_waits_from_when_it_is_eligible(write):
     early = "2026-11-20T07:00:00"  # a clock that was set; no job waits from before its submission
-    late = row(JobIDRaw="6", JobID="6", State="PENDING", Start="Unknown", End="Unknown")
-    text = more("Eligible", ({}, DAY + "08:30:00"), ({"JobIDRaw": "7", "JobID": "7"}, early))
-    records = read(write(f"{text}{late}|Unknown\n"))
+    rows = {"Eligible": DAY + "08:30:00"}, {"job": 7, "Eligible": early}, PENDING | {"job": 6, "Eligible": "Unknown"}
+    records = read(write(sacct(*rows, more="Eligible")))
     assert (records.table["start"] - records.table["submit"]).tolist() == [1800, 3600]
     assert records.changed == {ELIGIBLE: 1}
 
 
 def test_each_run_of_a_job_is_load(write):
-    again = {"Submit": DAY + "09:30:00", "Start": DAY + "11:00:00", "End": DAY + "12:00:00"}
-    third = {"Submit": DAY + "12:00:00", "Start": DAY + "12:10:00", "End": DAY + "13:00:00", "State": "TIMEOUT"}
-    rows = [({"State": "PREEMPTED", "End": DAY + "09:30:00"}, DAY + "08:00:00"), (again, DAY + "09:32:00")]
-    text = more("Eligible", *rows, (third, DAY + "12:00:00"))
-    records = read(write(text))
-    found = records.table[["job_id", "submit", "start", "end", "state"]].values.tolist()
-    assert found == [
-        ["5#1", second("08:00:00"), second("09:00:00"), second("09:30:00"), "preempted"],
-        ["5#2", second("09:32:00"), second("11:00:00"), second("12:00:00"), "completed"],
-        ["5", second("12:00:00"), second("12:10:00"), second("13:00:00"), "timeout"],
+    runs = [("08:00:00", "08:00:00", "09:00:00", "09:30:00", "PREEMPTED"),
+            ("09:30:00", "09:32:00", "11:00:00", "12:00:00", "COMPLETED"),
+            ("12:00:00", "12:00:00", "12:10:00", "13:00:00", "TIMEOUT")]  # fmt: skip
+    names = ("Submit", "Eligible", "Start", "End")
+    rows = [dict(zip(names, (DAY + each for each in run), strict=False), State=run[-1]) for run in runs]
+    records = read(write(sacct(*rows, more="Eligible")))
+    assert records.table[["job_id", "submit", "start", "end", "state"]].values.tolist() == [
+        [job, *map(second, run[1:4]), run[4].lower()] for job, run in zip(("5#1", "5#2", "5"), runs, strict=True)
     ]
     assert records.changed == {ELIGIBLE: 1, EARLIER: 2}
 
 
 def test_a_run_that_two_logs_have_is_one(write):
-    running = row(State="RUNNING", End="Unknown")
-    first, last = write(sacct(row(State="PENDING", Start="Unknown", End="Unknown"), running), "a"), sacct(row())
-    records = read([first, write(last, "b")])
+    first = write(sacct(PENDING, {"State": "RUNNING", "End": "Unknown"}), "a")
+    records = read([first, write(sacct({}), "b")])
     assert records.table[["job_id", "end", "state"]].values.tolist() == [["5", second("10:00:00"), "completed"]]
     assert (sum(records.merged.values()), records.changed) == (2, {})
 
 
 def test_a_requeue_that_did_not_run_is_no_load(write):
-    records = read(write(sacct(row(State="REQUEUED", Start="Unknown"), row(Submit=DAY + "08:30:00"))))
+    records = read(write(sacct({"State": "REQUEUED", "Start": "Unknown"}, {"Submit": DAY + "08:30:00"})))
     assert records.table[["job_id", "submit"]].values.tolist() == [["5", second("08:30:00")]]
     assert sum(records.merged.values()) == 1
 
@@ -312,29 +309,28 @@ def test_a_requeue_that_did_not_run_is_no_load(write):
     [("00:10:00", "3000", 3000), ("00:00:00", "3600", 3600), ("", "3000", 3000), ("", "", 3600), ("1-00:00:00", "", 0)],
 )
 def test_suspended_time_is_no_run_time(write, suspended, elapsed, runtime):
-    records = read(write(more("Suspended|ElapsedRaw", ({}, suspended, elapsed))))
+    cells = {"Suspended": suspended, "ElapsedRaw": elapsed}
+    records = read(write(sacct(cells, more="Suspended|ElapsedRaw")))
     assert records.table["runtime"].tolist() == [runtime]
     assert records.changed == ({SUSPENDED: 1} if runtime < 3600 else {})
 
 
 def test_reservations_and_gpus_are_counted(write):
-    numbers = [{"JobIDRaw": str(i), "JobID": str(i)} for i in range(5)]
     tres = ["cpu=4,gres/gpu=2,node=1", "cpu=4,gres/gpu:a100=1", "cpu=4,gres/gpu=0", "cpu=4,gres/gpumem=1", ""]
-    names = ["", "maintenance", "", "", ""]
-    records = read(write(more("AllocTRES|Reservation", *zip(numbers, tres, names, strict=True))))
-    assert len(records.table) == 5
+    rows = [{"job": i, "AllocTRES": each, "Reservation": "maint" * (i == 1)} for i, each in enumerate(tres)]
+    records = read(write(sacct(*rows, more="AllocTRES|Reservation")))
     assert records.changed == {RESERVED: 1}
     needs = ["chunk:1:cores=4,gpus=2", "chunk:1:cores=4,gpu:a100=1,gpus=1", "", "", ""]
     assert records.table["needs"].tolist() == needs
 
 
-FEATURED = f"{HEADER}|AllocTRES|Constraints|Reservation|QOS|AdminComment"
+FEATURED = "AllocTRES|Constraints|Reservation|QOS|AdminComment"
 
 
-def featured(*rows, header=FEATURED):
-    """Return sacct output with features, reservation, QOS and comment of each row."""
-    cells = [f"{row(JobIDRaw=str(n), JobID=str(n), AllocCPUS='4')}|cpu=4,mem=1G,node=1|{each}" for n, each in rows]
-    return "\n".join((header, *cells, ""))
+def featured(*rows, more=FEATURED):
+    """Return sacct output with features, reservation, QOS and comment of each row as they are."""
+    lines = [f"{row(job=n, AllocCPUS='4')}|cpu=4,mem=1G,node=1|{cells}" for n, cells in rows]
+    return "\n".join((f"{NAMES}|{more}", *lines, ""))
 
 
 @pytest.mark.parametrize(
@@ -362,19 +358,18 @@ def test_a_bar_in_every_row(write):
 
 
 def test_what_reads_two_ways_is_refused_by_its_line(write):
-    header = f"{HEADER}|AllocTRES|Constraints|Reservation|AdminComment"
-    rows = (1, "|course|"), (2, "a100|course||x")
-    records = read(write(featured(*rows, header=header)))
+    path = write(featured((1, "|course|"), (2, "a100|course||x"), more=FEATURED.replace("QOS|", "")))
+    records = read(path)
     assert records.dropped[["job_id", "line", "reason"]].values.tolist() == [["2", 3, "not a sacct row"]]
     assert "can be read in several ways" in records.dropped["detail"][0]
     with pytest.raises(InputError, match=r"line 3: .*several ways"):
-        read(write(featured(*rows, header=header)), strict=True)
+        read(path, strict=True)
 
 
 @pytest.mark.parametrize("separator", ["\x1f", "^", ";", "\t", ",", "~", "||", ":"])
 def test_other_separators(write, separator):
-    epoch = row(Submit="1795161600", Start="1795165200", End="1795168800", Timelimit="UNLIMITED", TimelimitRaw="60")
-    text = f"{HEADER}|AllocTRES|QOS\n{epoch}|cpu=24#node=1|normal\n".replace("|", separator)
+    cells = EPOCHS | {"Timelimit": "UNLIMITED", "TimelimitRaw": "60", "AllocTRES": "cpu=24#node=1"}
+    text = sacct(cells, more="AllocTRES|QOS").replace("|", separator)
     records = read(write(text.replace("#", "," if separator != "," else "#")))
     assert records.format == "sacct"
     assert records.table[["job_id", "submit", "walltime", "cores", "qos"]].values.tolist() == [
@@ -383,46 +378,37 @@ def test_other_separators(write, separator):
 
 
 def test_commas_in_cells_between_commas(write):
-    text = f"{HEADER}|AllocTRES|NodeList|QOS\n{row()}|billing=24,cpu=24,mem=8G,node=2|n[1-2,4]|normal\n"
-    plain = read(write(text.replace("|", ","), "a")).table.drop(columns="line")
-    quoted = text.replace("billing=24,cpu=24,mem=8G,node=2", '"billing=24,cpu=24,mem=8G,node=2"')
-    quoted = quoted.replace("n[1-2,4]", '"n[1-2,4]"').replace("|", ",")
+    tres, nodes = "billing=24,cpu=24,mem=8G,node=2", "n[1-2,4]"
+    text = sacct({"AllocTRES": tres, "NodeList": nodes}, more="AllocTRES|NodeList|QOS").replace("|", ",")
+    plain = read(write(text, "a")).table
+    quoted = text.replace(tres, f'"{tres}"').replace(nodes, f'"{nodes}"')
     assert plain["needs"].tolist() == ["chunk:2:cores=12,memory=4096"]
-    assert read(write(quoted, "b")).table.drop(columns="line").equals(plain)
-
-
-def cells_of(names, **cells):
-    values = {
-        "JobIDRaw": "5", "JobID": "5", "User": "ann", "Account": "chem", "Partition": "small", "State": "COMPLETED",
-        "Submit": DAY + "08:00:00", "Eligible": DAY + "08:00:00", "Start": DAY + "09:00:00", "End": DAY + "10:00:00",
-        "ElapsedRaw": "3600", "Suspended": "00:00:00", "TimelimitRaw": "120", "Timelimit": "02:00:00",
-        "AllocCPUS": "24", "ReqCPUS": "24", "NNodes": "1", "AllocTRES": "cpu=24,gres/gpu=1,node=1",
-        "ReqTRES": "cpu=24,gres/gpu=1,node=1", "Constraints": "", "Reservation": "", "QOS": "normal",
-        "AdminComment": "",
-    } | cells  # fmt: skip
-    return [values[name] for name in names]
+    assert read(write(quoted, "b")).table.equals(plain)
 
 
 @pytest.mark.parametrize("left", ["", "Suspended", "ReqTRES", "Suspended,ReqTRES", "AdminComment", "Account,Eligible"])
 @pytest.mark.parametrize("separator", ["|", "\x1f", ";", "^", "\t"])
 def test_without_a_header(write, left, separator):
     names = [name for name in LISTED.split(",") if name not in left.split(",")]
-    rows = [cells_of(names), cells_of(names, JobIDRaw="6", JobID="4_1", State="CANCELLED by 0")]
-    rows.append(cells_of(names, JobIDRaw="7", JobID="7", State="PENDING", Start="Unknown", End="Unknown"))
-    text = "".join(f"{separator.join(each)}\n" for each in rows)
-    named = separator.join(names) + "\n" + text
-    found, whole = read(write(text, "a")), read(write(named, "b"))
+    rows = [{}, {"JobIDRaw": "6", "JobID": "4_1", "State": "CANCELLED by 0"}, PENDING | {"job": 7}]
+    text = "".join(f"{row(names, separator, **cells)}\n" for cells in rows)
+    found, whole = read(write(text, "a")), read(write(separator.join(names) + "\n" + text, "b"))
     assert found.table["job_id"].tolist() == ["5", "4_1"]
     assert found.table.drop(columns="line").equals(whole.table.drop(columns="line"))
 
 
-def test_without_a_header_and_in_doubt(write):
-    names = ["JobID", "State", "Submit", "Start", "End", "Timelimit", "ReqCPUS", "NNodes", "QOS"]
-    with pytest.raises(InputError, match=r"there is no header, and the cells can be read in several ways"):
-        read(write("|".join(cells_of(names)) + "\n"))
-    names = ["State", "JobID", "Submit", "Start", "End", "Timelimit", "ReqCPUS"]
-    with pytest.raises(InputError, match=r"the cells do not say which columns they are. Leave out -n"):
-        read(write("|".join(cells_of(names)) + "\n"))
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ("JobID State Submit Start End Timelimit ReqCPUS NNodes QOS", r"and the cells can be read in several ways"),
+        ("State JobID Submit Start End Timelimit ReqCPUS", r"do not say which columns they are. Leave out -n"),
+    ],
+)
+def test_without_a_header_and_in_doubt(write, names, message):
+    with pytest.raises(
+        InputError, match=f"there is no header, and the cells .*{message.removeprefix('and the cells ')}"
+    ):
+        read(write(row(names.split()) + "\n"))
 
 
 def ruled(widths, *rows):
@@ -440,8 +426,8 @@ def ruled(widths, *rows):
 
 def test_columns_of_one_width(write):
     names = ["JobID", "User", "Partition", "State", "Submit", "Start", "End", "Timelimit", "AllocCPUS", "JobName"]
-    rows = [[*cells_of(names[:-1], State="CANCELLED by 0"), "a b c d e f g h"]]
-    rows += [[*cells_of(names[:-1], JobID="6", User=""), "x"], [*cells_of(names[:-1], JobID="6.batch"), "batch"]]
+    cells = [{"State": GONE["State"], "JobName": "a b c d e f g h"}, {"job": 6, "User": ""}, {"job": "6.batch"}]
+    rows = [row(names, **each).split("|") for each in cells]
     records = read(write(ruled([12, 9, 10, 10, 19, 19, 19, 10, 10, 10], names, *rows)))
     assert records.table[["job_id", "user", "state", "cores", "runtime", "walltime"]].values.tolist() == [
         ["5", "ann", "cancelled", 24, 3600, 7200],
@@ -506,20 +492,20 @@ def test_json_that_is_none(write):
 @pytest.mark.parametrize(
     ("columns", "cells", "needs"),
     [
-        ("AllocTRES|ReqTRES", "|cpu=24,mem=8G,node=1,gres/gpu=2", "chunk:1:cores=24,gpus=2,memory=8192"),
-        ("AllocTRES|ReqTRES", "cpu=24,node=1|cpu=24,mem=8G,node=1", ""),
+        ("NNodes|AllocTRES|ReqTRES", "1||cpu=24,mem=8G,node=1,gres/gpu=2", "chunk:1:cores=24,gpus=2,memory=8192"),
+        ("NNodes|AllocTRES|ReqTRES", "1|cpu=24,node=1|cpu=24,mem=8G,node=1", ""),
         ("NNodes|AllocGRES", "2|gpu:a100:4", "chunk:2:cores=12,gpu:a100=2,gpus=2"),
         ("NNodes|ReqGRES|AllocGRES", "1|gpu:2|0", "chunk:1:cores=24,gpus=2"),
         ("NNodes|ReqGRES", "1|gpu:1,fpga:2", "chunk:1:cores=24,fpga=2,gpus=1"),
-        ("AllocTRES|AllocGRES", "cpu=24,mem=1G,node=1|gpu:0", "chunk:1:cores=24,memory=1024"),
-        ("AllocTRES", "cpu=24,node=1,gres/gpu=1,gres/gpu:1g.5gb=1", "chunk:1:cores=24,gpu:1g.5gb=1,gpus=1"),
-        ("AllocTRES", "cpu=24,node=1,gres/shard=3", "chunk:1:cores=24,shard=3"),
+        ("NNodes|AllocTRES|AllocGRES", "1|cpu=24,mem=1G,node=1|gpu:0", "chunk:1:cores=24,memory=1024"),
+        ("NNodes|AllocTRES", "1|cpu=24,node=1,gres/gpu=1,gres/gpu:1g.5gb=1", "chunk:1:cores=24,gpu:1g.5gb=1,gpus=1"),
+        ("NNodes|AllocTRES", "1|cpu=24,node=1,gres/shard=3", "chunk:1:cores=24,shard=3"),
     ],
 )
 def test_generic_resources_of_any_version(write, columns, cells, needs):
-    header = HEADER.removesuffix("|NNodes") if "NNodes" in columns else HEADER
-    line = row().removesuffix("|1") if "NNodes" in columns else row()
-    assert read(write(f"{header}|{columns}\n{line}|{cells}\n")).table["needs"].tolist() == [needs]
+    given = dict(zip(columns.split("|"), cells.split("|"), strict=True))
+    names = dict.fromkeys([*NAMES.removesuffix("|NNodes").split("|"), *given])
+    assert read(write(f"{'|'.join(names)}\n{row(names, **given)}\n")).table["needs"].tolist() == [needs]
 
 
 def test_features_of_some_nodes(write):
@@ -546,17 +532,16 @@ def test_few_features_that_cannot_be_read_are_named(write):
     ("short", "state"), [("CD", "completed"), ("CA", "cancelled"), ("TO", "timeout"), ("NF", "node_fail")]
 )
 def test_short_states(write, short, state):
-    assert read(write(sacct(row(State=short)))).table["state"].tolist() == [state]
+    assert jobs_of(write, {"State": short}, names="state") == [[state]]
 
 
 def test_a_promoted_job_goes_back_to_its_queue(write):
-    moved = {"Partition": "pool"}
-    records = read(write(more("AdminComment", (moved, "qconf-promote:small72"), ({"JobIDRaw": "6"}, "a|b"))))
+    rows = {"Partition": "pool", "AdminComment": "qconf-promote:small72"}, {"job": 6, "AdminComment": "a|b"}
+    records = read(write(sacct(*rows, more="AdminComment")))
     assert records.table["queue"].tolist() == ["small72", "small"]
     assert records.changed == {RETURNED: 1}
 
 
 def test_parts_that_did_not_start_together_are_jobs_of_their_own(write):
-    parts = [row(JobIDRaw=f"{5 + i}", JobID=f"5+{i}", Start=f"{DAY}09:0{i // 2}:00") for i in range(3)]
-    records = read(write(sacct(*parts)))
-    assert records.table[["job_id", "cores"]].values.tolist() == [["5+0", 48], ["5+2", 24]]
+    parts = [{"JobIDRaw": f"{5 + i}", "JobID": f"5+{i}", "Start": f"{DAY}09:0{i // 2}:00"} for i in range(3)]
+    assert jobs_of(write, *parts, names="job_id cores") == [["5+0", 48], ["5+2", 24]]

@@ -405,12 +405,6 @@ def test_numbers_written_in_either_way_are_the_same(value, sign):
     assert Numbers(duration).add(texts)[0].tolist() == [float(f"{value:.2f}"), 0.5]
 
 
-@pytest.mark.parametrize("scale", [1, 10**3, 10**6, 10**9])
-def test_unix_times_by_their_size(write, scale):
-    text = f"{HEADER}\na,{1769932800 * scale},60,100,4,q\n"
-    assert read(write(text)).table["submit"].tolist() == [1769932800]
-
-
 def test_days_of_excel_are_refused_until_they_are_named(write):
     path = write(f"{HEADER}\na,46054.25,60,100,4,q\nb,46054.5,60,100,4,q\n")
     with pytest.raises(

@@ -45,13 +45,3 @@ def test_rows_are_the_fields_of_their_lines(shared, trace):
 def test_synthetic_trace_without_epoch_or_queue(shared):
     records = read(shared("traces/lublin_256.swf"))
     assert (records.read, records.epoch, records.machine_cores) == (10000, 0, 256)
-
-
-@pytest.mark.parametrize(
-    ("trace", "queues"),
-    [("SDSC-SP2-1998-4.2-cln", {"express", "high", "normal", "low", "standby", "No_Class"}),
-     ("KTH-SP2-1996-2.1-cln", set()), ("NASA-iPSC-1993-3.1-cln", set()), ("HPC2N-2002-2.1-cln", set())],
-)  # fmt: skip
-def test_no_partitions_stand_for_queues_in_logs_of_one_partition(shared, trace, queues):
-    records = read(shared(f"traces/{trace}.swf.gz"))  # HPC2N has two in its header, one with a single job
-    assert (set(records.queue_names), records.changed) == (queues, {})
