@@ -18,6 +18,7 @@ from qconf.errors import InputError, QconfError
 from qconf.history import clean, read
 from qconf.history.chunks import OTHER_CORES, UNREADABLE, WITH_GPUS
 from qconf.history.sample import SAMPLES, known
+from qconf.synth.stable import as_history, stable_workload
 
 ROOT = Path(__file__).parents[2]
 HOUR = 3600
@@ -260,8 +261,6 @@ def test_a_load_out_of_reach_writes_nothing(tmp_path: Path, capsys: pytest.Captu
 
 @pytest.mark.parametrize(("n", "cores", "load"), [(20_000, 1024, 0.7), (100_000, 35232, 0.9), (10, 1, 0.5)])
 def test_stable_stream_offers_its_load(n: int, cores: int, load: float) -> None:
-    from qconf.synth.stable import stable_workload
-
     workload = stable_workload(n, cores, load, seed=2)
     assert len(workload) == n
     span = int(workload.submit[-1]) - 1_577_836_800
@@ -273,8 +272,6 @@ def test_stable_stream_offers_its_load(n: int, cores: int, load: float) -> None:
 
 
 def test_stable_stream_is_as_busy_at_its_end_as_at_its_start() -> None:
-    from qconf.synth.stable import stable_workload
-
     workload = stable_workload(200_000, 4096, seed=0)
     quarter = np.searchsorted(workload.submit, np.quantile(workload.submit[[0, -1]], [0.25, 0.5, 0.75]))
     area = [int(part.sum()) for part in np.split(workload.cores * workload.runtime, quarter)]
@@ -282,8 +279,6 @@ def test_stable_stream_is_as_busy_at_its_end_as_at_its_start() -> None:
 
 
 def test_stable_stream_is_deterministic_and_has_a_history(tmp_path: Path) -> None:
-    from qconf.synth.stable import as_history, stable_workload
-
     first, again = stable_workload(1000, 256, seed=9), stable_workload(1000, 256, seed=9)
     pd.testing.assert_frame_equal(as_history(first), as_history(again))
     assert not np.array_equal(first.submit, stable_workload(1000, 256, seed=10).submit)
@@ -298,8 +293,6 @@ def test_stable_stream_is_deterministic_and_has_a_history(tmp_path: Path) -> Non
     "wrong", [{"n": 0}, {"cores": 0}, {"load": 0.0}, {"load": float("nan")}, {"load": 1e-9}, {"seed": -1}]
 )
 def test_stable_stream_refuses_nonsense(wrong: dict[str, float]) -> None:
-    from qconf.synth.stable import stable_workload
-
     with pytest.raises(QconfError):
         stable_workload(**({"n": 10, "cores": 8, "load": 0.5, "seed": 0} | wrong))  # type: ignore[arg-type]
 

@@ -62,6 +62,24 @@ def trained(history, kept):
     return small_backtest(history, strategies=(*TRAINED, "auto"), checkpoint=checkpoint)
 
 
+@pytest.fixture
+def trainings(monkeypatch):
+    """What strategies are trained on, as (name, training set, settings)."""
+    calls = []
+
+    def spy(*given):
+        calls.append(given)
+        return propose(*given)
+
+    monkeypatch.setattr("qconf.backtest.walk_forward.propose", spy)
+    return calls
+
+
+def row(found, period, name):
+    """The result of a strategy on a test period."""
+    return next(each for each in found.results if (each.period, each.strategy) == (period, name))
+
+
 def test_nothing_of_a_test_period_reaches_the_training(tmp_path, trained):
     jobs = walking.table()
     later = walking.table(seed=99)
@@ -89,32 +107,20 @@ def test_strategies_other_than_auto_are_trained_on_the_period_before_alone(tmp_p
     assert old == new
 
 
-def test_the_training_set_of_auto_has_every_earlier_period(history, monkeypatch):
-    earlier = []
-
-    def spy(name, training, settings):
-        earlier.extend([len(training.earlier)] * (name == "auto"))
-        return propose(name, training, settings)
-
-    monkeypatch.setattr("qconf.backtest.walk_forward.propose", spy)
+def test_the_training_set_of_auto_has_every_earlier_period(history, trainings):
     found = small_backtest(history, strategies=("auto",), period="6d", fewest=20)
+    earlier = [len(training.earlier) for name, training, _ in trainings if name == "auto"]
     assert len(earlier) > 2
     assert earlier == list(range(len(earlier)))
     orders = [result.decisions[0] for result in found.results if result.strategy == "auto"]
     assert ["months" in each for each in orders] == [False] + [True] * (len(orders) - 1)
 
 
-def test_epochs_of_so_many_days_have_the_jobs_before_the_period_and_none_after(history, monkeypatch):
-    spans = {}
-
-    def spy(name, training, settings):
-        within = in_epochs(training, settings["weights"], settings["epoch_days"])
-        spans[within.workload.submit[-1]] = [len(epoch) for _, epoch in within.epochs]
-        return propose(name, training, settings)
-
-    monkeypatch.setattr("qconf.backtest.walk_forward.propose", spy)
+def test_epochs_of_so_many_days_have_the_jobs_before_the_period_and_none_after(history, trainings):
     settings = {**QUICK, "epoch_days": 5}
     found = small_backtest(history, strategies=("dp-nlp",), settings=settings, period="10d")
+    within = [in_epochs(training, given["weights"], given["epoch_days"]) for _, training, given in trainings]
+    spans = {each.workload.submit[-1]: [len(epoch) for _, epoch in each.epochs] for each in within}
     first, last = (history.between(None, fold.start).jobs["submit"].to_numpy() for fold in found.folds)
     five = 5 * walking.DAY
     assert list(spans) == [first[-1], last[-1]]
@@ -139,7 +145,7 @@ def test_a_test_period_follows_three_days_of_warm_up_that_are_not_counted(histor
     schedule = simulate(around, system.system())
     counted = around.submit >= fold.start
     wanted = metrics.summary(around, schedule, system.system(), counted=counted)
-    got = next(v.summary for v in found.results if v.period == fold.label and v.strategy == "fcfs-easy")
+    got = row(found, fold.label, "fcfs-easy").summary
     np.testing.assert_equal(got.overall, wanted.overall)
     assert got["jobs"] == fold.jobs == counted.sum()
     assert fold.warmup_jobs == len(around) - fold.jobs > 0
@@ -228,10 +234,10 @@ def test_planning_disciplines_are_strategies_by_name(history):
     fold = found.folds[0]
     around = history.between(fold.start - 3 * walking.DAY, fold.end).workload(walking.site())
     schedule = plan(around, 48, "dynp").schedule
-    got = next(v for v in found.results if v.period == fold.label and v.strategy == "dynp")
+    got = row(found, fold.label, "dynp")
     assert got.summary["mean_wait"] == schedule.wait[around.submit >= fold.start].mean()
     assert got.not_exportable
-    assert not next(v for v in found.results if v.strategy == "shared").not_exportable
+    assert not row(found, fold.label, "shared").not_exportable
 
 
 def test_violations_of_fixed_are_marked_and_explained(tmp_path, history):
@@ -261,11 +267,10 @@ def test_a_strategy_without_a_proposal_falls_back_to_the_current_configuration(t
     crowded = parse(walking.CONFIG.replace("cores: 48", "cores: 20"), "crowded.yaml")  # 8 + 8 + 16 do not fit
     history = walking.history(tmp_path, config=crowded)
     found = backtest(history, crowded, period="10d", strategies=("pp", "current"), settings=QUICK)
-    rows = {(v.period, v.strategy): v for v in found.results}
     for fold in found.folds:
-        assert rows[fold.label, "pp"].fallback
-        assert rows[fold.label, "pp"].config == crowded
-        assert rows[fold.label, "pp"].summary == rows[fold.label, "current"].summary
+        pp = row(found, fold.label, "pp")
+        assert pp.fallback
+        assert (pp.config, pp.summary) == (crowded, row(found, fold.label, "current").summary)
     assert {a.strategy: a.fallbacks for a in found.averages} == {
         **dict.fromkeys(("current", "fcfs-easy", "shared"), 0),
         **dict.fromkeys(("pp", "static"), 2),
@@ -297,14 +302,14 @@ def test_finished_proposals_are_taken_from_the_checkpoint(history, trained, kept
 
 
 def test_unknown_strategies_objectives_and_periods_are_refused(history):
-    with pytest.raises(InputError, match="magic"):
-        small_backtest(history, strategies=("magic",))
-    with pytest.raises(InputError, match="wait"):
-        small_backtest(history, settings={**QUICK, "objective": "wait"})
-    with pytest.raises(InputError, match="1 of 1 periods"):
-        small_backtest(history, period="400d")
-    with pytest.raises(InputError, match="fortnight"):
-        small_backtest(history, period="fortnight")
+    for given, message in (
+        ({"strategies": ("magic",)}, "magic"),
+        ({"settings": {**QUICK, "objective": "wait"}}, "wait"),
+        ({"period": "400d"}, "1 of 1 periods"),
+        ({"period": "fortnight"}, "fortnight"),
+    ):
+        with pytest.raises(InputError, match=message):
+            small_backtest(history, **given)
 
 
 def test_compare_is_a_backtest_with_one_test_period(tmp_path, history):
@@ -338,18 +343,12 @@ def test_joined_histories_count_from_one_epoch(tmp_path):
         one.joined(one)
 
 
-def test_a_chain_begins_each_period_with_the_result_of_the_one_before(history, monkeypatch):
-    bases = []
-
-    def spy(name, training, settings):
-        bases.append((name, training.base, training.period.workload.queue.max()))
-        return propose(name, training, settings)
-
-    monkeypatch.setattr("qconf.backtest.walk_forward.propose", spy)
+def test_a_chain_begins_each_period_with_the_result_of_the_one_before(history, trainings):
     plain = small_backtest(history, strategies=("pp", "dqr"))
-    assert {base.names for _, base, _ in bases} == {walking.site().names}
-    bases.clear()
+    assert {training.base.names for _, training, _ in trainings} == {walking.site().names}
+    trainings.clear()
     found = small_backtest(history, strategies=("pp", "dqr"), chain=True)
+    bases = [(name, training.base, training.workload.queue.max()) for name, training, _ in trainings]
     configs = [each.config for each in found.results if each.strategy == "dqr"]
     of_dqr = [(base, most) for name, base, most in bases if name == "dqr"]
     assert [base for base, _ in of_dqr] == [walking.site(), *configs[:-1]]

@@ -11,6 +11,8 @@ from qconf.strategies.partitioning.sizes import partition_space
 from qconf.strategies.partitioning.wait_table import tabulate
 from tests.qconf.small import DAY, three, training, two
 
+WEIGHTS = (Target(queue="short", weight=5.0), Target(group="g", users=("u0", "u3"), weight=0.25))
+
 
 def total(table, nodes):
     """The weighted mean wait of a division."""
@@ -19,8 +21,9 @@ def total(table, nodes):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("workers", [1, 2])
-def test_the_table_adds_up_to_the_simulator(seed, workers):
-    here = training(two(), jobs=400, seed=seed)
+@pytest.mark.parametrize("targets", [(), WEIGHTS[:1]])
+def test_the_table_adds_up_to_the_simulator(seed, workers, targets):
+    here = training(two(targets=targets), jobs=400, seed=seed)
     space = partition_space(here)
     table = tabulate(here, space, workers)
     for nodes in ([20, 44], [8, 56], [48, 16], [9, 55]):
@@ -76,9 +79,6 @@ def test_queues_that_share_a_limit_are_simulated_together():
     assert CachedEvaluator(here).measure(here.base).overall == pytest.approx(here.weighted_wait(here.base))
 
 
-WEIGHTS = (Target(queue="short", weight=5.0), Target(group="g", users=("u0", "u3"), weight=0.25))
-
-
 @pytest.mark.parametrize("make", [two, three])
 def test_the_evaluator_weighs_jobs_as_the_site_wants(make):
     base = make(targets=WEIGHTS)
@@ -92,13 +92,6 @@ def test_the_evaluator_weighs_jobs_as_the_site_wants(make):
             expected += weight * np.average(simulate(epoch.workload, candidate.system()).wait, weights=each)
         assert waits.overall == pytest.approx(here.weighted_wait(candidate))
         assert waits.overall == pytest.approx(expected)
-
-
-def test_the_table_adds_up_with_weights_of_queues():
-    here = training(two(targets=WEIGHTS[:1]), jobs=900)
-    table = tabulate(here, partition_space(here))
-    for nodes in ([20, 44], [8, 56], [48, 16]):
-        assert total(table, nodes) == pytest.approx(here.weighted_wait(here.base.with_partitions(nodes)))
 
 
 def test_queues_that_did_not_change_are_not_simulated_again(monkeypatch):

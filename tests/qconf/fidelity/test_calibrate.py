@@ -19,6 +19,13 @@ TRUE = {"order": site(order="sjf"), "backfill": site(backfill=False), "limits": 
 SOME = {"lengths": (4 * HOUR, 12 * HOUR), "count": 14}
 
 
+def family_of(given, log=None, windows=None):
+    """The family that calibration searches from what is given, for the log that it writes."""
+    log = log or written(given)
+    recorded = Recorded.of(log, given)
+    return Family.of(given, recorded, cut(recorded, windows or spans(recorded, count=14)), log)
+
+
 @pytest.mark.parametrize("part", TRUE)
 def test_what_wrote_the_log_is_found(part):
     true = TRUE[part]
@@ -61,9 +68,7 @@ def test_how_deep_a_site_backfills_is_found(true, text):
 
 def test_the_depth_is_searched_only_where_there_can_be_one():
     given = site(reserve="nodes")
-    log = written(given)
-    recorded = Recorded.of(log, given)
-    changes = Family.of(given, recorded, cut(recorded, spans(recorded, count=14)), log).changes(given, ("backfill",))
+    changes = family_of(given).changes(given, ("backfill",))
     assert {change.config.reservation_depth for change in changes} == {1}
 
 
@@ -73,11 +78,8 @@ def test_policies_that_go_with_one_reservation_have_a_family(policy):
     if policy == "tiers":
         changed = {"queues": (QueueConfig(name="short", walltime=(0, HOUR), tier=1), QueueConfig(name="long"))}
     given = site(**changed)
-    log = written(given)
-    recorded = Recorded.of(log, given)
-    family = Family.of(given, recorded, cut(recorded, spans(recorded, count=14)), log)
     idle = Downtime.model_validate({"begin": "2026-01-05T08:00", "end": "2026-01-05T12:00"})
-    found = list(replace(family, dedicated=(idle,)).changes(given))
+    found = list(replace(family_of(given), dedicated=(idle,)).changes(given))
     assert {change.config.reservation_depth for change in found} == {1}
     assert any(change.part == "dedicated" for change in found) == (policy == "shortpools")
 
@@ -137,10 +139,7 @@ def test_every_change_of_the_family_lets_every_job_start_and_differs():
         )
     )
     w = workload()
-    log = written(given, w)
-    recorded = Recorded.of(log, given)
-    family = Family.of(given, recorded, cut(recorded, spans(recorded, count=14)), log)
-    changes = list(family.changes(given))
+    changes = list(family_of(given, written(given, w)).changes(given))
     assert {change.part for change in changes} == set(PARTS) - {"dedicated"}
     for change in changes:
         assert change.config != given
@@ -158,9 +157,7 @@ def test_hours_of_the_week_in_which_no_job_starts_are_found():
     narrow = replace(w, cores=np.ones_like(w.cores))
     start = np.array([opened(int(second)) for second in w.submit])
     log = history(narrow, start, site())
-    recorded = Recorded.of(log, site())
-    windows = cut(recorded, spans(recorded, (DAY, DAY), 90))
-    found = Family.of(site(), recorded, windows, log).dedicated
+    found = family_of(site(), log, spans(Recorded.of(log, site()), (DAY, DAY), 90)).dedicated
     assert found
     assert {each.begin[11:16] for each in found} == {"08:00"}
     assert {each.end[11:16] for each in found} == {"12:00"}

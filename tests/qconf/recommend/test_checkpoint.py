@@ -26,6 +26,10 @@ def kept(folder):
     return Checkpoint(folder, about(), resume=True)
 
 
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def test_numbers_come_back_to_the_last_bit(tmp_path):
     numbers = np.array([[0.1, np.nan], [1 / 3, 1e300]])
     kept(tmp_path).put("auto-fitted order", numbers)
@@ -64,10 +68,10 @@ def test_names_of_work_are_names_of_files(tmp_path):
 )
 def test_work_of_other_inputs_is_named_and_left_alone(tmp_path, changes, named):
     Checkpoint(tmp_path, about(), resume=False).put("x", np.ones(1))
-    there = {path: path.read_bytes() for path in (tmp_path / FOLDER).iterdir()}
+    there = contents(tmp_path)
     with pytest.raises(InputError, match=f"another run was interrupted here, which differs in {named}\\. Give what"):
         Checkpoint(tmp_path, about() | changes, resume=True)
-    assert {path: path.read_bytes() for path in (tmp_path / FOLDER).iterdir()} == there
+    assert contents(tmp_path) == there
     assert "is deleted" in Checkpoint(tmp_path, about() | changes, resume=False).note
     assert not unfinished(tmp_path)
 
@@ -90,10 +94,10 @@ def test_damaged_work_is_done_again(tmp_path, text):
 def test_a_second_run_in_a_directory_is_refused_and_the_process_named(tmp_path):
     with exclusive(tmp_path / "out"):
         Checkpoint(tmp_path / "out", about(), resume=False)
-        before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+        before = contents(tmp_path)
         with pytest.raises(InputError, match=rf"out: process {os.getpid()} on .* is writing a run here\. Wait for it"):
             exclusive(tmp_path / "out").__enter__()
-        assert {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()} == before
+        assert contents(tmp_path) == before
         exclusive(tmp_path / "elsewhere").__enter__()
     assert not (tmp_path / "out").exists()  # nothing came of it
 

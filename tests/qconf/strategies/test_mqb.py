@@ -45,12 +45,6 @@ def test_the_log_has_the_classes():
     assert sum(each["core_hours"] for each in classes) == pytest.approx(here.period.core_seconds.sum() / 3600, abs=0.5)
 
 
-@pytest.mark.parametrize("jobs", [0, 1])
-def test_no_job_or_one_is_no_error(jobs):
-    here = training(two(), jobs=jobs)
-    assert len(propose("mqb", here).simulate(here.period)) == jobs
-
-
 def test_is_shown_and_never_recommended(tmp_path):
     history = walking.history(tmp_path, walking.table(jobs=900))
     recommendation = recommend(history, walking.site(), strategies=("mqb",), settings={"samples": 20})

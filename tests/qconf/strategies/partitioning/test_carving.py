@@ -18,28 +18,19 @@ def array(*values):
     return np.array(values, dtype=np.int64)
 
 
-def test_rounds_go_over_the_queues_by_increasing_size():
-    sequence = CarvingSequence(array(40, 0, 24), array(1, 1, 1), 5, pooled=True)
-    assert [queue for queue, _ in chunks(sequence)[:4]] == [2, 0, 2, 0]
-    assert sequence.sizes.tolist() == [0, 0, 0]
-
-
-def test_the_last_chunk_is_what_is_left():
-    sequence = CarvingSequence(array(12), array(1), 5, pooled=True)
-    assert [sizes for _, sizes in chunks(sequence)] == [[7], [2], [0]]
-
-
-def test_a_queue_is_passed_over_until_the_pool_holds_its_widest_job():
-    sequence = CarvingSequence(array(10, 40), array(8, 4), 5, pooled=True)
-    steps = chunks(sequence)
-    assert [queue for queue, _ in steps[:3]] == [1, 0, 1]  # at first a job of 8 would find 5 cores here and 5 there
-    assert sequence.sizes.tolist() == [0, 0]
-
-
-def test_without_a_pool_in_use_the_widest_jobs_keep_their_partition():
-    sequence = CarvingSequence(array(10, 40), array(8, 4), 5, pooled=False)
-    chunks(sequence)
-    assert sequence.sizes.tolist() == [10, 5]
+@pytest.mark.parametrize(
+    ("sizes", "widest", "pooled", "order", "last"),
+    [
+        ((40, 0, 24), (1, 1, 1), True, [2, 0, 2, 0], [0, 0, 0]),  # rounds go over the queues by increasing size
+        ((12,), (1,), True, [0, 0, 0], [0]),  # the last chunk is what is left
+        ((10, 40), (8, 4), True, [1, 0, 1], [0, 0]),  # at first a job of 8 would find 5 cores here and 5 there
+        ((10, 40), (8, 4), False, [1] * 7, [10, 5]),  # without a pool in use the widest jobs keep their partition
+    ],
+)
+def test_chunks_come_in_rounds_from_queues_whose_widest_jobs_still_fit(sizes, widest, pooled, order, last):
+    steps = chunks(CarvingSequence(array(*sizes), array(*widest), 5, pooled=pooled))
+    assert [queue for queue, _ in steps][: len(order)] == order
+    assert steps[-1][1] == last
 
 
 def test_a_copy_is_independent():

@@ -12,12 +12,9 @@ from qconf.evaluation.score import FLOORS, WEIGHTS
 from qconf.strategies.partitioning.carving import CarvingSequence, with_pool
 from qconf.strategies.partitioning.pool_search import TAIL, divisions, measure, search
 from tests.qconf.small import DAY, three, training
+from tests.qconf.strategies.partitioning.test_carving import array
 
 POOL = Pool(threshold=0.5, entry="move", placement="combined")
-
-
-def array(*values):
-    return np.array(values, dtype=np.int64)
 
 
 def prepared():

@@ -9,14 +9,10 @@ from qconf.strategies.partitioning.readings import PartitionOptions, as_read
 from qconf.strategies.partitioning.split_merge import Layout, mergeable, splits
 from qconf.strategies.presets import PAPER, preset
 from tests.qconf.small import LONG, SHORT, site, training, two
-from tests.qconf.strategies.partitioning.test_strategies import bimodal
+from tests.qconf.strategies.partitioning.test_strategies import bimodal, steps
 
 FEW = {"samples": 30}
 LOOSE = {**FEW, "slack": 0.95, "tau_util": 1.0}
-
-
-def steps(proposal, name):
-    return [step for step in proposal.decisions if step["step"] == name]
 
 
 def test_the_preset_sets_options_that_there_are_to_values_that_they_may_have():

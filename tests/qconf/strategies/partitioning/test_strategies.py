@@ -96,21 +96,17 @@ def steps(proposal, step):
     return [each for each in proposal.decisions if each["step"] == step]
 
 
-def test_dp_nlp_has_data_warnings_about_queues_and_epochs_without_jobs():
-    (bounds,) = steps(propose("dp-nlp", training(two(), jobs=40, span=0, only=[1]), FEW), "bounds")
-    assert {
-        "only 1 of 3 epochs have jobs: the others do not count",
-        "no job in short: the least size is that of the narrowest job admitted",
-    } <= {*bounds["notes"]}
-
-
 @pytest.mark.parametrize("name", ["pp", "dp-nlp", "dqr", "hybrid", "exact"])
-def test_every_strategy_has_data_warnings_for_a_short_history(name):
-    here = training(site({**LONG, "partition": 64}), jobs=2, span=0)
-    assert {
-        "only 1 of 3 epochs have jobs: the others do not count",
-        "one queue owns a partition: it gets the whole machine",
-    } <= {*propose(name, here, FEW).decisions[0]["notes"]}
+@pytest.mark.parametrize(
+    ("base", "about", "note"),
+    [
+        (two(), {"jobs": 40, "only": [1]}, "no job in short: the least size is that of the narrowest job admitted"),
+        (site({**LONG, "partition": 64}), {"jobs": 2}, "one queue owns a partition: it gets the whole machine"),
+    ],
+)
+def test_every_strategy_has_data_warnings_for_a_short_history(name, base, about, note):
+    notes = propose(name, training(base, span=0, **about), FEW).decisions[0]["notes"]
+    assert {"only 1 of 3 epochs have jobs: the others do not count", note} <= {*notes}
 
 
 @pytest.mark.parametrize("name", ["dp-nlp", "dqr", "hybrid"])
@@ -136,10 +132,11 @@ def test_present_partitions_that_no_division_improves_are_kept_with_a_note():
     assert any(kept)
 
 
+@pytest.mark.parametrize("jobs", [0, 1])
 @pytest.mark.parametrize("name", ["current", "fcfs-easy", "lxf-easy", "shared", "mqb"])
-def test_strategies_that_are_not_trained_need_no_job(name):
-    here = training(two(), jobs=0)
-    assert len(propose(name, here, FEW).simulate(here.period)) == 0
+def test_strategies_that_are_not_trained_need_no_job(name, jobs):
+    here = training(two(), jobs=jobs)
+    assert len(propose(name, here, FEW).simulate(here.period)) == jobs
 
 
 @pytest.mark.parametrize("value", [np.nan, -1e9])

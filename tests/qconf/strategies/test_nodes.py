@@ -1,4 +1,4 @@
-"""Whether jobs without GPUs may use GPU nodes: the plain answers, and those that the search tries."""
+"""Whether jobs without GPUs may use GPU nodes, and whether jobs have nodes alone: the plain answers, and the search."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from parsim import Workload
+from parsim.model.formula import parse as parse_formula
 from parsim.model.node_types import Chunk
 from qconf.config import KEPT, ConfigError, SiteConfig, dump, parse
 from qconf.evaluation.feasibility import fixed_violations
@@ -16,15 +17,16 @@ from qconf.evaluation.period import NotApplicableError, Period, TrainingSet, Unr
 from qconf.evaluation.timeline import timeline
 from qconf.export.base import exporter
 from qconf.history.chunks import with_kept_cores
-from qconf.recommend.ladder import RUNGS, rung_of
+from qconf.recommend.ladder import RUNGS, given_up, rung_of
 from qconf.report.nodes import tables_of
-from qconf.report.wording import queue_facts
+from qconf.report.wording import queue_facts, site_facts
 from qconf.strategies import Proposal, baselines, propose
-from qconf.strategies.auto.candidates import keeping_cores, limited, on_gpu_nodes
+from qconf.strategies.auto.candidates import REQUEST_EXPONENTS, by_requests, keeping_cores, limited, on_gpu_nodes
 from qconf.strategies.auto.families import AutoOptions
+from qconf.strategies.auto.frame import Frame, policy_of
 from qconf.strategies.auto.search import climb
 from qconf.strategies.nodes import without_gpus
-from tests.qconf.report.test_nodes import BASE, SITE, jobs
+from tests.qconf.report.test_nodes import BASE, PERIOD, SITE, jobs
 
 TWO = parse(SITE.replace("{name: work}", "{name: work, cores: [1, 64]}") + "  - {name: gpu}\n")
 BOUND = TWO.replace(queues=(TWO.queues[0].model_copy(update={"nodes": ("cpu",)}), TWO.queues[1]))
@@ -204,3 +206,64 @@ def test_gpus_of_a_queue_are_limited_where_several_take_them() -> None:
         assert fixed_violations(config, TWO) == ["throttles"]  # none is taken away
         assert f"{int(share * gpus)} GPUs" in queue_facts(config.queue(throttle.queue or ""), config)["running at most"]
         assert (several.period.simulate(config).start >= several.workload.submit).all()
+
+
+ALONE = parse(SITE.replace("gpus: 4}", "gpus: 4, exclusive: true}"))
+OF_QUEUE = parse(SITE.replace("{name: work}", "{name: work, exclusive: true}"))
+
+
+@pytest.mark.parametrize("base", [ALONE, OF_QUEUE])
+def test_shared_or_alone(base: SiteConfig) -> None:
+    training = TrainingSet(Period(jobs(), base))
+    assert {"nodes-shared", "nodes-exclusive"} <= {*baselines(base)}
+    shared = propose("nodes-shared", training).config
+    assert shared == BASE
+    alone = propose("nodes-exclusive", training).config
+    assert all(each.exclusive for each in alone.nodes)
+    waits = [training.period.simulate(each).wait.mean() for each in (shared, base, alone)]
+    assert waits[0] < waits[1] <= waits[2]
+    assert (RUNGS[rung_of(base, shared)], given_up(base, shared)) == ("policy", ["sharing"])
+    assert given_up(base.replace(policy=("sharing",)), shared) == []
+
+
+def test_sites_whose_nodes_are_shared_or_alike_have_no_such_baseline() -> None:
+    assert not {"nodes-shared", "nodes-exclusive"} & {*baselines(BASE)}
+    alike = BASE.with_all_alike()
+    with pytest.raises(NotApplicableError, match="the site has no types of nodes"):
+        propose("nodes-shared", TrainingSet(Period(jobs(), alike)))
+
+
+@pytest.mark.parametrize("base", [ALONE, OF_QUEUE])
+def test_the_search_tries_to_share_what_is_not_fixed(base: SiteConfig) -> None:
+    period = Period(jobs(), base)
+    assert policy_of(period) == ("sharing",)
+    assert Frame(frozenset({"sharing"})).config(period, "fcfs") == BASE
+    fixed = base.replace(fixed=("nodes", "queues.work.exclusive"))
+    assert policy_of(Period(jobs(), fixed)) == ()
+
+
+def test_what_the_report_says() -> None:
+    assert site_facts(ALONE)["nodes that each job has alone"] == "gpu"
+    assert queue_facts(OF_QUEUE.queues[0], OF_QUEUE)["nodes"] == "all, each job alone"
+    assert "nodes that each job has alone" not in site_facts(BASE)
+
+
+def test_factors_are_of_what_the_machine_has_and_jobs_ask_for() -> None:
+    found = dict(by_requests(TrainingSet(PERIOD)))
+    assert len(found) == 2 * len(REQUEST_EXPONENTS)
+    assert found["jobs with GPUs earlier, by power 1"] == "(1 + ngpus) ** 1"
+    assert found["jobs with memory later, by power 0.5"] == f"(1 + mem / {64 * 1024**2}) ** -0.5"
+    alike = Period(PERIOD.workload, BASE.with_all_alike())
+    assert list(by_requests(TrainingSet(alike))) == []
+    without = Period(replace(jobs(), request=None, requests=()), BASE)
+    assert list(by_requests(TrainingSet(without))) == []
+
+
+def test_the_search_tries_factors_behind_its_order() -> None:
+    training = TrainingSet(PERIOD.between(0, 3 * 86400))
+    found = climb(training, AutoOptions())
+    assert {"order", "requests"} <= found.keys()
+    formula = parse_formula(found["requests"].config.order)
+    assert formula.uses_requests
+    assert found["requests"].config.order.endswith(found["order"].config.order)
+    assert climb(training, AutoOptions(orders="multifactor")).keys().isdisjoint({"requests"})
