@@ -14,7 +14,7 @@ from typing import Any
 import vl_convert
 from markupsafe import escape
 
-from qconf.report.charts import CONFIG, STROKES, Spec, chart, layers, name, number
+from qconf.report.charts import CONFIG, STROKES, Rows, Spec, chart, layers, name, number
 
 INK, DIM, FAINT, PAPER = "#1b1f24", "#555555", "#c9ced6", "#fdfdfc"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#8c8c8c")
@@ -100,6 +100,13 @@ def lines(x: Spec, y: Spec, found: Mapping[str, Look], width: int, *, beside: in
         else {"x": x, "y": y, "color": encoded(0), "strokeDash": encoded(2)},
         "width": width,
     }
+
+
+def line_chart(rows: Rows, x: Spec, y: Spec, width: int, height: int, *, markers: bool, **more: object) -> str:
+    """Draw a line for each name that the field `line` of the rows has, as SVG text."""
+    names = list(dict.fromkeys(row["line"] for row in rows))
+    spec = lines(x, y, looks(names, markers=markers), width)
+    return draw(spec | {"data": {"values": rows}, "height": height} | more, f"{y['title']} over {x['title']}")
 
 
 def legend(names: Sequence[str] | Mapping[str, object], width: float) -> Spec:

@@ -108,24 +108,15 @@ def models(log: Log) -> dict[str, Floats]:
 
 def quality(log: Log, found: Mapping[str, Floats]) -> list[str]:
     """Write errors in hours, the share of jobs that run longer, and by months boosting against the mean."""
-    true, months = (
-        found["true"],
-        np.searchsorted([end for *_, end in log.history.periods("month")], log.history.jobs["submit"]),
-    )
+    true, ends = found["true"], [end for *_, end in log.history.periods("month")]
+    months = np.searchsorted(ends, log.history.jobs["submit"])
     error = {name: np.abs(each - true) / 3600 for name, each in found.items()}
-    shown = [
-        f"{error[name].mean():.2f} / {100 * (found[name] < true).mean():.0f} %"
-        for name in ("mean", "median", "boosting")
-    ]
+    models = ("mean", "median", "boosting")
+    shown = [f"{error[name].mean():.2f} / {100 * (found[name] < true).mean():.0f} %" for name in models]
     frame = pd.Series(error["boosting"] - error["mean"]).groupby(months).mean()
-    ratio = np.median(found["walltime"] / true), np.median(found["mean"] / true)
-    return [
-        log.name,
-        f"{ratio[0]:.1f} / {ratio[1]:.1f}",
-        f"{error['walltime'].mean():.2f}",
-        *shown,
-        _interval(np.asarray(frame, dtype=np.float64)),
-    ]
+    ratio = " / ".join(f"{np.median(found[name] / true):.1f}" for name in ("walltime", "mean"))
+    interval = _interval(np.asarray(frame, dtype=np.float64))
+    return [log.name, ratio, f"{error['walltime'].mean():.2f}", *shown, interval]
 
 
 def _interval(each: Floats) -> str:
@@ -137,24 +128,16 @@ def worth(log: Log, found: Mapping[str, Floats], workers: int) -> list[list[str]
     rows = {}
     for name, each in found.items():
         jobs = log.history.jobs.assign(estimate=np.round(each).astype(np.int64))
-        rows[name] = rows_of(
-            replace(log, history=replace(log.history, jobs=jobs)).months, list(ORDERS.values()), workers
-        )
+        months = replace(log, history=replace(log.history, jobs=jobs)).months
+        rows[name] = rows_of(months, list(ORDERS.values()), workers)
     wait, slowdown, tails = weights("mean-wait", TAILS)
     table = []
     for place, order in enumerate(ORDERS):
         price = {name: each[:, place] @ np.array([wait, slowdown, 0, tails]) for name, each in rows.items()}
         for name, each in rows.items():
             ratios = " / ".join(f"{ratio:.2f}" for ratio in np.exp(each[:, place, :3].mean(axis=0)))
-            table.append(
-                [
-                    log.name,
-                    order,
-                    name,
-                    ratios,
-                    "" if name == "walltime" else _interval(price[name] - price["walltime"]),
-                ]
-            )
+            against = "" if name == "walltime" else _interval(price[name] - price["walltime"])
+            table.append([log.name, order, name, ratios, against])
     return table
 
 

@@ -22,8 +22,8 @@ from qconf.fidelity.windows import Recorded, cut, spans
 from qconf.history import History, clean, read
 from qconf.recommend import recommend
 from qconf.report.wording import interval_text
+from studies.output import TRACES
 
-TRACES = Path(__file__).resolve().parents[2] / "shared" / "traces"
 #: File, configuration, and the month whose recommendation is compared.
 LOGS = {
     "KTH-SP2": ("KTH-SP2-1996-2.1-cln.swf.gz", "kth-sp2.yaml", "1997-03"),
@@ -84,8 +84,8 @@ def table1(name: str, given: argparse.Namespace) -> Iterator[str]:
     for window, each in list(zip(windows, figures, strict=True))[:8]:
         yield f"{history.date(window.begin)[:16]} | {window.end - window.begin} | {_row(each)}"
     filled = [each for each in figures if each.counted.jobs > 1]
-    columns = (("mean", "mean"), ("median", "median"), ("deviation", "deviation"))
-    spread = [np.quantile([getattr(each.counted, key) for each in filled], (0.1, 0.5, 0.9)) for key, _ in columns]
+    keys = ("mean", "median", "deviation")
+    spread = [np.quantile([getattr(each.counted, key) for each in filled], (0.1, 0.5, 0.9)) for key in keys]
     texts = [f"{low:.0f}, {middle:.0f}, {high:.0f}" for low, middle, high in spread]
     yield f"{name}, {len(filled)} windows with two jobs or more, tenth, middle, nine tenths | {' | '.join(texts)}"
     counted = [each.counted for each in filled]

@@ -114,7 +114,6 @@ def longer(nodes: NDArray[np.float64], worked: NDArray[np.float64]) -> NDArray[n
         grown = worked * nodes**power
         mean = (nodes * grown).sum() / grown.sum()
         low, high = (power, high) if mean < WORK / SEQUENTIAL else (low, power)
-    grown = worked * nodes**power
     return np.asarray(nodes**power * SEQUENTIAL / grown.sum())
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import click
@@ -22,8 +21,8 @@ from qconf.history import History, clean, read
 from qconf.prediction.calibration import Calibration
 from qconf.prediction.runtimes import RunTimes
 from qconf.prediction.starts import DAY, DAYS, Present, interval, likely_starts, plan
+from studies.output import ROOT, TRACES
 
-TRACES = Path(__file__).resolve().parents[2] / "shared" / "traces"
 LOGS = {
     "SDSC-SP2": ("SDSC-SP2-1998-4.2-cln.swf.gz", "sdsc-sp2.yaml"),
     "KTH-SP2": ("KTH-SP2-1996-2.1-cln.swf.gz", "kth-sp2.yaml"),
@@ -123,27 +122,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("logs", nargs="*", default=list(LOGS))
     given = parser.parse_args(arguments)
-    head = [
-        "log",
-        "order",
-        "waiting jobs",
-        "plan, min",
-        "model, min",
-        "ratio",
-        "inside 80 %, simulated",
-        "calibrated",
-        "plan 10 min",
-        "model 10 min",
-    ]
+    head = ["log", "order", "waiting jobs", "plan, min", "model, min", "ratio"]
+    head += ["inside 80 %, simulated", "calibrated", "plan 10 min", "model 10 min"]
     click.echo(f"| {' | '.join(head)} |\n|{'---|' * len(head)}")
     for log in given.logs:
         trace, site = LOGS[log]
-        history = clean(read([TRACES / trace]), load(Path(__file__).resolve().parents[1] / "configs" / site))
-        jobs = history.workload(load(Path(__file__).resolve().parents[1] / "configs" / site))
+        base = load(ROOT / "configs" / site)
+        history = clean(read([TRACES / trace]), base)
+        jobs = history.workload(base)
         jobs = Workload(history.epoch + jobs.submit, jobs.cores, jobs.runtime, jobs.walltime, user=jobs.user)
-        cores = load(Path(__file__).resolve().parents[1] / "configs" / site).machine.cores
         for name, order in ORDERS.items():
-            system = System.single(cores, order)
+            system = System.single(base.machine.cores, order)
             cells = measure(history, jobs, system, given.instants, given.runs, given.seed).row()
             click.echo(f"| {log} | {name} | {' | '.join(cells)} |")
 

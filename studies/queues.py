@@ -75,13 +75,8 @@ def page(months: Sequence[Verdict], name: str) -> str:
     rows = []
     for offered in sorted({each.load for each in months}):
         own = [each for each in months if each.load == offered]
-        counts = [
-            len(own),
-            sum(each.winner != "current" for each in own),
-            sum(each.of_queues for each in own),
-            sum(each.best is not None for each in own),
-            sum(each.certain for each in own),
-        ]
+        kinds = [[each.winner != "current", each.of_queues, each.best is not None, each.certain] for each in own]
+        counts = [len(own), *map(sum, zip(*kinds, strict=True))]
         rows.append([f"{offered:g}", *map(str, counts), _range(each.gain for each in own), _range(e.cost for e in own)])
     return TEXT.format(command=name, about=paragraph(ABOUT), table=markdown_table(titles, rows, left=0))
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from parsim.planning.plan import ORDERS
-from qconf.report.charts import Rows, Spec, name, number
-from studies.drawing import draw, lines, looks
+from qconf.report.charts import name, number
+from studies.drawing import line_chart
 from studies.dynp.sweeps import Grid, Sweep
 
 UTILIZATION = number("x", "utilization, %", grid=True) | {"scale": {"zero": False}}
@@ -42,8 +44,4 @@ def grid_figure(grid: Grid) -> str:
     return _drawn(rows, x, number("y", "mean response time, hours") | {"scale": {"zero": False}})
 
 
-def _drawn(rows: Rows, x: Spec, y: Spec, **more: object) -> str:
-    names = list(dict.fromkeys(row["line"] for row in rows))
-    spec = lines(x, y, looks(names, markers=True), 540)
-    spec |= {"data": {"values": rows}, "height": 320} | more
-    return draw(spec, f"{y['title']} over {x['title']}")
+_drawn = partial(line_chart, width=540, height=320, markers=True)

@@ -13,12 +13,10 @@ from qconf.evaluation.period import Period, TrainingSet
 from qconf.history import History
 from qconf.history.periods import DAY
 from qconf.recommend import Curve, curves
-from qconf.report.charts import Rows, Spec, number
+from qconf.report.charts import number
 from qconf.report.columns import COLUMNS
-from studies.drawing import draw, grouped_bars, lines, looks
+from studies.drawing import grouped_bars, line_chart
 from studies.paper.pieces import PieceResult
-
-TEN_DAYS = 10
 
 
 @dataclass(frozen=True)
@@ -44,44 +42,22 @@ COMPARISONS = (
 
 def workload(history: History, base: SiteConfig) -> Iterator[tuple[str, str, str]]:
     """Yield file, title and SVG text of the figures that show the jobs: 1, 2, 4, 5, 6a and 6b."""
-    months = history.periods("month")
-    name = months[0].label
-    first = TrainingSet(Period.of(history.between(months[0].start, months[0].end), base))
-    alone = curves(first)
-    yield (
-        "paper-1.svg",
-        f"Figure 1: wait of each queue alone against its nodes, {name}",
-        _alone(alone, waits=True),
-    )
-    yield (
-        "paper-2.svg",
-        f"Figure 2: utilization of each queue alone against its nodes, {name}",
-        _alone(alone, waits=False),
-    )
+    month = history.periods("month")[0]
+    alone = curves(TrainingSet(Period.of(history.between(month.start, month.end), base)))
     work = _work(history, base)
-    yield (
-        "paper-4.svg",
-        "Figure 4: core-hours a day",
-        _lines(work.resample("1D").sum(), "core-hours of the day's jobs, thousands"),
-    )
     by_month = work.resample("1MS").sum()
     labels = [str(at)[:7] for at in by_month.index]
     bars = {str(queue): (by_month[queue] / 1e6).tolist() for queue in by_month}
-    yield (
-        "paper-5.svg",
-        "Figure 5: core-hours of each queue",
-        grouped_bars(labels, bars, label="core-hours, millions"),
-    )
-    yield (
-        "paper-6a.svg",
-        "Figure 6a: core-hours in ten days",
-        _lines(work.resample(f"{TEN_DAYS}D").sum(), "core-hours of ten days' jobs, thousands"),
-    )
-    yield (
-        "paper-6b.svg",
-        "Figure 6b: core-hours in a month",
-        _lines(by_month, "core-hours of the month's jobs, thousands"),
-    )
+    each, hours = f"of each queue alone against its nodes, {month.label}", "core-hours of {} jobs, thousands"
+    for place, title, svg in (
+        ("1", f"wait {each}", _alone(alone, waits=True)),
+        ("2", f"utilization {each}", _alone(alone, waits=False)),
+        ("4", "core-hours a day", _lines(work.resample("1D").sum(), hours.format("the day's"))),
+        ("5", "core-hours of each queue", grouped_bars(labels, bars, label="core-hours, millions")),
+        ("6a", "core-hours in ten days", _lines(work.resample("10D").sum(), hours.format("ten days'"))),
+        ("6b", "core-hours in a month", _lines(by_month, hours.format("the month's"))),
+    ):
+        yield f"paper-{place}.svg", f"Figure {place}: {title}", svg
 
 
 def compared(found: PieceResult) -> Iterator[tuple[str, str, str]]:
@@ -112,7 +88,7 @@ def _lines(work: pd.DataFrame, label: str) -> str:
         for queue in work
         for day, value in zip(days, work[queue], strict=True)
     ]
-    return _drawn(rows, number("x", "days"), number("y", label))
+    return line_chart(rows, number("x", "days"), number("y", label), 600, 280, markers=False)
 
 
 def _alone(found: Sequence[Curve], *, waits: bool) -> str:
@@ -123,11 +99,5 @@ def _alone(found: Sequence[Curve], *, waits: bool) -> str:
         if np.isfinite(wait if waits else part)
     ]
     x = number("x", "cores of the partition", grid=True) | {"scale": {"type": "log", "nice": False}}
-    return _drawn(rows, x, number("y", "mean wait, h" if waits else "utilization, %"))
-
-
-def _drawn(rows: Rows, x: Spec, y: Spec) -> str:
-    names = list(dict.fromkeys(row["line"] for row in rows))
-    spec = lines(x, y, looks(names, markers=False), 600)
-    spec |= {"data": {"values": rows}, "height": 280}
-    return draw(spec, f"{y['title']} over {x['title']}")
+    y = number("y", "mean wait, h" if waits else "utilization, %")
+    return line_chart(rows, x, y, 600, 280, markers=False)

@@ -148,14 +148,8 @@ def run(piece: Piece, traces: Path, work: Path, progress: Callable[[str], None] 
         progress(f"{piece.name}: {path} is not there, left out")
         return None
     history = _cut(clean(read([path]), base), piece)
-    depends_on = {
-        **checkpoint.fingerprint(history.sources, base, piece.settings),
-        "periods": piece.periods,
-        "period": piece.period,
-        "begin": piece.begin,
-        "chain": piece.chain,
-        "code": code(),
-    }
+    own = {name: getattr(piece, name) for name in ("periods", "period", "begin", "chain")}
+    depends_on = checkpoint.fingerprint(history.sources, base, piece.settings, **own, code=code())
     stored = work / f"{piece.name}.json"
     key = fingerprint(depends_on | {"strategies": piece.strategies})
     found = _stored(piece, stored, key, base)

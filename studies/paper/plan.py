@@ -36,10 +36,9 @@ def generated(settings: Mapping[str, Any], *, quick: bool) -> Piece:
 
 def logs(settings: Mapping[str, Any], *, quick: bool) -> list[Piece]:
     """Every strategy on the public logs."""
+    periods = QUICK_PERIODS if quick else None
     return [
-        Piece(
-            config.removesuffix(".yaml"), name, config, QUICK_PERIODS if quick else None, settings=settings, what=title
-        )
+        Piece(config.removesuffix(".yaml"), name, config, periods, settings=settings, what=title)
         for title, name, config in TRACES
     ]
 
@@ -83,16 +82,8 @@ def sensitivity(settings: Mapping[str, Any], *, quick: bool) -> list[Piece]:
     changes += [(f"degree {degree}", {**usual, "degree": degree}) for degree in (1, 2, 3)]
     changes += [("weights 1, 1, 1", {**usual, "weights": (1.0, 1.0, 1.0)}), ("one epoch", {**usual, "weights": (1.0,)})]
     changes += [(f"slack {WIDE:g}", {"slack": WIDE})]
-    periods = QUICK_SENSITIVITY if quick else None
+    periods, names = QUICK_SENSITIVITY if quick else None, ("dp-nlp", "dqr", "hybrid")
     return [
-        Piece(
-            f"sensitivity-{i}",
-            GENERATED,
-            CRAY,
-            periods,
-            ("dp-nlp", "dqr", "hybrid"),
-            {**settings, **change},
-            what,
-        )
+        Piece(f"sensitivity-{i}", GENERATED, CRAY, periods, names, {**settings, **change}, what)
         for i, (what, change) in enumerate(changes)
     ]
