@@ -30,10 +30,9 @@ from qconf.evaluation.score import TAILS, weights
 from qconf.history import History, clean, derive_config, read
 from qconf.history.periods import FEWEST
 from qconf.strategies.auto.estimator import COLUMNS, MONTH, PRIOR, Prior, posterior, ranked
-from qconf.strategies.auto.families import FAMILIES, AutoOptions, Member
+from qconf.strategies.auto.families import FAMILIES, AutoOptions, Member, usual_longest
 from qconf.strategies.auto.frame import Frame
 from qconf.strategies.auto.measures import Measure, logarithms, of_first_come, of_orders
-from qconf.strategies.auto.orders import usual_longest
 from qconf.strategies.auto.search import POINTS, PRICES, climb
 from qconf.synth import generate_month, preset_named
 from qconf.text import markdown_table, write_whole

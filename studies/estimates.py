@@ -21,8 +21,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from qconf.evaluation.score import TAILS, weights
 from qconf.history import History
 from qconf.prediction.runtimes import STEPS, Means, RunTimes, predictions
-from qconf.strategies.auto.families import Member
-from qconf.strategies.auto.orders import General, Order
+from qconf.strategies.auto.families import General, Member, Order
 from qconf.text import markdown_table
 from studies.advice import Log, public, rows_of
 from studies.output import run, traces, workers

@@ -18,10 +18,10 @@ from qconf.evaluation.period import Period, TrainingSet
 from qconf.history import clean, read
 from qconf.strategies.partitioning import dp_nlp
 from qconf.strategies.partitioning.descent import descend
+from qconf.strategies.partitioning.feasible import feasible_samples
 from qconf.strategies.partitioning.options import DpNlpOptions
 from qconf.strategies.partitioning.program import Program
 from qconf.strategies.partitioning.regret import optimum
-from qconf.strategies.partitioning.samples import feasible_samples
 from qconf.strategies.partitioning.sizes import Sizes
 from qconf.synth import generate
 from qconf.text import markdown_table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -24,20 +25,17 @@ def compute_ahead(
 
     With one worker nothing is: what is computed is kept anyway. `meanwhile` is as `parallel_map` takes it.
     """
-    counts: dict[Period, int] = {}
-    for each in training:
-        for period in (*each.earlier, each.period):
-            counts[period] = counts.get(period, 0) + 1
     if workers <= 1 or not any(each.earlier for each in training):
         return Shared([])
-    questions = {
-        (function, place[period], args): None
-        for place in ({period: i for i, period in enumerate(periods_of(training))},)
+    counts = Counter(period for each in training for period in (*each.earlier, each.period))
+    periods = Shared(periods_of(training))
+    place = {period: i for i, period in enumerate(periods.value)}
+    questions = dict.fromkeys(
+        (function, place[period], args)
         for each in training
         for function, period, args in wanted_ahead(names, each, settings)
         if counts[period] > 1
-    }
-    periods = Shared(periods_of(training))
+    )
     longest_first = sorted(questions, key=lambda question: len(periods.value[question[1]]), reverse=True)
     tasks = [(periods, *question) for question in longest_first]
     results = parallel_map(workers, _compute, tasks, processes=True, meanwhile=meanwhile)

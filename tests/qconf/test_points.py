@@ -9,8 +9,8 @@ from parsim.model.formula import parse
 from qconf.config.points import MOST, points_of, ratio, term
 from qconf.recommend.ladder import rung_of
 from qconf.report.points import in_points, typical_table
+from qconf.strategies.auto.families import General, Points
 from qconf.strategies.auto.frame import Frame
-from qconf.strategies.auto.orders import General, Points
 from tests.qconf.strategies.auto.test_search import DAY, busy, first_come
 
 HOUR = 3600

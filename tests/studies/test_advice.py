@@ -6,8 +6,7 @@ import pytest
 from parsim import metrics
 from qconf.evaluation.score import log_ratios
 from qconf.strategies.auto.estimator import COLUMNS
-from qconf.strategies.auto.families import FAMILIES, AutoOptions
-from qconf.strategies.auto.orders import General
+from qconf.strategies.auto.families import FAMILIES, AutoOptions, General
 from qconf.strategies.plain import undistinguished
 from studies.advice import LOGS, PRESETS, Log, Measured, advice, advice_row, curve, looked_up, prior_from, rows_of
 from tests.qconf.backtest import walking

@@ -37,10 +37,9 @@ from qconf.strategies.auto.candidates import (
     split,
 )
 from qconf.strategies.auto.estimator import STRENGTH, WISHED, Floats, Prior, posterior, prices, prior_of, ranked
-from qconf.strategies.auto.families import FAMILIES, AutoOptions, Member
+from qconf.strategies.auto.families import FAMILIES, AutoOptions, Member, Named, usual_longest
 from qconf.strategies.auto.frame import Frame, policy_of
 from qconf.strategies.auto.measures import Measure, logarithms, of_base, of_configs, of_first_come, of_orders
-from qconf.strategies.auto.orders import Named, usual_longest
 from qconf.strategies.base import Proposal, Question, Step, step
 
 # What the search weighs; chosen on several logs together, for no site in particular. Scores are log scores.

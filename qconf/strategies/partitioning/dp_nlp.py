@@ -14,9 +14,8 @@ from dataclasses import replace
 from qconf.evaluation.period import TrainingSet, cached
 from qconf.strategies.base import Proposal, Strategy
 from qconf.strategies.partitioning.feasible import Feasible
-from qconf.strategies.partitioning.options import DpNlpOptions
+from qconf.strategies.partitioning.options import DpNlpOptions, as_read
 from qconf.strategies.partitioning.program import Keep, Program
-from qconf.strategies.partitioning.readings import as_read
 from qconf.strategies.partitioning.regret import regret
 from qconf.strategies.partitioning.sizes import PartitionSpace, partition_space
 

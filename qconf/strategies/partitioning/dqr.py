@@ -17,9 +17,8 @@ from qconf.evaluation.evaluator import CachedEvaluator, MeanWaits
 from qconf.evaluation.period import TrainingSet, cached
 from qconf.strategies.base import Proposal, Step, Strategy, option, step
 from qconf.strategies.partitioning import dp_nlp
-from qconf.strategies.partitioning.options import DpNlpOptions
+from qconf.strategies.partitioning.options import DpNlpOptions, as_read
 from qconf.strategies.partitioning.program import current_wait
-from qconf.strategies.partitioning.readings import as_read
 from qconf.strategies.partitioning.split_merge import Candidate, Layout, mergeable, merged, splits
 
 RUNTIMES = "queues are separated by actual run times, which no scheduler knows"

@@ -8,8 +8,7 @@ from typing import ClassVar
 from qconf.evaluation.period import TrainingSet
 from qconf.strategies.base import Proposal, Step, Strategy, step
 from qconf.strategies.partitioning import dp_nlp
-from qconf.strategies.partitioning.options import DpNlpOptions
-from qconf.strategies.partitioning.readings import as_read
+from qconf.strategies.partitioning.options import DpNlpOptions, as_read
 from qconf.strategies.partitioning.regret import optimum
 from qconf.strategies.partitioning.sizes import data_warnings
 

@@ -1,4 +1,4 @@
-"""The divisions that dp-nlp may choose: one definition, for the program, its rounding, samples and searches."""
+"""The divisions that dp-nlp may choose: one definition, for the program, its rounding, searches, and its samples."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from qconf.strategies.partitioning.sizes import Sizes, apportion
 
 Floats = NDArray[np.float64]
 EXACT = 1e-6  # nodes by which a sum of rounded numbers may miss a constraint
+MOST_CANDIDATES = 2**13  # for samples, before what is not feasible is left out
 INWARD = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)  # parts of the way to the middle, from where a division is rounded
 
 
@@ -113,3 +114,44 @@ class Feasible:
                 return np.empty((0, self.low.size))
             found.append(end.x)
         return np.round(np.array(found), 6)
+
+
+def feasible_samples(count: int, feasible: Feasible, seed: int, rounding: str = "remainders") -> list[Sizes]:
+    """Return `count` distinct feasible divisions, or as many as are found.
+
+    The simplex above the least size that each queue has in any feasible division is sampled, and what is not feasible
+    is left out. Where too few are left, because the size of a queue is almost fixed, mixtures of the outermost feasible
+    divisions are added.
+    """
+    corners = feasible.corners
+    if not len(corners):
+        return []
+    low = corners.min(axis=0)
+    gaps = _gaps(min(MOST_CANDIDATES, 64 * count), low.size, seed)
+    hopeful = low + gaps * (feasible.total - low.sum())
+    hopeful = hopeful[feasible.excess(hopeful) == 0][: 2 * count]
+    weights = _gaps(4 * count, len(corners), seed) ** 2  # squared: less in the middle, more toward the corners
+    mixed = (weights / weights.sum(axis=1, keepdims=True)) @ corners
+    found: dict[tuple[int, ...], Sizes] = {}
+    for sizes in np.round(np.vstack([hopeful, mixed]), 6):
+        if len(found) == count:
+            break
+        nodes = feasible.rounded(sizes, rounding)
+        if nodes is not None:
+            found.setdefault(tuple(nodes.tolist()), nodes)
+    return [*found.values()]
+
+
+def _gaps(count: int, k: int, seed: int) -> NDArray[np.float64]:
+    """Return `count` divisions of 1 into k parts, uniform on the simplex.
+
+    They are the gaps between the sorted coordinates of the first points of a scrambled Sobol sequence in k - 1
+    dimensions (Devroye 1986, section V.2).
+    """
+    from scipy.stats import qmc
+
+    if k == 1:
+        return np.ones((count, 1))
+    sobol = qmc.Sobol(k - 1, scramble=True, rng=np.random.default_rng(seed))
+    points = np.sort(sobol.random_base2((count - 1).bit_length())[:count], axis=1)
+    return np.diff(points, axis=1, prepend=0.0, append=1.0)

@@ -20,9 +20,9 @@ from qconf.evaluation.period import TrainingSet
 from qconf.strategies.base import Proposal, Step, Strategy, option, step
 from qconf.strategies.partitioning import dqr
 from qconf.strategies.partitioning.carving import AHEAD, Carving, CarvingSequence, carve, measurement
+from qconf.strategies.partitioning.options import as_read
 from qconf.strategies.partitioning.pool_search import DIVISIONS, divisions, search
 from qconf.strategies.partitioning.program import current_wait
-from qconf.strategies.partitioning.readings import as_read
 from qconf.strategies.partitioning.sizes import Sizes, fixed_partition
 
 FEW_CORES = 5  # the paper's chunk

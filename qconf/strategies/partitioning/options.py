@@ -1,19 +1,76 @@
-"""The options of dp-nlp."""
+"""The options of strategies that divide the machine: how the paper is read, and how dp-nlp searches.
+
+References
+----------
+Kondameedi and Vadhiyar, CCGrid 2017, sections II.A and IV.A.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-from qconf.config import SiteConfig
+from parsim.model.system import LIMITS
+from qconf.config import QueueConfig, SiteConfig
 from qconf.errors import InputError
-from qconf.evaluation.period import WEIGHTS, TrainingSet
-from qconf.strategies.base import option
+from qconf.evaluation.period import WEIGHTS, Period, TrainingSet, cached
+from qconf.strategies.base import Options, option
 from qconf.strategies.partitioning.bounds import lower_bounds
 from qconf.strategies.partitioning.feasible import Feasible
-from qconf.strategies.partitioning.readings import PartitionOptions
 from qconf.strategies.partitioning.sizes import PartitionSpace
 from qconf.strategies.partitioning.surrogate import DEGREES
+
+PAPERS_STARVATION = 24 * 3600
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionOptions(Options):
+    """Options of every strategy that divides the machine."""
+
+    least_size: str = option(
+        "queue",
+        "Least size of a partition: the widest job that its queue admits (paper, IV.A), where these fit the machine at "
+        "once, or its widest job. Limits above a partition are lowered to it.",
+        choices=("queue", "job"),
+    )
+    rounding: str = option(
+        "remainders",
+        "How sizes become whole: by largest remainders, or all down and the rest to the largest partition.",
+        choices=("remainders", "down"),
+    )
+    partition_limits: str = option(
+        "kept",
+        "Whether queues on partitions keep their limits on what runs, which the site has for the shared machine.",
+        choices=("kept", "dropped"),
+    )
+    partition_starvation: str = option(
+        "configured",
+        "After how long a job on partitions starves: as configured, or a day in every queue (paper, IV.A).",
+        choices=("configured", "24h"),
+    )
+
+
+def as_read(training: TrainingSet, options: PartitionOptions) -> TrainingSet:
+    """Return the training set with the queues that are put on partitions; the same one where nothing differs."""
+    if options.partition_limits == "kept" and options.partition_starvation == "configured":
+        return training
+    return _as_read(training, options.partition_limits, options.partition_starvation)
+
+
+@cached
+def _as_read(training: TrainingSet, limits: str, starvation: str) -> TrainingSet:
+    changes: dict[str, Any] = {}
+    if limits == "dropped":
+        changes |= dict.fromkeys(LIMITS)
+    if starvation == "24h":
+        changes["starvation"] = PAPERS_STARVATION
+
+    def changed(period: Period) -> Period:
+        queues: list[QueueConfig] = [queue.model_copy(update=changes) for queue in period.base.queues]
+        return replace(period, base=period.base.with_queues(queues))
+
+    return training.of_each(changed)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from qconf.evaluation.period import TrainingSet
 from qconf.strategies.base import Proposal, Step, Strategy, step
-from qconf.strategies.partitioning.readings import PartitionOptions, as_read
+from qconf.strategies.partitioning.options import PartitionOptions, as_read
 from qconf.strategies.partitioning.sizes import data_warnings, partition_space, proportional
 
 

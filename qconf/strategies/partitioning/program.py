@@ -13,10 +13,9 @@ from qconf.evaluation.period import TrainingSet, cached
 from qconf.parallel import parallel_map
 from qconf.strategies.base import Proposal, Step, step
 from qconf.strategies.partitioning.apart import Apart
-from qconf.strategies.partitioning.feasible import Floats
+from qconf.strategies.partitioning.feasible import Floats, feasible_samples
 from qconf.strategies.partitioning.nlp import Minima, minimise
 from qconf.strategies.partitioning.options import DpNlpOptions
-from qconf.strategies.partitioning.samples import feasible_samples
 from qconf.strategies.partitioning.sizes import PartitionSpace, Sizes, data_warnings, proportional
 from qconf.strategies.partitioning.surrogate import DEGREES, PENALTIES, Surrogate, UnfittedError, fit, near
 

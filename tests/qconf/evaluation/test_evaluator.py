@@ -7,8 +7,8 @@ import pytest
 from parsim import simulate
 from qconf.config import Target
 from qconf.evaluation.evaluator import CachedEvaluator
+from qconf.strategies.partitioning.regret import tabulate
 from qconf.strategies.partitioning.sizes import partition_space
-from qconf.strategies.partitioning.wait_table import tabulate
 from tests.qconf.small import DAY, three, training, two
 
 WEIGHTS = (Target(queue="short", weight=5.0), Target(group="g", users=("u0", "u3"), weight=0.25))

@@ -7,8 +7,7 @@ import pytest
 from qconf.config import load
 from qconf.history.sample import SAMPLE_CONFIG
 from qconf.report.formulas import HOUR, Job, Reading, in_words, order_in_words
-from qconf.strategies.auto.families import FAMILIES
-from qconf.strategies.auto.orders import General
+from qconf.strategies.auto.families import FAMILIES, General
 
 QUEUES = {"small": 40.0, "large": 100.0}
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from parsim import System, Workload, simulate
 from parsim.naive.formula import formula_value
-from qconf.strategies.auto.orders import LEAST, General, ageing, usual_longest
+from qconf.strategies.auto.families import LEAST, General, ageing, usual_longest
 
 HOUR, DAY = 3600, 86400
 

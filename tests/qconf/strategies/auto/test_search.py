@@ -17,10 +17,9 @@ from qconf.export.priorities import scale
 from qconf.strategies import propose, variants
 from qconf.strategies.auto.candidates import limited
 from qconf.strategies.auto.estimator import posterior, prices, prior_of
-from qconf.strategies.auto.families import FAMILIES, AutoOptions, Member
+from qconf.strategies.auto.families import FAMILIES, LEAST, AutoOptions, General, Member, Named, usual_longest
 from qconf.strategies.auto.frame import Frame
 from qconf.strategies.auto.measures import logarithms, of_orders
-from qconf.strategies.auto.orders import LEAST, General, Named, usual_longest
 from qconf.strategies.auto.search import MARGIN, PIECE, PRICES, _Candidate, _Search, climb, orders_wanted
 from tests.qconf.small import DAY, LONG, SHORT, WIDE, site, three, training, two
 from tests.qconf.strategies.partitioning.test_strategies import CASES

@@ -5,7 +5,7 @@ import pytest
 
 from qconf.errors import InputError
 from qconf.strategies import option_fields, propose, settings
-from qconf.strategies.partitioning.readings import PartitionOptions, as_read
+from qconf.strategies.partitioning.options import PartitionOptions, as_read
 from qconf.strategies.partitioning.split_merge import Layout, mergeable, splits
 from qconf.strategies.presets import PAPER, preset
 from tests.qconf.small import LONG, SHORT, site, training, two

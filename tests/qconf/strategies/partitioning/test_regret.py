@@ -15,9 +15,9 @@ from qconf.strategies.partitioning.regret import (
     estimated,
     optimum,
     regret,
+    tabulate,
 )
 from qconf.strategies.partitioning.sizes import partition_space
-from qconf.strategies.partitioning.wait_table import tabulate
 from tests.qconf.small import DAY, site, three, training
 
 TINY = (

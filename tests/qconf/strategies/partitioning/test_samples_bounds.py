@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from qconf.strategies.partitioning.bounds import least_slack, lower_bounds, utilization
-from qconf.strategies.partitioning.feasible import Feasible
-from qconf.strategies.partitioning.samples import feasible_samples
+from qconf.strategies.partitioning.feasible import Feasible, feasible_samples
 from qconf.strategies.partitioning.sizes import partition_space
 from tests.qconf.small import DAY, LONG, SHORT, site, training, two
 

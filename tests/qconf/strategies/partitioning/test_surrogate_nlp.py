@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from qconf.strategies.partitioning.feasible import Feasible
+from qconf.strategies.partitioning.feasible import Feasible, feasible_samples
 from qconf.strategies.partitioning.nlp import minimise
-from qconf.strategies.partitioning.samples import feasible_samples
 from qconf.strategies.partitioning.surrogate import UnfittedError, fit, near
 
 
