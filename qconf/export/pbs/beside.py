@@ -16,7 +16,6 @@ from qconf.export.rendering import render
 from qconf.history.standing import Standing, standing
 
 if TYPE_CHECKING:
-    from qconf.export.pbs import PbsExporter
     from qconf.export.pbs.desired import Desired
 
 NOT_KNOWN = "not known"
@@ -99,8 +98,9 @@ EXTRAS = (
 )
 
 
-def files(config: SiteConfig, goal: Desired, options: PbsExporter) -> dict[str, str]:
+def files(goal: Desired) -> dict[str, str]:
     """Write all that a configuration has beside the server. Raises ExportError."""
+    config, options = goal.config, goal.options
     values = {
         "config": config,
         "goal": goal,

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from qconf.export.pbs import beside
 from qconf.export.pbs.beside import NOT_KNOWN, Change
 from qconf.export.pbs.queues import why_of
 from qconf.export.pbs.scheduler import Scheduler
-from qconf.export.pbs.server import Attributes, Server, is_true
+from qconf.export.pbs.server import Attributes, is_true
 from qconf.export.rendering import notes
 
 if TYPE_CHECKING:
-    from qconf.export.pbs import PbsExporter
     from qconf.export.pbs.desired import Desired
 
 NOTHING = "Your server is this configuration already: there is nothing to load."
@@ -34,15 +33,10 @@ _OF_ORDER = ("by_queue", "round_robin", "fair_share", "job_sort_key")
 
 
 def changes(
-    before: Server,
-    goal: Desired,
-    files: Mapping[str, str],
-    counts: Mapping[str, int],
-    left_over: Sequence[str],
-    options: PbsExporter,
+    goal: Desired, files: Mapping[str, str], counts: Mapping[str, int], left_over: Sequence[str]
 ) -> list[Change]:
     """List all that is loaded, in the order of the plan."""
-    after = goal.server
+    before, after, options = goal.before, goal.server, goal.options
     found: list[Change] = []
     new = [name for name in after.resources if name not in before.resources]
     found += [Change("resource", name, "", after.resources[name]["type"], "what is set names it") for name in new]
@@ -75,10 +69,11 @@ def _attributes(of: str, old: Attributes, new: Attributes) -> Iterator[Change]:
             yield Change(of, key, old.get(key, ""), new.get(key, ""), why_of(key))
 
 
-def ended(table: Sequence[Change], before: Server, scheduler: Scheduler | None, closed: Collection[str]) -> list[str]:
+def ended(table: Sequence[Change], goal: Desired) -> list[str]:
     """Say in plain words which settings end by these changes, and which go on that were not simulated."""
+    before, closed = goal.before, goal.closed
     rows = [row for row in table if row.of == "sched_config" and row.old == NOT_KNOWN]
-    peer = (scheduler or Scheduler()).value("peer_queue")
+    peer = (goal.options.scheduler or Scheduler()).value("peer_queue")
     held = [name for name, of in before.queues.items() if of.get("queue_type") and not is_true(of.get("started"))]
     values = {
         "table": table,

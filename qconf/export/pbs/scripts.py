@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -46,37 +45,37 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
         )
     if base is not None and not options.nodes and (config.nodes or config.mode != "shared"):
         goal.note("nodes_not_given")
-    files, found = _files(config, goal, before, options, base)
-    there = {} if base is None else files if config == base else _present(base, before, options)
+    files, counts, scheduled = _files(goal)
+    there = {} if base is None else files if config == base else _present(base, goal)
     left_over = KEPT in before.resources and not config.keeps_cores
     gone = left_over and bool(config.nodes) and (not options.nodes or base is None or base.keeps_cores)
     if config.is_fair and files["resource_group"] == there.get("resource_group"):
         del files["resource_group"]
     added = {name: text for name, text in files.items() if there.get(name) != text}
-    table = changes(before, goal, added, found.counts, [KEPT_HOOK] if gone else [], options)
+    table = changes(goal, added, counts, [KEPT_HOOK] if gone else [])
     if left_over and table and not gone:  # any plan takes the hook off
-        gone, table = True, changes(before, goal, added, found.counts, [KEPT_HOOK], options)
-    if base is not None and not (goal.settings or found.scheduled or "resource_group" in files or gone):
+        gone, table = True, changes(goal, added, counts, [KEPT_HOOK])
+    if base is not None and not (goal.settings or scheduled or "resource_group" in files or gone):
         del files["sched_config.changes"]
     if base is not None and not table:
         plan = render("pbs", "nothing.md", machine=comment_name(config), said=NOTHING, lines=goal.notes)
         return Export({"queues.qmgr": files["queues.qmgr"], "PLAN.md": plan}, (NOTHING, *goal.notes))
-    goal.notes[:0] = ended(table, before, options.scheduler, goal.closed)
+    goal.notes[:0] = ended(table, goal)
     files["PLAN.md"] = filled(
         "pbs",
         machine=comment_name(config),
         config=config,
         goal=goal,
-        examples={name: _example(config, name, goal) for name in config.names},
+        examples={name: _example(goal, name) for name in config.names},
         sched=before.scheduler != goal.server.scheduler,
         **_switches(before),
         table=table,
         current=options.current is not None,
         files=files,
-        scheduled=found.scheduled,
-        rebound=_rebound(config, goal, before),
+        scheduled=scheduled,
+        rebound=_rebound(goal),
         created=[name for name in goal.server.resources if name not in before.resources],
-        counts=found.counts,
+        counts=counts,
         keeps=beside.reservations(config),
         kept=KEPT,
         kept_gone=gone,
@@ -86,19 +85,10 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
     return Export(files, tuple(goal.notes), loaded, "rollback.qmgr" if "rollback.qmgr" in files else "")
 
 
-@dataclass(frozen=True)
-class _Found:
-    """What the plan needs of the files."""
-
-    counts: Counter[str]  #: of nodes, by what they are given
-    scheduled: list[str]  #: resources that the scheduler is to match
-
-
-def _files(
-    config: SiteConfig, goal: Desired, before: Server, options: PbsExporter, base: SiteConfig | None
-) -> tuple[dict[str, str], _Found]:
-    """Write all files but the plan."""
-    given = _given(config, options, goal, base)
+def _files(goal: Desired) -> tuple[dict[str, str], Counter[str], list[str]]:
+    """Write all files but the plan; count nodes by what they are given; name what the scheduler is to match."""
+    config, before, options = goal.config, goal.before, goal.options
+    given = _given(goal)
     node_lines, node_back = statements((row for each in given for row in each.wanted), options.nodes or ())
     if node_lines and (parts := [name for node in options.nodes or () for name in node.vnodes]):
         raise ExportError(
@@ -120,7 +110,7 @@ def _files(
         title = "Deletes the closed queues; when their last job has ended: qmgr -a < cleanup.qmgr"
         files["cleanup.qmgr"] = _script(title, {"closed queues": [f"delete queue {name}" for name in goal.closed]})
     scheduled = types.scheduled(config, goal.bound, options)
-    if base is not None and {*scheduled} <= {*types.scheduled(base, (), options)}:
+    if goal.base is not None and {*scheduled} <= {*types.scheduled(goal.base, (), options)}:
         scheduled = []
     files["sched_config.changes"] = render(
         "pbs",
@@ -130,7 +120,7 @@ def _files(
         use=list(fairshare.settings(config)),
         starving=options.scheduler.on("help_starving_jobs") if options.scheduler else None,
     )
-    files |= beside.files(config, goal, options)
+    files |= beside.files(goal)
     files["step"] = render("", "step")
     files[JOBS] = render(
         "pbs",
@@ -144,13 +134,13 @@ def _files(
         old=admission(before),
         new=admission(goal.server),
     )
-    return files, _Found(sum((each.counts for each in given), Counter()), scheduled)
+    return files, sum((each.counts for each in given), Counter()), scheduled
 
 
-def _present(base: SiteConfig, before: Server, options: PbsExporter) -> dict[str, str]:
+def _present(base: SiteConfig, goal: Desired) -> dict[str, str]:
     """Write what is installed beside the server by the configuration that it runs; nothing where that has no form."""
     try:
-        return _files(base, Desired(base, before, options, base), before, options, base)[0]
+        return _files(Desired(base, goal.before, goal.options, base))[0]
     except ExportError:
         return {}
 
@@ -171,14 +161,15 @@ class _Given(NamedTuple):
     counts: Counter[str]
 
 
-def _given(config: SiteConfig, options: PbsExporter, goal: Desired, base: SiteConfig | None) -> list[_Given]:
-    """Return what binds queues to nodes, and what these keep for jobs with GPUs, where `base` has it otherwise."""
+def _given(goal: Desired) -> list[_Given]:
+    """Return what binds queues to nodes, and what these keep for jobs with GPUs, where these are others than now."""
+    config, options, base = goal.config, goal.options, goal.base
     same = base is not None and _nodes_of(base) == _nodes_of(config)
     found = []
     if goal.bound:
-        found.append(_bound(config, options, goal))
+        found.append(_bound(goal))
     elif types.by_qlist(config, options.binding) and not same:
-        found.append(_with_qlists(config, options, goal))
+        found.append(_with_qlists(goal))
     left = kept(config, options.nodes)
     if left and not same:
         wanted = [(name, KEPT, str(amount)) for name, amount in left.items()]
@@ -186,27 +177,28 @@ def _given(config: SiteConfig, options: PbsExporter, goal: Desired, base: SiteCo
     return found
 
 
-def _with_qlists(config: SiteConfig, options: PbsExporter, goal: Desired) -> _Given:
+def _with_qlists(goal: Desired) -> _Given:
     """Return the Qlist of each node."""
-    nodes = options.nodes
+    nodes, current = goal.options.nodes, goal.options.current
     if nodes is None:
         goal.notes[:0] = notes("pbs", "no_nodes")
         return _Given([], Counter())
-    if any(node.qlist is None for node in nodes) and options.current and "Qlist" in options.current.resources:
+    if any(node.qlist is None for node in nodes) and current and "Qlist" in current.resources:
         goal.note("before_unknown", what="The nodes' present Qlist")
-    wanted = qlists(config, nodes)
+    wanted = qlists(goal.config, nodes)
     return _Given([(node.name, "Qlist", wanted[node.name]) for node in nodes], Counter(wanted.values()))
 
 
-def _bound(config: SiteConfig, options: PbsExporter, goal: Desired) -> _Given:
+def _bound(goal: Desired) -> _Given:
     """Return the resources of their queues that nodes have."""
-    resources = types.own_resources(config, goal.bound)
+    nodes, current = goal.options.nodes or (), goal.options.current
+    resources = types.own_resources(goal.config, goal.bound)
     every = {types.resource_of(name): names for name, names in goal.bound.items()}
     wanted = {resource: every[resource] for resource in resources}
-    names = [node.name for node in options.nodes or ()] or dict.fromkeys(chain(*wanted.values()))
+    names = [node.name for node in nodes] or dict.fromkeys(chain(*wanted.values()))
     named = ", ".join(resources)
-    unknown = not any(node.resources for node in options.nodes or ())
-    if unknown and options.current and {*resources} & {*options.current.resources}:
+    unknown = not any(node.resources for node in nodes)
+    if unknown and current and {*resources} & {*current.resources}:
         goal.note("before_unknown", what=f"What the nodes have of {named} now")
     if resources:
         goal.note("bound", named=named)
@@ -219,14 +211,13 @@ def _nodes_of(config: SiteConfig) -> tuple[object, ...]:
     return of_nodes(config), config.machine.cores, config.machine.cores_per_node
 
 
-def _rebound(config: SiteConfig, goal: Desired, before: Server) -> list[str]:
+def _rebound(goal: Desired) -> list[str]:
     """Name the queues that are there already and whose jobs are to ask for other nodes than now."""
-
-    def chunks(server: Server, name: str) -> dict[str, str]:
-        return {key: value for key, value in server.queues[name].items() if key.startswith("default_chunk.")}
-
-    there = [name for name in (*config.names, *goal.pool_queues.values()) if name in before.queues]
-    return [name for name in there if chunks(goal.server, name) != chunks(before, name)]
+    chunks = [
+        {name: {key: of[key] for key in of if key.startswith("default_chunk.")} for name, of in server.queues.items()}
+        for server in (goal.before, goal.server)
+    ]
+    return [name for name in goal.names if name in goal.before.queues and chunks[0][name] != chunks[1][name]]
 
 
 def _switches(before: Server) -> dict[str, list[str]]:
@@ -243,9 +234,9 @@ def _switches(before: Server) -> dict[str, list[str]]:
     }
 
 
-def _example(config: SiteConfig, name: str, goal: Desired) -> str:
+def _example(goal: Desired, name: str) -> str:
     """Find a job that routing sends to this queue: its narrowest or widest, its longest or shortest."""
-    queue = config.queue(name)
+    config, queue = goal.config, goal.config.queue(name)
     longest = min(queue.walltime[1], 100 * 86400)
     if name not in goal.server.reached(goal.route):
         there = f"-q {name} " if goal.route else ""
