@@ -84,7 +84,7 @@ def derive(
     queues = [queue for queue in map(reader.queue, names) if queue is not None]
     if not queues:
         raise InputError("holds no queue that a job can enter", field="print server")
-    division = _Division(server, queues, nodes, reader.warnings, settings, records)
+    division = _Division(reader, queues, settings, records)
     machine = division.machine(cores, name)
     shape = division.shape(machine, [within(queue, machine.cores, reader.warnings) for queue in queues])
     if like is not None:
@@ -147,19 +147,13 @@ class _Division:
     """The machine and how it is divided."""
 
     def __init__(
-        self,
-        server: Server,
-        queues: Sequence[QueueConfig],
-        nodes: Sequence[Node],
-        warnings: list[str],
-        scheduler: Scheduler,
-        records: Records | None,
+        self, reader: Reader, queues: Sequence[QueueConfig], scheduler: Scheduler, records: Records | None
     ) -> None:
-        self.server, self.queues, self.nodes, self.warnings = server, queues, nodes, warnings
-        self.scheduler, self.records = scheduler, records
-        self.bound = [q.name for q in queues if "default_chunk.Qlist" in server.queues[q.name]]
-        self.pooled = [q.name for q in queues if server.is_pool_queue(q.name + POOL_SUFFIX)]
-        self.qlists = [(node.qlist or "").split(",") for node in nodes]
+        self.server, self.nodes, self.warnings = reader.server, reader.nodes, reader.warnings
+        self.queues, self.scheduler, self.records = queues, scheduler, records
+        self.bound = [q.name for q in queues if "default_chunk.Qlist" in self.server.queues[q.name]]
+        self.pooled = [q.name for q in queues if self.server.is_pool_queue(q.name + POOL_SUFFIX)]
+        self.qlists = [(node.qlist or "").split(",") for node in self.nodes]
         self.types = self._types()
 
     def machine(self, cores: int | None, name: str) -> MachineConfig:

@@ -259,7 +259,7 @@ def read_order(config: SiteConfig, server: Server, scheduler: Scheduler, warning
             "each; the configuration's formula is over all queues together"
         )
     held = {name: priority_of(server.queues[name]) for name in config.names}
-    if (known := recognise(config, text, held)) is not None:
+    if (known := _recognise(config, text, held)) is not None:
         return known
     raised = {queue.priority - held[queue.name] for queue in config.queues}
     if len(raised) == 1 and (by := int(raised.pop())):
@@ -287,14 +287,11 @@ def _by_sort_key(config: SiteConfig, scheduler: Scheduler, warnings: list[str], 
     return config.replace(order=key[1] if behind_priority or (not several and key[1] in _ALONE) else key[0])
 
 
-def recognise(config: SiteConfig, text: str | None, held: dict[str, int] | None = None) -> SiteConfig | None:
+def _recognise(config: SiteConfig, text: str, values: dict[str, int]) -> SiteConfig | None:
     """Return `config` with the order, priorities and starvation periods with which `formula` writes `text`, or None.
 
-    `held` are the priorities of the server's queues, where they are not those of the configuration.
+    `values` are the priorities of the server's queues.
     """
-    if text is None:
-        return config
-    values = held or {queue.name: int(queue.priority) for queue in config.queues}
     own, priorities = _own_priorities(text, values, {values[q.name]: q.priority for q in config.queues})
     pool_part, found, order = text.partition(" if queue_priority < 0 else ")
     periods = " ".join(re.findall(r"eligible_time >= \(([^()]*) else 1e15\)", text))

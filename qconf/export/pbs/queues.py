@@ -145,7 +145,7 @@ class Reader:
     """Reads queues one by one and collects what is odd about them."""
 
     def __init__(self, server: Server, nodes: Sequence[Node], like: SiteConfig | None, *, divided: bool = True) -> None:
-        self.server, self.divided = server, divided
+        self.server, self.nodes, self.divided = server, nodes, divided
         self.free: list[str] = []  #: the queues without nodes of their own, where a machine is `divided` by Qlist
         self.warnings: list[str] = []
         self.entered: list[str] = []  #: the queues that jobs can enter
