@@ -11,11 +11,13 @@ from qconf.config import parse
 from qconf.export import exporter
 from qconf.export.nodes import Node
 from qconf.export.pbs.server import Server
-from tests.servers.pbs import PRINTED, Plan, resemble
+from qconf.hosts import expand
+from tests.servers.pbs import PRINTED, Plan, held, install, resemble
 from tests.servers.pbs_server import PrivateServer, unavailable
 from tests.servers.trial import Rehearsal, run_blocks
 
 NODES = {f"n{number:02}": 8 for number in range(1, 13)}
+AS_NODES = [Node(name, cores) for name, cores in NODES.items()]
 
 
 def pytest_collection_modifyitems(items):
@@ -49,7 +51,7 @@ class Loaded:
         resources = f"-l ncpus={cores} -l walltime={walltime} {extra}"
         if cores > 8:
             resources = f"-l select={cores // 8}:ncpus=8 -l walltime={walltime} {extra}"
-        return self.server.run(f"qsub -q {where} {resources} -- /bin/sleep {seconds}", user=user).stdout.strip()
+        return self.server.qsub(f"-q {where} {resources}", user=user, seconds=seconds)
 
     def attribute(self, job, name):
         text = self.server.run(f"qstat -xf {job} | sed -e ':a;N;$!ba;s/\\n\\t//g'").stdout
@@ -83,6 +85,19 @@ class Loaded:
         return held
 
 
+def become(server, printed):
+    """Have a server hold more, what ``print server`` prints of it, and nothing of that be refused."""
+    assert resemble(server, Server.parse(server.run(PRINTED).stdout + printed)) == []
+
+
+def give(server, config):
+    """Give nodes the memory and the GPUs that they have in a configuration; the resource has to be there."""
+    for each in config.nodes:
+        more = f", resources_available.ngpus = {each.gpus}" if each.gpus else ""
+        names = ",".join(expand(each.hosts))
+        server.run(f"qmgr -c 'set node {names} resources_available.mem = {each.memory}mb{more}'")
+
+
 @pytest.fixture(scope="session")
 def private_server():
     with PrivateServer(NODES) as server:
@@ -93,9 +108,11 @@ def private_server():
 @pytest.fixture
 def fresh(private_server):
     """The server as it was after its start, whatever the test leaves."""
-    before = Server.parse(private_server.run(PRINTED).stdout)
+    before = held(private_server)
     yield private_server
     private_server.run("qmgr -c 'set server scheduling = False'; qselect -x | xargs -r qdel -x -W force; sleep 0.5")
+    for resource in ("mem", "ngpus"):
+        private_server.run(f"qmgr -c 'unset node {','.join(NODES)} resources_available.{resource}'")
     resemble(private_server, before)
     private_server.run("qmgr -c 'set server scheduling = True'")
 
@@ -146,17 +163,13 @@ def loading_on_two_hosts(tmp_path):
 def loader(server, tmp_path):
     @contextlib.contextmanager
     def load(text, *, printed="", **options):
-        assert resemble(server, Server.parse(server.run(PRINTED).stdout + printed)) == []
+        become(server, printed)
         before = server.run(PRINTED).stdout
-        nodes = [Node(name, cores) for name, cores in NODES.items()]
         config = parse(text) if isinstance(text, str) else text
-        export = exporter("pbs")(current=Server.parse(before), nodes=nodes, **options).export(config)
+        export = exporter("pbs")(current=Server.parse(before), nodes=AS_NODES, **options).export(config)
         folder = tmp_path / f"export{len(list(tmp_path.iterdir()))}"
         folder.mkdir()
-        for name, content in export.files.items():
-            (folder / name).write_text(content)
-            server.write(name, content)
-        plan, result = Plan(folder), Rehearsal("")
+        plan, result = install(export.files, server, folder), Rehearsal("")
         server.run("rm -f steps.done")  # of a test that failed
         run_blocks(plan.steps, server, result)
         loaded = Loaded(server, plan, result.problems)

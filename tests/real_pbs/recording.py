@@ -20,7 +20,7 @@ from qconf.export import exporter
 from qconf.export.nodes import Node
 from qconf.export.pbs.server import Server
 from tests.real_pbs.disciplines import SHAPES, Site
-from tests.servers.pbs import Plan
+from tests.servers.pbs import Plan, install
 from tests.servers.pbs_server import USERS, PrivateServer
 from tests.servers.trial import Rehearsal, run_blocks
 from tests.submissions import submit
@@ -138,10 +138,8 @@ def _load(site: Site, server: PrivateServer, folder: Path) -> Plan:
         )
     nodes = [Node(name, cores) for name, cores in site.nodes.items()]
     current = Server.parse(server.run("qmgr -c 'print server'").stdout)
-    for name, content in exporter("pbs")(current=current, nodes=nodes).export(site.config).files.items():
-        (folder / name).write_text(content)
-        server.write(name, content)
-    plan, result = Plan(folder), Rehearsal("")
+    export = exporter("pbs")(current=current, nodes=nodes).export(site.config)
+    plan, result = install(export.files, server, folder), Rehearsal("")
     run_blocks(plan.steps, server, result)
     # Cycles in full detail; ends that seconds separate are not grouped; all that the plan leaves to the site.
     server.run("qmgr -c 'set sched log_events = 1023'; qmgr -c 'set sched opt_backfill_fuzzy = 1'")

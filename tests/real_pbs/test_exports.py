@@ -4,14 +4,13 @@ import pytest
 
 from qconf.config import parse
 from qconf.export import exporter
-from qconf.export.nodes import Node, read_nodes
+from qconf.export.nodes import read_nodes
 from qconf.export.pbs.init import derive
-from qconf.export.pbs.server import Server
-from qconf.hosts import expand
+from tests.qconf.export.pbs.listings import listing
 from tests.qconf.export.pbs.test_reservation_delay import DELAYED
 from tests.qconf.export.sites import HYBRID
-from tests.real_pbs.conftest import NODES, Loaded
-from tests.servers.pbs import PRINTED, Plan, follow, resemble
+from tests.real_pbs.conftest import AS_NODES, Loaded, become, give
+from tests.servers.pbs import PRINTED, follow, held, install
 from tests.servers.trial import Rehearsal, run_blocks
 
 SHARED = """\
@@ -52,43 +51,18 @@ FAMILY = (
     "(1 + (eligible_time / (54000 * (max(walltime, 1) / 36000) ** 0.8)) ** 2.5 * (ncpus / 12.5) ** 1.2) / "
     "(max(walltime, 1) * ncpus ** 0.7) * queue_priority"
 )
-SITE = """\
-create queue small
-set queue small queue_type = Execution
-set queue small Priority = 50
-set queue small max_queued = "[o:PBS_ALL=500],[u:PBS_GENERIC=50]"
-set queue small max_run = "[o:PBS_ALL=12],[u:PBS_GENERIC=5],[u:bob=2]"
-set queue small max_run_res.ncpus = "[o:PBS_ALL=64],[u:PBS_GENERIC=48]"
-set queue small max_run_soft = "[o:PBS_ALL=10],[u:PBS_GENERIC=4]"
-set queue small acl_hosts = pbshost
-set queue small resources_max.ncpus = 16
-set queue small resources_max.walltime = 24:00:00
-set queue small enabled = True
-set queue small started = True
-create queue old
-set queue old queue_type = Execution
-set queue old resources_min.ncpus = 17
-set queue old resources_max.ncpus = 96
-set queue old enabled = True
-set queue old started = True
-create queue route
-set queue route queue_type = Route
-set queue route route_destinations = small
-set queue route route_destinations += old
-set queue route enabled = True
-set queue route started = True
-set server default_queue = route
-set server eligible_time_enable = True
-set server max_run = "[o:PBS_ALL=500],[u:PBS_GENERIC=90]"
-"""
-ACCESS = (
-    SITE
-    + """\
-set queue small acl_user_enable = True
-set queue small acl_users = alice
-set queue small acl_users += bob
-"""
+SITE = listing(
+    """
+small: Priority = 50; max_queued = "[o:PBS_ALL=500],[u:PBS_GENERIC=50]"; \
+max_run = "[o:PBS_ALL=12],[u:PBS_GENERIC=5],[u:bob=2]"; max_run_res.ncpus = "[o:PBS_ALL=64],[u:PBS_GENERIC=48]"; \
+max_run_soft = "[o:PBS_ALL=10],[u:PBS_GENERIC=4]"; acl_hosts = pbshost; resources_max.ncpus = 16; \
+resources_max.walltime = 24:00:00
+old: resources_min.ncpus = 17; resources_max.ncpus = 96
+route: queue_type = Route; route_destinations = small; route_destinations += old
+""",
+    *("default_queue = route", "eligible_time_enable = True", 'max_run = "[o:PBS_ALL=500],[u:PBS_GENERIC=90]"'),
 )
+ACCESS = f"{SITE}set queue small acl_user_enable = True, acl_users = alice\nset queue small acl_users += bob\n"
 BOUND = """\
 machine: {name: tiny, cores: 96, cores_per_node: 8}
 nodes:
@@ -152,13 +126,9 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_is_loaded_compared_and_rolled_back(kind, fresh, tmp_path, record_property):
     text, printed, options = KINDS[kind]
-    assert resemble(fresh, Server.parse(fresh.run(PRINTED).stdout + printed)) == []
-    current = Server.parse(fresh.run(PRINTED).stdout)
-    nodes = [Node(name, cores) for name, cores in NODES.items()]
-    export = exporter("pbs")(current=current, nodes=nodes, **options).export(parse(text))
-    for name, content in export.files.items():
-        (tmp_path / name).write_text(content)
-    plan = Plan(tmp_path)
+    become(fresh, printed)
+    export = exporter("pbs")(current=held(fresh), nodes=AS_NODES, **options).export(parse(text))
+    plan = install(export.files, fresh, tmp_path)
     result = follow(plan, fresh)
     record_property("statements", result.statements)
     record_property("examples", result.examples)
@@ -172,11 +142,8 @@ def test_jobs_run_on_the_nodes_of_their_queue_and_go_back_with_the_undo(fresh, t
     """GPUs and memory are counted, those of one queue have nodes alone; jobs that wait ask for other nodes then."""
     config = parse(BOUND)
     there = "create resource ngpus type = long, flag = nh\ncreate queue gpu queue_type = e, enabled = t, started = t\n"
-    assert resemble(fresh, Server.parse(f"{fresh.run(PRINTED).stdout}{there}")) == []
-    for each in config.nodes:
-        for name in expand(each.hosts):
-            more = f", resources_available.ngpus = {each.gpus}" if each.gpus else ""
-            fresh.run(f"qmgr -c 'set node {name} resources_available.mem = {each.memory}mb{more}'")
+    become(fresh, there)
+    give(fresh, config)
     fresh.run("qmgr -c 'set server scheduling = False'")
     before = fresh.run(f"{PRINTED}; qmgr -c 'print node @default'").stdout
     fresh.run("pbsnodes -av > pbsnodes; pbsnodes -av -F json > pbsnodes.json")
@@ -184,26 +151,20 @@ def test_jobs_run_on_the_nodes_of_their_queue_and_go_back_with_the_undo(fresh, t
         (tmp_path / name).write_text(fresh.run(f"cat {name}").stdout)
     nodes = read_nodes(str(tmp_path / "pbsnodes"))
     assert nodes == read_nodes(str(tmp_path / "pbsnodes.json"))
-    early = fresh.run("qsub -q gpu -l select=1:ncpus=1 -- /bin/sleep 60", user="alice").stdout.strip()
-    present = Server.parse(fresh.run(PRINTED).stdout)
-    for name, content in exporter("pbs")(current=present, nodes=nodes).export(config).files.items():
-        (tmp_path / name).write_text(content)
-        fresh.write(name, content)
-    plan, result = Plan(tmp_path), Rehearsal("")
+    early = fresh.qsub("-q gpu -l select=1:ncpus=1")
+    files = exporter("pbs")(current=held(fresh), nodes=nodes).export(config).files
+    plan, result = install(files, fresh, tmp_path), Rehearsal("")
     loaded = Loaded(fresh, plan, result.problems)
     run_blocks(plan.steps, fresh, result)
     assert result.problems == []
     fresh.run("qmgr -c 'set server scheduling = True'")
-    jobs = [
-        fresh.run("qsub -q gpu -l select=1:ncpus=1:ngpus=1 -- /bin/sleep 60", user="alice").stdout.strip()
-        for _ in range(4)
-    ]
+    jobs = [fresh.qsub("-q gpu -l select=1:ncpus=1:ngpus=1") for _ in range(4)]
     plain = [loaded.submit(queue="work", cores=8, walltime=60) for _ in range(8)]
     assert loaded.until(lambda: loaded.states(*jobs) == ["R", "R", "Q", "Q"]), (jobs, loaded.states(*jobs))
     assert loaded.until(lambda: loaded.states(*plain) == ["R"] * 7 + ["Q"]), loaded.states(*plain)
     assert [loaded.nodes(job) for job in (early, *jobs[:2])] == [{"n08"}, {"n09"}, {"n10"}]
     assert set().union(*(loaded.nodes(job) for job in plain[:7])) == {f"n{number:02}" for number in range(1, 8)}
-    again = derive(Server.parse(fresh.run(PRINTED).stdout), nodes=read_nodes_of(fresh, tmp_path))
+    again = derive(held(fresh), nodes=read_nodes_of(fresh, tmp_path))
     assert again.config.nodes == config.nodes
     of_queues = [[(queue.nodes, queue.exclusive) for queue in each.queues] for each in (again.config, config)]
     assert of_queues[0] == of_queues[1]
@@ -219,43 +180,30 @@ def test_jobs_run_on_the_nodes_of_their_queue_and_go_back_with_the_undo(fresh, t
     assert "q_gpu" not in loaded.attribute(jobs[3], "schedselect")
     assert "excl" not in loaded.attribute(jobs[3], "Resource_List.place")
     after = fresh.run(f"{PRINTED}; qmgr -c 'print node @default'").stdout
-    fresh.run("qselect -x | xargs -r qdel -x -W force")
-    for name in NODES:
-        fresh.run(f"qmgr -c 'unset node {name} resources_available.mem, resources_available.ngpus'")
     assert after == before
 
 
 def test_jobs_of_partitions_of_types_run_on_their_nodes_up_to_a_limit_of_gpus(fresh, loading, tmp_path):
     """The nodes of partitions are read back as queues that are bound to them."""
     fresh.run("qmgr -c 'create resource ngpus type = long, flag = nh'")
-    for number in range(1, 13):
-        more = ", resources_available.ngpus = 2" if number > 8 else ""
-        memory = 32 if number > 8 else 16
-        fresh.run(f"qmgr -c 'set node n{number:02} resources_available.mem = {memory}gb{more}'")
+    give(fresh, parse(TYPES))
     text = TYPES + "throttles:\n  - {each: user, max_run_resources: {gpus: 3}}\n"
-    try:
-        with loading(text) as loaded:
-            submit = "qsub -q {} -l select={} -l walltime=1:0:0 -- /bin/sleep 60"
-            plain = [fresh.run(submit.format("work", "1:ncpus=8"), user="bob").stdout.strip() for _ in range(8)]
-            own = fresh.run(submit.format("gpu", "2:ncpus=8:ngpus=1"), user="bob").stdout.strip()
-            jobs = [
-                fresh.run(submit.format("work", "1:ncpus=1:ngpus=1"), user="alice").stdout.strip() for _ in range(4)
-            ]
-            assert loaded.until(lambda: loaded.states(*jobs) == ["R", "R", "R", "Q"]), loaded.states(*jobs)
-            assert loaded.until(lambda: loaded.states(own, *plain) == ["R"] * 9), loaded.states(own, *plain)
-            assert set().union(*(loaded.nodes(job) for job in jobs[:3])) <= {"n09", "n10"}
-            assert loaded.nodes(own) == {"n11", "n12"}
-            assert set().union(*(loaded.nodes(job) for job in plain)) == {f"n{number:02}" for number in range(1, 9)}
-            assert "ngpus" in loaded.attribute(jobs[3], "comment")
-            again = derive(Server.parse(fresh.run(PRINTED).stdout), nodes=read_nodes_of(fresh, tmp_path)).config
-            wanted = parse(text)
-            assert (again.mode, again.throttles) == ("shared", wanted.throttles)
-            held = {each.name: each for each in again.nodes}
-            bound = [{held[name].hosts: held[name].count for name in queue.nodes} for queue in again.queues]
-            assert [sum(each.values()) for each in bound] == [10, 2]
-    finally:
-        for name in NODES:
-            fresh.run(f"qmgr -c 'unset node {name} resources_available.mem, resources_available.ngpus'")
+    with loading(text) as loaded:
+        words = "-q {} -l select={} -l walltime=1:0:0"
+        plain = [fresh.qsub(words.format("work", "1:ncpus=8"), user="bob") for _ in range(8)]
+        own = fresh.qsub(words.format("gpu", "2:ncpus=8:ngpus=1"), user="bob")
+        jobs = [fresh.qsub(words.format("work", "1:ncpus=1:ngpus=1")) for _ in range(4)]
+        assert loaded.until(lambda: loaded.states(*jobs) == ["R", "R", "R", "Q"]), loaded.states(*jobs)
+        assert loaded.until(lambda: loaded.states(own, *plain) == ["R"] * 9), loaded.states(own, *plain)
+        assert set().union(*(loaded.nodes(job) for job in jobs[:3])) <= {"n09", "n10"}
+        assert loaded.nodes(own) == {"n11", "n12"}
+        assert set().union(*(loaded.nodes(job) for job in plain)) == {f"n{number:02}" for number in range(1, 9)}
+        assert "ngpus" in loaded.attribute(jobs[3], "comment")
+        again = derive(held(fresh), nodes=read_nodes_of(fresh, tmp_path)).config
+        wanted = parse(text)
+        assert (again.mode, again.throttles) == ("shared", wanted.throttles)
+        count = {each.name: each.count for each in again.nodes}
+        assert [sum(count[name] for name in queue.nodes) for queue in again.queues] == [10, 2]
 
 
 def test_what_an_earlier_export_keeps_for_short_jobs_ends(fresh, loading):
@@ -265,7 +213,7 @@ def test_what_an_earlier_export_keeps_for_short_jobs_ends(fresh, loading):
     fresh.run(reserve, user="alice")
     assert fresh.run("for i in 1 2 3 4 5 6 7 8 9; do pbs_rstat | grep CO && break; sleep 1; done").stdout
     (queue,) = fresh.run("pbs_rstat -F | sed -n 's/^queue = //p'").stdout.split()
-    job = fresh.run(f"qsub -q {queue} -l ncpus=1 -l walltime=9 -- /bin/sleep 1", user="alice").stdout.strip()
+    job = fresh.qsub(f"-q {queue} -l ncpus=1 -l walltime=9", seconds=1)
     with loading(SHARED.replace("ORDER", "fcfs")) as loaded:
         assert "shortpool_" not in fresh.run("pbs_rstat -F").stdout
         assert loaded.until(lambda: loaded.states(job) == ["F"])
@@ -285,40 +233,27 @@ queues:
 def test_jobs_without_gpus_leave_cores_to_those_with_gpus(fresh, loading, tmp_path):
     """Also those that waited before; after the undo they ask for what they asked for."""
     fresh.run("qmgr -c 'create resource ngpus type = long, flag = nh'")
-    for name in NODES:
-        more = ", resources_available.ngpus = 2" if name > "n10" else ""
-        fresh.run(f"qmgr -c 'set node {name} resources_available.mem = 16gb{more}'")
-    submit = "qsub -q {} -l {} -l walltime=1:0:0 -- /bin/sleep 60"
-    held = [
-        fresh.run(submit.format("workq", words).replace("qsub", "qsub -h"), user="alice").stdout.strip()
-        for words in ("select=2:ncpus=4", "ncpus=3")
-    ]
-    try:
-        with loading(KEEPS) as loaded:
-            waited = ["2:ncpus=4:cores_without_gpus=4", "1:ncpus=3:cores_without_gpus=3"]
-            assert [loaded.attribute(job, "Resource_List.select") for job in held] == waited
-            own = ["ncpus=8", *["select=1:ncpus=8"] * 9, *["select=1:ncpus=4:cores_without_gpus=0"] * 3]
-            jobs = [fresh.run(submit.format("work", words), user="alice").stdout.strip() for words in own]
-            of_gpus = [
-                fresh.run(submit.format("work", "select=1:ncpus=4:ngpus=2"), user="bob").stdout.strip()
-                for _ in range(2)
-            ]
-            assert loaded.until(lambda: loaded.states(*jobs, *of_gpus) == ["R"] * 12 + ["Q", "R", "R"])
-            assert {*loaded.nodes(jobs[10]), *loaded.nodes(jobs[11])} == {"n11", "n12"}
-            assert "cores_without_gpus" in loaded.attribute(jobs[12], "comment")
-            again = derive(Server.parse(fresh.run(PRINTED).stdout), nodes=read_nodes_of(fresh, tmp_path)).config
-            assert again.nodes == parse(KEEPS).nodes
-            fresh.run(f"qdel -W force {' '.join([*jobs, *of_gpus])}; qselect -x -s F | xargs -r qdel -x -W force")
-            loaded.undo()
-            (problem,) = loaded.problems
-            assert "obj=cores_without_gpus svr=default: Resource busy on job" in problem
-            assert [loaded.attribute(job, "Resource_List.select") for job in held] == ["2:ncpus=4", "1:ncpus=3"]
-            fresh.run("qselect -x | xargs -r qdel -x -W force; sleep 0.5")
-            loaded.problems.clear()
-            run_blocks(loaded.plan.undo[-1:], fresh, Rehearsal("", problems=loaded.problems))  # as the plan says
-    finally:
-        for name in NODES:
-            fresh.run(f"qmgr -c 'unset node {name} resources_available.mem, resources_available.ngpus'")
+    give(fresh, parse(KEEPS))
+    early = [fresh.qsub(f"-h -q workq -l {words} -l walltime=1:0:0") for words in ("select=2:ncpus=4", "ncpus=3")]
+    with loading(KEEPS) as loaded:
+        waited = ["2:ncpus=4:cores_without_gpus=4", "1:ncpus=3:cores_without_gpus=3"]
+        assert [loaded.attribute(job, "Resource_List.select") for job in early] == waited
+        own = ["ncpus=8", *["select=1:ncpus=8"] * 9, *["select=1:ncpus=4:cores_without_gpus=0"] * 3]
+        jobs = [fresh.qsub(f"-q work -l {words} -l walltime=1:0:0") for words in own]
+        of_gpus = [fresh.qsub("-q work -l select=1:ncpus=4:ngpus=2 -l walltime=1:0:0", user="bob") for _ in range(2)]
+        assert loaded.until(lambda: loaded.states(*jobs, *of_gpus) == ["R"] * 12 + ["Q", "R", "R"])
+        assert {*loaded.nodes(jobs[10]), *loaded.nodes(jobs[11])} == {"n11", "n12"}
+        assert "cores_without_gpus" in loaded.attribute(jobs[12], "comment")
+        again = derive(held(fresh), nodes=read_nodes_of(fresh, tmp_path)).config
+        assert again.nodes == parse(KEEPS).nodes
+        fresh.run(f"qdel -W force {' '.join([*jobs, *of_gpus])}; qselect -x -s F | xargs -r qdel -x -W force")
+        loaded.undo()
+        (problem,) = loaded.problems
+        assert "obj=cores_without_gpus svr=default: Resource busy on job" in problem
+        assert [loaded.attribute(job, "Resource_List.select") for job in early] == ["2:ncpus=4", "1:ncpus=3"]
+        fresh.run("qselect -x | xargs -r qdel -x -W force; sleep 0.5")
+        loaded.problems.clear()
+        run_blocks(loaded.plan.undo[-1:], fresh, Rehearsal("", problems=loaded.problems))  # as the plan says
 
 
 def read_nodes_of(server, folder):
@@ -344,7 +279,7 @@ def test_what_an_earlier_export_installed_is_taken_off_and_comes_back(fresh, loa
     before = fresh.run(own).stdout
     assert "import hook qconf_kept application/x-python base64 -" in before
     select = "-l select=1:ncpus=1:cores_without_gpus=1"
-    job = fresh.run(f"qsub -h {select} -l walltime=9 -- /bin/sleep 1", user="alice").stdout.strip()
+    job = fresh.qsub(f"-h {select} -l walltime=9", seconds=1)
     try:
         with loading(SHARED.replace("ORDER", "fcfs"), printed=there) as loaded:
             assert "No such file" in fresh.run(own).stdout

@@ -10,7 +10,7 @@ from qconf.export.pbs.server import Server
 from tests.qconf.export.pbs.listings import Site
 from tests.qconf.export.pbs.test_identity import differences, edited, is_nothing
 from tests.real_pbs.test_exports import ACCESS, SITE, read_nodes_of
-from tests.servers.pbs import PRINTED, Plan, resemble
+from tests.servers.pbs import PRINTED, held, install, resemble
 from tests.servers.trial import Rehearsal, run_blocks
 
 HOOK = "create hook sizes; create hook away; set hook away enabled = False; set hook sizes event = queuejob"
@@ -44,12 +44,10 @@ def test_a_server_unedited_and_with_one_edit(name, fresh, tmp_path):
         wanted, allowed = edited(derived.config, edit, number)
         folder = tmp_path / "export"
         folder.mkdir()
-        for file, text in exporter.export(wanted).files.items():
-            (folder / file).write_text(text)
-            fresh.write(file, text)
-        before, result, plan = fresh.run(PRINTED).stdout, Rehearsal(""), Plan(folder)
+        before, result = fresh.run(PRINTED).stdout, Rehearsal("")
+        plan = install(exporter.export(wanted).files, fresh, folder)
         run_blocks(plan.steps, fresh, result)
-        after = Server.parse(fresh.run(PRINTED).stdout)
+        after = held(fresh)
         changed = differences(server, after)
         new = {of for of, _ in changed if of not in server.queues and of in after.queues}
         routes = {(route, "route_destinations") for route in server.of_type("route")} if new else set()

@@ -8,12 +8,10 @@ import pytest
 
 from qconf.config import parse
 from qconf.export import exporter
-from qconf.export.nodes import Node
-from qconf.export.pbs.server import Server
 from tests.qconf.export.sites import HYBRID
-from tests.real_pbs.conftest import NODES
+from tests.real_pbs.conftest import AS_NODES, NODES, become
 from tests.real_pbs.test_exports import BOUND, SHARED, SITE
-from tests.servers.pbs import PRINTED, Plan, resemble
+from tests.servers.pbs import held, install
 
 STATE = """
 qmgr -c 'print server'; qmgr -c 'print node @default'; qmgr -c 'list hook' | grep ^Hook
@@ -50,19 +48,18 @@ WAITING = {
     "new": "bob -q small -l ncpus=2",
     "routed": "bob -q route -h -l ncpus=2",
 }
+OPEN = SITE.replace("set queue old resources_min.ncpus = 17\n", "")
 SCENARIOS = {
     "closed": Scenario(
         SHARED.replace("ORDER", "lxf"),
-        SITE.replace("set queue old resources_min.ncpus = 17\n", ""),
+        OPEN,
         WAITING,
         "qhold -h s $given; qalter -p 9 $given",
         ("awaited",),
     ),
     "stopped": Scenario(
         SHARED.replace("ORDER", "fcfs"),
-        SITE.replace("set queue old resources_min.ncpus = 17\n", "").replace(
-            "set queue old started = True", "set queue old started = False"
-        )
+        OPEN.replace("set queue old started = True", "set queue old started = False")
         + "create queue site queue_type=r,enabled=t,started=t\nset queue site route_destinations = route\n",
         {**WAITING, "nested": "carol -q site -h -l ncpus=3"},
         "",
@@ -70,9 +67,9 @@ SCENARIOS = {
     ),
     "limited": Scenario(  # routes within routes, lists of hosts, limits that moves exceed, a reservation's queue
         SHARED.replace("ORDER", "lxf").replace("priority:", "access: {hosts: [pbshost]}, priority:"),
-        SITE.replace("set queue old resources_min.ncpus = 17\n", "")
-        .replace("[u:PBS_GENERIC=50]", "[u:PBS_GENERIC=1]")
-        .replace("acl_hosts = pbshost", "acl_hosts = pbshost\nset queue small acl_host_enable = True")
+        OPEN.replace("[u:PBS_GENERIC=50]", "[u:PBS_GENERIC=1]").replace(
+            "acl_hosts = pbshost", "acl_hosts = pbshost\nset queue small acl_host_enable = True"
+        )
         + "set queue small max_array_size = 4\nset queue old max_array_size = 9\n"
         "set queue old acl_hosts = pbshost\nset queue old acl_host_enable = True\n"
         "create queue site queue_type=r,enabled=t,started=t\nset queue site route_destinations = route\n"
@@ -116,25 +113,20 @@ class Loading:
 
     def __init__(self, server, scenario, folder):
         self.server, self.scenario = server, scenario
-        assert resemble(server, Server.parse(server.run(PRINTED).stdout + scenario.printed)) == []
+        become(server, scenario.printed)
         self.ids = {"tomorrow": time.strftime("%m%d%H%M", time.localtime(time.time() + 86400))}
         if any("{reservation}" in words for words in scenario.jobs.values()):
             self.ids["reservation"] = self.reserve()
         server.run("rm -rf steps.* jobs.* *.before*; qmgr -c 'set server scheduling = False'")
-        for node in NODES if "memory" in scenario.config else ():
-            server.run(f"qmgr -c 'set node {node} resources_available.mem = 256gb'")
+        if "memory" in scenario.config:
+            server.run(f"qmgr -c 'set node {','.join(NODES)} resources_available.mem = 256gb'")
         for name, words in scenario.jobs.items():
             user, _, wanted = words.format(**self.ids).partition(" ")
             self.ids[name] = self.submit(user, wanted)
         names = "; ".join(f"{name}={job}" for name, job in self.ids.items())
         server.run(f"{names}; {scenario.more}")
-        nodes = [Node(name, cores) for name, cores in NODES.items()]
-        present = Server.parse(server.run(PRINTED).stdout)
-        files = exporter("pbs")(current=present, nodes=nodes).export(parse(scenario.config)).files
-        for name, text in files.items():
-            server.write(name, text)
-            (folder / name).write_text(text)
-        self.plan = Plan(folder)
+        files = exporter("pbs")(current=held(server), nodes=AS_NODES).export(parse(scenario.config)).files
+        self.plan = install(files, server, folder)
         self.before, self.jobs = server.run(STATE).stdout, self.known()
 
     def reserve(self):
@@ -146,7 +138,7 @@ class Loading:
 
     def submit(self, user, words, seconds=2):
         walltime = "" if "walltime" in words else "-l walltime=60"
-        found = self.server.run(f"qsub {words} {walltime} -- /bin/sleep {seconds}", user=user).stdout.strip()
+        found = self.server.qsub(f"{words} {walltime}", user=user, seconds=seconds)
         assert re.fullmatch(r"\d+(\[\])?\.\S+", found), found
         return found
 
@@ -210,8 +202,6 @@ def loading(fresh, tmp_path):
         return Loading(fresh, scenario, tmp_path)
 
     yield load
-    for name in NODES:
-        fresh.run(f"qmgr -c 'unset node {name} resources_available.mem'")
     fresh.run("pbs_rstat -B | sed -n 's/.*: *//p' | xargs -r pbs_rdel; rm -rf steps.* jobs.* *.before* failing")
 
 

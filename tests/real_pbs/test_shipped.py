@@ -1,18 +1,20 @@
 """What a real server does as it is shipped, and what it prints: nothing is reserved, text is what JSON is."""
 
 import json
+import time
 
 import pytest
 
 from qconf.snapshot import read_snapshot
-from tests.servers.pbs_server import USERS, PrivateServer
+from tests.servers.pbs_server import PrivateServer
 
 NODES = {f"n{number:02}": 1 for number in range(1, 17)}
 
 
 def submit(server, cores, walltime, seconds):
-    command = f"qsub -l select={cores}:ncpus=1 -l walltime={walltime} -- /bin/sleep {seconds}; sleep 4"
-    return server.run(command, user=USERS[0]).stdout.strip()
+    job = server.qsub(f"-l select={cores}:ncpus=1 -l walltime={walltime}", seconds=seconds)
+    time.sleep(4)
+    return job
 
 
 def state(server, job):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from difflib import ndiff
 from pathlib import Path
@@ -78,9 +78,9 @@ def rehearse(folder: Path, *, current: Path | None = None, nodes: list[Node] | N
     nodes as the export names. Raises InputError where there is no OpenPBS to try it on.
     """
     plan = Plan(folder)
-    if current is None and (held := plan.presumed()):
+    if current is None and (changed := plan.presumed()):
         raise InputError(
-            f"changes queues that the server has already ({', '.join(held)}), and a new one lacks them",
+            f"changes queues that the server has already ({', '.join(changed)}), and a new one lacks them",
             file=folder,
             fix="give --current, the file that the export was given",
         )
@@ -105,8 +105,8 @@ def follow(plan: Plan, server: PrivateServer, current: Server | None = None) -> 
     intended = Server.parse(before["print server"])
     for statement in plan.statements("queues.qmgr"):
         intended.apply(statement)
-    held = Server.parse(server.run("qmgr -c 'print server'").stdout)
-    result.problems += [f"the server does not hold what was intended: {each}" for each in _differences(intended, held)]
+    found = Server.parse(server.run("qmgr -c 'print server'").stdout)
+    result.problems += [f"the server does not hold what was intended: {each}" for each in _differences(intended, found)]
     result.problems += submit_examples(plan, server, result)
     if not plan.undo:
         return result
@@ -118,9 +118,22 @@ def follow(plan: Plan, server: PrivateServer, current: Server | None = None) -> 
     return result
 
 
+def held(server: PrivateServer) -> Server:
+    """Read what a server holds."""
+    return Server.parse(server.run(PRINTED).stdout)
+
+
+def install(files: Mapping[str, str], server: PrivateServer, folder: Path) -> Plan:
+    """Write the files of an export into a folder, and into that of a server; return their plan."""
+    for name, text in files.items():
+        (folder / name).write_text(text)
+        server.write(name, text)
+    return Plan(folder)
+
+
 def resemble(server: PrivateServer, wanted: Server) -> list[str]:
     """Bring a new server to what `wanted` holds; return the statements that it refuses, such as names of hosts."""
-    present = Server.parse(server.run(PRINTED).stdout)
+    present = held(server)
     own = {key: value for key, value in present.scheduler.items() if key not in _SCHEDULER or not wanted.scheduler}
     given = {key: value for key, value in wanted.scheduler.items() if key in _SCHEDULER}
     unless_said = {"scheduling": "True"}
@@ -171,11 +184,11 @@ def _changed_lines(before: str, after: str) -> list[str]:
     return [line for line in lines if line[0] in "-+" and line[2:3] != "#"]
 
 
-def _differences(wanted: Server, held: Server) -> Iterator[str]:
-    pairs = [("server", wanted.attributes, held.attributes)]
+def _differences(wanted: Server, there: Server) -> Iterator[str]:
+    pairs = [("server", wanted.attributes, there.attributes)]
     for kind, intended, found in (
-        ("queue", wanted.queues, held.queues),
-        ("resource", wanted.resources, held.resources),
+        ("queue", wanted.queues, there.queues),
+        ("resource", wanted.resources, there.resources),
     ):
         pairs += [(f"{kind} {name}", intended.get(name, {}), found.get(name, {})) for name in intended | found]
     for subject, one, other in pairs:

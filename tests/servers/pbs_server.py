@@ -89,6 +89,10 @@ class PrivateServer(PrivateMachine):
         self.wait("qmgr -c 'list server' > /dev/null", f"the server does not come up: {started.stdout[-2000:]}")
         self.wait(f"[ $(pbsnodes -av | grep -c 'state = free') -gt {len(self.nodes)} ]", "the nodes do not come up")
 
+    def qsub(self, words: str, *, user: str = USERS[0], seconds: int = 60) -> str:
+        """Submit a job that sleeps, as one of `USERS`; return its id, or what qsub said."""
+        return self.run(f"qsub {words} -- /bin/sleep {seconds}", user=user).stdout.strip()
+
     def run_block(self, block: str) -> str | None:
         """Run a block of a plan; return what went wrong, an error of qmgr among it."""
         done = self.run(block, timeout=600)
