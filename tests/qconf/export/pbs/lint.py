@@ -1,7 +1,7 @@
 """A linter of qmgr scripts: refuses what the server would refuse; all that tests export passes it.
 
 Stricter than the server where the server is silent about what cannot be meant: a minimum above its maximum, limits of
-the old style, anything that is not ASCII. What it does not know is not checked, and never called wrong.
+the old style, anything that is not ASCII, an attribute that no script has a reason to set.
 """
 
 from __future__ import annotations
@@ -91,6 +91,15 @@ _RESOURCES: dict[str, Check] = {
     **dict.fromkeys(("mem", "vmem", "pmem", "pvmem", "file"), _SIZE),
     **dict.fromkeys(("arch", "host", "vnode"), _matches(r"[A-Za-z0-9_.-]+", "a word")),
     "place": _matches(r"[A-Za-z0-9_:=]+", "a placement"),
+    "preempt_targets": _matches(r"NONE|queue=[\w-]+(,queue=[\w-]+)*", "NONE or queues"),
+}
+#: By the type of a resource that a server defines.
+_TYPES: dict[str, Check] = {
+    **dict.fromkeys(("string", "string_array"), _WORDS),
+    "long": _COUNT,
+    "boolean": _TRUTH,
+    "size": _SIZE,
+    "float": _matches(r"-?[0-9.]+(e[+-]?[0-9]+)?", "a number"),
 }
 #: Resources that need no definition.
 _BUILT_IN = {
@@ -142,6 +151,9 @@ _ATTRIBUTES: dict[str, dict[str, Check]] = {
         "job_sort_formula": _formula,
         "job_sort_formula_threshold": _matches(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?", "a number"),
         "preempt_queue_prio": _whole(-(2**31), 2**31 - 1),
+        "preempt_order": _matches("[SCRD]{1,4}", "letters of S, C, R, D"),
+        "preempt_prio": _matches("[a-z_]+(, [a-z_]+)*", "levels of preemption"),
+        "preempt_sort": _matches("min_time_since_start", "that order"),
         "sched_cycle_length": _DURATION,
         "comment": _TEXT,
     },
@@ -155,16 +167,12 @@ _EXECUTION_ONLY = (
 class Linter:
     """Reads statements one after the other and keeps track of what they make of the `server`.
 
-    Without a server names are assumed to exist, and only what the statements set is held against them. Values that
-    `trusted` has held once are taken back, whether they are known here or not. `unchecked` names what is not.
+    Values that `trusted` has held once are taken back, whether they are known here or not.
     """
 
-    def __init__(self, server: Server | None = None, trusted: Server | None = None) -> None:
-        self.known = server is not None
-        self.trusted = trusted or Server()
-        self.server = Server() if server is None else deepcopy(server)
-        self.created: set[tuple[str, str]] = set()
-        self.unchecked: list[str] = []
+    def __init__(self, server: Server, trusted: Server | None = None) -> None:
+        self.server, self.trusted = deepcopy(server), trusted or Server()
+        self.nodes: set[str] = set()  #: that were created
 
     def script(self, text: str) -> list[Finding]:
         """Return what is wrong with a whole script, in its order."""
@@ -193,22 +201,22 @@ class Linter:
             wrong = [message for name in statement.names for message in self._contradictions(name, statement)]
         if not wrong:
             self.server.apply(statement)
-            if statement.command == "create":
-                self.created.update((statement.kind, name) for name in statement.names)
+            if (statement.command, statement.kind) == ("create", "node"):
+                self.nodes.update(statement.names)
         return wrong
 
     def _names(self, statement: qmgr.Statement) -> Iterator[str]:
         kind, command = statement.kind, statement.command
         if kind == "server" and command not in ("set", "unset"):
             yield f"a server cannot be {command}d"
-        held = {"queue": self.server.queues, "resource": self.server.resources}.get(kind, {})
+        held = {"queue": self.server.queues, "resource": self.server.resources, "node": self.nodes}.get(kind, ())
         for name in statement.names:
             if message := _OBJECTS[kind](name):
                 yield message
             elif command == "create":
-                if name in held or (kind == "node" and (kind, name) in self.created):
+                if name in held:
                     yield f"{kind} {name} exists already"
-            elif kind == "queue" and self.known and name not in held:
+            elif kind == "queue" and name not in held:
                 yield f"queue {name} does not exist"
 
     def _settings(self, statement: qmgr.Statement) -> Iterator[str]:
@@ -219,7 +227,7 @@ class Linter:
                 continue
             attribute, resource = setting.attribute.lower(), setting.resource
             if attribute in OLD_LIMITS and kind in ("queue", "server"):
-                if self._has_limits() or not self.known:
+                if self._has_limits():
                     yield f"{setting.key}: limits of the older kind are not mixed with max_run"
                 elif message := _COUNT(setting.value):
                     yield f"{setting.key}: {message}"
@@ -228,15 +236,15 @@ class Linter:
             elif (
                 attribute in (*_BY_RESOURCE.get(kind, ()), *_LIMITS_OF_RESOURCES)
                 and resource is not None
-                and not self._defined(resource)
+                and resource not in {*self.server.resources, *_BUILT_IN}
             ):
                 yield f"{setting.key}: the server has no resource {resource}"
             elif (check := self._check(kind, setting)) is None:
-                self.unchecked.append(f"{kind} {setting.key}")
+                yield f"{setting.key}: no script sets it"
             elif not unset and (message := check(setting.value)):
                 yield f"{setting.key}: {message}"
         default = {setting.key: setting.value for setting in statement.settings}.get("default_queue")
-        if kind == "server" and default and self.known and default not in self.server.queues:
+        if kind == "server" and default and default not in self.server.queues:
             yield f"default_queue {default} does not exist"
 
     def _has_limits(self) -> bool:
@@ -251,13 +259,7 @@ class Linter:
             return _limits
         if resource is None or attribute not in _BY_RESOURCE.get(kind, ()):
             return _ATTRIBUTES[kind].get(attribute if resource is None else f"{attribute}.{resource}")
-        if resource in _RESOURCES:
-            return _RESOURCES[resource]
-        return _WORDS if "string" in self.server.resources.get(resource, {}).get("type", "") else None
-
-    def _defined(self, resource: str) -> bool:
-        """Whether the server may have a resource: its own, one that every PBS has, any where the server is unknown."""
-        return not self.known or resource in self.server.resources or resource in _BUILT_IN
+        return _RESOURCES.get(resource) or _TYPES.get(self.server.resources.get(resource, {}).get("type", ""))
 
     def _trusted(self, statement: qmgr.Statement, setting: qmgr.Setting) -> bool:
         """Whether the trusted server had this very value."""
@@ -270,11 +272,10 @@ class Linter:
         """Apply one setting after the other to a queue, as the server does, and check each and the result."""
         state = Server(queues={name: {k.lower(): v for k, v in self.server.queues.get(name, {}).items()}})
         now = state.queues[name]
-        complete = self.known or statement.command == "create" or ("queue", name) in self.created
         for setting in statement.settings:
             one = replace(setting, attribute=setting.attribute.lower())
             state.apply(qmgr.Statement("set", "queue", (name,), (one,)))
-            if one.key in ("enabled", "started") and complete and is_true(one.value):
+            if one.key in ("enabled", "started") and is_true(one.value):
                 if "queue_type" not in now:
                     yield f"queue {name}: queue_type has to be set before {one.key}"
                 elif is_type(now, "route") and not now.get("route_destinations"):

@@ -7,22 +7,6 @@ joined, `#` after white space starts a comment, `;` separates, quotes have no es
 
 import re
 
-QUEUE_ORDER = [
-    "queue_type", "Priority", "acl_user_enable", "acl_users",
-    "acl_group_enable", "acl_groups", "from_route_only", "max_running",
-    "max_user_run", "resources_max", "resources_min", "resources_default", "default_chunk", "max_queued",
-    "max_run", "max_run_res", "max_run_soft",
-    "route_destinations", "route_lifetime", "backfill_depth", "enabled", "started",
-]  # fmt: skip
-SERVER_ORDER = [
-    "scheduling", "default_queue", "log_events", "mailer", "mail_from", "query_other_jobs", "max_running", "max_run",
-    "max_run_res",
-    "resources_default", "default_chunk", "scheduler_iteration", "flatuid", "resv_enable",
-    "node_fail_requeue", "max_array_size", "resend_term_delay", "pbs_license_min", "pbs_license_max",
-    "pbs_license_linger_time",
-    "job_sort_formula", "eligible_time_enable", "max_concurrent_provision", "backfill_depth",
-    "clear_topjob_estimates_enable", "max_job_sequence_id",
-]  # fmt: skip
 LISTS = {"route_destinations", "acl_users", "acl_groups"}
 LIMITS = {"max_run", "max_queued", "max_run_soft"}  # printed with a statement for each scope
 
@@ -128,7 +112,7 @@ class PbsServer:
             rest = rest[1:].strip()
 
     def printed(self):
-        """What `qmgr -c "print server"` prints."""
+        """What `qmgr -c "print server"` prints, attributes in the order of their names."""
         out = ["#"]
         if self.resources:
             out += ["# Create resources and set their properties.", "#"]
@@ -139,16 +123,12 @@ class PbsServer:
             out += ["#", "# Create queues and set their attributes.", "#"]
         for name, attributes in self.queues.items():
             out += ["#", f"# Create and define queue {name}", "#", f"create queue {name}"]
-            out += self.lines(f"queue {name}", attributes, QUEUE_ORDER)
-        out += ["#", "# Set server attributes.", "#", *self.lines("server", self.server, SERVER_ORDER)]
+            out += self.lines(f"queue {name}", attributes)
+        out += ["#", "# Set server attributes.", "#", *self.lines("server", self.server)]
         return "\n".join(out) + "\n"
 
-    def lines(self, subject, attributes, order):
-        def rank(key):
-            name, _, resource = key.partition(".")
-            return order.index(name), resource
-
-        for key in sorted(attributes, key=rank):
+    def lines(self, subject, attributes):
+        for key in sorted(attributes):
             value = attributes[key]
             if isinstance(value, list):
                 for i, item in enumerate(value):
