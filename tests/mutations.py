@@ -319,7 +319,7 @@ RULES = [
          'return f"{name}-queue" if name.lower() == throttles.QOS else name', "return name",
          "tests/qconf/export/slurm/test_scripts.py -k normal"),
         ("the least walltime of a queue of PBS is inclusive", "qconf/export/pbs/queues", "format_clock(above + 1) if",
-         "format_clock(above) if", "tests/qconf/export/pbs/test_scripts.py -k boundary"),
+         "format_clock(above) if", "tests/qconf/export/pbs/test_routing.py -k no_queue"),
         ("priorities keep their ratios", "qconf/export/priorities", "if distinct[-1] / unit <= highest:",
          "if distinct[-1] / unit < 0:", "tests/qconf/export/test_priorities.py"),
         ("limits of what nodes have are read", "qconf/export/pbs/throttles", "if name in counted}", "if False}",

@@ -1,6 +1,5 @@
 """The script behind reserve_after, run as it is exported; and when it is exported."""
 
-import re
 from types import SimpleNamespace
 
 import pytest
@@ -12,8 +11,7 @@ from qconf.export.pbs.init import derive
 from qconf.export.pbs.server import Server
 from tests.qconf.export.pbs.model import PbsServer
 from tests.qconf.export.pbs.running import job, run_hook, run_script
-from tests.qconf.export.sites import FRESH, HYBRID, pbs_files
-from tests.qconf.export.snapshots import check_snapshot
+from tests.qconf.export.sites import HYBRID, pbs_files
 
 DELAYED = """\
 machine: {name: tiny, cores: 96, cores_per_node: 8}
@@ -34,10 +32,6 @@ def run(tmp_path, listing):
 def waiting(waited, ineligible=None, queue="small", state="Q"):
     found = job(queue, 8, "01:00:00", waited, state)
     return found if ineligible is None else found | {"topjob_ineligible": ineligible}
-
-
-def test_snapshot():
-    check_snapshot("pbs-reserve-after", pbs_files(parse(DELAYED), current=FRESH))
 
 
 def test_what_is_set_goes_by_the_wait(tmp_path):
@@ -92,16 +86,9 @@ def test_the_hook_sets_it_at_submission(monkeypatch, queue, ineligible):
     assert (submitted.topjob_ineligible, event.accepted) == (ineligible, 1)
 
 
-@pytest.mark.parametrize("known", [None, FRESH])
-def test_the_plan_installs_it_and_takes_it_back(known):
-    plan = pbs_files(parse(DELAYED), current=known)["PLAN.md"]
-    assert "sets `topjob_ineligible` of new jobs" in plan
-    step = plan[plan.index("Install the script that lets jobs wait") : plan.index("Start again")]
-    assert "systemctl enable --now qconf-reserve.timer\n" in step
-    assert "import hook qconf_reserve application/x-python default qconf_reserve.py" in step
-    undo = plan[plan.index("\n## Undo\n") :]
+def test_without_a_server_the_undo_by_hand_takes_it_back():
+    undo = pbs_files(parse(DELAYED))["PLAN.md"].partition("\n## Undo\n")[2]
     assert undo.index("qconf-pbs uninstall") < undo.index(UNDO)
-    assert "qconf-promote" not in plan
 
 
 @pytest.mark.parametrize(
@@ -125,12 +112,6 @@ def test_a_later_export_without_it_takes_its_files_away(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} >= FILES
     write_export(tmp_path, pbs_files(parse(DELAYED).replace(reserve_after=0)))
     assert not FILES & {path.name for path in tmp_path.iterdir()}
-
-
-def test_the_units_name_the_script_alone():
-    files = pbs_files(parse(DELAYED))
-    for name in sorted(FILES - {"qconf-reserve", "qconf_reserve.py"}):
-        assert set(re.findall(r"qconf-[a-z]+", files[name])) == {"qconf-reserve"}
 
 
 def test_pbs_does_not_hold_it():

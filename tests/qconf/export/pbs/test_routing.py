@@ -48,35 +48,19 @@ def edges(config):
     )
 
 
-@settings(QUICK, max_examples=20)
-@given(exportable(), st.data())
-def test_jobs_that_name_no_queue(config, data):
-    server = PbsServer(exported(config)["queues.qmgr"])
-    route = server.server["default_queue"]
-    cores, walltimes = edges(config)
-    assume(cores and walltimes)
-    sizes = st.tuples(
-        st.sampled_from(cores) | st.integers(1, config.machine.cores),
-        st.sampled_from(walltimes) | st.integers(1, 10**6),
-        st.just(""),
-    )
-    jobs = data.draw(st.lists(sizes, min_size=1, max_size=30))
-    found = simulated(jobs, config)
-    assume(found is not None)
-    assert found == [server.route(c, w, route) for c, w, _ in jobs]
-
-
-@settings(QUICK, max_examples=20)
+@settings(QUICK, max_examples=40)
 @given(exportable())
-def test_jobs_without_a_walltime_go_by_their_cores(config):
+def test_jobs_that_name_no_queue(config):
+    """At each boundary, and without a walltime, where they go by their cores."""
     server = PbsServer(exported(config)["queues.qmgr"])
     assert "resources_default.walltime" not in server.server
-    jobs = [(c, -1, "") for c in edges(config)[0]]
+    cores, walltimes = edges(config)
+    jobs = [(c, w, "") for c in cores for w in (*walltimes, -1)]
     assume(jobs)
     found = simulated(jobs, config)
     assume(found is not None)
-    for (cores, _, _), queue in zip(jobs, found, strict=True):
-        assert server.route(cores, None, server.server["default_queue"]) == queue
+    route = server.server["default_queue"]
+    assert found == [server.route(c, None if w < 0 else w, route) for c, w, _ in jobs]
 
 
 @settings(QUICK, max_examples=20)

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import stat
-import subprocess
 import time
 
 import pytest
@@ -16,6 +12,8 @@ from qconf.config import load, parse
 from qconf.export import exporter
 from qconf.export.pbs.server import Server
 from qconf.history.standing import read_standing, shortpools
+from tests.qconf.export.pbs.listings import listing
+from tests.qconf.export.pbs.running import run_script
 
 SITE = """\
 machine: {cores: 16, cores_per_node: 2}
@@ -46,7 +44,6 @@ reserve_start = Mon Nov 30 08:00:00 2026
 reserve_duration = 36000
 Resource_List.ncpus = 4
 """
-QUEUE = (("queue_type", "Execution"), ("enabled", "True"), ("started", "True"))
 MONDAY = "Mon Nov 30 08:00:00 2026"
 
 
@@ -79,9 +76,7 @@ def test_the_reservations_come_again():
 
 
 def test_init_reads_what_pbs_rstat_shows(tmp_path):
-    (tmp_path / "server").write_text(
-        "create queue work\n" + "".join(f"set queue work {each} = {value}\n" for each, value in QUEUE)
-    )
+    (tmp_path / "server").write_text(listing("work:"))
     (tmp_path / "rstat").write_text(SHOWN.format(state="RESV_CONFIRMED", start=MONDAY))
     arguments = ["init", "--from-pbs", f"{tmp_path}/server", "--cores", "16", "--downtimes", f"{tmp_path}/rstat"]
     done = CliRunner().invoke(qconf, [*arguments, "-o", f"{tmp_path}/site.yaml"])
@@ -92,52 +87,39 @@ def test_init_reads_what_pbs_rstat_shows(tmp_path):
 
 @pytest.fixture
 def server(tmp_path):
-    """Commands of PBS that print what a server of our own holds."""
+    """Runs the script beside commands of PBS that print what a server of our own holds."""
 
     def run(jobs, state="RESV_RUNNING", *arguments):
         start = time.strftime("%a %b %d %H:%M:%S %Y", time.localtime(time.time() - 3600))
-        (tmp_path / "rstat").write_text(SHOWN.format(state=state, start=start))
-        for queue in ("work", "long", "S12"):
-            held = {name: job | {"queue": queue} for name, (where, job) in jobs.items() if where == queue}
-            for name, each in held.items():
-                (tmp_path / name).write_text(json.dumps({"Jobs": {name: each}}))
-            (tmp_path / queue).write_text(json.dumps({"Jobs": held} if held else {}))
-        for name, line in (
-            ("pbs_rstat", f"cat {tmp_path}/rstat"),
-            ("qstat", f'cat {tmp_path}/"$4"'),
-            ("qmove", f'echo "$@" >> {tmp_path}/moved; sed -i \'s/queue": "[a-z]*/queue": "\'$1/ {tmp_path}/$2'),
-        ):
-            (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
-            (tmp_path / name).chmod(stat.S_IRWXU)
-        (tmp_path / "script").write_text(files()["qconf-shortpool"])
-        environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-        command = ["python3", f"{tmp_path}/script", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=60)
+        shown = SHOWN.format(state=state, start=start)
+        (tmp_path / "pbs_rstat").write_text(f"#!/bin/sh\ncat <<END\n{shown}END\n")
+        (tmp_path / "pbs_rstat").chmod(0o755)
+        done, moved = run_script(tmp_path, files()["qconf-shortpool"], jobs, *arguments, tool="qmove")
         assert done.returncode == 0, done.stderr
-        moved = tmp_path / "moved"
-        return done.stdout.splitlines(), moved.read_text().splitlines() if moved.exists() else []
+        return done.stdout.splitlines(), moved
 
     return run
 
 
-def job(cores, walltime, state="Q", minute=0):
+def job(cores, walltime, state="Q", minute=0, queue="work"):
     qtime = f"Wed Nov 25 17:{minute:02d}:00 2026"
-    return {"job_state": state, "qtime": qtime, "Resource_List": {"ncpus": cores, "walltime": walltime}}
+    wanted = {"ncpus": cores, "walltime": walltime}
+    return {"job_state": state, "queue": queue, "qtime": qtime, "Resource_List": wanted}
 
 
 def test_short_jobs_are_moved_as_far_as_there_is_room(server):
     jobs = {
-        "1.s": ("work", job(2, "02:00:00", minute=5)),
-        "2.s": ("work", job(2, "02:00:01", minute=1)),  # too long
-        "3.s": ("work", job(4, "01:00:00", minute=9)),  # no room behind the others
-        "4.s": ("work", job(1, "00:10:00", minute=2)),
-        "5.s": ("work", job(1, "00:10:00", "R", minute=2)),
-        "6.s": ("S12", job(2, "00:10:00", "R")),
+        "1.s": job(2, "02:00:00", minute=5),
+        "2.s": job(2, "02:00:01", minute=1),  # too long
+        "3.s": job(4, "01:00:00", minute=9),  # no room behind the others
+        "4.s": job(1, "00:10:00", minute=2),
+        "5.s": job(1, "00:10:00", "R", minute=2),
+        "6.s": job(2, "00:10:00", "R", queue="S12"),
     }
     assert server(jobs) == (["4.s: to S12", "1.s: to S12"], ["S12 4.s", "S12 1.s"])
 
 
 def test_nothing_is_moved_out_of_the_hours_or_in_a_dry_run(server):
-    jobs = {"1.s": ("work", job(2, "01:00:00"))}
+    jobs = {"1.s": job(2, "01:00:00")}
     assert server(jobs, "RESV_CONFIRMED") == ([], [])
     assert server(jobs, "RESV_RUNNING", "--dry-run") == (["1.s: to S12"], [])

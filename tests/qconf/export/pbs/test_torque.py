@@ -9,38 +9,17 @@ from qconf.export.pbs.init import derive
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Server
 from qconf.export.pbs.torque import is_torque
+from tests.qconf.export.pbs.listings import listing
 from tests.qconf.export.sites import FRESH
 
-PRINTED = """\
-#
-# Create and define queue batch
-#
-create queue batch
-set queue batch queue_type = Execution
-set queue batch resources_max.procct = 64
-set queue batch resources_max.walltime = 72:00:00
-set queue batch resources_default.nodes = 1
-set queue batch enabled = True
-set queue batch started = True
-create queue standard
-create queue himem
-set queue himem queue_type = Execution
-set queue himem resources_max.nodes = 2:ppn=8
-set queue himem resources_default.neednodes = himem
-set queue himem enabled = True
-set queue himem started = True
-create queue route
-set queue route queue_type = Route
-set queue route route_destinations = batch
-set queue route route_destinations += himem
-set queue route enabled = True
-set queue route started = True
-set server scheduling = True
-set server default_queue = route
-set server node_check_rate = 150
-set server tcp_timeout = 300
-set server next_job_number = 24
-"""
+PRINTED = "create queue standard\n" + listing(
+    """
+batch: resources_max.procct = 64; resources_max.walltime = 72:00:00; resources_default.nodes = 1
+himem: resources_max.nodes = 2:ppn=8; resources_default.neednodes = himem
+route: queue_type = Route; route_destinations = batch; route_destinations += himem
+""",
+    *("scheduling = True", "default_queue = route", "node_check_rate = 150", "tcp_timeout = 300"),
+)
 CREATED = """\
 create node n1
 set node n1 state = free
