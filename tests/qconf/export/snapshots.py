@@ -12,7 +12,7 @@ import qconf.export
 
 FOLDER = Path(__file__).parent / "snapshots"
 FIRST = "cray-xc40"
-PROGRAMS = ("accounts", "job_submit.back.lua", "move-jobs", "new-conf", "qconf-pbs")
+PROGRAMS = ("accounts", "job_submit.back.lua", "job_submit.lua", "move-jobs", "new-conf", "qconf-pbs")
 TEMPLATES = {path.read_text(encoding="utf-8") for path in Path(qconf.export.__file__).parent.rglob("*.j2")}
 
 

@@ -1,7 +1,5 @@
 """Limits that hold for some hours as lines of cron, for PBS and Slurm, and back."""
 
-from __future__ import annotations
-
 import pytest
 from click.testing import CliRunner
 

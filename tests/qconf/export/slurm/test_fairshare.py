@@ -1,17 +1,14 @@
 """Fairshare to Slurm and back: weight, half-life, kind of factor, shares of associations."""
 
-from __future__ import annotations
-
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
-from qconf.config import QueueConfig, SiteConfig, parse
+from qconf.config import QueueConfig, parse
 from qconf.errors import InputError
 from qconf.export import exporter
 from qconf.export.slurm.fairshare import read_shares
-from tests.qconf.export.sites import new_conf, slurm_read, written
+from tests.qconf.export.sites import new_conf, slurm_files, slurm_read, written
 
 SLURM = exporter("slurm")
 SITE = """machine: {{name: m, cores: 64}}
@@ -28,22 +25,16 @@ shares:
 ASSOCIATIONS = "root|||1\nphysics|root||60\nphysics||alice|2\nroot||bob|40\n"
 
 
-def site(kind: str) -> SiteConfig:
+def site(kind):
     return parse(SITE.format(kind=kind, factor=0.5 ** (1 / 168)))
 
 
 @pytest.mark.parametrize("kind", ["classic", "tree"])
-def test_round_trip(kind: str, tmp_path: Path):
+def test_round_trip(kind, tmp_path):
     config = site(kind)
-    files = SLURM().export(config).files
-    scope: dict[str, object] = {}
-    lines = [line for line in files["new-conf"].splitlines() if line.startswith(("SET = ", "ADDED = "))]
-    exec("\n".join(lines), scope)
-    words = {**scope["SET"], **{name: ",".join(each) for name, each in scope["ADDED"].items()}}
-    text = "".join(f"{name}={value}\n" for name, value in words.items())
-    written(tmp_path, {**files, "shares": ASSOCIATIONS}, "partitions.conf", "job_submit.lua", "shares")
-    conf = f"ClusterName=m\nNodeName=n[1-8] CPUs=8\n{text}include partitions.conf\n"
-    found = slurm_read(tmp_path, conf, name="m", shares=tmp_path / "shares").config
+    written(tmp_path, {**slurm_files(config), "shares": ASSOCIATIONS})
+    new_conf(tmp_path, "ClusterName=m\nNodeName=n[1-8] CPUs=8\nPartitionName=former Nodes=ALL\n")
+    found = SLURM().read(tmp_path / "slurm.conf.after", name="m", shares=tmp_path / "shares").config
     for key in ("order", "priority_calc_period", "fairshare", "shares"):
         assert getattr(found, key) == getattr(config, key)
 
@@ -64,7 +55,7 @@ AGED = "min(eligible_time, 604800) + 604800 * fair_share"
         ),
     ],
 )
-def test_what_is_read_of_priorities_and_what_is_said(written: str, seconds: int, order: str, said: str, tmp_path: Path):
+def test_what_is_read_of_priorities_and_what_is_said(written, seconds, order, said, tmp_path):
     weights = "PriorityType=priority/multifactor\nPriorityWeightAge=1000\nPriorityWeightFairshare=1000\n"
     text = f"ClusterName=m\nNodeName=n[1-8] CPUs=8\nPartitionName=a Nodes=ALL\n{weights}{written}\n"
     found = slurm_read(tmp_path, text)
@@ -76,7 +67,7 @@ def test_what_is_read_of_priorities_and_what_is_said(written: str, seconds: int,
 POINTS = "(7200 if walltime <= 3600 else 60 if walltime <= 7200 else 0) + (90 if ncpus <= 4 else 0)"
 
 
-def queues_of(**places: float) -> tuple[QueueConfig, ...]:
+def queues_of(**places):
     """Return queues, each of longer jobs than the one before, with their priorities."""
     edges = (0, 36000, 72000, 90000)
     return tuple(
@@ -97,11 +88,11 @@ def queues_of(**places: float) -> tuple[QueueConfig, ...]:
         site("tree").order,
     ],
 )
-def test_the_order_of_an_export_comes_back(order: str, tmp_path: Path):
+def test_the_order_of_an_export_comes_back(order, tmp_path):
     by_queue = "queue_priority" in order
     queues = queues_of(day=4.0 if by_queue else 1.0, late=1.0, long=2.0 if by_queue else 1.0)
     config = site("tree").replace(order=order, queues=queues, shares=(), priority_calc_period=60)
-    written(tmp_path, SLURM().export(config).files)
+    written(tmp_path, slurm_files(config))
     new_conf(tmp_path, "NodeName=n[1-8] CPUs=8\nPartitionName=former Nodes=ALL\n")
     found = SLURM().read(tmp_path / "slurm.conf.after")
     assert found.config.order == order
@@ -109,9 +100,9 @@ def test_the_order_of_an_export_comes_back(order: str, tmp_path: Path):
     assert not [each for each in found.warnings if "job_submit" in each or "PriorityType" in each]
 
 
-def test_places_against_the_tiers_are_said(tmp_path: Path):
+def test_places_against_the_tiers_are_said(tmp_path):
     order = "10000000000 * queue_priority + 600 * queue_priority + min(eligible_time, 2592000)"
-    files = SLURM().export(site("tree").replace(order=order, queues=queues_of(day=4.0, late=1.0), shares=())).files
+    files = slurm_files(site("tree").replace(order=order, queues=queues_of(day=4.0, late=1.0), shares=()))
     other = files["partitions.conf"].replace("Tier=4", "Tier=3").replace("Tier=1", "Tier=4")
     weights = "PriorityType=priority/multifactor\nPriorityWeightAge=2592000\nPriorityMaxAge=30-0\n"
     found = slurm_read(written(tmp_path, files, "job_submit.lua"), f"NodeName=n[1-8] CPUs=8\n{weights}{other}")
@@ -121,7 +112,7 @@ def test_places_against_the_tiers_are_said(tmp_path: Path):
 
 
 def test_half_life_period_and_shares():
-    files = SLURM().export(site("classic")).files
+    files = slurm_files(site("classic"))
     assert '"PriorityDecayHalfLife": "7-00:00:00"' in files["new-conf"]
     assert '"PriorityFlags": ["NO_FAIR_TREE", "MAX_TRES"]' in files["new-conf"]
     assert files["shares.sacctmgr"].splitlines() == [
@@ -132,10 +123,10 @@ def test_half_life_period_and_shares():
     assert "python3 -I accounts load shares.sacctmgr" in files["PLAN.md"]
     said = "`priority_calc_period` simulates Slurm's way"
     assert said not in files["PLAN.md"]
-    at_every_look = SLURM().export(site("tree").replace(priority_calc_period=0)).files
+    at_every_look = slurm_files(site("tree").replace(priority_calc_period=0))
     assert said in at_every_look["PLAN.md"]
     assert '"PriorityCalcPeriod": "1"' in at_every_look["new-conf"]
-    without = SLURM().export(site("tree").replace(order="fcfs")).files  # which leaves shares alone
+    without = slurm_files(site("tree").replace(order="fcfs"))  # which leaves shares alone
     assert "shares.sacctmgr" not in without
     assert "Fairshare" not in without["new-conf"]
 
@@ -147,15 +138,15 @@ FULL = (
 END = "|||gres/gpu=16||||||||||normal||"
 
 
-def shares_of(text: str, tmp_path: Path, cluster: str = "x") -> tuple[list[tuple[str, int, str | None]], list[str]]:
+def shares_of(text, tmp_path, cluster="x"):
     (tmp_path / "shares").write_text(text)
-    warnings: list[str] = []
+    warnings = []
     found = read_shares(tmp_path / "shares", warnings, cluster)
     return [(share.name, share.shares, share.group) for share in found], warnings
 
 
 @pytest.mark.parametrize("header", [f"{FULL}\n", f"{FULL}|\n", ""])
-def test_all_columns_of_sacctmgr(header: str, tmp_path: Path):
+def test_all_columns_of_sacctmgr(header, tmp_path):
     end, limits = END + "|" * header.count("|\n"), ["limits of associations are not simulated"] * bool(header)
     lines = "x|root|||1", "x|root|root||1", "x|chem|||10", "x|chem|u1||parent", "x|phys|||5", "x|phys|u2||2"
     found, warnings = shares_of(header + "".join(f"{line}{end}\n" for line in lines), tmp_path)
@@ -163,7 +154,7 @@ def test_all_columns_of_sacctmgr(header: str, tmp_path: Path):
     assert [text.split(":")[0] for text in warnings] == [*limits, "shares", "shares of 1 users are parent"]
 
 
-def test_the_tree_of_sacctmgr_and_of_sshare(tmp_path: Path):
+def test_the_tree_of_sacctmgr_and_of_sshare(tmp_path):
     tree = "Cluster|Account|User|Share\nx|root||1\nx| sci||30\nx|  chem||10\nx|   chem|u1|2\nx|  phys||5\nx| art||7\n"
     found = [("sci", 30, None), ("chem", 10, "sci"), ("u1", 2, "chem"), ("phys", 5, "sci"), ("art", 7, None)]
     assert shares_of(tree, tmp_path) == (found, [])
@@ -173,7 +164,7 @@ def test_the_tree_of_sacctmgr_and_of_sshare(tmp_path: Path):
     assert shares_of(below, tmp_path) == ([("sci", 30, None), ("u1", 2, "sci"), ("u2", 3, "sci")], [])
 
 
-def test_several_partitions_accounts_and_clusters(tmp_path: Path):
+def test_several_partitions_accounts_and_clusters(tmp_path):
     text = (
         "User|Fairshare|Account|Par Name|Partition|Cluster\n"
         "|1|root|||y\n|9|chem|root||y\n|1|root|||X\n|10|chem|root||X\n|20|phys|root||X\n"
@@ -196,6 +187,6 @@ def test_several_partitions_accounts_and_clusters(tmp_path: Path):
         ("Cluster|Account|User\nx|a|\n", "no column Share or Fairshare"),
     ],
 )
-def test_what_is_no_listing_of_shares(text: str, said: str, tmp_path: Path):
+def test_what_is_no_listing_of_shares(text, said, tmp_path):
     with pytest.raises(InputError, match=said):
         shares_of(text, tmp_path)

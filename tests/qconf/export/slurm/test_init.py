@@ -119,21 +119,6 @@ def test_what_is_refused(text, tmp_path):
         slurm_read(tmp_path, text)
 
 
-def test_export_and_back_gives_the_same_partitions(tmp_path):
-    config = parse(HYBRID).with_partitions([40, 56, 0])
-    first = slurm_files(config, nodes=read_nodes("n[1-12]"))["partitions.conf"]
-    again = slurm_read(tmp_path, "NodeName=n[1-12] CPUs=8\n" + first).config
-    fields = [[(q.name, q.partition, q.reservation, *q.walltime) for q in each.queues] for each in (again, config)]
-    assert fields[0] == fields[1]
-
-
-def test_the_reservation_delay_comes_back(tmp_path):
-    config = parse("{machine: {cores: 96, cores_per_node: 8}, reserve_after: 2h, queues: [{name: a, cores: [1, 96]}]}")
-    line = "SchedulerParameters=bf_min_age_reserve=7200\n"
-    found = slurm_read(tmp_path, "NodeName=n[1-12] CPUs=8\n" + line + slurm_files(config)["partitions.conf"])
-    assert (found.config.mode, found.config.reserve_after, found.warnings) == ("shared", 7200, ())
-
-
 def test_nodes_are_refused(tmp_path):
     with pytest.raises(InputError, match="names its nodes itself"):
         exporter("slurm").of(nodes="n[1-2]").read(tmp_path / "slurm.conf")

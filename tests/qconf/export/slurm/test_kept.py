@@ -1,16 +1,10 @@
 """Cores that jobs without GPUs leave to others, as partitions with MaxCPUsPerNode, and back."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from qconf.config import dump, parse
 from qconf.errors import ExportError
-from qconf.export import exporter
-from tests.qconf.export.sites import slurm_read, written
+from tests.qconf.export.sites import slurm_files, slurm_read, written
 from tests.qconf.export.slurm.test_scripts import called, check_rows, needs_lua
 
 SITE = """machine: {name: mixed, cores: 256, cores_per_node: 32}
@@ -30,8 +24,8 @@ include partitions.conf
 """
 
 
-def exported(text: str = SITE) -> dict[str, str]:
-    return dict(exporter("slurm")().export(parse(text)).files)
+def exported(text=SITE):
+    return slurm_files(parse(text))
 
 
 def test_partitions_of_jobs_without_gpus():
@@ -51,7 +45,7 @@ def test_partitions_of_jobs_without_gpus():
     assert "those without GPUs of work, deep leave the cores" in files["PLAN.md"]
 
 
-def test_they_come_back(tmp_path: Path):
+def test_they_come_back(tmp_path):
     written(tmp_path, exported())
     weights = "PriorityWeightAge=86400\nPriorityMaxAge=1-0\nPriorityWeightPartition=1000\n"
     found = slurm_read(tmp_path, f"PriorityType=priority/multifactor\n{weights}{NODES}")
@@ -61,9 +55,9 @@ def test_they_come_back(tmp_path: Path):
 
 
 @needs_lua
-def test_lua_sends_jobs_without_gpus_to_them(tmp_path: Path):
+def test_lua_sends_jobs_without_gpus_to_them(tmp_path):
     without = "work-plain,work-24"
-    rows: list[tuple[dict[str, Any], str]] = [
+    rows = [
         ({"num_tasks": 4}, without),
         ({"num_tasks": 4, "tres_per_node": "gres:gpu:2"}, "work"),
         ({"num_tasks": 4, "tres_per_job": "gpu:1"}, "work"),
@@ -82,10 +76,8 @@ def test_lua_sends_jobs_without_gpus_to_them(tmp_path: Path):
     check_rows(found, [(job, ["0", partition]) for job, partition in rows])
 
 
-def test_waiting_jobs_are_moved_into_them_and_keep_the_points_of_their_queue(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    script: dict[str, Any] = {}
+def test_waiting_jobs_are_moved_into_them_and_keep_the_points_of_their_queue(tmp_path, monkeypatch):
+    script = {}
     exec(exported()["move-jobs"].rpartition("\ndef main")[0], script)
     jobs = (("work", 4, {}), ("work", 4, {"gpu": 1}), ("work", 200, {}), ("plain", 4, {}))
     assert [script["home"](*job) for job in jobs] == ["work-plain,work-24", "work", "work", "plain"]
@@ -104,6 +96,6 @@ def test_waiting_jobs_are_moved_into_them_and_keep_the_points_of_their_queue(
         (', hosts: "gpu[1-2]"', "", "nodes gpu: queues are bound to nodes, and these have no names"),
     ],
 )
-def test_what_has_no_form_is_refused(old: str, new: str, message: str):
+def test_what_has_no_form_is_refused(old, new, message):
     with pytest.raises(ExportError, match=message):
         exported(SITE.replace(old, new))

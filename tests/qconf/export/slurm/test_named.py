@@ -1,14 +1,9 @@
 """What init reads of QOS and priorities, and names where no configuration has it."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from qconf.export import exporter
-from qconf.export.base import Derived
-from qconf.export.slurm.init import derive
+from tests.qconf.export.sites import slurm_read
 
 CONF = """ClusterName=x
 GresTypes=gpu
@@ -32,14 +27,13 @@ high|1000|00:00:00|scav|cluster|DenyOnLimit|2.000000|cpu=128||4|node=2||04:00:00
 AGE = "min(eligible_time, 1209600)"
 
 
-def from_text(folder: Path, text: str, qos: str | None = QOS) -> Derived:
-    (folder / "slurm.conf").write_text(text)
+def from_text(folder, text, qos=QOS):
     if qos is not None:
         (folder / "qos.txt").write_text(qos)
-    return derive(folder / "slurm.conf", qos=None if qos is None else folder / "qos.txt")
+    return slurm_read(folder, text, qos=None if qos is None else folder / "qos.txt")
 
 
-def test_each_limit_of_a_qos_is_simulated_or_named(tmp_path: Path) -> None:
+def test_each_limit_of_a_qos_is_simulated_or_named(tmp_path):
     found = from_text(tmp_path, CONF)
     gpu = found.config.queue("gpu")
     assert (gpu.cores, gpu.walltime, gpu.max_user_run) == ((2, 48), (0, 2 * 86400), 2)
@@ -70,7 +64,7 @@ def test_each_limit_of_a_qos_is_simulated_or_named(tmp_path: Path) -> None:
         ("MaxTime=INFINITE MaxNodes=UNLIMITED", 2 * 86400, 192),
     ],
 )
-def test_the_lesser_of_a_partition_and_its_qos_holds(tmp_path: Path, words: str, walltime: int, cores: int) -> None:
+def test_the_lesser_of_a_partition_and_its_qos_holds(tmp_path, words, walltime, cores):
     text = CONF.replace("Nodes=g[1-4] QOS", f"Nodes=g[1-4] {words} QOS")
     gpu = from_text(tmp_path, text, QOS.replace("cpu=48,", "")).config.queue("gpu")
     assert (gpu.walltime[1], gpu.cores[1]) == (walltime, cores)
@@ -91,7 +85,7 @@ def test_the_lesser_of_a_partition_and_its_qos_holds(tmp_path: Path, words: str,
         ("", False, "fcfs", "PriorityWeightQOS: for the priorities give --qos"),
     ],
 )
-def test_the_order_keeps_the_weights_that_it_can(tmp_path: Path, more: str, qos: bool, order: str, said: str) -> None:
+def test_the_order_keeps_the_weights_that_it_can(tmp_path, more, qos, order, said):
     found = from_text(tmp_path, f"{more}\n{CONF}", QOS if qos else None)
     assert found.config.order == order
     assert said in "; ".join(found.warnings)
@@ -112,11 +106,11 @@ def test_the_order_keeps_the_weights_that_it_can(tmp_path: Path, more: str, qos:
         ("PartitionName=own Nodes=c1 ExclusiveUser=YES", "not taken over: exclusiveuser of own"),
     ],
 )
-def test_what_changes_starts_and_is_not_simulated_is_named(tmp_path: Path, line: str, said: str) -> None:
+def test_what_changes_starts_and_is_not_simulated_is_named(tmp_path, line, said):
     assert said in "; ".join(from_text(tmp_path, f"{CONF}{line}\n").warnings)
 
 
-def test_what_changes_no_start_is_not_named(tmp_path: Path) -> None:
+def test_what_changes_no_start_is_not_named(tmp_path):
     idle = "PriorityWeightTRES=(null)\nJobSubmitPlugins=(null)\nPrioritySiteFactorPlugin=site_factor/none\n"
     idle += "PriorityWeightTRES=0\nTopologyPlugin=topology/none\nCompleteWait=0\nSchedulerParameters=bf_continue\n"
     shared = CONF.replace("Default=YES", "Default=YES OverSubscribe=FORCE:1 LLN=NO")
@@ -148,7 +142,7 @@ PartitionName=old Nodes=ALL State=DOWN
 """
 
 
-def test_a_conf_as_sites_write_it(tmp_path: Path) -> None:
+def test_a_conf_as_sites_write_it(tmp_path):
     (tmp_path / "more.conf").write_text("SchedulerParameters=bf_continue\n")
     found = from_text(tmp_path, SITE, None)
     config = found.config
@@ -175,7 +169,7 @@ def test_a_conf_as_sites_write_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("qos", [QOS, None])
 @pytest.mark.parametrize("text", [CONF, f"PriorityWeightJobSize=1\n{CONF}", SITE.replace("include more.conf\n", "")])
-def test_what_was_read_in_part_is_exported_as_it_is(tmp_path: Path, text: str, qos: str | None) -> None:
+def test_what_was_read_in_part_is_exported_as_it_is(tmp_path, text, qos):
     found = from_text(tmp_path, text, qos)
     given = {"current": tmp_path / "slurm.conf", "qos": None if qos is None else tmp_path / "qos.txt"}
     export = exporter("slurm").of(**{name: str(path) for name, path in given.items() if path}).export(found.config)

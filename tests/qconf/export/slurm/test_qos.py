@@ -1,17 +1,11 @@
 """Quality of service to Slurm and back: QOS, their limits, and whose they are."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
-from qconf.config import SiteConfig, parse
+from qconf.config import parse
 from qconf.errors import ExportError, InputError
-from qconf.export import exporter
-from tests.qconf.export.sites import slurm_read, written
+from tests.qconf.export.sites import slurm_files, slurm_read, written
 
-SLURM = exporter("slurm")
 SITE = """machine: {name: m, cores: 64, cores_per_node: 8}
 order: min(eligible_time, 2592000) + 100 * qos_priority
 queues:
@@ -28,10 +22,6 @@ qos:
 """
 
 
-def site(text: str = SITE) -> SiteConfig:
-    return parse(text)
-
-
 CONF = """ClusterName=m
 NodeName=n[1-8] CPUs=8
 PriorityType=priority/multifactor
@@ -45,7 +35,7 @@ include partitions.conf
 
 
 def test_statements_and_undo():
-    files = SLURM().export(site()).files
+    files = slurm_files(parse(SITE))
     assert files["classes.sacctmgr"].splitlines() == [
         "add qos gold",
         "modify qos gold set Priority=20",
@@ -74,15 +64,15 @@ def test_statements_and_undo():
     plan, _, undo = files["PLAN.md"].partition("## Undo")
     assert "python3 -I accounts load classes.sacctmgr" in plan
     assert "python3 -I accounts back" in undo
-    plain = SLURM().export(site().replace(qos=(), throttles=(), order="fcfs")).files
+    plain = slurm_files(parse(SITE).replace(qos=(), throttles=(), order="fcfs"))
     assert not any("classes.sacctmgr" in text for text in (*plain, *plain.values()))
     assert "PriorityWeightQOS" not in plain["new-conf"]
 
 
-def test_round_trip(tmp_path: Path):
-    files = SLURM().export(site()).files
+def test_round_trip(tmp_path):
+    files = slurm_files(parse(SITE))
     found = slurm_read(written(tmp_path, files), CONF, name="m").config
-    assert (found.qos, found.order) == (site().qos, site().order)
+    assert (found.qos, found.order) == (parse(SITE).qos, parse(SITE).order)
     # Slurm has no limit of each QOS: each that is named has its own.
     assert {throttle.what: throttle.limits for throttle in found.throttles} == {
         "qos gold": {"max_run": 9, "max_run_cores": 32},
@@ -91,7 +81,7 @@ def test_round_trip(tmp_path: Path):
         "each user in qos silver": {"max_queued": 3},
         "user bob": {"max_run": 2},
     }
-    again = SLURM().export(found).files["classes.sacctmgr"].splitlines()
+    again = slurm_files(found)["classes.sacctmgr"].splitlines()
     assert sorted(again) == sorted(files["classes.sacctmgr"].splitlines())
 
 
@@ -102,7 +92,7 @@ small|0|00:00:00||||7|||2|
 """
 
 
-def test_a_table_of_sacctmgr(tmp_path: Path):
+def test_a_table_of_sacctmgr(tmp_path):
     (tmp_path / "qos").write_text(TABLE)
     derived = slurm_read(
         tmp_path,
@@ -127,7 +117,7 @@ def test_a_table_of_sacctmgr(tmp_path: Path):
     ("text", "message"),
     [("gold|1\n", "has no column Name"), ("Name|Priority|Flags\ngold|1\n", "2 columns where the header has 3")],
 )
-def test_a_table_that_is_none(tmp_path: Path, text: str, message: str):
+def test_a_table_that_is_none(tmp_path, text, message):
     (tmp_path / "qos").write_text(text)
     with pytest.raises(InputError, match=message):
         slurm_read(tmp_path, "NodeName=n[1-8] CPUs=8\nPartitionName=small Nodes=ALL\n", qos=tmp_path / "qos")
@@ -149,7 +139,7 @@ def test_a_table_that_is_none(tmp_path: Path, text: str, message: str):
         ("100 * qos_priority", "400000000 * qos_priority", "more than Slurm's priority holds"),
     ],
 )
-def test_what_slurm_has_no_form_for(old: str, new: str, message: str):
+def test_what_slurm_has_no_form_for(old, new, message):
     with pytest.raises(ExportError, match=message):
-        SLURM().export(site(SITE.replace(old, new, 1)))
-    assert SLURM().export(site(SITE.replace("exempt: [max_user_run]", "exempt: [max_run_cores]"))).files
+        slurm_files(parse(SITE.replace(old, new, 1)))
+    assert slurm_files(parse(SITE.replace("exempt: [max_user_run]", "exempt: [max_run_cores]")))

@@ -1,17 +1,14 @@
 """Shortpools as reservations of Slurm that come again: written, named in the plan, and read back."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
 
 from qconf.config import parse
 from qconf.errors import ExportError
-from qconf.export import exporter
 from qconf.export.nodes import Node
 from qconf.history.standing import read_standing, shortpools
-from tests.qconf.export.sites import slurm_read, written
+from tests.qconf.export.sites import slurm_files, slurm_read, written
 
 SHARED = """\
 machine: {{name: tiny, cores: 16, cores_per_node: 2{whole}}}
@@ -42,8 +39,7 @@ CASES |= {"whole nodes": SHARED.format(pool=WORKING, whole=", whole_nodes: true"
 
 
 def files(text):
-    nodes = [Node(f"n{number}", 2) for number in range(1, 9)]
-    return exporter("slurm")(nodes=nodes).export(parse(text)).files
+    return slurm_files(parse(text), [Node(f"n{number}", 2) for number in range(1, 9)])
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -1,15 +1,10 @@
 """A configuration from what scontrol shows: partitions, nodes and settings, on many lines or one each."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 
 import pytest
 
-from qconf.export import exporter
-
-SLURM = exporter("slurm")
+from tests.qconf.export.sites import slurm_read
 
 PARTITIONS = """PartitionName=cpu
    AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL
@@ -73,19 +68,14 @@ Slurmctld(primary) at head is UP
 """
 
 
-def on_one_line(text: str) -> str:
+def on_one_line(text):
     """Return what the option -o prints."""
     return re.sub(r"\n\n+", "\n", re.sub(r"\n +", " ", text))
 
 
-def read(text: str, tmp_path: Path):
-    (tmp_path / "shown").write_text(text)
-    return SLURM().read(tmp_path / "shown")
-
-
 @pytest.mark.parametrize("form", [str, on_one_line])
-def test_partitions_alone_are_equal_parts_of_what_they_have(form, tmp_path: Path):
-    found = read(form(PARTITIONS), tmp_path)
+def test_partitions_alone_are_equal_parts_of_what_they_have(form, tmp_path):
+    found = slurm_read(tmp_path, form(PARTITIONS))
     queues = {queue.name: queue for queue in found.config.queues}
     assert (queues["cpu"].cores, queues["cpu"].walltime) == ((1, 512), (0, 172800))
     assert (queues["gpu"].cores, queues["gpu"].walltime) == ((1, 128), (0, 43200))
@@ -99,9 +89,9 @@ def test_partitions_alone_are_equal_parts_of_what_they_have(form, tmp_path: Path
 
 
 @pytest.mark.parametrize("form", [str, on_one_line])
-def test_nodes_are_what_jobs_may_have_of_them(form, tmp_path: Path):
+def test_nodes_are_what_jobs_may_have_of_them(form, tmp_path):
     nodes = "".join(NODES.format(number=number) for number in range(1, 5))
-    found = read(form(CONFIG) + form(nodes) + form(PARTITIONS), tmp_path).config
+    found = slurm_read(tmp_path, form(CONFIG) + form(nodes) + form(PARTITIONS)).config
     (gpu,) = (each for each in found.nodes if each.gpus)
     assert (gpu.hosts, gpu.cores, gpu.memory) == ("g[1-4]", 62, 512000 - 2048)
     assert gpu.features == ("a100", "gpu:a100", "nvme")
@@ -109,13 +99,13 @@ def test_nodes_are_what_jobs_may_have_of_them(form, tmp_path: Path):
     assert (found.order, found.reserve_after) == (ORDER, 600)
 
 
-def test_nodes_alone_name_their_partitions(tmp_path: Path):
-    found = read(NODES.format(number=1) + NODES.format(number=2).replace("=gpu\n", "=gpu,long\n"), tmp_path)
+def test_nodes_alone_name_their_partitions(tmp_path):
+    found = slurm_read(tmp_path, NODES.format(number=1) + NODES.format(number=2).replace("=gpu\n", "=gpu,long\n"))
     assert [(queue.name, queue.cores) for queue in found.config.queues] == [("gpu", (1, 2**31 - 1)), ("long", (1, 62))]
     assert any("scontrol show partition" in warning for warning in found.warnings)
 
 
-def test_nodes_that_are_not_equal_parts_are_said(tmp_path: Path):
-    found = read(PARTITIONS.replace("TotalCPUs=512", "TotalCPUs=515"), tmp_path)
+def test_nodes_that_are_not_equal_parts_are_said(tmp_path):
+    found = slurm_read(tmp_path, PARTITIONS.replace("TotalCPUs=512", "TotalCPUs=515"))
     assert any("which have other cores than each other" in warning for warning in found.warnings)
     assert found.config.machine.cores == 768

@@ -1,17 +1,11 @@
 """Throttles to Slurm and back: limits of associations and of the QOS normal."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
-from qconf.config import SiteConfig, ThrottleConfig, parse
+from qconf.config import parse
 from qconf.errors import ExportError
-from qconf.export import exporter
-from tests.qconf.export.sites import slurm_read, written
+from tests.qconf.export.sites import slurm_files, slurm_read, written
 
-SLURM = exporter("slurm")
 SITE = """machine: {name: m, cores: 64}
 queues:
   - {name: work, cores: [1, 64], walltime: [0, 24h]}
@@ -24,12 +18,8 @@ throttles:
 """
 
 
-def site(text: str = SITE) -> SiteConfig:
-    return parse(text)
-
-
 def test_statements_and_undo():
-    files = SLURM().export(site()).files
+    files = slurm_files(parse(SITE))
     assert files["throttles.sacctmgr"].splitlines() == [
         "modify qos normal set GrpJobs=40",
         "modify qos normal set GrpTRES=cpu=60",
@@ -45,22 +35,22 @@ def test_statements_and_undo():
     plan, _, undo = files["PLAN.md"].partition("## Undo")
     assert "python3 -I accounts load throttles.sacctmgr" in plan
     assert "python3 -I accounts back" in undo
-    plain = SLURM().export(site().replace(throttles=())).files
+    plain = slurm_files(parse(SITE).replace(throttles=()))
     assert not any("throttles" in text for text in (*plain, *plain.values()))
 
 
-def comes_back(folder: Path, config: SiteConfig, words: str = "") -> tuple[ThrottleConfig, ...]:
+def comes_back(folder, config, words=""):
     """Return the throttles that are read from what an export of them loads."""
-    files = SLURM().export(config).files
+    files = slurm_files(config)
     written(folder, files, *{"partitions.conf", "job_submit.lua", "throttles.sacctmgr"} & {*files})
     return slurm_read(
         folder, f"ClusterName=m\nNodeName=n[1-8] CPUs=8\n{words}include partitions.conf\n"
     ).config.throttles
 
 
-def test_round_trip(tmp_path: Path):
-    found = comes_back(tmp_path, site())
-    assert {each.what: each for each in found} == {each.what: each for each in site().throttles}
+def test_round_trip(tmp_path):
+    found = comes_back(tmp_path, parse(SITE))
+    assert {each.what: each for each in found} == {each.what: each for each in parse(SITE).throttles}
 
 
 @pytest.mark.parametrize(
@@ -73,28 +63,28 @@ def test_round_trip(tmp_path: Path):
         ('{group: "a b", max_run: 1}', "no name that sacctmgr takes"),
     ],
 )
-def test_what_has_no_form_is_refused(line: str, words: str):
+def test_what_has_no_form_is_refused(line, words):
     with pytest.raises(ExportError, match=words):
-        SLURM().export(site(SITE + f"  - {line}\n"))
+        slurm_files(parse(SITE + f"  - {line}\n"))
 
 
 @pytest.mark.parametrize(("depth", "number"), [("4", "4"), ("null", "0")])
-def test_the_depth_of_reservations(depth: str, number: str, tmp_path: Path):
-    config = site(SITE.partition("throttles")[0] + f"reservation_depth: {depth}\n")
-    assert f'"bf_job_part_count_reserve": "{number}"' in SLURM().export(config).files["new-conf"]
+def test_the_depth_of_reservations(depth, number, tmp_path):
+    config = parse(SITE.partition("throttles")[0] + f"reservation_depth: {depth}\n")
+    assert f'"bf_job_part_count_reserve": "{number}"' in slurm_files(config)["new-conf"]
     words = f"SchedulerParameters=bf_busy_nodes,bf_job_part_count_reserve={number}"
     found = slurm_read(tmp_path, f"NodeName=n[1-8] CPUs=8\n{words}\nPartitionName=work Nodes=ALL State=UP\n")
     assert found.config.reservation_depth == config.reservation_depth
 
 
-def looked_at(*throttles: str) -> SiteConfig:
-    return site(SITE.partition("throttles")[0] + "throttles:\n" + "".join(f"  - {each}\n" for each in throttles))
+def looked_at(*throttles):
+    return parse(SITE.partition("throttles")[0] + "throttles:\n" + "".join(f"  - {each}\n" for each in throttles))
 
 
 @pytest.mark.parametrize("also", ["", ", max_run: 10"])
-def test_the_jobs_of_each_user_that_are_looked_at(also: str, tmp_path: Path):
+def test_the_jobs_of_each_user_that_are_looked_at(also, tmp_path):
     config = looked_at(f"{{each: user, max_eligible: 3{also}}}")
-    files = SLURM().export(config).files
+    files = slurm_files(config)
     assert '"bf_max_job_user": "3"' in files["new-conf"]
     assert "bf_max_job_user counts a user's jobs in the order of their priorities" in files["PLAN.md"]
     assert ("throttles.sacctmgr" in files) == bool(also)
@@ -103,9 +93,9 @@ def test_the_jobs_of_each_user_that_are_looked_at(also: str, tmp_path: Path):
     assert comes_back(tmp_path, config, words) == config.throttles
 
 
-def test_no_number_of_jobs_looked_at_without_backfilling(tmp_path: Path):
+def test_no_number_of_jobs_looked_at_without_backfilling(tmp_path):
     with pytest.raises(ExportError, match="where it backfills"):
-        SLURM().export(looked_at("{each: user, max_eligible: 3}").replace(backfill=False))
+        slurm_files(looked_at("{each: user, max_eligible: 3}").replace(backfill=False))
     for words in (
         "SchedulerType=sched/builtin\nSchedulerParameters=bf_max_job_user=3",
         "SchedulerParameters=bf_max_job_user=0",

@@ -1,16 +1,12 @@
 """Points for what jobs ask for, as PriorityWeightTRES, and back."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from qconf.config import parse
 from qconf.config.multifactor import Multifactor
 from qconf.errors import ExportError
 from qconf.export import exporter
-from qconf.export.slurm.init import derive
+from tests.qconf.export.sites import slurm_files, slurm_read
 
 ORDER = "min(eligible_time, 86400) + 5000 * ngpus / 8 + 300 * ncpus / 128 + 20 * mem / 786432000"
 SITE = f"""machine: {{name: m, cores: 256, cores_per_node: 32}}
@@ -43,21 +39,20 @@ def test_a_sum_with_them_is_one_that_slurm_has():
 
 
 def test_weights_are_of_all_that_a_partition_has():
-    files = exporter("slurm")().export(parse(SITE)).files
+    files = slurm_files(parse(SITE))
     # The 256 cores of the machine are twice as many as those of which a job has 300 points.
     assert '"PriorityWeightTRES": "gres/gpu=5000,cpu=600,mem=20"' in files["new-conf"]
     assert "printf '%s\\n' cpu gres/gpu mem | grep -Fxv -f tres.known" in files["PLAN.md"]
-    plain = exporter("slurm")().export(parse(SITE.replace(ORDER, ORDER.partition(" + 5000")[0]))).files
+    plain = slurm_files(parse(SITE.replace(ORDER, ORDER.partition(" + 5000")[0])))
     assert "TRES" not in plain["new-conf"]
 
 
-def read(tmp_path: Path, old: str = "", new: str = "") -> tuple[str, list[str]]:
-    (tmp_path / "slurm.conf").write_text(CONF.replace(old, new) if old else CONF)
-    found = derive(tmp_path / "slurm.conf")
+def read(tmp_path, old="", new=""):
+    found = slurm_read(tmp_path, CONF.replace(old, new) if old else CONF)
     return found.config.order, [each for each in found.warnings if each.startswith("PriorityType=")]
 
 
-def test_weights_are_read(tmp_path: Path):
+def test_weights_are_read(tmp_path):
     # A point of age is 86.4 seconds of waiting.
     order, warnings = read(tmp_path)
     assert order == "min(eligible_time, 86400) + 864 * ncpus / 256 + 17323 * ngpus / 8"
@@ -65,10 +60,9 @@ def test_weights_are_read(tmp_path: Path):
     assert Multifactor.of(order) is not None
 
 
-def test_nodes_that_are_alike_have_a_type_where_their_gpus_count(tmp_path: Path):
-    text = CONF.replace("NodeName=cpu[1-6] CPUs=32 RealMemory=96000\n", "")
-    (tmp_path / "slurm.conf").write_text(text)
-    assert [each.gpus for each in derive(tmp_path / "slurm.conf").config.nodes] == [4]
+def test_nodes_that_are_alike_have_a_type_where_their_gpus_count(tmp_path):
+    found = slurm_read(tmp_path, CONF.replace("NodeName=cpu[1-6] CPUs=32 RealMemory=96000\n", ""))
+    assert [each.gpus for each in found.config.nodes] == [4]
 
 
 @pytest.mark.parametrize(
@@ -80,9 +74,8 @@ def test_nodes_that_are_alike_have_a_type_where_their_gpus_count(tmp_path: Path)
         (" Gres=gpu:4", "", "PriorityWeightTRES=GRES/gpu=200.5: left out"),
     ],
 )
-def test_weights_that_no_order_holds_are_named_and_the_others_kept(tmp_path: Path, old: str, new: str, said: str):
-    (tmp_path / "slurm.conf").write_text(CONF.replace(old, new).replace("Mem=0", "Mem=0,CPU=20"))
-    found = derive(tmp_path / "slurm.conf")
+def test_weights_that_no_order_holds_are_named_and_the_others_kept(tmp_path, old, new, said):
+    found = slurm_read(tmp_path, CONF.replace(old, new).replace("Mem=0", "Mem=0,CPU=20"))
     assert found.config.order.startswith("min(eligible_time, 86400) + ")
     assert "1728 * ncpus / 256" in found.config.order
     assert any(each.startswith(said) for each in found.warnings)
@@ -95,7 +88,7 @@ def test_weights_that_no_order_holds_are_named_and_the_others_kept(tmp_path: Pat
         ("PriorityWeightAge=1000", "PriorityWeightAge=0"),
     ],
 )
-def test_weights_that_no_order_holds_are_named(tmp_path: Path, old: str, new: str):
+def test_weights_that_no_order_holds_are_named(tmp_path, old, new):
     order, warnings = read(tmp_path, old, new)
     assert order == "fcfs"
     assert len(warnings) == 1
@@ -110,13 +103,13 @@ def test_weights_that_no_order_holds_are_named(tmp_path: Path, old: str, new: st
         (", gpus: 4", "", "nodes have nothing of ngpus that counts"),
     ],
 )
-def test_what_is_no_part_of_the_same_is_refused(old: str, new: str, message: str):
+def test_what_is_no_part_of_the_same_is_refused(old, new, message):
     text = SITE.replace(old, new)
     hosts = text.replace("memory: 96000}", "memory: 96000, hosts: 'cpu[1-6]'}").replace(
         "gpus: 4}", "gpus: 4, hosts: 'g[1-2]'}"
     )
     with pytest.raises(ExportError, match=message):
-        exporter("slurm")().export(parse(hosts if "nodes: [gpu]" in new else text))
+        slurm_files(parse(hosts if "nodes: [gpu]" in new else text))
 
 
 @pytest.mark.parametrize(
@@ -127,14 +120,14 @@ def test_what_is_no_part_of_the_same_is_refused(old: str, new: str, message: str
         ("PriorityWeightJobSize=7\n", "1080 * queue_priority + min(eligible_time, 86400)", ["PriorityWeightJobSize=7"]),
     ],
 )
-def test_factors_of_partitions_are_points(tmp_path: Path, more: str, order: str, said: list[str]):
+def test_factors_of_partitions_are_points(tmp_path, more, order, said):
     """Parts of the highest factor, which a closed partition may have; a change of them is a nice value."""
-    (tmp_path / "slurm.conf").write_text(
+    found = slurm_read(
+        tmp_path,
         f"ClusterName=m\nNodeName=n[1-4] CPUs=8\nPriorityType=priority/multifactor\nPriorityWeightAge=1000\n{more}"
         "PriorityMaxAge=1-0\nPriorityWeightPartition=500\nPartitionName=old Nodes=ALL State=DOWN PriorityJobFactor=40\n"
-        "PartitionName=a Nodes=ALL PriorityJobFactor=20 MaxTime=1-0\nPartitionName=b Nodes=ALL PriorityJobFactor=0\n"
+        "PartitionName=a Nodes=ALL PriorityJobFactor=20 MaxTime=1-0\nPartitionName=b Nodes=ALL PriorityJobFactor=0\n",
     )
-    found = derive(tmp_path / "slurm.conf")
     assert found.config.order == order
     assert [queue.priority for queue in found.config.queues] == [21, 1]
     assert [each for each in found.warnings if "left out of the order" in each] == [
@@ -142,4 +135,4 @@ def test_factors_of_partitions_are_points(tmp_path: Path, more: str, order: str,
     ]
     of = exporter("slurm").of(current=tmp_path / "slurm.conf")
     assert list(of.export(found.config).files) == ["PLAN.md"]
-    assert "place = 21600" in exporter("slurm").of().export(found.config).files["job_submit.lua"]
+    assert "place = 21600" in slurm_files(found.config)["job_submit.lua"]
