@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from parsim.model.workload import MAX_CORES, MAX_DURATION
@@ -187,39 +185,6 @@ class Conf:
                 yield from self._read(included, (*above, path))
             else:
                 self.warnings.append(f"line {line}: {included} is not there, and what it holds is missing here")
-
-
-@dataclass(frozen=True)
-class Points:
-    """What an export's job_submit.lua changes the priority of a job by, as `Multifactor` and the queues have it."""
-
-    classes: tuple[tuple[int, int], ...] = ()
-    sizes: tuple[tuple[int, int], ...] = ()
-    places: dict[str, int] = field(default_factory=dict)  #: by queue: how many less than the highest one
-    expected: tuple[tuple[int, int], ...] = ()
-
-    @property
-    def weight(self) -> int:
-        """Points of a unit of priority, the largest of which the queues are whole units apart; 0 for none."""
-        return math.gcd(*self.places.values())
-
-    def __bool__(self) -> bool:
-        return bool(self.classes or self.sizes or self.weight or self.expected)
-
-
-def points(conf: Conf) -> Points:
-    """Read the points in an export's job_submit.lua; none where there is no such file."""
-    text = conf.beside("job_submit.lua")
-
-    def classes(name: str) -> tuple[tuple[int, int], ...]:
-        line = re.search(rf"^local {name} = (.*)$", text, re.MULTILINE)
-        found = re.findall(r"\{ (\d+|math\.huge), (\d+) \}", line[1]) if line else []
-        last = int(found[-1][1]) if found else 0  # 0 of what is added
-        return tuple((int(bound), abs(last - int(points))) for bound, points in found[:-1])
-
-    places = re.findall(r'\bname = "([^"]+)",.*\bplace = (\d+)', text)
-    by_queue = {name: int(place) for name, place in places}
-    return Points(classes("CLASSES"), classes("SIZES"), by_queue, classes("EXPECTED"))
 
 
 def _lines(text: str) -> Iterator[tuple[int, Fields, str]]:

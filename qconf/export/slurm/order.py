@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from parsim.model.fairshare import FAIRSHARE
 from qconf.config import FairshareConfig, SiteConfig, format_duration
 from qconf.config.multifactor import TIER, Multifactor
 from qconf.errors import ExportError
-from qconf.export.slurm.conf import Fields, Points
-from qconf.export.slurm.conf import points as of_lua
+from qconf.export.slurm.conf import Conf, Fields
 from qconf.export.slurm.fairshare import read_shares
 from qconf.export.slurm.named import WEIGHTS
 from qconf.export.slurm.queues import Partition, Reader
@@ -83,7 +84,7 @@ def with_order(
         config = config.replace(shares=read_shares(shares, warnings, settings.get("clustername", "")))
     if settings.get("prioritytype", "").lower() != "priority/multifactor":
         return config
-    points, factors = of_lua(conf), {each.name: each.factor for each in partitions}
+    (points, places), factors = _points(conf), {each.name: each.factor for each in partitions}
     texts = (fields.get("priorityjobfactor", "1") for fields in fields_of)
     highest = max((int(text) for text in texts if text.isdigit()), default=1) or 1
     # Partitions of a higher tier go before the others, and factors have no place in a formula then.
@@ -110,25 +111,46 @@ def with_order(
     left += [f"PriorityWeightPartition={differ}"] * (differ > 0 and not parts)
     tres, unread = tres_of(listed, config, longest / age) if age and whole else ((), [listed] if listed else [])
     left += [f"PriorityWeightTRES={','.join(unread)}"] if unread else []
-    if left and (fair or (age and (points or unit or tres or parts))):
+    if left and (fair or (age and (points != Multifactor() or unit or tres or parts))):
         warnings.append(f"{', '.join(left)}: left out of the order, which has the other weights")
     if not age and fair:
         factor = f"{TIER} * queue_priority + fair_share" if tiers else "fair_share"
         return config.replace(order=FAIRSHARE if tree else factor)
-    if not age or not (fair or points or unit or tres or parts):
+    if not age or not (fair or points != Multifactor() or unit or tres or parts):
         return config
     if points.weight:
-        config = _with_priorities(config, points, warnings, tiers=tiers)
+        config = _with_priorities(config, points.weight, places, warnings, tiers=tiers)
     elif parts:
         least = 0.0 if min(factors.values()) else 1.0  # no priority is 0
         config = config.with_each(lambda queue: {"priority": factors[queue.name] + least})
-    of_queue, of_use, of_qos = (
-        max(1, round(weight)) if weight else 0
-        for weight in (points.weight or parts, fair * longest / age, unit * longest / age)
-    )
-    order = Multifactor(points.classes, longest, tiers, points.sizes, of_queue, of_use, of_qos, tres, points.expected)
+
+    def rounded(weight: float) -> int:
+        return max(1, round(weight)) if weight else 0
+
+    of_queue = rounded(points.weight or parts)
+    use, quality = rounded(fair * longest / age), rounded(unit * longest / age)
+    order = replace(points, max_age=longest, tiers=tiers, weight=of_queue, fair_share=use, qos=quality, tres=tres)
     period = _seconds("PriorityCalcPeriod", settings, CALC_PERIOD, warnings)
     return config.replace(order=order.formula, priority_calc_period=period)
+
+
+def _points(conf: Conf) -> tuple[Multifactor, dict[str, int]]:
+    """Read what an export's job_submit.lua changes priorities by: as an order, and by queue how many points less.
+
+    The unit of priority is the largest of which the queues are whole units apart.
+    """
+    text = conf.beside("job_submit.lua")
+
+    def classes(name: str) -> tuple[tuple[int, int], ...]:
+        line = re.search(rf"^local {name} = (.*)$", text, re.MULTILINE)
+        found = re.findall(r"\{ (\d+|math\.huge), (\d+) \}", line[1]) if line else []
+        last = int(found[-1][1]) if found else 0  # 0 of what is added
+        return tuple((int(bound), abs(last - int(points))) for bound, points in found[:-1])
+
+    listed = re.findall(r'\bname = "([^"]+)",.*\bplace = (\d+)', text)
+    places = {name: int(place) for name, place in listed}
+    weight = math.gcd(*places.values())
+    return Multifactor(classes("CLASSES"), sizes=classes("SIZES"), weight=weight, expected=classes("EXPECTED")), places
 
 
 def _weights(settings: dict[str, str]) -> dict[str, int]:
@@ -153,10 +175,12 @@ def _use(settings: dict[str, str], warnings: list[str]) -> FairshareConfig:
     )
 
 
-def _with_priorities(config: SiteConfig, points: Points, warnings: list[str], *, tiers: bool) -> SiteConfig:
-    """Give the queues the priorities that are their points apart; their tiers go by them too."""
-    last = max(points.places.values())
-    priorities = {name: 1.0 + (last - place) / points.weight for name, place in points.places.items()}
+def _with_priorities(
+    config: SiteConfig, weight: int, places: Mapping[str, int], warnings: list[str], *, tiers: bool
+) -> SiteConfig:
+    """Give the queues the priorities that are their places apart; their tiers go by them too."""
+    last = max(places.values())
+    priorities = {name: 1.0 + (last - place) / weight for name, place in places.items()}
     former = [queue.priority for queue in sorted(config.queues, key=lambda queue: priorities.get(queue.name, 1.0))]
     if tiers and former != sorted(former):
         warnings.append("job_submit.lua: its places of the queues are not in the order of their tiers: left out")

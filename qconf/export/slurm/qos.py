@@ -117,12 +117,6 @@ def statements(config: SiteConfig) -> list[str]:
     return lines
 
 
-def names(config: SiteConfig, *kinds: str) -> str:
-    """Name those who have a QOS, of some lists of it, as a pattern of awk."""
-    found = dict.fromkeys(name for qos in config.qos for kind in kinds for name in getattr(qos, kind))
-    return "|".join(name.replace(".", "[.]") for name in found) or "-"
-
-
 def read(conf: Conf) -> tuple[tuple[QOSConfig, ...], tuple[ThrottleConfig, ...]]:
     """Read the QOS of an export's file and their limits; none where there is no such file."""
     found: dict[str, dict[str, str]] = {}

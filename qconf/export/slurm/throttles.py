@@ -138,12 +138,6 @@ def amount(name: str, limit: int) -> int:
     return max(1, limit // 60) if name == "max_run_core_seconds" else limit
 
 
-def names(config: SiteConfig, kind: str) -> str:
-    """Name the users, or the accounts, whose associations are changed, as a pattern of awk."""
-    found = [throttle.name for throttle in of(config) if throttle.name and throttle.kind == kind]
-    return "|".join(name.replace(".", "[.]") for name in found) or "-"
-
-
 def by_whose(words: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
     """Return the limits that words of a QOS or an association set, by whose jobs each counts together."""
     found: dict[str, dict[str, int]] = {}
