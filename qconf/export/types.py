@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple
 
 from qconf.config import NodesConfig, SiteConfig
@@ -130,16 +130,9 @@ def types(
         names = [called[frozenset(nodes)] for nodes in members.values()]
     found = tuple(
         NodesConfig(
-            name=name,
-            count=len(nodes),
-            cores=kind.cores,
-            memory=kind.memory,
-            gpus=kind.gpus,
-            resources=dict(kind.resources),
-            features=tuple(sorted(kind.features)),
-            exclusive=kind.exclusive,
-            weight=kind.weight,
-            hosts=fold(nodes),
+            **asdict(kind)
+            | {"name": name, "count": len(nodes), "hosts": fold(nodes)}
+            | {"resources": dict(kind.resources), "features": tuple(sorted(kind.features))}
         )
         for name, ((kind, _), nodes) in zip(names, members.items(), strict=True)
     )

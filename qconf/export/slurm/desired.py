@@ -13,10 +13,10 @@ from qconf.errors import ExportError
 from qconf.export import hours, rendering
 from qconf.export.nodes import Node
 from qconf.export.rendering import checked_queue
-from qconf.export.slurm import fairshare, kept, preemption, qos, shortpools, throttles
+from qconf.export.slurm import fairshare, kept, qos, shortpools, throttles
 from qconf.export.slurm.differences import placed
-from qconf.export.slurm.partitions import partitions
-from qconf.export.slurm.queues import ACCESS, POOL, is_limited, qos_of, whole_minutes
+from qconf.export.slurm.partitions import becomes, partitions, preemption
+from qconf.export.slurm.queues import ACCESS, MODES, POOL, is_limited, qos_of, whole_minutes
 from qconf.export.slurm.settings import added, backfilling, order_settings, places
 from qconf.export.slurm.throttles import OF_QUEUES as LIMITS
 from qconf.export.types import with_own_types
@@ -48,7 +48,7 @@ class Desired:
             "order": lambda: order_settings(config),
             "points": lambda: points(config),
             "scheduler": lambda: {"SchedulerType": "sched/backfill" if config.backfill else "sched/builtin"},
-            "preemption": lambda: preemption.settings(config),
+            "preemption": lambda: preemption(config),
             "added": lambda: added(config),
             "parameters": lambda: backfilling(config),
             "routes": lambda: routes(config, nodes),
@@ -125,8 +125,8 @@ def reasons(config: SiteConfig, nodes: Sequence[Node] | None) -> list[str]:
         "points": 0 if weight is None else weight + others.max_age + others.most + others.bonus + others.fair_share,
         "most": MOST,
         "nodes": nodes,
-        "preempted": preemption.becomes(config),
-        "modes": preemption.MODES,
+        "preempted": becomes(config),
+        "modes": MODES,
     }
     found = rendering.notes("slurm", "refused", config=config, **values)
     found += rendering.notes("", "refused", config=placed(config), system="Slurm", kinds=[*ACCESS])

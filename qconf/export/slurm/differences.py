@@ -6,7 +6,8 @@ from qconf.config import SiteConfig
 from qconf.config.billing import left_out
 from qconf.config.multifactor import Multifactor
 from qconf.export.rendering import notes
-from qconf.export.slurm import kept, preemption, qos, throttles
+from qconf.export.slurm import kept, qos, throttles
+from qconf.export.slurm.partitions import preempted
 
 LONGEST_AGE = 30 * 86400  #: a larger bf_min_age_reserve is an error to Slurm, and counts as none
 LONGEST_WINDOW = 30 * 1440  #: of bf_window, in minutes
@@ -20,8 +21,8 @@ def differences(config: SiteConfig) -> list[str]:
         "longest_age": LONGEST_AGE,
         "calc_minutes": calc_minutes(config),
         "uncharged": list(dict.fromkeys(tres for queue in config.queues for tres in left_out(queue.billing))),
-        "requeued": preemption.preempted(config, "requeue"),
-        "suspended": preemption.preempted(config, "suspend"),
+        "requeued": preempted(config, "requeue"),
+        "suspended": preempted(config, "suspend"),
         "throttled": any(f"qos {throttles.QOS}" in line for line in throttles.statements(config)),
         "tres": [throttles.tres(name) for name in throttles.limited(config)],
         "core_seconds": any((throttle.max_run_core_seconds or 0) % 60 for throttle in config.throttles),

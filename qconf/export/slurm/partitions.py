@@ -1,4 +1,4 @@
-"""The partitions of a configuration: their nodes, who may use them, and their lines."""
+"""The partitions of a configuration: their nodes, who may use them, whose jobs they preempt, and their lines."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from qconf.config import SiteConfig
 from qconf.config.multifactor import Multifactor
 from qconf.export.nodes import Node, assign, check_machine
 from qconf.export.priorities import scale
-from qconf.export.slurm import kept, preemption
-from qconf.export.slurm.queues import POOL, Line, access, charged, clock, whole_minutes
+from qconf.export.slurm import kept
+from qconf.export.slurm.queues import MODES, POOL, PREEMPTING, Line, access, charged, clock, whole_minutes
 from qconf.export.slurm.queues import written as queue_words
 from qconf.export.types import hosts as hosts_of_types
 from qconf.export.types import is_bound
@@ -76,11 +76,14 @@ def partitions(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, Li
     order, hosts = Multifactor.of(config.order), hosts_of(config, nodes)
     priorities = scale(config.queues).values if order is None or order.tiers else dict.fromkeys(config.names, 1)
     factors = priorities if order is None else dict.fromkeys(config.names, 1)
-    tiers, modes = preemption.tiers(config) if config.has_tiers else priorities, preemption.modes(config)
-    of_queues, found = kept.parts(config), {}
+    ranks = {tier: rank for rank, tier in enumerate(sorted({queue.tier for queue in config.queues}), start=1)}
+    of_queues, modes, found = kept.parts(config), becomes(config), {}
     for queue in config.queues:
-        line = queue_words(config, queue) | ({"PreemptMode": modes[queue.name]} if modes else {}) | dict(access(queue))
-        line["PriorityTier"] = str(tiers[queue.name] if config.mode == "shared" or queue.reservation else 1)
+        line = queue_words(config, queue) | dict(access(queue))
+        if config.has_tiers:
+            line["PreemptMode"] = MODES[modes.get(queue.name, "off")]
+        tier = ranks[queue.tier] if config.has_tiers else priorities[queue.name]
+        line["PriorityTier"] = str(tier if config.mode == "shared" or queue.reservation else 1)
         line["PriorityJobFactor"] = str(factors[queue.name])
         found[queue.name] = line
         for part in of_queues.get(queue.name, ()):
@@ -100,3 +103,21 @@ def _pool(config: SiteConfig) -> Line:
         **({"OverSubscribe": "EXCLUSIVE"} if config.machine.whole_nodes else {}),
         **({"TRESBillingWeights": text} if len(billings) == 1 and (text := next(iter(billings))) else {}),
     }
+
+
+def preemption(config: SiteConfig) -> dict[str, str]:
+    """Write the words of slurm.conf for jobs that preempt others; suspended ones go on by the gang scheduler."""
+    if not config.has_tiers:
+        return {}
+    return {"PreemptType": PREEMPTING, "PreemptMode": "SUSPEND,GANG" if preempted(config, "suspend") else "REQUEUE"}
+
+
+def preempted(config: SiteConfig, mode: str) -> list[str]:
+    """Name the queues whose jobs are suspended, say."""
+    return [name for name, each in becomes(config).items() if each == mode]
+
+
+def becomes(config: SiteConfig) -> dict[str, str]:
+    """Return what becomes of the jobs of each queue that jobs of another one may preempt."""
+    highest = max(queue.tier for queue in config.queues)
+    return {queue.name: queue.preempted for queue in config.queues if queue.tier < highest}

@@ -13,7 +13,7 @@ from parsim.model.workload import MAX_CORES, MAX_DURATION
 from qconf.config import AccessConfig, QueueConfig, SiteConfig, ThrottleConfig, billing
 from qconf.config.models import BILLING
 from qconf.errors import ExportError
-from qconf.export.slurm import kept, preemption, throttles
+from qconf.export.slurm import kept, throttles
 from qconf.export.slurm import qos as service
 from qconf.export.slurm.conf import Conf, Fields
 from qconf.export.slurm.throttles import by_whose, limit_of
@@ -21,6 +21,8 @@ from qconf.history import Records
 from qconf.history.times import slurm_limit
 
 POOL = "pool"  #: name of the partition that is the common pool
+PREEMPTING = "preempt/partition_prio"  #: jobs of a higher PriorityTier preempt, as PreemptMode of the others says
+MODES = {"off": "OFF", "suspend": "SUSPEND", "requeue": "REQUEUE"}  #: PreemptMode of a partition, by `preempted`
 UNLIMITED = ("UNLIMITED", "INFINITE", "-1")
 #: Who may use a partition: kind of `access`, the list of those let in, the list of those kept out.
 ACCESS = {
@@ -244,7 +246,7 @@ class Reader:
     def _remark(self, fields: Fields) -> None:
         """Warn about what a partition has and a queue has not."""
         name = fields["partitionname"]
-        self.warnings += _remarks(fields, preempts=None if self.preempts else preemption.TYPE)
+        self.warnings += _remarks(fields, preempts=None if self.preempts else PREEMPTING)
         if (qos := fields.get("qos")) is not None and qos not in self.limits:
             self.warnings.append(f"{name}: the limits of QOS {qos} are not in slurm.conf: give --qos, or add max_run")
         for key in (key for key in fields.keys() - READ if fields[key].upper() != "NO"):
@@ -253,7 +255,7 @@ class Reader:
     @property
     def preempts(self) -> bool:
         """Whether jobs of partitions of a higher PriorityTier preempt those of others."""
-        return self.conf.settings.get("preempttype", "").lower() == preemption.TYPE
+        return self.conf.settings.get("preempttype", "").lower() == PREEMPTING
 
     def preempted(self, partition: Partition) -> str:
         """Read what becomes of the jobs of a partition that are preempted; a warning where it is not simulated."""
@@ -262,7 +264,7 @@ class Reader:
         if mode == "CANCEL":
             self.warnings.append(f"{partition.name}: PreemptMode=CANCEL: taken as REQUEUE, its jobs begin anew")
             return "requeue"
-        return next((name for name, word in preemption.MODES.items() if word == mode), "off")
+        return next((name for name, word in MODES.items() if word == mode), "off")
 
     def gives_whole(self, partition: Partition) -> bool:
         """Whether the jobs of a partition have their nodes alone."""

@@ -14,13 +14,13 @@ from qconf.export.base import Export
 from qconf.export.estimates import OF_TABLES, TABLE, table
 from qconf.export.nodes import Node
 from qconf.export.rendering import comment_name, plan, render
-from qconf.export.slurm import kept, merging, preemption, qos, shortpools, throttles
+from qconf.export.slurm import kept, merging, qos, shortpools, throttles
 from qconf.export.slurm.changes import Changes, Difference, everything
 from qconf.export.slurm.conf import Conf
 from qconf.export.slurm.desired import Desired, set_limits
 from qconf.export.slurm.differences import differences
 from qconf.export.slurm.order import weights_of_tres
-from qconf.export.slurm.partitions import held, types_named
+from qconf.export.slurm.partitions import held, preempted, types_named
 from qconf.export.slurm.queues import POOL, access, is_limited, qos_of, whole_minutes
 from qconf.export.slurm.settings import most_points, places
 
@@ -139,7 +139,7 @@ class Files:
             "limited": [qos_of(each.name) for each in config.queues if is_limited(config, each)],
             "keeps": [each.name for each in reservations],
             "hourly": hours.taken_back(config, set_limits) if hours.FILE in files else [],
-            "suspended": preemption.preempted(config, "suspend"),
+            "suspended": preempted(config, "suspend"),
             "counted_tres": sorted({*limited, *(each.partition("=")[0] for each in weighed if each)}),
             "job": f"--ntasks={queue.cores[0]} --time={walltime // 60}",
             "priority": None if order is None else self.values["most"] - behind,
