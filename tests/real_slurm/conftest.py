@@ -7,7 +7,9 @@ import pytest
 
 from qconf.config import parse
 from qconf.export import exporter
+from qconf.export.directory import RECORD, write_export
 from qconf.export.nodes import Node
+from qconf.export.slurm.init import derive
 from tests.servers.machine import WORK
 from tests.servers.slurm import SITE, Plan
 from tests.servers.slurm_jobs import lost, tasks
@@ -36,12 +38,10 @@ def exported(tmp_path):
     """Export a configuration into a folder, and read its plan."""
 
     def export(text, name="export", **options):
-        folder = tmp_path / name
-        folder.mkdir()
         nodes = [Node(name, cores) for name, cores in NODES.items()]
-        for file, content in exporter("slurm")(nodes=nodes, **options).export(parse(text)).files.items():
-            (folder / file).write_text(content)
-        return Plan(folder)
+        write_export(tmp_path / name, exporter("slurm")(nodes=nodes, **options).export(parse(text)).files)
+        (tmp_path / name / RECORD).unlink()
+        return Plan(tmp_path / name)
 
     return export
 
@@ -52,6 +52,18 @@ def fresh(slurm):
     slurm.run(f"rm -rf {WORK}/*")
     yield slurm
     slurm.run("squeue --all --noheader --format=%A | sort -u | xargs -r scancel; sleep 1")
+
+
+def private(**options):
+    """Return a server for one test, without accounting."""
+    return PrivateSlurm(NODES, SITE.replace("KEPT", "work"), accounting=False, **options)
+
+
+def problems(server, steps):
+    """Run blocks of a plan, and return what went wrong."""
+    result = Rehearsal("")
+    run_blocks(steps, server, result)
+    return result.problems
 
 
 @dataclass
@@ -74,26 +86,35 @@ class Loaded:
         return self.of("JobState", *jobs)
 
     def until(self, condition, otherwise="it does not happen"):
-        self.server.wait(condition, otherwise, seconds=20)
+        self.server.wait(condition, otherwise)
+
+    def derived(self, folder):
+        """Return what init reads of the slurm.conf that is loaded."""
+        for name in ("slurm.conf", "partitions.conf", "job_submit.lua"):
+            (folder / name).write_text(self.server.run(f"cat /etc/slurm/{name}").stdout)
+        return derive(folder / "slurm.conf").config
 
 
 @pytest.fixture
 def loading(fresh, exported):
-    """Load a configuration by its plan; afterwards its undo has to leave the server as it was."""
+    """Load a configuration by its plan; afterwards its undo has to leave the server as it was.
+
+    Jobs end before the undo; or `jobs` are named, which it must not lose.
+    """
 
     @contextlib.contextmanager
-    def load(text):
-        plan, result, before = exported(text), Rehearsal(""), saved(fresh)
-        for name, content in plan.files.items():
-            fresh.write(name, content)
-        run_blocks(plan.steps, fresh, result)
-        assert result.problems == []
+    def load(text, server=fresh, jobs=None):
+        plan, before = exported(text), saved(server)
+        plan.put(server)
+        assert problems(server, plan.steps) == []
+        gone = []
         try:
-            yield Loaded(fresh, plan)
+            yield Loaded(server, plan)
         finally:
-            problems = lost(fresh, [])
-            run_blocks(plan.undo, fresh, result)
-        assert [*result.problems, *problems] == []
-        assert saved(fresh) == before
+            gone += lost(server, []) if jobs is None else []
+            gone += problems(server, plan.undo)
+        assert gone == []
+        assert saved(server) == before
+        assert lost(server, jobs or []) == []
 
     return load

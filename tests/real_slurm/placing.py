@@ -11,7 +11,8 @@ from __future__ import annotations
 import argparse
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from random import Random
 
 from parsim.model.node_types import Chunk, NodeType, Request
@@ -40,74 +41,45 @@ DefMemPerCPU=1
 """
 _SBATCH = "sbatch --parsable --output=/dev/null --time=60 --wrap 'sleep 600'"
 
-Wanted = tuple[str, tuple[Chunk]]  #: in words of sbatch, and as chunks
+
+@dataclass(frozen=True)
+class Shape:
+    """What a job asks for: the words of sbatch, and from what each number in them is drawn."""
+
+    words: str
+    count: Sequence[int]  #: tasks, or nodes
+    each: Sequence[int] = (1,)  #: cores of each
+    gpus: Sequence[int] = (0,)  #: of each
+    memory: Sequence[int] = ()  #: of a core, or of a node; none for what a job has by default
+    of_nodes: bool = False  #: whether each is on a node of its own
+    exclusive: bool = False
+
+    def drawn(self, rng: Random) -> tuple[str, tuple[Chunk]]:
+        """Return a job of this shape, in words of sbatch and as chunks."""
+        count, each, gpus, memory = (rng.choice(of) for of in (self.count, self.each, self.gpus, self.memory or (1,)))
+        amounts = {"memory": memory if self.memory and self.of_nodes else each * memory}
+        amounts |= {"gpus": gpus} if gpus else {}
+        chunk = Chunk(count, each, amounts, exclusive=self.exclusive, scattered=self.of_nodes)
+        return self.words.format(count=count, each=each, gpus=gpus, memory=memory), (chunk,)
 
 
-def _tasks(rng: Random) -> Wanted:
-    cores = rng.randint(1, 40)
-    return f"-n {cores}", (Chunk(cores, 1, {"memory": 1}),)
-
-
-def _tasks_with_memory(rng: Random) -> Wanted:
-    count, each, memory = rng.randint(1, 16), rng.choice((1, 1, 2, 3)), rng.randint(50, 500)
-    return f"-n {count} -c {each} --mem-per-cpu={memory}", (Chunk(count, each, {"memory": each * memory}),)
-
-
-def _tasks_of_several_cores(rng: Random) -> Wanted:
-    count, each = rng.randint(1, 8), rng.randint(2, 6)
-    return f"-n {count} -c {each}", (Chunk(count, each, {"memory": each}),)
-
-
-def _nodes(rng: Random) -> Wanted:
-    count, each = rng.randint(1, 6), rng.randint(1, 6)
-    return f"-N {count} --ntasks-per-node={each}", (Chunk(count, each, {"memory": each}, scattered=True),)
-
-
-def _nodes_with_memory(rng: Random) -> Wanted:
-    count, each, memory = rng.randint(1, 4), rng.randint(1, 6), rng.randint(100, 2000)
-    words = f"-N {count} --ntasks-per-node={each} --mem={memory}"
-    return words, (Chunk(count, each, {"memory": memory}, scattered=True),)
-
-
-def _gpus(rng: Random) -> Wanted:
-    count, each, gpus = rng.randint(1, 3), rng.randint(1, 4), rng.randint(1, 3)
-    chunk = Chunk(count, each, {"gpus": gpus, "memory": each}, scattered=True)
-    return f"-N {count} --ntasks-per-node={each} --gres=gpu:{gpus}", (chunk,)
-
-
-def _gpus_of_tasks(rng: Random) -> Wanted:
-    count, each, gpus = rng.randint(1, 8), rng.randint(1, 2), rng.randint(1, 2)
-    words = f"-n {count} -c {each} --gpus-per-task={gpus}"
-    return words, (Chunk(count, each, {"gpus": gpus, "memory": each}),)
-
-
-def _exclusive(rng: Random) -> Wanted:
-    cores = rng.randint(1, 16)
-    return f"-n {cores} --exclusive", (Chunk(cores, 1, {"memory": 1}, exclusive=True),)
-
-
-def _exclusive_gpus(rng: Random) -> Wanted:
-    count, each, gpus = rng.randint(1, 2), rng.randint(1, 4), rng.randint(1, 2)
-    chunk = Chunk(count, each, {"gpus": gpus, "memory": each}, exclusive=True, scattered=True)
-    return f"-N {count} --ntasks-per-node={each} --gres=gpu:{gpus} --exclusive", (chunk,)
-
-
-def _one_node(rng: Random) -> Wanted:
-    cores = rng.randint(2, 8)
-    return f"-N1 -n {cores}", (Chunk(1, cores, {"memory": cores}, scattered=True),)
-
-
-SHAPES: dict[str, Callable[[Random], Wanted]] = {
-    "tasks": _tasks,
-    "tasks of cores": _tasks_of_several_cores,
-    "tasks with memory": _tasks_with_memory,
-    "nodes": _nodes,
-    "nodes with memory": _nodes_with_memory,
-    "GPUs of nodes": _gpus,
-    "GPUs of tasks": _gpus_of_tasks,
-    "exclusive": _exclusive,
-    "exclusive with GPUs": _exclusive_gpus,
-    "one node": _one_node,
+_NODES = "-N {count} --ntasks-per-node={each}"
+_ANY = range(1, 7)
+SHAPES = {
+    "tasks": Shape("-n {count}", range(1, 41)),
+    "tasks of cores": Shape("-n {count} -c {each}", range(1, 9), range(2, 7)),
+    "tasks with memory": Shape(
+        "-n {count} -c {each} --mem-per-cpu={memory}", range(1, 17), (1, 1, 2, 3), memory=range(50, 501)
+    ),
+    "nodes": Shape(_NODES, _ANY, _ANY, of_nodes=True),
+    "nodes with memory": Shape(f"{_NODES} --mem={{memory}}", range(1, 5), _ANY, memory=range(100, 2001), of_nodes=True),
+    "GPUs of nodes": Shape(f"{_NODES} --gres=gpu:{{gpus}}", (1, 2, 3), range(1, 5), (1, 2, 3), of_nodes=True),
+    "GPUs of tasks": Shape("-n {count} -c {each} --gpus-per-task={gpus}", range(1, 9), (1, 2), (1, 2)),
+    "exclusive": Shape("-n {count} --exclusive", range(1, 17), exclusive=True),
+    "exclusive with GPUs": Shape(
+        f"{_NODES} --gres=gpu:{{gpus}} --exclusive", (1, 2), range(1, 5), (1, 2), of_nodes=True, exclusive=True
+    ),
+    "one node": Shape("-N{count} -n {each}", (1,), range(2, 9), of_nodes=True),
 }
 
 
@@ -165,7 +137,7 @@ def main() -> None:
             server.run("\n".join(others(rng, left)), user="alice")
             server.wait("! squeue --noheader --states=PENDING | grep .", "jobs do not start", seconds=60)
             shape = rng.choice(options.shape or [*SHAPES])
-            wanted, request = SHAPES[shape](rng)
+            wanted, request = SHAPES[shape].drawn(rng)
             real, simulated = really(server, wanted), by_rule(system, request, left)
             all_of[shape] += 1
             same[shape] += real == simulated

@@ -96,8 +96,8 @@ def _load(site: Site, server: PrivateSlurm, folder: Path) -> Plan:
     nodes = [Node(name, cores) for name, cores in site.nodes.items()]
     for name, content in exporter("slurm")(nodes=nodes).export(site.config).files.items():
         (folder / name).write_text(content)
-        server.write(name, content)
     plan, result = Plan(folder), Rehearsal("")
+    plan.put(server)
     run_blocks(plan.steps, server, result)
     if result.problems:
         raise RuntimeError(f"{site.discipline}: {result.problems}")

@@ -5,12 +5,12 @@ import pytest
 from qconf.config import dump, parse
 from qconf.export import exporter
 from qconf.export.directory import write_export
-from qconf.export.plan import blocks
-from tests.real_slurm.conftest import NODES
+from tests.real_slurm.conftest import NODES, problems
 from tests.servers.slurm import rehearse
+from tests.servers.slurm_changes import shown
 from tests.servers.slurm_jobs import tasks
 from tests.servers.slurm_server import PrivateSlurm
-from tests.servers.trial import Rehearsal, run_blocks, saved
+from tests.servers.trial import Plan, saved
 
 LINES = """\
 SchedulerType=sched/backfill
@@ -23,20 +23,6 @@ PartitionName=short Nodes=ALL MaxTime=1:00:00 QOS=fast AllowAccounts=all,root
 PartitionName=long Nodes=ALL MaxTime=7-0 Default=YES DefMemPerCPU=1 OverTimeLimit=3 Hidden=YES
 PartitionName=closed Nodes=n1 State=DOWN MaxTime=60 DisableRootJobs=YES
 """
-SHOWN = {"partitions": "scontrol --all --oneliner show partition", "settings": "scontrol show config | grep -v ^Next"}
-
-
-def shown(server):
-    """Return each word of partitions, and each line of settings, that the controller has."""
-    found = {}
-    for line in server.run(SHOWN["partitions"]).stdout.splitlines():
-        name = line.split()[0].partition("=")[2]
-        found |= {(name, word.partition("=")[0]): word.partition("=")[2] for word in line.split()}
-    for line in server.run(SHOWN["settings"]).stdout.splitlines():
-        name, _, value = line.partition(" = ")
-        if not name.startswith(("Configuration data", "BOOT_TIME", "NEXT_JOB_ID")):
-            found["", name.strip()] = value.strip()
-    return found
 
 
 def changed(config, name, **update):
@@ -63,7 +49,6 @@ CHANGES = {
 @pytest.mark.parametrize("what", CHANGES)
 def test_what_differs_is_loaded_alone_and_comes_back(what, tmp_path):
     change, words = CHANGES[what]
-    (tmp_path / "export").mkdir()
     lines = LINES.replace(" QOS=fast", "")
     with PrivateSlurm(NODES, lines, accounting=True) as server:
         server.run("sacctmgr -i add qos fast; sacctmgr -i modify qos fast set GrpJobs=5 MaxWall=60")
@@ -75,16 +60,13 @@ def test_what_differs_is_loaded_alone_and_comes_back(what, tmp_path):
         found = exporter("slurm").of().read(files["current"], qos=files["qos"]).config
         config = parse(dump(found, "as init writes it"))
         assert list(exporter("slurm").of(**files).export(config).files) == ["PLAN.md"]
-        for name, text in exporter("slurm").of(**files).export(change(config)).files.items():
-            (tmp_path / "export" / name).write_text(text)
-            server.write(name, text)
+        write_export(tmp_path / "export", exporter("slurm").of(**files).export(change(config)).files)
+        plan = Plan(tmp_path / "export")
+        plan.put(server)
         submit = "sbatch --parsable --output=/dev/null --begin=now+1day --ntasks=1 --wrap true"
         jobs = [server.run(f"{submit} {words}", user="alice").stdout.strip() for words in ("", "--partition=short")]
         before, there, held = saved(server), shown(server), tasks(server)
-        steps, _, undo = (tmp_path / "export" / "PLAN.md").read_text().partition("\n## Undo\n")
-        result = Rehearsal("")
-        run_blocks(list(blocks(steps)), server, result)
-        assert result.problems == []
+        assert problems(server, plan.steps) == []
         loaded = shown(server)
         differ = {key for key in {*loaded, *there} if loaded.get(key) != there.get(key)}
         assert differ - {("", "PriorityCalcPeriod")} == words
@@ -94,14 +76,11 @@ def test_what_differs_is_loaded_alone_and_comes_back(what, tmp_path):
         if what == "charges":
             factor = server.run("sacctmgr -nP show qos normal format=UsageFactor").stdout.strip()
             assert factor == "0.250000"
-        run_blocks(list(blocks(undo)), server, result)
-        assert result.problems == []
+        assert problems(server, plan.undo) == []
         assert saved(server) == before
         assert shown(server) == there
-        after = tasks(server)
-        assert (
-            [after[job]["Partition"] for job in jobs] == [held[job]["Partition"] for job in jobs] == ["long", "short"]
-        )
+        for of in (held, tasks(server)):
+            assert [of[job]["Partition"] for job in jobs] == ["long", "short"]
 
 
 @pytest.mark.parametrize("what", CHANGES)

@@ -7,13 +7,11 @@ import pytest
 
 from qconf.config import parse
 from qconf.errors import InputError
-from qconf.export.slurm.init import derive
-from tests.real_slurm.conftest import NODES
-from tests.servers.machine import WORK
+from tests.real_slurm.conftest import NODES, private, problems
 from tests.servers.slurm import SITE, follow
-from tests.servers.slurm_jobs import lost, tasks
+from tests.servers.slurm_jobs import tasks
 from tests.servers.slurm_server import PrivateSlurm
-from tests.servers.trial import Rehearsal, run_blocks, saved
+from tests.servers.trial import saved
 
 MACHINE = "machine: {name: tiny, cores: 16, cores_per_node: 2}\norder: fcfs\n"
 
@@ -161,61 +159,47 @@ def test_it_is_loaded_and_undone_where_jobs_are_accounted_for(kind, fresh, expor
 
 def test_a_second_export_takes_the_place_of_the_first_and_comes_off_again(loading, exported):
     with loading(HYBRID) as slurm:
-        server, result = slurm.server, Rehearsal("")
-        between = saved(server)
+        server, between, plan = slurm.server, saved(slurm.server), exported(SHARED, "second")
         assert "Name=pool" in between["partitions"]
-        plan = exported(SHARED, "second")
-        server.run("mkdir second")
-        for name, text in plan.files.items():
-            server.write(name, text, folder=f"{WORK}/second")
-        run_blocks([(title, f"cd second\n{block}") for title, block in plan.steps], server, result)
+        plan.put(server, "second")
+        assert problems(server, plan.steps) == []
         assert "Name=pool" not in server.run("scontrol show partition").stdout
         done = server.run("python3 -I load-conf back; echo exit $?").stdout  # that of the first
         assert "Undo a later export first" in done
         assert "exit 1" in done
-        run_blocks([(title, f"cd second\n{block}") for title, block in plan.undo], server, result)
-        assert result.problems == []
+        assert problems(server, plan.undo) == []
         assert saved(server) == between
 
 
-def test_a_job_is_suspended_and_goes_on_also_when_the_export_is_undone_meanwhile(fresh, exported):
-    plan, result, before = exported(TIERS), Rehearsal(""), saved(fresh)
-    for name, content in plan.files.items():
-        fresh.write(name, content)
-    run_blocks(plan.steps, fresh, result)
-    submit = "sbatch --parsable --output=/dev/null --ntasks={} --time=2 --wrap 'sleep {}'"
-    jobs = [fresh.run(submit.format(8, 9), user="alice").stdout.strip() for _ in range(2)]
-    fresh.wait("[ $(squeue --noheader --states=R --partition=work | wc -l) = 2 ]", "they do not start")
-    fresh.run("sbatch --output=/dev/null --ntasks=4 --time=1 --wrap 'sleep 20'", user="alice")
-    fresh.wait("[ $(squeue --noheader --states=S --partition=work | wc -l) = 1 ]", "none is suspended")
-    assert {tasks(fresh)[job]["JobState"] for job in jobs} == {"RUNNING", "SUSPENDED"}
-    run_blocks(plan.undo, fresh, result)
-    assert result.problems == []
-    assert {tasks(fresh)[job]["JobState"] for job in jobs} == {"COMPLETED"}
-    assert saved(fresh) == before
+def test_a_job_is_suspended_and_goes_on_also_when_the_export_is_undone_meanwhile(loading):
+    with loading(TIERS, jobs=[]) as slurm:
+        jobs = [slurm.submit("--ntasks=8 --time=2", seconds=9) for _ in range(2)]
+        slurm.until("[ $(squeue --noheader --states=R --partition=work | wc -l) = 2 ]", "they do not start")
+        slurm.submit("--ntasks=4 --time=1", seconds=20)
+        slurm.until("[ $(squeue --noheader --states=S --partition=work | wc -l) = 1 ]", "none is suspended")
+        assert {*slurm.states(*jobs)} == {"RUNNING", "SUSPENDED"}
+    assert {*slurm.states(*jobs)} == {"COMPLETED"}
 
 
 def test_a_user_without_an_association_is_named_before_limits_are_enforced(fresh, exported):
-    plan, result = exported(LIMITED), Rehearsal("")
-    for name, content in plan.files.items():
-        fresh.write(name, content)
+    plan = exported(LIMITED)
+    plan.put(fresh)
     fresh.run("sacctmgr --immediate delete user carol")
     fresh.run("sbatch --begin=now+1day --time=1 --wrap true", user="carol")
     try:
-        run_blocks(plan.steps[:2], fresh, result)
+        found = problems(fresh, plan.steps[:2])
     finally:
         fresh.run("sacctmgr --immediate add user carol account=all")
-    assert result.problems == ["2. Look for users without an association: exit 1: carol"]
+    assert found == ["2. Look for users without an association: exit 1: carol"]
 
 
 def test_a_qos_that_does_not_exist_stops_the_plan_before_slurm_conf_names_it(fresh, exported):
-    plan, result = exported(LIMITED), Rehearsal("")
-    for name, content in plan.files.items():
-        fresh.write(name, content)
+    plan = exported(LIMITED)
+    plan.put(fresh)
     fresh.write("qos.sacctmgr", "add qos work\nmodify qos wide set GrpJobs=3\n")
-    run_blocks(plan.steps[:1] + plan.steps[2:3], fresh, result)
+    found = problems(fresh, plan.steps[:1] + plan.steps[2:3])
     fresh.run("sacctmgr --immediate delete qos work")
-    assert [problem.split(":")[0] for problem in result.problems] == ["3. Create the QOS that hold the running limits"]
+    assert [problem.split(":")[0] for problem in found] == ["3. Create the QOS that hold the running limits"]
 
 
 def test_limits_of_other_kinds_that_a_qos_has_come_back_alone(loading, fresh):
@@ -228,59 +212,51 @@ def test_limits_of_other_kinds_that_a_qos_has_come_back_alone(loading, fresh):
         fresh.run("sacctmgr --immediate delete qos wide")
 
 
-def test_nice_values_and_the_partitions_of_the_parts_of_a_job_are_as_before(fresh, exported):
+def test_nice_values_and_the_partitions_of_the_parts_of_a_job_are_as_before(fresh, loading):
     """Slurm sets the nice value of a job to 0 when it is released to have its priority computed anew."""
-    plan, result = exported(FCFS), Rehearsal("")
-    for name, content in plan.files.items():
-        fresh.write(name, content)
     later = "--time=1 --begin=now+1day"
     for what in (f"--partition=former {later} --nice=50", f"--partition=former {later} : --partition=work {later}"):
         fresh.run(f"sbatch --output=/dev/null {what} --wrap true", user="alice")
     before = {job: (held["Partition"], held["Nice"]) for job, held in tasks(fresh).items()}
-    run_blocks([*plan.steps, *plan.undo], fresh, result)
+    with loading(FCFS, jobs=[]):
+        pass
     after = {job: (held["Partition"], held["Nice"]) for job, held in tasks(fresh).items()}
-    assert result.problems == []
     assert {job: after.get(job) for job in before} == before
 
 
 def test_a_partition_with_a_reservation_is_not_dropped(fresh, exported):
     """Slurm would drop the reservation with it, and say so in its log only."""
-    plan, result = exported(FCFS), Rehearsal("")
-    for name, content in plan.files.items():
-        fresh.write(name, content)
+    plan = exported(FCFS)
+    plan.put(fresh)
     fresh.run(
         "scontrol create reservation ReservationName=r StartTime=now+1day Duration=9 Users=root Nodes=ALL "
         "PartitionName=former"
     )
-    run_blocks(plan.steps, fresh, result)
-    assert [problem.partition(": exit 1: ")[0] for problem in result.problems] == [plan.steps[-1][0]]
-    assert "ReservationName=r " in result.problems[0]
-    run_blocks(plan.undo, fresh, result)
-    assert len(result.problems) == 1
-    assert (
-        " PartitionName=former "
-        in fresh.run("scontrol --oneliner show reservation; scontrol delete reservation=r").stdout
-    )
+    (found,) = problems(fresh, plan.steps)
+    assert found.startswith(f"{plan.steps[-1][0]}: exit 1: ")
+    assert "ReservationName=r " in found
+    assert problems(fresh, plan.undo) == []
+    shown = fresh.run("scontrol --oneliner show reservation; scontrol delete reservation=r").stdout
+    assert " PartitionName=former " in shown
 
 
 @pytest.mark.parametrize("own", [True, False], ids=["with the site's own script", "without one"])
 def test_no_job_is_submitted_into_what_ends_while_the_former_partitions_come_back(own, fresh, exported):
     """In a list with a partition that stays, it would be killed where that of the list ends."""
-    plan, result = exported(HYBRID), Rehearsal("")
+    plan = exported(HYBRID)
     script = (
         "function slurm_job_submit(job) job.comment = 'theirs' return slurm.SUCCESS end\n"
         "function slurm_job_modify() return slurm.SUCCESS end\nreturn slurm.SUCCESS\n"
     )
+    restart = "systemctl restart slurmctld; sleep 2"
     if own:
         fresh.write("job_submit.lua", script, folder="/etc/slurm")
-        fresh.run("sed -i '1i JobSubmitPlugins=lua' /etc/slurm/slurm.conf; systemctl restart slurmctld; sleep 2")
+        fresh.run(f"sed -i '1i JobSubmitPlugins=lua' /etc/slurm/slurm.conf; {restart}")
     before = saved(fresh)
     try:
-        for name, content in plan.files.items():
-            fresh.write(name, content)
-        run_blocks(plan.steps, fresh, result)
+        plan.put(fresh)
         opened = next(n for n, (_, block) in enumerate(plan.undo) if "load-conf back" in block) + 1
-        run_blocks(plan.undo[:opened], fresh, result)
+        assert problems(fresh, [*plan.steps, *plan.undo[:opened]]) == []
         submit = "sbatch --parsable --output=/dev/null --begin=now+1day --ntasks=1 --time=1 --wrap true"
         said = fresh.run(f"{submit} --partition=work,medium", user="alice").stdout
         assert "partition medium takes no submissions" in said
@@ -290,22 +266,19 @@ def test_no_job_is_submitted_into_what_ends_while_the_former_partitions_come_bac
         assert tasks(fresh)[job]["Partition"] == "work,former"
         assert tasks(fresh)[job].get("Comment") == ("theirs" if own else None)
         fresh.run(f"scancel {job}")
-        run_blocks(plan.undo[opened:], fresh, result)
-        assert result.problems == []
+        assert problems(fresh, plan.undo[opened:]) == []
         assert saved(fresh) == before
     finally:
         if own:
-            fresh.run(
-                "sed -i 1d /etc/slurm/slurm.conf; rm /etc/slurm/job_submit.lua; systemctl restart slurmctld; sleep 2"
-            )
+            fresh.run(f"sed -i 1d /etc/slurm/slurm.conf; rm /etc/slurm/job_submit.lua; {restart}")
 
 
 def test_throttles_of_another_cluster_of_the_same_accounting_stay(loading, fresh):
+    show = "sacctmgr -nP show associations"
+
     def others():
-        command = (
-            "sacctmgr --noheader --parsable2 show associations cluster=elsewhere format=Account,User,GrpJobs,GrpTRES"
-        )
-        return sorted(fresh.run(command).stdout.splitlines())
+        found = fresh.run(f"{show} cluster=elsewhere format=Account,User,GrpJobs,GrpTRES").stdout
+        return sorted(found.splitlines())
 
     fresh.run("sacctmgr --immediate add cluster elsewhere; sacctmgr --immediate add account all cluster=elsewhere")
     fresh.run("sacctmgr --immediate add user carol account=all cluster=elsewhere")
@@ -315,54 +288,39 @@ def test_throttles_of_another_cluster_of_the_same_accounting_stay(loading, fresh
         assert "all|carol|7|" in before
         with loading(THROTTLED):
             assert others() == before
-            here = fresh.run(
-                "sacctmgr -nP show associations cluster=rehearsal user=carol format=GrpJobs"
-            ).stdout.split()
-            assert here == ["2"]
+            assert fresh.run(f"{show} cluster=rehearsal user=carol format=GrpJobs").stdout.split() == ["2"]
         assert others() == before
     finally:
         fresh.run("sacctmgr --immediate delete cluster elsewhere")
 
 
-def test_jobs_with_gpus_go_to_the_queue_of_their_nodes_and_back(exported, tmp_path):
+ONE = "sbatch --parsable --output=/dev/null --ntasks=1"
+UNTIL_END = "--wrap 'until [ -e /srv/end ]; do sleep 0.2; done; touch ~/ended-$SLURM_JOB_ID'"
+RUN_ON = "rm -f /srv/end; chmod 755 /srv"
+
+
+def test_jobs_with_gpus_go_to_the_queue_of_their_nodes_and_back(loading, tmp_path):
     """One that waits is moved where GPUs are, also where a queue before takes its size; the undo loses none."""
-    plan, gpus = exported(BOUND), {"n5": 2, "n6": 2, "n7": 1, "n8": 1}
-    until = "--time=2 --wrap 'until [ -e /srv/end ]; do sleep 0.2; done; touch ~/ended-$SLURM_JOB_ID'"
-    submit = "sbatch --parsable --output=/dev/null --ntasks=1"
-    with PrivateSlurm(NODES, SITE.replace("KEPT", "work"), accounting=False, gpus=gpus) as server:
-        result, before = Rehearsal(""), saved(server)
-        for name, content in plan.files.items():
-            server.write(name, content)
-        server.run("rm -f /srv/end; chmod 755 /srv")
-        jobs = [
-            server.run(f"{submit} --partition=former --gres=gpu:{count} {until}", user="alice").stdout.strip()
-            for count in (2, 2, 2, 1)
-        ]
+    with private(gpus={"n5": 2, "n6": 2, "n7": 1, "n8": 1}) as server:
+
+        def submitted(user, *words):
+            commands = (f"{ONE} --time=2 {each} {UNTIL_END}" for each in words)
+            return [server.run(command, user=user).stdout.strip() for command in commands]
+
+        server.run(RUN_ON)
+        jobs = submitted("alice", *(f"--partition=former --gres=gpu:{count}" for count in (2, 2, 2, 1)))
         server.wait("[ $(squeue --noheader --states=R | wc -l) = 3 ]", "GPUs are not counted")
-        run_blocks(plan.steps, server, result)
-        assert result.problems == []
-        held = tasks(server)
-        assert [held[job]["Partition"] for job in jobs] == ["former", "former", "gpu", "former"]
-        server.run("rm -f /srv/end")
-        later = [
-            server.run(f"{submit} {words} {until}", user="bob").stdout.strip()
-            for words in ("--partition=gpu --gres=gpu:2", "--partition=gpu --gres=gpu:1", *["--time=1"] * 9)
-        ]
-        server.wait("[ $(squeue --noheader --states=R --user=bob | wc -l) = 10 ]", "they do not start")
-        held = tasks(server)
-        assert held[later[0]]["NodeList"] in ("n5", "n6")
-        assert {held[job]["Partition"] for job in later[2:]} == {"work"}
-        running = [held[job]["NodeList"] for job in later[2:] if held[job]["JobState"] == "RUNNING"]
-        assert {*running} == {"n1", "n2", "n3", "n4"}
-        for name in ("slurm.conf", "partitions.conf", "job_submit.lua"):
-            (tmp_path / name).write_text(server.run(f"cat /etc/slurm/{name}").stdout)
-        found = derive(tmp_path / "slurm.conf").config
-        assert found.nodes == parse(BOUND).nodes
-        assert found.queues == parse(BOUND).queues
-        run_blocks(plan.undo, server, result)
-        assert result.problems == []
-        assert saved(server) == before
-        assert lost(server, [*jobs, *later]) == []
+        with loading(BOUND, server, jobs) as slurm:
+            assert slurm.of("Partition", *jobs) == ["former", "former", "gpu", "former"]
+            server.run("rm -f /srv/end")
+            later = submitted("bob", "--partition=gpu --gres=gpu:2", "--partition=gpu --gres=gpu:1", *["--time=1"] * 9)
+            jobs += later
+            slurm.until("[ $(squeue --noheader --states=R --user=bob | wc -l) = 10 ]", "they do not start")
+            assert slurm.of("NodeList", later[0])[0] in ("n5", "n6")
+            assert {*slurm.of("Partition", *later[2:])} == {"work"}
+            assert {*slurm.of("NodeList", *later[2:])} - {"", "(null)"} == {"n1", "n2", "n3", "n4"}
+            found = slurm.derived(tmp_path)
+            assert (found.nodes, found.queues) == (parse(BOUND).nodes, parse(BOUND).queues)
 
 
 KEEPS = """machine: {name: m, cores: 16, cores_per_node: 2}
@@ -374,43 +332,27 @@ queues:
 """
 
 
-def test_jobs_without_gpus_leave_cores_to_those_with_gpus(exported, tmp_path):
-    plan = exported(KEEPS)
-    submit = "sbatch --parsable --output=/dev/null --ntasks=1"
-    until = "--wrap 'until [ -e /srv/end ]; do sleep 0.2; done; touch ~/ended-$SLURM_JOB_ID'"
-    with PrivateSlurm(NODES, SITE.replace("KEPT", "work"), accounting=False, gpus={"n7": 1, "n8": 1}) as server:
-        result, before = Rehearsal(""), saved(server)
-        for name, content in plan.files.items():
-            server.write(name, content)
-        run_blocks(plan.steps, server, result)
-        assert result.problems == []
-        server.run("rm -f /srv/end; chmod 755 /srv")
-        jobs = [server.run(f"{submit} --time=2 {until}", user="alice").stdout.strip() for _ in range(16)]
-        server.wait("[ $(squeue --noheader --states=R | wc -l) = 14 ]", "they do not start")
-        held = tasks(server)
-        assert {held[job]["Partition"] for job in jobs} <= {"work-plain", "work-1", "work-plain,work-1"}
-        on = [held[job]["NodeList"] for job in jobs if held[job]["JobState"] == "RUNNING"]
+def test_jobs_without_gpus_leave_cores_to_those_with_gpus(loading, tmp_path):
+    jobs = []
+    with private(gpus={"n7": 1, "n8": 1}) as server, loading(KEEPS, server, jobs) as slurm:
+        server.run(RUN_ON)
+        jobs += [server.run(f"{ONE} --time=2 {UNTIL_END}", user="alice").stdout.strip() for _ in range(16)]
+        slurm.until("[ $(squeue --noheader --states=R | wc -l) = 14 ]", "they do not start")
+        assert {*slurm.of("Partition", *jobs)} <= {"work-plain", "work-1", "work-plain,work-1"}
+        on = slurm.of("NodeList", *jobs)
         assert (on.count("n7"), on.count("n8")) == (1, 1)
         # A node on which Slurm plans a waiting job is closed to jobs that run past that instant.
-        jobs += [server.run(f"{submit} --time=1 --gres=gpu:1 {until}", user="bob").stdout.strip() for _ in range(2)]
-        server.wait("[ $(squeue --noheader --states=R --user=bob | wc -l) = 2 ]", "jobs with GPUs do not start")
-        for name in ("slurm.conf", "partitions.conf", "job_submit.lua"):
-            (tmp_path / name).write_text(server.run(f"cat /etc/slurm/{name}").stdout)
-        found = derive(tmp_path / "slurm.conf").config
+        jobs += [server.run(f"{ONE} --time=1 --gres=gpu:1 {UNTIL_END}", user="bob").stdout.strip() for _ in range(2)]
+        slurm.until("[ $(squeue --noheader --states=R --user=bob | wc -l) = 2 ]", "jobs with GPUs do not start")
+        found = slurm.derived(tmp_path)
         assert (found.nodes, found.queues) == (parse(KEEPS).nodes, parse(KEEPS).queues)
-        run_blocks(plan.undo, server, result)
-        assert result.problems == []
-        assert saved(server) == before
-        assert lost(server, jobs) == []
 
 
-def test_what_an_earlier_export_keeps_for_short_jobs_ends(exported):
+def test_what_an_earlier_export_keeps_for_short_jobs_ends(loading, exported):
     """Also where the new one keeps nothing; a job that waits for it waits on without."""
-    earlier, plan = exported(KINDS["shortpool"], "earlier"), exported(FCFS)
-    with PrivateSlurm(NODES, SITE.replace("KEPT", "work"), accounting=False) as server:
-        result, before = Rehearsal(""), saved(server)
-        for name, content in {**plan.files, "earlier": earlier.files["shortpool"]}.items():
-            server.write(name, content)
+    earlier = exported(KINDS["shortpool"], "earlier")
+    with private() as server:
+        server.write("earlier", earlier.files["shortpool"])
         server.run("sh earlier; rm earlier")
         (name,) = server.run("scontrol --oneliner show reservation | cut -d' ' -f1 | cut -d= -f2").stdout.split()
         assert name.startswith("shortpool_")
@@ -420,12 +362,7 @@ def test_what_an_earlier_export_keeps_for_short_jobs_ends(exported):
             for words in ("--begin=now+1day --wrap true", "--wrap 'sleep 8'")
         ]
         server.wait("[ $(squeue --noheader --states=R | wc -l) = 1 ]", "it does not start")
-        run_blocks(plan.steps, server, result)
-        assert result.problems == []
-        assert name not in server.run("scontrol show reservation").stdout
-        held = tasks(server)
-        assert [held[job]["JobState"] for job in jobs] == ["PENDING", "COMPLETED"]
-        assert name not in held[jobs[0]].get("Reservation", "")
-        run_blocks(plan.undo, server, result)
-        assert result.problems == []
-        assert saved(server) == before
+        with loading(FCFS, server, jobs=[]) as slurm:
+            assert name not in server.run("scontrol show reservation").stdout
+            assert slurm.states(*jobs) == ["PENDING", "COMPLETED"]
+            assert name not in tasks(server)[jobs[0]].get("Reservation", "")

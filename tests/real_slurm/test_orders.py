@@ -6,12 +6,11 @@ from parsim.naive.formula import formula_value
 from qconf.config import parse
 from qconf.config.multifactor import Multifactor
 from qconf.export.estimates import Estimates
-from tests.real_slurm.conftest import NODES
+from tests.real_slurm.conftest import NODES, problems
 from tests.real_slurm.test_exports import MACHINE
-from tests.servers.machine import WORK
 from tests.servers.slurm import SITE
 from tests.servers.slurm_server import PrivateSlurm
-from tests.servers.trial import Rehearsal, run_blocks, saved
+from tests.servers.trial import saved
 
 ORDER = (
     "50 * queue_priority + min(eligible_time, 2592000) + (7200 if walltime <= 60 else 3600 if walltime <= 180 else 0)"
@@ -74,16 +73,12 @@ def test_a_second_sum_takes_the_place_of_the_points_of_the_first(loading, export
         job = slurm.submit("--ntasks=4 --time=5 --begin=now+1day")
         modest = slurm.submit("--ntasks=4 --time=5 --begin=now+1day --nice=70")
         assert slurm.of("Nice", job, modest) == ["7200", "7270"]
-        result, between = Rehearsal(""), saved(slurm.server)
-        plan = exported(SUMS.replace("7200", "9000"), "second")
-        slurm.server.run("mkdir second")
-        for name, text in plan.files.items():
-            slurm.server.write(name, text, folder=f"{WORK}/second")
-        run_blocks([(title, f"cd second\n{block}") for title, block in plan.steps], slurm.server, result)
+        between, plan = saved(slurm.server), exported(SUMS.replace("7200", "9000"), "second")
+        plan.put(slurm.server, "second")
+        assert problems(slurm.server, plan.steps) == []
         assert slurm.of("Nice", job, modest) == ["9000", "7270"]
-        run_blocks([(title, f"cd second\n{block}") for title, block in plan.undo], slurm.server, result)
+        assert problems(slurm.server, plan.undo) == []
         assert slurm.of("Nice", job, modest) == ["7200", "7270"]
-        assert result.problems == []
         assert saved(slurm.server) == between
 
 
@@ -109,17 +104,10 @@ def test_run_times_are_predicted_at_submission_and_order_jobs(loading, exported,
             listed = dict(map(str.split, run("sprio --noheader --format='%i %S'").stdout.splitlines()))
             return [int(listed[job]) for job in jobs]
 
-        def follow(steps):
-            result = Rehearsal("")
-            run_blocks([(title, f"cd second\n{block}") for title, block in steps], slurm.server, result)
-            assert result.problems == []
-
         between = saved(slurm.server)
         plan = exported(SUMS.replace(ORDER, order), "second", estimates=Estimates(log))
-        run("mkdir second")
-        for name, text in plan.files.items():
-            slurm.server.write(name, text, folder=f"{WORK}/second")
-        follow(plan.steps)
+        plan.put(slurm.server, "second")
+        assert problems(slurm.server, plan.steps) == []
         bob = slurm.submit("--ntasks=16 --time=2", user="bob", seconds=1)
         alice = slurm.submit("--ntasks=16 --time=5", seconds=1)
         assert factors(waits, bob, alice) == [3600, 3600, 7200]  # that of the walltime, and of what is expected
@@ -161,7 +149,7 @@ def test_run_times_are_predicted_at_submission_and_order_jobs(loading, exported,
         last.insert(0, slurm.submit("--ntasks=16 --time=5 --begin=now+1day", seconds=1))
         behind = slurm.submit("--ntasks=16 --time=4", seconds=1)
         assert factors(behind) == [7200]
-        follow(plan.undo)
+        assert problems(slurm.server, plan.undo) == []
         assert factors(behind) == [0]
         run(f"scontrol update JobId={last[0]} StartTime=now")
         assert factors(last[0]) == [0]
@@ -171,14 +159,11 @@ def test_run_times_are_predicted_at_submission_and_order_jobs(loading, exported,
 
 
 def test_a_slurm_without_accounting_ignores_how_long_jobs_wait_and_stops_the_plan(exported):
-    plan, result = exported(SUMS), Rehearsal("")
+    plan = exported(SUMS)
     lines = SITE.replace("KEPT", "work") + "PriorityType=priority/multifactor\nPriorityWeightAge=86400\n"
     with PrivateSlurm(NODES, lines, accounting=False) as server:
         said = server.run("grep -a PriorityWeightAge /srv/log/slurmctld").stdout
         assert "PriorityWeightAge can only be used with SlurmDBD, ignoring" in said
-        for name, text in plan.files.items():
-            server.write(name, text)
-        run_blocks(plan.steps[:2], server, result)
-        assert [problem.partition(": exit 1: ")[0] for problem in result.problems] == [
-            "2. Look whether Slurm counts how long jobs wait"
-        ]
+        plan.put(server)
+        (found,) = problems(server, plan.steps[:2])
+        assert found.startswith("2. Look whether Slurm counts how long jobs wait: exit 1: ")

@@ -8,13 +8,12 @@ import shlex
 
 import pytest
 
-from tests.real_slurm.conftest import NODES
+from tests.real_slurm.conftest import NODES, private, problems
 from tests.real_slurm.test_exports import FCFS, HYBRID, LIMITED, SHARED
-from tests.servers.machine import WORK
 from tests.servers.slurm import SITE, started, submitted
 from tests.servers.slurm_jobs import lost, tasks
 from tests.servers.slurm_server import PrivateSlurm
-from tests.servers.trial import Rehearsal, run_blocks, saved
+from tests.servers.trial import saved
 
 THROTTLES = "throttles: [{user: carol, max_run: 2}, {each: user, max_queued: 90}]\n"
 SUM = LIMITED.replace("order: fcfs", "order: min(eligible_time, 2592000) + (7200 if walltime <= 60 else 0)")
@@ -121,9 +120,7 @@ def followed(way, plan):
     with PrivateSlurm(NODES, lines, accounting=plan.accounted) as server:
         server.run(SET_UP + (ACCOUNTING if plan.accounted else ""))
         server.run("".join(f"chmod 755 {place}\n" for place in ("/srv", "/srv/home")))
-        result = Rehearsal("")
-        for name, text in plan.files.items():
-            server.write(name, text)
+        plan.put(server)
         before, state = saved(server), {name: server.run(command).stdout for name, command in STATE.items()}
         jobs = submitted(plan, server, "work")
         waiting = jobs_of_every_kind(server)
@@ -134,27 +131,24 @@ def followed(way, plan):
         server.run("mv /srv/sbin/systemctl /srv/restart; chmod 755 /srv/sbin/*; ls /srv/sbin")
         server.write("systemctl", STOPPING.replace("PROGRAM", "/srv/restart"), folder="/srv/sbin")
         server.run("chmod 755 /srv/sbin/*")
-        run_blocks(list(by(way, plan.steps)), server, result)
-        if result.problems:
-            return result.problems, len(jobs)
+        if found := problems(server, [*by(way, plan.steps)]):
+            return found, len(jobs)
         jobs |= started(plan, server)
-        run_blocks(list(by(way, plan.undo)), server, result)
+        found = problems(server, [*by(way, plan.undo)])
         server.run("rm -f /srv/stop")
         changed = [name for name, of in before.items() if of != saved(server)[name]]
         changed += [name for name, command in STATE.items() if server.run(command).stdout != state[name]]
-        problems = [*result.problems, *(f"not as before: {name}" for name in changed)]
+        found += [f"not as before: {name}" for name in changed]
         after = held_of(server, waiting)
-        problems += [f"{name}: {held[name]} is {after[name]}" for name in held if held[name] != after[name]]
-        return [*problems, *lost(server, [*jobs])], len(jobs)
+        found += [f"{name}: {held[name]} is {after[name]}" for name in held if held[name] != after[name]]
+        return [*found, *lost(server, [*jobs])], len(jobs)
 
 
-@pytest.mark.parametrize(
-    ("config", "way"),
-    [(config, way) for config in CONFIGS for way in WAYS],
-)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("config", CONFIGS)
 def test_no_job_is_lost_and_all_is_as_before(config, way, exported):
-    problems, jobs = followed(way, exported(CONFIGS[config]))
-    assert problems == []
+    found, jobs = followed(way, exported(CONFIGS[config]))
+    assert found == []
     assert jobs > 20
 
 
@@ -162,14 +156,12 @@ def test_it_is_loaded_while_jobs_come_all_the_time(exported):
     """Faster than slurmdbd hears of them: they wait and are tried again, and lua is loaded for that where it is not."""
     plan = exported(FCFS)
     with PrivateSlurm(NODES, SITE.replace("KEPT", "work"), accounting=True) as server:
-        result = Rehearsal("")
-        for name, text in plan.files.items():
-            server.write(name, text)
+        plan.put(server)
         comes = "while [ ! -e /srv/stop ]; do sbatch --time=1 --output=/dev/null --wrap true; sleep 0.05; done"
         start = f"rm -f /srv/stop; nohup sh -c '{comes}' > /srv/said 2>&1 &"
         loaded = next(n for n, (_, block) in enumerate(plan.steps) if "load-conf beside" in block)
         server.run("chmod 755 /srv")
-        run_blocks(plan.steps[:loaded], server, result)
+        assert problems(server, plan.steps[:loaded]) == []
         for name in ("beside", "back"):
             server.run(start)
             done = server.run(f"sleep 2; python3 load-conf {name}; touch /srv/stop; cat /srv/said", timeout=200)
@@ -177,8 +169,7 @@ def test_it_is_loaded_while_jobs_come_all_the_time(exported):
             assert "temporarily unable to accept job, sleeping and retrying" in done.stdout
             assert "submission failed" not in done.stdout.replace("Unable to contact", "")
             server.run("squeue --all --noheader --format=%A | xargs -r scancel")
-        run_blocks(plan.undo, server, result)
-        assert result.problems == []
+        assert problems(server, plan.undo) == []
 
 
 SITES_LUA = """
@@ -195,9 +186,8 @@ return slurm.SUCCESS
 def test_a_job_submit_lua_of_the_site_goes_before_the_routing(exported):
     """With the plan, with a second export above it, and while each is undone."""
     plans = {"first": exported(FCFS), "second": exported(SHARED, "second")}
-    result = Rehearsal("")
     submit = "sbatch --parsable --begin=now+1day --time=1 --output=/dev/null --wrap true"
-    with PrivateSlurm(NODES, SITE.replace("KEPT", "work"), accounting=False) as server:
+    with private() as server:
         server.write("job_submit.lua", SITES_LUA, folder="/etc/slurm")
         server.run("echo JobSubmitPlugins=lua >> /etc/slurm/slurm.conf; systemctl restart slurmctld")
         before, there = saved(server), []
@@ -208,23 +198,15 @@ def test_a_job_submit_lua_of_the_site_goes_before_the_routing(exported):
             assert tasks(server)[job]["Comment"] == "seen"
             there.append(tasks(server)[job]["Partition"])
 
-        def run(name, steps):
-            run_blocks([(title, f"cd {name}\n{block}") for title, block in steps], server, result)
-            assert result.problems == []
-
         for name, plan in plans.items():
-            server.run(f"mkdir {name}")
-            for file, text in plan.files.items():
-                server.write(file, text, folder=f"{WORK}/{name}")
-            run(name, plan.steps)
+            plan.put(server, name)
+            assert problems(server, plan.steps) == []
             look()
-        for name in reversed(plans):
-            undo, loaded = plans[name].undo, "load-conf back"
-            at = next(n for n, (_, block) in enumerate(undo) if loaded in block) + 1
-            run(name, undo[:at])
-            look()
-            run(name, undo[at:])
-            look()
+        for plan in reversed(plans.values()):
+            at = next(n for n, (_, block) in enumerate(plan.undo) if "load-conf back" in block) + 1
+            for steps in (plan.undo[:at], plan.undo[at:]):
+                assert problems(server, steps) == []
+                look()
         assert there == ["work", "short", "work", "work", "former", "former"]
         server.run("squeue --noheader --format=%A | xargs -r scancel")
         assert saved(server) == before

@@ -139,8 +139,7 @@ def rehearse(folder: Path, *, current: Path | None = None, nodes: list[Node] | N
 def follow(plan: Plan, server: PrivateSlurm, kept: str | None = None) -> Rehearsal:
     """Follow a plan on a server that was just started with `SITE`, or that another undo brought back to it."""
     result = Rehearsal(f"Slurm {server.run('slurmctld -V').stdout.split()[-1]}")
-    for name, text in plan.files.items():
-        server.write(name, text)
+    plan.put(server)
     let_in(plan, server)
     before = saved(server)
     jobs = submitted(plan, server, kept or plan.queues[0][0])

@@ -152,8 +152,7 @@ def beside_table(plan: str, before: dict[tuple[str, str], str], after: dict[tupl
 def follow(plan: Plan, site: Site, server: PrivateSlurm) -> Rehearsal:
     """Follow a plan on a server that has what the site has."""
     result = Rehearsal(f"Slurm {server.run('slurmctld -V').stdout.split()[-1]}")
-    for name, text in plan.files.items():
-        server.write(name, text)
+    plan.put(server)
     before, there, jobs = saved(server), shown(server), site.submitted(server)
     result.jobs = len(jobs)
     if not jobs:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from qconf.export.nodes import read_text
 from qconf.export.plan import blocks
-from tests.servers.machine import PrivateMachine
+from tests.servers.machine import WORK, PrivateMachine
 
 UNDONE = {True: "rolled back", False: "not rolled back", None: "no rollback, since it was made without --current"}
 
@@ -55,6 +55,15 @@ class Plan:
         self.files = {path.name: read_text(path) for path in sorted(folder.iterdir()) if path.is_file()}
         steps, _, undo = self.files.get("PLAN.md", "").partition("\n## Undo\n")
         self.text, self.steps, self.undo = steps, list(blocks(steps)), list(blocks(undo))
+
+    def put(self, server: PrivateMachine, folder: str = "") -> None:
+        """Write the files into the working folder of a server; or into a new one there, where blocks are run then."""
+        server.run(f"mkdir -p {WORK}/{folder}")
+        for name, text in self.files.items():
+            server.write(name, text, folder=f"{WORK}/{folder}")
+        if folder:
+            self.steps = [(title, f"cd {folder}\n{block}") for title, block in self.steps]
+            self.undo = [(title, f"cd {folder}\n{block}") for title, block in self.undo]
 
 
 def run_blocks(steps: list[tuple[str, str]], server: PrivateMachine, result: Rehearsal) -> None:
