@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 import parsim
 from parsim import State, System, Workload
 from parsim.model.state import UNSTARTED
-from qconf.export.slurm.differences import calc_minutes
+from qconf.export.slurm.settings import calc_minutes
 from tests.real_slurm.disciplines import DISCIPLINES, Site
 from tests.real_slurm.recording import STEP, Job, calculated, read, record
 

@@ -64,7 +64,7 @@ class SlurmExporter(Exporter):
 
     def notes(self, config: SiteConfig) -> tuple[str, ...]:
         """Name what Slurm does otherwise than the simulator."""
-        from qconf.export.slurm.differences import differences
+        from qconf.export.slurm.desired import differences
 
         return tuple(differences(config))
 

@@ -1,4 +1,7 @@
-"""What a configuration sets in Slurm, part by part: two of these differ by what an export has to change."""
+"""What a configuration sets in Slurm, part by part, and what Slurm does otherwise or has no form for.
+
+Two configurations differ by what an export has to change.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,24 @@ from functools import partial
 from typing import Any
 
 from qconf.config import QueueConfig, SiteConfig
+from qconf.config.billing import left_out
 from qconf.config.multifactor import MOST, Multifactor
 from qconf.errors import ExportError
 from qconf.export import hours, rendering
 from qconf.export.nodes import Node
 from qconf.export.rendering import checked_queue
-from qconf.export.slurm import fairshare, kept, qos, shortpools, throttles
-from qconf.export.slurm.differences import placed
-from qconf.export.slurm.partitions import becomes, partitions, preemption
+from qconf.export.slurm import fairshare, qos, shortpools, throttles
+from qconf.export.slurm.partitions import becomes, partitions, preempted, preemption, refuse, rooms
 from qconf.export.slurm.queues import ACCESS, MODES, POOL, is_limited, qos_of, whole_minutes
-from qconf.export.slurm.settings import added, backfilling, order_settings, places
+from qconf.export.slurm.settings import (
+    LONGEST_AGE,
+    LONGEST_WINDOW,
+    added,
+    backfilling,
+    calc_minutes,
+    order_settings,
+    places,
+)
 from qconf.export.slurm.throttles import OF_QUEUES as LIMITS
 from qconf.export.types import with_own_types
 
@@ -108,7 +119,7 @@ def routes(config: SiteConfig, nodes: Sequence[Node] | None) -> object:
         queue.name: (None if "MinNodes" in lines[queue.name] else queue.cores, whole_minutes(queue)[0])
         for queue in config.queues
     }
-    return bounds, config.pool_cores, kept.rooms(config), shortpools.kept(config, POOL)
+    return bounds, config.pool_cores, rooms(config), shortpools.kept(config, POOL)
 
 
 def reasons(config: SiteConfig, nodes: Sequence[Node] | None) -> list[str]:
@@ -130,10 +141,37 @@ def reasons(config: SiteConfig, nodes: Sequence[Node] | None) -> list[str]:
     }
     found = rendering.notes("slurm", "refused", config=config, **values)
     found += rendering.notes("", "refused", config=placed(config), system="Slurm", kinds=[*ACCESS])
-    for check in (hours.refuse, _refuse_names, kept.refuse):
+    for check in (hours.refuse, _refuse_names, refuse):
         refused = _tried(partial(check, config))
         found += [refused.reason] if isinstance(refused, Refused) else []
     return found
+
+
+def differences(config: SiteConfig) -> list[str]:
+    """Name what Slurm does otherwise than the simulator."""
+    values = {
+        "order": Multifactor.of(config.order),
+        "longest_window": LONGEST_WINDOW * 60,
+        "longest_age": LONGEST_AGE,
+        "calc_minutes": calc_minutes(config),
+        "uncharged": list(dict.fromkeys(tres for queue in config.queues for tres in left_out(queue.billing))),
+        "requeued": preempted(config, "requeue"),
+        "suspended": preempted(config, "suspend"),
+        "throttled": any(f"qos {throttles.QOS}" in line for line in throttles.statements(config)),
+        "tres": [throttles.tres(name) for name in throttles.limited(config)],
+        "core_seconds": any((throttle.max_run_core_seconds or 0) % 60 for throttle in config.throttles),
+        "qos_weight": qos.weight(config),
+    }
+    common = rendering.notes("", "common", system="Slurm", config=placed(config))
+    of_kept = rendering.notes("slurm", "kept", rooms=rooms(config))
+    return [*rendering.notes("slurm", "differences", config=config, **values), *common, *of_kept]
+
+
+def placed(config: SiteConfig) -> SiteConfig:
+    """Return the configuration with its pool as Slurm has it: a job runs in one partition."""
+    if config.pool is None or config.pool.placement == "pool":
+        return config
+    return config.replace(pool=config.pool.model_copy(update={"placement": "pool"}))
 
 
 def _refuse_names(config: SiteConfig) -> None:

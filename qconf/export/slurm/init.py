@@ -16,9 +16,9 @@ from qconf.export import hours
 from qconf.export.base import Derived, Given
 from qconf.export.slurm import named, qos, shortpools, throttles
 from qconf.export.slurm.conf import Conf
-from qconf.export.slurm.differences import LONGEST_AGE
 from qconf.export.slurm.order import with_order
 from qconf.export.slurm.queues import Partition, Reader
+from qconf.export.slurm.settings import LONGEST_AGE
 from qconf.export.slurm.types import kinds
 from qconf.export.types import Types, alike, counts, differ, kept, types
 

@@ -1,14 +1,24 @@
-"""The partitions of a configuration: their nodes, who may use them, whose jobs they preempt, and their lines."""
+"""The partitions of a configuration: their nodes, who may use them, whose jobs they preempt, and their lines.
+
+A queue whose jobs may use nodes that keep cores for GPUs has its partition, for jobs with GPUs, and beside it others
+with MaxCPUsPerNode for those without: one on the nodes that keep none, and one for each number of cores that is left of
+the others.
+
+References
+----------
+Slurm, slurm.conf, "MaxCPUsPerNode".
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from qconf.config import SiteConfig
+from qconf.config import NodesConfig, SiteConfig
 from qconf.config.multifactor import Multifactor
+from qconf.errors import ExportError
 from qconf.export.nodes import Node, assign, check_machine
 from qconf.export.priorities import scale
-from qconf.export.slurm import kept
 from qconf.export.slurm.queues import MODES, POOL, PREEMPTING, Line, access, charged, clock, whole_minutes
 from qconf.export.slurm.queues import written as queue_words
 from qconf.export.types import hosts as hosts_of_types
@@ -16,6 +26,7 @@ from qconf.export.types import is_bound
 from qconf.hosts import fold
 from qconf.text import grouped
 
+PLAIN = "plain"  #: ends the name of the partition on the nodes that keep no cores
 #: What a partition of an export has first, in this order.
 WORDS = (
     *("Nodes", "MaxTime", "MaxCPUsPerNode", "MinNodes", "MaxNodes", "PriorityTier", "PriorityJobFactor"),
@@ -34,7 +45,7 @@ def hosts_of(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, str]
     if _names_nodes(config):
         found = hosts_of_types(config, nodes)
         bound = {queue.name: queue.nodes for queue in config.queues if queue.nodes is not None}
-        bound |= {part.name: part.nodes for of in kept.parts(config).values() for part in of}
+        bound |= {part.name: part.nodes for of in parts(config).values() for part in of}
         own = {name: fold([host for each in types for host in found[each]]) or '""' for name, types in bound.items()}
         return dict.fromkeys(config.names, every) | own
     if nodes is None or config.nodes:
@@ -77,7 +88,7 @@ def partitions(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, Li
     priorities = scale(config.queues).values if order is None or order.tiers else dict.fromkeys(config.names, 1)
     factors = priorities if order is None else dict.fromkeys(config.names, 1)
     ranks = {tier: rank for rank, tier in enumerate(sorted({queue.tier for queue in config.queues}), start=1)}
-    of_queues, modes, found = kept.parts(config), becomes(config), {}
+    of_queues, modes, found = parts(config), becomes(config), {}
     for queue in config.queues:
         line = queue_words(config, queue) | dict(access(queue))
         if config.has_tiers:
@@ -121,3 +132,54 @@ def becomes(config: SiteConfig) -> dict[str, str]:
     """Return what becomes of the jobs of each queue that jobs of another one may preempt."""
     highest = max(queue.tier for queue in config.queues)
     return {queue.name: queue.preempted for queue in config.queues if queue.tier < highest}
+
+
+class Part(NamedTuple):
+    """A partition for the jobs of a queue that take no GPUs."""
+
+    name: str
+    nodes: tuple[str, ...]  #: names of types of nodes
+    cores: int | None  #: of a node, MaxCPUsPerNode; None for all
+
+
+def left(nodes: NodesConfig) -> int | None:
+    """Return the cores of a node that jobs without GPUs may have; None for all."""
+    return nodes.cores - nodes.kept_per_gpu * nodes.gpus if nodes.kept_per_gpu else None
+
+
+def parts(config: SiteConfig) -> dict[str, list[Part]]:
+    """Return the partitions for jobs without GPUs, by queue: of those alone whose nodes keep cores."""
+    found: dict[str, list[Part]] = {}
+    for queue in config.queues:
+        usable = (each for each in config.nodes if queue.nodes is None or each.name in queue.nodes)
+        of = grouped((left(each), each.name) for each in usable)
+        names = {cores: f"{queue.name}-{PLAIN if cores is None else cores}" for cores in of}
+        if {*of} - {None}:
+            found[queue.name] = [Part(names[cores], tuple(types), cores) for cores, types in of.items()]
+    return found
+
+
+def refuse(config: SiteConfig) -> None:
+    """Raise ExportError where Slurm has no form for cores that are kept."""
+    if every := [each.name for each in config.nodes if left(each) == 0]:
+        raise ExportError(
+            f"nodes {every[0]}: kept_per_gpu keeps all cores, and Slurm has no limit of 0 cores of a node: bind the "
+            "queues of jobs without GPUs to other nodes"
+        )
+    for queue, of in parts(config).items():
+        if config.queue(queue).exclusive:
+            raise ExportError(
+                f"queue {queue}: its jobs have nodes alone, so that no other job could use the cores that kept_per_gpu "
+                "keeps: let it share nodes, or bind it to nodes that keep none"
+            )
+        if twice := {part.name for part in of} & {*config.names}:
+            raise ExportError(f"queue {twice.pop()} has the name of a partition of {queue}: rename one of them")
+
+
+def rooms(config: SiteConfig) -> dict[str, tuple[str, int]]:
+    """Return, by queue, the list of its partitions for jobs without GPUs, and the widest job that one of them holds."""
+
+    def room(part: Part) -> int:
+        return sum(each.count * (part.cores or each.cores) for each in config.nodes if each.name in part.nodes)
+
+    return {name: (",".join(part.name for part in of), max(map(room, of))) for name, of in parts(config).items()}

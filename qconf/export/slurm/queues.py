@@ -13,8 +13,8 @@ from parsim.model.workload import MAX_CORES, MAX_DURATION
 from qconf.config import AccessConfig, QueueConfig, SiteConfig, ThrottleConfig, billing
 from qconf.config.models import BILLING
 from qconf.errors import ExportError
-from qconf.export.slurm import kept, throttles
 from qconf.export.slurm import qos as service
+from qconf.export.slurm import throttles
 from qconf.export.slurm.conf import Conf, Fields
 from qconf.export.slurm.throttles import by_whose, limit_of
 from qconf.history import Records
@@ -152,7 +152,9 @@ class Reader:
         self.warnings = conf.warnings
         self.unread: dict[str, list[str]] = {}
         self.routes = conf.routes()
-        self.parts = kept.read(conf.beside("job_submit.lua"))  #: for jobs without GPUs, of queues
+        parts = re.findall(r'name = "([^"]+)",.* parts = "([^"]+)"', conf.beside("job_submit.lua"))
+        #: The queues of partitions for jobs without GPUs.
+        self.parts = {part: queue for queue, names in parts for part in names.split(",")}
         #: Of the QOS of partitions, by the words of their limits.
         self.words: dict[str, dict[str, str]] = {}
         for _, name, word, value in conf.statements("qos.sacctmgr"):

@@ -14,13 +14,12 @@ from qconf.export.base import Export
 from qconf.export.estimates import OF_TABLES, TABLE, table
 from qconf.export.nodes import Node
 from qconf.export.rendering import comment_name, plan, render
-from qconf.export.slurm import kept, merging, qos, shortpools, throttles
+from qconf.export.slurm import merging, qos, shortpools, throttles
 from qconf.export.slurm.changes import Changes, Difference, everything
 from qconf.export.slurm.conf import Conf
-from qconf.export.slurm.desired import Desired, set_limits
-from qconf.export.slurm.differences import differences
+from qconf.export.slurm.desired import Desired, differences, set_limits
 from qconf.export.slurm.order import weights_of_tres
-from qconf.export.slurm.partitions import held, preempted, types_named
+from qconf.export.slurm.partitions import held, preempted, rooms, types_named
 from qconf.export.slurm.queues import POOL, access, is_limited, qos_of, whole_minutes
 from qconf.export.slurm.settings import most_points, places
 
@@ -82,7 +81,7 @@ class Files:
             "changes": changes,
             "queues": [(queue, whole_minutes(queue)) for queue in config.queues],
             "pool": POOL if config.pool_cores else None,
-            "rooms": kept.rooms(config),
+            "rooms": rooms(config),
             "order": order,
             "places": {} if order is None else places(config, order),
             "most": most_points(config, order),

@@ -6,11 +6,12 @@ from qconf.config import SiteConfig
 from qconf.config.multifactor import Multifactor
 from qconf.errors import ExportError
 from qconf.export.slurm import fairshare, qos, throttles
-from qconf.export.slurm.differences import LONGEST_AGE, LONGEST_WINDOW, calc_minutes
 from qconf.export.slurm.order import weights_of_tres
 from qconf.export.slurm.queues import clock, is_limited
 from qconf.text import grouped
 
+LONGEST_AGE = 30 * 86400  #: a larger bf_min_age_reserve is an error to Slurm, and counts as none
+LONGEST_WINDOW = 30 * 1440  #: of bf_window, in minutes
 STEPS = 200  #: at most so many starts of a job are tried; Slurm gives up after two seconds
 
 
@@ -39,6 +40,11 @@ def order_settings(config: SiteConfig) -> dict[str, str]:
         words["PriorityDecayHalfLife"] = clock(fairshare.half_life(config))
         words["PriorityUsageResetPeriod"] = "NONE"
     return words
+
+
+def calc_minutes(config: SiteConfig) -> int:
+    """Return PriorityCalcPeriod: whole minutes, at least one."""
+    return max(1, round(config.priority_calc_period / 60))
 
 
 def most_points(config: SiteConfig, order: Multifactor | None) -> int:
