@@ -138,8 +138,9 @@ def _zone(name: str | None) -> str:
 
 def _read_one(data: bytes, path: str, drops: list[Drop]) -> tuple[dict[int, NDArray[np.int64]], NDArray[np.int64]]:
     """Return the fields of the jobs by their positions, and their lines."""
-    numbers, regular = _find_lines(data)
-    columns = _read_fast(data) if regular else None
+    filled = (raw.partition(b";")[0].strip() for raw in data.split(b"\n"))
+    numbers = np.flatnonzero(np.fromiter(map(bool, filled), dtype=np.bool_)) + 1
+    columns = _read_fast(data)
     if columns is None or len(columns) != len(numbers):  # a line is too short, too long or no numbers
         columns, numbers = _read_slowly(data, path, drops)
     jobs = _jobs(dict(zip(USED, columns.T, strict=True)), numbers, path, drops)
@@ -149,36 +150,18 @@ def _read_one(data: bytes, path: str, drops: list[Drop]) -> tuple[dict[int, NDAr
 def _read_fast(data: bytes) -> NDArray[np.int64] | None:
     try:
         table = pd.read_csv(
-            io.BytesIO(data), sep=r"\s+", comment=";", header=None, names=range(FIELDS), usecols=USED,
-            dtype=dict.fromkeys(WHOLE, np.int64) | dict.fromkeys(MEMORY, np.float64), quoting=csv.QUOTE_NONE,
+            io.BytesIO(data), sep=r"\s+", comment=";", header=None, names=range(FIELDS), quoting=csv.QUOTE_NONE,
+            dtype=dict.fromkeys(WHOLE, np.int64) | dict.fromkeys(MEMORY, np.float64), low_memory=False,
         )  # fmt: skip
     except (ValueError, OverflowError):  # pandas' own errors are ValueErrors
+        return None
+    if not isinstance(table.index, pd.RangeIndex):  # the first lines have more fields
         return None
     columns = np.empty((len(table), len(USED)), dtype=np.int64)
     columns[:, : len(WHOLE)] = table[list(WHOLE)].to_numpy()
     memory = table[list(MEMORY)].to_numpy()
     columns[:, len(WHOLE) :] = np.where((memory > 0) & (memory <= MOST_MEMORY), np.ceil(memory), UNKNOWN)
     return columns
-
-
-def _find_lines(data: bytes) -> tuple[NDArray[np.int64], bool]:
-    """Find the lines that are neither blank nor comment, and whether they hold 18 fields each, on average."""
-    text = np.frombuffer(data, np.uint8)
-    if not text.size:
-        return np.empty(0, np.int64), False
-    ends = np.append(np.flatnonzero(text == ord("\n")), text.size)
-    first = np.concatenate(([0], ends[:-1] + 1))
-    indented = np.flatnonzero(first < ends)
-    while (indented := indented[text[first[indented]] <= ord(" ")]).size:
-        first[indented] += 1
-        indented = indented[first[indented] < ends[indented]]
-    filled = np.flatnonzero(first < ends)
-    comment = text[first[filled]] == ord(";")
-    visible = text > ord(" ")
-    words = int(visible[0]) + np.count_nonzero(visible[1:] & ~visible[:-1])
-    words -= sum(len(data[first[i] : ends[i]].split()) for i in filled[comment].tolist())
-    rows = filled[~comment]
-    return rows + 1, bool(rows.size) and words == FIELDS * rows.size
 
 
 def _read_slowly(data: bytes, path: str, drops: list[Drop]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

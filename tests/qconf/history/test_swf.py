@@ -166,7 +166,7 @@ def test_files_are_moved_to_the_earliest_start(write):
     assert records.machine_cores == 64
 
 
-@pytest.mark.parametrize("content", [HEADER, HEADER + "1 2\n", "; nothing\n\n"])
+@pytest.mark.parametrize("content", [HEADER, HEADER + "1 2\n", HEADER + f"{line().strip()} 19\n", "; nothing\n\n"])
 def test_no_job_at_all(write, content):
     with pytest.raises(InputError, match="no line is a job"):
         read(write(content), format="swf")
