@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from qconf.inert import inert
+from qconf.inert import inert, shorten
 
 
 class QconfError(Exception):
@@ -40,12 +40,7 @@ class InputError(QconfError):
     ) -> None:
         self.file, self.line, self.field, self.value, self.fix = file, line, field, value, fix
         place = "" if file is None else inert(str(file)) + ("" if line is None else f", line {line}") + ": "
-        subject = "" if field is None else f"{field}" + ("" if value is None else f" = {_short(value)}") + ": "
+        subject = "" if field is None else f"{field}" + ("" if value is None else f" = {shorten(repr(value))}") + ": "
         stop = "" if message.endswith("?") else "."
         end = "" if fix is None else f"{stop} {fix[0].upper()}{fix[1:]}{'' if fix.endswith('?') else '.'}"
         super().__init__(place + subject + message + end)
-
-
-def _short(value: object, most: int = 60) -> str:
-    text = repr(value)
-    return text if len(text) <= most else text[: most - 3] + "..."

@@ -30,6 +30,12 @@ def inert(text: str, *, lines: bool = False) -> str:
     return (_UNSAFE_IN_LINES if lines else _UNSAFE).sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
+def shorten(text: str, most: int = 60) -> str:
+    """Make a piece of the input fit for a message: printable, and not longer than `most`."""
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
 def csv_text(table: pd.DataFrame) -> str:
     """Write a table as CSV in which no cell is a formula to a spreadsheet, and nothing is invisible."""
     shown = guarded(table)

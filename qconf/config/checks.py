@@ -18,8 +18,9 @@ from parsim.model.workload import MAX_CORES
 from qconf.config.durations import format_duration
 from qconf.config.fixed import fixable_paths, matches
 from qconf.config.models import KEPT, Downtime, QueueConfig, ShortpoolConfig, SiteFields
-from qconf.config.problems import did_you_mean, shorten
+from qconf.config.problems import did_you_mean
 from qconf.config.routing import CORE_LIMITS, beside_shortpools, lost_job, shortpool_gaps
+from qconf.inert import shorten
 
 MINUTE = 60  # seconds
 GRID = ("machine.cores_per_node", "machine.whole_nodes")

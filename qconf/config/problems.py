@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from qconf.errors import InputError
+from qconf.inert import shorten
 
 
 class Problem(NamedTuple):
@@ -42,12 +43,6 @@ def dotted(path: Iterable[str | int]) -> str:
     """Write a path as in messages: ``queues[2].walltime``."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{shorten(step, 30)}" for step in path)
     return text.removeprefix(".")
-
-
-def shorten(text: str, most: int = 60) -> str:
-    """Make a piece of the input fit for a message: printable, and not longer than `most`."""
-    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

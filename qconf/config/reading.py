@@ -22,10 +22,11 @@ from qconf.config.durations import FORMS
 from qconf.config.maui import FORM as MAUI
 from qconf.config.models import DAYS, HIGHEST_TIER, PARTS, SiteFields
 from qconf.config.policy import FORMS as POLICY_FORMS
-from qconf.config.problems import ConfigError, Problem, did_you_mean, dotted, shorten
+from qconf.config.problems import ConfigError, Problem, did_you_mean, dotted
 from qconf.config.site import SiteConfig
 from qconf.config.writing import dump
 from qconf.errors import InputError
+from qconf.inert import shorten
 
 _ALLOWED = {
     **dict.fromkeys(("whole_nodes", "exclusive", "backfill", "reservation", "starving_first"), "true or false"),

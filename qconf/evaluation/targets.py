@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from parsim.metrics import p95
 from qconf.config import SiteConfig
-from qconf.config.problems import shorten
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.score import FLOORS
 from qconf.history import History
+from qconf.inert import shorten
 
 NAMED = 5  # users or groups that a warning names
 
