@@ -176,7 +176,8 @@ class Times:
             return numbers, nothing, nothing, None
         texts = cells[dated].astype("str")
         codes, distinct = pd.factorize(texts)
-        column = _Dates(pd.Series(distinct, dtype="str"), numbers[dated][_first(codes, len(distinct))], self.where)
+        first = ~pd.Series(codes).duplicated().to_numpy()
+        column = _Dates(pd.Series(distinct, dtype="str"), numbers[dated][first], self.where)
         self.used |= column.read_form(self.form) if self.form is not None and formed else False
         numbers[dated] = column.read()[codes]
         found = {}
@@ -253,13 +254,6 @@ class Times:
             message = f"reads two ways, Excel's day of {moment:%Y-%m-%d %H:%M} and seconds, as do all here"
             fix = f"add --units with submit={_EXCEL}, and the same for start and end, or --date-format {EPOCH}"
             raise TwoReadingsError(value, message, fix, row)
-
-
-def _first(codes: NDArray[np.intp], count: int) -> NDArray[np.intp]:
-    """Return the position of each code's first row."""
-    first = np.empty(count, dtype=np.intp)
-    first[codes[::-1]] = np.arange(codes.size)[::-1]
-    return first
 
 
 def _order(form: str | None) -> str | None:

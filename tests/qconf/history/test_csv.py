@@ -45,11 +45,6 @@ def test_a_quote_left_open_does_not_swallow_the_rest(write):
         read(write(table(*rows).rstrip("\n")))
 
 
-def test_blanks_in_names_of_columns_do_not_matter(write):
-    header = "Job ID,Submit Time,Run-Time,walltime,cores,queue"
-    assert read(write(f"{header}\na,1000,60,100,4,small\n")).table["submit"].tolist() == [1000]
-
-
 def test_order_of_columns_is_free_and_others_stay_out(write):
     records = read(write("queue,extra,cores,walltime,runtime,submit,job_id\nsmall,x y,4,100,60,1000,0007\n"))
     assert records.table.iloc[0][["job_id", "queue", "cores", "user", "end"]].tolist() == ["0007", "small", 4, "", -1]
@@ -159,19 +154,6 @@ def test_wrong_columns(write, header, message):
     with pytest.raises(InputError) as caught:
         read(write(table("a,1,2,3,4,q,7"[: 2 * len(header.split(",")) - 1], header=header)))
     assert message in str(caught.value)
-
-
-@pytest.mark.parametrize("delimiter", [";", "\t"])
-def test_tables_of_other_programs(write, delimiter):
-    text = "JobID,Submit_Time,Elapsed,TimeLimit,NCPUS,Partition\n7,2016-02-01,60,100,4,small\n".replace(",", delimiter)
-    records = read(write("\ufeff" + text.replace("\n", "\r\n")))
-    assert records.table.iloc[0][["job_id", "submit", "runtime", "cores", "queue"]].tolist() == [
-        "7",
-        1454284800,
-        60,
-        4,
-        "small",
-    ]
 
 
 def test_a_torn_last_line_is_dropped_and_counted(write):

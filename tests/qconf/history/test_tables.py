@@ -252,7 +252,7 @@ PACKED = {"bz2": bz2.compress, "xz": lzma.compress}
 
 
 @pytest.mark.parametrize(
-    "how", [*PACKED, "zstd", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig", "tabs", ";", "|", "cr"]
+    "how", [*PACKED, "zstd", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig", "tabs", ";", "|", "cr", "crlf"]
 )
 def test_files_in_any_dress(write, how):
     data = CSV.encode()
@@ -262,8 +262,8 @@ def test_files_in_any_dress(write, how):
         data = pytest.importorskip("zstandard").ZstdCompressor().compress(data)
     elif how.startswith("utf"):
         data = CSV.encode(how)
-    elif how == "cr":
-        data = data.replace(b"\n", b"\r")
+    elif how in ("cr", "crlf"):
+        data = data.replace(b"\n", b"\r" if how == "cr" else b"\r\n")
     else:
         data = CSV.replace(",", {"tabs": "\t"}.get(how, how)).encode()
     assert rows(read(write(data, "jobs"))) == VALUES
