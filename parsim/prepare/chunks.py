@@ -250,37 +250,14 @@ def unplaced(placing: Placing, named: NDArray[np.int64], *, windows: bool = Fals
     returns : bool
         Whether jobs may be preempted, and go on where they were.
     """
-    shares = np.zeros_like(placing.shares)
-    shares["next"] = np.arange(1, shares.size + 1)
-    kept = (
-        "named",
-        "in_service",
-        "returns",
-        "first",
-        "count",
-        "amounts",
-        "may_use",
-        "alone",
-        "scattered",
-        "by_copies",
-        "weight",
-        "gpus",
-        "nodes_from",
-        "rows",
-        "type",
-        "row",
-        "begin",
-        "shares",
-    )
-    changed = [name for name in Placing._fields if name not in kept]
-    in_service = np.ones(placing.type.size, dtype=np.bool_) if windows else None
-    return placing._replace(
-        shares=shares,
-        named=named.copy(),
-        in_service=in_service,
-        returns=np.zeros(placing.of.size, dtype=np.bool_) if returns else None,
-        **{name: getattr(placing, name).copy() for name in changed},
-    )
+    copies = {name: column.copy() for name, column in placing._asdict().items() if column is not None}
+    copies["shares"]["next"] = np.arange(1, placing.shares.size + 1)
+    copies["named"] = named.copy()
+    if windows:
+        copies["in_service"] = np.ones(placing.type.size, dtype=np.bool_)
+    if returns:
+        copies["returns"] = np.zeros(placing.of.size, dtype=np.bool_)
+    return placing._replace(**copies)
 
 
 def demands(system: System, placing: Placing, partition: NDArray[np.int32]) -> Demands:

@@ -279,24 +279,14 @@ class Prepared:
         return lay_out(self.workload, self.base, self.begin)
 
     @cached_property
-    def lines(self) -> kernel.Alike:
-        """Lines of the jobs `alike`."""
-        return _lines(self.alike)
+    def _lines(self) -> dict[str, kernel.Alike]:
+        return {}
 
-    @cached_property
-    def lines_but_for_users(self) -> kernel.Alike:
-        """Lines of the jobs `alike_but_for_users`."""
-        return _lines(self.alike_but_for_users)
-
-    @cached_property
-    def lines_in_estimate(self) -> kernel.Alike:
-        """Lines of the jobs `alike_in_estimate`."""
-        return _lines(self.alike_in_estimate)
-
-    @cached_property
-    def lines_in_qos(self) -> kernel.Alike:
-        """Lines of the jobs `alike_in_qos`."""
-        return _lines(self.alike_in_qos)
+    def lines(self, alike: str) -> kernel.Alike:
+        """Return the lines of jobs that have the same number by the attribute of this name."""
+        if alike not in self._lines:
+            self._lines[alike] = _lines(getattr(self, alike))
+        return self._lines[alike]
 
     def restore(self, values: NDArray[Any]) -> NDArray[Any]:
         """Bring values of the jobs, ascending by submit, back into the order of the workload given."""

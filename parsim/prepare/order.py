@@ -78,21 +78,21 @@ def pack_alike(prepared: Prepared, system: System, columns: NDArray[np.float64])
 
     Jobs pass each other where the value of the formula may fall with time.
     """
-    if not keeps_turns(prepared, system, columns):
-        return prepared.single
-    if system.uses_estimate:
-        return prepared.alike_in_estimate
-    if system.uses_qos:
-        return prepared.alike_in_qos
-    return prepared.alike if distinguishes_users(system) else prepared.alike_but_for_users
+    return getattr(prepared, _numbers_of(system)) if keeps_turns(prepared, system, columns) else prepared.single
 
 
 def lines_of(prepared: Prepared, system: System) -> kernel.Alike:
     """Return the lines of jobs alike, as `pack_alike` numbers them where no job passes one like it."""
+    return prepared.lines(_numbers_of(system))
+
+
+def _numbers_of(system: System) -> str:
+    """Name the attribute of `Prepared` that has a number for the jobs that are alike under a system."""
     if system.uses_estimate:
-        return prepared.lines_in_estimate
-    lines = prepared.lines if distinguishes_users(system) else prepared.lines_but_for_users
-    return prepared.lines_in_qos if system.uses_qos else lines
+        return "alike_in_estimate"
+    if system.uses_qos:
+        return "alike_in_qos"
+    return "alike" if distinguishes_users(system) else "alike_but_for_users"
 
 
 def keeps_turns(prepared: Prepared, system: System, columns: NDArray[np.float64]) -> bool:

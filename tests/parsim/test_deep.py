@@ -375,7 +375,7 @@ def test_jobs_are_numbered_by_what_decides_about_them() -> None:
     ):
         assert kinds.setdefault(kind, number) == number
     assert len(set(kinds.values())) == len(kinds)
-    lines = prepared.lines
+    lines = prepared.lines("alike")
     assert (lines.members[lines.place] == np.arange(len(w))).all()
     for line, end in enumerate(lines.end.tolist()):
         begin = lines.end[line - 1] if line else 0
