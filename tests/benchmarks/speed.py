@@ -22,6 +22,7 @@ import pandas as pd
 from parsim import Pool, Queue, System, Workload, naive, simulate
 from parsim.engine.fast.easy import easy
 from parsim.engine.simulation import NEVER
+from parsim.planning.plan import NAMED, plan
 from parsim.prepare.columns import prepare
 from parsim.prepare.order import rank
 from qconf.synth.stable import stable_workload
@@ -52,7 +53,8 @@ def trace(name: str) -> Workload | None:
         return None
     table = pd.read_csv(path)
     queue = np.digitize(table["cores"], [2, 9, 33])
-    return Workload(table["submit"], table["cores"], table["runtime"], table["walltime"], queue=queue)
+    user = np.random.default_rng(0).integers(0, 100, len(table))
+    return Workload(table["submit"], table["cores"], table["runtime"], table["walltime"], queue=queue, user=user)
 
 
 def beside_reference(workload: Workload, cores: int, kernel: Callable[[], object]) -> float | None:
@@ -89,6 +91,7 @@ def disciplines(cores: int) -> dict[str, System]:
         "shared, priorities, starvation": System(cores, queues),
         "shared, running limits": System(cores, [replace(queue, max_run=20) for queue in queues]),
         "shared, lxf": System(cores, alike, order="lxf"),
+        "shared, fair share": System(cores, alike, order="fairshare"),
         "shared, formula": System(cores, queues, order="(eligible_time + walltime) / walltime ** 1.3"),
         "shared, formula, running limits": System(
             cores,
@@ -131,6 +134,10 @@ def main() -> None:
             slow = (time.perf_counter() - began) / len(few)
             print(f"{name:10} {label:32} {n / seconds:12,.0f}  {slow * n / seconds:,.0f} times naive.py")
             sys.stdout.flush()
+        for label in NAMED:
+            print(
+                f"{name:10} {label:32} {n / best(partial(plan, workload, cores, label), repeats=3):12,.0f}", flush=True
+            )
 
 
 if __name__ == "__main__":
