@@ -244,7 +244,7 @@ RULES = [
         ("a node stays idle for head jobs of queues", "plans/queue_head_jobs",
          "if 0 < kept > idle_now(s, types, p, d) - heads.out[d]:", "if False:", "queues queues-all"),
         ("so many head jobs by depth", "plans/queue_head_jobs", "return heads.count[0] < heads.depth",
-         "return heads.count[0] + 1 < heads.depth", "tests/parsim/test_depth.py"),
+         "return heads.count[0] + 1 < heads.depth", "tests/parsim/test_head_jobs.py"),
         ("limits are planned for top jobs", "gates/planned", "if is_above(gates.each[row], jobs, amount, work,",
          "if False and is_above(gates.each[row], jobs, amount, work,",
          "throttled-held-reserve held-reserve hybrid-held-reserve"),

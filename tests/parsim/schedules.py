@@ -1,15 +1,29 @@
-"""Small schedules for the tests of the verifier and of the metrics."""
+"""Small workloads and schedules, simulated and written by hand."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from parsim import simulate
 from parsim.model.schedule import Schedule
+from parsim.model.state import State
 from parsim.model.system import System
 from parsim.model.workload import Workload
 from parsim.naive import NaiveSchedule
 from parsim.verify import RULES, check_schedule
 from tests import fuzz
+
+
+def simulated(workload: Workload, system: System, state: State | None = None) -> Schedule:
+    """Simulate, to a schedule that the verifier finds right."""
+    found = simulate(workload, system, state)
+    assert check_schedule(workload, system, found, state) == []
+    return found
+
+
+def starts(workload: Workload, system: System, state: State | None = None) -> list[int]:
+    """Return the starts of `simulated`."""
+    return simulated(workload, system, state).start.tolist()
 
 
 def jobs(*rows: tuple[int, ...]) -> Workload:

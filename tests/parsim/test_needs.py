@@ -7,6 +7,7 @@ import pytest
 
 from parsim import UNSTARTED, Queue, Quota, State, System, Window, Workload, explain, plan, simulate, verify
 from parsim.model.needs import MOST
+from tests.parsim.schedules import simulated
 
 
 def jobs(submit, cores, walltime, **more):
@@ -17,9 +18,7 @@ ONE = System(10)
 
 
 def starts(workload, system=ONE, state=None):
-    schedule = simulate(workload, system, state)
-    assert verify.check_schedule(workload, system, schedule, state) == []
-    return schedule.start.tolist()
+    return simulated(workload, system, state).start.tolist()
 
 
 def test_a_job_comes_when_the_last_that_it_waits_for_has_ended():

@@ -10,7 +10,7 @@ from parsim import Queue, State, System, Workload, simulate
 from parsim.explain import explain
 from parsim.metrics.nodes import node_use
 from parsim.model.node_types import Chunk, NodeType
-from parsim.verify import check_schedule
+from tests.parsim.schedules import simulated
 
 CPU, GPU = NodeType("cpu", 4, 2), NodeType("gpu", 3, 2, {"gpus": 1})
 WORK = Queue("work", partition=12, partition_nodes={"cpu": 4, "gpu": 2})
@@ -22,8 +22,7 @@ ON_TWO = ((Chunk(2, 1, {"gpus": 1}),),)
 
 
 def placed(jobs: Workload, system: System = MACHINE, state: State | None = None) -> list[tuple[int, str]]:
-    found = simulate(jobs, system, state)
-    assert check_schedule(jobs, system, found, state) == []
+    found = simulated(jobs, system, state)
     return [(int(start), *found.placement(job)) for job, start in enumerate(found.start)]
 
 

@@ -10,7 +10,7 @@ from parsim.model.formula import parse
 from parsim.model.rising import never_falls
 from parsim.prepare.columns import prepare
 from parsim.prepare.order import pack_alike
-from parsim.verify import assert_schedule
+from tests.parsim import schedules
 
 NAMES = ("gold", "silver")
 
@@ -21,9 +21,7 @@ def starts(
     n = len(columns["cores"])
     walltime = walltime or [10] * n
     jobs = Workload(submit=submit or [0] * n, runtime=walltime, walltime=walltime, qos_names=NAMES, **columns)
-    schedule = simulate(jobs, system)
-    assert_schedule(jobs, system, schedule)
-    return schedule.start.tolist()
+    return schedules.starts(jobs, system)
 
 
 def test_the_priority_of_its_qos_puts_a_job_first():

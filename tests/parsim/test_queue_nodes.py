@@ -8,8 +8,8 @@ from parsim import Queue, State, System, Workload, explain, simulate
 from parsim.model.node_types import Chunk, NodeType
 from parsim.model.state import UNSTARTED
 from parsim.prepare.chunks import can_be_placed
-from parsim.verify import check_schedule
 from tests import fuzz
+from tests.parsim.schedules import simulated
 
 ONE = [Queue(name="a")]
 
@@ -27,12 +27,6 @@ def jobs(*rows, queue=None):
     cores, length = ([row[k] for row in rows] for k in (0, 1))
     queue = queue or [0] * len(rows)
     return Workload([0] * len(rows), cores, length, length, queue=queue, request=request, requests=requests)
-
-
-def simulated(workload, system, state=None):
-    schedule = simulate(workload, system, state=state)
-    assert check_schedule(workload, system, schedule, state) == []
-    return schedule
 
 
 @pytest.mark.parametrize(

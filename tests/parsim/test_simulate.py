@@ -282,11 +282,18 @@ def test_formulas_on_the_widest_machine(backfill: bool, starts: list[int]) -> No
 def test_one_list_on_the_whole_machine_whatever_it_is_called() -> None:
     for seed in range(300):
         workload, system = DISCIPLINES["easy"](Random(seed))
-        partition = System(system.cores, [Queue(partition=system.cores)], mode="partitioned")
-        limits = System(system.cores, [Queue(max_run=10**6)])
         starts = simulate(workload, System.single(system.cores)).start
-        assert (simulate(workload, partition).start == starts).all()
-        assert (simulate(workload, limits).start == starts).all()
+        for other in (
+            System(system.cores, [Queue(partition=system.cores)], mode="partitioned"),
+            System(system.cores, [Queue(max_run=10**6)]),
+            System(system.cores, mode="multiqueue", class_limits=()),
+        ):
+            assert (simulate(workload, other).start == starts).all(), (other, seed)
+
+
+def test_limits_of_queues_play_no_part_where_classes_go_by_walltime() -> None:
+    workload = Workload([0, 0], [2, 2], [5, 5], [5, 5])
+    assert simulate(workload, System(4, [Queue(max_run=1, max_run_cores=1)], "multiqueue")).start.tolist() == [0, 0]
 
 
 def small(**changes: object) -> Workload:

@@ -9,7 +9,7 @@ import pytest
 from parsim import Queue, System, Throttle, Workload, explain, naive, simulate
 from parsim.model.node_types import Chunk, NodeType
 from parsim.model.qos import QOS
-from parsim.verify import assert_schedule
+from tests.parsim.schedules import simulated
 
 
 def starts(throttles: list[Throttle], *, queues: int = 1, **columns: Any) -> list[int]:
@@ -17,9 +17,7 @@ def starts(throttles: list[Throttle], *, queues: int = 1, **columns: Any) -> lis
     names = {"user_names": ("ann", "bob"), "group_names": ("staff", "guests")}
     jobs = Workload(submit=[0] * n, runtime=[10] * n, walltime=[10] * n, **columns, **names)
     system = System(8, [Queue(f"q{i}") for i in range(queues)], throttles=throttles)
-    schedule = simulate(jobs, system)
-    assert_schedule(jobs, system, schedule)
-    return schedule.start.tolist()
+    return simulated(jobs, system).start.tolist()
 
 
 def test_all_jobs_count_together():
@@ -50,8 +48,7 @@ def test_core_seconds_are_those_to_the_expected_ends():
     assert schedule.start.tolist() == [0, 0, 5]  # 4 * 10 + 2 * 3 at 0, 4 * 5 + 2 * 10 at 5
     tight = System(8, throttles=[Throttle(max_run_core_seconds=45)])
     # 46 would be left at 5, where a job comes; when they are few enough is no event, and the next one is at 8.
-    assert simulate(jobs, tight).start.tolist() == [0, 5, 8]
-    assert_schedule(jobs, tight, simulate(jobs, tight))
+    assert simulated(jobs, tight).start.tolist() == [0, 5, 8]
 
 
 #: Two GPUs of one chunk or of two, six GiB on one node, and no request.
@@ -63,9 +60,8 @@ TYPES = [NodeType("gpu", 1, 4, {"gpus": 8, "memory": 16384}), NodeType("cpu", 1,
 def test_a_job_counts_with_what_all_its_chunks_take(types: list[NodeType]):
     jobs = Workload([0] * 5, [1] * 5, [10] * 5, [10] * 5, user=[0] * 5, request=[0, 1, 0, -1, 2], requests=REQUESTS)
     system = System(8, node_types=types, throttles=[Throttle("user", max_run_resources={"gpus": 4, "memory": 6144})])
-    schedule = simulate(jobs, system)
+    schedule = simulated(jobs, system)
     assert schedule.start.tolist() == [0, 0, 10, 0, 0]  # those without GPUs are not concerned
-    assert_schedule(jobs, system, schedule)
     first, *_ = explain(jobs, system, schedule, 2)
     assert first.text == "held by max_run_resources.gpus = 4 of user 0"
 
@@ -120,8 +116,7 @@ def test_a_job_for_which_there_was_no_room_goes_by_when_it_enters():
     jobs = Workload([0, 1, 2], [1, 1, 1], [10, 10, 10], [10, 10, 10], user=[0, 0, 1])
     for limit, expected in (("max_queued", [0, 20, 10]), ("max_eligible", [0, 10, 20])):
         system = System(1, throttles=[Throttle("user", **{limit: 1})])
-        assert simulate(jobs, system).start.tolist() == expected
-        assert_schedule(jobs, system, simulate(jobs, system))
+        assert simulated(jobs, system).start.tolist() == expected
 
 
 def test_of_two_that_come_at_one_instant_the_first_row_goes_first():
@@ -141,6 +136,5 @@ def test_a_job_that_is_kept_out_has_no_eligible_time():
     schedule = simulate(jobs, system)
     assert schedule.start.tolist() == [0, 10, 20]  # both have been in the list since 1
     keeps = System(1, order="eligible_time", throttles=[Throttle("user", max_queued=1)])
-    assert simulate(jobs, keeps).start.tolist() == [0, 20, 10]  # the second enters as the first ends
-    assert_schedule(jobs, keeps, simulate(jobs, keeps))
+    assert simulated(jobs, keeps).start.tolist() == [0, 20, 10]  # the second enters as the first ends
     assert explain(jobs, keeps, simulate(jobs, keeps), 1)[0].text == "kept out by max_queued = 1 of user 0"

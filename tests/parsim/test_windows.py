@@ -7,15 +7,12 @@ import pytest
 
 from parsim import UNSTARTED, Queue, State, System, Window, Workload, explain, simulate
 from parsim.explain import Reason
-from parsim.verify import check_schedule
+from tests.parsim import schedules
 
 
 def starts(submit, cores, walltime, windows, *, runtime=None, state=None, **system):
     jobs = Workload(submit, cores, walltime if runtime is None else runtime, walltime)
-    found = System(10, windows=windows, **system)
-    schedule = simulate(jobs, found, state)
-    assert not check_schedule(jobs, found, schedule, state)
-    return schedule.start.tolist()
+    return schedules.starts(jobs, System(10, windows=windows, **system), state)
 
 
 @pytest.mark.parametrize("reserve", ["cores", "nodes"])
