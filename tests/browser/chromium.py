@@ -130,25 +130,13 @@ class Browser:
 
     def press(self, key, modifiers=0):
         """Press a key by its name: Tab, Enter, ArrowUp, a letter; 2 as a modifier is Ctrl, 8 is Shift."""
-        codes = {
-            "Tab": 9,
-            "Enter": 13,
-            "Escape": 27,
-            " ": 32,
-            "ArrowLeft": 37,
-            "ArrowUp": 38,
-            "ArrowRight": 39,
-            "ArrowDown": 40,
-        }
+        codes = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32}
+        codes |= {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
         code = codes.get(key, ord(key.upper()[0]))
         text = {"Enter": "\r"}.get(key, key if len(key) == 1 and not modifiers & 2 else "")
         about = {"key": key, "windowsVirtualKeyCode": code, "modifiers": modifiers}
-        self.call(
-            "Input.dispatchKeyEvent",
-            type="keyDown" if text else "rawKeyDown",
-            **about,
-            **({"text": text} if text else {}),
-        )
+        down = {"type": "keyDown", "text": text} if text else {"type": "rawKeyDown"}
+        self.call("Input.dispatchKeyEvent", **down, **about)
         self.call("Input.dispatchKeyEvent", type="keyUp", **about)
 
     def type(self, text):

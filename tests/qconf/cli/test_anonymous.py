@@ -5,12 +5,12 @@ import re
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
-from qconf.cli import qconf
 from qconf.config import AccessConfig, ShareConfig, Target, ThrottleConfig
+from qconf.errors import InputError
 from qconf.history import read
 from qconf.history.anonymous import Names
+from tests.qconf.cli.commands import invoke
 from tests.qconf.small import site
 
 NAMES = ("alice", "bob", "carol", "physics", "chemistry")
@@ -44,7 +44,7 @@ def contents(folder):
 
 
 def run(*arguments):
-    done = CliRunner().invoke(qconf, [str(each) for each in arguments])
+    done = invoke(*arguments)
     assert done.exit_code == 0, done.output
     return done.output
 
@@ -85,8 +85,8 @@ def test_the_other_commands(inputs, tmp_path):
 def test_what_the_server_holds_is_refused(inputs, tmp_path):
     (tmp_path / "print_server.txt").write_text("create queue short\n")
     options = ["--config", inputs / "site.yaml", "--anonymous", "--current", tmp_path / "print_server.txt"]
-    done = CliRunner().invoke(qconf, ["tune", str(inputs / "log.csv"), *map(str, options)])
-    assert "leave it out, or --anonymous" in done.exception.fix
+    with pytest.raises(InputError, match="Leave it out, or --anonymous"):
+        invoke("tune", inputs / "log.csv", *options)
 
 
 def test_the_users_of_deleted_jobs_have_no_name(tmp_path):

@@ -117,28 +117,6 @@ def test_a_disk_that_takes_no_more_is_said_and_the_run_goes_on_later(
     assert contents(tmp_path / "out") == calm
 
 
-def test_a_full_disk_is_said_and_the_run_goes_on_later(
-    given: list[str], calm: dict[str, bytes], tmp_path: Path
-) -> None:
-    (mount := tmp_path / "disk").mkdir()
-    size = "size=128k"
-    if subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", size, "qconf", mount], check=False, capture_output=True
-    ).returncode:
-        pytest.skip("no file system of a small size can be mounted here")
-    try:
-        arguments = [*given, "--out", str(mount / "out")]
-        with pytest.raises(QconfError, match=r"out: cannot be written: No space left on device") as error:
-            invoke(*arguments)
-        assert error.value.__notes__ == ["--resume goes on from what was finished"]
-        assert {Path(name).parts[0] for name in contents(mount / "out")} == {FOLDER}
-        subprocess.run(["mount", "-o", "remount,size=8m", mount], check=True)
-        assert invoke(*arguments, "--resume").exit_code == 0
-        assert contents(mount / "out") == calm
-    finally:
-        subprocess.run(["umount", mount], check=True)
-
-
 def test_a_disk_that_is_full_from_the_beginning_is_said_then(
     given: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

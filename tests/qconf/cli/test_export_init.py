@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 from click.testing import CliRunner
 
@@ -15,6 +13,13 @@ def run(*arguments):
     return CliRunner().invoke(qconf, [str(argument) for argument in arguments])
 
 
+def written(*arguments):
+    """Run a command that comes to its end."""
+    done = run(*arguments)
+    assert done.exit_code == 0, done.output
+    return done
+
+
 @pytest.fixture
 def site(tmp_path):
     path = tmp_path / "site.yaml"
@@ -24,8 +29,7 @@ def site(tmp_path):
 
 def test_export_writes_every_file(site, tmp_path):
     (tmp_path / "current").write_text(FRESH)
-    done = run("export", site, "--nodes", "nid[01-12]", "--current", tmp_path / "current", "-o", tmp_path / "out")
-    assert done.exit_code == 0, done.output
+    done = written("export", site, "--nodes", "nid[01-12]", "--current", tmp_path / "current", "-o", tmp_path / "out")
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert {"queues.qmgr", "nodes.qmgr", "rollback.qmgr", "PLAN.md", "qconf-promote"} <= names
     assert "Left as they are" in done.stderr
@@ -33,9 +37,9 @@ def test_export_writes_every_file(site, tmp_path):
 
 
 def test_export_leaves_nothing_of_an_earlier_one(site, tmp_path):
-    assert run("export", site, "--nodes", "nid[01-12]", "-o", tmp_path / "out").exit_code == 0
+    written("export", site, "--nodes", "nid[01-12]", "-o", tmp_path / "out")
     (tmp_path / "out" / "mine.txt").write_text("kept")
-    assert run("export", CRAY, "-o", tmp_path / "out").exit_code == 0
+    written("export", CRAY, "-o", tmp_path / "out")
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert names == {"queues.qmgr", "sched_config.changes", "PLAN.md", "step", "qconf-pbs", "export.json", "mine.txt"}
 
@@ -49,14 +53,14 @@ def test_export_replaces_and_takes_away_nothing_but_its_own(site, tmp_path):
     assert [path.name for path in out.iterdir()] == ["PLAN.md"]
     (out / "PLAN.md").unlink()
     (out / "job_submit.lua").write_text("mine")
-    assert run("export", site, "--nodes", "nid[01-12]", "-o", out).exit_code == 0
+    written("export", site, "--nodes", "nid[01-12]", "-o", out)
     assert (out / "nodes.qmgr").is_file()
     edited = out / "rollback.qmgr"
     edited.write_text("edited")
     slurm = run("export", site, "--target", "slurm", "--nodes", "nid[01-12]", "-o", out)
     assert "job_submit.lua: is there already" in str(slurm.exception)
     (out / "job_submit.lua").unlink()
-    assert run("export", site, "--target", "slurm", "--nodes", "nid[01-12]", "-o", out).exit_code == 0
+    written("export", site, "--target", "slurm", "--nodes", "nid[01-12]", "-o", out)
     assert not (out / "nodes.qmgr").exists()
     assert edited.read_text() == "edited"
 
@@ -67,7 +71,7 @@ def test_export_may_replace_what_a_run_wrote_beside_its_record(site, tmp_path):
     (out / "PLAN.md").write_text("of the run")
     (out / "mine").write_text("mine")
     (tmp_path / "run" / "run.json").write_text('{"files": {"report.html": "", "pbs/PLAN.md": "", "pbs/x/y": ""}}')
-    assert run("export", site, "--nodes", "nid[01-12]", "-o", out).exit_code == 0
+    written("export", site, "--nodes", "nid[01-12]", "-o", out)
     assert (out / "PLAN.md").read_text().startswith("# Plan: tiny, mode hybrid")
     assert "nid01" in (out / "nodes.qmgr").read_text()
     assert (out / "mine").read_text() == "mine"
@@ -91,8 +95,7 @@ def test_export_writes_nothing_when_it_refuses(site, tmp_path):
 
 
 def test_export_to_slurm(site, tmp_path):
-    done = run("export", site, "--target", "slurm", "--nodes", "nid[01-12]", "-o", tmp_path / "out")
-    assert done.exit_code == 0, done.output
+    written("export", site, "--target", "slurm", "--nodes", "nid[01-12]", "-o", tmp_path / "out")
     assert "PartitionName=small" in (tmp_path / "out" / "partitions.conf").read_text()
 
 
@@ -130,8 +133,7 @@ def earlier(tmp_path):
 def test_export_of_a_strategy_of_a_run(earlier, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     before = (earlier / "run.json").read_bytes()
-    done = run("export", "--run", "log", "--strategy", "hybrid", "--nodes", "nid[01-12]")
-    assert done.exit_code == 0, done.output
+    done = written("export", "--run", "log", "--strategy", "hybrid", "--nodes", "nid[01-12]")
     out = tmp_path / "reports" / "log-hybrid" / "pbs"
     assert load(out / "config.yaml") == parse(HYBRID)
     assert "# ineligible: it is slow" in (out / "config.yaml").read_text()
@@ -142,7 +144,7 @@ def test_export_of_a_strategy_of_a_run(earlier, tmp_path, monkeypatch):
     }
     assert (earlier / "run.json").read_bytes() == before
     # the same files as those of its configuration
-    assert run("export", out / "config.yaml", "--nodes", "nid[01-12]", "-o", tmp_path / "again").exit_code == 0
+    written("export", out / "config.yaml", "--nodes", "nid[01-12]", "-o", tmp_path / "again")
     for path in (tmp_path / "again").iterdir():
         assert path.name == "export.json" or path.read_bytes() == (out / path.name).read_bytes()
 
@@ -176,15 +178,14 @@ def test_the_directory_of_a_run_is_no_configuration_and_the_message_says_what_is
 
 
 def test_init_from_pbs_and_back(tmp_path):
-    assert run("export", CRAY, "-o", tmp_path / "out").exit_code == 0
+    written("export", CRAY, "-o", tmp_path / "out")
     printed = tmp_path / "print_server.txt"
     printed.write_text(PbsServer((tmp_path / "out" / "queues.qmgr").read_text()).printed())
-    done = run("init", "--from-pbs", printed, "--cores", 35232, "--name", "cray", "-o", tmp_path / "site.yaml")
-    assert done.exit_code == 0, done.output
+    written("init", "--from-pbs", printed, "--cores", 35232, "--name", "cray", "-o", tmp_path / "site.yaml")
     assert load(tmp_path / "site.yaml").names == load(CRAY).names
     again = run("init", "--from-pbs", printed, "-o", tmp_path / "site.yaml")
     assert "is there already" in str(again.exception)
-    assert run("init", "--from-pbs", printed, "-o", tmp_path / "site.yaml", "--force").exit_code == 0
+    written("init", "--from-pbs", printed, "-o", tmp_path / "site.yaml", "--force")
     text = (tmp_path / "site.yaml").read_text()
     assert "# * machine.cores = 22800 is a guess" in text
 
@@ -193,8 +194,7 @@ def test_init_from_a_history_alone(tmp_path):
     history = tmp_path / "history.csv"
     rows = "1,0,10,60,4,small\n2,5,10,120,8,big\n3,5,10,120,99,big\n"
     history.write_text("job_id,submit,runtime,walltime,cores,queue\n" + rows)
-    done = run("init", "--history", history, "--cores", 16)
-    assert done.exit_code == 0, done.output
+    done = written("init", "--history", history, "--cores", 16)
     found = "jobs wider than the machine of 16 cores are left out: 1 of big"
     assert f"warning: {found}\n" in done.stderr
     assert f"# * {found}\n" in done.stdout
@@ -208,8 +208,7 @@ def test_init_takes_the_machine_from_a_history(tmp_path):
     (tmp_path / "print_server.txt").write_text(FRESH)
     history = tmp_path / "log.swf"
     history.write_text("; MaxProcs: 64\n1 0 0 10 4 -1 -1 4 60 -1 1 1 1 -1 1 -1 -1 -1\n")
-    done = run("init", "--from-pbs", tmp_path / "print_server.txt", "--history", history)
-    assert done.exit_code == 0, done.output
+    done = written("init", "--from-pbs", tmp_path / "print_server.txt", "--history", history)
     assert "cores: 64" in done.stdout
 
 
@@ -218,12 +217,6 @@ def test_init_takes_the_machine_from_a_history(tmp_path):
 )
 def test_init_without_one_source_is_a_usage_error(arguments):
     assert run("init", *arguments).exit_code == 2
-
-
-def test_help_is_there():
-    for name in ("export", "init"):
-        assert "Usage" in run(name, "--help").output
-    assert Path(CRAY).exists()
 
 
 def test_downtimes_of_types_of_nodes(tmp_path):
@@ -239,8 +232,7 @@ def test_downtimes_of_types_of_nodes(tmp_path):
     )
     (tmp_path / "reservations").write_text(RESERVED + shown.format("part", 17, 4) + shown.format("whole", 18, 8))
     given = [word for name in ("events", "reservations") for word in ("--downtimes", tmp_path / name)]
-    done = run("init", "--from-slurm", tmp_path / "slurm.conf", *given)
-    assert done.exit_code == 0, done.output
+    done = written("init", "--from-slurm", tmp_path / "slurm.conf", *given)
     assert "1 times: 1 nodes that the configuration does not have are left out" in done.stderr
     assert "1 times: of a reservation of parts of nodes, as many whole nodes as its cores fill are taken" in done.stderr
     assert "shortpools: left out, they name no types of nodes" in done.stderr
@@ -275,8 +267,7 @@ def test_what_is_kept_goes_with_one_reservation(tmp_path, text, what, parameters
         f"SchedulerParameters={parameters}\nNodeName=n[1-4] CPUs=8\nPartitionName=p Nodes=ALL\n"
     )
     (tmp_path / "reservations").write_text(text)
-    done = run("init", "--from-slurm", tmp_path / "slurm.conf", "--downtimes", tmp_path / "reservations")
-    assert done.exit_code == 0, done.output
+    done = written("init", "--from-slurm", tmp_path / "slurm.conf", "--downtimes", tmp_path / "reservations")
     assert f"reservations of several jobs: with {what} one for all is simulated" in done.stderr
     config = parse(done.stdout)
     assert (config.reserve, config.reservation_depth) == ("cores", 1)
@@ -289,8 +280,7 @@ def test_tiers_go_without_shortpools(tmp_path):
         "PartitionName=p Nodes=ALL PriorityTier=2\nPartitionName=q Nodes=ALL\n"
     )
     (tmp_path / "reservations").write_text(RESERVED)
-    done = run("init", "--from-slurm", tmp_path / "slurm.conf", "--downtimes", tmp_path / "reservations")
-    assert done.exit_code == 0, done.output
+    done = written("init", "--from-slurm", tmp_path / "slurm.conf", "--downtimes", tmp_path / "reservations")
     assert "downtime and shortpools: left out, queues of different tiers go without" in done.stderr
     config = parse(done.stdout)
     assert (config.shortpools, [queue.tier for queue in config.queues]) == ((), [1, 0])

@@ -74,11 +74,8 @@ def test_the_list_of_dropped_records_is_empty_where_none_was(run, tmp_path):
 def test_a_job_on_several_parts_names_them_all(run, tmp_path):
     (tmp_path / "log.csv").write_text(LOG.replace("6,a", "4,a").replace("40,3,b", "40,4,a"))
     run(MACHINE + SPANNING, "--out", tmp_path / "s.csv", "--verify")
-    assert pd.read_csv(tmp_path / "s.csv").set_index("job_id")["placement"].to_dict() == {
-        "c": "a:4",
-        "a": "a:4",
-        "b": "a:2;pool:2",
-    }
+    placed = pd.read_csv(tmp_path / "s.csv").set_index("job_id")["placement"].to_dict()
+    assert placed == {"c": "a:4", "a": "a:4", "b": "a:2;pool:2"}
 
 
 @pytest.mark.parametrize("name", ["fcfs-easy", "lxf-easy", "shared", "pp"])
@@ -142,9 +139,8 @@ def test_jobs_are_explained_by_their_names_under_every_strategy(run, tmp_path):
         "job_id,submit,runtime,walltime,cores,queue\nx,0,9,9,5,a\ny,1,9,9,8,a\nz,2,5,5,1,a\n"
     )
     for name in ("current", "mqb"):
-        assert (
-            "backfilled before job y, which it does not delay" in run(SHARED, "--explain", "z", "--strategy", name).out
-        )
+        text = run(SHARED, "--explain", "z", "--strategy", name).out
+        assert "backfilled before job y, which it does not delay" in text
 
 
 @pytest.mark.parametrize(

@@ -116,14 +116,9 @@ def test_of_slurm():
     assert found.warnings == Counter()
 
 
-HOURS = "machine: {cores: 8}\nqueues: [{name: all}]\n"
-
-
 def test_a_configuration_reads_back():
-    text = (
-        HOURS + "hours:\n  - {queue: all, days: [mon, tue], begin: 08:00, end: 18:00, max_run: 0}\nlicences: {m: 3}\n"
-    )
-    config = parse(text)
+    hours = "hours: [{queue: all, days: [mon, tue], begin: 08:00, end: 18:00, max_run: 0}]"
+    config = parse(f"machine: {{cores: 8}}\nqueues: [{{name: all}}]\n{hours}\nlicences: {{m: 3}}\n")
     assert parse(dump(config)) == config
     assert config.licences == {"m": 3}
     assert config.hours[0].max_run == 0
@@ -153,9 +148,7 @@ def test_gpus_are_waited_for_though_cores_are_idle():
 
 @pytest.mark.slow  # it compiles a version of its own
 def test_a_chunk_waits_for_a_node_with_room():
-    nodes = (
-        "machine: {name: m, cores: 8}\nnodes: [{name: cpu, count: 2, cores: 4}]\nqueues: [{name: all, cores: [1, 8]}]\n"
-    )
+    nodes = "machine: {name: m, cores: 8}\nnodes: [{name: cpu, count: 2, cores: 4}]\nqueues: [{name: all}]\n"
     jobs = (job("1", "chunk:2:cores=3", start=NOW - 10, cores=6), job("2", "chunk:1:cores=2", cores=2))
     for reserve, begin in (("cores", 0), ("nodes", 90)):
         planned, _ = starts(*jobs, site=parse(f"{nodes}reserve: {reserve}\n"))
@@ -286,11 +279,8 @@ LIMITS = "throttles: [{each: user, max_run_cores: 9, max_run_resources: {gpus: 1
 
 @pytest.mark.parametrize(("more", "down", "name"), [(LIMITS, "g1", "2"), ("", "c1", "3")])
 def test_limits_and_queues_that_only_nodes_that_are_down_meet(more, down, name):
-    text = (
-        dump(NAMED)
-        .replace("cores: [1, 12]", "cores: [1, 8]")
-        .replace("queues:", "queues:\n  - {name: wide, cores: [9, 12]}")
-    )
+    text = dump(NAMED).replace("cores: [1, 12]", "cores: [1, 8]")
+    text = text.replace("queues:", "queues:\n  - {name: wide, cores: [9, 12]}")
     jobs = (job("1"), job("2", "chunk:1:cores=1,gpus=1"), replace(job("3", cores=12), queue="wide"))
     found = ahead(Snapshot(NOW, jobs, closures=(closed(down),)), parse(text + more))
     assert name in [each.job_id for each, why in found.left_out if why == "needs nodes that are down"]
@@ -337,9 +327,8 @@ def test_nodes_of_jobs_in_snapshots():
         "host": {"resources_available": {"ncpus": 0}},
         "c3": {"resources_available": {}, "state": "down"},
     }
-    found = read_pbs(
-        [{"timestamp": NOW, "Jobs": {"1.s": running}}, {"timestamp": NOW, "nodes": nodes}], "", zone("UTC")
-    )
+    documents = [{"timestamp": NOW, "Jobs": {"1.s": running}}, {"timestamp": NOW, "nodes": nodes}]
+    found = read_pbs(documents, "", zone("UTC"))
     assert found.jobs[0].on == (("c1[0]", 2), ("c1[1]", 1), ("g1", 1))
     assert found.jobs[0].needs == "chunk:2:cores=2 place:scatter,excl"
     assert (found.nodes, [each.node for each in found.closures]) == (("c1[0]", "c2"), ["c2"])

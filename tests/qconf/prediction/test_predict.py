@@ -36,9 +36,8 @@ def starts(found):
 
 
 def test_the_plan_by_walltimes():
-    found = predict(
-        Snapshot(1000, (job("r", 12, 300, 950), job("a", 8, 100), job("b", 4, 200), job("c", 4, 400))), SITE
-    )
+    jobs = (job("r", 12, 300, 950), job("a", 8, 100), job("b", 4, 200), job("c", 4, 400))
+    found = predict(Snapshot(1000, jobs), SITE)
     assert starts(found) == {"b": 1000, "a": 1250, "c": 1200}
     assert {each.job.job_id: each.why for each in found.starts} == {
         "b": "starts now",
@@ -209,11 +208,17 @@ def test_queues_that_the_configuration_lacks_and_clocks_apart():
     assert starts(found) == {"x": 1000, "a": 1000}
 
 
-def test_limits_of_a_user_are_a_reason():
-    site = SiteConfig(machine=MachineConfig(cores=16), queues=(QueueConfig(name="work", max_user_run=1),))
-    found = predict(Snapshot(1000, (job("r", 4, 500, 950), job("a", 4, 100))), site)
-    assert found.starts[0].why == "limit: 1 running jobs of a user in work"
-    assert starts(found) == {"a": 1450}
+def test_limits_of_a_queue_are_a_reason():
+    for limit, most, what in (
+        ("max_run", 1, "jobs of"),
+        ("max_run_cores", 7, "cores of"),
+        ("max_user_run", 1, "jobs of a user in"),
+        ("max_user_cores", 7, "cores of a user in"),
+    ):
+        site = SITE.replace(queues=(QueueConfig(name="work", **{limit: most}),))
+        found = predict(Snapshot(1000, (job("r", 4, 500, 950), job("a", 4, 100))), site)
+        assert found.starts[0].why == f"limit: {most} running {what} work"
+        assert starts(found) == {"a": 1450}
 
 
 def history(tmp_path, days=40, every=1800):
@@ -254,10 +259,15 @@ def test_a_history_that_ends_long_before_the_snapshot(tmp_path, day, says):
     assert found.document()["warnings"] == list(found.ahead.warnings)
 
 
-def test_the_page_shows_every_job_and_its_intervals(tmp_path):
+def of_a_backlog(tmp_path, user="ann", **more):
+    """Return a prediction of one wide job that runs and four that wait, and when it is."""
     past, now = history(tmp_path), 35 * 86400
-    jobs = [Job(f"b{i}", "<u>", "", "work", 16, 7200, now - 99, now - 50 if i == 0 else None) for i in range(5)]
-    found = predict(Snapshot(now, tuple(jobs)), SITE, history=past, runs=20, instants=5)
+    jobs = [Job(f"b{i}", user, "", "work", 16, 7200, now - 99, now - 50 if i == 0 else None) for i in range(5)]
+    return predict(Snapshot(now, tuple(jobs)), SITE, history=past, runs=20, **more), now
+
+
+def test_the_page_shows_every_job_and_its_intervals(tmp_path):
+    found, now = of_a_backlog(tmp_path, "<u>", instants=5)
     text = render_prediction(found, "UTC")
     assert all(f"b{i}" in text for i in range(1, 5))
     assert "<u>" not in text
@@ -273,18 +283,14 @@ def test_the_page_shows_every_job_and_its_intervals(tmp_path):
 def test_an_interval_of_more_starts_holds_that_of_fewer(tmp_path, monkeypatch):
     calibrations = {0.8: Calibration(9.0, 60), 0.95: Calibration(1.0, 60)}
     monkeypatch.setattr("qconf.prediction.results.replay", lambda *_, **__: (RunTimes(), calibrations))
-    past, now = history(tmp_path), 35 * 86400
-    jobs = [Job(f"b{i}", "ann", "", "work", 16, 7200, now - 99, now - 50 if i == 0 else None) for i in range(5)]
-    for each in predict(Snapshot(now, tuple(jobs)), SITE, history=past, runs=20).starts:
+    for each in of_a_backlog(tmp_path)[0].starts:
         (inner, outer) = each.intervals.values()
         assert outer[0] <= inner[0] < each.expected < inner[1] <= outer[1]
 
 
 def far_off(tmp_path):
     """Return a prediction with intervals, one of which goes on for months."""
-    past, now = history(tmp_path), 35 * 86400
-    jobs = [Job(f"b{i}", "ann", "", "work", 16, 7200, now - 99, now - 50 if i == 0 else None) for i in range(5)]
-    found = predict(Snapshot(now, tuple(jobs)), SITE, history=past, runs=20, instants=5)
+    found, now = of_a_backlog(tmp_path, instants=5)
     first = found.starts[0]
     wide = replace(first, intervals={**first.intervals, 0.95: (now, now + 10**7)})
     return replace(found, starts=[wide, *found.starts[1:]])

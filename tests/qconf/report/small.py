@@ -1,12 +1,13 @@
 """A recommendation made by hand, its numbers fixed, so that texts can be compared with reviewed ones."""
 
 import math
+from dataclasses import replace
 
 from parsim.metrics import METRICS, Summary
 from qconf.config import MachineConfig, PoolConfig, QueueConfig, SiteConfig
 from qconf.evaluation.bootstrap import BootstrapResult
 from qconf.evaluation.guard_rails import GuardValues
-from qconf.evaluation.impact import GROWTH, Group, Impact
+from qconf.evaluation.impact import GROWTH, Group, Impact, impact
 from qconf.recommend import Curve, Recommendation, Row
 from qconf.recommend.recommendation import Rung
 
@@ -100,3 +101,13 @@ def recommendation(verdict="CHANGE", names=("short", "long"), machine="toy", tex
         queues=Rung("partitions and pool", rows[3]),
         impact=Impact(tuple(groups)) if change else None,
     )
+
+
+def evaluated(site, outcomes, **more):
+    """Return the example with two outcomes of a site in the place of its own: before, and by the winner."""
+    found = recommendation()
+    rows = [
+        replace(each, test=which.summary, config=site)
+        for each, which in zip((found.rows[0], found.rows[3]), outcomes, strict=True)
+    ]
+    return replace(found, rows=rows, base=site, config=site, curves=[], impact=impact(*outcomes), **more)

@@ -66,17 +66,8 @@ def two_periods(waits, *, longest=None, days=10, refused=(), fixed=()):
             overall = row(wait * HOUR, most, 100.0)
             queues = {"short": row(wait * HOUR / 2, most / 2, 90.0), "long": row(wait * HOUR * 5.5, most, 10.0)}
             daily = np.column_stack([np.full(days, 10.0), np.full(days, 10 * wait * HOUR), np.full(days, 50.0)])
-            results.append(
-                FoldResult(
-                    fold.label,
-                    name,
-                    Summary(overall, queues),
-                    small.site(),
-                    not_exportable="no system can" if name in refused else "",
-                    fixed=("order",) if name in fixed else (),
-                    daily=daily,
-                )
-            )
+            about = {"not_exportable": "no system can" * (name in refused), "fixed": ("order",) * (name in fixed)}
+            results.append(FoldResult(fold.label, name, Summary(overall, queues), small.site(), daily=daily, **about))
     settings = {"period": "month", "warmup_days": 3}
     return Backtest(folds, [], results, averages(results, "mean-wait"), small.site(), "mean-wait", [], settings)
 

@@ -104,18 +104,8 @@ def test_jobs_of_a_type_that_are_those_of_a_queue_are_shown_once() -> None:
     assert found.of("nodes") == ()
 
 
-def recommendation(outcomes: tuple[Outcome, Outcome]):
-    found = small.recommendation()
-    current, *others = found.rows
-    rows = [
-        replace(each, test=which.summary, config=BASE)
-        for each, which in zip((current, others[2]), outcomes, strict=True)
-    ]
-    return replace(found, rows=rows, base=BASE, config=BASE, curves=[], impact=impact(*outcomes))
-
-
 def test_tables_have_the_present_beside_the_recommendation(outcomes: tuple[Outcome, Outcome]) -> None:
-    use, waits = node_tables(recommendation(outcomes))
+    use, waits = node_tables(small.evaluated(BASE, outcomes))
     assert [row[:3] for row in use.rows] == [
         *(["cpu", "cores", "64"], ["cpu", "memory, GiB", "256"], ["cpu", "nodes", ""]),
         *(["gpu", "cores", "32"], ["gpu", "gpus", "8"], ["gpu", "memory, GiB", "128"], ["gpu", "nodes", ""]),
@@ -123,7 +113,7 @@ def test_tables_have_the_present_beside_the_recommendation(outcomes: tuple[Outco
     ]
     assert " -> " in use.rows[4][5]
     assert [row[4] for row in waits.rows] == ["266", "134"]
-    page = render(recommendation(outcomes), {})
+    page = render(small.evaluated(BASE, outcomes), {})
     assert "Nodes by type and resource" in page
     assert "jobs by the nodes that they are meant for" in page
     assert list(tables_of({})) == []
@@ -131,7 +121,7 @@ def test_tables_have_the_present_beside_the_recommendation(outcomes: tuple[Outco
 
 
 def test_comparison_has_every_measure(outcomes: tuple[Outcome, Outcome]) -> None:
-    found = comparison_frame(recommendation(outcomes)).set_index(["strategy", "queue", "metric"])["value"]
+    found = comparison_frame(small.evaluated(BASE, outcomes)).set_index(["strategy", "queue", "metric"])["value"]
     now = outcomes[0].summary.nodes
     assert found["current", "nodes gpu", "gpus_fragmentation"] == now["gpu"].resources["gpus"]["fragmentation"]
     assert found["current", "all nodes", "cores_used"] == now[ALL_NODES].resources["cores"]["used"]

@@ -127,9 +127,8 @@ def test_the_best_queue_configuration_is_said_whatever_is_recommended():
     kept = f"{against}to keep what you have: that gain is not sure, or not worth a change; see queues/PLAN.md."
     assert verdict.best_queues(keep) == [gains, kept]
     order = change.rows[1]
-    other = replace(
-        change, winner=order.name, config=order.config, queues=Rung("", change.row, small.bootstrap(-0.2, -0.3, -0.1))
-    )
+    rung = Rung("", change.row, small.bootstrap(-0.2, -0.3, -0.1))
+    other = replace(change, winner=order.name, config=order.config, queues=rung)
     assert verdict.best_queues(other)[1].startswith(
         f"{against}lxf-easy: gain -20.0 (-30.0 to -10.0) %, mean wait 1.00 in place of 1.39 h; see queues/"
     )
@@ -152,22 +151,17 @@ def test_each_target_is_met_or_missed_now_by_the_change_and_by_rung():
     low, high = replace(found.row, unmet=("queue small",)), replace(found.row, unmet=())
     ladder = (Rung("order", low), Rung("policy", high))
     lines = shown(targets=targets, targets_met=met, ladder=ladder)["What the site wants"]
-    small_, group = (
-        "queue small, 95 % wait of at most 4.00 h: missed (5.00 h) now",
-        "group a, 95 % wait of at most 1.00 h",
-    )
+    small_ = "queue small, 95 % wait of at most 4.00 h: missed (5.00 h) now"
+    group = "group a, 95 % wait of at most 1.00 h"
     assert lines == [
         "met: 1 of 2 now, 2 by the change",
         f"{small_}, met (3.00 h) by the change; met by policy",
         f"{group}: met (0.00 h) now, met (0.00 h) by the change; met by order, policy",
     ]
-    ladder = (
-        Rung("order", replace(low, unmet=("queue small", "group a"))),
-        Rung("policy", replace(high, ineligible="x")),
-    )
-    assert shown(targets=targets, targets_met=met, ladder=ladder)["What the site wants"][2].endswith(
-        "; met by no rung that is eligible"
-    )
+    low, high = replace(low, unmet=("queue small", "group a")), replace(high, ineligible="x")
+    ladder = (Rung("order", low), Rung("policy", high))
+    last = shown(targets=targets, targets_met=met, ladder=ladder)["What the site wants"][2]
+    assert last.endswith("; met by no rung that is eligible")
     kept = shown(targets=targets, ladder=())["What the site wants"]
     assert kept == ["met: 1 of 2 now", small_, f"{group}: met (0.00 h) now"]
     assert "What the site wants" not in shown()

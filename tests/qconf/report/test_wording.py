@@ -70,8 +70,3 @@ def test_facts():
     assert wording.queue_facts(base.queues[1], base)["cores"] == "1 and more"
     pooled = wording.site_facts(small.hybrid(base))["common pool"]
     assert pooled == "32 cores, above priority factor 2.5, placement pool, entry either"
-
-
-def test_dates_are_local():
-    assert wording.date(1454284800, "UTC") == "2016-02-01 00:00"
-    assert wording.date(1454284800, "Europe/Stockholm") == "2016-02-01 01:00"
