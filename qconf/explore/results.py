@@ -21,7 +21,7 @@ from parsim.compiling import load, needed
 from parsim.metrics.bottleneck import by_run
 from qconf.config import SiteConfig, dump
 from qconf.errors import InputError, QconfError
-from qconf.evaluation.bootstrap import BootstrapResult, Failed, NoDaysError, Store
+from qconf.evaluation.bootstrap import BootstrapResult, Failed, NoDaysError
 from qconf.evaluation.feasibility import never_start
 from qconf.evaluation.guard_rails import GuardRails, GuardValues
 from qconf.evaluation.holdout import WARMUP, Holdout, Split, splits_of
@@ -61,21 +61,12 @@ class Wanted(NamedTuple):
     load: int = 100
 
 
-class Memory(Store):
-    """Keeps chunks of resamples as long as this process lasts."""
+class Memory(dict[str, Any]):
+    """Keeps chunks of resamples, as a `Store`, as long as this process lasts."""
 
-    def __init__(self) -> None:
-        self.found: dict[str, Any] = {}
+    put = dict.__setitem__
 
-    def get(self, key: str) -> Any:  # noqa: ANN401 - as `Store`
-        """Return what is kept."""
-        return self.found.get(key)
-
-    def put(self, key: str, finished: Any) -> None:  # noqa: ANN401
-        """Keep it."""
-        self.found[key] = finished
-
-    def kept(self, key: str, work: Callable[[], Any]) -> Any:  # noqa: ANN401
+    def kept(self, key: str, work: Callable[[], Any]) -> Any:  # noqa: ANN401 - as `Store`
         """Do the work; the caller keeps what comes of it."""
         del key
         return work()

@@ -21,14 +21,6 @@ _NAMES = {
     "max_wait": "longest wait",
     "mean_bounded_slowdown": "slowdown",
 }
-#: What grows, of one group and of many jobs or users.
-_VERBS = {
-    "mean_wait": ("waits", "wait", "longer"),
-    "median_wait": ("has a median wait", "have a median wait", "longer"),
-    "p95_wait": ("has a 95 % wait", "have a 95 % wait", "longer"),
-    "max_wait": ("has a longest wait", "have a longest wait", "longer"),
-    "mean_bounded_slowdown": ("has a slowdown", "have a slowdown", "larger"),
-}
 
 
 def losers(found: Impact) -> list[str]:
@@ -50,10 +42,9 @@ def _named(group: Group) -> str:
 def line(group: Group, resource: str = CORES) -> str:
     """Say by how much a group is worse, or how it fares where it is not, and what it waits before and after."""
     facts = ", ".join(_fact(group, key, text.removesuffix(" wait")) for key, text in _NAMES.items())
-    jobs = (
-        f"{group.jobs} job{'s' * (group.jobs != 1)}, {_share(group.share)} {in_terms_of(resource, 'of the core-hours')}"
-    )
-    return f"{_named(group)} {_lead(group)}: {facts} ({jobs})"
+    share = f"{100 * group.share:.0f} %" if group.share >= 0.01 else "under 1 %"
+    of = f"{share} {in_terms_of(resource, 'of the core-hours')}"
+    return f"{_named(group)} {_lead(group)}: {facts} ({group.jobs} job{'s' * (group.jobs != 1)}, {of})"
 
 
 def _lead(group: Group) -> str:
@@ -61,8 +52,9 @@ def _lead(group: Group) -> str:
     if not group.grown:
         return "are not worse" if many else "is not worse"
     key = group.worst or group.grown[0]
-    one, several, more = _VERBS[key]
-    return f"{several if many else one} {_growth(group.before[key], group.after[key], more)}"
+    more = "longer" if key.endswith("_wait") else "larger"
+    verb = f"{'have' if many else 'has'} a {_NAMES[key]}" if key != "mean_wait" else "wait" if many else "waits"
+    return f"{verb} {_growth(group.before[key], group.after[key], more)}"
 
 
 def _growth(before: float, after: float, more: str) -> str:
@@ -77,17 +69,9 @@ def _growth(before: float, after: float, more: str) -> str:
 
 def _fact(group: Group, key: str, name: str) -> str:
     column = COLUMNS[key]
-    then, now = (_short(column.scaled(values[key])) for values in (group.before, group.after))
+    values = [column.scaled(of[key]) for of in (group.before, group.after)]
+    then, now = (number(value, 2 if abs(value) < 9.995 else 1) for value in values)
     return f"{name} {then} -> {now}{' h' if column.unit == 'h' else ''}"
-
-
-def _short(value: float) -> str:
-    """Write a number with two decimals below 10, with one above."""
-    return number(value, 2 if abs(value) < 9.995 else 1)
-
-
-def _share(share: float) -> str:
-    return f"{100 * share:.0f} %" if share >= 0.01 else "under 1 %"
 
 
 def fairness(before: Summary, after: Summary) -> str:

@@ -126,17 +126,17 @@ def print_text(to: Console, text: str, indent: str = "", *, style: str = "") -> 
 
 def print_list(to: Console, title: str, items: Sequence[tuple[str, str]]) -> None:
     """Print a text for each name below a title, once for all names that have the same; nothing where there is none."""
-    if not items:
-        return
-    to.print()
-    to.print(Text(title))
-    for lines in listed(items, to.width):
-        to.print(Text(lines), soft_wrap=True)
+    if items:
+        _print_below(to, title, listed(items, to.width))
 
 
-def print_lines(to: Console, title: str, lines: Sequence[str]) -> None:
+def print_lines(to: Console, title: str, lines: Iterable[str]) -> None:
     """Print lines below a title; those after the first of each are indented further."""
+    _print_below(to, title, (filled(f"  {line}", to.width, "    ") for line in lines))
+
+
+def _print_below(to: Console, title: str, texts: Iterable[str]) -> None:
     to.print()
     to.print(Text(title))
-    for line in lines:
-        to.print(Text(filled(f"  {line}", to.width, "    ")), soft_wrap=True)
+    for text in texts:
+        to.print(Text(text), soft_wrap=True)

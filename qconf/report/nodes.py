@@ -90,16 +90,15 @@ def node_tables(found: Recommendation) -> Iterator[NodeTable]:
 
 def printed(table: NodeTable) -> Table:
     """Return a table as a terminal shows it."""
-    return new_table(table.headings[: table.texts], [*_short(table.headings[table.texts :])], table.rows)
+    headings = [_SHORT.get(each, each) for each in table.headings]
+    return new_table(headings[: table.texts], headings[table.texts :], table.rows)
 
 
-def _short(headings: Sequence[str]) -> Iterator[str]:
-    texts = {
-        "utilization, %": "util %",
-        "fragmented, %": "fragmented %",
-        "jobs that ran there": "ran there",
-        "jobs meant for them": "meant for",
-        "mean wait, h": "wait h",
-        "p95 wait, h": "p95 h",
-    }
-    return (texts.get(each, each) for each in headings)
+_SHORT = {
+    "utilization, %": "util %",
+    "fragmented, %": "fragmented %",
+    "jobs that ran there": "ran there",
+    "jobs meant for them": "meant for",
+    "mean wait, h": "wait h",
+    "p95 wait, h": "p95 h",
+}

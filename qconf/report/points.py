@@ -9,6 +9,7 @@ from qconf.config import SiteConfig
 from qconf.config.points import HOUR, STARVING, points_of
 from qconf.report.formulas import DAY, Job, Reading, reading_of
 from qconf.report.nodes import NodeTable
+from qconf.text import grouped
 
 WAITS = (0, 6, 24, 72)  #: hours
 FIRST = 1e20  #: a formula gives more to jobs that go before all others alone
@@ -77,11 +78,9 @@ def typical_table(config: SiteConfig) -> NodeTable | None:
 
 
 def _starving(reading: Reading) -> Iterator[str]:
-    by_wait: dict[float, list[str]] = {}
-    for name, priority in reading.queues.items():
-        for wait in reading.thresholds(reading.job(0, 0, priority))[:-1]:
-            by_wait.setdefault(wait, []).append(name)
-    for wait, names in sorted(by_wait.items()):
+    jobs = {name: reading.job(0, 0, priority) for name, priority in reading.queues.items()}
+    waits = ((wait, name) for name, job in jobs.items() for wait in reading.thresholds(job)[:-1])
+    for wait, names in sorted(grouped(waits).items()):
         whose = "" if len(names) == len(reading.queues) else f" ({', '.join(names)})"
         yield f"after {wait / DAY:g} d{whose}"
 

@@ -154,12 +154,9 @@ def table(found: Sequence[PastRun]) -> Table:
         change = past.verdict if past.winner == "current" else past.title or past.winner
         texts = (past.period, change, past.run or ABSENT)
         interval = ABSENT if past.expected is None else interval_text(past, short=True)  # type: ignore[arg-type]
-        out.add_row(*texts, interval, gain_text(past.realised), _yes(past.inside), _yes(past.loaded))
+        known = ({True: "yes", False: "no", None: ABSENT}[each] for each in (past.inside, past.loaded))
+        out.add_row(*texts, interval, gain_text(past.realised), *known)
     return out
-
-
-def _yes(value: bool | None) -> str:
-    return {True: "yes", False: "no", None: ABSENT}[value]
 
 
 def as_csv(found: Sequence[PastRun]) -> str:

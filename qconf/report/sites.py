@@ -12,7 +12,7 @@ import pandas as pd
 from rich.console import Console
 
 from qconf import __version__
-from qconf.backtest import CURRENT, Average, Backtest
+from qconf.backtest import CURRENT, Backtest
 from qconf.backtest.results import COMPARED
 from qconf.errors import InputError
 from qconf.report.layout import console, new_table, print_table, print_text
@@ -35,24 +35,17 @@ class AcrossSites:
 
 def across(found: Mapping[str, Backtest]) -> list[AcrossSites]:
     """Compare the strategies over all sites, in the order of the first that has them."""
-    own: dict[str, dict[str, Average]] = {}
-    for site, each in found.items():
-        for average in each.averages:
-            own.setdefault(average.strategy, {})[site] = average
-    return [_across(name, averages) for name, averages in own.items()]
+    rows = []
+    for name, own in sites_frame(found).groupby("strategy", sort=False):
+        ratios = own.set_index("site")[[f"{key}_against_fcfs_easy" for key in COMPARED]].set_axis(COMPARED, axis=1)
+        waits = ratios["mean_wait"]
+        best, worst = (str(waits.idxmin()), float(waits.min())), (str(waits.idxmax()), float(waits.max()))
+        rows.append(AcrossSites(str(name), len(own), {key: _geometric(ratios[key]) for key in COMPARED}, best, worst))
+    return rows
 
 
-def _across(name: str, averages: Mapping[str, Average]) -> AcrossSites:
-    ratios = {site: average.against[REFERENCE].ratios for site, average in averages.items()}
-    waits = {site: each["mean_wait"] for site, each in ratios.items()}
-    best, worst = min(waits, key=waits.__getitem__), max(waits, key=waits.__getitem__)
-    means = {key: _geometric(each[key] for each in ratios.values()) for key in COMPARED}
-    return AcrossSites(name, len(averages), means, (best, waits[best]), (worst, waits[worst]))
-
-
-def _geometric(ratios: Iterable[float]) -> float:
-    values = np.array(list(ratios))
-    return float(np.exp(np.log(values).mean())) if (values > 0).all() else 0.0
+def _geometric(ratios: pd.Series[float]) -> float:
+    return float(np.exp(np.log(ratios.to_numpy()).mean())) if (ratios > 0).all() else 0.0
 
 
 def sites_frame(found: Mapping[str, Backtest]) -> pd.DataFrame:
