@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from parsim.model.system import ORDERS
 from qconf.config import (
     UNDIVIDED,
     ConfigError,
+    MachineConfig,
     NodesConfig,
     PoolConfig,
     Problem,
@@ -27,47 +28,17 @@ from qconf.config.checks import NO_POOL
 from qconf.config.maui import FACTORS
 from qconf.report.formulas import order_in_words
 
-
-class Field(NamedTuple):
-    """A key that has a control of its own; a range is two values, the least and the most."""
-
-    key: str
-    kind: str  #: range, number, text, flag, or choice
-    choices: tuple[str, ...] = ()
-
-
 _MODES = ("shared", "partitioned", "hybrid")
+#: Keys that have a control of their own.
 QUEUE = (
-    Field("cores", "range"),
-    Field("walltime", "range"),
-    Field("priority", "number"),
-    Field("max_run", "number"),
-    Field("max_run_cores", "number"),
-    Field("max_user_run", "number"),
-    Field("max_user_cores", "number"),
-    Field("starvation", "text"),
-    Field("nodes", "text"),
-    Field("tier", "number"),
-    Field("preempted", "choice", ("off", "suspend", "checkpoint", "requeue")),
-    Field("reservation", "flag"),
-    Field("partition", "text"),
+    *("cores", "walltime", "priority", "max_run", "max_run_cores", "max_user_run", "max_user_cores", "starvation"),
+    *("nodes", "tier", "preempted", "reservation", "partition"),
 )
-SITE = (
-    Field("mode", "choice", _MODES),
-    Field("backfill", "flag"),
-    Field("reserve", "choice", ("cores", "nodes", "queues", "queue_nodes", "nothing")),
-    Field("reserve_after", "text"),
-    Field("reservation_depth", "number"),
-    Field("held_jobs", "choice", ("pass", "reserve")),
-)
-MACHINE = (Field("cores", "number"), Field("cores_per_node", "number"), Field("whole_nodes", "flag"))
-NODES = (Field("count", "number"), *(Field(name, "number") for name in ("cores", "gpus", "kept_per_gpu", "weight")))
-POOL = (
-    Field("cores", "number"),
-    Field("threshold", "number"),
-    Field("placement", "choice", ("pool", "combined")),
-    Field("entry", "choice", ("either", "move")),
-)
+SITE = ("mode", "backfill", "reserve", "reserve_after", "reservation_depth", "held_jobs")
+MACHINE = ("cores", "cores_per_node", "whole_nodes")
+NODES = ("count", "cores", "gpus", "kept_per_gpu", "weight")
+POOL = ("cores", "threshold", "placement", "entry")
+TEXTS = ("starvation", "nodes", "partition", "reserve_after")  #: that are written otherwise than as one number
 #: Keys of parts that have names, and of parts that are one.
 _LISTS = ("queues", "nodes")
 _PARTS = ("machine", "pool")
@@ -163,39 +134,49 @@ def _of_nodes(config: SiteConfig, nodes: tuple[NodesConfig, ...]) -> SiteConfig:
     return config.replace(nodes=nodes, machine=config.machine.model_copy(update={"cores": cores}))
 
 
+def control(model: type[BaseModel], key: str) -> tuple[str, tuple[str, ...]]:
+    """Return which control a key has, range, number, text, flag or choice, and what there is to choose from."""
+    of = model.model_fields[key].annotation
+    if get_origin(of) is Literal:
+        return "choice", get_args(of)
+    plain: dict[object, str] = {bool: "flag", tuple[int, int]: "range"}
+    return "text" if key in TEXTS else plain.get(of, "number"), ()
+
+
 def document(config: SiteConfig, base: SiteConfig) -> dict[str, Any]:
     """Return all that controls show of a configuration, and what each field is at the base."""
     now, then = values(config), values(base)
 
-    def fields(prefix: str, known: Sequence[Field]) -> list[dict[str, Any]]:
+    def fields(prefix: str, model: type[BaseModel], known: Sequence[str]) -> list[dict[str, Any]]:
         found = []
-        for field in known:
-            path = f"{prefix}{field.key}"
+        for key in known:
+            path, (kind, choices) = f"{prefix}{key}", control(model, key)
             low, high = ("", "")
             value = now.get(path, "")
-            if field.kind == "range":
+            if kind == "range":
                 low, high = (part.strip() for part in value.strip("[]").split(",", 1))
                 high = "" if high == "null" else high
-            found.append(
-                {"path": path, "key": field.key, "kind": field.kind, "choices": field.choices, "value": value}
-                | {"was": then.get(path), "low": low, "high": high}
-            )
+            about = {"path": path, "key": key, "kind": kind, "choices": choices, "value": value}
+            found.append({**about, "was": then.get(path), "low": low, "high": high})
         return found
 
     divided = config.mode != "shared"
     hidden = {"partition"} if not divided else set()
     hidden |= {"nodes"} if not config.nodes else set()
     hidden |= {"tier", "preempted"} if not config.has_tiers else set()
-    queue_fields = [field for field in QUEUE if field.key not in hidden]
-    machine = [field for field in MACHINE if not (field.key == "cores" and config.nodes)]
+    of_queue = [key for key in QUEUE if key not in hidden]
+    of_machine = [key for key in MACHINE if not (key == "cores" and config.nodes)]
     return {
         "queues": [
-            {"name": queue.name, "fields": fields(f"queues.{queue.name}.", queue_fields)} for queue in config.queues
+            {"name": each.name, "fields": fields(f"queues.{each.name}.", QueueConfig, of_queue)}
+            for each in config.queues
         ],
-        "site": fields("", SITE),
-        "machine": fields("machine.", machine),
-        "nodes": [{"name": each.name, "fields": fields(f"nodes.{each.name}.", NODES)} for each in config.nodes],
-        "pool": fields("pool.", POOL) if config.mode == "hybrid" else [],
+        "site": fields("", SiteConfig, SITE),
+        "machine": fields("machine.", MachineConfig, of_machine),
+        "nodes": [
+            {"name": each.name, "fields": fields(f"nodes.{each.name}.", NodesConfig, NODES)} for each in config.nodes
+        ],
+        "pool": fields("pool.", PoolConfig, POOL) if config.mode == "hybrid" else [],
         "bars": _bars(config),
         "order": {
             "value": config.order,
