@@ -126,12 +126,10 @@ def restored(config: SiteConfig, base: SiteConfig, path: str) -> SiteConfig:
         changed = tuple(mine.values())
     if key == "queues" and len(changed) != len(now):
         return config.with_queues(changed)
-    return _of_nodes(config, changed) if key == "nodes" else config.replace(**{key: changed})
-
-
-def _of_nodes(config: SiteConfig, nodes: tuple[NodesConfig, ...]) -> SiteConfig:
-    cores = sum(each.count * each.cores for each in nodes) or config.machine.cores
-    return config.replace(nodes=nodes, machine=config.machine.model_copy(update={"cores": cores}))
+    if key == "nodes":
+        cores = sum(each.count * each.cores for each in changed) or config.machine.cores
+        return config.replace(nodes=changed, machine=config.machine.model_copy(update={"cores": cores}))
+    return config.replace(**{key: changed})
 
 
 def control(model: type[BaseModel], key: str) -> tuple[str, tuple[str, ...]]:

@@ -21,7 +21,7 @@ from parsim.compiling import load, needed
 from parsim.metrics.bottleneck import by_run
 from qconf.config import SiteConfig, dump
 from qconf.errors import InputError, QconfError
-from qconf.evaluation.bootstrap import BootstrapResult, Failed, NoDaysError
+from qconf.evaluation.bootstrap import Failed, NoDaysError
 from qconf.evaluation.feasibility import never_start
 from qconf.evaluation.guard_rails import GuardRails, GuardValues
 from qconf.evaluation.holdout import WARMUP, Holdout, Split, splits_of
@@ -181,7 +181,10 @@ class Results:
             "objective": evaluator.options.objective,
             "overall": overall,
             "groups": groups,
-            "losers": [{"name": _label(group.kind, group.name), "worst": group.worst} for group in found.losers],
+            "losers": [
+                {"name": f"{'queue ' * (group.kind == 'queue')}{group.name}", "worst": group.worst}
+                for group in found.losers
+            ],
             "resource": found.resource,
             "never": never_start(period.base, wanted.after, period.workload),
             "time": _over_time(before, after, wanted, self.site.history),
@@ -236,14 +239,13 @@ class Results:
                 return
             if len(chunk) < count == wholly:
                 yield {"kind": "known", "key": key, "value": bootstrap.before}
-            rails = evaluator.guards.broken(
-                GuardValues.of(before.summary), GuardValues.of(after.summary), evaluator.test.days, evaluator.seen
-            )
+            then, now = (GuardValues.of(each.summary) for each in (before, after))
+            rails = evaluator.guards.broken(then, now, evaluator.test.days, evaluator.seen)
             yield {
                 "kind": "ranges",
                 "resamples": count,
                 "of": wholly,
-                "gain": _gain(result),
+                "gain": {name: getattr(result, name) for name in ("expected", "low", "high", "sure", "certain")},
                 "changes": _changes(bootstrap.before, result.numbers, [*bootstrap.names]),
                 "rails": [*rails.values()],
             }
@@ -258,9 +260,8 @@ class Results:
         for config in (wanted.before, wanted.after):
             proposal, schedule = Proposal(config), self.outcome(config, *wanted[2:]).schedule
             reasons = proposal.explain(period, schedule, row, names)
-            found.append(
-                {"wait": int(schedule.wait[row]), "reasons": [*reasons_in_words(reasons, self.site.history.date)]}
-            )
+            said = [*reasons_in_words(reasons, self.site.history.date)]
+            found.append({"wait": int(schedule.wait[row]), "reasons": said})
         yield {"kind": "explained", "job": job_id, "before": found[0], "after": found[1]}
 
     def export(self, config: SiteConfig, directory: Path) -> Message:
@@ -320,14 +321,6 @@ def _overall(outcome: Outcome, config: SiteConfig) -> dict[str, float]:
         "mean_bounded_slowdown": slowdown,
         "utilization_window": metrics.utilization_window(outcome.schedule, there, counted, taken=taken),
     }
-
-
-def _label(kind: str, name: str) -> str:
-    return f"queue {name}" if kind == "queue" else name
-
-
-def _gain(result: BootstrapResult) -> dict[str, Any]:
-    return {name: getattr(result, name) for name in ("expected", "low", "high", "sure", "certain")}
 
 
 def _by_queue(outcome: Outcome) -> list[float]:

@@ -74,7 +74,7 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
         warnings["no job is of a QOS by its group: a snapshot does not tell the groups of jobs"] += 1
     if config.is_fair:
         warnings["all have used nothing of their shares so far: a snapshot does not tell the use of before"] += 1
-    lasting = [closure for closure in snapshot.closures if _lasts(closure, now)]
+    lasting = [each for each in snapshot.closures if each.end is None or each.end > now]
     closed = snapshot.cores not in (None, cores) or bool(lasting)
     nodes = in_service(snapshot, config, lasting) if config.nodes else None
     reserved: list[Closure] = []  # of whole nodes
@@ -132,6 +132,7 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
     planned = downtimes(outages(config, 0, snapshot.timezone), config.system(), now, tuple(users))
     windows += planned if nodes is None else nodes.moved(planned)
     walltime = np.array([job.walltime for job, _ in kept])
+    position = {qos.name: i for i, qos in enumerate(config.qos)}
     workload = Workload(
         submit=np.array([max(job.submit, job.not_before or job.submit) for job, _ in kept]),
         cores=np.array([job.cores for job, _ in kept]),
@@ -140,7 +141,7 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
         queue=np.array([queue for _, queue in kept]),
         user=np.array([users.get(job.user, -1) for job, _ in kept]),
         user_names=tuple(users),
-        qos=_numbers(config, [_qos(job, config, queue) for job, queue in kept]),
+        qos=np.array([position.get(_qos(job, config, queue)[0], -1) for job, queue in kept], dtype=np.int64),
         qos_names=[qos.name for qos in config.qos],
     )
     workload = needing(workload, kept, config)
@@ -157,10 +158,6 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
     )
     counted = tuple(text if count == 1 else f"{count} times: {text}" for text, count in warnings.items())
     return Ahead(now, present, system, tuple(job for job, _ in kept), tuple(left_out), counted, users)
-
-
-def _lasts(closure: Closure, now: int) -> bool:
-    return closure.end is None or closure.end > now
 
 
 def needing(jobs: Workload, kept: Sequence[tuple[Job, int]], config: SiteConfig) -> Workload:
@@ -290,12 +287,6 @@ def _qos(job: Job, config: SiteConfig, queue: int) -> NDArray[np.object_]:
     """Return the name of the QOS of a job, empty for none, shape (1,)."""
     of = config.queues[queue].name if queue < len(config.queues) else ""
     return qos_of(config, *(np.array([each], dtype=object) for each in (job.qos, job.user, job.account, "", of)))
-
-
-def _numbers(config: SiteConfig, names: Sequence[NDArray[np.object_]]) -> NDArray[np.int64]:
-    """Return the positions of QOS in a configuration, -1 for none."""
-    position = {qos.name: i for i, qos in enumerate(config.qos)}
-    return np.array([position.get(name[0], -1) for name in names], dtype=np.int64)
 
 
 def _queue(job: Job, config: SiteConfig, names: list[str]) -> int:

@@ -48,7 +48,7 @@ def recorded(directory: str | Path, strategy: str) -> RecordedRow:
     lacking = [key for key in _KEYS if not all(key in row for row in rows)]
     if lacking:
         raise older(record, path, f"no {', '.join(lacking)} of its strategies")
-    named = {_label(row): row for row in rows}
+    named = {f"{row['same_as']} (= {row['name']})" if row.get("same_as") else row["name"]: row for row in rows}
     others = {WITHOUT_SCRIPTS: "without_scripts", QUEUES: "queues"}
     named |= {name: record[key] for name, key in others.items() if record.get(key) is not None}
     found = (row for label, row in named.items() if strategy in (label, row["name"], row.get("same_as")))
@@ -71,10 +71,7 @@ def promised(directory: str | Path) -> Promise:
     path = Path(directory) / RECORD
     record = read_record(path)
     try:
-        row = next(row for row in record["strategies"] if row["name"] == record["winner"])
-        gain = None
-        if record["winner"] != "current":
-            gain = Gain(row["gain"], *(row["bootstrap"][name] for name in ("expected", "low", "high")))
+        row, gain = winning(record)
         span = tuple(record["spans"]["history"][name] for name in ("jobs", "first_submit", "last_submit"))
         before = record["base"]
         found = {name: record[name] for name in ("verdict", "winner", "objective")}
@@ -104,8 +101,12 @@ def _config(fields: Any, name: str, record: dict[str, Any], path: Path) -> SiteC
         raise older(record, path, f"a configuration of {name} that this version does not read: {why}") from error
 
 
-def _label(row: dict[str, Any]) -> str:
-    return f"{row['same_as']} (= {row['name']})" if row.get("same_as") else str(row["name"])
+def winning(record: dict[str, Any]) -> tuple[dict[str, Any], Gain | None]:
+    """Return the row of what a run recommends, and the gain that it promised; KeyError and such of another form."""
+    row = next(row for row in record["strategies"] if row["name"] == record["winner"])
+    if record["winner"] == "current":
+        return row, None
+    return row, Gain(row["gain"], *(row["bootstrap"][name] for name in ("expected", "low", "high")))
 
 
 def read_record(path: Path) -> dict[str, Any]:

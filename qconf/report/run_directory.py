@@ -84,7 +84,10 @@ def write_run(
     odd = [] if assumed_current else [warning for config in configs for warning in config.warnings()]
     warnings = list(dict.fromkeys([*warnings, *odd]))
     labels = labels_of([source.path for source in history.sources])
-    about = {"versions": versions(), "inputs": _inputs(history, labels, inputs or {})}
+    read = [("history", labels[source.path], source.sha256) for source in history.sources]
+    read += [(what, Path(source.path).name, source.sha256) for what, source in (inputs or {}).items()]
+    listed = [dict(zip(("what", "name", "sha256"), each, strict=True)) for each in read]
+    about = {"versions": versions(), "inputs": listed}
     if isinstance(result, Recommendation):
         files, record = _tune(result, history, warnings, exported, about)
         times = [(row.name, row.seconds) for row in result.rows]
@@ -267,13 +270,6 @@ def _history(history: History, labels: Mapping[str, str]) -> dict[str, Any]:
         "last_submit": history.date(last),
         "files": [labels[source.path] for source in history.sources],
     }
-
-
-def _inputs(history: History, labels: Mapping[str, str], others: Mapping[str, SourceInfo]) -> list[dict[str, str]]:
-    """List what was read, with its hash."""
-    found = [("history", labels[source.path], source.sha256) for source in history.sources]
-    found += [(what, Path(source.path).name, source.sha256) for what, source in others.items()]
-    return [dict(zip(("what", "name", "sha256"), each, strict=True)) for each in found]
 
 
 def _write(target: Path, files: Mapping[str, str], inputs: Iterable[str | Path]) -> tuple[str, ...]:

@@ -15,11 +15,11 @@ from qconf.errors import InputError
 from qconf.history.records import SourceInfo
 from qconf.inert import csv_text
 from qconf.report.layout import new_table
-from qconf.report.recorded import older, read_record
+from qconf.report.recorded import older, read_record, winning
 from qconf.report.run_directory import RECORD
 from qconf.report.wording import ABSENT, date, gain_text, interval_text
 
-_INTERVAL = ("expected", "low", "high")
+_NOTHING: dict[str, Any] = dict.fromkeys(("gain", "expected", "low", "high"))  #: promised
 
 
 @dataclass(frozen=True)
@@ -99,10 +99,7 @@ def _span(path: Path, record: dict[str, Any]) -> tuple[int, str]:
 
 def _past_run(path: Path, record: dict[str, Any]) -> PastRun:
     try:
-        row = next(row for row in record["strategies"] if row["name"] == record["winner"])
-        promised: dict[str, Any] = dict.fromkeys(("gain", *_INTERVAL))
-        if record["winner"] != "current":
-            promised = {"gain": row["gain"]} | {name: row["bootstrap"][name] for name in _INTERVAL}
+        row, promised = winning(record)
         return PastRun(
             run=str(path.parent),
             sha256=SourceInfo.of(path).sha256,
@@ -110,7 +107,7 @@ def _past_run(path: Path, record: dict[str, Any]) -> PastRun:
             winner=row["name"],
             title=row.get("title", ""),
             **{name: record["history"][name] for name in ("first_submit", "last_submit", "jobs")},
-            **promised,
+            **(_NOTHING if promised is None else vars(promised)),
         )
     except (KeyError, TypeError, StopIteration) as error:
         raise older(record, path, "another form of what was recommended") from error
@@ -130,7 +127,7 @@ def _only_in(last: dict[str, Any]) -> PastRun:
         name: date(last["span"][name], "UTC").replace(" ", "T") for name in ("first_submit", "last_submit")
     }
     named = {name: last[name] for name in ("sha256", "verdict", "winner", "title")}
-    promised = last["promised"] or dict.fromkeys(("gain", *_INTERVAL))
+    promised = last["promised"] or _NOTHING
     return PastRun(run="", jobs=last["span"]["jobs"], **span, **named, **promised)
 
 

@@ -70,7 +70,9 @@ def _chapters(steps: Sequence[Step], weights: float) -> Iterator[Chapter]:
         elif kind == "pool search":
             yield _searched(same, weights)
         elif kind == "carve":
-            yield Chapter("carving", _carved(same, weights), same[-1]["weighted_wait"] / weights)
+            wait = same[-1]["weighted_wait"] / weights
+            path = ", ".join(f"{step['pool']} cores {hours(step['weighted_wait'] / weights)} h" for step in same)
+            yield Chapter("carving", f"A pool carved out chunk by chunk: {path}.", wait)
         elif kind == "stop":
             queues = ", ".join(str(step.get("queue")) for step in same)
             yield Chapter("carving stops", f"The carving stops at {queues}: {same[-1].get('why', '')}.")
@@ -122,8 +124,3 @@ def _searched(steps: Sequence[Step], weights: float) -> Chapter:
         )
     text = "; ".join(texts)
     return Chapter("pool search", f"{text[0].upper()}{text[1:]}.")
-
-
-def _carved(steps: Sequence[Step], weights: float) -> str:
-    path = ", ".join(f"{step['pool']} cores {hours(step['weighted_wait'] / weights)} h" for step in steps)
-    return f"A pool carved out chunk by chunk: {path}."

@@ -87,6 +87,7 @@ def render(
     but the export's PLAN.md.
     """
     r, first = recommendation, verdict.advise(recommendation, exported)
+    plan = "" if exported is None else exported.export.files.get("PLAN.md", "")
     context = {
         "r": r,
         "resource": r.resource,
@@ -122,20 +123,13 @@ def render(
         "objective": OBJECTIVE_TEXTS[r.objective],
         "warnings": warnings,
         "exported": exported,
-        "commands": [] if exported is None else list(_commands(exported)),
+        "commands": [(title, block.rstrip()) for title, block in blocks(plan) if not title.startswith("Undo")],
     }
     return page("tune", f"{r.verdict}: {r.base.machine.name}", LAYERS, figures, context)
 
 
 #: What `verdict.sections` has and this page shows in places of its own.
 _ELSEWHERE = ("What it needs", "Who waits longer", "In another month")
-
-
-def _commands(exported: Exported) -> Iterator[tuple[str, str]]:
-    """Yield the steps of the plan, without the way back."""
-    for title, block in blocks(exported.export.files.get("PLAN.md", "")):
-        if not title.startswith("Undo"):
-            yield title, block.rstrip()
 
 
 def _groups(recommendation: Recommendation) -> Iterator[tuple[str, list[dict[str, Any]]]]:

@@ -153,12 +153,14 @@ def best_queues(found: Recommendation) -> list[str]:
 
 def sections(found: Recommendation, exported: Exported | None = None) -> Iterator[tuple[str, Sequence[str]]]:
     """Yield what stands beside the advice, each with its title; sections without content are left out."""
+    before, after = found.rows[0].test, found.row.test
+    alike = "" if not found.proposes or before is None or after is None else fairness(before, after)
     texts = (
         ("The bottleneck", list(_bottleneck(found))),
         ("The whole history", list(_whole(found))),
         ("What it needs", list(needs(found, exported))),
         ("Who waits longer", [] if found.impact is None else losers(found.impact) or [NO_LOSER]),
-        ("Fairness", list(_fairness(found))),
+        ("Fairness", [alike] if alike else []),
         ("What the site wants", list(_targets(found))),
         ("In another month", list(_robustness(found))),
     )
@@ -211,13 +213,6 @@ def needs(found: Recommendation, exported: Exported | None = None) -> Iterator[s
     else:
         what = f"{row.label}: {row.title}" if row.title else row.label
         yield f"without it: {what}, gain {interval_text(row.bootstrap)} % (qconf export --strategy without-scripts)"
-
-
-def _fairness(found: Recommendation) -> Iterator[str]:
-    """Compare the fairness among users on the test period."""
-    before, after = found.rows[0].test, found.row.test
-    if found.proposes and before is not None and after is not None:
-        yield from filter(None, [fairness(before, after)])
 
 
 def _targets(found: Recommendation) -> Iterator[str]:

@@ -47,10 +47,6 @@ def _pairs(outcomes: Sequence[tuple[str, Outcome]]) -> tuple[Pairs, int]:
     return found, sum(size > 0 for size in sizes) - len(shown)
 
 
-def _longest(pairs: Pairs) -> float:
-    return max(*(float(waits.max(initial=0)) for _, both in pairs for waits in both), 10 * SHORTEST)
-
-
 def _left_out(queues: int) -> str:
     return f" {queues} queues with fewer jobs are left out." if queues else ""
 
@@ -100,7 +96,7 @@ def waits_figure(outcomes: Sequence[tuple[str, Outcome]]) -> Figure:
         for (when, _), waits in zip(outcomes, both, strict=True)
         for wait, share in ecdf(waits)
     ]
-    high = _longest(pairs)
+    high = max(*(float(waits.max(initial=0)) for _, both in pairs for waits in both), 10 * SHORTEST)
     values = [each for each in DURATIONS if each <= high][::2]
     inner = {
         "mark": {"type": "line", "interpolate": "step-after", "point": "transparent", "strokeWidth": 1.6},
