@@ -15,7 +15,9 @@ from parsim.engine.lists.alike import NO_JOB, Lines, count_lines, join, leave
 from parsim.engine.resources.profile import Profile, change, copy_profile, fit, forget, reserve
 from parsim.engine.resources.running import last_instant, pop_key, push_key
 from parsim.engine.resources.windows import apply_windows, next_instant
-from parsim.engine.simulation import NEVER, step
+from parsim.engine.simulation import BLOCK, LONGEST, NEVER, step
+
+STARTED = np.int32(LONGEST)  # in place of the cores of an entry whose job has started
 
 
 @on_disk
@@ -48,7 +50,7 @@ def multiqueue(jobs, first, begin, of, machine, job_class, classes, bits, window
     n = jobs.size
     most = min(n, machine)
     ends = np.empty(most + 1, np.int64)
-    waiting = np.empty(n, np.int64)
+    waiting, cores = np.empty(n, np.int64), np.empty(n + BLOCK, np.int32)
     size = 2 * (most + windows.size) + 4
     idle = Profile(np.empty(size, np.int64), np.empty(size, np.int64))
     longest = size + 2 * classes.size + 2
@@ -63,20 +65,20 @@ def multiqueue(jobs, first, begin, of, machine, job_class, classes, bits, window
         segments = begin_job(jobs, j, start[j], bits, ends, j, idle, segments, start)
     segments = forget(idle, segments, begin)
     event_loop(
-        jobs, first, begin, lines, job_class, classes, bits, windows, taken, instants, ends, waiting, idle, segments,
-        plan, order, start,
+        jobs, first, begin, lines, job_class, classes, bits, windows, taken, instants, ends, waiting, cores, idle,
+        segments, plan, order, start,
     )  # fmt: skip
 
 
 @step
 def event_loop(
-    jobs, resumed, begin, lines, job_class, classes, bits, windows, taken, instants, ends, waiting, idle, segments,
-    plan, order, start,
+    jobs, resumed, begin, lines, job_class, classes, bits, windows, taken, instants, ends, waiting, cores, idle,
+    segments, plan, order, start,
 ):  # fmt: skip
     """Simulate; fills `start`.
 
     `ends` is a heap of real ends; `idle` has the cores idle beside the running jobs, `plan` also beside the pivots;
-    `waiting` has of jobs that are alike the first.
+    `waiting` has of jobs that are alike the first, and `cores` theirs.
     """
     n = jobs.size
     size = resumed  # running jobs
@@ -109,6 +111,7 @@ def event_loop(
             if not join(lines, arriving):
                 its = classes[job_class[arriving]]
                 waiting[its.last] = arriving
+                cores[its.last] = jobs[arriving].cores
                 its.last += 1
             waits += 1
             arriving += 1
@@ -124,7 +127,7 @@ def event_loop(
                 break
             j = waiting[classes[k].first]
             segments = begin_job(jobs, j, now, bits, ends, size, idle, segments, start)
-            if not succeed(lines, waiting, classes[k].first, classes[k].last):
+            if not succeed(lines, waiting, cores, classes[k].first, classes[k].last):
                 classes[k].first += 1
             size += 1
             waits -= 1
@@ -133,37 +136,57 @@ def event_loop(
         for its in classes:
             if plan.free[0] <= 0:
                 break
-            kept = its.first + 1
-            i = its.first + 1
-            while i < its.last:
+            i, kept = its.first, its.last
+            while True:
+                i = next_fitting(cores, i + 1, its.last, plan.free[0])
+                if i == its.last:
+                    break
                 j = waiting[i]
                 c, w = np.int64(jobs[j].cores), np.int64(jobs[j].walltime)
-                end = fits_now(plan, planned, c, w) if c <= plan.free[0] else 0
+                end = fits_now(plan, planned, c, w)
                 if end == 0:
-                    waiting[kept] = j
-                    kept += 1
-                    i += 1
                     continue
                 planned = reserve(plan, planned, 0, end, c, w)
                 segments = begin_job(jobs, j, now, bits, ends, size, idle, segments, start)
                 size += 1
                 waits -= 1
-                if not succeed(lines, waiting, i, its.last):
-                    i += 1
-            if its.first < its.last:
-                its.last = kept
+                if succeed(lines, waiting, cores, i, its.last):
+                    i -= 1
+                else:
+                    cores[i] = STARTED
+                    kept = min(kept, i)
+            for i in range(kept, its.last):
+                if cores[i] != STARTED:
+                    waiting[kept], cores[kept] = waiting[i], cores[i]
+                    kept += 1
+            its.last = kept
 
 
 @step
-def succeed(lines, waiting, i, last):
+def next_fitting(cores, first, last, free):
+    """Return the first of the entries ``first:last`` whose job is no wider than this, or `last`."""
+    most = np.int32(free)
+    for begin in range(first, last, BLOCK):
+        block, hits = cores[begin : begin + BLOCK], np.int32(0)
+        for k in range(BLOCK):
+            hits += np.int32(block[k] <= most)
+        if hits:
+            for i in range(begin, min(begin + BLOCK, last)):
+                if cores[i] <= most:
+                    return i
+    return last
+
+
+@step
+def succeed(lines, waiting, cores, i, last):
     """Let the next job like that of entry i, which has started, wait in its turn; return whether there is one."""
-    j = leave(lines, waiting[i])
+    j, its_cores = leave(lines, waiting[i]), cores[i]
     if j == NO_JOB:
         return False
     while i + 1 < last and waiting[i + 1] < j:
-        waiting[i] = waiting[i + 1]
+        waiting[i], cores[i] = waiting[i + 1], cores[i + 1]
         i += 1
-    waiting[i] = j
+    waiting[i], cores[i] = j, its_cores
     return True
 
 
