@@ -46,10 +46,11 @@ class Planner(NamedTuple):
     idle: Profile  # and beside the jobs planned so far
     earliest: NDArray[np.int64]  # (WIDTHS,): a segment before which no job of 2**width cores or more can begin
     drop: NDArray[np.int64]  # (WIDTHS,): instant from which fewer than 2**width cores idle
+    longest: NDArray[np.int64]  # (WIDTHS,): no job of 2**width cores and more seconds can begin soon enough to matter
     lines: Lines  # `orders` has of jobs alike the first; the others follow it
     behind: NDArray[np.int64]  # (lines,): heap of keys: place in the order, job; the next to plan of each line
     segment: NDArray[np.int64]  # (lines,): a segment before which no other job of the line can begin
     closed: NDArray[np.int64]  # (lines,): latest instant at which no other job of the line could start
-    open: NDArray[np.int64]  # (lines,): the first jobs of the lines of which another may start now
+    open: NDArray[np.int64]  # (lines,): entries of the order, of lines of which another job may start now
     begun: NDArray[np.int64]  # jobs that start now
     scores: NDArray[np.float64]  # (3,)

@@ -12,7 +12,7 @@ from parsim.engine.resources.windows import apply_windows, next_instant
 from parsim.engine.simulation import NEVER, Running, step
 from parsim.planning.planner import BOUNDS, FIXED, TUNING, WIDTHS, Planner
 from parsim.planning.self_tuning import choose_by_bounds, tune
-from parsim.planning.whole_plan import plan_starts
+from parsim.planning.whole_plan import find_open, plan_starts
 
 
 @on_disk
@@ -65,6 +65,7 @@ def replan(jobs, first, begin, of, ranks, weight, machine, bits, settings, windo
         np.empty((3, n if settings.kind == TUNING else 0), np.int64),
         Profile(np.empty(segments, np.int64), np.empty(segments, np.int64)),
         Profile(np.empty(n + segments + 2, np.int64), np.empty(n + segments + 2, np.int64)),
+        np.empty(WIDTHS, np.int64),
         np.empty(WIDTHS, np.int64),
         np.empty(WIDTHS, np.int64),
         Lines(of, np.full(count, NO_JOB, np.int32), np.empty(n, np.int32)),
@@ -144,7 +145,8 @@ def event_loop(
             chosen = choose_by_bounds(settings, total, waits)
             cases[policy, 0, chosen] += 1
             policy = chosen
-        if not tunes and narrowest(jobs, planner.orders[policy, :waiting]) > idle:
+        some = 0 if tunes else find_open(planner, policy, waiting, idle)
+        if not tunes and some == 0:
             continue
         base = left_by_running(planner.base, running, size, idle, now, bits)
         if windows.size:
@@ -158,7 +160,7 @@ def event_loop(
             # Beside running jobs alone cores only become idle, so that the first segment tells. Where windows leave
             # none idle, none starts.
             falling = base if windows.size else 1
-            begun = plan_starts(planner, waiting, base, falling, policy, ranks[policy], bits)
+            begun = plan_starts(planner, waiting, some, base, falling, policy, ranks[policy], bits)
         if begun == 0:
             continue
 
@@ -201,15 +203,6 @@ def drop_started(planner, order, count, rank, start):
         insert(order, kept, j, rank)
         kept += 1
     return kept
-
-
-@step
-def narrowest(jobs, order):
-    """Return the fewest cores of one of these jobs."""
-    cores = jobs[order[0]].cores
-    for j in order:
-        cores = min(cores, jobs[j].cores)
-    return cores
 
 
 @step

@@ -61,78 +61,91 @@ def plan_job(planner, size, job, first, ascending, limit):
 
 
 @routine
-def plan_starts(planner, count, base, falling, policy, rank, bits):
+def plan_starts(planner, count, some, base, falling, policy, rank, bits):
     """Plan by one policy, as far as needed, and set `begun` to the jobs that start now; return how many they are.
 
-    It ends as soon as it sees that no other job can start now. Once all cores are taken at some instant, a job that
-    begins before it ends before it, and one that begins after it does not matter. Where a job does not, none does that
-    is alike and has its turn later. In the `base` segments beside the running jobs cores become fewer before the one
-    numbered `falling` only.
+    `open` has `some` entries of the order, whose jobs may start now. It ends as soon as it sees that no other job can.
+    Once all cores are taken at some instant, a job that begins before it ends before it, and one that begins after it
+    does not matter. Where a job does not, none does that is no narrower and no shorter, or alike and has its turn
+    later. In the `base` segments beside the running jobs cores become fewer before the one numbered `falling` only.
     """
     jobs, idle, lines, closed, behind = planner.jobs, planner.idle, planner.lines, planner.closed, planner.behind
-    order = planner.orders[policy]
+    order, width, longest = planner.orders[policy], planner.width, planner.longest
     low = (np.int64(1) << bits) - 1
     now = planner.base.times[0]
-    for k in range(count):
-        planner.open[k] = order[k]
     limit = find_drops(planner.base, falling, planner.drop)
-    any_open = keep_open(planner, count, now)
-    if any_open == 0:
-        return 0
-    size = copy_profile(idle, planner.base, base)
     for b in range(WIDTHS):
-        planner.earliest[b] = 0
+        planner.earliest[b], longest[b] = 0, NEVER
+    some = drop_closed(planner, order, some, now)
+    size = copy_profile(idle, planner.base, base)
     begun = following = planned = 0
     check = BLOCK
     k = 0
-    while True:
+    while some > 0:
         if planned == check:
             check += BLOCK
             limit = find_drops(idle, size, planner.drop)
-            any_open = keep_open(planner, any_open, now)
-            if any_open == 0:
-                return begun
+            some = drop_closed(planner, order, some, now)
+            continue
+        end = count if following > 0 else planner.open[some - 1] + 1
+        while k < end and jobs[order[k]].walltime > min(limit - now, longest[width[order[k]]]):
+            k += 1
         first = 0
         if following > 0 and (k == count or (behind[0] >> bits) < rank[order[k]]):
             job = behind[0] & low
             pop_key(behind, following)
             following -= 1
             first = planner.segment[lines.of[job]]
-        elif k < count:
+            if jobs[job].walltime > min(limit - now, longest[width[job]]):
+                continue
+        elif k < end:
             job = order[k]
             k += 1
         else:
             return begun
         line = lines.of[job]
-        i = np.int64(-1)
-        if jobs[job].walltime <= limit - now:
-            i, size = plan_job(planner, size, job, first, policy == SJF, limit)
-            planned += 1
+        i, size = plan_job(planner, size, job, first, policy == SJF, limit)
+        planned += 1
         is_last = lines.last[line] == job
         if i == 0:
             planner.begun[begun] = job
             begun += 1
         if i != 0 or is_last:
             closed[line] = now
-        if i >= 0 and not is_last:
+        if i < 0:
+            b = width[job] + (jobs[job].cores > 1 << width[job])
+            while b < WIDTHS and longest[b] >= jobs[job].walltime:
+                longest[b] = jobs[job].walltime - 1
+                b += 1
+        elif not is_last:
             planner.segment[line] = i
             job = np.int64(lines.following[job])
             push_key(behind, following, (rank[job] << bits) | job)
             following += 1
+    return begun
 
 
 @step
-def keep_open(planner, count, now):
-    """Keep in `open` the lines of which another job may start now; return how many they are."""
-    kept = 0
-    for j in planner.open[:count]:
-        if (
-            planner.closed[planner.lines.of[j]] < now
-            and planner.jobs[j].walltime <= planner.drop[planner.width[j]] - now
-        ):
-            planner.open[kept] = j
-            kept += 1
-    return kept
+def find_open(planner, policy, count, idle):
+    """Set `open` to the entries of an order whose jobs need no more than what is idle now; return how many they are."""
+    some = 0
+    for k in range(count):
+        planner.open[some] = k
+        some += planner.jobs[planner.orders[policy, k]].cores <= idle
+    return some
+
+
+@step
+def drop_closed(planner, order, some, now):
+    """Leave out the last entries of `open` as long as no job of their lines may start now; return how many stay."""
+    while some > 0:
+        j = order[planner.open[some - 1]]
+        b, walltime = planner.width[j], planner.jobs[j].walltime
+        may_start = walltime <= planner.longest[b] and walltime <= planner.drop[b] - now
+        if may_start and planner.closed[planner.lines.of[j]] < now:
+            break
+        some -= 1
+    return some
 
 
 @step
