@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 COMMANDS = ("create", "delete", "set", "unset")
 KINDS = ("server", "queue", "node", "resource", "sched", "hook", "pbshook")
@@ -17,7 +17,7 @@ _NAMES = r"[^\s,=\"']+(?:,[^\s,=\"']+)*"
 _NAME = re.compile(
     r"[A-Za-z0-9_.@:+*-]+(?:\[[A-Za-z0-9_.-]+\])?"
 )  # nothing that a shell, to which a plan gives it, would obey
-_ATTRIBUTE = r"\s*([A-Za-z_][A-Za-z0-9_]*)(?:\.([A-Za-z][A-Za-z0-9_-]*))?\s*"
+_ATTRIBUTE = r"\s*([A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z][A-Za-z0-9_-]*)?)\s*"
 _END = r"\s*(?:,(?=\s*\S)|$)"  # a comma and another attribute, or the end
 _UNSET = re.compile(_ATTRIBUTE + _END)
 _SET = re.compile(rf"""{_ATTRIBUTE}(\+=|-=|=)\s*("[^"]*"|'[^']*'|[^\s,"'][^,]*?){_END}""")
@@ -42,23 +42,15 @@ class QmgrSyntaxError(ValueError):
         super().__init__(message)
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """One attribute, like ``resources_max.ncpus = 24``; `operator` and `value` are empty after unset."""
 
-    attribute: str
-    resource: str | None = None
+    key: str
     operator: str = ""
     value: str = ""
 
-    @property
-    def key(self) -> str:
-        """``resources_max.ncpus`` or ``enabled``."""
-        return self.attribute if self.resource is None else f"{self.attribute}.{self.resource}"
 
-
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(NamedTuple):
     """One statement: what to do, to which objects, with which attributes."""
 
     command: str
@@ -142,7 +134,7 @@ def _settings(text: str, line: int, pattern: re.Pattern[str]) -> Iterator[Settin
         if match is None:
             expected = "attribute" if pattern is _UNSET else "attribute = value"
             raise QmgrSyntaxError(line, f"expected {expected} at {text[at : at + 30].strip()!r}")
-        name, resource, *assigned = match.groups()
+        key, *assigned = match.groups()
         operator, value = assigned or ("", "")
-        yield Setting(name, resource, operator, value[1:-1] if value[:1] in ("'", '"') else value)
+        yield Setting(key, operator, value[1:-1] if value[:1] in ("'", '"') else value)
         at = match.end()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from dataclasses import replace
 from typing import NamedTuple
 
 from parsim.model.formula import parse as parse_formula
@@ -164,6 +163,12 @@ _EXECUTION_ONLY = (
 )
 
 
+def _parts(setting: qmgr.Setting) -> tuple[str, str]:
+    """Return the attribute of a setting in lower case, and the resource; empty where it has none."""
+    attribute, _, resource = setting.key.partition(".")
+    return attribute.lower(), resource
+
+
 class Linter:
     """Reads statements one after the other and keeps track of what they make of the `server`.
 
@@ -223,9 +228,9 @@ class Linter:
         """Check every attribute and its value by itself."""
         kind, unset = statement.kind, statement.command == "unset"
         for setting in statement.settings:
-            if self._trusted(statement, setting) or (unset and setting.attribute.lower() in OLD_LIMITS):
+            attribute, resource = _parts(setting)
+            if self._trusted(statement, setting) or (unset and attribute in OLD_LIMITS):
                 continue
-            attribute, resource = setting.attribute.lower(), setting.resource
             if attribute in OLD_LIMITS and kind in ("queue", "server"):
                 if self._has_limits():
                     yield f"{setting.key}: limits of the older kind are not mixed with max_run"
@@ -235,7 +240,7 @@ class Linter:
                 yield "mom: a node has it from its creation on"
             elif (
                 attribute in (*_BY_RESOURCE.get(kind, ()), *_LIMITS_OF_RESOURCES)
-                and resource is not None
+                and resource
                 and resource not in {*self.server.resources, *_BUILT_IN}
             ):
                 yield f"{setting.key}: the server has no resource {resource}"
@@ -254,11 +259,11 @@ class Linter:
 
     def _check(self, kind: str, setting: qmgr.Setting) -> Check | None:
         """Find the check of a value; None where there is none."""
-        attribute, resource = setting.attribute.lower(), setting.resource
-        if resource is not None and attribute in _LIMITS_OF_RESOURCES and kind in ("queue", "server"):
+        attribute, resource = _parts(setting)
+        if resource and attribute in _LIMITS_OF_RESOURCES and kind in ("queue", "server"):
             return _limits
-        if resource is None or attribute not in _BY_RESOURCE.get(kind, ()):
-            return _ATTRIBUTES[kind].get(attribute if resource is None else f"{attribute}.{resource}")
+        if not resource or attribute not in _BY_RESOURCE.get(kind, ()):
+            return None if resource else _ATTRIBUTES[kind].get(attribute)
         return _RESOURCES.get(resource) or _TYPES.get(self.server.resources.get(resource, {}).get("type", ""))
 
     def _trusted(self, statement: qmgr.Statement, setting: qmgr.Setting) -> bool:
@@ -273,7 +278,7 @@ class Linter:
         state = Server(queues={name: {k.lower(): v for k, v in self.server.queues.get(name, {}).items()}})
         now = state.queues[name]
         for setting in statement.settings:
-            one = replace(setting, attribute=setting.attribute.lower())
+            one = setting._replace(key=setting.key.lower())
             state.apply(qmgr.Statement("set", "queue", (name,), (one,)))
             if one.key in ("enabled", "started") and is_true(one.value):
                 if "queue_type" not in now:
