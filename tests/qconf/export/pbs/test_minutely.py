@@ -7,10 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from qconf.config import parse
-from tests.qconf.export.pbs.model import PbsServer
 from tests.qconf.export.pbs.running import job, run_script
 from tests.qconf.export.pbs.test_reservation_delay import DELAYED
-from tests.qconf.export.sites import FRESH, HYBRID, NODES, pbs_files
+from tests.qconf.export.sites import HYBRID, pbs_files
 
 #: Of each: a site, the command that it gives, a job for it, how it is called and what is printed of it, a job that it
 #: does not understand, and the argument that is the job.
@@ -111,17 +110,6 @@ def test_promotion_moves_what_is_due_largest_factor_first(tmp_path):
     done, moved = promoted(tmp_path, listing)
     assert done.returncode == 0, done.stderr
     assert moved == ["small_p 8[].host", "medium_p 3.host", "small_p 2.host"]
-
-
-def test_the_script_of_a_pool_that_is_no_more_is_taken_off_and_comes_back_with_the_undo():
-    server = PbsServer(FRESH)
-    server.load(pbs_files(parse(HYBRID), nodes=NODES, current=FRESH)["queues.qmgr"])
-    config = parse(HYBRID)
-    queues = [queue.model_copy(update={"partition": 0}) for queue in config.queues]
-    shared = config.replace(mode="shared", pool=None, queues=queues)
-    steps, undo = pbs_files(shared, nodes=NODES, current=server.printed())["PLAN.md"].split("\n## Undo\n")
-    assert steps.index("qconf-pbs save") < steps.index("qconf-pbs uninstall") < steps.index("queues.qmgr")
-    assert undo.index("qconf-pbs uninstall") < undo.index("qconf-pbs reinstall")
 
 
 def test_promotion_of_jobs_too_wide_for_their_partition(tmp_path):

@@ -6,19 +6,8 @@ from qconf.config import parse
 from qconf.errors import ExportError, InputError
 from qconf.export import exporter
 from qconf.export.nodes import Node, read_nodes
-from tests.qconf.export.pbs.model import PbsServer, commands
-from tests.qconf.export.sites import FRESH, HYBRID, NODES, pbs_files
-
-
-def test_every_queue_gets_whole_nodes():
-    files = pbs_files(parse(HYBRID), nodes=NODES)
-    server = PbsServer(files["queues.qmgr"])
-    server.load(files["nodes.qmgr"])
-    lists = [attributes["resources_available.Qlist"] for attributes in server.nodes.values()]
-    assert len(lists) == 12
-    assert lists.count("small,large") == 4
-    assert lists.count("medium,large") == 5
-    assert lists.count("small_p,medium_p,large") == 3
+from tests.qconf.export.pbs.model import commands
+from tests.qconf.export.sites import FRESH, HYBRID, pbs_files
 
 
 def test_nodes_keep_their_queue_if_they_can():

@@ -108,27 +108,11 @@ def follow(server, files, text):
         server.load(statement or "\n".join(line for line in lines if line.startswith("delete") in kept))
 
 
-@pytest.mark.parametrize("text", [HYBRID, DELAYED])
-def test_every_block_of_the_plan_can_be_run_in_a_new_shell(text):
-    """With no variable that another has set; and the last check looks at the scheduler's file too."""
-    plan = pbs_files(parse(text), current=FRESH)["PLAN.md"]
-    commands = [*re.findall(r"```sh\n(.*?)```", plan, re.DOTALL), *re.findall(r"(?<!`)`([^`\n]+)`(?!`)", plan)]
-    used = [command for command in commands if "$PBS_HOME" in command]
-    assert len(used) >= 4
-    assert all(". /etc/pbs.conf" in command[: command.index("$PBS_HOME")] for command in used)
-    check = plan[plan.index("Delete what was created, and compare") :]
-    assert "cmp sched_config.before $PBS_HOME/sched_priv/sched_config" in check
-
-
-def test_the_plan_says_that_eligible_time_begins_at_0_and_deletes_queues_last():
+def test_the_plan_says_that_eligible_time_begins_at_0():
     lxf = parse(HYBRID.replace("fcfs", "lxf"))
     said = "jobs that wait already start at 0"
-    files = pbs_files(lxf, current=FRESH)
-    assert said in files["PLAN.md"]
+    assert said in pbs_files(lxf, current=FRESH)["PLAN.md"]
     assert said not in pbs_files(lxf, current=FRESH.replace("enable = False", "enable = True"))["PLAN.md"]
-    undo = files["PLAN.md"][files["PLAN.md"].index("## Undo") :]
-    assert undo.index("load rollback.qmgr --but") < undo.index("qconf-pbs back\n") < undo.index("rollback.qmgr --only")
-    assert "15027" in undo
 
 
 @needs_printed
