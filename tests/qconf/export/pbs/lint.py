@@ -1,7 +1,8 @@
 """A linter of qmgr scripts: refuses what the server would refuse; all that tests export passes it.
 
-Stricter than the server where the server is silent about what cannot be meant: a minimum above its maximum, limits of
-the old style, anything that is not ASCII, an attribute that no script has a reason to set.
+It knows what exports write, and refuses an attribute that none has a reason to set. It is stricter than the server
+where that is silent about what cannot be meant: a minimum above its maximum, limits of the old style beside new ones,
+anything that is not ASCII.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from typing import NamedTuple
 
 from parsim.model.formula import parse as parse_formula
 from qconf.export.pbs import qmgr
@@ -19,16 +19,6 @@ from qconf.export.rendering import HOST_NAME
 from qconf.history.names import LEGAL
 
 Check = Callable[[str], str | None]
-
-
-class Finding(NamedTuple):
-    """What is wrong in which line of a script."""
-
-    line: int
-    message: str
-
-    def __str__(self) -> str:
-        return f"line {self.line}: {self.message}"
 
 
 def _matches(pattern: str, what: str) -> Check:
@@ -67,12 +57,6 @@ _TRUTH = _matches("(?i)true|false|t|f|1|0|y|n", "True or False")
 _DURATION = _matches(r"(?:(?:[0-9]{1,7}:)?[0-9]{1,4}:)?[0-9]{1,10}(?:\.[0-9]+)?", "HH:MM:SS, MM:SS or seconds")
 _NAMES = _matches(r"[A-Za-z0-9_.@*+-]+(?:, ?[A-Za-z0-9_.@*+-]+)*", "a list of names")
 _WORDS = _matches(r"[A-Za-z0-9_.-]+(?:, ?[A-Za-z0-9_.-]+)*", "a list of words")
-_TEXT = _matches(r"[^\"']*", "a text without quotes")
-_PARTITIONS: Check = lambda value: (  # noqa: E731 - a check as the others
-    "pbs-default is the default scheduler's own partition"
-    if "pbs-default" in re.split(r", ?", value)
-    else _WORDS(value)
-)
 _SIZE = _matches(r"[0-9]{1,15}(?:[kmgtp]?[bw])?", "a size like 64gb")
 
 #: What a name may be, by the kind of object.
@@ -82,17 +66,16 @@ _OBJECTS: dict[str, Check] = {
     ),
     "node": _matches(rf"@default|{HOST_NAME.pattern}", "a node name"),
     "resource": _matches(r"[A-Za-z][A-Za-z0-9_-]{0,62}", "a resource name"),
-    "sched": _matches(r"[A-Za-z][A-Za-z0-9_]{0,14}", "a scheduler's name: up to 15 letters, digits and _"),
+    "sched": _matches("default", "the default scheduler"),
 }
+#: Of resources that every PBS has, and by the type of those that a server defines.
 _RESOURCES: dict[str, Check] = {
-    **dict.fromkeys(("ncpus", "nodect", "nodes", "select", "mpiprocs", "ngpus"), _COUNT),
-    **dict.fromkeys(("walltime", "cput", "pcput", "min_walltime", "max_walltime"), _DURATION),
-    **dict.fromkeys(("mem", "vmem", "pmem", "pvmem", "file"), _SIZE),
-    **dict.fromkeys(("arch", "host", "vnode"), _matches(r"[A-Za-z0-9_.-]+", "a word")),
+    **dict.fromkeys(("ncpus", "nodect", "naccelerators"), _COUNT),
+    "walltime": _DURATION,
+    "mem": _SIZE,
     "place": _matches(r"[A-Za-z0-9_:=]+", "a placement"),
     "preempt_targets": _matches(r"NONE|queue=[\w-]+(,queue=[\w-]+)*", "NONE or queues"),
 }
-#: By the type of a resource that a server defines.
 _TYPES: dict[str, Check] = {
     **dict.fromkeys(("string", "string_array"), _WORDS),
     "long": _COUNT,
@@ -100,67 +83,46 @@ _TYPES: dict[str, Check] = {
     "size": _SIZE,
     "float": _matches(r"-?[0-9.]+(e[+-]?[0-9]+)?", "a number"),
 }
-#: Resources that need no definition.
-_BUILT_IN = {
-    *_RESOURCES,
-    *("accelerator", "accelerator_group", "accelerator_memory", "accelerator_model", "aoe", "cpupercent", "energy"),
-    *("eoe", "exec_vnode", "hbmem", "hpm", "naccelerators", "nchunk", "nice", "nodemask", "partition"),
-    *("pcap_accelerator", "pcap_node", "pe_mask", "pgov", "preempt_targets", "pstate", "resc", "site", "soft_walltime"),
-    *("software", "ssinodes", "start_time", "vntype"),
-    *("mpparch", "mppdepth", "mpphost", "mpplabels", "mppmem", "mppnodes", "mppnppn", "mppt", "mppwidth", "ompthreads"),
-}
 #: Attributes that exist once for every resource, by the kind of object.
 _BY_RESOURCE = {
-    "queue": ("resources_min", "resources_max", "resources_default", "resources_available", "default_chunk"),
-    "server": ("resources_default", "resources_max", "resources_available", "default_chunk"),
+    "queue": ("resources_min", "resources_max", "resources_default", "default_chunk"),
     "node": ("resources_available",),
 }
-_LIMITS: dict[str, Check] = dict.fromkeys(("max_run", "max_queued", "max_run_soft", "queued_jobs_threshold"), _limits)
-_LIMITS_OF_RESOURCES = ("max_run_res", "max_queued_res", "max_run_res_soft", "queued_jobs_threshold_res")
+_LIMITS = ("max_run", "max_queued")
+_LIMITS_OF_RESOURCES = ("max_run_res", "max_queued_res")
 #: The other attributes that a script may set, by the kind of object.
 _ATTRIBUTES: dict[str, dict[str, Check]] = {
-    "queue": _LIMITS
-    | {
+    "queue": {
+        **dict.fromkeys(_LIMITS, _limits),
         "queue_type": _matches(r"(?i)e(xecution)?|r(oute)?", "Execution or Route"),
         "priority": _whole(-1024, 1023),
-        "route_destinations": _NAMES,
-        "partition": _PARTITIONS,
-        **dict.fromkeys(("backfill_depth", "kill_delay", "max_array_size", "checkpoint_min"), _COUNT),
-        **dict.fromkeys(("route_retry_time", "route_lifetime"), _COUNT),
-        **dict.fromkeys(("enabled", "started", "from_route_only", "route_held_jobs", "route_waiting_jobs"), _TRUTH),
+        "backfill_depth": _COUNT,
+        **dict.fromkeys(("enabled", "started", "from_route_only"), _TRUTH),
         **dict.fromkeys(("acl_user_enable", "acl_group_enable", "acl_host_enable"), _TRUTH),
-        **dict.fromkeys(("acl_users", "acl_groups", "acl_hosts"), _NAMES),
+        **dict.fromkeys(("acl_users", "acl_groups", "acl_hosts", "route_destinations"), _NAMES),
     },
-    "server": _LIMITS
-    | {
+    "server": {
+        **dict.fromkeys(_LIMITS, _limits),
         "default_queue": _OBJECTS["queue"],
-        "comment": _TEXT,
         "job_sort_formula": _formula,
-        **dict.fromkeys(("scheduling", "eligible_time_enable", "query_other_jobs", "flatuid", "resv_enable"), _TRUTH),
-        **dict.fromkeys(("backfill_depth", "scheduler_iteration", "log_events", "max_array_size"), _COUNT),
+        "eligible_time_enable": _TRUTH,
+        "backfill_depth": _COUNT,
     },
-    "node": {"queue": _OBJECTS["queue"], "partition": _PARTITIONS, "comment": _TEXT, "mom": _OBJECTS["node"]},
+    "node": {},
     "resource": {
-        "type": _matches("string_array|string|long|float|boolean|size", "a type of resource"),
+        "type": _matches("|".join(_TYPES), "a type of resource"),
         "flag": _matches("[hnqfrim]+", "flags of a resource"),
     },
     "sched": {
-        **dict.fromkeys(("log_events", "scheduler_iteration", "server_dyn_res_alarm"), _COUNT),
-        **dict.fromkeys(("scheduling", "throughput_mode", "only_explicit_psets", "do_not_span_psets"), _TRUTH),
         "job_sort_formula": _formula,
         "job_sort_formula_threshold": _matches(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?", "a number"),
         "preempt_queue_prio": _whole(-(2**31), 2**31 - 1),
         "preempt_order": _matches("[SCRD]{1,4}", "letters of S, C, R, D"),
         "preempt_prio": _matches("[a-z_]+(, [a-z_]+)*", "levels of preemption"),
         "preempt_sort": _matches("min_time_since_start", "that order"),
-        "sched_cycle_length": _DURATION,
-        "comment": _TEXT,
     },
 }
-_EXECUTION_ONLY = (
-    *("max_run", "max_run_soft", "max_run_res", "max_run_res_soft", "priority", "backfill_depth", "partition"),
-    *("kill_delay", "resources_default", "resources_available", "default_chunk"),
-)
+_EXECUTION_ONLY = (*_LIMITS, *_LIMITS_OF_RESOURCES, "priority", "backfill_depth", "resources_default", "default_chunk")
 
 
 def _parts(setting: qmgr.Setting) -> tuple[str, str]:
@@ -172,22 +134,21 @@ def _parts(setting: qmgr.Setting) -> tuple[str, str]:
 class Linter:
     """Reads statements one after the other and keeps track of what they make of the `server`.
 
-    Values that `trusted` has held once are taken back, whether they are known here or not.
+    What `trusted` has held once is taken back, whether it is known here or not.
     """
 
     def __init__(self, server: Server, trusted: Server | None = None) -> None:
         self.server, self.trusted = deepcopy(server), trusted or Server()
-        self.nodes: set[str] = set()  #: that were created
 
-    def script(self, text: str) -> list[Finding]:
+    def script(self, text: str) -> list[str]:
         """Return what is wrong with a whole script, in its order."""
-        findings = []
+        found = []
         try:
             for line, piece in qmgr.split(text):
-                findings += [Finding(line, message) for message in self.statement(piece)]
+                found += [f"line {line}: {message}" for message in self.statement(piece)]
         except qmgr.QmgrSyntaxError as error:
-            findings.append(Finding(error.line, str(error)))
-        return findings
+            found.append(f"line {error.line}: {error}")
+        return found
 
     def statement(self, text: str) -> list[str]:
         """Return what is wrong with one statement; if nothing is, take note of what it does."""
@@ -199,36 +160,32 @@ class Linter:
             statement = qmgr.parse_statement(text)
         except qmgr.QmgrSyntaxError as error:
             return [str(error)]
-        if statement.kind not in _ATTRIBUTES:
-            return [f"{statement.kind}: hooks have no place in these scripts"]
+        kind, command = statement.kind, statement.command
+        if kind not in _ATTRIBUTES or (command in ("create", "delete") and kind not in ("queue", "resource")):
+            return [f"no script has to {command} a {kind}"]
         wrong = [*self._names(statement), *self._settings(statement)]
-        if not wrong and statement.kind == "queue" and statement.command in ("create", "set"):
+        if not wrong and kind == "queue" and command in ("create", "set"):
             wrong = [message for name in statement.names for message in self._contradictions(name, statement)]
         if not wrong:
             self.server.apply(statement)
-            if (statement.command, statement.kind) == ("create", "node"):
-                self.nodes.update(statement.names)
         return wrong
 
     def _names(self, statement: qmgr.Statement) -> Iterator[str]:
-        kind, command = statement.kind, statement.command
-        if kind == "server" and command not in ("set", "unset"):
-            yield f"a server cannot be {command}d"
-        held = {"queue": self.server.queues, "resource": self.server.resources, "node": self.nodes}.get(kind, ())
+        held = {"queue": self.server.queues, "resource": self.server.resources}.get(statement.kind, {})
         for name in statement.names:
-            if message := _OBJECTS[kind](name):
+            if message := _OBJECTS[statement.kind](name):
                 yield message
-            elif command == "create":
+            elif statement.command == "create":
                 if name in held:
-                    yield f"{kind} {name} exists already"
-            elif kind == "queue" and name not in held:
+                    yield f"{statement.kind} {name} exists already"
+            elif statement.kind == "queue" and name not in held:
                 yield f"queue {name} does not exist"
 
     def _settings(self, statement: qmgr.Statement) -> Iterator[str]:
         """Check every attribute and its value by itself."""
         kind, unset = statement.kind, statement.command == "unset"
         for setting in statement.settings:
-            attribute, resource = _parts(setting)
+            attribute, _ = _parts(setting)
             if self._trusted(statement, setting) or (unset and attribute in OLD_LIMITS):
                 continue
             if attribute in OLD_LIMITS and kind in ("queue", "server"):
@@ -236,16 +193,8 @@ class Linter:
                     yield f"{setting.key}: limits of the older kind are not mixed with max_run"
                 elif message := _COUNT(setting.value):
                     yield f"{setting.key}: {message}"
-            elif attribute == "mom" and statement.command != "create":
-                yield "mom: a node has it from its creation on"
-            elif (
-                attribute in (*_BY_RESOURCE.get(kind, ()), *_LIMITS_OF_RESOURCES)
-                and resource
-                and resource not in {*self.server.resources, *_BUILT_IN}
-            ):
-                yield f"{setting.key}: the server has no resource {resource}"
             elif (check := self._check(kind, setting)) is None:
-                yield f"{setting.key}: no script sets it"
+                yield f"{setting.key}: no script has to set it, or the server lacks the resource"
             elif not unset and (message := check(setting.value)):
                 yield f"{setting.key}: {message}"
         default = {setting.key: setting.value for setting in statement.settings}.get("default_queue")
@@ -255,23 +204,26 @@ class Linter:
     def _has_limits(self) -> bool:
         """Whether the server has limits of the newer kind."""
         holders = (self.server.attributes, *self.server.queues.values())
-        return any(key.partition(".")[0] in (*_LIMITS, *_LIMITS_OF_RESOURCES) for held in holders for key in held)
+        names = (key.partition(".")[0] for held in holders for key in held)
+        return any(name.startswith(("max_run", "max_queued", "queued")) and name not in OLD_LIMITS for name in names)
 
     def _check(self, kind: str, setting: qmgr.Setting) -> Check | None:
         """Find the check of a value; None where there is none."""
         attribute, resource = _parts(setting)
-        if resource and attribute in _LIMITS_OF_RESOURCES and kind in ("queue", "server"):
-            return _limits
-        if not resource or attribute not in _BY_RESOURCE.get(kind, ()):
-            return None if resource else _ATTRIBUTES[kind].get(attribute)
-        return _RESOURCES.get(resource) or _TYPES.get(self.server.resources.get(resource, {}).get("type", ""))
+        if not resource:
+            return _ATTRIBUTES[kind].get(attribute)
+        of_type = _TYPES.get(self.server.resources.get(resource, {}).get("type", ""))
+        check = _RESOURCES.get(resource) or of_type
+        if attribute in _LIMITS_OF_RESOURCES and kind in ("queue", "server"):
+            return check and _limits
+        return check if attribute in _BY_RESOURCE.get(kind, ()) else None
 
     def _trusted(self, statement: qmgr.Statement, setting: qmgr.Setting) -> bool:
-        """Whether the trusted server had this very value."""
+        """Whether the trusted server had this very value, or has to lose it."""
         held = {"server": [self.trusted.attributes]}
         held["queue"] = [self.trusted.queues.get(name, {}) for name in statement.names]
         values = {attributes.get(setting.key) for attributes in held.get(statement.kind, [])}
-        return statement.command == "set" and values == {setting.value}
+        return values == {setting.value} if statement.command == "set" else bool(values - {None})
 
     def _contradictions(self, name: str, statement: qmgr.Statement) -> Iterator[str]:
         """Apply one setting after the other to a queue, as the server does, and check each and the result."""
