@@ -161,7 +161,8 @@ def _follow(
     """Follow a job, of those at these rows of a schedule, to its start."""
     simulation = _of(system)(workload, system, state)
     called = [str(row) if names is None else names[row] for row in rows]
-    last = {j: max(waits, key=lambda k: schedule.end[rows[k]]) for j, waits in _waits_for(simulation).items() if waits}
+    waits_for = [] if isinstance(simulation, Multiqueue) else simulation.waits_for
+    last = {j: max(waits, key=lambda k: schedule.end[rows[k]]) for j, waits in enumerate(waits_for) if waits}
     of = _OfClasses if isinstance(simulation, Multiqueue) else _OfLists
     explained = of(simulation, system, rows.index(job), called, int(schedule.start[job]), last)
     try:
@@ -171,11 +172,6 @@ def _follow(
     except Difference as wrong:
         _refuse([wrong.violation])
     return tuple(explained.reasons)
-
-
-def _waits_for(simulation: Multiqueue | Simulation) -> dict[int, set[int]]:
-    """Return for which others each job waits."""
-    return {} if isinstance(simulation, Multiqueue) else dict(enumerate(simulation.waits_for))
 
 
 def _refuse(found: Sequence[Violation]) -> None:
@@ -213,7 +209,7 @@ class _Explained:
                 self.reasons[-1] = replace(self.reasons[-1], end=now)
             self.reasons.append(Reason(now, now, self.how_it_starts()))
             return True
-        if self.has_come():
+        if now >= of.submitted[self.job]:
             self.note(now, self.why_it_waits())
         return False
 
@@ -234,10 +230,6 @@ class _Explained:
     def listed(self, jobs: Sequence[int]) -> str:
         """Name jobs."""
         return f"job{'s' * (len(jobs) > 1)} {' and '.join(self.names[job] for job in jobs)}"
-
-    def has_come(self) -> bool:
-        """Whether the job was submitted."""
-        return self.of.now >= self.of.submitted[self.job]
 
     def why_it_waits(self) -> str:
         """Say what the job waits for after this pass."""

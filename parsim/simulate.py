@@ -479,10 +479,6 @@ def _or_by_lines(depth: Depth, run: Callable[..., Simulation]) -> Simulation:
     return run(lines=True)
 
 
-def _plans_top_job(prepared: Prepared, system: System) -> bool:
-    return system.plans_top_job or plans_limits(prepared, system)
-
-
 def _run_top_job(prepared: Prepared, system: System) -> Outcome:
     plans = []
 
@@ -569,7 +565,11 @@ DISCIPLINES = (
     Discipline("multiple queues", lambda _, system: system.mode == "multiqueue", _run_multiqueue),
     Discipline("head jobs of queues", _reserves_for_queues, _run_queue_head_jobs),
     Discipline("windows", lambda prepared, system: prepared.has_windows and not system.node_types, _run_top_job),
-    Discipline("top jobs", _plans_top_job, _run_top_job),
+    Discipline(
+        "top jobs",
+        lambda prepared, system: system.plans_top_job or plans_limits(prepared, system),
+        _run_top_job,
+    ),
     Discipline("tiers", lambda _, system: system.has_tiers, _run_with_tiers),
     Discipline("constant order", _is_constant_order, _run_constant_order),
     Discipline("time-dependent priority", _is_time_dependent, run_lines),

@@ -34,8 +34,7 @@ from parsim.naive.multiqueue import simulate_multiqueue
 from parsim.naive.planning import naive_plan
 from parsim.planning.plan import NAMED, plan
 from parsim.prepare import one_list, packing
-from parsim.verify import Violation, check_schedule
-from parsim.verify.planned import check_planned
+from parsim.verify import Violation, check_planned, check_schedule
 from tests import generate
 from tests.beside import REFERENCE
 

@@ -44,7 +44,7 @@ def rates(workload: Workload, system: System) -> tuple[Column, int]:
         wanted = workload.requests[request] if request >= 0 else ()
         rate = rate_of(by_queue[queue], cores, wanted, most=system.fairshare.charged == "max")
         factor = factors.get(workload.qos_name(qos), 1) if qos >= 0 else 1
-        found[k] = min(round(rate * _decimal(factor) * PARTS), MOST)
+        found[k] = min(round(rate * decimal(factor) * PARTS), MOST)
     densest = float((found / kinds[3]).max(initial=0))
     if densest * system.cores * system.fairshare.decay_time >= MOST:
         raise ValueError("fairshare.charges: the weights are so large that uses could not be counted")
@@ -61,9 +61,10 @@ def rate_of(charges: tuple[tuple[str, float], ...], cores: int, request: Request
         name: cores if name == CORES else sum(chunk.count * chunk.amount(name) for chunk in request)
         for name, _ in charges
     }
-    parts = [_decimal(weight) * amounts[name] for name, weight in charges]
+    parts = [decimal(weight) * amounts[name] for name, weight in charges]
     return max(parts) if most else sum(parts, Fraction(0))
 
 
-def _decimal(number: float) -> Fraction:
+def decimal(number: float) -> Fraction:
+    """Return the decimal number that was written."""
     return Fraction(repr(float(number)))

@@ -123,8 +123,9 @@ def pack_formula(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fa
     """Lay out the formula that is the system's order, and what it reads of users; empty arrays where it has none."""
     formula, workload = system.formula, prepared.workload
     eligible = np.empty(orders.CHUNK)
-    if system.order == FAIRSHARE and system.is_fair:
-        return pack_fairshare(prepared, system)
+    if system.order == FAIRSHARE and system.is_fair:  # rule "order of users"
+        fair, share = lay_out(system, workload, *prepared.present, first=0, begin=prepared.begin)
+        return _program([(orders.COLUMN, 0)], [], np.empty((1, share.size))), fair
     if formula is None:
         empty = np.empty((0, 2), np.int64), np.empty(0), np.empty((0, 0)), eligible, np.empty((0, orders.CHUNK))
         return kernel.Formula(*empty), NO_FAIR
@@ -154,12 +155,6 @@ def _of_qos(prepared: Prepared, system: System) -> NDArray[np.float64]:
     """Return priority and target, or 0, of each QOS that has jobs; shape (2, k) (rule "values of a QOS")."""
     found = {qos.name: (qos.priority, qos.target or 0) for qos in system.qos}
     return np.array([found.get(name, (0, 0)) for name in prepared.classes[0]], dtype=np.float64).T
-
-
-def pack_fairshare(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fair]:
-    """Lay out the order of rule "order of users" as a formula."""
-    fair, share = lay_out(system, prepared.workload, *prepared.present, first=0, begin=prepared.begin)
-    return _program([(orders.COLUMN, 0)], [], np.empty((1, share.size))), fair
 
 
 def is_formula(prepared: Prepared, system: System) -> bool:

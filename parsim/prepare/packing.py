@@ -28,6 +28,7 @@ from parsim.engine.resources.windows import WINDOW, Outages
 from parsim.model.fairshare import FAIRSHARE
 from parsim.model.system import ORDERS, System
 from parsim.model.workload import MAX_DURATION, Column, Workload
+from parsim.prepare.charges import decimal
 from parsim.prepare.chunks import unplaced
 from parsim.prepare.columns import Prepared, Table
 from parsim.prepare.needs import again
@@ -87,6 +88,7 @@ def pack(
             may_have = has_few_lines(pack_alike(prepared, system, formula.columns))
         gives_up, lines = gives_up and may_have, lines and may_have
     settings["alike"] = lines
+    alike = lines_of(prepared, system) if lines else NO_LINES
     jobs = prepared.queued_jobs()
     entries = np.zeros(cores.size + 1, dtype=np.int64)
     find_homes(jobs, cores, system.mode == "shared", entries)
@@ -136,7 +138,7 @@ def pack(
         formula=formula,
         usable=np.zeros(cores.size, dtype=np.bool_),
         idle=np.zeros(cores.size, dtype=np.int64),
-        alike=_pack_lines(prepared, system) if lines else NO_LINES,
+        alike=alike._replace(first=np.full_like(alike.first, NO_JOB)),
         fair=fair,
         gates=prepared.gates(system).counting(system),
         place=_places(prepared, system),
@@ -241,11 +243,6 @@ def _pack_needs(prepared: Prepared, system: System) -> tuple[Needs | None, NodeT
 _NONE = np.empty(0, dtype=np.int32)
 
 
-def _pack_lines(prepared: Prepared, system: System) -> kernel.Alike:
-    lines = lines_of(prepared, system)
-    return lines._replace(first=np.full_like(lines.first, NO_JOB))
-
-
 def _pack_partitions(cores: Column, entries: Column, most: Column) -> Table:
     """Lay out partitions, pool and reserved list, with `entries` in each list and at most `most` running jobs."""
     table = np.zeros(cores.size + 1, dtype=kernel.PARTITION)
@@ -279,11 +276,7 @@ def _eligible(jobs: Table, system: System) -> tuple[Column, int]:
 @lru_cache(maxsize=4096)
 def _ratio(threshold: float, priority: float) -> Fraction:
     """Quotient of the decimal numbers that were written."""
-    return _decimal(threshold) / _decimal(priority)
-
-
-def _decimal(number: float) -> Fraction:
-    return Fraction(repr(float(number)))
+    return decimal(threshold) / decimal(priority)
 
 
 def _is_small(ratio: Fraction) -> bool:
@@ -433,7 +426,7 @@ def _has_wide_limits(prepared: Prepared, system: System) -> bool:
 @lru_cache(maxsize=1024)
 def _weights(priorities: tuple[float, ...]) -> list[int]:
     """Priorities as whole numbers in proportion; rounded where the exact ones would leave 62 bits."""
-    exact = [_decimal(priority) for priority in priorities]
+    exact = [decimal(priority) for priority in priorities]
     scale = math.lcm(*(value.denominator for value in exact))
     whole = [int(value * scale) for value in exact]
     common = math.gcd(*whole)

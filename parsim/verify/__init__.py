@@ -11,15 +11,22 @@ from collections.abc import Iterator
 
 from parsim.model.schedule import Schedule
 from parsim.model.state import State
-from parsim.model.system import System
+from parsim.model.system import Queue, System
 from parsim.model.workload import Workload
 from parsim.naive.simulator import with_windows
+from parsim.planning.plan import Policy
 from parsim.verify.columns import check_begun, check_times, check_waits
-from parsim.verify.homes import check_homes
 from parsim.verify.interruptions import check_interruptions
-from parsim.verify.planned import check_planned
-from parsim.verify.running import Runs, check_capacity, check_limits, check_quotas, check_throttles, check_types
-from parsim.verify.starts import check_starts
+from parsim.verify.running import (
+    Runs,
+    check_capacity,
+    check_homes,
+    check_limits,
+    check_quotas,
+    check_throttles,
+    check_types,
+)
+from parsim.verify.starts import check_planned_starts, check_starts
 from parsim.verify.violation import RULES, VerificationError, Violation
 
 __all__ = [
@@ -79,6 +86,42 @@ def _check_running(workload: Workload, system: System, schedule: Schedule, state
         checks += [] if any(wrong.rule == "placement" for wrong in found) else [check_homes(runs, system)]
     for check in checks:
         yield from check
+
+
+def check_planned(
+    workload: Workload, cores: int, policy: Policy, schedule: Schedule, state: State | None = None
+) -> list[Violation]:
+    """Check a schedule of `workload` on one machine of `cores` under a planning discipline.
+
+    First whole columns: times and capacity. If they are right, its starts are compared with those that are planned
+    for each instant. No promise of conservative backfilling may be broken.
+
+    Parameters
+    ----------
+    workload : Workload
+    cores : int
+        Of the machine.
+    policy : Policy
+    schedule : Schedule
+    state : State, optional
+        The one that it began with.
+
+    Returns
+    -------
+    list of Violation
+        Empty if all is right. Of the starts, the first that differs.
+
+    References
+    ----------
+    Streit, HiPC 2001 and JSSPP 2004; Mu'alem and Feitelson, IEEE TPDS 12(6), 2001 (conservative backfilling).
+    """
+    system = System(cores, (Queue(),) * (1 + int(workload.queue.max(initial=0))))
+    found = check_times(workload, system, schedule)
+    if state is not None:
+        state = state.without_queues()
+        found = found or check_begun(schedule, state)
+    found = found or [*check_capacity(Runs.of(workload, schedule, state), (cores,))]
+    return found or [*check_planned_starts(workload, cores, policy, schedule, state)]
 
 
 def assert_schedule(workload: Workload, system: System, schedule: Schedule, state: State | None = None) -> None:

@@ -19,23 +19,20 @@ def check_times(workload: Workload, system: System, schedule: Schedule) -> list[
     found = list(_check_shape(workload, system, schedule))
     if found:
         return found
+    interrupted = np.isin(np.arange(len(schedule)), schedule.interruptions.job)
     for rule, wrong, message in (
         ("job", _came_otherwise(workload, schedule), "its submit is not the workload's"),
         ("job", schedule.cores != workload.cores, "its cores are not the workload's"),
         ("submit", schedule.start < workload.submit, "starts before it is submitted"),
         (
             "end",
-            (schedule.end != schedule.start + workload.effective_runtime) & ~_is_interrupted(schedule),
+            (schedule.end != schedule.start + workload.effective_runtime) & ~interrupted,
             "does not end min(runtime, walltime) seconds after its start",
         ),
     ):
         rows = np.flatnonzero(wrong).tolist()
         found += [Violation(rule, row, int(schedule.start[row]), message) for row in rows]
     return found
-
-
-def _is_interrupted(schedule: Schedule) -> NDArray[np.bool_]:
-    return np.isin(np.arange(len(schedule)), schedule.interruptions.job)
 
 
 def _came_otherwise(workload: Workload, schedule: Schedule) -> NDArray[np.bool_]:

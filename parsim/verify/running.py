@@ -1,4 +1,4 @@
-"""What runs at one instant: cores, nodes by type, limits, throttles and quotas, each in one pass over the starts.
+"""What runs at one instant, each in one pass over the starts: cores, limits, nodes by type, and where jobs may run.
 
 A job of a queue that has a reservation may run there, and not on the machine: its queue is left to the replay.
 """
@@ -19,9 +19,11 @@ from parsim.model.state import State
 from parsim.model.system import LIMITS, System
 from parsim.model.workload import Column, Workload
 from parsim.naive.node_types import Taken, places, there_is, types_on
+from parsim.naive.simulator import RESERVED, Simulation
 from parsim.naive.throttles import NaiveThrottles
 from parsim.verify.columns import cores_by_partition, first_excess
 from parsim.verify.interruptions import by_run
+from parsim.verify.starts import placement_of
 from parsim.verify.violation import Violation
 
 Group = TypeVar("Group")  #: what limits or holds jobs together
@@ -199,3 +201,34 @@ def request_of(workload: Workload, system: System, row: int) -> Request | None:
         chunks = request or (Chunk(int(workload.cores[row]), 1),)
         request = tuple(replace(chunk, exclusive=True) for chunk in chunks)
     return request
+
+
+def check_homes(runs: Runs, system: System) -> Iterator[Violation]:
+    """Yield the jobs that start where, or in the pool before, they may (rules of "partitions and pool")."""
+    if system.mode == "shared":
+        return
+    rules = Simulation(replace(runs.workload.without_needs(), submit=runs.schedule.submit), system)
+    for row in np.flatnonzero(runs.held).tolist():
+        if problem := _misplaced(rules, row, set(placement_of(runs.schedule, row)), int(runs.schedule.start[row])):
+            yield runs.wrong(problem[0], row, problem[1])
+
+
+def _misplaced(rules: Simulation, j: int, there: set[int], start: int) -> tuple[str, str] | None:
+    home, pool, system = rules.home(j), rules.pool, rules.system
+    combines = rules.combined and there == {rules.queue_index[j], pool}
+    if home == RESERVED:
+        return None
+    names = " and ".join(system.partition_names[partition] for partition in sorted(there))
+    if home == pool:
+        return None if there == {pool} or combines else ("placement", f"may run in the pool, but runs on {names}")
+    eligible = rules.eligible_from(j)
+    entered = eligible is not None and start >= eligible
+    moves = rules.move and (rules.cores[j] <= rules.pool_cores or rules.nodes_combined)
+    if there == {home} and not (entered and moves and not rules.nodes_combined):  # rule "moves to the pool"
+        return None
+    if pool not in there or not rules.pool_cores:
+        return "placement", f"may not run on {names}"
+    if not entered:
+        when = "never" if eligible is None else f"from {eligible} on"
+        return "pool", f"enters the pool, where it is eligible {when}"
+    return None if there == {pool} or combines else ("placement", f"may not run on {names}")

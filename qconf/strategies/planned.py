@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from parsim import Reason, Schedule
 from parsim.planning.plan import NAMED, named, plan
-from parsim.verify import Violation
-from parsim.verify.planned import check_planned
+from parsim.verify import Violation, check_planned
 from qconf.errors import InputError
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
 from qconf.strategies.base import Options, Proposal, Strategy

@@ -14,7 +14,7 @@ from parsim import UNSTARTED, State, Window, Workload
 from parsim.model.schedule import Schedule
 from parsim.naive.planning import naive_plan
 from parsim.planning.plan import METRICS, NAMED, ORDERS, PlannedRun, Policy, bounds, named, plan, self_tuning
-from parsim.verify.planned import check_planned
+from parsim.verify import check_planned
 from tests import generate
 from tests.beside import REFERENCE
 
