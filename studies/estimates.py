@@ -62,7 +62,7 @@ def boosted(history: History, mean: Floats) -> Floats:
     submit, end, walltime = (jobs[name].to_numpy() for name in ("submit", "end", "walltime"))
     codes = [pd.factorize(jobs[name])[0] for name in ("user", "group", "queue")]
     logs = [np.log(each) for each in (jobs["cores"], walltime, np.maximum(mean, 1))]
-    read = np.column_stack([_last(history), *codes, *logs, submit // 3600 % 24])
+    read = np.column_stack([np.array(predictions(history, _Last())), *codes, *logs, submit // 3600 % 24])
     target, found = np.log(np.maximum(np.minimum(jobs["runtime"], walltime), 1)), mean.copy()
     for _, first, last in history.periods("month"):
         rows, known = (submit >= first) & (submit < last), np.flatnonzero((end >= 0) & (end <= first))[-LATEST:]
@@ -87,10 +87,6 @@ class _Last:
     def estimate(self, user: str, name: str, cores: int, walltime: int) -> list[float]:
         del name, cores, walltime
         return [*self.of.get(user, ()), *[np.nan] * LAST][:LAST]
-
-
-def _last(history: History) -> Floats:
-    return np.array(predictions(history, _Last()))
 
 
 def models(log: Log) -> dict[str, Floats]:

@@ -310,17 +310,13 @@ def _made(
             elif before is not None and call.how == "once":
                 proposal = before
             else:
-                proposal = every.proposed(i, name, _last(found, place))
+                proposals = (results[place][0] for results in reversed(found))
+                last = next((each.config for each in proposals if isinstance(each, Proposal)), None)
+                proposal = every.proposed(i, name, last)
             result = evaluate(every.folds[i], name, every.around[i], proposal)
             results.append((proposal, replace(result, seconds=time.perf_counter() - began)))
         found.append(results)
     return found
-
-
-def _last(found: Found, place: int) -> SiteConfig | None:
-    """Return the configuration of the last fold that has a proposal."""
-    proposals = (results[place][0] for results in reversed(found))
-    return next((each.config for each in proposals if isinstance(each, Proposal)), None)
 
 
 def plan_folds(

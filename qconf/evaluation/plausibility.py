@@ -6,7 +6,6 @@ over such a present is no gain over what the users saw.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -40,7 +39,10 @@ def implausible(outcome: Outcome) -> list[str]:
         return []
     found = []
     log = high - low
-    for name, rows in _queues(outcome):
+    for i, queue in enumerate(outcome.period.base.queues):
+        rows, name = outcome.jobs.queue == i, queue.name
+        if not rows.any():
+            continue
         start = submit[rows] + outcome.wait[rows]
         waiting = int((start > high).sum())
         after = int(start.max()) - high
@@ -59,13 +61,6 @@ def implausible(outcome: Outcome) -> list[str]:
         elif _long(after, log, LONG_AFTER):
             found.append(f"queue {name} does not drain: {last}, in a log of {_days(log)}")
     return found
-
-
-def _queues(outcome: Outcome) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    for i, queue in enumerate(outcome.period.base.queues):
-        rows = outcome.jobs.queue == i
-        if rows.any():
-            yield queue.name, rows
 
 
 def _waiting(submit: NDArray[np.int64], start: NDArray[np.int64], edges: NDArray[np.float64]) -> NDArray[np.float64]:

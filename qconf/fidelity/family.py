@@ -200,7 +200,8 @@ def _dedicated(recorded: Recorded, windows: Sequence[LogWindow], history: Histor
             bool(((w.submit <= at + HOUR // 2) & (window.left > at + HOUR // 2) & (w.cores <= free)).any())
             for at, free in zip(moments.tolist(), idle.tolist(), strict=True)
         ]
-        cells = [_hour_of_week(datetime.fromtimestamp(epoch + at, where)) for at in moments.tolist()]
+        days = [datetime.fromtimestamp(epoch + at, where) for at in moments.tolist()]
+        cells = [24 * each.weekday() + each.hour for each in days]
         np.add.at(begun, cells, begun_in)
         seen += moments.size
         np.add.at(covered, cells, np.array(waits, dtype=float))
@@ -208,23 +209,13 @@ def _dedicated(recorded: Recorded, windows: Sequence[LogWindow], history: Histor
     closed = (begun == 0) & (covered * rate >= UNLIKELY)
     if not closed.any() or closed.all():
         return
+    edges = np.flatnonzero(np.diff(closed.astype(np.int8), prepend=0, append=0))  # of each run of closed hours
     submit = recorded.period.workload.submit
     day = datetime.fromtimestamp(epoch + int(submit[0]), where)
     monday = (day - timedelta(days=day.weekday())).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
     last = datetime.fromtimestamp(epoch + int(submit[-1]), where).replace(tzinfo=None)
     while monday <= last:
-        for begin, end in _stretches(closed):
-            yield Downtime(
-                begin=(monday + timedelta(hours=begin)).isoformat(), end=(monday + timedelta(hours=end)).isoformat()
-            )
+        for stretch in edges.reshape(-1, 2).tolist():
+            begin, end = ((monday + timedelta(hours=hour)).isoformat() for hour in stretch)
+            yield Downtime(begin=begin, end=end)
         monday += timedelta(days=7)
-
-
-def _hour_of_week(moment: datetime) -> int:
-    return 24 * moment.weekday() + moment.hour
-
-
-def _stretches(closed: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Yield first and last hour, exclusive, of each run of closed hours."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([0], closed.astype(np.int8), [0]))))
-    yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)

@@ -146,7 +146,11 @@ def _queue_month(
         kinds, odds = list(model.of_node), np.array(list(model.of_node.values()))
         kind = [kinds[k] for k in rng.choice(odds.size, bursts.size, p=odds / odds.sum())]
         nodes = -(-cores_of // preset.cores_per_node)
-        chunks = np.array([_select(n, *each) for n, each in zip(nodes.tolist(), kind, strict=True)], dtype=object)
+        selects = [  # in GiB
+            f"{n}:ncpus={ncpus}" + f":ngpus={gpus}" * bool(gpus) + f":mem={memory}gb"
+            for n, (ncpus, gpus, memory) in zip(nodes.tolist(), kind, strict=True)
+        ]
+        chunks = np.array(selects, dtype=object)
         cores = (nodes * np.array([each[0] for each in kind]))[of]
     target = load * preset.cores * length * profile.shares[number] / sum(profile.shares)
     runtime, reached = _runtimes(rng, model, cores, walltime, of=of, target=target)
@@ -156,11 +160,6 @@ def _queue_month(
         raise InputError(message, field="load", value=load, fix=f"ask for {limit}")
     columns = {"submit": submit, "runtime": runtime, "walltime": walltime, "cores": cores}
     return pd.DataFrame({**columns, "queue": model.name, "user": user, "chunks": chunks[of]})
-
-
-def _select(nodes: int, cores: int, gpus: int, memory: int) -> str:
-    """Write chunks of a job as PBS's select; memory in GiB."""
-    return f"{nodes}:ncpus={cores}" + f":ngpus={gpus}" * bool(gpus) + f":mem={memory}gb"
 
 
 def generate_month(preset: str | Preset, index: int, seed: int = 0, offered_load: float | None = None) -> pd.DataFrame:

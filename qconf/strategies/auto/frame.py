@@ -138,7 +138,8 @@ class Frame:
             terms.append(("qos_priority", max(each.priority for each in base.qos)))
         for name, greatest in terms:
             if greatest > 0:
-                order, most = order + term(_whole(day / greatest), name), most + 2 * day
+                each = day / greatest
+                order, most = order + term(round(each) if each >= 1 else each, name), most + 2 * day
         if "starvation" not in self.dropped and (limit := _starvation(base)):
             requested = [each.walltime[1] for each in base.queues], [base.machine.cores]
             lost = sum(
@@ -196,11 +197,6 @@ class Frame:
     def _prioritised(self, base: SiteConfig) -> bool:
         """Whether the queues' own priorities are factors of the formula."""
         return _pinned(base) or (_distinct(base) and "priorities" not in self.dropped)
-
-
-def _whole(points: float) -> float:
-    """Round points of a unit to whole ones, or to one of several units."""
-    return round(points) if points >= 1 else points
 
 
 def _share_name(base: SiteConfig) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -77,11 +76,13 @@ class Feasible:
                 break
             inner = sizes + part * (self.corners.mean(axis=0) - sizes) if part else sizes
             nodes = apportion(inner, self.total, self.low, rounding)
+            one = np.eye(nodes.size, dtype=np.int64)
+            moves = one[:, None] - one
             for _ in range(4 * nodes.size):
                 excess = self.excess(nodes)
                 if not excess:
                     return nodes
-                moved = np.array([*self._moves(nodes)])
+                moved = (nodes + moves).reshape(-1, nodes.size)
                 missed = self.excess(moved)
                 if missed.min(initial=np.inf) >= excess:
                     break
@@ -92,10 +93,6 @@ class Feasible:
     def middle(self) -> Sizes | None:
         """A division amid the feasible ones; None where there is none."""
         return self.rounded(self.corners.mean(axis=0)) if len(self.corners) else None
-
-    def _moves(self, nodes: Sizes) -> Iterator[Sizes]:
-        for move in np.eye(nodes.size, dtype=np.int64)[:, None] - np.eye(nodes.size, dtype=np.int64):
-            yield from nodes + move
 
     @cached_property
     def corners(self) -> Floats:
