@@ -94,14 +94,11 @@ class Difference:
         lines = self._partitions() if "partitions" in parts or self.apart else []
         settings |= self._flags()
         added = self._added(settings)
-        lua, plugins = (
-            bool(parts & {"routes", "points"} or ("bounds" in parts and exported)),
-            self._list("JobSubmitPlugins"),
-        )
+        lua = bool(parts & {"routes", "points"} or ("bounds" in parts and exported))
+        plugins = self._list("JobSubmitPlugins")
         if lua and "lua" in plugins and not exported:
-            self._row(
-                "job_submit.lua", "the site's own", "the export's", "which calls it first, as job_submit.site.lua"
-            )
+            why = "which calls it first, as job_submit.site.lua"
+            self._row("job_submit.lua", "the site's own", "the export's", why)
         elif lua and "lua" not in plugins:
             added["JobSubmitPlugins"] = ["lua"]
             does = "sends jobs that name no partition" if "routes" in parts else "gives jobs their places in the order"

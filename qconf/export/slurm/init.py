@@ -121,24 +121,20 @@ class _Reader(Reader):
                 "in the simulator until they go on"
             )
         if tiered or ("nodes" in shape and not by_queue):
-            self.without_reservations(parts, "tiers" if tiered else "types of nodes")
+            if (parts["reserve"], parts["reservation_depth"]) != ("cores", 1):
+                what = "tiers" if tiered else "types of nodes"
+                self.warnings.append(f"reservations of each partition: with {what} one for all is simulated")
+            parts |= {"reserve": "cores", "reservation_depth": 1}
         elif "nodes" in shape and self.fills_nodes_best:
             parts["reserve"] = "queue_nodes"
         return parts
 
-    def without_reservations(self, parts: dict[str, Any], what: str) -> None:
-        """Set what tiers or types of nodes go with; a warning where Slurm reserves otherwise."""
-        if (parts["reserve"], parts["reservation_depth"]) != ("cores", 1):
-            self.warnings.append(f"reservations of each partition: with {what} one for all is simulated")
-        parts |= {"reserve": "cores", "reservation_depth": 1}
-
     def whole_nodes(self, partitions: Sequence[Partition]) -> bool:
         """Whether jobs are given whole nodes; a warning where some are, or nodes are unequal."""
         exclusive = [each.name for each in partitions if self.gives_whole(each)]
-        if exclusive and (
-            len(exclusive) < len(partitions) or self.size == 1 < max(self.conf.nodes.values(), default=1)
-        ):
-            why = "others do not" if len(exclusive) < len(partitions) else "the nodes are unequal"
+        some, unequal = len(exclusive) < len(partitions), self.size == 1 < max(self.conf.nodes.values(), default=1)
+        if exclusive and (some or unequal):
+            why = "others do not" if some else "the nodes are unequal"
             self.warnings.append(f"{', '.join(exclusive)}: jobs get whole nodes, and {why}: simulated by cores")
             return False
         return bool(exclusive) and self.size > 1
