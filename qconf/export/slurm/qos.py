@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from parsim.model.qos import ALL_LIMITS, EXEMPTIONS
@@ -120,15 +120,13 @@ def statements(config: SiteConfig) -> list[str]:
 def read(conf: Conf) -> tuple[tuple[QOSConfig, ...], tuple[ThrottleConfig, ...]]:
     """Read the QOS of an export's file and their limits; none where there is no such file."""
     found: dict[str, dict[str, str]] = {}
-    free: dict[str, set[str]] = {}
     members: dict[str, dict[str, list[str]]] = {}
     for kind, name, word, value in conf.statements(FILE):
         if kind == "qos":
             found.setdefault(name, {})[word] = value
-            free.setdefault(name, set()).update([word] if value == str(FREE) else [])
         elif word == "DefaultQOS":
             members.setdefault(value, {}).setdefault(f"{kind}s", []).append(name)
-    return _configs(found, free, members)
+    return configs(found, members)
 
 
 def read_table(path: str | Path) -> dict[str, dict[str, str]]:
@@ -218,29 +216,27 @@ def _factor(words: Mapping[str, str]) -> float:
     return float(value) if re.fullmatch(r"[0-9]{1,6}(\.[0-9]*)?", value) else 1.0
 
 
-def configs(found: Mapping[str, Mapping[str, str]]) -> tuple[tuple[QOSConfig, ...], tuple[ThrottleConfig, ...]]:
-    """Return QOS of words of `modify`, and their limits as throttles."""
-    free = {name: set(words) if OVER in words.get("Flags", "") else set() for name, words in found.items()}
-    return _configs(found, free, {})
-
-
-def _configs(
-    found: Mapping[str, Mapping[str, str]],
-    free: Mapping[str, Collection[str]],
-    members: Mapping[str, Mapping[str, list[str]]],
+def configs(
+    found: Mapping[str, Mapping[str, str]], members: Mapping[str, Mapping[str, list[str]]] | None = None
 ) -> tuple[tuple[QOSConfig, ...], tuple[ThrottleConfig, ...]]:
+    """Return QOS of words of `modify`, and their limits as throttles.
+
+    `members` are those who have each in an export, which frees jobs of a limit by `FREE`; else any limit frees them.
+    """
     classes, throttles = [], []
     for name, words in found.items():
         numbers = {word: most for word, value in words.items() if (most := number(word, value)) is not None}
-        freed = [field for field, word in _FREES.items() if word in numbers and word in free.get(name, ())]
-        of_nodes = [word for word, most in numbers.items() if most == FREE and "=" in word and "=cpu" not in word]
-        freed += [RESOURCES] if {*of_nodes} & {*free.get(name, ())} else []
-        every = {*_FREES} <= {*freed}
-        exempt = [ALL_LIMITS] if every else [field for field in EXEMPTIONS if field in freed]
+        if members is not None:
+            free = {word for word, most in numbers.items() if most == FREE}
+        else:
+            free = {*numbers} if OVER in words.get("Flags", "") else set()
+        freed = {field for field, word in _FREES.items() if word in free}
+        if any(numbers[word] == FREE and "=" in word and "=cpu" not in word for word in free):
+            freed.add(RESOURCES)
+        exempt = [ALL_LIMITS] if {*_FREES} <= freed else [field for field in EXEMPTIONS if field in freed]
         priority = float(words.get("Priority", "0") or 0)
         fields = {"name": name, "priority": priority, "exempt": exempt, "usage_factor": _factor(words)}
-        fields |= members.get(name, {})
-        classes.append(QOSConfig.model_validate(fields))
+        classes.append(QOSConfig.model_validate({**fields, **(members or {}).get(name, {})}))
         for each, limits in by_whose(words.items()).items():
             throttles.append(ThrottleConfig.of(limits, each=each or None, qos=name))
     return tuple(classes), tuple(throttles)

@@ -60,11 +60,6 @@ def test_weights_are_read(tmp_path):
     assert Multifactor.of(order) is not None
 
 
-def test_nodes_that_are_alike_have_a_type_where_their_gpus_count(tmp_path):
-    found = slurm_read(tmp_path, CONF.replace("NodeName=cpu[1-6] CPUs=32 RealMemory=96000\n", ""))
-    assert [each.gpus for each in found.config.nodes] == [4]
-
-
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
