@@ -17,7 +17,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from parsim import Pool, Queue, System, Workload, naive, simulate
 from parsim.engine.fast.easy import easy
@@ -27,6 +26,7 @@ from parsim.prepare.columns import prepare
 from parsim.prepare.order import rank
 from qconf.synth.stable import stable_workload
 from tests.beside import REFERENCE
+from tests.fuzz import trace
 
 REPEATS = 9
 ROUNDS = 5
@@ -45,16 +45,6 @@ def best(run: Callable[[], object], clock: Callable[[], float] = time.thread_tim
         run()
         taken.append(clock() - began)
     return min(taken)
-
-
-def trace(name: str) -> Workload | None:
-    path = REFERENCE / f"{name}_easy.csv.gz"
-    if not path.exists():
-        return None
-    table = pd.read_csv(path)
-    queue = np.digitize(table["cores"], [2, 9, 33])
-    user = np.random.default_rng(0).integers(0, 100, len(table))
-    return Workload(table["submit"], table["cores"], table["runtime"], table["walltime"], queue=queue, user=user)
 
 
 def beside_reference(workload: Workload, cores: int, kernel: Callable[[], object]) -> float | None:
@@ -115,8 +105,9 @@ def main() -> None:
     """Print the table."""
     print(f"{'jobs':10} {'discipline':32} {'jobs/s':>12}  beside")
     for name, cores in MACHINES.items():
-        workload = trace(name)
-        if workload is None:
+        if (REFERENCE / f"{name}_easy.csv.gz").exists():
+            workload = trace(name)
+        else:
             name, workload = "generated", stable_workload(30_000, cores, 0.8, 0)  # noqa: PLW2901
         n = len(workload)
         prepared, start = prepare(workload), np.empty(n, dtype=np.int64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
@@ -15,7 +14,7 @@ from parsim.model.schedule import Schedule
 from parsim.naive.planning import naive_plan
 from parsim.planning.plan import METRICS, NAMED, ORDERS, PlannedRun, Policy, bounds, named, plan, self_tuning
 from parsim.verify import check_planned
-from tests import generate
+from tests import fuzz, generate
 from tests.beside import REFERENCE
 
 TRACES = {"KTH": ("KTH-SP2", 100), "SDSC": ("SDSC-SP2", 128)}
@@ -298,11 +297,7 @@ def reference_workload(trace: str) -> tuple[Workload, int]:
     path = REFERENCE / f"{name}_easy.csv.gz"
     if not path.exists():
         pytest.skip(f"needs the cleaned jobs of {name} at ../shared/reference")
-    with gzip.open(path, "rt") as lines:
-        header = next(lines).strip().split(",")
-        rows = np.array([[int(x) for x in line.split(",")] for line in lines])
-    column = dict(zip(header, rows.T, strict=True))
-    return Workload(column["submit"], column["cores"], column["runtime"], column["walltime"]), cores
+    return fuzz.trace(name), cores
 
 
 @pytest.fixture(scope="module", params=["KTH", pytest.param("SDSC", marks=pytest.mark.slow)])

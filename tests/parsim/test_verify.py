@@ -4,7 +4,6 @@ from dataclasses import replace
 from random import Random
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from parsim import simulate
@@ -300,8 +299,7 @@ def test_start_of_a_trace_is_right(name, cores):
     path = REFERENCE / f"{name}_easy.csv.gz"
     if not path.exists():
         pytest.skip(f"no cleaned jobs beside the project: {path.name}")
-    table = pd.read_csv(path).head(1000)
-    workload = Workload(table["submit"], table["cores"], table["runtime"], table["walltime"])
+    workload = replace(fuzz.trace(name).take(slice(1000)), queue=None)
     system = classes(100, 1000, 10_000, cores=cores)
     right = simulate(workload, system)
     assert check_schedule(workload, system, right) == []
