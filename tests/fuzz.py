@@ -19,6 +19,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
@@ -28,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from parsim import Pool, Queue, Schedule, System, Workload, naive, simulate
+from parsim import Pool, Queue, Schedule, State, System, Workload, naive, simulate
 from parsim.model.schedule import SPANNING, Interruptions
 from parsim.naive.multiqueue import simulate_multiqueue
 from parsim.naive.planning import naive_plan
@@ -49,7 +50,7 @@ TESTED = tuple(name for name in DISCIPLINES if name.rpartition(":")[2] not in ge
 
 
 class Case(NamedTuple):
-    """A random workload, with what simulates it, slowly and fast, and what checks a schedule of it."""
+    """A random workload, with what simulates it anew, slowly and fast, and what checks a schedule of it."""
 
     workload: Workload
     simulate: Callable[[], Schedule]
@@ -81,6 +82,11 @@ def schedule(
     return Schedule(came, start, end, workload.cores, partition, shares, names, place, stopped, node=node)
 
 
+def afresh(workload: Workload, system: System, state: State | None) -> Schedule:
+    """Simulate jobs of which nothing is known from before, as how deep their queues are."""
+    return simulate(copy(workload), system, state)
+
+
 def case(discipline: str, seed: int) -> Case:
     """Return the random case of a discipline and a seed; `NEEDS` and `BEGUN` may stand before the name."""
     rng = Random(seed)
@@ -93,7 +99,7 @@ def case(discipline: str, seed: int) -> Case:
         state = generate.state(rng, workload, System.single(cores)).without_queues() if begun else None
         return Case(
             workload,
-            lambda: plan(workload, cores, policy, state).schedule,
+            lambda: plan(copy(workload), cores, policy, state).schedule,
             lambda: schedule(
                 workload, ("machine",), naive.on_machine(workload, naive_plan(workload, cores, policy, state).start)
             ),
@@ -113,7 +119,7 @@ def case(discipline: str, seed: int) -> Case:
         slow = partial(naive.simulate, workload, system, state)
     return Case(
         workload,
-        partial(simulate, workload, system, state),
+        partial(afresh, workload, system, state),
         lambda: schedule(workload, system.partition_names, slow(), system),
         partial(check_schedule, workload, system, state=state),
     )

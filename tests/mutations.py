@@ -91,7 +91,7 @@ def notices(mutation: Mutation) -> str:
             for looks, many in ((packing.LOOKS, one_list.MANY), (-1, 0)):
                 packing.LOOKS, one_list.MANY, kept = looks, many, (packing.LOOKS, one_list.MANY)
                 try:
-                    right = fuzz.same(fuzz.case(discipline, seed).simulate(), slow)
+                    right = fuzz.same(case.simulate(), slow)
                 except (ArithmeticError, AssertionError, LookupError, RuntimeError, ValueError) as error:
                     return f"{discipline} {seed}: {error!r}"
                 packing.LOOKS, one_list.MANY = kept
