@@ -27,20 +27,8 @@ PAGES = {
     "fidelity": pages.near,
     "calibrate": pages.calibrated,
 }
-OF_CHANGE = [
-    "glance",
-    "order",
-    "machine",
-    "queue-map",
-    "ladder",
-    "strategies",
-    "over-time",
-    "gantt",
-    "waits",
-    "core-hours",
-    "recorded",
-]
-OF_CHANGE += ["wait-by-size", "utilization-by-size", "partition-path", "surrogate"]
+OF_CHANGE = ["glance", "order", "machine", "queue-map", "ladder", "strategies", "over-time", "gantt", "waits"]
+OF_CHANGE += ["core-hours", "recorded", "wait-by-size", "utilization-by-size", "partition-path", "surrogate"]
 FIGURES = {"change": {*OF_CHANGE}, "predict": {"starts", "gantt", "use"}}
 FIGURES |= {"fidelity": {"agreement"}, "calibrate": {"agreement"}}
 

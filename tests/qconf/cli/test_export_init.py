@@ -61,6 +61,7 @@ def test_export_replaces_and_takes_away_nothing_but_its_own(site, tmp_path):
     assert "job_submit.lua: is there already" in str(slurm.exception)
     (out / "job_submit.lua").unlink()
     written("export", site, "--target", "slurm", "--nodes", "nid[01-12]", "-o", out)
+    assert "PartitionName=small" in (out / "partitions.conf").read_text()
     assert not (out / "nodes.qmgr").exists()
     assert edited.read_text() == "edited"
 
@@ -92,11 +93,6 @@ def test_export_writes_nothing_when_it_refuses(site, tmp_path):
     assert isinstance(done.exception, QconfError)
     assert "small;x" in str(done.exception)
     assert not (tmp_path / "out").exists()
-
-
-def test_export_to_slurm(site, tmp_path):
-    written("export", site, "--target", "slurm", "--nodes", "nid[01-12]", "-o", tmp_path / "out")
-    assert "PartitionName=small" in (tmp_path / "out" / "partitions.conf").read_text()
 
 
 @pytest.mark.parametrize("given", [("--binding", "limits"), ("--route", "r"), ("--remove", "q")])

@@ -158,11 +158,10 @@ def test_inspect_says_nothing_of_gpus_where_there_are_none(run, tmp_path):
 
 def test_import_does_not_overwrite_what_it_reads(run, tmp_path):
     (tmp_path / "h.csv").write_text(CSV)
-    code, _, err = run("import", "h.csv", "-o", "h.csv")
-    assert code == 1
-    assert "h.csv: is an input, and would be overwritten" in err
-    code, _, err = run("import", ".", "-o", "h.csv")
-    assert code == 1
+    for read in ("h.csv", "."):
+        code, _, err = run("import", read, "-o", "h.csv")
+        assert code == 1
+        assert "h.csv: is an input, and would be overwritten" in err
     assert (tmp_path / "h.csv").read_text() == CSV
 
 
@@ -181,7 +180,6 @@ def test_inspect_of_a_month(run, tmp_path):
     assert (result["jobs"], result["outside_period"], result["read"]) == (2, 1, 3)
     result = json.loads(run("inspect", "h.swf", "--from", "2016-02-02", "--to", 1454284800 + 86400 * 41, "--json")[1])
     assert result["jobs"] == 1
-    assert run("inspect", "h.swf", "--month", "2016-03", "--from", "2016-02-02")[0] == 2
     assert run("inspect", "h.swf", "--from", "noon")[0] == 1
 
 
@@ -280,15 +278,11 @@ def test_compare_takes_both_logs_as_arguments(run, tmp_path):
     assert "Missing option '--next'" in run("compare", "h.csv")[2]
 
 
-def test_a_period_without_jobs_and_one_that_ends_before_it_starts(run, tmp_path):
+def test_a_period_without_jobs(run, tmp_path):
     (tmp_path / "h.csv").write_text(CSV)
-    given = ("inspect", "h.csv", "--cores", 64)
-    code, out, err = run(*given, "--month", "2017-01")
+    code, out, err = run("inspect", "h.csv", "--cores", 64, "--month", "2017-01")
     assert (code, out, err.count("\n")) == (1, "", 1)
     assert "no job was submitted between 2017-01-01" in err
-    code, out, err = run(*given, "--from", "2016-02-02", "--to", "2016-02-01")
-    assert (code, out, err.count("\n")) == (1, "", 1)
-    assert "the end does not come after the start" in err
 
 
 def test_import_does_not_write_over_its_own_list(run, tmp_path):

@@ -28,14 +28,8 @@ def log(tmp_path):
     walltime = np.where(user == "ann", 10 * runtime, runtime + rng.integers(0, 50, 120))
     start = submit + rng.integers(0, 900, 120)
     table = {"job_id": np.arange(120), "submit": submit, "start": start, "end": start + runtime}
-    table |= {
-        "runtime": runtime,
-        "walltime": walltime,
-        "cores": rng.integers(1, 17, 120),
-        "user": user,
-        "queue": "work",
-    }
-    pd.DataFrame(table).to_csv(tmp_path / "log.csv", index=False)
+    table |= {"runtime": runtime, "walltime": walltime, "cores": rng.integers(1, 17, 120), "user": user}
+    pd.DataFrame(table).assign(queue="work").to_csv(tmp_path / "log.csv", index=False)
     return tmp_path / "log.csv"
 
 

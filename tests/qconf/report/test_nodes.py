@@ -44,14 +44,8 @@ def jobs(n: int = 400) -> Workload:
     requests = [(Chunk(1, 8, {"memory": 8192}),), (Chunk(1, 4, {"gpus": 2, "memory": 16384}),)]
     request = np.where(np.arange(n) % 3, 0, 1)
     walltime = rng.integers(600, 40_000, n)
-    return Workload(
-        np.sort(rng.integers(0, 7 * DAY, n)),
-        np.where(request, 4, 8),
-        walltime,
-        walltime,
-        request=request,
-        requests=requests,
-    )
+    submit, cores = np.sort(rng.integers(0, 7 * DAY, n)), np.where(request, 4, 8)
+    return Workload(submit, cores, walltime, walltime, request=request, requests=requests)
 
 
 PERIOD = Period(jobs(), BASE)

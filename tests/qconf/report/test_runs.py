@@ -43,21 +43,13 @@ def log(folder: Path, *which: int) -> Records:
 def run(folder: Path, which: int, verdict: str = "CHANGE", last: Realised | None = None, **bounds: float) -> Path:
     """Write a run on such a stretch that recommends shortest jobs first, and promises this interval."""
     found = small.recommendation(verdict)
-    winner = replace(
-        found.rows[3],
-        config=AFTER,
-        title="the order alone",
-        bootstrap=small.bootstrap(0.31, **{"low": 0.05, "high": 0.9} | bounds),
-    )
+    interval = small.bootstrap(0.31, **{"low": 0.05, "high": 0.9} | bounds)
+    winner = replace(found.rows[3], config=AFTER, title="the order alone", bootstrap=interval)
     history = clean(log(folder, which), BEFORE)
     first, end = (history.epoch + second for second in history.span)
-    found = replace(
-        found,
-        rows=[found.rows[0], *found.rows[1:3], winner],
-        config=AFTER if verdict == "CHANGE" else BEFORE,
-        spans={"history": (len(history), first, end)},
-        last=last,
-    )
+    spans, rows = {"history": (len(history), first, end)}, [*found.rows[:3], winner]
+    config = AFTER if verdict == "CHANGE" else BEFORE
+    found = replace(found, rows=rows, config=config, spans=spans, last=last)
     directory = folder / f"run{which}"
     write_run(directory, found, history, exported=Exported.of(found, exporter("pbs")()))
     return directory
