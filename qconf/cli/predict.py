@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from qconf.cli.options import Number
+from qconf.cli.options import PATH, Number
 
 if TYPE_CHECKING:
     from qconf.config import SiteConfig
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from qconf.report.prediction import Loaded
     from qconf.snapshot import Job, Snapshot
 
-PATH = click.Path(path_type=Path)
 PAGE = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -121,15 +120,8 @@ class Query:
 
             self.past = clean(read(list(self.history)), config)
         more = {"seed": self.seed, "workers": int(self.workers)}
-        found = predict(
-            snapshot,
-            config,
-            history=self.past,
-            extra=extra,
-            runs=int(self.runs),
-            instants=int(self.instants),
-            **more,
-        )
+        about = {"runs": int(self.runs), "instants": int(self.instants), **more}
+        found = predict(snapshot, config, history=self.past, extra=extra, **about)
         return found, None if self.then is None else self._loaded(snapshot, config, more)
 
     def _loaded(self, snapshot: Snapshot, config: SiteConfig, more: dict[str, int]) -> Loaded:
@@ -148,10 +140,8 @@ class Query:
                 field="--then",
                 fix="give a run of qconf tune of this machine",
             )
-        return Loaded(
-            promise,
-            loading(snapshot, config, promise.after, self.past, promise.objective, days=int(self.days), **more),
-        )
+        more |= {"days": int(self.days)}
+        return Loaded(promise, loading(snapshot, config, promise.after, self.past, promise.objective, **more))
 
 
 def _config(folder: Path, path: Path | None, snapshot: Snapshot) -> SiteConfig:

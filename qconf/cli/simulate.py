@@ -268,11 +268,10 @@ def _metrics_table(found: Summary, short: dict[str, dict[str, Any]]) -> Table:
 
     shown = columns(*METRICS, *PREEMPTION * (found["preempted"] > 0))
     table = new_table(("queue",), [column.heading for column in shown])
-    rows = [("all", found.overall, "bold")]
-    rows += [(queue_label(name), row, "") for name, row in found.queues.items()]
-    rows += [(f"jobs {name}", row, "") for name, row in short.items()]
-    for name, row, style in rows:
-        table.add_row(name, *(column.write(row[column.key]) for column in shown), style=style)
+    rows = {"all": found.overall} | {queue_label(name): row for name, row in found.queues.items()}
+    for name, row in (rows | {f"jobs {name}": row for name, row in short.items()}).items():
+        cells = (column.write(row[column.key]) for column in shown)
+        table.add_row(name, *cells, style="bold" if name == "all" else "")
     return table
 
 

@@ -83,7 +83,6 @@ class WalkForward:
     loaded: float = field(init=False)
     log: History = field(init=False)
     prepared: Prepared = field(init=False)
-    used: dict[str, Any] = field(init=False)
     checkpoint: Checkpoint = field(init=False)
     inputs: dict[str, SourceInfo] = field(init=False)
     warnings: list[str] = field(init=False)
@@ -135,13 +134,12 @@ class WalkForward:
 
         warn(found := order_warnings(base, history.workload(base)))
         self.warnings = [*([ASSUMED] if assumed else []), *warnings, *found]
-        settings = strategy_settings(config, self.settings, preset=self.source.preset)
+        self.settings = settings = strategy_settings(config, self.settings, preset=self.source.preset)
         check_target(self.directory, self.source.inputs, names_of(self.name))
         check(self.named or (), settings, base)
         key = fingerprint(history.sources, base, settings, **about, **self.source.reading)
         self.inputs = {} if config is None else {"configuration": SourceInfo.of(config)}
         self.checkpoint = resumable(self.directory, key, resume=self.resume)
-        self.used = settings
         self.prepared = prepare(
             *given,
             base,
@@ -192,7 +190,7 @@ def evaluate(runs: Sequence[WalkForward]) -> None:
     from qconf.parallel import working as in_calls
 
     first, began = runs[0], runs[-1].loaded
-    here = working(first.used, first.backend, first.scheduler)
+    here = working(first.settings, first.backend, first.scheduler)
     with progress(first.name, quiet=first.quiet) as step, here as settings:
         first.wait()
         found = evaluate_all([run.prepared for run in runs], settings["workers"], step)
