@@ -127,11 +127,10 @@ class History(Log):
 
         Raises `InputError` where there is none.
         """
-        first, last = self.span
-        low, high = first if start is None else start, last + 1 if end is None else end
-        submit = self.jobs["submit"].to_numpy()
-        inside = (submit >= low) & (submit < high)
+        since, until = -MAX_TIME if start is None else start, MAX_TIME + 1 if end is None else end
+        inside = self.jobs["submit"].between(since, until, inclusive="left").to_numpy()
         if not inside.any():
+            first, last = self.span
             sides = " and ".join("open" if side is None else self.date(side) for side in (start, end))
             raise InputError(
                 f"no job was submitted between {sides}",
@@ -139,13 +138,11 @@ class History(Log):
                 fix=f"the history goes from {self.date(first)} to {self.date(last)}",
             )
         excluded = {
-            path: tuple(s for s in submits if (start is None or s >= start) and (end is None or s < end))
+            path: tuple(second for second in submits if since <= second < until)
             for path, submits in self.excluded.items()
         }
         jobs = self.jobs[inside].reset_index(drop=True)
-        came = self.deleted["submit"].to_numpy()
-        since, until = -MAX_TIME if start is None else start, MAX_TIME if end is None else end
-        waited = self.deleted[(came >= since) & (came < until)]
+        waited = self.deleted[self.deleted["submit"].between(since, until, inclusive="left")]
         return replace(self, jobs=jobs, deleted=waited, outside=self.outside + int((~inside).sum()), excluded=excluded)
 
     def joined(self, later: History) -> History:

@@ -103,12 +103,12 @@ def units_of(name: str) -> dict[str, float]:
 
 def unit(name: str, word: str) -> str:
     """Return the unit of a column that a word names, "" where it is none of it."""
-    known = units_of(name)
-    others = (EXCEL,) if name in TIMES else tuple(CLOCKS) if name in DURATIONS else ()
     word = word.lower()
-    if word in known or word in others:
-        return word
-    return next((each for each in known if word in WORDS.get(each, "").split()), "")
+    return next((each for each in _known_units(name) if word in (each, *WORDS.get(each, "").split())), "")
+
+
+def _known_units(name: str) -> list[str]:
+    return [*units_of(name), *((EXCEL,) if name in TIMES else CLOCKS if name in DURATIONS else ())]
 
 
 def check(columns: Mapping[str, str], units: Mapping[str, str]) -> None:
@@ -123,8 +123,8 @@ def check(columns: Mapping[str, str], units: Mapping[str, str]) -> None:
         raise InputError(message, field="--columns", value=columns["preset"], fix=fix)
     for name, word in units.items():
         if not unit(name, word):
-            known = [*units_of(name), *((EXCEL,) if name in TIMES else CLOCKS if name in DURATIONS else ())]
-            fix = f"write one of {', '.join(known)}" if known else "leave it out: it has none"
+            known = ", ".join(_known_units(name))
+            fix = f"write one of {known}" if known else "leave it out: it has none"
             raise InputError(f"is no unit of {name}", field="--units", value=word, fix=fix)
 
 

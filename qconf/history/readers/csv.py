@@ -233,12 +233,12 @@ class _File:
             texts = [known.get(text, text.lower()) for text in texts]
         if any(text.startswith("'") for text in texts):
             texts = unguarded(pd.Series(texts, dtype="str")).tolist()
-        values = np.array(texts, dtype=object)[codes] if texts else np.array([], dtype=object)
+        values = np.array(texts, dtype=object)[codes]
         if name == "job_id":
             self._refuse(values == "", name, "is missing")
         if name == "needs":
-            bad = np.array([wrong(text) != "" for text in texts], dtype=np.bool_)
-            self._refuse(bad[codes] if texts else np.array([], dtype=np.bool_), name, "is not what a job can need")
+            bad = np.array([wrong(text) != "" for text in texts], dtype=np.bool_)[codes]
+            self._refuse(bad, name, "is not what a job can need")
         return values
 
     def _integers(self, name: str) -> Column | NDArray[np.float64]:

@@ -10,11 +10,9 @@ import pytest
 from parsim.model.node_types import Chunk
 from qconf.config import ConfigError, SiteConfig, dump, parse
 from qconf.errors import ExportError, InputError
-from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
 from qconf.export import exporter
 from qconf.history import chunks, clean, read
 from qconf.history.history import history_lines
-from qconf.strategies import propose
 
 SITE = """machine: {name: mixed, cores: 192}
 nodes:
@@ -240,13 +238,6 @@ def test_downtimes_of_types_are_written_and_read_back():
     assert "types: {gpu: 1}}" in dump(config)
     with pytest.raises(ConfigError, match="the site has no types of nodes"):
         site("machine: {name: m, cores: 192}\n" + down("types: {gpu: 1}") + "\n  - {name: work, cores: [1, 192]}\n")
-
-
-def test_strategies_that_divide_the_machine_do_not_apply(tmp_path: Path):
-    training = TrainingSet(Period.of(history("", "2:ncpus=8:ngpus=1", path=tmp_path / "log.csv"), site()))
-    with pytest.raises(NotApplicableError, match="nodes are of several types"):
-        propose("mqb", training)
-    assert propose("lxf-easy", training).config.order == "lxf"
 
 
 @pytest.mark.parametrize("system", ["pbs", "slurm"])
