@@ -244,21 +244,16 @@ class SiteConfig(SiteFields):
         reserve = "queues" if self.reserve == "queue_nodes" else self.reserve
         sizes = {each.name: each.cores for each in self.nodes}
         of_node = [each.cores for each in self.nodes for _ in range(each.count)]
-        downtime = tuple(
-            each.model_copy(
-                update={
-                    "types": Settings(),
-                    "nodes": (),
-                    "cores": sum(of_node[node] for node in set(each.nodes))
-                    + sum(sizes[name] * count for name, count in each.types.items()),
-                }
-            )
-            if each.nodes or each.types
-            else each
-            for each in self.downtime
-        )
+
+        def in_cores(each: Downtime) -> Downtime:
+            if not (each.nodes or each.types):
+                return each
+            cores = sum(of_node[node] for node in set(each.nodes))
+            cores += sum(sizes[name] * count for name, count in each.types.items())
+            return each.model_copy(update={"types": Settings(), "nodes": (), "cores": cores})
+
         shortpools = tuple(each.model_copy(update={"types": Settings()}) for each in self.shortpools)
-        kept = {"downtime": downtime, "shortpools": shortpools}
+        kept = {"downtime": tuple(map(in_cores, self.downtime)), "shortpools": shortpools}
         return self.replace(nodes=(), queues=queues, throttles=throttles, reserve=reserve, **kept)
 
     def with_one_tier(self) -> SiteConfig:
