@@ -10,7 +10,6 @@ from qconf.config import parse
 from tests.qconf.export.sites import HYBRID, NODES, slurm_files
 
 CONF = "ClusterName = c\nPriorityType = priority/multifactor\nPriorityWeightAge = 1000\nPriorityWeightTRES = (null)\n"
-FILES = ("slurm.conf", "partitions.conf", "job_submit.lua")
 
 
 @pytest.fixture
@@ -21,8 +20,7 @@ def plan(tmp_path, monkeypatch):
     folder.mkdir()
     monkeypatch.chdir(folder)
     script = runpy.run_path(str(_written(folder / "load-conf", slurm_files(parse(HYBRID), nodes=NODES)["load-conf"])))
-    names = script["load"].__globals__
-    calls = []
+    names, calls = script["load"].__globals__, []
     places = {"FOLDER": there, "CONF": there / "slurm.conf", "ROUTING": there / "job_submit.lua"}
     fake = {"printed": lambda *words: _said(words), "restart": lambda: calls.append(1), "up": lambda: True}
     names |= {**places, **fake, "PROMOTE": {}, "calls": calls}
@@ -31,6 +29,15 @@ def plan(tmp_path, monkeypatch):
     for name in ("partitions.conf", "job_submit.lua", "job_submit.back.lua"):
         (folder / name).write_text(f"our {name}\n")
     return names, there, folder
+
+
+@pytest.fixture
+def saved(plan):
+    """The same once it has saved a slurm.conf of before."""
+    names, there, _ = plan
+    (there / "slurm.conf").write_text("old\n")
+    names["save"]()
+    return plan
 
 
 def _written(path, text):
@@ -72,10 +79,8 @@ def test_files_keep_mode_and_links_and_come_back(plan, tmp_path):
         ("another", "beside", "was changed since the plan wrote it"),
     ],
 )
-def test_out_of_order_nothing_is_installed(loaded, name, said, plan):
-    names, there, _ = plan
-    (there / "slurm.conf").write_text("old\n")
-    names["save"]()
+def test_out_of_order_nothing_is_installed(loaded, name, said, saved):
+    names, there, _ = saved
     (there / "slurm.conf").write_text(f"{loaded}\n")
     before = {each.name: each.read_text() for each in there.iterdir()}
     with pytest.raises(SystemExit, match=said):
@@ -84,10 +89,8 @@ def test_out_of_order_nothing_is_installed(loaded, name, said, plan):
     assert names["calls"] == []
 
 
-def test_what_was_saved_stays_and_a_loaded_state_is_never_saved(plan):
-    names, there, folder = plan
-    (there / "slurm.conf").write_text("old\n")
-    names["save"]()
+def test_what_was_saved_stays_and_a_loaded_state_is_never_saved(saved):
+    names, _, folder = saved
     names["load"]("beside")
     names["save"]()
     assert (folder / "slurm.conf.before").read_text() == "old\n"
@@ -96,11 +99,9 @@ def test_what_was_saved_stays_and_a_loaded_state_is_never_saved(plan):
         names["save"]()
 
 
-def test_an_undo_where_nothing_was_written_says_so(plan):
-    names, there, folder = plan
-    (there / "slurm.conf").write_text("old\n")
+def test_an_undo_where_nothing_was_written_says_so(saved):
+    names, _, folder = saved
     (folder / "slurm.conf.back").unlink()
-    names["save"]()
     with pytest.raises(SystemExit, match=r"there is no slurm\.conf\.back"):
         names["load"]("back")
 
@@ -187,12 +188,10 @@ def test_submissions_that_come_too_fast_wait_and_the_routing_comes_back(plugins,
     assert json.loads((folder / "priorities.beside").read_text()) == {}
 
 
-def test_a_load_that_is_stopped_while_submissions_wait_leaves_what_was_there(plan, monkeypatch):
+def test_a_load_that_is_stopped_while_submissions_wait_leaves_what_was_there(saved, monkeypatch):
     """And one that was killed, and so left it, is run again from where it was."""
-    names, there, _ = plan
-    (there / "slurm.conf").write_text("old\n")
+    names, there, _ = saved
     (there / "job_submit_lua.so").touch()
-    names["save"]()
     config = f"AccountingStorageType = accounting_storage/slurmdbd\nPluginDir = {there}\n"
     names["printed"] = lambda *words: config if words[:2] == ("scontrol", "show") else ""
     monkeypatch.setitem(
