@@ -352,7 +352,7 @@ def test_two_reservations_of_a_number_of_cores_take_different_ones(fresh):
     fresh.run(f"{of_five}; {of_five}; {of_five}; sleep 3")
     found = fresh.run("pbs_rstat -F").stdout
     nodes = [set(re.findall(r"\((n\d+):", line)) for line in found.splitlines() if "resv_nodes" in line]
-    fresh.run("pbs_rstat -B | sed -n 's/^Name: //p' | xargs -r pbs_rdel")
+    fresh.run("pbs_rstat -B | sed -n 's/.*: *//p' | xargs -r pbs_rdel")
     assert [len(each) for each in nodes] == [5, 5]
     assert not nodes[0] & nodes[1]
 
