@@ -105,9 +105,7 @@ def write(
     if left:
         unrun = list(dict.fromkeys(left))
         parts += [paragraph(f"Not run yet, so not on this page ({len(unrun)} pieces): {'; '.join(unrun)}.")]
-    rows = [[f"`--{name.replace('_', '-')}`", _shown(PAPER.settings[name]), text, where] for name, text, where in TEXT]
-    settings = markdown_table(["option", "preset", "the paper", "where"], rows, left=4) + "\n"
-    parts += ["## What the text says, and the settings of `--preset paper`\n", settings, paragraph(OTHERWISE)]
+    parts += ["## What the text says, and the settings of `--preset paper`\n", _settings(), paragraph(OTHERWISE)]
     parts += ["## The paper's numbers beside ours\n", paragraph(CLAIMS), claims.numbers(columns)]
     parts += ["## The paper's sentences beside ours\n", "In how many of all months of a column a sentence holds.\n"]
     parts += [claims.sentences(columns), paragraph(JANUARY)]
@@ -115,6 +113,11 @@ def write(
     parts += ["## The paper's figures\n", paragraph(FIGURES)]
     parts += [f"![{title}](figures/{file})\n" for file, title in figures]
     return "\n".join(part for part in parts if part)
+
+
+def _settings() -> str:
+    rows = [[f"`--{name.replace('_', '-')}`", _shown(PAPER.settings[name]), text, where] for name, text, where in TEXT]
+    return markdown_table(["option", "preset", "the paper", "where"], rows, left=4) + "\n"
 
 
 def _shown(value: object) -> str:
