@@ -12,6 +12,7 @@ import pytest
 from parsim import UNSTARTED, State, Window, Workload
 from parsim.model.schedule import Schedule
 from parsim.naive.planning import naive_plan
+from parsim.planning import conservative
 from parsim.planning.plan import METRICS, NAMED, ORDERS, PlannedRun, Policy, bounds, named, plan, self_tuning
 from parsim.verify import check_planned
 from tests import fuzz, generate
@@ -166,6 +167,24 @@ def test_jobs_alike_that_move_together_equal_naive(walltimes: tuple[int, ...], s
         run, slow = plan(workload, 6, "conservative"), naive_plan(workload, 6, named("conservative"))
         assert run.schedule.start.tolist() == slow.start, seed
         assert not check_planned(workload, 6, named("conservative"), run.schedule), seed
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("deep", [1, 3, 8])
+def test_jobs_that_all_differ_equal_naive(deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is held against the places that others leave, and searched for only where it may go into one."""
+    monkeypatch.setattr(conservative, "DEEP", deep)
+    for seed in range(10):
+        rng = Random(seed)
+        cores, last, longest = rng.choice((3, 5, 8, 16)), rng.choice((5, 30, 100)), rng.choice((6, 20, 100))
+        submit = np.sort([rng.randint(0, last) for _ in range(30)])
+        walltime = [rng.randint(1, longest) for _ in submit]
+        width = [rng.randint(1, rng.choice((cores, max(1, cores // 4)))) for _ in submit]
+        workload = Workload(submit, width, [rng.randint(1, most) for most in walltime], walltime)
+        run, slow = plan(workload, cores, "conservative"), naive_plan(workload, cores, named("conservative"))
+        assert run.schedule.start.tolist() == slow.start, seed
+        assert run.promised is not None
+        assert run.promised.tolist() == [dict(reversed(slow.promises))[job] for job in range(len(workload))], seed
 
 
 def test_exact_estimates_make_conservative_planned_fcfs() -> None:

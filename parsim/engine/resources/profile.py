@@ -195,7 +195,7 @@ def set_rise(rises, k, instant, cores):
     rises[k].cores = cores
 
 
-@routine
+@step
 def change_at(profile, size, rises, at):
     """Let more cores idle, or fewer, from each of a few instants on; return the size, neighbours different.
 
@@ -237,6 +237,13 @@ def change_at(profile, size, rises, at):
             times[rise.at + rise.by - 1] = rise.instant
             free[rise.at + rise.by - 1] = rise.idle
     return size + by
+
+
+@step
+def segment_of(profile, size, rise):
+    """Return the segment that the instant of a rise is in, after `change_at`."""
+    at = rise.first + rise.by
+    return at if at < size and profile.times[at] == rise.instant else at - 1
 
 
 @step
