@@ -104,9 +104,10 @@ class NaivePlanner:
         before = self.order
         standing = self.policy.what_if == "standing"
         plans = {order: self.plan(now, self.sort(self.waiting, order)) for order in ORDERS}
-        made = [plans[order] for order in ORDERS if not (standing and order == "fcfs" and before != "fcfs")]
-        counted = [j for j in self.waiting if all(plan[j] < math.inf for plan in made)]  # rule "planning round windows"
-        scores = {order: self.score({j: plans[order][j] for j in counted}) for order in ORDERS}
+        made = [order for order in ORDERS if not (standing and order == "fcfs" and before != "fcfs")]
+        # rule "planning round windows"
+        counted = [j for j in self.waiting if all(plans[order][j] < math.inf for order in made)]
+        scores = {order: self.score({j: plans[order][j] for j in counted}) for order in made}
         if standing:
             scores["fcfs"] = scores[before]
         least = tuple(order for order in ORDERS if scores[order] == min(scores.values()))

@@ -342,6 +342,11 @@ def test_art_ww_and_sld_wa_are_equal_to_the_last_digit(trace: tuple[int, Workloa
     assert (runs[0].schedule.start == runs[1].schedule.start).all()
 
 
+@pytest.mark.parametrize("seed", [406, 947])
+def test_jobs_without_a_start_in_a_plan_that_is_not_made_count(seed: int) -> None:
+    assert not fuzz.differs("state:planned", seed)
+
+
 def test_utilization_of_kth_is_that_of_the_paper() -> None:
     workload, cores = reference_workload("KTH")
     for metric in METRICS:
