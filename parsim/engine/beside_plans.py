@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from parsim.engine.candidates import Bounds, any_fits, collect, is_within, keep_within, put_first
+from parsim.engine.candidates import Bounds, any_fits, collect, keep_within, put_first
 from parsim.engine.gates.planned import is_held_beside
+from parsim.engine.head_candidates import add_all_first, add_first, begin_turns, is_left, queue_of
 from parsim.engine.lists.lines import look_behind, return_to_first
 from parsim.engine.lists.waiting import (
     STARTED,
@@ -23,7 +24,7 @@ from parsim.engine.lists.waiting import (
     row_of,
     succeed,
 )
-from parsim.engine.order import LJF, first_entry, refresh_values
+from parsim.engine.order import LJF, refresh_values
 from parsim.engine.plans import queue_head_jobs
 from parsim.engine.plans.placed_head_jobs import place_best, plan_placed, shortest_unplaced
 from parsim.engine.plans.promises import find_instant, plan_first, promise
@@ -160,17 +161,6 @@ def widest(s, p):
 
 
 @step
-def nothing_can_start(s, p):
-    """Whether all jobs of list p are wider than that."""
-    partition, most = s.partitions[p], widest(s, p)
-    if partition.narrowest <= most:
-        if any_fits(s, partition.first, partition.first + partition.waiting, most, False):
-            return False
-        partition.narrowest = most + 1  # so that these jobs are not looked at again until more is free
-    return True
-
-
-@step
 def any_left(s, p, x, m):
     """Whether any candidate from `x` on is no wider than that."""
     most, found = np.int32(widest(s, p)), False
@@ -180,26 +170,14 @@ def any_left(s, p, x, m):
 
 
 @step
-def begin_turns(s, first, last):
-    """Let the turn of every entry be still to come, and collect them; return how many they are."""
-    group = s.waiting.group[first:last]
-    for k in range(group.size):
-        group[k] &= GROUP
-        s.candidates[k] = first + k
-    return np.int64(group.size)
-
-
-@step
-def add_all_first(s, heads, bounds, first, last, m, is_sorted, order):
-    """Add to m candidates the first entries that may be head jobs; return how many there are."""
-    if heads is None:
-        return add_first(s, first, last, np.int64(-1), bounds, np.int64(0), m, is_sorted, order)
-    if not s.settings.single_list:
-        return add_first(s, first, last, np.int64(-1), bounds, np.int64(0), m, is_sorted, order)
-    for k in range(heads.begin.size):
-        if heads.begin[k] == NEVER:
-            m = add_first(s, first, last, np.int64(k), bounds, np.int64(0), m, is_sorted, order)
-    return m
+def nothing_can_start(s, p):
+    """Whether all jobs of list p are wider than that."""
+    partition, most = s.partitions[p], widest(s, p)
+    if partition.narrowest <= most:
+        if any_fits(s, partition.first, partition.first + partition.waiting, most, False):
+            return False
+        partition.narrowest = most + 1  # so that these jobs are not looked at again until more is free
+    return True
 
 
 @step
@@ -236,47 +214,6 @@ def keep_placed(s, placed, m, now):
 
 
 @step
-def queue_of(s, heads, i):
-    """Return the queue of entry i where each queue has a head job of its own, else -1."""
-    if heads is None:
-        return np.int64(-1)
-    return np.int64(s.waiting.queue[i]) if s.settings.single_list else np.int64(-1)
-
-
-@routine
-def add_first(s, first, last, queue, bounds, x, m, is_sorted, order):
-    """Add to the candidates ``x:m`` the first entry of a queue, of all if it is -1, unless it is within bounds."""
-    candidates = s.candidates
-    if is_sorted:
-        i = first_left(s.waiting, first, last, queue)
-    else:
-        i = first_entry(s, order[1], first, last, queue, order[2])
-    if i < 0 or is_within(bounds, s.waiting.cores[i], s.waiting.walltime[i]):
-        return m
-    k = m
-    while is_sorted and k > x and candidates[k - 1] > i:
-        candidates[k] = candidates[k - 1]
-        k -= 1
-    candidates[k] = i
-    return m + 1
-
-
-@step
-def first_left(waiting, first, last, queue):
-    """Return the first entry of a queue, of all if it is -1, whose turn is still to come, or -1."""
-    for begin in range(first, last, BLOCK):
-        group, of = waiting.group[begin : begin + BLOCK], waiting.queue[begin : begin + BLOCK]
-        hits = np.int32(0)
-        for k in range(BLOCK):
-            hits += np.int32((group[k] >= 0) & ((queue < 0) | (of[k] == np.int32(queue))))
-        if hits:
-            for i in range(begin, min(begin + BLOCK, last)):
-                if waiting.group[i] >= 0 and (queue < 0 or waiting.queue[i] == queue):
-                    return np.int64(i)
-    return np.int64(-1)
-
-
-@step
 def has_many(heads, placed):
     """Whether head jobs are those of nodes, or the first of a list, so many."""
     return placed is not None or has_depth(heads)
@@ -288,14 +225,6 @@ def has_depth(heads):
     if heads is None:
         return False
     return heads.depth > 0
-
-
-@step
-def is_left(s, heads, i):
-    """Whether, after the turn of entry i, the list may have another of its queue as a head job."""
-    if heads is None:
-        return True
-    return is_wanted(s, heads, i)
 
 
 @step

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from parsim import Pool, Queue, Quota, Schedule, System, Workload, naive, plan, simulate
-from parsim.engine import beside_plans, candidates, visit
+from parsim.engine import beside_plans, candidates, head_candidates, visit
 from parsim.engine.events import events
 from parsim.engine.fast import listed
 from parsim.engine.fast.time_dependent import time_dependent
@@ -157,7 +157,7 @@ HEADS = [f"head jobs{more}" for more in ("", ", lxf", ", limits", ", hybrid")]
 @pytest.mark.usefixtures("interpreted")
 def test_chosen_jobs_start_as_in_naive(name: str, turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every list is so long that what may start, and the first that may be head jobs, are chosen from it."""
-    for changed in (beside_plans, candidates, visit):
+    for changed in (beside_plans, candidates, head_candidates, visit):
         monkeypatch.setattr(changed, "BLOCK", 1)
     monkeypatch.setattr(beside_plans, "MANY", 0)
     monkeypatch.setattr(beside_plans, "TURNS", turns)
