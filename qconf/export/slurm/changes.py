@@ -190,7 +190,7 @@ class Difference:
             ours, before = ([self._for_own_qos(line) for line in lines] for lines in (ours, before))
         kept = {_of(line) for line in ours}
         new = [line for line in ours if line not in before]
-        ended = [line for line in before if _is_limit(line) and _of(line) not in kept and not line.endswith("=-1")]
+        ended = [line for line in before if _is_limit(line) and _of(line) not in kept and not line.endswith(UNLIMITED)]
         new += [f"{_of(line)}-1" for line in ended]
         if file == OF_QUEUES:
             names = {line.split()[2] for line in new}
@@ -279,6 +279,7 @@ SHIPPED = {
 }
 WINDOWS = ("bf_window", "bf_window_linear")  #: of SchedulerParameters, by the longest walltime
 FLAGS = ("NO_FAIR_TREE", "MAX_TRES")  #: of PriorityFlags: `fair_share` and `charged`
+UNLIMITED = ("=-1", " UsageFactor=1")  #: ends of lines of sacctmgr that say what holds without them
 WHY_LIMITS = "limits, qualities of service, shares"
 RANK_WORDS = ("PriorityTier", "PriorityJobFactor")
 RANKS = [word.lower() for word in RANK_WORDS]  #: what says which partitions go before others

@@ -134,7 +134,9 @@ class Files:
         walltime = whole_minutes(queue)[0] + 60
         behind = 0 if order is None else self.values["places"][queue.name] + order.behind(walltime, queue.cores[0])
         reservations = shortpools.reservations(config, POOL) if shortpools.FILE in files else []
+        of_qos = [line.split()[2] for line in self.changes.statements.get(qos.FILE, ()) if line.split()[1] == "qos"]
         return {
+            "classes": [*dict.fromkeys([*(each.name for each in config.qos), *of_qos])],
             "limited": [qos_of(each.name) for each in config.queues if is_limited(config, each)],
             "keeps": [each.name for each in reservations],
             "hourly": hours.taken_back(config, set_limits) if hours.FILE in files else [],

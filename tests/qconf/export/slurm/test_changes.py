@@ -270,6 +270,16 @@ def test_limits_go_into_the_qos_that_the_partition_has_alone(tmp_path):
     assert rows(shared)["partition other: QOS"] == ("both", "other")
 
 
+def test_limits_of_a_qos_that_ends_are_lifted_also_where_none_is_left(tmp_path):
+    table = "Name|Priority|GrpJobs|UsageFactor\nnormal|0||1.000000\ngold|20|5|1.000000\nslow|0||0.500000\n"
+    target, config = opened(tmp_path, SITE.replace(" QOS=fast", "").replace(" QOS=both", ""), table)
+    found = target.export(config.replace(qos=(), throttles=()))
+    lifted = ["modify qos slow set UsageFactor=-1", "modify qos gold set GrpJobs=-1"]
+    assert sorted(found.files["classes.sacctmgr"].splitlines()) == sorted(lifted)
+    assert "accounts load classes.sacctmgr" in found.files["PLAN.md"]
+    assert re.search(r"sacctmgr show qos (gold,slow|slow,gold) ", found.files["PLAN.md"])
+
+
 def test_parts_alone(tmp_path):
     _, config = opened(tmp_path)
     wanted = changed(config.replace(order="min(eligible_time, 86400)"), "long", walltime=(0, 86400), max_run=5)
