@@ -142,9 +142,9 @@ class Difference:
         """Return the words that lists gain."""
         found: dict[str, Sequence[str]] = {}
         for name, words in self.wanted["added"].items() if "added" in self.parts else ():
-            if name in settings or words == self._before("added").get(name):
+            if name in settings:
                 continue
-            present = self._list(name)
+            present = {*self._list(name), *map(str.lower, self._before("added").get(name, ()))}
             if lacking := [word for word in words if word.lower() not in present]:
                 found[name] = lacking
                 why = "order" if name == "PriorityFlags" else "limits hold where they are enforced"

@@ -278,6 +278,9 @@ def test_limits_of_a_qos_that_ends_are_lifted_also_where_none_is_left(tmp_path):
     assert sorted(found.files["classes.sacctmgr"].splitlines()) == sorted(lifted)
     assert "accounts load classes.sacctmgr" in found.files["PLAN.md"]
     assert re.search(r"sacctmgr show qos (gold,slow|slow,gold) ", found.files["PLAN.md"])
+    target, config = opened(tmp_path, table=TABLE.replace("\n", "|\n") + "slow||1:00:00|0.5\n")
+    of_queues = target.export(config.replace(qos=(), throttles=()))  # which the site does not enforce
+    assert "AccountingStorageEnforce" not in rows(of_queues)
 
 
 def test_parts_alone(tmp_path):
