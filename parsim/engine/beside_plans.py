@@ -116,6 +116,7 @@ def visit_beside_plans(s, plans, heads, placed, windows, p, now):
             turns += adds
             again = all_matter = turns == TURNS
             fewer = (fewer or starts) and m - x > BLOCK
+        fewer |= plans is not None and complete and starts and settings.single_list and not settings.track_held
         if is_sorted:
             x += 1
         elif not follows:

@@ -95,11 +95,12 @@ def beside_top_job(s, plans, p, now):
 def keep_candidates(s, plans, p, m, now):
     """Keep those of the first m candidates that the sums of cores let start beside the plans; return how many.
 
-    These fall only, as long as the list takes cores of its own partition alone.
+    These fall only, as long as the list takes cores of its own partition alone. The bounds of a single list say as
+    much (`beside_top_job`).
     """
     if plans is None:
         return m
-    if s.settings.combined:
+    if s.settings.combined or s.settings.single_list:
         return m
     waiting, free = s.waiting, s.partitions[p].free
     kept = np.int64(0)
