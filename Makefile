@@ -17,9 +17,9 @@ test: $(VENV)/ready
 test-all: $(VENV)/ready  # long studies too, and all of the tests on real servers and in a browser
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
-lowest:  # needs uv; the lowest versions of all dependencies: a tune of the sample, golden starts, logs and exports
-	uv venv --quiet --clear --python $(PYTHON) $(LOWEST)
-	uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable . "pytest>=8" "hypothesis>=6.100"
+lowest: $(VENV)/ready  # the lowest versions of all dependencies: a tune of the sample, golden starts, logs and exports
+	$(BIN)/uv venv --quiet --clear --python $(PYTHON) $(LOWEST)
+	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable . "pytest>=8" "hypothesis>=6.100"
 	$(AT_LOWEST) $(LOWEST)/bin/qconf tune --quiet --samples 20 --out $(LOWEST)/report
 	$(AT_LOWEST) $(LOWEST)/bin/python -m pytest -q -p no:xdist $(addprefix tests/, \
 	    "test_golden.py::test_no_start_has_moved[easy]" "test_golden.py::test_no_start_has_moved[shared-all]" \
@@ -61,8 +61,8 @@ $(VENV)/ready: requirements.lock pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
-lock:  # needs uv; pins every dependency, for every Python from 3.11 on, with hashes
-	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+lock: $(VENV)/ready  # pins every dependency, for every Python from 3.11 on, with hashes
+	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
 	    --no-emit-index-url --custom-compile-command "make lock" -o requirements.lock
 
 clean:

@@ -51,7 +51,7 @@ def derive_config(records: Records, cores: int | None = None) -> SiteConfig:
             cores=(int(jobs["cores"].min()), int(jobs["cores"].max())),
             walltime=(0, int(jobs["walltime"].max()) if (jobs["walltime"] > 0).all() else MAX_DURATION),
         )
-        for name, jobs in usable.groupby("queue", sort=False)
+        for name, jobs in usable.groupby("queue", sort=False, observed=True)
     ]
     queues.sort(key=lambda queue: (queue.cores[1], queue.walltime[1], queue.name))
     known = {legal.get(name, nameless): name for name in usable["queue"].unique().tolist()}

@@ -33,7 +33,7 @@ class Sizes(NamedTuple):
         jobs = table.assign(
             walltime=table["walltime"].clip(lower=0), queue=pd.Index(names).get_indexer(pd.Index(table["queue"]))
         )
-        found = jobs.groupby(["cores", "walltime", "queue"]).size().unstack("queue", fill_value=0)
+        found = jobs.groupby(["cores", "walltime", "queue"], observed=True).size().unstack("queue", fill_value=0)
         found = found.reindex(columns=range(len(names)), fill_value=0)
         cores, walltime = (found.index.get_level_values(i).to_numpy() for i in (0, 1))
         return cls(cores, walltime, found.to_numpy(dtype=np.int64).T)

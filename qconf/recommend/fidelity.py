@@ -98,7 +98,7 @@ def _days(
     dates = [datetime.fromtimestamp(history.epoch + second, where).date().isoformat() for second in jobs["submit"]]
     table = pd.DataFrame({"queue": jobs["queue"].to_numpy(), "date": dates, "real": real, "mean": simulated})
     grouped = (
-        table.groupby(["queue", "date"], sort=True)
+        table.groupby(["queue", "date"], sort=True, observed=True)
         .agg(jobs=("real", "size"), real=("real", "mean"), mean=("mean", "mean"))
         .reset_index()
     )

@@ -47,7 +47,9 @@ def month_table(preset: str, months: int = 9, seed: int = 0, offered_load: float
     for index in range(months):
         year, month, length = month_of(model, index)
         frame = generate_month(preset, index, seed, offered_load)
-        area = (frame["cores"] * frame[["runtime", "walltime"]].min(axis=1)).groupby(frame["queue"]).sum()
+        area = (
+            (frame["cores"] * frame[["runtime", "walltime"]].min(axis=1)).groupby(frame["queue"], observed=True).sum()
+        )
         total = float(area.sum())
         rows[f"{year}-{month:02d}"] = {
             **frame["queue"].value_counts()[names].astype(float),

@@ -116,7 +116,7 @@ def read_csv(sources: Sequence[Source], timezone: str = "UTC", **more: Any) -> R
 
 def _in_an_earlier_file(table: pd.DataFrame) -> Mask:
     """Mark the rows that a file before theirs has too: exports of overlapping months."""
-    first = table.groupby(list(FIELDS), dropna=False, sort=False)["file"].transform("min")
+    first = table.groupby(list(FIELDS), dropna=False, sort=False, observed=True)["file"].transform("min")
     return np.asarray(table["file"] > first)
 
 

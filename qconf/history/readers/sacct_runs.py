@@ -107,7 +107,7 @@ def whole_jobs(runs: pd.DataFrame, merged: Counter[str]) -> pd.DataFrame:
     gone = []
     numbers = ("submit", "cores", "end", "runtime", "walltime")
     runs, needs = runs.astype(dict.fromkeys(numbers, np.int64)), runs["needs"].astype(object)
-    for _, job in parts.groupby([ids, "user", "start"], sort=False):
+    for _, job in parts.groupby([ids, "user", "start"], sort=False, observed=True):
         first, *others = job.index
         gone += others
         runs.loc[first, "cores"] = job["cores"].sum() if (job["cores"] != UNKNOWN).all() else job["cores"].iloc[0]
