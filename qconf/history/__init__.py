@@ -1,4 +1,4 @@
-"""Histories: logs of batch systems read, cleaned and cut into periods."""
+"""Histories: read logs of batch systems, clean them and cut them into periods."""
 
 from qconf.history.cleaning import binding_limits, clean
 from qconf.history.deriving import derive_config, remarks

@@ -1,4 +1,4 @@
-"""Users and groups by numbers instead of names, from the first record on: nothing that is written later has a name."""
+"""Replace the names of users and groups by numbers right after reading, so that no output holds a name."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from qconf.history.records import Records
 
 @dataclass
 class Names:
-    """Numbers names in the order in which they are met: the same number for the same name throughout a run."""
+    """Pseudonyms like ``user3`` and ``group1``, numbered by first appearance and the same throughout a run."""
 
     users: dict[str, str] = field(default_factory=dict)
     groups: dict[str, str] = field(default_factory=dict)
 
     def records(self, found: Records) -> Records:
-        """Replace the users and groups of all records."""
-        # What could not be read may hold a name: of a torn line, or a row that has slipped by a column.
+        """Return a copy of the records with pseudonyms for users, groups and accounts."""
+        # The text of an unreadable record may hold a name: a torn line, or a row shifted by a column.
         dropped = found.dropped.assign(detail="")
         return replace(found, table=self._table(found.table), gone=self._table(found.gone), dropped=dropped)
 
     def config(self, found: SiteConfig) -> SiteConfig:
-        """Replace those of a configuration: of targets, access, QOS, throttles and shares."""
+        """Return a copy of the configuration with pseudonyms in targets, access, QOS, throttles and shares."""
         inner = {each.group for each in found.shares}
         return found.replace(
             targets=tuple(map(self._target, found.targets)),
@@ -76,7 +76,7 @@ class Names:
         return share.model_copy(update={"name": self._name(share.name, kind), "group": group})
 
     def _all(self, texts: Iterable[str], kind: str) -> tuple[str, ...]:
-        """Replace the names in entries like ``+alice@*``: what stands around a name stays."""
+        """Replace the names in entries like ``+alice@*``; the sign and the host stay."""
         found = []
         for text in texts:
             sign = text[:1] if text[:1] in "+-" else ""

@@ -1,8 +1,8 @@
-"""What jobs ask for of nodes: chunks, as PBS has them, and what Slurm and tables say in their place.
+"""Node requests of jobs as PBS chunks; the requests of Slurm, Torque and tables are translated to chunks.
 
-In the text of what a job needs a chunk is a word like ``chunk:2:cores=16,gpus=2,memory=65536,bigmem``: how many times,
-what each takes of one node (memory in MiB), and the features that its node must have. A word like
-``place:scatter,excl`` says how they are placed: each on another node (scatter), on nodes where no other job is (excl).
+The column `needs` of a history holds a chunk as a word like ``chunk:2:cores=16,gpus=2,memory=65536,bigmem``: the count,
+the amounts that each chunk takes of one node (memory in MiB), and the features that its node must have. A word like
+``place:scatter,excl`` is their placement: each on a node of its own (scatter), on nodes without other jobs (excl).
 
 References
 ----------
@@ -36,15 +36,15 @@ Column = NDArray[np.int64]
 GPUS = re.compile(r"[:,]gpus=0*[1-9]")
 CHUNK = re.compile(r"chunk:(\d{1,9}):(\S+)")
 PLACE = re.compile(r"place:(\S+)")
-#: Names of PBS and Slurm for what has a name of its own here.
+#: Resource names of PBS and Slurm, each with our name.
 NAMES = {"ncpus": "cores", "cpu": "cores", "ngpus": "gpus", "naccelerators": "gpus", "mem": "memory"}
-#: Words of a chunk of PBS that say how the job uses it, or on which host it is; and what an export has it ask for.
+#: Words of a PBS chunk that are no demand: its use inside the job, its host, and the resource that an export adds.
 NOT_TAKEN = ("mpiprocs", "ompthreads", "nchunk", "vmem", "host", "vnode", "arch", "nice", "walltime", KEPT)
 SIZE = re.compile(r"(\d{1,15})([kmgtp]?)([bw]?)", re.IGNORECASE)
 TRES_SIZE = re.compile(r"(\d{1,12})(?:\.(\d{1,6}))?([KMGTP]?)")
 MIB = 2**20
-USED_ALONE = ("gpumem", "gpuutil")  #: what Slurm measures of GPUs, no resource of nodes
-#: How chunks are placed: in the text of what a job needs, as in PBS, and of a `Chunk`.
+USED_ALONE = ("gpumem", "gpuutil")  #: usage that Slurm measures of GPUs, no resource of nodes
+#: Placement words of PBS and of `needs`, each with its field of `Chunk`.
 PLACES = {"scatter": "scattered", "excl": "exclusive"}
 PLACE_WORDS = {"", "free", "pack", "scatter", "excl", "shared"}
 CORES_ALONE = "tells of no nodes: asks for cores alone, on any that its queue may use"
@@ -56,7 +56,7 @@ OTHER_CORES = "chunks of other cores than the job's: cores alone are simulated"
 
 
 def words(request: Iterable[Chunk]) -> str:
-    """Write what a job asks for."""
+    """Write a request as the words of `needs`: each chunk, then the placement."""
     chunks = [f"chunk:{chunk.count}:{','.join(_parts(chunk))}" for chunk in request]
     place = [word for word, name in PLACES.items() if any(getattr(chunk, name) for chunk in request)]
     return " ".join([*chunks, *([f"place:{','.join(place)}"] if place else [])])
@@ -69,7 +69,7 @@ def _parts(chunk: Chunk) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def read(text: str) -> Request:
-    """Read the chunks among what a job needs; none where it asks for cores alone."""
+    """Read the chunks in a text of `needs`; empty if the job asks for cores alone."""
     found = []
     place = {PLACES[word]: True for words in PLACE.findall(text) for word in words.split(",") if word in PLACES}
     for count, parts in CHUNK.findall(text):
@@ -81,14 +81,14 @@ def read(text: str) -> Request:
 
 
 def of_select(select: str, place: str = "") -> Request:
-    """Read what a job of PBS asks for of nodes, and how it is placed; raise ValueError if it cannot be read.
+    """Read the select and place of a PBS job as chunks; raise ValueError if they cannot be read.
 
     Parameters
     ----------
     select : str
         Like ``2:ncpus=16:ngpus=2:mem=64gb+1:ncpus=4``.
     place : str
-        As `placed` has it.
+        Like ``scatter:excl``, see `placed`.
     """
     found = []
     for part in select.split("+"):
@@ -112,14 +112,14 @@ def of_select(select: str, place: str = "") -> Request:
 
 
 def placed(chunks: Sequence[Chunk], place: str) -> Request:
-    """Return chunks as they are placed; raise ValueError if it cannot be read.
+    """Return the chunks with the placement of a PBS ``place``; raise ValueError if it cannot be read.
 
     Parameters
     ----------
     chunks : sequence of Chunk
     place : str
-        Of PBS, like ``scatter:excl``. The chunks of ``pack`` are one; ``exclhost`` is ``excl``, ``vscatter`` is
-        ``scatter``; one word of each kind. That nodes are to be alike (``group=``) is not taken.
+        Like ``scatter:excl``, at most one word of each kind. ``pack`` merges the chunks into one; ``exclhost`` counts
+        as ``excl``, ``vscatter`` as ``scatter``; ``group=`` is ignored.
     """
     wanted = {{"exclhost": "excl", "vscatter": "scatter"}.get(word, word) for word in place.split(":")}
     if strange := sorted(word for word in wanted - PLACE_WORDS if not word.startswith("group=")):
@@ -133,7 +133,7 @@ def placed(chunks: Sequence[Chunk], place: str) -> Request:
 
 
 def _packed(chunks: Sequence[Chunk]) -> Chunk:
-    """Return one chunk for all of these, which are to be on one node."""
+    """Merge chunks that must be on one node."""
     names = {name for chunk in chunks for name in dict(chunk.resources)}
     resources = {name: sum(chunk.count * chunk.amount(name) for chunk in chunks) for name in names}
     cores = sum(chunk.count * chunk.cores for chunk in chunks)
@@ -141,19 +141,19 @@ def _packed(chunks: Sequence[Chunk]) -> Chunk:
 
 
 def mebibytes(text: str) -> int:
-    """Read a size like 64gb or 512mb, rounded up to MiB, which a number without a unit is; ValueError if it is none."""
+    """Read a size like 64gb or 512mb as MiB, rounded up; a bare number is MiB. Raises ValueError."""
     return int(text) if re.fullmatch(r"\d{1,12}", text) else mebibytes_of_pbs(text)
 
 
 def mebibytes_of_pbs(text: str) -> int:
-    """Read a size of PBS, rounded up to MiB; ValueError if it is none: a number without a unit is bytes."""
+    """Read a size of PBS as MiB, rounded up; a bare number is bytes. Raises ValueError."""
     if (size := bytes_of_pbs(text)) is None:
         raise ValueError(f"mem={text[:40]} is no size")
     return -(-size // MIB)
 
 
 def bytes_of_pbs(text: str) -> int | None:
-    """Read a size of PBS, of which a number without a unit is bytes and a word has eight; None where it is none."""
+    """Read a size of PBS as bytes: a bare number is bytes, a word (w) has eight. None if it is no size."""
     match = SIZE.fullmatch(text)
     if match is None:
         return None
@@ -162,12 +162,11 @@ def bytes_of_pbs(text: str) -> int | None:
 
 
 def of_tres(tres: str, features: str = "") -> Request:
-    """Read the TRES of a job of Slurm, like ``cpu=32,mem=128G,node=2,gres/gpu=4``, as one chunk on each node.
+    """Read the TRES of a Slurm job, like ``cpu=32,mem=128G,node=2,gres/gpu=4``, as chunks, one for each node.
 
-    GPUs of a type are taken as GPUs and as ``gpu:a100``, which `requests` looks for; so are other generic resources.
-    What no number of nodes divides is on the first of them, and so are `features` of some nodes, which
-    `qconf.history.features` reads. Raises ValueError where they cannot be read; where they name cores alone, there are
-    no chunks.
+    A GPU of a type counts twice: as a GPU and as ``gpu:a100``, which `requests` looks up; so does any generic resource.
+    Remainders of an uneven division go to the first nodes, as do `features` (read by `qconf.history.features`) that
+    only some nodes need. Empty if the TRES name cores alone; raises ValueError if TRES or features cannot be read.
     """
     amounts: dict[str, int] = {}
     wanted = wanted_features(features)
@@ -204,7 +203,7 @@ def of_tres(tres: str, features: str = "") -> Request:
 
 
 def tres_of_gres(text: str) -> str:
-    """Write generic resources as older versions of Slurm have them, ``gpu:a100:2,fpga:1``, as TRES."""
+    """Convert generic resources of older Slurm versions, like ``gpu:a100:2,fpga:1``, to TRES."""
     found: Counter[str] = Counter()
     for item in filter(None, re.sub(r"\([^)]*\)", "", text).split(",")):
         name, *rest = item.split(":")
@@ -220,7 +219,7 @@ def _on(amount: int, nodes: int, node: int) -> int:
 
 @lru_cache(maxsize=4096)
 def written(how: Callable[..., Request], *texts: str) -> tuple[str, bool]:
-    """Write what `of_select` or `of_tres` reads, nothing where it is any cores; and whether it can be read."""
+    """Read texts by `of_select` or `of_tres`; return the words of `wanted_chunks`, and whether they are readable."""
     try:
         found = how(*texts) if texts[0] else ()
     except ValueError:
@@ -229,27 +228,27 @@ def written(how: Callable[..., Request], *texts: str) -> tuple[str, bool]:
 
 
 def wanted_chunks(request: Request) -> str:
-    """Write what a job asks for; nothing where that is any cores."""
+    """Write a request as `words` does; "" if it is only single cores, which fit on any nodes."""
     return words(request) if any(chunk != Chunk(chunk.count, 1) for chunk in request) else ""
 
 
 def spread(cores: int, gpus: int, memory: int, features: Iterable[str]) -> Request:
-    """Return chunks of so many cores, GPUs and MiB, as small as they divide evenly: where a log has sums only."""
+    """Divide a job's total cores, GPUs and MiB into the smallest equal chunks: for logs that have totals only."""
     count = gcd(cores, gpus) if gpus else cores
     resources = {"gpus": gpus // count, "memory": -(-memory // count)}
     return (Chunk(count, cores // count, resources, frozenset(features)),)
 
 
 def requests(texts: NDArray[np.object_], cores: Column, config: SiteConfig) -> tuple[Column, list[Request]]:
-    """Return what jobs ask for of the nodes of a site: numbers of requests, -1 for cores alone, and these.
+    """Return each job's request of a site's nodes, as an index into the distinct requests, and these.
 
-    What no node has is left out, as a batch system does with what it does not schedule; features that no node has stay.
-    A type, like ``gpu:a100``, is a feature unless nodes count it; it is left out where they name no type.
+    Resources that no node has are ignored, as a batch system ignores what it does not schedule; features are kept.
+    A type, like ``gpu:a100``, is a feature unless the nodes count it; it is ignored if no node names a type.
 
     Returns
     -------
     number : ndarray(int64), shape (n,)
-        -2 where the chunks have other cores than the job.
+        Index into `requests`; -1 for cores alone, -2 if the chunks do not add up to the job's cores.
     requests : list of Request
     """
     number = np.full(cores.size, -1, dtype=np.int64)
@@ -267,21 +266,21 @@ def requests(texts: NDArray[np.object_], cores: Column, config: SiteConfig) -> t
 
 
 def taken(number: Column, of_jobs: Sequence[Request], resource: str) -> Column:
-    """Return what jobs take of a resource, by what `requests` returns; -1 is cores alone. Shape (n,)."""
+    """Return the amount of a resource that each job takes, shape (n,); 0 for cores alone (-1 in `number`)."""
     return amounts(of_jobs, resource)[number]
 
 
 class _Vocabulary:
-    """What the nodes of a site have, by names in lower case: Slurm's accounting spells them in its own way."""
+    """Resources and types of a site's nodes by lower-case name, since Slurm's accounting changes the case."""
 
     def __init__(self, config: SiteConfig) -> None:
         self.amounts = {name.lower(): name for each in config.nodes for name, amount in each.amounts.items() if amount}
         self.types = {name.lower(): name for each in config.nodes for name in each.features if ":" in name}
-        #: Of which the nodes name types.
+        #: Resources of which the nodes name types.
         self.typed = {name.partition(":")[0] for name in (*self.amounts, *self.types) if ":" in name}
 
     def counted(self, request: Request) -> Request:
-        """Return what is counted of a request."""
+        """Keep of a request what the site's nodes have."""
         found = [self._chunk(chunk) for chunk in request]
         return tuple(chunk for chunk in found if chunk is not None)
 
@@ -299,7 +298,7 @@ class _Vocabulary:
 
 
 def _of_cores(request: Request, cores: int) -> Request:
-    """Return chunks of so many cores: those given, or all alike with more where the job has its nodes alone."""
+    """Return chunks with the job's cores; a single kind of chunk is widened if the job had more cores than that."""
     total = sum(chunk.count * chunk.cores for chunk in request)
     if total == cores:
         return request
@@ -311,9 +310,9 @@ def _of_cores(request: Request, cores: int) -> Request:
 def with_kept_cores(
     request: Column, cores: Column, of_jobs: Sequence[Request], config: SiteConfig
 ) -> tuple[Column, list[Request]]:
-    """Let jobs without GPUs take cores that are not kept for others, where the site keeps some; else let none.
+    """Make jobs without GPUs demand the resource `KEPT`, if the site keeps cores for GPU jobs; else remove it.
 
-    A job that asks for cores alone takes as many chunks of one, unless it is wider than each type of nodes.
+    A job of cores alone becomes chunks of one core, unless it has more cores than any type of nodes.
 
     Parameters
     ----------
@@ -357,7 +356,7 @@ def without_place(
     system: System,
     owned: Sequence[Sequence[NodeType]] | None = None,
 ) -> NDArray[np.bool_]:
-    """Mark the jobs that the nodes of their queue can never hold, shape (n,); by default the system's `owned_types`."""
+    """Mark jobs too large for the empty nodes of their queue, shape (n,); `owned` defaults to `system.owned_types`."""
     owned = system.owned_types if owned is None else owned
     kept = np.where(number < 0, -cores, number)
     pairs, of = np.unique(np.stack((queue, kept), axis=1), axis=0, return_inverse=True)
@@ -375,7 +374,7 @@ def without_place(
 def without_time(
     number: Column, of_jobs: list[Request], cores: Column, walltime: Column, queue: Column, config: SiteConfig
 ) -> NDArray[np.bool_]:
-    """Mark the jobs that find no time between those of shortpools, and no place beside their nodes, shape (n,)."""
+    """Mark jobs too long for the gaps between shortpools that also do not fit on the other nodes, shape (n,)."""
     out = np.zeros(cores.size, dtype=np.bool_)
     system = config.system()
     for kept, longest in shortpool_gaps_of_types(config):

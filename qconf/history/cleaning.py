@@ -1,4 +1,4 @@
-"""From records to jobs that a configuration can run; nothing is dropped or changed without being counted."""
+"""Turn records into jobs that a configuration can run; every drop and every change is counted."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from qconf.history.names import alike, hashed, legal_names, renamed
 from qconf.history.needs import wanted
 from qconf.history.records import UNKNOWN, Records, drop_table
 
-#: Limits of a queue that a job can be too wide for, and why it is left out then.
+#: Limits of a queue that a wide job can exceed, each with the reason for leaving the job out.
 TOO_WIDE = {
     "max_run_cores": "above the running-cores limit of queue",
     "max_user_cores": "above the running-cores limit per user of queue",
 }
 
-#: How the reasons begin for which jobs are left out that the configuration cannot run.
+#: Beginnings of the reasons for leaving out jobs that the configuration cannot run.
 TOO_LARGE = ("wider than", "fits no", "above ", "finds no time", "asks for more licences")
 
-#: What is counted for jobs that name a queue which the configuration does not have.
+#: Change that is counted for jobs that name a queue unknown to the configuration.
 UNKNOWN_QUEUE = "routed: named a queue that the configuration lacks"
 
 Column = NDArray[np.int64]
@@ -37,22 +37,22 @@ Mask = NDArray[np.bool_]
 
 
 def clean(records: Records, config: SiteConfig) -> History:
-    """Drop what cannot run, route jobs to the queues of `config`, fill in walltimes, round to whole nodes.
+    """Drop jobs that cannot run, route the others to the queues of `config`, fill in walltimes, round to whole nodes.
 
-    Raises `InputError` where no job is left.
+    Raises `InputError` if no job is left.
     """
     waited = records.deleted.reset_index(drop=True)
-    waited["runtime"] = MAX_DURATION  # which the walltime cuts
+    waited["runtime"] = MAX_DURATION  # cut to the walltime later
     return _Cleaning(records, config).result(_Cleaning(replace(records, table=waited), config))
 
 
 def binding_limits(history: History) -> list[str]:
-    """List the limits of the configuration that exclude jobs of this period of a history, by their paths."""
+    """List the paths of the limits in the configuration that exclude jobs of this history's period."""
     return [path for path, submits in history.excluded.items() if submits]
 
 
 class _Cleaning:
-    """The columns of the records while they are cleaned; a row that is dropped has a reason."""
+    """The columns of the records during cleaning; a dropped row gets a reason."""
 
     def __init__(self, records: Records, config: SiteConfig) -> None:
         self.records, self.config, self.table = records, config, records.table
@@ -80,7 +80,7 @@ class _Cleaning:
         self.detail[rows] = [f"{field} {self.text(value)}" for value in values[rows].tolist()]
 
     def text(self, value: int) -> str:
-        """Write a value as the log has it: nothing for an unknown one, but for SWF, where that is -1."""
+        """Write a value as in the log; an unknown one is "empty", in SWF -1."""
         return "empty" if value == UNKNOWN and self.records.format != "swf" else str(value)
 
     def count(self, rows: Mask, what: str) -> None:
@@ -96,7 +96,7 @@ class _Cleaning:
         self.drop(self.cores > self.config.machine.cores, "wider than the machine", "cores", self.cores)
 
     def route(self) -> None:
-        """Keep a job in the queue that it names if that admits it, else give it the first that does."""
+        """Keep a job in the queue that it names if that queue admits it, else use the first queue that does."""
         codes, distinct = pd.factorize(self.table["queue"])
         legal = legal_names(self.records.queue_names)
         position = {queue: i for i, queue in enumerate(self.config.names)} | {"": -1}
@@ -144,7 +144,7 @@ class _Cleaning:
         self.drop(self.cores > most, "wider than the machine", "cores in whole nodes", self.cores)
 
     def drop_excluded(self) -> None:
-        """Drop the jobs that a limit on running cores never lets start; submits are kept by the limit."""
+        """Drop the jobs that a limit on running cores never lets start; note their submits under the limit's path."""
         has_user, qos = (self.table["user"] != "").to_numpy(), self.qos()
         for i, queue in enumerate(self.config.queues):
             for limit, reason in TOO_WIDE.items():
@@ -172,7 +172,7 @@ class _Cleaning:
         return kept_off(self.config, self.cores, self.walltime, self.queue)
 
     def without_time(self) -> NDArray[np.bool_]:
-        """Mark the jobs that shortpools of nodes of several types never let start."""
+        """Mark the jobs that shortpools never let start, on nodes of several types."""
         if not self.config.shortpools:
             return np.zeros(self.cores.size, dtype=np.bool_)
         number, of_jobs = self.requests
@@ -192,11 +192,11 @@ class _Cleaning:
 
     @cached_property
     def requests(self) -> tuple[Column, list[Request]]:
-        """What jobs ask for, as `chunks.requests` has it."""
+        """The jobs' node requests, from `chunks.requests`."""
         return chunks.requests(self.table["needs"].to_numpy(dtype=object), self.cores, self.config)
 
     def drop_without_place(self) -> None:
-        """Drop the jobs that the nodes of their queue never hold; count those of which only the cores count."""
+        """Drop the jobs that do not fit on the nodes of their queue; count those simulated by their cores alone."""
         codes, found = pd.factorize(self.table["needs"])
         if not self.config.nodes:
             had = np.array([bool(chunks.GPUS.search(text)) for text in found], dtype=np.bool_)[codes]
@@ -216,7 +216,7 @@ class _Cleaning:
         self.drop(never, "fits no nodes of its queue", "cores", self.cores)
 
     def _check_span(self, order: Column) -> None:
-        """Refuse submits too far apart for one machine; the farthest from the middle is the culprit."""
+        """Refuse submits too far apart for one machine; the error names the one farthest from the middle."""
         if not order.size or self.submit[order[-1]] - self.submit[order[0]] <= MAX_SPAN:
             return
         middle = self.submit[order[order.size // 2]]
@@ -240,7 +240,7 @@ class _Cleaning:
         return self.table.iloc[order].reset_index(drop=True).assign(**numbers, queue=queue, row=order)[list(COLUMNS)]
 
     def result(self, deleted: _Cleaning) -> History:
-        """Return the history, with the jobs that were deleted while they waited."""
+        """Return the history; `deleted` has the jobs that were deleted while waiting."""
         records = self.records
         rows = np.flatnonzero(self.alive)
         order = rows[np.argsort(self.submit[rows], kind="stable")]

@@ -1,7 +1,7 @@
-"""Downtimes and reservations, from what batch systems keep of nodes and reservations.
+"""Downtimes and reservations, read from the logs and listings of batch systems.
 
-Read are ``sacctmgr show event``, ``scontrol show reservation``, PBS accounting logs (reservations that began: B) and
-PBS server logs (nodes that went down and came up).
+Sources are ``sacctmgr show event``, ``scontrol show reservation``, PBS accounting logs (B records: a reservation began)
+and PBS server logs (nodes that went down and came up).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ REMOVED = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);[Kk];([^;\s]+);")
 NODE = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d)(?:\.\d+)?;[^;]*;[^;]*;Node;([^;]+);\s*(?:node )?(down|up)\b")
 CPU = re.compile(r"(?:^|,)cpu=(\d+)")
 ALL = ("ALL",)
-OPEN = 2**62  #: the end of what has not ended
-#: Of a reservation that comes again: hours from one to the next, and the days of the week on which it is.
+OPEN = 2**62  #: end of a closure that has not ended
+#: Flags of repeating reservations: hours between repetitions, and the days of the week.
 AGAIN: dict[str, tuple[int, range]] = {
     "HOURLY": (1, range(7)),
     "DAILY": (24, range(7)),
@@ -43,18 +43,18 @@ VNODE = re.compile(r"\(([\w.-]+(?:\[\d+\])?):")
 
 @dataclass(frozen=True)
 class _Closure:
-    """Cores that were out of service or reserved, from one second to another."""
+    """Cores that were out of service or reserved, in Unix seconds [begin, end)."""
 
     begin: int
-    end: int  #: `OPEN` where it goes on
+    end: int  #: `OPEN` while it lasts
     cores: int
-    failed: bool = False  #: its begin and its end were not known before
+    failed: bool = False  #: a failure, unknown in advance
     users: tuple[str, ...] = ()
-    nodes: tuple[str, ...] = ()  #: their names, as far as they are known; `ALL` for all of them
-    again: str = ""  #: the flag of a reservation that comes again
+    nodes: tuple[str, ...] = ()  #: names, if known; `ALL` for all nodes
+    again: str = ""  #: flag of a repeating reservation, see `AGAIN`
 
     def downtime(self, where: tzinfo, numbers: Sequence[int] = ()) -> Downtime:
-        """Return it as a configuration has it: its cores, or in their place nodes by number."""
+        """Convert to the configuration's downtime, with `cores`, or with node numbers if given."""
         begin, end = (datetime.fromtimestamp(second, where).isoformat() for second in (self.begin, self.end))
         known_from = begin if self.failed else None
         return Downtime(
@@ -69,9 +69,9 @@ class _Closure:
 
 
 def numbered(config: SiteConfig) -> dict[str, tuple[int, int]]:
-    """Return number and cores of each node of several types by its name, as far as they have names.
+    """Return (number, cores) of each named node, by name, for a machine with several types of nodes.
 
-    They are numbered through the parts of a divided machine, and in each through the types.
+    Numbers run through the partitions of a divided machine, and within each through the types.
     """
     left = {each.name: iter(expand(each.hosts or "")) for each in config.nodes}
     parts = [counts for _, counts in config.owned] or [{each.name: each.count for each in config.nodes}]
@@ -92,12 +92,12 @@ def read_downtimes(
     nodes: Mapping[str, tuple[int, int]] | None = None,
     period: tuple[int, int] | None = None,
 ) -> tuple[tuple[Downtime, ...], list[str]]:
-    """Read downtimes of a machine, and say what is left out; times without an offset are local to `timezone`.
+    """Read a machine's downtimes, and notes on what was left out; times without an offset are local to `timezone`.
 
-    `nodes` are its nodes where they are of several types, as `numbered` has them. `period` is that of a log, as Unix
-    seconds: a reservation that comes again does so all over it, and what has not ended ends with it; without it at the
-    last time that the files name. What has neither cores nor times is left out; of several types, what is not whole
-    nodes that have names. Raises `InputError` where a file has no such record at all.
+    `nodes` is the result of `numbered` for a machine with several types of nodes. `period` is the log's span in Unix
+    seconds: repeating reservations fill it, open closures end with it; without it they end at the last time in the
+    files. Records without cores or times are left out; with several types also parts of nodes and nodes without names.
+    Raises `InputError` if a file has no such record.
     """
     where, found, odd = zone(timezone), list[_Closure](), Counter[str]()
     for source in find_sources(list(paths)):
@@ -122,7 +122,7 @@ def read_downtimes(
         of_nodes = tuple(each.downtime(where, sorted({nodes[name][0] for name in its})) for each, its in closed)
         return of_nodes, _counted(odd)
     cores: Counter[_Closure] = Counter()
-    for each in _once(found, machine.cores_per_node):  # nodes that went down together are one
+    for each in _once(found, machine.cores_per_node):  # merge nodes that went down together
         cores[replace(each, cores=0, nodes=())] += machine.cores if each.nodes == ALL and not each.cores else each.cores
     ordered = sorted(cores.items(), key=lambda item: (item[0].begin, item[0].end))
     times = [replace(each, cores=min(most, machine.cores)).downtime(where) for each, most in ordered]
@@ -130,7 +130,7 @@ def read_downtimes(
 
 
 def _once(found: list[_Closure], node: int) -> Iterator[_Closure]:
-    """Yield closures of which no two have a whole node at one time: what is closed to all goes before users' own."""
+    """Yield closures in which no whole node is closed twice at a time; closures for all come before users' own."""
     sizes = {name: each.cores // len(each.nodes) for each in found if each.failed for name in each.nodes}
     taken: dict[str, list[tuple[int, int]]] = {}
     for each in sorted(found, key=lambda each: (each.users != (), each.nodes != ALL, each.begin)):
@@ -150,7 +150,7 @@ def _once(found: list[_Closure], node: int) -> Iterator[_Closure]:
 
 
 def _beside(begin: int, end: int, others: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield what of a stretch of time is in none of others."""
+    """Yield the parts of [begin, end) outside all `others`."""
     for first, last in sorted(pair for pair in others if pair[0] < end and pair[1] > begin):
         if begin < first:
             yield begin, first
@@ -160,7 +160,7 @@ def _beside(begin: int, end: int, others: list[tuple[int, int]]) -> Iterator[tup
 
 
 def span(records: Records) -> tuple[int, int]:
-    """Return the first and the last Unix second that the jobs of a log know."""
+    """Return the first submit and the last submit, start or end of a log's jobs, Unix seconds."""
     submit = records.table["submit"]
     last = max(int(records.table[name].max()) for name in TIMES)
     return int(submit[submit >= 0].min()) + records.epoch, last + records.epoch
@@ -169,7 +169,7 @@ def span(records: Records) -> tuple[int, int]:
 def _occurrences(
     closure: _Closure, where: tzinfo, period: tuple[int, int] | None, odd: Counter[str]
 ) -> Iterator[_Closure]:
-    """Yield a closure, each time that it comes in a period; batch systems show the next time only."""
+    """Yield every repetition of a closure in a period; batch systems show only the next one."""
     flag = closure.again
     if not flag:
         yield closure
@@ -181,7 +181,7 @@ def _occurrences(
         return
     hours, days = AGAIN[flag]
     length, step = closure.end - closure.begin, timedelta(hours=hours)
-    clock = datetime.fromtimestamp(closure.begin, where).replace(tzinfo=None)  # it comes at the same time of the day
+    clock = datetime.fromtimestamp(closure.begin, where).replace(tzinfo=None)  # repeats at the same time of day
     count = (period[0] - length - closure.begin) // (hours * 3600)
     clock += count * step
     times = 0
@@ -194,7 +194,7 @@ def _occurrences(
 
 
 def _ended(found: list[_Closure], where: tzinfo, period: tuple[int, int] | None, odd: Counter[str]) -> list[_Closure]:
-    """End what has not ended: with the period, else with the last time that there is; what begins later is left out."""
+    """End open closures with the period, else with the last known time; those that begin later are left out."""
     known = [second for each in found for second in (each.begin, each.end) if second != OPEN]
     last = period[1] if period else max(known, default=0)
     ended = []
@@ -213,7 +213,7 @@ def _counted(odd: Counter[str]) -> list[str]:
 
 
 def _whole(closure: _Closure, nodes: Mapping[str, tuple[int, int]], odd: Counter[str]) -> Iterator[_Closure]:
-    """Yield a closure of whole nodes that have names; nodes that fail do so as a whole. Of others say what is left."""
+    """Yield a closure's whole named nodes (a failed node is whole); note what is left out in `odd`."""
     names = tuple(nodes) if closure.nodes == ALL else tuple(name for name in closure.nodes if name in nodes)
     if strange := len(closure.nodes) - len(names) if closure.nodes != ALL else 0:
         odd[f"{strange} nodes that the configuration does not have are left out"] += 1
@@ -232,7 +232,7 @@ def _whole(closure: _Closure, nodes: Mapping[str, tuple[int, int]], odd: Counter
 
 
 def read_shortpools(paths: Sequence[Path], machine: MachineConfig) -> tuple[ShortpoolConfig, ...]:
-    """Read the shortpools in ``scontrol show reservation``, ``pbs_rstat -F`` or a plan for PBS; none where none is."""
+    """Read the shortpools in ``scontrol show reservation``, ``pbs_rstat -F`` or a plan for PBS; may be empty."""
     texts = [b"".join(source.lines()).decode("utf-8", "replace") for source in find_sources(list(paths))]
     return shortpools(each for text in texts for each in read_standing(text, machine.cores_per_node))
 
@@ -240,7 +240,7 @@ def read_shortpools(paths: Sequence[Path], machine: MachineConfig) -> tuple[Shor
 def _events(lines: list[str], where: tzinfo, node: int, odd: Counter[str]) -> Iterator[_Closure]:
     if not lines or not EVENTS.search(lines[0]):
         return
-    names = lines[0].split("|")  # a bar at the end makes a column without a name
+    names = lines[0].split("|")  # a final bar adds a nameless column
     for line in lines[1:]:
         row = dict(zip(names, line.split("|"), strict=False))
         if not row.get("NodeName") or not OUT.search(row.get("State", "")):
@@ -262,7 +262,7 @@ def _between(
     nodes: Sequence[str] = (),
     again: str = "",
 ) -> Iterator[_Closure]:
-    """Yield what these times make of cores: a reservation for users, or without these a node that failed."""
+    """Yield the closure of these times, if readable: a reservation for `users`, or a failure if they are None."""
     try:
         first, last = (int(text) if text.isdigit() else instant(text, where) for text in (begin, end or begin))
     except ValueError:
@@ -276,12 +276,12 @@ def _between(
 
 
 def _hosts(text: str) -> tuple[str, ...]:
-    """Return the names in a list of nodes; none where it cannot be read."""
+    """Return the names in a list of nodes; empty if it cannot be read."""
     return ALL if text.upper() == "ALL" else tuple(expand(text)) if hosts_in(text) else ()
 
 
 def _reservations(lines: list[str], where: tzinfo, node: int, odd: Counter[str]) -> Iterator[_Closure]:
-    """Read what scontrol shows of reservations; one for accounts only is closed to all, as one for maintenance."""
+    """Read ``scontrol show reservation``; one for accounts only is closed to all, like one for maintenance."""
     for block in re.split(r"(?=ReservationName=)", " ".join(lines)):
         fields = dict(re.findall(r"(\w+)=(\S*)", block))
         if is_shortpool(fields.get("ReservationName", "")):
@@ -301,7 +301,7 @@ def _reservations(lines: list[str], where: tzinfo, node: int, odd: Counter[str])
 
 
 def _pbs_reservations(lines: list[str], where: tzinfo, node: int, odd: Counter[str]) -> Iterator[_Closure]:
-    """Read the records of reservations that began; one that was deleted ends then."""
+    """Read the B records of reservations; a deleted reservation ends at its deletion."""
     del node
     gone = {match[2]: _second(match[1], where) for line in lines if (match := REMOVED.match(line))}
     for line in lines:
@@ -333,6 +333,6 @@ def _second(stamp: str, where: tzinfo) -> int:
 
 
 def _names(text: str) -> list[str]:
-    """Read a list of users like ``+alice@*,bob``; those that are shut out are none."""
+    """Read a list of users like ``+alice@*,bob``; excluded users (``-``) are skipped."""
     names = [name.strip("+").partition("@")[0] for name in text.split(",") if not name.startswith("-")]
     return [name for name in names if name and name != "(null)"]

@@ -1,4 +1,4 @@
-"""Columns of times as programs and people write them; each column is read in one way or refused."""
+"""Read columns of times in the formats of programs and people; an ambiguous column is refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from qconf.errors import InputError
 from qconf.history.records import MAX_TIME, UNKNOWN
 from qconf.history.times import attempt, instant
 
-#: What ``--date-format`` calls Unix seconds.
+#: Value of ``--date-format`` for Unix seconds.
 EPOCH = "epoch"
 
 Values = NDArray[np.float64]
@@ -34,18 +34,18 @@ _CLOCK = re.compile(
     r"(?P<half> ?[AaPp][Mm])?(?P<zone> ?(?:Z|[+-]\d{2}:?\d{2}))?"
 )
 _CTIME = re.compile(r"[A-Za-z]{3} [A-Za-z]{3} {1,2}\d{1,2} \d{2}:\d{2}:\d{2} \d{4}")
-#: Times of digits alone that are too great for Unix seconds, by their length.
+#: Formats of times of digits alone that are too large for Unix seconds, by length.
 _DIGITS = {12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
-#: Days from that of Excel's number 0 to 1970, and to 2070.
+#: Excel's day numbers of 1970 and 2070.
 _EXCEL, _EXCEL_EPOCH, _EXCEL_END = "excel", 25569, 62093
-#: Dates that may have the month first as well.
+#: Dates that can also be read month first.
 _EITHER = re.compile(r"%d([-/])%m\1%Y")
 
 
 def spelling(text: str) -> str:
-    """Return the strptime format of a time in one of the usual forms, "" where it is none of them.
+    """Return the strptime format of a time in one of the usual forms, else "".
 
-    One that can be read day first and month first has the format with the day first.
+    An ambiguous date gets the format with the day first.
     """
     if _CTIME.fullmatch(text):
         return "%a %b %d %H:%M:%S %Y"
@@ -71,7 +71,7 @@ def _clock(found: re.Match[str]) -> str:
 
 
 def check_format(text: str) -> str:
-    """Return a strptime format, or `EPOCH`; `InputError` where it is neither, or names no whole date."""
+    """Return `text` if it is `EPOCH` or a strptime format with a whole date; else raise `InputError`."""
     moment = datetime(2026, 11, 23, tzinfo=UTC)
     try:
         read = datetime.strptime(moment.strftime(text), text)  # noqa: DTZ007 - only its date matters
@@ -85,7 +85,7 @@ def check_format(text: str) -> str:
 
 
 class TwoReadingsError(ValueError):
-    """A column of times can be read in two ways; `value` is one of it, at `row`."""
+    """A column of times is ambiguous; `value` is an example, at `row`."""
 
     def __init__(self, value: str, message: str, fix: str, row: int = 0) -> None:
         super().__init__(message)
@@ -93,12 +93,12 @@ class TwoReadingsError(ValueError):
 
 
 class Times:
-    """A column of times while it is read, some rows after others.
+    """Reader of a column of times, fed block by block.
 
-    Numbers are Unix seconds, or thousandths, millionths or billionths of them by their size; nothing is `UNKNOWN`;
+    Numbers are Unix seconds, or milli-, micro- or nanoseconds, depending on their size; empty cells are `UNKNOWN`;
     dates are read in the usual forms. Times without an offset are local to `where`. `form`, a strptime format or
-    `EPOCH`, is tried before all others and settles whether day or month comes first. With a `scale`, numbers are of
-    that many seconds; with `excel`, they are days of Excel's.
+    `EPOCH`, is tried first and settles whether day or month comes first. With a `scale`, numbers are in units of that
+    many seconds; with `excel`, they are Excel's days.
     """
 
     def __init__(
@@ -107,18 +107,18 @@ class Times:
         self.where, self.form, self.scale, self.excel = where, form, scale, excel
         self.used = form == EPOCH  #: whether `form` read any
         self.rows = 0
-        self.numbers_only = True  #: whether no date was among them
+        self.numbers_only = True  #: whether all cells so far were numbers
         self.offsets = [0, 0]  #: dates without an offset, and with one
         self._values: list[Values] = []
-        #: Of some of these parts: later readings of hours that come twice, and what is in an hour that the clock skips.
+        #: By block: the later readings of repeated hours, and the mask of times in a skipped hour.
         self._late: dict[int, tuple[Values, Mask]] = {}
-        self._by: dict[int, dict[str, Values]] = {}  #: the same, read with the day or the month first
-        self._seen: dict[str, tuple[int, str]] = {}  #: row and text of the first that reads one way, or both
-        self._unlike: dict[str, bool] = {}  #: whether some number is none of days like 20261001, or of Excel's
+        self._by: dict[int, dict[str, Values]] = {}  #: by block: ambiguous dates read with the day or the month first
+        self._seen: dict[str, tuple[int, str]] = {}  #: row and text of the first example of each kind, see `_note`
+        self._unlike: dict[str, bool] = {}  #: whether some number cannot be a date like 20261001, or an Excel day
         self._number: tuple[int, str, bool] | None = None  #: row and text of a number, and whether it has a fraction
 
     def add(self, cells: pd.Series) -> tuple[Values, Mask]:
-        """Read some rows; return their values, and where there is none. What is read two ways has none yet."""
+        """Read a block of rows; return seconds (NaN while ambiguous), and the mask of unreadable cells."""
         values, day, month, dates = self._read(cells)
         part = len(self._values)
         if order := _order(self.form):
@@ -140,9 +140,9 @@ class Times:
         return values, np.isnan(values) & (np.isnan(day) & np.isnan(month) if part in self._by else True)
 
     def settled(self) -> tuple[Values, Values, Mask]:
-        """Return all values, the later readings of hours that come twice, and which are in an hour that is skipped.
+        """Return all values, the later readings of times in repeated hours, and the mask of times in skipped hours.
 
-        Raises `TwoReadingsError`.
+        Raises `TwoReadingsError` if the column is ambiguous.
         """
         self._refuse_numbers()
         order = self._order_shown() if self._seen else ""
@@ -193,7 +193,7 @@ class Times:
         return to_utc(seconds.astype(np.int64), self.where).astype(np.float64)
 
     def _note(self, cells: pd.Series, day: Values, month: Values) -> None:
-        """Remember the first text that has the day first, the month, or either."""
+        """Keep the first example of a date with the day first, the month first, or ambiguous."""
         both = ~np.isnan(day) & ~np.isnan(month)
         kinds = {"day": ~np.isnan(day) & np.isnan(month), "month": np.isnan(day) & ~np.isnan(month)}
         for kind, rows in {**kinds, "unclear": both & (day != month), "same": both & (day == month)}.items():
@@ -202,7 +202,7 @@ class Times:
                 self._seen[kind] = self.rows + row, str(cells.iloc[row]).strip()
 
     def _order_shown(self) -> str:
-        """Return which of day and month comes first in all that can be read both ways."""
+        """Return "day" or "month": the part that comes first in the column's ambiguous dates."""
         if "day" in self._seen and "month" in self._seen:
             row, text = self._seen["day"]
             message = f"has the day first, and {self._seen['month'][1]!r} in the same column the month"
@@ -222,7 +222,7 @@ class Times:
         raise TwoReadingsError(text, message, fix, row)
 
     def _look_at(self, numbers: Values, cells: pd.Series) -> None:
-        """Note whether each number could be a date such as 20261001, or a day of Excel's with a time."""
+        """Note whether each number could be a date such as 20261001, or an Excel day with a time."""
         known = np.flatnonzero(numbers >= 0)
         found = numbers[known]
         if not known.size:
@@ -238,7 +238,7 @@ class Times:
             self._number = self.rows + row, str(cells.iloc[row]).strip(), bool(broken.any())
 
     def _refuse_numbers(self) -> None:
-        """Refuse a column of numbers each of which could be something else than a second."""
+        """Refuse a column in which every number could be a date or an Excel day as well as Unix seconds."""
         if self._number is None:
             return
         row, value, broken = self._number
@@ -257,34 +257,34 @@ class Times:
 
 
 def _order(form: str | None) -> str | None:
-    """Return what a format says of dates with the year at the end: `day` or `month` first; None if nothing."""
+    """Return the part that a format with the year at the end puts first, `day` or `month`; None for other formats."""
     day, month, year = (form.replace("%y", "%Y").find(part) if form else -1 for part in ("%d", "%m", "%Y"))
     return None if -1 in (day, month, year) or year < max(day, month) else "day" if day < month else "month"
 
 
 class _Dates:
-    """The distinct texts of a column while they are read."""
+    """The distinct texts of a column during reading."""
 
     def __init__(self, texts: pd.Series, numbers: Values, where: tzinfo) -> None:
         self.texts, self.values, self.where = texts.str.strip(), numbers, where
         self.open = np.ones(texts.size, dtype=np.bool_)  #: not yet read
-        self.by = {order: np.full(texts.size, np.nan) for order in ("day", "month")}  #: read with it first
-        self.late = np.full(texts.size, np.nan)  #: the later readings of hours that come twice
-        self.skipped = np.zeros(texts.size, dtype=np.bool_)  #: in an hour that the clock skips
-        self.dated, self.offset = (np.zeros(texts.size, dtype=np.bool_) for _ in range(2))  #: read by a format, with %z
+        self.by = {order: np.full(texts.size, np.nan) for order in ("day", "month")}  #: readings of ambiguous dates
+        self.late = np.full(texts.size, np.nan)  #: later readings of repeated hours
+        self.skipped = np.zeros(texts.size, dtype=np.bool_)  #: in a skipped hour
+        self.dated, self.offset = (np.zeros(texts.size, dtype=np.bool_) for _ in range(2))  #: read by a format; with %z
         self._close((self.texts == "").to_numpy(), np.full(texts.size, float(UNKNOWN)))
-        self.open &= ~self.texts.isin(["now", "today"]).to_numpy()  # pandas would read the clock
+        self.open &= ~self.texts.isin(["now", "today"]).to_numpy()  # pandas would take the current time
 
     def read_form(self, form: str) -> bool:
-        """Read what is written in a given format; return whether anything is."""
+        """Read the texts in a given format; return whether any is."""
         values = self._parse(self.open, form)
         self._close(~np.isnan(values), values)
         return not bool(np.isnan(values).all())
 
     def read(self) -> Values:
-        """Read the rest in the usual forms; what has the day or the month first, and no own order, stays open.
+        """Read the rest in the usual forms and return the values; ambiguous dates go to `by` and stay NaN.
 
-        First all that are spelled as the first, then the others, then what only ISO 8601 knows; numbers stay.
+        First the form of the first text, then the other forms, then ISO 8601; numbers keep their values.
         """
         self._read_digits(self.open & np.isfinite(self.values))
         if self.open.any():
@@ -322,7 +322,7 @@ class _Dates:
         self.open &= ~rows
 
     def _parse(self, rows: Mask, form: str) -> Values:
-        """Read these texts in one format, local to the zone where it has no offset; NaN for others."""
+        """Read these texts in one format, as local times if it has no offset; NaN if they do not match."""
         values = np.full(rows.size, np.nan)
         stamps = pd.to_datetime(self.texts[rows], format=form, errors="coerce", utc=True)
         good = stamps.notna().to_numpy()
@@ -333,7 +333,7 @@ class _Dates:
             local = second
             second, late = (to_utc(local, self.where, second=later) for later in (False, True))
             self.late[at] = np.maximum(second, late) + fraction / 10**6
-            self.skipped[at] = late < second  # an hour that is skipped has its offsets the other way round
+            self.skipped[at] = late < second  # in a skipped hour the two offsets are reversed
         values[at] = second + fraction / 10**6
         return values
 
@@ -343,9 +343,9 @@ def _month_first(form: str) -> str:
 
 
 def to_utc(local: NDArray[np.int64], where: tzinfo, *, second: bool = False) -> NDArray[np.int64]:
-    """Turn seconds of a zone's clock into Unix seconds, as `instant` does; zones change at whole minutes.
+    """Convert seconds of a zone's local clock to Unix seconds, as `instant` does; zones change at whole minutes.
 
-    Of an hour that comes twice, `second` takes the later.
+    In a repeated hour, `second` selects the later reading.
     """
     if where is UTC:
         return local.copy()

@@ -1,4 +1,4 @@
-"""A configuration for a history that came without one: a queue per queue name, on one shared machine."""
+"""Derive a configuration for a history without one: a queue per queue name, on one shared machine."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from qconf.history.names import alike, legal_names, renamed
 from qconf.history.ranges import Sizes, arranged
 from qconf.history.records import Records, most_at_once
 
-GUESSED = 2.0  # times the machine's cores that ran at once: that size can only be a guess
+GUESSED = 2.0  # if this many times the machine's cores ran at once, its size can only be a guess
 NAMELESS = "all"  #: queue of the jobs that name none
 
 
 def derive_config(records: Records, cores: int | None = None) -> SiteConfig:
     """Return the plainest configuration that takes every job: one shared machine, fcfs-easy, no limits.
 
-    A queue's ranges are those of its jobs, narrowed and put in order as `arranged` does; with a job that gave no
-    walltime it has no known maximum. Without `cores` the machine has the size in the log's header, else the most cores
-    that ran at once. Raises `InputError` where the size of the machine is unknown or no job is usable on it.
+    A queue's ranges span its jobs, narrowed and ordered by `arranged`; it has no walltime maximum if one of its jobs
+    has no walltime. Without `cores`, the machine has the size in the log's header, else the most cores that ran at
+    once. Raises `InputError` if the machine's size is unknown or no job is usable on it.
     """
     size = cores or records.machine_cores or most_at_once(records.table)
     if not size:
@@ -62,7 +62,7 @@ def derive_config(records: Records, cores: int | None = None) -> SiteConfig:
 
 
 def check_size(records: Records, base: SiteConfig) -> None:
-    """Raise InputError, before any search, where the log shows a machine of at least twice the size."""
+    """Raise InputError if twice the cores of `base` or more ran at once in the log."""
     cores, most = base.machine.cores, most_at_once(records.table)
     if most >= GUESSED * cores:
         raise InputError(
@@ -75,7 +75,7 @@ def check_size(records: Records, base: SiteConfig) -> None:
 
 
 def remarks(records: Records, config: SiteConfig) -> list[str]:
-    """List what a derived configuration does not show: queues by another name, jobs wider than the machine."""
+    """List remarks on a derived configuration: renamed queues, and jobs too wide, with GPUs or routed elsewhere."""
     table, size = records.table, config.machine.cores
     legal = legal_names(records.queue_names)
     found = [renamed(name, new) for name, new in legal.items() if name != new and new in config.names]
@@ -95,7 +95,7 @@ def remarks(records: Records, config: SiteConfig) -> list[str]:
 
 
 def _routed_elsewhere(jobs: pd.DataFrame, legal: Mapping[str, str], config: SiteConfig) -> Iterator[str]:
-    """Count, queue by queue, the jobs that a route by size sends to another one, and those outside its ranges."""
+    """Count for each queue the jobs that a route by size sends elsewhere, and those outside its ranges."""
     admitted = [queue.admits(jobs["cores"].to_numpy(), jobs["walltime"].to_numpy()) for queue in config.queues]
     sent = route(np.full(len(jobs), -1, dtype=np.int64), admitted)
     nameless = next((name for name in config.names if name not in legal.values()), NAMELESS)
@@ -112,7 +112,7 @@ def _routed_elsewhere(jobs: pd.DataFrame, legal: Mapping[str, str], config: Site
 
 
 def _lacks(table: pd.DataFrame) -> dict[str, pd.Series[bool]]:
-    """Mark the jobs that no machine could run, by what they lack."""
+    """Return the masks of jobs that no machine could run, by reason."""
     return {
         "no submit time": table["submit"] < 0,
         "no cores": table["cores"] < 1,

@@ -1,7 +1,7 @@
-"""Features that a job of Slurm asks for: ``a100|v100``, ``(a100|h100)&nvme``, ``[rack1*2&rack2*1]``.
+"""Read the --constraint of Slurm jobs: ``a100|v100``, ``(a100|h100)&nvme``, ``[rack1*2&rack2*1]``.
 
-They become features of all of which a node must have one each; one like ``a100|v100`` is either (rule "chunks on
-nodes").
+The result is a set of features that a node must all have; the feature ``a100|v100`` is satisfied by either (rule
+"chunks on nodes").
 
 References
 ----------
@@ -13,17 +13,17 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-Clauses = frozenset[frozenset[str]]  #: of each of them a node has one
+Clauses = frozenset[frozenset[str]]  #: a node has at least one feature of each clause
 
 _WORD = re.compile(r"\s*([&,|()\[\]*]|[\w.:@/+-]+)")
 MOST = 16  #: clauses
 
 
 class Features(NamedTuple):
-    """What nodes of a job have."""
+    """Features that the nodes of a job must have."""
 
-    all: frozenset[str]  #: every node
-    some: tuple[tuple[int, frozenset[str]], ...] = ()  #: so many nodes each
+    all: frozenset[str]  #: of every node
+    some: tuple[tuple[int, frozenset[str]], ...] = ()  #: of a number of nodes each
 
 
 class _Term(NamedTuple):
@@ -32,7 +32,7 @@ class _Term(NamedTuple):
 
 
 def read(text: str) -> Features:
-    """Read what a job asks for. Raises ValueError where it is not that, or cannot be said of single nodes."""
+    """Read a constraint. Raises ValueError if it is malformed, or no condition on single nodes."""
     words, at = [], 0
     while at < len(text.rstrip()):
         match = _WORD.match(text, at)
@@ -55,7 +55,7 @@ def _written(clauses: Clauses) -> frozenset[str]:
 
 
 def _any(words: list[str]) -> _Term:
-    """Read what operators join, from left to right."""
+    """Read an expression of operators, from left to right."""
     term = _one(words)
     while words and words[-1] in ("&", ",", "|"):
         operator, other = words.pop(), _one(words)
@@ -71,7 +71,7 @@ def _any(words: list[str]) -> _Term:
 
 
 def _one(words: list[str]) -> _Term:
-    """Read a feature or what stands between brackets, with its number of nodes."""
+    """Read a feature or a bracketed expression, with its number of nodes."""
     word = words.pop() if words else ""
     if word in ("(", "["):
         term = _any(words)

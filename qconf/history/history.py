@@ -1,4 +1,4 @@
-"""A cleaned history: jobs that the configuration can run, what was left out and why, and periods of it."""
+"""A cleaned history: jobs that the configuration can run, the records left out and why, and its periods."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from qconf.inert import guarded
 
 COLUMNS = (*FIELDS, "row")
 QUOTE = '"'
-CELL = re.compile(r'[,"\r\n]')  #: what a cell of a CSV has in quotes only
+CELL = re.compile(r'[,"\r\n]')  #: characters for which a CSV cell needs quotes
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -37,9 +37,9 @@ class History(Log):
     jobs: pd.DataFrame
     read: int  #: records read: ``len(jobs) + len(dropped) + outside``
     outside: int = 0  #: usable jobs outside the chosen period
-    #: Jobs like those of `jobs` that were deleted while they waited, at their `end`; they run to their walltime.
+    #: Rows like `jobs` for jobs that were deleted while waiting, at `end`; their run time is the walltime.
     deleted: pd.DataFrame = field(default_factory=lambda: job_table({}, 0).rename(columns={"line": "row"})[[*COLUMNS]])
-    #: Submits of the jobs in the period that a limit of the configuration excludes, by the limit's path.
+    #: By the path of a limit in the configuration: submits of the period's jobs that it excludes.
     excluded: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -58,9 +58,9 @@ class History(Log):
         return int(self.jobs["submit"].iloc[0]), int(self.jobs["submit"].iloc[-1])
 
     def workload(self, config: SiteConfig) -> Workload:
-        """Return the jobs as parsim takes them; queues as `config` counts them, users by their sorted names.
+        """Return the jobs as a workload of parsim; queues are numbered as in `config`, users by sorted name.
 
-        Raises `InputError` where `config` lacks the queue of a job: the history was cleaned for another one.
+        Raises `InputError` if `config` lacks the queue of a job: the history was cleaned for another configuration.
         """
         index = pd.Index(config.names).get_indexer(pd.Index(self.jobs["queue"]))
         if (index < 0).any():
@@ -90,12 +90,12 @@ class History(Log):
         return replace(jobs, group=group, group_names=known)
 
     def qos(self, config: SiteConfig) -> NDArray[np.int64]:
-        """Return the position of each job's QOS in the configuration, -1 for none, shape (n,)."""
+        """Return the index of each job's QOS in the configuration, -1 for none, shape (n,)."""
         names = (self.jobs[name].to_numpy(dtype=object) for name in ("qos", "user", "account", "group", "queue"))
         return pd.Index([qos.name for qos in config.qos]).get_indexer(pd.Index(qos_of(config, *names)))
 
     def with_deleted(self) -> tuple[History, NDArray[np.bool_]]:
-        """Return a history of all jobs that waited, those that were deleted then among them, and which these are."""
+        """Return the history with the jobs deleted while waiting merged in, and the mask of these, shape (n,)."""
         if self.deleted.empty:
             return self, np.zeros(len(self), dtype=np.bool_)
         jobs = pd.concat([self.jobs, self.deleted], ignore_index=True)
@@ -104,9 +104,9 @@ class History(Log):
         return found, order >= len(self)
 
     def groups(self, config: SiteConfig) -> NDArray[np.int64] | None:
-        """Return the position in the targets of `config` of each job's group, -1 for none; None if it has no groups.
+        """Return the index into `config.targets` of each job's group, -1 for none; None if no target has a group.
 
-        A job belongs to the group that lists its user, else to the group of its own name in the log that lists none.
+        A job belongs to the group that lists its user, else to the group without users that the log names for it.
         """
         groups = [(i, target) for i, target in enumerate(config.targets) if target.group is not None]
         if not groups:
@@ -125,7 +125,7 @@ class History(Log):
     def between(self, start: int | None, end: int | None) -> History:
         """Return the jobs submitted in ``[start, end)``, seconds after `epoch`; None leaves a side open.
 
-        Raises `InputError` where there is none.
+        Raises `InputError` if there is none.
         """
         since, until = -MAX_TIME if start is None else start, MAX_TIME + 1 if end is None else end
         inside = self.jobs["submit"].between(since, until, inclusive="left").to_numpy()
@@ -148,7 +148,7 @@ class History(Log):
     def joined(self, later: History) -> History:
         """Append a history that begins after this one ends; times count from this one's epoch.
 
-        Raises `InputError` where they overlap: jobs that were trained on would be evaluated on.
+        Raises `InputError` if they overlap: training jobs would be evaluated on.
         """
         shift, (first, _), (_, last) = later.epoch - self.epoch, later.span, self.span
         if first + shift <= last:
@@ -180,13 +180,13 @@ class History(Log):
     def periods(self, kind: str) -> list[Window]:
         """Cut the history into calendar months (``month``) or days from the first submit (``30d``).
 
-        The first and the last may be covered by jobs only in part; months without a job are among them. Raises
-        `InputError` where `kind` is neither.
+        The first and the last may be only partly covered by jobs; months without a job are included. Raises
+        `InputError` for any other `kind`.
         """
         return windows(kind, *self.span, epoch=self.epoch, where=zone(self.timezone))
 
     def months_before(self, second: int, fewest: int = FEWEST) -> list[History]:
-        """Return the calendar months that end by then, the oldest first, those with few jobs left out."""
+        """Return the calendar months with at least `fewest` jobs that end by `second`, oldest first."""
         ended = [(start, end) for _, start, end in self.periods("month") if end <= second]
         return [self.between(*bounds) for bounds in ended if self.count(*bounds) >= fewest]
 
@@ -196,13 +196,13 @@ class History(Log):
 
 
 def _numbered(column: pd.Series[str]) -> tuple[NDArray[np.int64], list[str]]:
-    """Return the number of each name in their order, -1 for none, and these."""
+    """Return each row's index into the sorted names, -1 for "", and these names."""
     codes, names = pd.factorize(column, sort=True)
     return (codes - 1, names[1:].tolist()) if len(names) and names[0] == "" else (codes, names.tolist())
 
 
 def history_lines(table: pd.DataFrame, epoch: int, many: int = 20_000) -> Iterator[str]:
-    """Write job rows as the project's history CSV, many at a time: Unix seconds, empty where unknown, no formulas."""
+    """Yield a job table as history CSV, `many` rows at a time: Unix seconds, empty if unknown, no formulas."""
     names = [name for name in FIELDS if name not in SELDOM or (name in table and (table[name] != "").any())]
     yield ",".join(names) + "\n"
     for first in range(0, len(table), many):
@@ -222,7 +222,7 @@ def _numbers(values: NDArray[np.int64], shift: int) -> list[str]:
 
 
 def _quoted(texts: pd.Series[str]) -> list[str]:
-    """Write texts as cells of a CSV that are no formulas."""
+    """Write texts as CSV cells that a spreadsheet does not take for formulas."""
     codes, found = pd.factorize(texts)
     safe = guarded(pd.DataFrame({"text": pd.Series(found, dtype="str")}))["text"].tolist()
     cells = [f'"{text.replace(QUOTE, 2 * QUOTE)}"' if CELL.search(text) else text for text in map(str, safe)]

@@ -1,4 +1,4 @@
-"""What is in a history, as numbers: the result of ``qconf inspect``."""
+"""Summary statistics of a history: the result of ``qconf inspect``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from qconf.history.periods import DAY
 
 HOUR = 3600
 ACCURACY = (10, 25, 50, 75, 90)
-KIND = "gpu:"  #: how the feature or resource begins that is a kind of GPUs
+KIND = "gpu:"  #: prefix of a feature or resource that is a kind of GPU
 ANY = "any"
 MOST_USERS = 5
 
@@ -29,8 +29,8 @@ Floats = NDArray[np.float64]
 def overview(history: History, config: SiteConfig) -> dict[str, Any]:
     """Summarise a history, cleaned with `config`, for people and for JSON.
 
-    The offered load is core-seconds of the jobs over those of the machine from first to last submit, None for a single
-    instant. Of `queues` those without jobs are listed too. `gpus` are there where the jobs or the machine have some.
+    The offered load is the jobs' core-seconds over the machine's from first to last submit, None if these are equal.
+    `queues` includes those without jobs. The key `gpus` exists only if the jobs or the machine have GPUs.
     """
     gpus = of_gpus(history, config)
     jobs = history.jobs
@@ -76,12 +76,12 @@ def _queue(name: str, jobs: pd.DataFrame, area: NDArray[np.float64]) -> dict[str
 
 
 def users_of(jobs: pd.DataFrame) -> int:
-    """Count the users; jobs without one do not."""
+    """Count the distinct users; jobs without a user are ignored."""
     return int(jobs.loc[jobs["user"] != "", "user"].nunique())
 
 
 def spread(values: NDArray[np.int64]) -> dict[str, float] | None:
-    """Least, median, 90th percentile and most; None of nothing."""
+    """Return min, median, p90 and max; None for an empty array."""
     if not values.size:
         return None
     median, p90 = np.percentile(values, (50, 90)).tolist()
@@ -89,7 +89,7 @@ def spread(values: NDArray[np.int64]) -> dict[str, float] | None:
 
 
 def accuracy(jobs: pd.DataFrame) -> dict[str, float] | None:
-    """Run time over walltime: 1 is a perfect estimate or a job that its limit killed."""
+    """Summarise run time over walltime; 1 is a perfect estimate or a job killed at its limit. None without jobs."""
     if jobs.empty:
         return None
     ratio = jobs["runtime"].to_numpy() / jobs["walltime"].to_numpy()
@@ -102,10 +102,10 @@ def accuracy(jobs: pd.DataFrame) -> dict[str, float] | None:
 
 
 def of_gpus(history: History, config: SiteConfig) -> dict[str, Any] | None:
-    """Summarise the GPUs of a history, cleaned with `config`; None where it has none.
+    """Summarise the GPUs of a history, cleaned with `config`; None if neither jobs nor nodes have any.
 
-    With types of nodes, those of a job are of its first place (rule "places of a job"), or of any where it may have
-    places of several types and names none; else a type is what its job asks for.
+    If the nodes have types, a job's GPUs count for the type of its first place (rule "places of a job"), or for
+    "any" if it may run on several types and names none; else for the type that the job requests.
     """
     jobs = history.jobs
     code, texts = pd.factorize(jobs["needs"])
@@ -118,7 +118,7 @@ def of_gpus(history: History, config: SiteConfig) -> dict[str, Any] | None:
         return None
     hours = gpus * jobs["runtime"].to_numpy() / HOUR
     kind = np.array([_kind(request) for request in wanted], dtype=object)[code]
-    kinds: list[tuple[str, NDArray[np.int64], int | None]] = []  # type, what each job has of it, how many there are
+    kinds: list[tuple[str, NDArray[np.int64], int | None]] = []  # type, GPUs of it per job, GPUs of it in total
     found: dict[str, Any] = {
         "jobs": int((gpus > 0).sum()),
         "gpu_hours": round(float(hours.sum()), 3),
@@ -160,14 +160,14 @@ def of_gpus(history: History, config: SiteConfig) -> dict[str, Any] | None:
 
 
 def _kind(request: Any) -> str:  # noqa: ANN401 - a Request
-    """Return the kinds of GPUs that a job asks for; GPUs of any kind where it names none."""
+    """Return the kinds of GPUs that a job names, else `ANY`."""
     words = {word for chunk in request for word in (*chunk.features, *dict(chunk.resources)) if word.startswith(KIND)}
     named = sorted(word.removeprefix(KIND) for word in words)
     return ", ".join(named) or ANY
 
 
 def _users(jobs: pd.DataFrame, hours: Floats) -> list[str]:
-    """Return the users who take most GPU-hours, at most so many, the first the most."""
+    """Return the users with the most GPU-hours, at most `MOST_USERS`, largest first."""
     used = pd.Series(hours).groupby(jobs["user"].to_numpy()).sum().sort_values(ascending=False, kind="stable")
     return [str(name) for name, value in used.items() if value > 0 and name][:MOST_USERS]
 

@@ -1,4 +1,4 @@
-"""Queue names as a batch system accepts them."""
+"""Make queue names legal for a batch system."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from hashlib import blake2b
 
 from qconf.text import grouped
 
-LONGEST_NAME = 15  #: characters that PBS takes
+LONGEST_NAME = 15  #: characters that PBS allows
 LEGAL = re.compile(rf"[A-Za-z][A-Za-z0-9_-]{{0,{LONGEST_NAME - 1}}}")
 
 
 def legal_names(names: Sequence[str]) -> dict[str, str]:
-    """Map each name of a history to a legal and unique one, itself where legal; the empty one stays out.
+    """Map each name of a history to a legal and unique one, a legal name to itself; "" is left out.
 
-    It does not matter in which order they come, so that the logs of two periods agree: a name that is too long, or that
-    becomes the same as another's, ends with a hash.
+    A name that is too long, or would collide with another, ends with a hash. The result does not depend on the order of
+    `names`, so that the logs of two periods agree.
 
     >>> legal_names(["normal", "3", "[fque:1]", "fque-1"])
     {'normal': 'normal', '3': 'q3', '[fque:1]': 'fque-1-8568', 'fque-1': 'fque-1'}
@@ -37,12 +37,12 @@ def legal_names(names: Sequence[str]) -> dict[str, str]:
 
 
 def renamed(name: str, legal: str) -> str:
-    """Report that a queue is known by another name than that in the log."""
+    """Return the message that a queue was renamed from its name in the log."""
     return f"queue name made legal: {name!r} is {legal}"
 
 
 def alike(names: Iterable[str]) -> dict[str, list[str]]:
-    """Return names that differ in case only, by a report of them: a batch system takes them for different queues.
+    """Return the groups of names that differ only in case, by their message; batch systems distinguish them.
 
     >>> alike(["Small", "large", "small"])
     {'queue names that differ in case only, taken as different: Small, small': ['Small', 'small']}
@@ -53,7 +53,7 @@ def alike(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def hashed(name: str, turn: int = 0) -> str:
-    """Return what a name becomes that is too long, or not alone in what is made of it."""
+    """Return a legal name that ends with a hash of `name`; another `turn` gives another hash."""
     tail = blake2b(f"{name}{turn or ''}".encode(), digest_size=2).hexdigest()
     return f"{_stem(name)[: LONGEST_NAME - 5]}-{tail}"
 

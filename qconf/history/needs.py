@@ -1,8 +1,8 @@
-"""What a log says that jobs needed beside cores: jobs that ended before, licences, a place among an array's members.
+"""Demands of jobs beside cores: dependencies, licences, limits of job arrays, chunks of nodes.
 
-It is one text of a job, words with blanks between them: ``after:46`` or ``after:27[]`` (all members of an array),
-``licence:matlab:2``, ``array:27:4`` (of the jobs with this word four may run at a time), and the chunks of nodes and
-their place of `qconf.history.chunks`.
+The column `needs` holds them as words separated by blanks: ``after:46`` or ``after:27[]`` (all members of an array),
+``licence:matlab:2``, ``array:27:4`` (at most four of the jobs with this word run at a time), and the chunks with their
+placement of `qconf.history.chunks`.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _PLACE = "|".join(PLACES)
 WORD = re.compile(
     rf"after:\S+|licence:[^\s:]+:\d{{1,9}}|array:\S+:\d{{1,9}}|{CHUNK.pattern}|place:(?:{_PLACE})(?:,(?:{_PLACE}))*"
 )
-#: PBS's conditions that are met when a job has ended; it keeps those of a start, and counts, to itself.
+#: Dependency kinds of PBS that the end of a job meets; those on a start or a count are not in the logs.
 ENDED = ("afterok", "afternotok", "afterany")
-#: Of Slurm; a job of the same name and user, `singleton`, is none of a number.
+#: The same of Slurm; `singleton` names no job id.
 ENDED_SLURM = (*ENDED, "aftercorr", "afterburstbuffer")
 
 _NOTHING = np.empty((0, 2), dtype=np.int64)
 
 
 def wrong(text: str) -> str:
-    """Return the first word of a text that is none of these, or says how chunks are placed of which it has none."""
+    """Return the first invalid word of a text of `needs`, "" if all are valid; a placement needs a chunk."""
     found = text.split()
     has_chunks = any(map(is_chunk, found))
     right = (
@@ -45,7 +45,7 @@ def wrong(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _is_read(word: str) -> bool:
-    """Whether a chunk is a part of a node; any other word is none."""
+    """Whether a word can be read: false for a chunk with impossible amounts."""
     try:
         read(word)
     except ValueError:
@@ -54,12 +54,12 @@ def _is_read(word: str) -> bool:
 
 
 def is_chunk(word: str) -> bool:
-    """Whether a word is a chunk of nodes."""
+    """Whether a word of `needs` is a chunk."""
     return word.startswith("chunk:")
 
 
 def waits_for(depend: str, kinds: Iterable[str] = ENDED) -> list[str]:
-    """Return the jobs that must have ended by a list like ``afterok:46.server@server:47.server,after:48``."""
+    """Return the jobs that must end first, by a list like ``afterok:46.server@server:47.server,after:48``."""
     found = []
     for part in re.split(r"[,?]", depend):
         kind, *jobs = part.split(":")
@@ -75,31 +75,31 @@ def words(
     most: int = 0,
     chunks: str = "",
 ) -> str:
-    """Write the text of a job."""
+    """Write a text of `needs`; `most` members of the job array `array` run at a time."""
     found = [f"after:{job}" for job in after]
     found += [f"licence:{name}:{count}" for name, count in (licences or {}).items() if count > 0]
     return " ".join([*found, *([f"array:{array}:{most}"] if array and most > 0 else []), *filter(None, [chunks])])
 
 
 def followed(text: str) -> list[str]:
-    """Return the jobs that one waits for."""
+    """Return the ids of the jobs that a text of `needs` depends on."""
     found: list[str] = AFTER.findall(text)
     return found
 
 
 def wanted(text: str) -> Iterator[tuple[str, int]]:
-    """Yield the licences that a job asks for, by name."""
+    """Yield the licences in a text of `needs`, as (name, count)."""
     for name, count in LICENCE.findall(text):
         yield name, int(count)
 
 
 def needed(jobs: pd.DataFrame, licences: Mapping[str, int]) -> tuple[NDArray[np.int64], list[Quota]]:
-    """Return the pairs of `parsim.Workload.after`, and the quotas of licences that there are and of arrays.
+    """Return the pairs of `parsim.Workload.after`, shape (P, 2), and the quotas of the site's licences and of arrays.
 
-    A job waits only for one that was submitted before it; for one that is not among `jobs` it waits no more.
+    A dependency on a later job, or on one that is not among `jobs`, is ignored.
     """
     texts = jobs["needs"].to_numpy() if "needs" in jobs else np.empty(0, dtype=object)
-    rows = [row for row, text in enumerate(texts) if text and not text.startswith("chunk:")]  # which come last
+    rows = [row for row, text in enumerate(texts) if text and not text.startswith("chunk:")]  # chunks come last
     if not rows:
         return _NOTHING, []
     return _pairs(jobs["job_id"].tolist(), texts, rows), [*_licences(texts, rows, licences), *_arrays(texts, rows)]
@@ -122,7 +122,7 @@ def _pairs(ids: list[str], texts: NDArray[np.object_], rows: list[int]) -> NDArr
 
 
 def _array(job: str) -> str:
-    """Return the name of the array that a job is a member of: ``27[].server`` or ``27``, in Slurm; else its own."""
+    """Return the id of a job's array, ``27[].server``, or ``27`` in Slurm; the job's own id if it is in none."""
     return re.sub(r"\[\d+\]", "[]", job) if "[" in job else re.sub(r"_\d+$", "", job)
 
 

@@ -1,4 +1,4 @@
-"""Calendar months and other periods that a history is cut into."""
+"""Cut a history into calendar months or periods of days."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import NamedTuple
 from qconf.errors import InputError
 
 DAY = 86400
-FEWEST = 100  # jobs of a period, below which nothing is trained or evaluated on it
+FEWEST = 100  # jobs that a period needs for training or evaluation
 
 
 class Window(NamedTuple):
-    """A period with its label: seconds after the log's epoch, end exclusive."""
+    """A labelled period [start, end), seconds after the log's epoch."""
 
     label: str
     start: int
@@ -21,10 +21,10 @@ class Window(NamedTuple):
 
 
 def windows(kind: str, first: int, last: int, *, epoch: int, where: tzinfo) -> list[Window]:
-    """Cut a span into calendar months (``month``) or days from its first second (``30d``).
+    """Cut the span [first, last] into calendar months (``month``) or periods of days from `first` (``30d``).
 
-    The seconds count from `epoch`, a Unix time; `where` is the zone of months and labels. Raises `InputError` where
-    `kind` is neither.
+    Seconds count from `epoch`, a Unix time; `where` is the zone of months and labels. Raises `InputError` for any other
+    `kind`.
     """
     moment = datetime.fromtimestamp(epoch + first, where)
     found: list[Window] = []
@@ -46,7 +46,7 @@ def windows(kind: str, first: int, last: int, *, epoch: int, where: tzinfo) -> l
 
 
 def month_bounds(label: str, epoch: int, where: tzinfo) -> tuple[int, int]:
-    """Return first second of a month and of the next one, seconds after `epoch`; `InputError` if it is not YYYY-MM."""
+    """Return the bounds [start, end) of a month, seconds after `epoch`; `InputError` if `label` is not YYYY-MM."""
     if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", label) or label == "9999-12" or label < "0001-01":
         raise InputError("no month", field="month", value=label, fix="write it like 2016-02")
     first, second = (

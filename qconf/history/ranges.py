@@ -1,4 +1,4 @@
-"""Order and ranges of queues with which a route, by size alone, sends most jobs of a log where they went."""
+"""Find an order and ranges of queues with which routing by size sends most jobs of a log to their own queue."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from numpy.typing import NDArray
 
 from qconf.config import QueueConfig
 
-STRAYS = (0.0, 0.01, 0.05, 0.2)  #: shares of a queue's jobs at each edge of its range, strays perhaps, to start without
-EXACT = 10  #: queues up to which the best order is found among all
-ROUNDS = 9  #: most times that cores and walltimes of a queue are fitted to each other
-MOST = 32  #: queues above which their own order is kept
+STRAYS = (0.0, 0.01, 0.05, 0.2)  #: fractions of a queue's jobs first cut at each edge of its range, as strays
+EXACT = 10  #: up to this many queues, all orders are searched
+ROUNDS = 9  #: most rounds of fitting a queue's cores and walltimes in turn
+MOST = 32  #: with more queues, the given order is kept
 
 Counts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
 class Sizes(NamedTuple):
-    """The distinct sizes of jobs, and how many jobs of each queue have them."""
+    """The U distinct sizes of jobs, and each of the Q queues' jobs of that size."""
 
     cores: Counts  #: shape (U,)
-    walltime: Counts  #: seconds, not above 0 where unknown; shape (U,)
+    walltime: Counts  #: seconds, 0 if unknown; shape (U,)
     jobs: Counts  #: shape (Q, U)
 
     @classmethod
     def of(cls, table: pd.DataFrame, names: Sequence[str]) -> Sizes:
-        """Count the jobs of a table of `Records`, whose queues have these names there."""
+        """Count the jobs of a `Records` table, in queues of these names."""
         jobs = table.assign(
             walltime=table["walltime"].clip(lower=0), queue=pd.Index(names).get_indexer(pd.Index(table["queue"]))
         )
@@ -39,16 +39,16 @@ class Sizes(NamedTuple):
         return cls(cores, walltime, found.to_numpy(dtype=np.int64).T)
 
     def admitted(self, queues: Sequence[QueueConfig]) -> Mask:
-        """Mark what each queue admits, shape (Q, U)."""
+        """Mark the sizes that each queue admits, shape (Q, U)."""
         return np.array([queue.admits(self.cores, self.walltime) for queue in queues])
 
 
 def arranged(queues: Sequence[QueueConfig], sizes: Sizes) -> list[QueueConfig]:
-    """Put queues with the ranges of their jobs in the order of a route, and narrow the ranges where that pays.
+    """Return the queues in routing order, with ranges fitted to their jobs.
 
-    Two jobs count the same: one more that the route sends where it went, and one that its own queue still admits. So
-    jobs at the edges of a range are shut out only where more find their queue; every job is still admitted somewhere.
-    A least walltime is set only where it pays too. Of equal orders the one nearest to that of `queues` is taken.
+    The score is the number of jobs that the route sends to their own queue, plus the number that their own queue
+    admits. So a range excludes jobs at its edges only if more jobs find their queue; some queue admits every job.
+    A minimum walltime is set only if it raises the score. Ties go to the order nearest to that of `queues`.
     """
     if not 1 < len(queues) <= MOST:
         return list(queues)
@@ -66,7 +66,7 @@ def arranged(queues: Sequence[QueueConfig], sizes: Sizes) -> list[QueueConfig]:
 
 
 def _without_strays(outer: Sequence[QueueConfig], sizes: Sizes, share: float) -> list[QueueConfig]:
-    """Narrow every range by the few jobs at its edges, but for those that no queue admits then."""
+    """Narrow every range by a share of its jobs at each edge, but keep jobs that no queue would admit."""
     narrow = [_spanning(queue, jobs, sizes, share) for queue, jobs in zip(outer, sizes.jobs, strict=True)]
     admitted = sizes.admitted(narrow)
     lost = ~admitted.any(axis=0)
@@ -78,7 +78,7 @@ def _without_strays(outer: Sequence[QueueConfig], sizes: Sizes, share: float) ->
 
 
 def _spanning(queue: QueueConfig, jobs: Counts, sizes: Sizes, stray: float = 0.0) -> QueueConfig:
-    """Narrow a range to these jobs, without a share of them at each edge; of walltimes to the next shorter of any."""
+    """Narrow a queue's ranges to `jobs`, less a share at each edge; walltimes down to the next shorter of any job."""
     known = np.where(sizes.walltime > 0, jobs, 0)
     change = {"cores": _edges(sizes.cores, jobs, stray)}
     if known.any():
@@ -96,7 +96,7 @@ def _edges(values: Counts, jobs: Counts, stray: float) -> tuple[int, int]:
 
 
 class _Arrangement:
-    """Queues with these ranges in the best order."""
+    """Queues with given ranges, in the best order for them, and the score."""
 
     def __init__(self, queues: Sequence[QueueConfig], outer: Sequence[QueueConfig], sizes: Sizes) -> None:
         self.queues, self.outer, self.sizes = queues, outer, sizes
@@ -105,13 +105,13 @@ class _Arrangement:
         bits = np.uint64(1) << np.arange(len(queues), dtype=np.uint64)
         masks = (self.admitted * bits[:, None]).sum(axis=0, dtype=np.uint64)
         self.masks, kind = np.unique(masks, return_inverse=True)
-        self.kinds = np.array([np.bincount(kind, own, self.masks.size) for own in self.own])  # jobs by who admits them
+        self.kinds = np.array([np.bincount(kind, own, self.masks.size) for own in self.own])  # by the set admitting
         self.order = self._best_order() if len(queues) <= EXACT else self._good_order()
         routed = sum(int(self.own[i, reach].sum()) for i, reach in zip(self.order, self._reaching(), strict=True))
         self.score = routed + int(self.own.sum())
 
     def _best_order(self) -> list[int]:
-        """Find the best order, by dynamic programming over the sets of queues that come first."""
+        """Find the best order by dynamic programming over the set of queues already placed."""
         count = len(self.queues)
         everything = (1 << count) - 1
         value, choice = np.zeros(everything + 1), np.zeros(everything + 1, dtype=np.int64)
@@ -128,8 +128,8 @@ class _Arrangement:
         return order
 
     def _good_order(self) -> list[int]:
-        """Take the queue next that admits the fewest jobs of those that come later: without loss if there is a way."""
-        takes = self.admitted.astype(np.int64) @ self.own.T  # jobs of the second that the first admits
+        """Place next the queue that admits the fewest jobs of the remaining ones; lossless if such an order exists."""
+        takes = self.admitted.astype(np.int64) @ self.own.T  # [i, j]: jobs of queue j that queue i admits
         left, order = list(range(len(self.queues))), []
         while left:
             others = takes[np.ix_(left, left)].sum(axis=1) - takes[left, left]
@@ -137,21 +137,21 @@ class _Arrangement:
         return order
 
     def _reaching(self) -> Iterator[Mask]:
-        """Yield, in the order of the route, which sizes no queue before admits."""
+        """Yield for each queue, in routing order, the mask of sizes that no earlier queue admits."""
         free = np.ones(self.sizes.cores.size, dtype=np.bool_)
         for i in self.order:
             yield free
             free = free & ~self.admitted[i]
 
     def refitted(self) -> _Arrangement:
-        """Fit the ranges of one queue after the other until no score is better."""
+        """Refit one queue at a time until the score no longer rises."""
         found = self
         while better := next((each for each in found.neighbours() if each.score > found.score), None):
             found = better
         return found
 
     def neighbours(self) -> Iterator[_Arrangement]:
-        """Yield arrangements with the range of one queue fitted to what it is best for, in place or first."""
+        """Yield arrangements with one queue refitted, at its place or as the first of the route."""
         everything = np.ones(self.sizes.cores.size, dtype=np.bool_)
         for i, reach in zip(self.order, list(self._reaching()), strict=True):
             at = self.order.index(i)
@@ -165,15 +165,15 @@ class _Arrangement:
         return _Arrangement([*self.queues[:i], queue, *self.queues[i + 1 :]], self.outer, self.sizes)
 
     def _fitted(self, i: int, reach: Mask, after: Sequence[int]) -> QueueConfig:
-        """Find the cores and walltimes of a queue that are worth the most, one after the other until both stay."""
-        otherwise = np.zeros(reach.size, dtype=np.int64)  # jobs that come right if the queue lets them pass
+        """Find the queue's ranges with the highest score, alternating walltimes and cores until both are stable."""
+        otherwise = np.zeros(reach.size, dtype=np.int64)  # jobs routed right if this queue does not admit them
         free = reach.copy()
         for other in after:
             otherwise += np.where(free, self.own[other], 0)
             free &= ~self.admitted[other]
         worth = self.sizes.jobs[i] * (1 + reach) - otherwise
         alone = ~np.delete(self.admitted, i, axis=0).any(axis=0)
-        worth[alone] = 2 * self.sizes.jobs.sum() + 1  # they have no other queue
+        worth[alone] = 2 * self.sizes.jobs.sum() + 1  # no other queue admits them
         queue = self.queues[i]
         for _ in range(ROUNDS):
             before = queue
@@ -201,7 +201,7 @@ class _Arrangement:
 
 
 def _best_stretch(values: Counts, worth: Counts) -> tuple[Counts, int, int]:
-    """Return the distinct values, and the first and last of the stretch of them that is worth the most."""
+    """Return the sorted distinct values, and the indices of the first and last of the range with the highest worth."""
     distinct, which = np.unique(values, return_inverse=True)
     if distinct.size < 2:
         return distinct, 0, distinct.size - 1

@@ -1,4 +1,4 @@
-"""What a log holds before it is cleaned: a row per job, and every record that is no job with its reason."""
+"""The content of a log before cleaning: a row per job, and every other record with the reason it is no job."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from parsim.model.workload import MAX_CORES, MAX_DURATION
 from qconf.errors import InputError
 
 EARLIER = "earlier run of a job that was requeued or preempted: a job of its own"
-UNKNOWN = -1  #: in every integer column; "" in those of text
+UNKNOWN = -1  #: in integer columns; "" in text columns
 
-MAX_TIME = 2**37  #: of a time, seconds after the log's epoch
-MAX_EPOCH = 2**36  #: of the epoch itself: together they end before the year 9999
+MAX_TIME = 2**37  #: largest time, seconds after the log's epoch
+MAX_EPOCH = 2**36  #: largest epoch; the sum stays before the year 9999
 
-SELDOM = ("needs", "qos", "account")  #: columns that a history CSV has where a log tells any
+SELDOM = ("needs", "qos", "account")  #: columns that a history CSV has only if some job has a value
 TIMES = ("submit", "start", "end")
 DROPPED = ("job_id", "file", "line", "reason", "detail")
 
-#: The most that a value can be.
+#: The largest value of each column.
 LIMITS = {**dict.fromkeys(TIMES, MAX_TIME), "runtime": MAX_DURATION, "walltime": MAX_DURATION, "cores": MAX_CORES}
 
 
 @dataclass(slots=True)
 class Row:
-    """A job while the lines of a log are read; `table_of` makes a table of many."""
+    """A job during the reading of a log; `table_of` makes a table of rows."""
 
     job_id: str
     submit: int
@@ -52,7 +52,7 @@ class Row:
     line: int = 0
 
     def impossible(self) -> tuple[str, str] | None:
-        """Return why no job can have these values, reason and detail; None if one can."""
+        """Return the reason and detail why these values are impossible, else None."""
         if self.start > self.end != UNKNOWN:
             return "ends before it starts", f"start {self.start}, end {self.end}"
         for name, most in LIMITS.items():
@@ -67,14 +67,14 @@ TEXTS = tuple(each.name for each in fields(Row) if each.type == "str")
 
 
 class SourceInfo(NamedTuple):
-    """A file that was read; the hash is that of the file as it lies on the disk."""
+    """A file that was read, with the hash of its bytes on disk."""
 
     path: str
     sha256: str
 
     @classmethod
     def of(cls, path: str | Path) -> SourceInfo:
-        """Hash a file. Raises InputError where it cannot be read."""
+        """Hash a file. Raises InputError if it cannot be read."""
         try:
             with Path(path).open("rb") as stream:
                 return cls(str(path), hashlib.file_digest(stream, "sha256").hexdigest())
@@ -95,22 +95,22 @@ class Drop(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Log:
-    """What the records of a log and the history that is made of them have in common."""
+    """The common fields of `Records` and the `History` made of them."""
 
     dropped: pd.DataFrame  #: records that are no job: job_id, file (path), line, reason, detail
-    changed: Mapping[str, int] = field(default_factory=dict)  #: values or jobs altered, counted by what was done
+    changed: Mapping[str, int] = field(default_factory=dict)  #: number of altered values or jobs, by kind of change
     epoch: int = 0  #: Unix time of second 0
     timezone: str = "UTC"  #: name of the zone in which calendar months are counted
     sources: Sequence[SourceInfo] = ()
 
     @cached_property
     def reasons(self) -> dict[str, int]:
-        """Dropped records, counted by the reason."""
+        """Number of dropped records by reason."""
         return {str(reason): int(count) for reason, count in self.dropped["reason"].value_counts().items()}
 
     @property
     def first_file(self) -> str | None:
-        """The file that a message about the whole log names."""
+        """The file to name in a message about the whole log."""
         return self.sources[0].path if self.sources else None
 
 
@@ -122,19 +122,19 @@ class Records(Log):
     #: walltime (seconds), cores, file (index into `sources`), line. str, "" unknown: job_id, queue, user, state, group,
     #: needs, qos, account.
     table: pd.DataFrame
-    machine_cores: int | None = None  #: size of the machine if the log has it
-    cores_per_node: int | None = None  #: of a log that counts nodes
+    machine_cores: int | None = None  #: size of the machine, if in the log
+    cores_per_node: int | None = None  #: if the log counts nodes
     format: str = "csv"  #: swf, csv, pbs or sacct
-    merged: Mapping[str, int] = field(default_factory=dict)  #: lines that only added to the row of another, by kind
-    of_memory: Mapping[str, int] = field(default_factory=dict)  #: as `changed`, where the machine counts memory
-    #: Rows like those of `table` of jobs that were deleted while they waited, at their `end`; in `dropped`, too.
+    merged: Mapping[str, int] = field(default_factory=dict)  #: number of lines merged into another line's row, by kind
+    of_memory: Mapping[str, int] = field(default_factory=dict)  #: like `changed`, if the nodes have memory
+    #: Rows like `table` for dropped jobs that were deleted while waiting, at `end`.
     gone: pd.DataFrame = field(default_factory=lambda: job_table({}, 0))
 
     @property
     def deleted(self) -> pd.DataFrame:
-        """Jobs that were deleted while they waited, at their `end`: of the table, those that are cancelled and ran not.
+        """Jobs that were deleted while waiting, at `end`: `gone`, and the rows of `table` with a cancelled state.
 
-        They have no start and no run time, and did not go before they came.
+        The latter have no start, no run time, and an end not before their submit.
         """
         table = self.table
         submit, cancelled = table["submit"], table["state"].str.lower().str.startswith("cancel")
@@ -143,31 +143,31 @@ class Records(Log):
 
     @property
     def read(self) -> int:
-        """Records read. Of logs that write several lines per job, the jobs."""
+        """Number of records read; jobs, if a log has several lines per job."""
         return len(self.table) + len(self.dropped)
 
     @cached_property
     def queue_names(self) -> list[str]:
-        """Queues that the records name, in the order of their first job."""
+        """Names of the records' queues, in the order of their first job."""
         return [name for name in self.table["queue"].unique().tolist() if name]
 
 
 def table_of(rows: Sequence[Row]) -> pd.DataFrame:
-    """Make the table of `Records`."""
+    """Convert rows to a table as in `Records.table`."""
     return job_table({name: [getattr(row, name) for row in rows] for name in COLUMNS}, len(rows))
 
 
 def most_at_once(jobs: pd.DataFrame) -> int:
-    """Return the most cores that ran at once by the starts and ends of a table of jobs; 0 where it has none."""
+    """Return the most cores that a table's jobs used at once; 0 if it has no starts."""
     start, runtime, cores = (jobs[name].to_numpy() for name in ("start", "runtime", "cores"))
     known = (start >= 0) & (runtime > 0) & (cores > 0)
-    moments = np.concatenate([start[known] + runtime[known], start[known]])  # of one second, ends come before starts
+    moments = np.concatenate([start[known] + runtime[known], start[known]])  # at equal times, ends come before starts
     changes = np.concatenate([-cores[known], cores[known]])
     return int(changes[np.argsort(moments, kind="stable")].cumsum().max(initial=0))
 
 
 def job_table(columns: Mapping[str, object] | pd.DataFrame, length: int) -> pd.DataFrame:
-    """Complete `columns` to a table of all `COLUMNS` as `Records` has them, unknown where not given."""
+    """Complete `columns` to a table of all `COLUMNS` as in `Records.table`; missing columns are unknown."""
     full: dict[str, object] = {}
     for name in COLUMNS:
         if name in TEXTS:
@@ -185,14 +185,14 @@ def _texts(values: Any) -> pd.Series:  # noqa: ANN401 - any column
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """A column of texts of which equal ones are kept once, by number."""
+    """A column of texts, stored as distinct texts and each row's index into them."""
 
     texts: Sequence[str]
     codes: NDArray[np.int64]
 
     @classmethod
     def of(cls, column: pd.Series | NDArray[Any]) -> Coded:
-        """Give equal cells of a column one number."""
+        """Encode a column."""
         codes, found = pd.factorize(column)
         return cls([str(each) for each in found], codes)
 
@@ -200,20 +200,20 @@ class Coded:
         return Coded(self.texts, self.codes[rows])
 
     def read(self, how: Callable[[str], str]) -> Coded:
-        """Return what is made of each text."""
+        """Apply `how` to each distinct text."""
         return Coded([how(text) for text in self.texts], self.codes)
 
     def like(self, how: Callable[[str], object]) -> NDArray[np.bool_]:
-        """Mark the rows of texts of which something is true."""
+        """Mark the rows whose text satisfies `how`."""
         return np.array([bool(how(text)) for text in self.texts], dtype=np.bool_)[self.codes]
 
     def array(self) -> NDArray[np.object_]:
-        """Return the texts, one for each row."""
+        """Return the text of each row, shape (n,)."""
         return np.array([*self.texts, ""], dtype=object)[self.codes]
 
 
 def kinds(*columns: NDArray[Any] | pd.Series) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Give equal rows of some columns one number: return the first row of each kind, and the kind of each row."""
+    """Group equal rows of some columns: return the first row of each group, and the group of each row."""
     of = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
         codes, found = pd.factorize(column)
@@ -222,10 +222,10 @@ def kinds(*columns: NDArray[Any] | pd.Series) -> tuple[NDArray[np.int64], NDArra
 
 
 class Gathered:
-    """Rows of a large log while they are read, many at a time, in little memory.
+    """Collects the rows of a large log block by block, in little memory.
 
-    Texts that many rows have are kept once, by number, and become categories of the table; `ids` are texts of their
-    own, which are packed. Numbers have four bytes where that is enough.
+    Texts are stored once and become categories of the table; the columns `ids`, where each text differs, are stored
+    as packed strings. Integers take four bytes if that is enough.
     """
 
     def __init__(self, ids: Sequence[str]) -> None:
@@ -236,7 +236,7 @@ class Gathered:
         self._texts: set[str] = set()
 
     def add(self, columns: Mapping[str, NDArray[Any] | Coded]) -> None:
-        """Add rows; a column of objects is one of texts."""
+        """Add a block of rows; an object column holds texts."""
         for name, values in columns.items():
             if name in self.ids:
                 self._packed.setdefault(name, []).append(pd.Series(values, dtype="str"))
@@ -256,12 +256,12 @@ class Gathered:
             return
         held = held.astype(np.result_type(held, values), copy=False)
         size = held.size
-        held.resize(size + values.size, refcheck=False)  # in its place
+        held.resize(size + values.size, refcheck=False)  # without a copy
         held[size:] = values
         self._columns[name] = held
 
     def table(self) -> pd.DataFrame:
-        """Return all rows, and keep none."""
+        """Return all rows, and forget them."""
         words = pd.CategoricalDtype([*self._words])
         found: dict[str, Any] = {}
         for name in [*self._packed, *self._columns]:
@@ -274,19 +274,19 @@ class Gathered:
 
 
 def shifted(table: pd.DataFrame, seconds: int) -> pd.DataFrame:
-    """Move the known times of a table by so many seconds."""
+    """Return the table with `seconds` added to its known times."""
     times = table[list(TIMES)]
     return table.assign(**times.where(times < 0, times + seconds))
 
 
 def stack(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Put the tables of several files into one; `file` becomes the index of each."""
+    """Concatenate the tables of several files; sets the column `file` to the index of each."""
     for number, table in enumerate(tables):
         table["file"] = np.int64(number)
     return pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
 
 
 def drop_table(drops: Sequence[Drop] | pd.DataFrame) -> pd.DataFrame:
-    """Make the table of dropped records."""
+    """Convert dropped records to a table with the columns `DROPPED`."""
     table = pd.DataFrame(drops, columns=list(DROPPED))
     return table.astype({"job_id": "str", "file": "str", "line": "int64", "reason": "str", "detail": "str"})

@@ -1,6 +1,6 @@
-"""Standing reservations that keep cores for short jobs, as batch systems show them: the shortpools of a configuration.
+"""Convert between a configuration's shortpools and the standing reservations that implement them in batch systems.
 
-Their names say which they are and how long a short job may be, which no reservation does: ``shortpool_7200_1``.
+A reservation has no limit on walltimes, so its name holds it: ``shortpool_7200_1`` is number 1, for up to 7200 s.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PLANNED = re.compile(
 
 
 class Standing(NamedTuple):
-    """A reservation that comes again: cores of a part of the machine, on some days from a time on, for some minutes."""
+    """A repeating reservation of cores in a partition: on some days, from a time (HH:MM) for some minutes."""
 
     name: str
     cores: int
@@ -37,20 +37,20 @@ class Standing(NamedTuple):
 
     @property
     def walltime(self) -> int:
-        """Seconds that a job for it may last at most."""
+        """Longest walltime of its jobs, seconds."""
         found = NAME.search(self.name)
         return int(found[1]) if found else 0
 
 
 def standing(pool: ShortpoolConfig, number: int, days: Sequence[Day], cores: int, part: str = "") -> Standing:
-    """Return a reservation for a shortpool, or for a part of it, with its name."""
+    """Return the reservation of `cores` for a shortpool on `days`; `number` makes its name unique."""
     begin, end = (60 * int(clock[:2]) + int(clock[3:]) for clock in (pool.begin, pool.end))
     name = f"shortpool_{pool.walltime}_{number}"
     return Standing(name, cores, tuple(days), pool.begin, (end - begin) % MINUTES or MINUTES, part)
 
 
 def shortpools(found: Iterable[Standing]) -> tuple[ShortpoolConfig, ...]:
-    """Return the shortpools that reservations are: of several parts together, of several days with as many cores."""
+    """Return the shortpools of reservations; those of several partitions, or of days with equal cores, are merged."""
     cores: dict[tuple[int, str, int], dict[Day, int]] = defaultdict(dict)
     for each in found:
         of_day = cores[each.walltime, each.begin, each.minutes]
@@ -67,15 +67,15 @@ def shortpools(found: Iterable[Standing]) -> tuple[ShortpoolConfig, ...]:
 
 
 def read_standing(text: str, node: int = 1) -> list[Standing]:
-    """Read the shortpools in what ``scontrol show reservation`` or ``pbs_rstat -F`` print, or in a plan for PBS.
+    """Read the shortpools in the output of ``scontrol show reservation`` or ``pbs_rstat -F``, or in a plan for PBS.
 
-    Nodes have so many cores each, where cores are not given.
+    `node` is the number of cores per node, for listings that count nodes only.
     """
     return [*_slurm(text, node), *_pbs(text), *_planned(text)]
 
 
 def is_shortpool(name: str) -> bool:
-    """Whether a reservation of this name is a shortpool, which the configuration has by itself."""
+    """Whether the name of a reservation is that of a shortpool."""
     return NAME.fullmatch(name) is not None
 
 

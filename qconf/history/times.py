@@ -1,4 +1,4 @@
-"""Dates and columns of times as people and logs write them."""
+"""Read time zones, dates and time limits in the formats of people and logs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LIMIT = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,10})(?::([0-9]{1,2}))?(?::([0-9]
 
 
 def zone(name: str) -> tzinfo:
-    """Return the time zone of this name; `InputError` if there is none."""
+    """Return the time zone of a name like Europe/Stockholm; `InputError` if unknown."""
     try:
         return UTC if name.upper() == "UTC" else ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
@@ -27,8 +27,8 @@ def zone(name: str) -> tzinfo:
 def instant(text: str, where: tzinfo = UTC) -> int:
     """Read an ISO 8601 date or time, local to `where` if it has no offset, as Unix seconds.
 
-    An hour that comes twice when clocks go back is the first one; a skipped one, as if they had not moved. Raises
-    `ValueError` where it is none.
+    When clocks go back, a repeated hour is read as the first one; a skipped hour is read as if the clock had not
+    moved. Raises `ValueError` if the text is no date.
     """
     text = text.strip()
     if not ISO.match(text):
@@ -41,7 +41,7 @@ def instant(text: str, where: tzinfo = UTC) -> int:
 
 
 def slurm_limit(text: str) -> int:
-    """Read a limit as Slurm writes it, minutes, MM:SS, HH:MM:SS or D-HH[:MM[:SS]], as seconds; else `ValueError`."""
+    """Read a Slurm time limit (minutes, MM:SS, HH:MM:SS or D-HH[:MM[:SS]]) as seconds; else `ValueError`."""
     match = LIMIT.fullmatch(text)
     if match is None:
         raise ValueError(f"time limit {text[:40]!r}")
@@ -52,7 +52,7 @@ def slurm_limit(text: str) -> int:
 
 
 def attempt(read: Callable[[str], int], text: str) -> float:
-    """Return what `read` makes of a text, `UNKNOWN` of an empty one and NaN where it raises `ValueError`."""
+    """Return ``read(text)``, `UNKNOWN` for an empty text, NaN if it raises `ValueError`."""
     if not text:
         return UNKNOWN
     try:

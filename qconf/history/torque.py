@@ -1,8 +1,8 @@
-"""What jobs of Torque ask for, and of Cray systems under PBS: nodes and processors of them, not chunks.
+"""Read the node requests of Torque jobs and of Cray systems under PBS, which are no chunks, as chunks.
 
 References
 ----------
-Torque Administrator Guide, "Requesting Resources"; of Cray, "mppwidth" and what goes with it.
+Torque Administrator Guide, "Requesting Resources"; Cray's PBS resources "mppwidth", "mppnppn" and "mppdepth".
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from dataclasses import replace
 from parsim.model.node_types import Chunk, Request
 from qconf.history.chunks import NAMES, mebibytes_of_pbs
 
-REQUEST = "Resource_Request_2.0"  #: of Torque 6: like ``-L tasks=2:lprocs=4 -L tasks=1:lprocs=all``
-#: Those that no job of PBS has without a select.
+REQUEST = "Resource_Request_2.0"  #: Torque 6: like ``-L tasks=2:lprocs=4 -L tasks=1:lprocs=all``
+#: Resources that a PBS job without a select never has.
 _FORMS = ("nodes", "neednodes", "procs", "size", "mppwidth", "gpus", "feature", "features")
-#: Resources of a job that are about its nodes and cores.
+#: Resources of a job that describe its nodes and cores.
 OF_NODES = (*_FORMS, "ncpus", "mppnppn", "mppdepth", "mem", "pmem")
 _CORES = ("ppn", "ncpus", "cpp", "lprocs")
-#: Words of a request that say how nodes and GPUs are used, and are no property of a node.
+#: Words of a request for the use of nodes and GPUs, not for properties of a node.
 _USES = re.compile(
     r"shared|excl|exclusive(?:_thread|_process)?|default|reseterr|usecores|usethreads|allowcores|allowthreads"
     r"|(?:tpn|place|maxtpn|cpt|pack|thread|swap|opsys)(?:=.*)?"
@@ -29,12 +29,12 @@ _USES = re.compile(
 
 
 def is_in_form(resources: Mapping[str, object]) -> bool:
-    """Return whether a job without a select asks for nodes in one of these forms; with ncpus alone it is one of PBS."""
+    """Whether a job without a select is a request of Torque or Cray; one with ncpus alone is of PBS."""
     return "ncpus" not in resources or any(name in resources for name in (*_FORMS, REQUEST))
 
 
 def slots(exec_host: str) -> Counter[str]:
-    """Return the cores that a job has on each host, of ``n1/0-3+n2/2``, ``n1/0*8`` or ``n1/1+n1/2``."""
+    """Return a job's cores by host, from an exec_host like ``n1/0-3+n2/2``, ``n1/0*8`` or ``n1/1+n1/2``."""
     found: Counter[str] = Counter()
     for part in filter(None, exec_host.split("+")):
         host, _, held = part.partition("/")
@@ -44,7 +44,7 @@ def slots(exec_host: str) -> Counter[str]:
 
 
 def _indices(text: str) -> int:
-    """Count the indices in ``0-3,6``; one where there is none."""
+    """Count the indices in a list like ``0-3,6``; one if it is empty."""
     count = 0
     for part in text.split(","):
         low, _, high = part.partition("-")
@@ -53,17 +53,16 @@ def _indices(text: str) -> int:
 
 
 def requested(resources: Mapping[str, str], exec_host: str = "") -> tuple[int, Request, bool]:
-    """Return the cores of a job, 0 where nothing says how many, what it asks for of nodes, and whether that is read.
+    """Return the cores of a job (0 if unknown), its chunks, and whether its request could be read.
 
-    The cores are those of ``nodes``, ``procs``, ``size``, ``mppwidth`` or ``ncpus``, whichever are most, and those that
-    the job was given where they are more.
+    The cores are the largest of those in ``nodes``, ``procs``, ``size``, ``mppwidth``, ``ncpus`` and `exec_host`.
 
     Parameters
     ----------
     resources : mapping
-        Of `OF_NODES` and `REQUEST` those that the job has.
+        The job's resources among `OF_NODES` and `REQUEST`.
     exec_host : str
-        Where it runs or ran.
+        The hosts that the job was given, as in `slots`.
     """
     given = slots(exec_host)
     alone = max(_number(resources, name) for name in ("ncpus", "procs", "size"))
@@ -75,10 +74,10 @@ def requested(resources: Mapping[str, str], exec_host: str = "") -> tuple[int, R
 
 
 def _request(resources: Mapping[str, str], given: Mapping[str, int], alone: int) -> Request:
-    """Return the chunks of a job that asks for `alone` cores beside them, and was given cores of some hosts."""
+    """Return the chunks of a job; `alone` is its cores outside ``nodes``, `given` the cores it got by host."""
     hosts = {*given, *(host.partition(".")[0] for host in given)}
     request = _by_nodes(resources, hosts)
-    if alone > sum(chunk.count * chunk.cores for chunk in request):  # beside `nodes=1`, the default of many sites
+    if alone > sum(chunk.count * chunk.cores for chunk in request):  # next to `nodes=1`, the default of many sites
         single = len(request) == 1 and request[0].count == 1 and _number(resources, "ncpus") == alone
         request = (replace(request[0], cores=alone),) if single else (Chunk(alone, 1),)
     if 0 < sum(chunk.count * chunk.cores for chunk in request) < sum(given.values()):
@@ -102,7 +101,7 @@ def _request(resources: Mapping[str, str], given: Mapping[str, int], alone: int)
 
 
 def _by_nodes(resources: Mapping[str, str], hosts: Iterable[str]) -> Request:
-    """Return the chunks of the form in which the job asks for its nodes; none where it asks for cores alone."""
+    """Return the chunks of mppwidth, of a Torque 6 request or of nodes; empty if the job asks for cores alone."""
     if width := _number(resources, "mppwidth"):
         depth = _number(resources, "mppdepth") or 1
         each = min(_number(resources, "mppnppn") or 1, width)
@@ -123,7 +122,7 @@ def _counted(parts: Iterable[tuple[int, Chunk]]) -> Request:
 
 
 def _part(text: str, hosts: Iterable[str]) -> tuple[int, Chunk]:
-    """Read ``2:ppn=8:avx``, ``n1:ppn=4`` or ``tasks=2:lprocs=4``: how many, and one of them."""
+    """Read ``2:ppn=8:avx``, ``n1:ppn=4`` or ``tasks=2:lprocs=4`` as a count and one chunk."""
     first, *rest = text.split(":")
     if first.isdigit():
         count = int(first)
@@ -150,7 +149,7 @@ def _part(text: str, hosts: Iterable[str]) -> tuple[int, Chunk]:
 
 
 def _widened(request: Request, given: Mapping[str, int]) -> Request:
-    """Return chunks of the cores that a job was given, more than it asked for, if they tell of cores only."""
+    """Widen chunks to the cores that a job was given beyond its request, if that is possible."""
     cores = sum(given.values())
     if len(request) == 1 and cores % request[0].count == 0:
         return (replace(request[0], cores=cores // request[0].count),)
@@ -160,9 +159,9 @@ def _widened(request: Request, given: Mapping[str, int]) -> Request:
 
 
 def _features(resources: Mapping[str, str], hosts: Iterable[str]) -> frozenset[str]:
-    """Return the properties that all nodes of a job must have: those of ``neednodes`` that ``nodes`` has not, too.
+    """Return the properties that all nodes of a job must have, including those of ``neednodes``.
 
-    A queue gives its jobs its nodes by a default of ``neednodes``.
+    A queue's default of ``neednodes`` directs its jobs to its nodes.
     """
     found = {each for name in ("feature", "features") for each in re.split(r"[:,&]", resources.get(name, "")) if each}
     if (needed := resources.get("neednodes", "")) != resources.get("nodes", ""):

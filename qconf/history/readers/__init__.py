@@ -1,4 +1,4 @@
-"""Logs in any of the formats; each file is recognised by its content."""
+"""Read logs in any supported format; the content of a file shows its format."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from qconf.history.readers.sources import Source, find_sources
 from qconf.history.readers.swf import read_swf
 from qconf.history.records import Drop, Records, drop_table
 
-#: Reasons for which a record of a log is dropped that cannot be read.
+#: Drop reasons of records that cannot be read.
 UNREADABLE = (
     *("torn last line", "not a job record", "not an accounting record", "not a sacct row"),
     *("absurd value", "ends before it starts"),
@@ -51,14 +51,13 @@ def read(
 ) -> Records:
     """Read one or many files of one format, packed or not; a folder stands for the files in it, by name.
 
-    The format is ``auto``, which looks at the content, or one of `READERS`; ``csv`` is any table. Local times in CSV
-    and sacct files are those of `timezone`, like ``Europe/Stockholm``; PBS and SWF carry Unix times. Months are counted
-    in it, those of SWF in the zone of its header. `date_format` is the strptime format of times in a table, `columns`
-    names its columns and `units` the units of their numbers, `cores_per_node` multiplies nodes in one that has no
-    cores. `of_tables` has the first three where they are not given, and does not count for other formats. A file may
-    unpack to `unpacked` bytes, by default to what a log does. What cannot be read is dropped, and so is a file of a
-    folder; with `strict` the first such record or file raises `InputError`. So does what makes no sense in a whole
-    file, naming file, line, field and value.
+    `format` is ``auto`` (detected by content) or one of `READERS`; ``csv`` is any table. `timezone`, like
+    ``Europe/Stockholm``, is the zone of local times in CSV and sacct files (PBS and SWF have Unix times) and of
+    calendar months (SWF: the zone in its header). For tables, `date_format` is the strptime format of times, `columns`
+    names the columns, `units` gives the units of their numbers, and `cores_per_node` converts nodes to cores if there
+    is no column of cores. `of_tables` holds defaults of the first three, ignored for other formats. `unpacked` is the
+    limit of a file's unpacked size in bytes, by default that of `Source`. Unreadable records, and unreadable files of
+    a folder, are dropped; with `strict` the first one raises `InputError`, as does a file that makes no sense at all.
     """
     if format not in ("auto", *READERS):
         raise InputError("unknown format", field="format", value=format, fix=f"one of auto, {', '.join(READERS)}")
@@ -66,7 +65,7 @@ def read(
     site = of_tables or {}
     known: dict[str, Any] = {"date_format": date_format or site.get("date_format")}
     known |= {name: {**site.get(name, {}), **(each or {})} for name, each in (("columns", columns), ("units", units))}
-    out: dict[Source, InputError] = {}  # files of folders that cannot be read
+    out: dict[Source, InputError] = {}  # unreadable files of folders
     while True:
         left = [source for source in sources if source not in out]
         try:
@@ -96,7 +95,7 @@ def read(
 def _same_kind(
     sources: Sequence[Source], wanted: str, columns: Mapping[str, str], out: dict[Source, InputError], *, strict: bool
 ) -> tuple[str, list[Source]]:
-    """Return the format of files, and those that are not empty; files of a folder that differ from most go `out`."""
+    """Return the common format and the files that have it; empty files are skipped, a folder's odd ones go to `out`."""
     found: dict[Source, str] = {}
     for source in sources:
         try:
@@ -126,7 +125,7 @@ def _same_kind(
 
 
 def _refuse_of_tables(kind: str, source: Source, given: Mapping[str, object]) -> None:
-    """Refuse an option that is for tables alone."""
+    """Refuse an option that applies only to tables."""
     for option, value in given.items():
         if value:
             message = f"the times of {kind} have one form" if option == "--date-format" else f"{kind} is no such table"
@@ -135,7 +134,7 @@ def _refuse_of_tables(kind: str, source: Source, given: Mapping[str, object]) ->
 
 
 def _refuse_unreadable(records: Records, files: list[str]) -> None:
-    """Raise `InputError` for the first record that is none by its form; others are dropped for what they say."""
+    """Raise `InputError` for the first malformed record; other drops are due to a record's values."""
     drops = records.dropped[records.dropped["reason"].isin(UNREADABLE)]
     if len(drops):
         places = zip(map(files.index, drops["file"]), drops["line"], drops["reason"], drops["detail"], strict=True)
@@ -144,7 +143,7 @@ def _refuse_unreadable(records: Records, files: list[str]) -> None:
 
 
 def recognise(source: Source, columns: Mapping[str, str] | None = None) -> str:
-    """Return the format of a file, by its first lines; `InputError` if they look like none."""
+    """Return the format of a file, one of `READERS`, by its first lines; `InputError` if they match none."""
     data = source.read(1 << 16)
     head = data.decode("utf-8", "replace")
     lines = [line for line in head.splitlines() if line.strip()][:40]

@@ -1,4 +1,4 @@
-"""Numbers and durations as people and programs write them, in columns."""
+"""Read columns of numbers and durations in the formats of people and programs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from qconf.config import parse_duration
 from qconf.history.records import UNKNOWN
 
-#: Words for a value that is not known, or not limited.
+#: Words for an unknown or unlimited value.
 NOTHING = {
     "",
     "unlimited",
@@ -27,7 +27,7 @@ NOTHING = {
     "-",
     r"\n",
 }
-#: Others for a walltime that is not limited.
+#: More words for an unlimited walltime.
 NO_LIMIT = {"inf", "infinity", "nan", "<na>", "(null)"}
 _NUMBER = r"[0-9]{1,12}(?:[.,][0-9]{1,9})?"
 _UNITS = {
@@ -59,9 +59,9 @@ Mask = NDArray[np.bool_]
 
 
 def duration(text: str, clock: int | None = None) -> float:
-    """Read a duration as seconds: as a configuration has them, in words, a clock, or ISO 8601.
+    """Read a duration as seconds: in a configuration's format, in words, as a clock, or ISO 8601.
 
-    `clock` is the seconds of the first of two numbers like 24:00, which is refused without. Raises ValueError.
+    `clock` is the unit, in seconds, of the first number in a text like 24:00, else refused. Raises ValueError.
     """
     try:
         return parse_duration(text)
@@ -83,7 +83,7 @@ def duration(text: str, clock: int | None = None) -> float:
 
 
 def limit(text: str, clock: int | None = None) -> float:
-    """Read a walltime as `duration` does, or that there is none."""
+    """Read a walltime as `duration` does; `UNKNOWN` if the text means no limit."""
     return UNKNOWN if text.lower() in NO_LIMIT else duration(text, clock)
 
 
@@ -92,14 +92,14 @@ def _float(text: str) -> float:
 
 
 class Numbers:
-    """A column of numbers while it is read, some rows after others: the column settles what a comma is."""
+    """Reader of a column of numbers, fed block by block; the column shows whether a comma is decimal."""
 
     def __init__(self, read: Callable[[str], float], scale: float = 1.0, *, whole: bool = False) -> None:
         self.read, self.scale, self.whole = read, scale, whole
-        self.decimal = ""  #: the sign before a fraction, where one of the values shows it
+        self.decimal = ""  #: the decimal sign, once a value has shown it
 
     def add(self, cells: pd.Series) -> tuple[Values, Mask, Mask]:
-        """Read some rows; return their values, where there is none, and where one reads two ways."""
+        """Read a block of rows; return the values, the mask of unreadable cells, and the mask of ambiguous ones."""
         values = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan).copy()
         strange = ~np.isfinite(values)
         unclear = np.zeros(values.size, dtype=np.bool_)
@@ -124,7 +124,7 @@ class Numbers:
         return found
 
     def _settle(self, texts: list[str]) -> None:
-        """Find out by these texts which sign stands before a fraction."""
+        """Infer the decimal sign from these texts."""
         for text in texts:
             if self.decimal:
                 return

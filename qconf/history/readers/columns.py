@@ -1,4 +1,4 @@
-"""What the columns of a table are: named like ours, as other programs name them, like a known trace, or as given."""
+"""Map the columns of a table to ours, by our names, synonyms of other programs, a known trace, or options."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from qconf.history.records import FIELDS, TIMES
 REQUIRED = ("job_id", "submit", "runtime", "walltime", "cores", "queue")
 DURATIONS = ("runtime", "walltime", "suspended", "wait")
 NODES = ("nodes", "cores_per_node")
-#: What a job asks for of nodes, beside its cores.
+#: Columns of a job's node request, beside its cores.
 CHUNKS = ("chunks", "gpus", "memory", "node_type", "place")
-#: The columns of which a required one that is not there is computed.
+#: Columns from which a missing required one is computed.
 INSTEAD = {"runtime": (("start", "end"),), "cores": (("nodes",), ("tres",))}
 KNOWN = (*FIELDS, *NODES, *CHUNKS, "tres", "suspended", "wait")
-#: What other programs call our columns, without blanks and underscores; only used where our own name is absent.
+#: Other programs' names for our columns, without blanks and underscores; used only if our own name is absent.
 SYNONYMS = {
     "job_id": "jobid id job jid jobidraw jobnumber idjob jobno jobnum",
     "submit": "submittime submitted submission submissiontime submittimestamp submitdate timesubmit submitat "
@@ -52,12 +52,12 @@ SYNONYMS = {
     "memory": "mem memreq memoryreq reqmem memalloc requestedmemory",
     "node_type": "nodetype",
 }
-#: The same of columns that are only read where there is none of cores.
+#: The same for columns that are only read if there is no column of cores.
 OF_NODES = {
     "nodes": "nnodes nodecount numnodes nodesreq nodesalloc allocnodes numnodesalloc nodesused nodenum numnodesreq",
     "cores_per_node": "cpuspernode coresperhost",
 }
-#: Units of numbers, in seconds or MiB; `excel` counts days, `hh:mm` and `mm:ss` say what two numbers are.
+#: Units in seconds or MiB; `excel` means Excel's days, `hh:mm` and `mm:ss` the meaning of two numbers.
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 SIZES = {"b": 2.0**-20, "kb": 2.0**-10, "mb": 1.0, "gb": 2.0**10, "tb": 2.0**20}
 EXCEL, CLOCKS = "excel", {"hh:mm": 3600, "mm:ss": 60}
@@ -82,27 +82,27 @@ OWN_UNITS = {"timelimitraw": "min"}
 
 @dataclass(frozen=True)
 class Columns:
-    """Which column of a table is which of ours, by its position, and the units of those of numbers."""
+    """Positions and units of our columns in a table, by our name."""
 
     at: Mapping[str, int]
-    names: Sequence[str]  #: of all columns, as the table has them
+    names: Sequence[str]  #: all column names of the table
     units: Mapping[str, str] = field(default_factory=dict)
     preset: Preset | None = None
 
     def scale(self, name: str) -> float:
-        """Return what a number of a column counts in seconds or MiB."""
+        """Return the factor that converts a column's numbers to seconds or MiB; 1 without a unit."""
         return units_of(name).get(self.units.get(name, ""), 1.0)
 
 
 def units_of(name: str) -> dict[str, float]:
-    """Return the units of the numbers of a column."""
+    """Return the possible units of our column `name`, with their factors; empty if it has none."""
     if name in (*DURATIONS, *TIMES):
         return SECONDS
     return SIZES if name == "memory" else {}
 
 
 def unit(name: str, word: str) -> str:
-    """Return the unit of a column that a word names, "" where it is none of it."""
+    """Return the canonical unit that a word means for a column, else ""."""
     word = word.lower()
     return next((each for each in _known_units(name) if word in (each, *WORDS.get(each, "").split())), "")
 
@@ -112,7 +112,7 @@ def _known_units(name: str) -> list[str]:
 
 
 def check(columns: Mapping[str, str], units: Mapping[str, str]) -> None:
-    """Refuse names of columns, and units, that there are not."""
+    """Raise `InputError` for unknown columns, presets or units in the options."""
     for name in (*columns, *units):
         if name not in KNOWN and not (name == "preset" and name in columns):
             fix = f"name one of {', '.join(KNOWN)}"
@@ -129,19 +129,19 @@ def check(columns: Mapping[str, str], units: Mapping[str, str]) -> None:
 
 
 def plain(name: str) -> str:
-    """Write a name as it is compared: ``Submit Time``, ``submit_time`` and ``SubmitTime`` are the same."""
+    """Normalise a name for comparison: ``Submit Time``, ``submit_time`` and ``SubmitTime`` are equal."""
     return re.sub(r"[\W_]+", "", name.lower())
 
 
 def _stem(name: str, of: str) -> tuple[str, str]:
-    """Cut a unit that a name ends with, like ``WALLTIME_SECONDS`` or ``Elapsed (h)``, and return both."""
+    """Split off a unit at the end of a name, like ``WALLTIME_SECONDS`` or ``Elapsed (h)``; return stem and unit."""
     words = re.findall(r"[^\W_]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name))
     found = unit(of, words[-1]) if len(words) > 1 else ""
     return ("".join(words[:-1]).lower(), found) if found else (plain(name), "")
 
 
 def looks_like_jobs(names: Sequence[str], columns: Mapping[str, str]) -> bool:
-    """Return whether a header may be that of a table of jobs."""
+    """Whether a header may be that of a table of jobs: a known trace, or two known columns."""
     if any(_fits(preset, names) for preset in PRESETS.values()):
         return True
     given = {plain(name) for name in names if name.strip()}
@@ -154,7 +154,7 @@ def looks_like_jobs(names: Sequence[str], columns: Mapping[str, str]) -> bool:
 def resolve(
     names: Sequence[str], columns: Mapping[str, str], units: Mapping[str, str], source: Source, line: int = 1
 ) -> Columns:
-    """Find out what the columns of a table are. Raises `InputError` where one is missing, or comes twice."""
+    """Map a table's columns to ours. Raises `InputError` if a required column is missing, or a name is there twice."""
     names = [name.strip() for name in names]
     wanted = {name: given for name, given in columns.items() if name != "preset"}
     at = {name: _given(names, name, given, source, line) for name, given in wanted.items() if given}
@@ -183,7 +183,7 @@ def _fits(preset: Preset, names: Sequence[str]) -> bool:
 
 
 def _preset(names: Sequence[str], wanted: str, source: Source, line: int) -> Preset | None:
-    """Return the kind of table that is named, else the one whose columns are all there."""
+    """Return the named preset, else the largest one whose columns are all present, else None."""
     if not wanted:
         fitting = [preset for preset in PRESETS.values() if _fits(preset, names)]
         return max(fitting, key=lambda each: len(each.columns) + len(each.also), default=None)
@@ -214,7 +214,7 @@ def _guess(
     source: Source,
     line: int,
 ) -> None:
-    """Add the columns that have our names, or one that another program gives them."""
+    """Add to `at` the columns with our name or a synonym, and to `units` their units."""
     taken = set(at.values())
     own = Counter(plain(name) for i, name in enumerate(names) if name and i not in taken)
     for field_ in KNOWN:
@@ -257,7 +257,7 @@ def _missing(
 
 
 def _near(name: str, left: Sequence[str]) -> str:
-    """Return the column that comes nearest to one of ours, "" where none does."""
+    """Return the column name most similar to one of ours, "" if none is similar."""
     words = [plain(name), *SYNONYMS.get(name, "").split()]
     scores = {given: max(difflib.SequenceMatcher(None, plain(given), word).ratio() for word in words) for given in left}
     best = max(scores, key=scores.__getitem__, default="")

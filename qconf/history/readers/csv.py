@@ -1,4 +1,4 @@
-"""The history CSV of this project, and any table of jobs; a row that cannot be read is dropped, with its line."""
+"""Read the history CSV of this project, or any table of jobs; an unreadable row is dropped, with its line."""
 
 from __future__ import annotations
 
@@ -54,20 +54,20 @@ FORMS = {
     "tres": "write it as Slurm does, like cpu=32,mem=128G,node=2,gres/gpu=4",
     "cells": "complete or remove the line",
 }
-#: What programs write in place of no text.
+#: Texts that programs write for an empty cell.
 NO_TEXT = {"NULL", "null", "(null)", r"\N", "N/A", "NA", "NaN", "nan", "<NA>", "None"}
-#: Numbers of Slurm's that say that there is no value, or no limit.
+#: Slurm's numbers for no value and no limit.
 NO_VALUE = (2**32 - 2, 2**32 - 1)
-#: Numbers of resources in Slurm's database; those above 1000 are a site's own, and the first of them mostly GPUs.
+#: Resource ids of Slurm's database; ids above 1000 are a site's own, the first of them mostly GPUs.
 TRES = {"1": "cpu", "2": "mem", "4": "node", "1001": "gres/gpu", "1002": "gres/gpu"}
 SAME_ROW = "the same row again: taken as another job"
 SAME_ID = "job_id that another job has, too: taken as different jobs"
 SKIPPED = "in an hour that the clock skips: as if it had not moved"
 DOUBLED = "in an hour that comes twice: the reading that agrees with the other times, else the first"
 LOCAL = "without an offset, where others have one: local time"
-#: Shares of jobs from which on a unit is taken for wrong.
+#: Fractions of the jobs that make a unit implausible, or plausible.
 MOST_OVER, FEWEST_OVER = 0.5, 0.05
-FEW = 10  #: jobs whose run times show no unit
+FEW = 10  #: so few jobs show no unit
 
 Column = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -75,21 +75,21 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class About:
-    """What a table does not say of itself."""
+    """Options for reading a table."""
 
     timezone: str = "UTC"  #: of times without an offset
-    date_format: str | None = None  #: strptime format of its times, or `dates.EPOCH`
-    cores_per_node: int | None = None  #: where it counts nodes
-    strict: bool = False  #: whether the first row that cannot be read stops the reading
-    columns: Mapping[str, str] = field(default_factory=dict)  #: its name for ours; "" where it has none; `preset`
-    units: Mapping[str, str] = field(default_factory=dict)  #: of the numbers of our columns
+    date_format: str | None = None  #: strptime format of times, or `dates.EPOCH`
+    cores_per_node: int | None = None  #: if the table counts nodes
+    strict: bool = False  #: whether the first unreadable row raises an error
+    columns: Mapping[str, str] = field(default_factory=dict)  #: the table's name by ours, "" for none; `preset`
+    units: Mapping[str, str] = field(default_factory=dict)  #: unit by our column
 
 
 def read_csv(sources: Sequence[Source], timezone: str = "UTC", **more: Any) -> Records:  # noqa: ANN401 - of `About`
-    """Read tables of jobs, in order; `more` as in `About`.
+    """Read tables of jobs, in order; `more` are the other fields of `About`.
 
-    A row that cannot be read is dropped. Raises `InputError` where more than half of a file's rows are, or one with
-    `strict`; where columns are missing or come twice; and where the times of a column read two ways.
+    An unreadable row is dropped. Raises `InputError` if more than half of a file's rows are unreadable (with `strict`,
+    if one is), if columns are missing or there twice, or if a column of times is ambiguous.
     """
     about = About(timezone, **more)
     check(about.columns, about.units)
@@ -104,7 +104,7 @@ def read_csv(sources: Sequence[Source], timezone: str = "UTC", **more: Any) -> R
         for job, number, line in table.loc[again, ["job_id", "file", "line"]].itertuples(index=False):
             drops.append(Drop(job, str(sources[number].path), int(line), "in an earlier file too"))
         table = table[~again].reset_index(drop=True)
-    codes, found = pd.factorize(table["job_id"])  # in less memory than `duplicated`
+    codes, found = pd.factorize(table["job_id"])  # less memory than `duplicated`
     twice = table[np.bincount(codes, minlength=1)[codes] > 1] if len(found) < len(table) else table[:0]
     same = twice.duplicated([*FIELDS])
     for rows, what in ((same, SAME_ROW), (twice.duplicated("job_id") & ~same, SAME_ID)):
@@ -115,7 +115,7 @@ def read_csv(sources: Sequence[Source], timezone: str = "UTC", **more: Any) -> R
 
 
 def _in_an_earlier_file(table: pd.DataFrame) -> Mask:
-    """Mark the rows that a file before theirs has too: exports of overlapping months."""
+    """Mark the rows that an earlier file has too, such as exports of overlapping months."""
     first = table.groupby(list(FIELDS), dropna=False, sort=False, observed=True)["file"].transform("min")
     return np.asarray(table["file"] > first)
 
@@ -126,9 +126,9 @@ class _Fault(NamedTuple):
     field: str
     message: str
     value: str | None
-    reason: str  #: as it is counted
+    reason: str  #: under which it is counted
     detail: str
-    job_id: str | None = None  #: None of a row that is in the table
+    job_id: str | None = None  #: None if the row is in the table
 
     @classmethod
     def of(cls, field: str, message: str, value: str) -> _Fault:
@@ -137,16 +137,16 @@ class _Fault(NamedTuple):
 
 @dataclass
 class _File:
-    """A file while it is read; what it drops and changes is added to the lists of all files."""
+    """A file during reading; its drops and changes are added to the lists of all files."""
 
     source: Source
     about: About
     drops: list[Drop]
     changed: Counter[str]
-    node_sizes: set[int] = field(default_factory=set)  #: cores of the nodes that jobs were counted in
-    faults: dict[int, _Fault] = field(default_factory=dict)  #: the first of each bad row, by its line
-    example: str = ""  #: its first time
-    fractions: int = 0  #: run times that are no whole seconds
+    node_sizes: set[int] = field(default_factory=set)  #: cores per node of jobs counted in nodes
+    faults: dict[int, _Fault] = field(default_factory=dict)  #: first fault of each bad row, by line
+    example: str = ""  #: the first time of the file
+    fractions: int = 0  #: number of run times with fractions of seconds
     fraction: str = ""  #: the first of them
 
     def read(self) -> pd.DataFrame:
@@ -211,7 +211,7 @@ class _File:
         return Numbers(_count, self.columns.scale(name), whole=True)
 
     def _take_odd(self, odd: Sequence[Odd], width: int) -> None:
-        """Note rows that have not as many cells as the header; refuse a quote that is left open."""
+        """Note rows with another number of cells than the header; refuse an open quote."""
         for each in odd:
             if any("\0" in cell for cell in each.cells):
                 raise self.source.error("holds a zero byte", "save the table as CSV in UTF-8", line=each.line)
@@ -225,7 +225,7 @@ class _File:
             self.faults[each.line] = _Fault("cells", message, None, reason, f"{filled} of {width} cells", job)
 
     def _text(self, name: str) -> NDArray[np.object_]:
-        """Take a column of texts, of which equal ones are one."""
+        """Read a column of texts; equal texts share one object."""
         codes, found = pd.factorize(self.rows.cells[name])
         texts = ["" if text in NO_TEXT else str(text) for text in found]
         if name == "state":
@@ -242,7 +242,7 @@ class _File:
         return values
 
     def _integers(self, name: str) -> Column | NDArray[np.float64]:
-        """Read a column of numbers, `UNKNOWN` where it cannot be read; times that read two ways are NaN."""
+        """Read a column of numbers, `UNKNOWN` where unreadable; ambiguous times are NaN."""
         cells = self.rows.cells[name]
         if name in TIMES:
             values, bad = self.times[name].add(cells)
@@ -267,7 +267,7 @@ class _File:
         return self._whole(name, values, bad | (values < 0) | (values > most))
 
     def _whole(self, name: str, values: NDArray[np.float64], unknown: Mask) -> Column:
-        """Round to whole numbers, and count what was rounded."""
+        """Round to whole numbers (times down, others up), and count the rounded ones."""
         whole = np.floor(values) if name in TIMES else np.ceil(values)
         fractions = (whole != values) & ~unknown
         if name in (*TIMES, *DURATIONS):
@@ -282,7 +282,7 @@ class _File:
         return np.where(unknown, UNKNOWN, whole).astype(np.int64)
 
     def _settle_times(self, columns: dict[str, Any]) -> None:
-        """Take the times whose reading the whole column settles, and of hours that come twice the likely one."""
+        """Resolve ambiguous dates by their whole column, and times in repeated hours by the likelier reading."""
         late: dict[str, NDArray[np.float64]] = {}
         for name, times in self.times.items():
             if not times.rows:
@@ -299,7 +299,7 @@ class _File:
                 self.changed[f"{name}: {LOCAL}"] += times.offsets[0]
             late[name] = later
             columns[name] = np.where(np.isnan(values) | (values < 0) | (values > LIMITS[name]), UNKNOWN, values)
-        for name in ("start", "end"):  # what Slurm's database has in place of none
+        for name in ("start", "end"):  # Slurm's database has 0 for none
             if name in columns and "submit" in columns:
                 columns[name] = np.where((columns[name] == 0) & (columns["submit"] > 0), UNKNOWN, columns[name])
         ran = columns.get("runtime", np.full(self.lines.size, UNKNOWN))
@@ -309,7 +309,7 @@ class _File:
             columns[name] = self._whole(name, columns[name], columns[name] == UNKNOWN)
 
     def _settle_hour(self, i: int, columns: dict[str, Any], late: Mapping[str, NDArray[np.float64]], ran: int) -> None:
-        """Choose among the readings of a job's times in an hour that comes twice."""
+        """Choose among the readings of a job's times in a repeated hour."""
         names = list(late)
         readings = [sorted({float(columns[name][i]), float(max(late[name][i], columns[name][i]))}) for name in names]
 
@@ -324,7 +324,7 @@ class _File:
             columns[name][i] = value
 
     def _check_units(self, columns: dict[str, Any]) -> None:
-        """Refuse walltimes and run times that are not seconds, or need not be, where no unit is given."""
+        """Refuse walltimes and run times without a unit that are probably not seconds."""
         if "runtime" not in columns or self.columns.preset is not None:
             return
         ran, limit = columns["runtime"], columns["walltime"] if "walltime" in columns else np.array([])
@@ -353,7 +353,7 @@ class _File:
             self._refuse_unit("runtime", why, self.fraction, "min", "s")
 
     def _has_no_unit(self, name: str, ours: str = "") -> bool:
-        """Whether nothing says what the numbers of a column are in; a column named `ours` is in seconds."""
+        """Whether the unit of a column is unknown; a column named `ours` is in seconds."""
         columns = self.columns
         return name in columns.at and name not in columns.units and columns.names[columns.at[name]] != ours
 
@@ -441,7 +441,7 @@ class _File:
         columns["needs"] = texts if given is None else np.where(given == "", texts, given)
 
     def _add_chunks(self, columns: dict[str, Any]) -> None:
-        """Write into `needs` what columns of their own say of GPUs, memory, types of nodes, or chunks of them."""
+        """Add to `needs` the chunks given by the columns `CHUNKS`: GPUs, memory, types of nodes, chunks, placement."""
         given = {name: columns.pop(name) for name in CHUNKS if name in columns}
         if not given:
             return
@@ -466,7 +466,7 @@ class _File:
         )
 
     def _chunks(self, cores: int, texts: Mapping[str, str]) -> tuple[str, _Fault | None]:
-        """Write the chunks of a job, nothing where it has none; or what cannot be read of them."""
+        """Return the words of a job's chunks, "" if it has none, and the fault if they cannot be read."""
         name = "place"
         try:
             is_free = placed((Chunk(2, 1),), texts[name]) == (Chunk(2, 1),)
@@ -485,7 +485,7 @@ class _File:
             return "", _Fault.of(name, "cannot be read", texts[name])
 
     def _amount(self, name: str, text: str) -> int:
-        """Read some GPUs or memory, in MiB; nothing is none."""
+        """Read a number of GPUs, or memory in MiB; an empty cell is 0."""
         if text.lower() in NOTHING:
             return 0
         if re.fullmatch(r"\d{1,15}(\.\d+)?", text) and (name == "memory" or float(text).is_integer()):
@@ -497,7 +497,7 @@ class _File:
             self.changed[what] += count
 
     def _refuse(self, rows: Mask, name: str, message: str, values: NDArray[Any] | None = None) -> None:
-        """Note what is wrong with the values of a column in these rows, by default of those at hand."""
+        """Note a fault of a column in these rows; `values` defaults to the cells of the current block."""
         for i in np.flatnonzero(rows).tolist():
             self._add(i, _Fault.of(name, message, self.rows.text(name, i) if values is None else str(values[i])))
 
@@ -505,7 +505,7 @@ class _File:
         self.faults.setdefault(int(self.lines[row]), fault)
 
     def _without_faults(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Drop the rows that cannot be read; raise `InputError` where they are too many."""
+        """Drop the unreadable rows; raise `InputError` if there are too many."""
         if not self.faults:
             return table
         bad = np.isin(self.lines, list(self.faults))

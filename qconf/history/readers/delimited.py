@@ -1,6 +1,6 @@
-"""Rows of cells between separators: many at a time by pandas' C parser, with the line of each row.
+"""Read rows of delimited cells in blocks, by pandas' C parser, with the line number of each row.
 
-Lines that have not as many cells as the header come apart, as text, for the reader of the format to check.
+Rows with another number of cells than the header are returned separately, for the format's reader to check.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from numpy.typing import NDArray
 
 from qconf.history.readers.sources import Source
 
-MANY = 50_000  #: rows that are read at a time where quotes may hold line ends
+MANY = 50_000  #: rows per block if quotes may hold line ends
 
 Column = NDArray[np.int64]
 
 
 class Odd(NamedTuple):
-    """A row that has not as many cells as the header."""
+    """A row with another number of cells than the header."""
 
     line: int
-    last: int  #: line on which it ends
+    last: int  #: line of its end
     cells: list[str]
-    torn: bool = False  #: whether it is the last of the file and has no line end
+    torn: bool = False  #: whether it is the file's last row and has no line end
 
 
 @dataclass
 class Rows:
-    """Rows that have as many cells as the header; a column of numbers alone is one of numbers, others are of text."""
+    """A block of rows with as many cells as the header; a column of numbers only is numeric, others are text."""
 
     cells: pd.DataFrame
     lines: Column
     odd: list[Odd] = field(default_factory=list)
-    data: list[bytes] | bytes = b""  #: the rows as they are in the file, where columns are of numbers
+    data: list[bytes] | bytes = b""  #: the raw rows, if columns are numeric
     separator: str = ","
-    place: Mapping[str, int] = field(default_factory=dict)  #: of a column among the cells of a row
+    place: Mapping[str, int] = field(default_factory=dict)  #: position of each column in a row
 
     def text(self, name: str, row: int) -> str:
-        """Return a cell as it is in the file."""
+        """Return the original text of a cell."""
         if self.cells[name].dtype == object or not self.place:
             return str(self.cells[name].iloc[row])
         if isinstance(self.data, bytes):
@@ -59,27 +59,27 @@ class Table:
     source: Source
     separator: str
     width: int  #: cells of the header
-    texts: Mapping[str, int]  #: columns that are text, whatever they look like, by their place among the cells
-    numbers: Mapping[str, int]  #: the same of columns that are text only where they are no numbers
-    header: int = 1  #: its line, 0 where there is none
-    quotes: bool = True  #: whether quotes hold cells together, and ``\\r`` ends a line
-    errors: str = "strict"  #: what becomes of bytes that are not UTF-8
+    texts: Mapping[str, int]  #: columns always read as text, with their positions in a row
+    numbers: Mapping[str, int]  #: the same for columns read as numbers if possible
+    header: int = 1  #: line of the header, 0 without one
+    quotes: bool = True  #: whether quotes enclose cells, and ``\\r`` ends a line
+    errors: str = "strict"  #: error handler for bytes that are not UTF-8
 
     def rows(self) -> Iterator[Rows]:
-        """Yield the rows. Raises UnicodeDecodeError and csv.Error."""
+        """Yield the rows in blocks. Raises UnicodeDecodeError and csv.Error."""
         number, blocks = 1, self.source.blocks()
         for raw in blocks:
             block = raw.replace(b"\r\n", b"\n") if b"\r" in raw else raw
             block = block.replace(b"\r", b"\n") if self.quotes else block
             found = self._whole_lines(block, number)
-            if found is None:  # a quote goes on to another line, or there is an odd one
+            if found is None:  # a quoted cell spans lines, or a quote is unpaired
                 yield from self._slowly(block, blocks, number)
                 return
             yield found
             number += block.count(b"\n")
 
     def _whole_lines(self, block: bytes, number: int) -> Rows | None:
-        """Read whole lines; None where a quote is not closed on its line."""
+        """Read whole lines; None if a quote is not closed on its line."""
         text = np.frombuffer(block, np.uint8)
         ends = np.flatnonzero(text == ord("\n"))
         torn = not block.endswith(b"\n")
@@ -111,7 +111,7 @@ class Table:
         return Rows(rows, lines[good], odd, block, self.separator, {**self.texts, **self.numbers})
 
     def _is_stray(self, text: NDArray[np.uint8], quotes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Mark the quotes that neither begin nor end a cell."""
+        """Mark the quotes inside a cell."""
         around = [ord(self.separator), ord("\n"), ord('"')]
         before = np.where(quotes > 0, text[quotes - 1], ord("\n"))
         after = np.where(quotes < text.size - 1, text[np.minimum(quotes + 1, text.size - 1)], ord("\n"))
@@ -145,7 +145,7 @@ class Table:
         return found
 
     def _slowly(self, block: bytes, blocks: Iterator[bytes], number: int) -> Iterator[Rows]:
-        """Read rows one by one, from a block on in which a quote holds line ends, or is a stray one."""
+        """Read rows one by one, starting at a block with a quoted line end or a stray quote."""
         reader, first = csv.reader(_decoded(block, blocks, self.errors), delimiter=self.separator), number
         kept: list[list[str]] = []
         lines: list[int] = []
@@ -177,7 +177,7 @@ def _count(places: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int
 
 
 def _is_sound(column: pd.Series) -> bool:
-    """Whether a column is of finite numbers, or of text, as written."""
+    """Whether a column holds only finite numbers, or only text."""
     if column.dtype.kind in "iu":
         return True
     if column.dtype.kind == "f":
@@ -199,5 +199,5 @@ def _decoded(block: bytes, blocks: Iterator[bytes], errors: str) -> Iterator[str
 
 
 def _is_one_row(cells: list[str], separator: str) -> bool:
-    """Return whether no cell holds as much as another row: what stands between two stray quotes."""
+    """Whether no cell holds a whole row, as the text between two stray quotes would."""
     return all(cell.count(separator) < len(cells) - 1 for cell in cells)

@@ -1,4 +1,4 @@
-"""Tables that are no lines of text: Excel's, Parquet and JSON, as rows of cells; and lines whose header is read."""
+"""Open a table of any file type (Excel, Parquet, JSON, lines of text): its header, and an iterator of its rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from qconf.history.readers.sources import BLOCK, Source
 
 SEPARATORS = ",;\t|"
 EXCEL, PARQUET = b"PK\x03\x04", b"PAR1"
-#: Packages that read them, which are extras.
+#: Optional packages that read them.
 PACKAGES = {"xlsx": "openpyxl", "parquet": "pyarrow"}
 
 
@@ -31,20 +31,20 @@ class Opened:
     """A table whose header has been read."""
 
     names: Sequence[str]
-    line: int  #: of the header
-    #: Takes the places of columns that are text, and of those that are numbers where they can be, by name.
+    line: int  #: line of the header
+    #: Arguments: positions of the text columns, and of those that are numbers if possible, by name.
     rows: Callable[[Mapping[str, int], Mapping[str, int]], Iterator[Rows]]
 
 
 def kind_of(head: bytes) -> str:
-    """Return what a file that begins so is: xlsx, parquet, json or lines."""
+    """Return the type of a file by its first bytes: xlsx, parquet, json or lines."""
     if head.startswith((EXCEL, PARQUET)):
         return "xlsx" if head.startswith(EXCEL) else "parquet"
     return "json" if head.lstrip()[:1] in (b"{", b"[") else "lines"
 
 
 def open_table(source: Source) -> Opened:
-    """Read the header of a table. Raises `InputError` where it is none, or a package is missing."""
+    """Read the header of a table. Raises `InputError` if the file is no table, or a package is missing."""
     kind = kind_of(source.read(1 << 16))
     if kind == "lines":
         return _open_lines(source)
@@ -72,13 +72,13 @@ def open_table(source: Source) -> Opened:
 
 
 def is_header(line: str) -> bool:
-    """Whether a line may be a header: it has names, and is no title or comment."""
+    """Whether a line may be a header: it has two names or more, and is no comment."""
     names, _ = split_header(line)
     return sum(map(bool, names)) > 1 and not re.match(r"\s*#\s", line)
 
 
 def split_header(line: str) -> tuple[list[str], str]:
-    """Return the names in a header, and the separator between them."""
+    """Return the names in a header, and their separator."""
     separator = max(SEPARATORS, key=line.count)
     return [name.strip() for name in next(csv.reader([line], delimiter=separator), [])], separator
 
@@ -104,12 +104,12 @@ def _open_lines(source: Source) -> Opened:
 
 @dataclass(frozen=True)
 class _Frame:
-    """Some rows of a table of typed columns."""
+    """A block of rows of a table with typed columns."""
 
     frame: pd.DataFrame
-    first: int = 1  #: line, or number, of the first
+    first: int = 1  #: line or number of the first row
     header: int = 1
-    lines: Sequence[int] | None = None  #: of all, where some are left out
+    lines: Sequence[int] | None = None  #: line of each row, if some lines are left out
     odd: Sequence[Odd] = ()
 
     def rows(self, names: Sequence[str], texts: Mapping[str, int], numbers: Mapping[str, int]) -> Rows:
@@ -123,7 +123,7 @@ class _Frame:
 
 
 def _cells(column: pd.Series, *, is_text: bool) -> pd.Series:
-    """Return numbers as they are, where all cells are some, and else texts; "" for none."""
+    """Return a column of numbers unchanged, any other as texts, "" for missing cells."""
     column = column.reset_index(drop=True)
     if pd.api.types.is_timedelta64_dtype(column):
         column = column.dt.total_seconds()
@@ -157,7 +157,7 @@ def _text(cell: Any) -> str:  # noqa: ANN401
 
 def _of_excel(source: Source) -> Iterator[_Frame]:
     """Read the first sheet that has cells; its header is the first row with more than one."""
-    import_module(PACKAGES["xlsx"])  # an extra, which pandas uses
+    import_module(PACKAGES["xlsx"])  # an extra that pandas needs
     book = io.BytesIO(b"".join(source.chunks(BLOCK)))
     source.check_unpacked(sum(member.file_size for member in zipfile.ZipFile(book).infolist()))
     sheets = pd.read_excel(book, sheet_name=None, header=None, dtype=object, engine="openpyxl")
@@ -187,7 +187,7 @@ def _of_parquet(source: Source) -> Iterator[_Frame]:
 
 
 def _of_json(source: Source) -> Iterator[_Frame]:
-    """Read an object a line, else one list of them, alone or under a name, or an object of columns."""
+    """Read one object per line, or a list of objects (alone or under a key), or an object of columns."""
     head = source.read(1 << 16)
     try:
         first = head.lstrip().split(b"\n", 1)[0]
@@ -206,7 +206,7 @@ def _of_json(source: Source) -> Iterator[_Frame]:
 
 
 def _flat(job: dict[str, Any]) -> dict[str, Any]:
-    """Return the row of a job, of plain cells."""
+    """Flatten a job's object to a row of plain cells."""
     if not isinstance(job, dict):
         raise ValueError("a job is no object with names")  # noqa: TRY004 - of the file, not of the program
     cells = (cell.items() if isinstance(cell, dict) else [("", cell)] for cell in job.values())

@@ -1,9 +1,9 @@
-"""Accounting logs of PBS and Torque: several records per job, folded into one row whatever order their files come in.
+"""Read accounting logs of PBS and Torque: the records of a job become one row, in any order of the files.
 
 References
 ----------
 OpenPBS Administrator's Guide, "Accounting"; Torque Administrator Guide, "Accounting Records". Times are the epoch
-fields of a record; the local stamps of two records tell only how long a job ran that was deleted and has no record of
+fields of a record. The local stamps of two records are used only for the run time of a deleted job without a record of
 its end.
 """
 
@@ -52,22 +52,22 @@ from qconf.history.torque import REQUEST, is_in_form, requested
 
 @dataclass(slots=True)
 class _Job(Row):
-    """What the records of one job hold so far, of its last run, or those of a run before it."""
+    """The records of one run of a job so far: its last run, or an earlier one."""
 
     ended: str = ""  #: type of the record that ended the run
     exit: int | None = None
-    used: int = UNKNOWN  #: walltime that the run used
-    queued: str = ""  #: local time of the first record that it is queued
-    stamp: str = ""  #: local time of the record of the start, by which that of a deletion is read
+    used: int = UNKNOWN  #: used walltime of the run
+    queued: str = ""  #: local time of the first Q record
+    stamp: str = ""  #: local time of the S record, to measure the time until a deletion
     licences: dict[str, int] = field(default_factory=dict)  #: of the last run
     chunks: str = ""  #: of the last run
-    unreadable: bool = False  #: whether its chunks are
-    timeout: int = TIMEOUT  #: its `exit` where its walltime limit killed it
+    unreadable: bool = False  #: whether its chunks are unreadable
+    timeout: int = TIMEOUT  #: the `exit` of a job killed at its walltime limit
 
     def add(self, kind: str, fields: dict[str, str], stamp: str, file: int, line: int) -> None:
-        """Take in an S, R or E record; raise ValueError if it cannot be read, before anything is changed."""
+        """Add an S, R or E record; raise ValueError, without any change, if it cannot be read."""
         start, end = whole(fields, "start"), whole(fields, "end")
-        if start == UNKNOWN:  # it never ran: an E record that a deletion left
+        if start == UNKNOWN:  # it never ran: the E record of a deletion
             return
         wanted = duration(fields, "Resource_List.walltime"), cores_of(fields)
         status = fields.get("Exit_status") or ""
@@ -84,14 +84,14 @@ class _Job(Row):
         elif self.ended != "E":
             self.end, self.ended, self.exit = end, kind, code
             self.used = duration(fields, "resources_used.walltime")
-        if kind == "S" and self.ended:  # files out of order: the later record has the rest
+        if kind == "S" and self.ended:  # files out of order: the later record was read before
             self.cores = max(self.cores, wanted[1])
             return
         self._take(fields, wanted[0], max(self.cores, wanted[1]))
         self.file, self.line = file, line
 
     def queue_up(self, fields: dict[str, str], stamp: str) -> None:
-        """Take in a Q record: what the job asks for, unless a run of it has told; raise ValueError as `add` does."""
+        """Add a Q record: the job's request, unless a run has shown it; raise ValueError as `add` does."""
         wanted = duration(fields, "Resource_List.walltime"), cores_of(fields)
         self.queued = self.queued or stamp
         if self.start == UNKNOWN:
@@ -105,7 +105,7 @@ class _Job(Row):
         self.qos = fields.get("Resource_List.qos") or self.qos
 
     def take_chunks(self, rest: str, nodes: _Nodes | None) -> None:
-        """Take in what the job asks for of nodes, where that is more than cores; `nodes`, in Torque's form."""
+        """Add the job's chunks; `nodes` is the request in Torque's or Cray's form, None for a select."""
         if nodes is not None:
             self.chunks, readable = nodes.chunks, nodes.readable
             self.timeout = TIMEOUT if nodes.by_select else TIMEOUT_TORQUE
@@ -115,13 +115,13 @@ class _Job(Row):
         self.unreadable |= not readable
 
     def requeue(self, stamps: Sequence[str]) -> None:
-        """End a run that has a record that the job was requeued, without its data, and none of its own end."""
+        """End a run without an end record at the first of the stamps of requeues, if there is one."""
         ran = [seconds for stamp in stamps if (seconds := between(self.stamp, stamp)) >= 0]
         if not self.ended and ran:
             self.end, self.ended = self.start + min(ran), "R"
 
     def waited(self, stamp: str) -> bool:
-        """End the wait of a job that never ran at the record that it is gone; return whether there are both."""
+        """End the wait of a job that never ran at the stamp of its deletion; return whether that was possible."""
         seconds = between(self.queued, stamp)
         if self.start != UNKNOWN or seconds < 0 or "[]" in self.job_id:
             return False
@@ -129,12 +129,12 @@ class _Job(Row):
         return True
 
     def remove(self, stamp: str) -> None:
-        """End a run that has a record of the job's deletion and none of its own end: its node was down."""
+        """End a run without an end record at the stamp of the job's deletion: its node was down."""
         if not self.ended and (ran := between(self.stamp, stamp)) >= 0:
             self.end, self.ended = self.start + ran, "D"
 
     def finish(self, *, suspended: bool) -> bool:
-        """Take the run time; return whether time in which the job was suspended has been left out."""
+        """Compute the run time; return whether suspended time was subtracted."""
         self.runtime = self.end - self.start if self.ended else UNKNOWN
         idle = self.runtime - self.used if self.ended == "E" and self.used > 0 else 0
         left_out = idle > (0 if suspended else SUSPENDED)
@@ -154,13 +154,13 @@ class _Job(Row):
 
     @property
     def order(self) -> tuple[int, int, int]:
-        """Submission order: within a second by the server's sequence number, then the index in the array."""
+        """Sort key of submission: submit second, the server's sequence number, index in the array."""
         numbers = ORDER.match(self.job_id)
         first, index = numbers.groups() if numbers else (None, None)
         return self.submit, int(first or 0), int(index or 0)
 
     def problem(self, gone: str) -> tuple[str, str] | None:
-        """Return why this is no row of a history, reason and detail; None if it is one."""
+        """Return the reason and detail why this is no row of a history, else None."""
         if "[]" in self.job_id:
             return "array parent", "its subjobs have rows of their own"
         if self.start == UNKNOWN:
@@ -172,16 +172,16 @@ class _Job(Row):
 
 @dataclass(frozen=True, slots=True)
 class _Nodes:
-    """What a job asks for in Torque's form, or in that of a Cray system."""
+    """A job's node request in Torque's or Cray's form."""
 
     cores: int
     chunks: str
     readable: bool
-    by_select: bool  #: of PBS, which had the job ask for a select too
+    by_select: bool  #: whether PBS added a select to the request
 
     @classmethod
     def of(cls, rest: str) -> _Nodes | None:
-        """Read a record; None for one of PBS."""
+        """Read a record; None if its request is of PBS."""
         by_select = " Resource_List.select=" in rest
         if by_select and " Resource_List.mppwidth=" not in rest:
             return None
@@ -194,26 +194,24 @@ class _Nodes:
 
 
 class _Log:
-    """Everything read so far."""
+    """All jobs and records read so far."""
 
     def __init__(self) -> None:
         self.jobs: dict[tuple[str, int], _Job] = {}
-        #: type, stamp, file and line of the record that a job was deleted, aborted or moved
+        #: by job: type, stamp, file and line of the record that it was deleted, aborted or moved
         self.gone: dict[str, tuple[str, str, int, int]] = {}
         self.suspended: set[str] = set()
-        self.earlier: dict[
-            tuple[str, int], dict[int, _Job]
-        ] = {}  #: runs of a job that were not its last, by their starts
-        self.depend: dict[str, str] = {}  #: by job or array, what its records of being queued say of others
-        self.arrays: dict[str, int] = {}  #: members of an array that may run at a time
-        #: stamps, file and line of records of Torque that have no data: that a job is queued, and that it was requeued
+        self.earlier: dict[tuple[str, int], dict[int, _Job]] = {}  #: earlier runs of each job, by start
+        self.depend: dict[str, str] = {}  #: dependency list by job or array, from Q records
+        self.arrays: dict[str, int] = {}  #: limit of running members by array
+        #: Torque's Q and R records without data: stamp, file and line by job, and the stamps of requeues
         self.queued: dict[str, tuple[str, int, int]] = {}
         self.requeued: dict[str, list[str]] = {}
         self.drops: list[Drop] = []
         self.merged: Counter[str] = Counter()
 
     def add(self, text: str, path: str, file: int, line: int) -> None:
-        """Take in a line: it adds to a job, is about none, or is counted as dropped."""
+        """Add a line: to a job, to the lines about no run, or to the drops."""
         torn = not text.endswith("\n")
         match = RECORD.match(text)
         if match is None:
@@ -280,7 +278,7 @@ class _Log:
         return self.earlier.setdefault(key, {})
 
     def runs_before(self, key: tuple[str, int], job: _Job) -> list[_Job]:
-        """Return the runs of a job that ended by a requeue; each waited from the end of the one before it."""
+        """Return the earlier runs of a job as jobs of their own; each is submitted at the end of the run before."""
         found: list[_Job] = []
         submit = job.submit
         for start, run in sorted(self.earlier.get(key, {}).items()):
@@ -301,10 +299,10 @@ class _Log:
 
 
 def read_pbs(sources: Sequence[Source], timezone: str = "UTC") -> Records:
-    """Read PBS accounting logs; the order of the files does not matter. Months of them are those of `timezone`.
+    """Read PBS accounting logs, in any order; `timezone` is the zone of calendar months.
 
-    A job that still runs at the end of the log has state ``running``, end and runtime unknown. Raises `InputError`
-    where no record is about a job, or there is no such zone.
+    A job still running at the end of the log has the state ``running``, and unknown end and runtime. Raises
+    `InputError` if no record is about a job, or the zone is unknown.
     """
     zone(timezone)
     plain, log = Plain(), _Log()
@@ -329,7 +327,7 @@ def read_pbs(sources: Sequence[Source], timezone: str = "UTC") -> Records:
 
 
 def _in_order(jobs: pd.DataFrame, rows: Sequence[_Job]) -> pd.DataFrame:
-    """Return the table of all jobs: the plain ones, which are in order, and others."""
+    """Merge the plain jobs, which are sorted, and the other jobs into one table in submission order."""
     table = job_table(jobs, len(jobs))
     if not rows:
         return table
@@ -340,9 +338,9 @@ def _in_order(jobs: pd.DataFrame, rows: Sequence[_Job]) -> pd.DataFrame:
 
 
 def _rows(log: _Log, paths: Sequence[str], changed: Counter[str]) -> tuple[list[_Job], list[_Job]]:
-    """Return the jobs that are rows of a history; the others are dropped.
+    """Return the jobs that are rows of a history, and of the dropped jobs those that were deleted while waiting.
 
-    Of these the second list has those that waited until they were gone.
+    Adds the other jobs to ``log.drops``.
     """
     rows, waited = list[_Job](), list[_Job]()
     for key, job in log.jobs.items():

@@ -1,6 +1,6 @@
-"""Jobs of PBS that ran once, read many at a time: their records are as the server writes them, and in order.
+"""Fast reader of "plain" PBS jobs: they ran once, and their records are in OpenPBS's own form and order.
 
-All other records, and those of all other jobs, are left to the reader of single records.
+All records of other jobs are left to the reader of single records, `qconf.history.readers.pbs`.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from qconf.history.readers.pbs_record import (
 from qconf.history.readers.sources import Source
 from qconf.history.records import LIMITS, UNKNOWN, Coded, Gathered, kinds
 
-_V = r"[^\x00- \"'\x7f-\xa0]"  #: in a value
+_V = r"[^\x00- \"'\x7f-\xa0]"  #: a character of a value
 _END = "(?: |$)"
 _NAME = r"(([1-9][0-9]{0,14}+|0)(?:\[([1-9][0-9]{0,8}+|0)\])?+((?:\.[^\x00- ;\"'\[\]\x7f-\xa0]*+)?+))"
-#: Values of a record of which nothing is read.
+#: Values of a record that are ignored.
 _OTHER = (
     r"(?:(?:jobname|[qe]time|eligible_time|exec_host|exec_vnode|session|run_count|alt_id|accounting_id|resvname|resvID)"
     rf"={_V}*+{_END})*+"
@@ -58,14 +58,14 @@ _LINE = re.compile(
     re.MULTILINE,
 )
 _JOB = re.compile(_NAME)
-KEY = ("server", "index", "number")  #: what tells jobs apart
+KEY = ("server", "index", "number")  #: columns that identify a job
 
 Column = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
 class _Wanted(NamedTuple):
-    """What a job asks for."""
+    """The request of a job."""
 
     cores: int
     is_exclusive: bool
@@ -77,7 +77,7 @@ class _Wanted(NamedTuple):
 
 @lru_cache(maxsize=65536)
 def _wanted(text: str) -> _Wanted:
-    """Read the resources of a record, which are next to each other."""
+    """Read the resources of a record, which are adjacent."""
     select, place = SELECT.search(f" {text}"), PLACE.search(f" {text}")
     fields = fields_of("S", text)
     try:
@@ -92,7 +92,7 @@ def _wanted(text: str) -> _Wanted:
 
 
 def _used(text: str) -> int:
-    """Return the seconds that a job used; -2 where that is no duration."""
+    """Return the used seconds of a job; `UNKNOWN` if empty, -2 if it is no duration."""
     try:
         return (walltime_of(text) if text else 0) or UNKNOWN
     except ValueError:
@@ -110,21 +110,21 @@ def _numbers(texts: Sequence[str]) -> Column:
 
 
 class Plain:
-    """The records of jobs that ran once."""
+    """Collects the records of plain jobs: `read` each file, then `settle`, then `rest` of each file."""
 
     def __init__(self) -> None:
-        self.ends = Gathered(("job_id",))  #: records of the end of a job
-        self.others = Gathered(())  #: that it was queued, or began
+        self.ends = Gathered(("job_id",))  #: E records
+        self.others = Gathered(())  #: Q and S records
         self.servers: dict[str, int] = {}
-        self.strange: set[tuple[int, ...]] = set()  #: jobs with any other record, by `KEY`
-        self.limited: set[str] = set()  #: arrays of which not all members may run, or that wait for others
-        self.lines: list[int] = []  #: of each file
-        self.taken: list[Mask] = []  #: of each file the lines that are of a plain job
+        self.strange: set[tuple[int, ...]] = set()  #: keys (`KEY`) of jobs with any other record
+        self.limited: set[str] = set()  #: arrays with a limit of running members or a dependency
+        self.lines: list[int] = []  #: number of lines by file
+        self.taken: list[Mask] = []  #: by file: mask of the lines of plain jobs
         for kind in ("E", "Q"):
             self._add([], kind, 0, np.array([], dtype=np.int64))
 
     def read(self, file: int, source: Source) -> None:
-        """Read a file; `settle` says what is found."""
+        """Read a file; `file` is its index, in ascending calls."""
         first = 1
         for raw in source.blocks():
             block = raw.decode("utf-8", "replace").replace("\r\n", "\n")
@@ -145,7 +145,7 @@ class Plain:
         self.lines.append(first - 1)
 
     def _add(self, rows: Sequence[tuple[str, ...]], kind: str, file: int, lines: Column) -> Mask:
-        """Add records of a type; return which are plain."""
+        """Add records of a type; return the mask of those that are plain."""
         (
             _, names, number, index, server, user, group, account, projects, queue, ctime, start, resources, given,
             end, status, used,
@@ -203,7 +203,7 @@ class Plain:
         return np.array(numbers, dtype=np.int64)[some.codes]
 
     def _note(self, line: str) -> None:
-        """Take note of a record that is not plain: its job is none."""
+        """Note a record that is not plain: its job is not plain either."""
         match = RECORD.match(line)
         if match is None or match[2] not in OF_JOBS:
             return
@@ -215,7 +215,7 @@ class Plain:
             self.limited.add(match[3])
 
     def settle(self) -> tuple[pd.DataFrame, int]:
-        """Return the jobs in their order, with their ends, and how many records they have."""
+        """Return the table of plain jobs in submission order, and the number of their records."""
         ends, others = self.ends.table(), self.others.table()
         strange = pd.DataFrame([*self.strange], columns=[*KEY], dtype=np.int64)
         _, job = kinds(*(np.concatenate([each[name] for each in (ends, others, strange)]) for name in KEY))
@@ -227,14 +227,14 @@ class Plain:
         at_end, at_other = (first[each["file"]] + each["line"].to_numpy() - 1 for each in (ends, others))
         row = np.zeros(good.size, dtype=np.int64)
         row[of_end] = np.arange(len(ends))
-        end = row[of_other]  # the row of the end of each other record's job
+        end = row[of_other]  # row of each other record's job in `ends`
         begins = others["is_start"].to_numpy()
         good[np.bincount(of_other[begins], minlength=good.size) > 1] = False
         begin = np.full(good.size, first[-1])
         begin[of_other[begins]] = at_other[begins]
         submit, start = (others[name].to_numpy() == ends[name].to_numpy()[end] for name in ("submit", "start"))
         fits = submit & (at_other < at_end[end]) & np.where(begins, start, at_other < begin[of_other])
-        for name in ("account", "qos"):  # where the end has none, one before would be taken
+        for name in ("account", "qos"):  # an E record without a value would take that of an earlier one
             fits &= ((others[name] == "") | (ends[name] != "").to_numpy()[end]).to_numpy()
         good[of_other[~fits]] = False
         if self.limited:
@@ -252,7 +252,7 @@ class Plain:
         return _finished(jobs.iloc[order].reset_index(drop=True)), int(taken.sum())
 
     def rest(self, file: int, source: Source) -> Iterator[tuple[int, bytes]]:
-        """Yield the lines of a file that are of no plain job, each with its number."""
+        """Yield the lines of a file that belong to no plain job, each with its number."""
         first, taken = 0, self.taken[file]
         for block in source.blocks():
             count = block.count(b"\n") + (not block.endswith(b"\n"))
@@ -265,7 +265,7 @@ class Plain:
 
 
 def _finished(jobs: pd.DataFrame) -> pd.DataFrame:
-    """Add run times and states; `left_out` are those that were suspended."""
+    """Add run times and states; `left_out` marks jobs whose suspended time was subtracted."""
     ran, used = (jobs["end"] - jobs["start"]).to_numpy(np.int64), jobs["used"].to_numpy()
     idle = np.where(used > 0, ran - used, 0)
     left_out = idle > SUSPENDED

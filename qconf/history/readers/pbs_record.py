@@ -1,4 +1,4 @@
-"""Records of accounting logs of PBS and Torque: the values that a history needs of one.
+"""Parse single records of PBS and Torque accounting logs.
 
 References
 ----------
@@ -29,12 +29,12 @@ KEYS = {
     "R": _END,
     "E": _END,
 }
-#: A value, or a part of one, may stand in quotes and hold blanks then.
+#: A value, or a part of it, may be quoted and then hold blanks.
 PAIR = re.compile(r"""([^\s=]+)=('[^']*'(?=\s|$)|(?:[^\s"]+|"[^"]*"|")*)""")
 ORDER = re.compile(r"(\d{1,18})(?:\[(\d{1,18})\])?")
 SUBJOB = re.compile(r"\[\d+\]")
-_CLOCK = re.compile(r"\d{1,9}(?::\d{1,9}){1,3}")  # 30:00 is minutes; Torque has days, too: 1:10:00:00
-#: Whole numbers of what is no core, memory or time, and no way to place a job: a site's own resources, like licences.
+_CLOCK = re.compile(r"\d{1,9}(?::\d{1,9}){1,3}")  # 30:00 is minutes; Torque also has days: 1:10:00:00
+#: Resources with whole numbers that are no licences; all others are a site's own, and count as licences.
 _NO_LICENCES = (
     *(*OF_NODES, "nodect", "nchunk", "select", "place", "mpiprocs", "ompthreads", "ngpus", "naccelerators", "nice"),
     *("vmem", "pvmem", "walltime", "cput", "pcput", "min_walltime", "max_walltime", "soft_walltime", "file"),
@@ -48,27 +48,27 @@ PLACE = re.compile(r" Resource_List\.place=(\S+)")
 HOST = re.compile(r" exec_host=(\S+)")
 NODES = re.compile(rf" Resource_List\.({'|'.join(OF_NODES)})=(\S+)")
 TASKS = re.compile(rf" {re.escape(REQUEST)}=((?:-L \S+ ?)+)")
-SUSPENDED = 300  #: seconds: more between a run and its used walltime is no staging of files, where nothing else says
-#: Types of records that change a job: others are about something else than its run.
+SUSPENDED = 300  #: seconds: a larger gap between a run and its used walltime is a suspension, not staging of files
+#: Types of records about jobs: GONE with the drop reason of a job that never ran, RUNS about its runs.
 GONE = {"D": "deleted before start", "A": "aborted before start", "M": "moved to another server"}
 RUNS = ("Q", "S", "R", "E")
 OF_JOBS = (*RUNS, *GONE, "z")  #: z: suspended
-TIMEOUT, TIMEOUT_TORQUE = -29, -11  #: Exit_status of a job that its walltime limit killed
+TIMEOUT, TIMEOUT_TORQUE = -29, -11  #: Exit_status of a job killed at its walltime limit
 LEFT_OUT = "time suspended: not run time"
 
 
 def project(name: str) -> str:
-    """Return the project of a job; empty for the one that the server gives those without."""
+    """Return a job's project; "" for the server's default project."""
     return "" if name == "_pbs_project_default" else name
 
 
 def fields_of(kind: str, text: str) -> dict[str, str]:
-    """Read the values of a record that a history needs; one with quotes is parsed whole."""
+    """Return the needed values of a record of type `kind`, by key; all values if it has quotes."""
     if '"' in text or "'" in text:
         return {key: value.strip("'\"") for key, value in PAIR.findall(text)}
     found: dict[str, str] = {}
     text, at = f" {text} ", 0
-    for key in KEYS[kind]:  # in the order in which the server writes them: mostly one pass
+    for key in KEYS[kind]:  # in the server's order: mostly one pass
         start = text.find(key, at)
         if start < 0:
             start = text.find(key, 0, at)
@@ -76,13 +76,13 @@ def fields_of(kind: str, text: str) -> dict[str, str]:
             start += len(key)
             at = text.find(" ", start)
             value = text[start:at]
-            found[key[1:-1]] = intern(value) if key in _WHOSE else value  # kept once for all jobs
+            found[key[1:-1]] = intern(value) if key in _WHOSE else value  # one object for all jobs
     return found
 
 
 @lru_cache(maxsize=65536)
 def walltime_of(text: str) -> int:
-    """Read a walltime as seconds; raise ValueError where it is none."""
+    """Read a walltime as seconds; raises ValueError."""
     if not _CLOCK.fullmatch(text):
         return parse_duration(text)
     seconds = sum(map(mul, map(int, reversed(text.split(":"))), (1, 60, 3600, 86400)))
@@ -90,7 +90,7 @@ def walltime_of(text: str) -> int:
 
 
 def whole(fields: dict[str, str], name: str, digits: int = 15, what: str = "time") -> int:
-    """Return a whole number of a record, `UNKNOWN` where it has none; ValueError where it is none."""
+    """Return a whole number of a record, `UNKNOWN` if absent; raises ValueError that it is no `what`."""
     text = fields.get(name)
     if text is None:
         return UNKNOWN
@@ -100,7 +100,7 @@ def whole(fields: dict[str, str], name: str, digits: int = 15, what: str = "time
 
 
 def duration(fields: dict[str, str], name: str) -> int:
-    """Return a duration in seconds, `UNKNOWN` where there is none; ValueError where it is none."""
+    """Return a duration of a record in seconds, `UNKNOWN` if absent or 0; raises ValueError."""
     text = fields.get(name)
     try:
         return (walltime_of(text) if text else 0) or UNKNOWN
@@ -109,7 +109,7 @@ def duration(fields: dict[str, str], name: str) -> int:
 
 
 def between(first: str, last: str) -> int:
-    """Return the seconds between the stamps of two records, local times both; -1 where one is none."""
+    """Return the seconds between two records' stamps, both local times; -1 if one is not a time."""
     try:
         began, ended = (datetime.strptime(each, "%m/%d/%Y %H:%M:%S") for each in (first, last))  # noqa: DTZ007
     except ValueError:
@@ -118,7 +118,7 @@ def between(first: str, last: str) -> int:
 
 
 def cores_of(fields: dict[str, str]) -> int:
-    """Cores that the job took: those requested, of an exclusive job those that the server assigned."""
+    """Return a job's cores: the requested ones, or for an exclusive job the assigned ones if they are more."""
     names = ("Resource_List.ncpus", "resource_assigned.ncpus")
     requested, assigned = (whole(fields, name, 12, "number") for name in names)
     exclusive = "excl" in (fields.get("Resource_List.place") or "")

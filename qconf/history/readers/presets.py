@@ -1,4 +1,4 @@
-"""What the columns of public traces, and of tables that programs write alike everywhere, are: data, not code."""
+"""Column mappings of public traces and of common database dumps; data, not code."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Preset:
-    """What the columns of one kind of table are; a table that has all that are named here is of the kind."""
+    """The columns of one kind of table; a table with all of `columns` and `also` is of this kind."""
 
-    columns: Mapping[str, str]  #: by our name
-    units: Mapping[str, str] = field(default_factory=dict)  #: of numbers that are not seconds, or MiB
-    states: Mapping[str, str] = field(default_factory=dict)  #: what its words, or numbers, for states say
-    also: tuple[str, ...] = ()  #: other columns that tell the kind
-    optional: Mapping[str, str] = field(default_factory=dict)  #: columns that are read where they are there
+    columns: Mapping[str, str]  #: the table's name by ours
+    units: Mapping[str, str] = field(default_factory=dict)  #: units other than seconds and MiB
+    states: Mapping[str, str] = field(default_factory=dict)  #: our state by the table's
+    also: tuple[str, ...] = ()  #: other columns that identify the kind
+    optional: Mapping[str, str] = field(default_factory=dict)  #: columns that may be absent
 
 
-#: Numbers of the states of jobs in Slurm's database.
+#: Job states by their number in Slurm's database.
 SLURM_STATES = dict(
     enumerate((
         *("pending", "running", "suspended", "completed", "cancelled", "failed", "timeout", "node_fail", "preempted"),
@@ -48,7 +48,7 @@ PRESETS = {
          "walltime": "elpl", "runtime": "duration"},
         also=("qdt", "nnumr"),
     ),
-    # Helios of SenseTime; its column `queue` is the time that a job waited.
+    # Helios of SenseTime; its column `queue` is the wait of a job.
     "helios": Preset(
         {"job_id": "job_id", "user": "user", "queue": "vc", "gpus": "gpu_num", "cores": "cpu_num", "state": "state",
          "submit": "submit_time", "start": "start_time", "end": "end_time", "runtime": "duration"},

@@ -1,4 +1,4 @@
-"""Output of Slurm's ``sacct --parsable2``: a row per run of a job and per step; names decide the columns."""
+"""Read the output of Slurm's ``sacct --parsable2``: a row per run of a job and per step."""
 
 from __future__ import annotations
 
@@ -39,26 +39,26 @@ from qconf.history.times import slurm_limit, zone
 
 NO_TIME = {"", "unknown", "none", "n/a"}
 NO_LIMIT = {"", "unlimited", "partition_limit", "infinite", "invalid", "none", "unknown", "n/a"}
-PROMOTED = re.compile(r"qconf-promote:(\S+)")  #: the AdminComment of a job that came into the pool from that queue
+PROMOTED = re.compile(r"qconf-promote:(\S+)")  #: AdminComment of a job moved into the pool, with its own queue
 CPU = re.compile(r"(?:^|,)cpu=([0-9]{1,9})(?=,|$)")
 MEMORY = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)([KMGTP]?)([cn]?)")
 LICENCES = re.compile(r"(?:^|,)license/([^=,]+)=([0-9]{1,9})(?=,|$)")
-MOST_NAMED = 10  #: features that cannot be read
+MOST_NAMED = 10  #: number of unreadable features that are listed by name
 NEVER = -2
 
 
-#: What differs between all jobs and is not of interest.
+#: TRES that differ between all jobs and are not used.
 OF_A_JOB = re.compile(r",?\b(?:billing|energy)=[^,]*")
 
-Some = NDArray[Any] | Coded  #: rows of a column
+Some = NDArray[Any] | Coded  #: a column
 
 
 def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
-    """Read sacct output; times in it are local to `timezone`, or epoch seconds.
+    """Read sacct output; its times are local to `timezone`, or Unix seconds.
 
-    Each run of a job that was requeued is a job, the last one with its id; a submit is the time from which on the job
-    was eligible to run. The parts of a heterogeneous job are one. Raises `InputError` where the header lacks a
-    column that is needed.
+    Each run of a requeued job becomes a job; the last one keeps the id. A submit is the time at which the job became
+    eligible. The parts of a heterogeneous job become one job. Raises `InputError` if the header lacks a required
+    column.
     """
     merged: Counter[str] = Counter()
     features: Counter[str] = Counter()
@@ -88,7 +88,7 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
     gone = gone[(gone["eligible"] != NEVER) & (gone["submit"] <= gone["end"])].reset_index(drop=True)
     jobs = whole_jobs(runs[~no_job] if no_job.any() else runs, merged).reset_index(drop=True)
     marks = jobs["marks"].to_numpy()
-    jobs = jobs[[name for name in COLUMNS if name in jobs]]  # and no memory for what was of the runs
+    jobs = jobs[[name for name in COLUMNS if name in jobs]]  # free the memory of the runs' own columns
     del runs, reason, detail
     counts = {mark: int(((marks & bit) > 0).sum()) for mark, bit in BIT.items()}
     changed = Counter({mark: count for mark, count in counts.items() if count})
@@ -100,11 +100,11 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
 
 
 class _Runs:
-    """Rows of sacct while they are read, many at a time: one run of a job each."""
+    """A block of sacct rows during reading: one run of a job each."""
 
     def __init__(self, cells: pd.DataFrame, lines: Column, faults: Texts, where: tzinfo) -> None:
         self.cells, self.lines, self.where = cells, lines, where
-        self.fault = faults  #: why a row is none of such a table
+        self.fault = faults  #: why a row is invalid, "" if it is valid
         step = (_is_step(self._texts("jobidraw", "jobid")) | _is_step(self._texts("jobid"))) & (faults == "")
         self.steps = int(step.sum())
         if self.steps:
@@ -112,7 +112,7 @@ class _Runs:
         self.key, self.job_id = self._texts("jobidraw", "jobid"), self._texts("jobid", "jobidraw")
         self._refuse(self.key == "", "no job")
         self.key = np.where(self.key == self.job_id, self.job_id, self.key)  # one text where they are the same
-        self.unread: Counter[str] = Counter()  #: features that cannot be read
+        self.unread: Counter[str] = Counter()  #: unreadable features
         self.columns = self._read()
 
     @classmethod
@@ -125,7 +125,7 @@ class _Runs:
         return {**columns, "file": np.full(int(good.sum()), file)}
 
     def dropped(self, path: str, torn: set[int]) -> pd.DataFrame:
-        """Return the rows that cannot, as `Records` has them."""
+        """Return the invalid rows as in `Records.dropped`; `torn` are the lines cut off."""
         bad = self.fault != ""
         lines = self.lines[bad]
         reason = np.where(np.isin(lines, list(torn)), "torn last line", "not a sacct row")
@@ -160,7 +160,7 @@ class _Runs:
             RETURNED: returned,
         }
         return {
-            "key": self.key,  # ids begin anew one day, and belong to other users then
+            "key": self.key,  # ids restart one day, and then belong to other users
             "cluster": self._coded("cluster"),
             "job_id": self.job_id,
             "submit": np.maximum(submitted, waits),
@@ -177,13 +177,13 @@ class _Runs:
             "group": self._coded("account"),
             "qos": self._coded("qos"),
             "marks": np.sum([rows.astype(np.int64) * BIT[mark] for mark, rows in marks.items()], axis=0),
-            "eligible": np.where(held, NEVER, free),  # from when on nothing held it; NEVER where all the time something
+            "eligible": np.where(held, NEVER, free),  # from when on nothing held it; NEVER if held throughout
             "resizing": resizing,  # the run goes on in another row, with other cores
             "line": self.lines,
         }
 
     def _texts(self, name: str, other: str = "", nothing: Sequence[str] = ("",)) -> Texts:
-        """Return a column; where it has nothing, the cells of another."""
+        """Return a column of texts; cells in `nothing` are taken from the column `other`."""
         found: Texts = np.full(len(self.lines), "", dtype=object)
         found = self.cells[name].to_numpy(dtype=object) if name in self.cells else found
         lacks = np.any([found == each for each in nothing], axis=0) if other else found[:0]
@@ -201,7 +201,7 @@ class _Runs:
         self.fault[rows & (self.fault == "")] = why
 
     def _each(self, name: str, read: Callable[[str], int], rows: Mask | None = None) -> Column:
-        """Read the different cells of a column, those of some rows; a row is refused where `read` raises ValueError."""
+        """Read the distinct cells of a column in some rows; a row becomes invalid if `read` raises ValueError."""
         if read is _seconds and name in self.cells and self.cells[name].dtype.kind == "i":
             return np.asarray(self.cells[name], dtype=np.int64)
         values = np.full(len(self.lines), UNKNOWN, dtype=np.int64)
@@ -223,7 +223,7 @@ class _Runs:
         return values
 
     def _times(self, name: str) -> tuple[Column, Column]:
-        """Read a column of times; the second are the later readings of hours that come twice."""
+        """Read a column of times; the second result has the later readings of repeated hours."""
         if name not in self.cells:
             return np.full(len(self.lines), UNKNOWN, dtype=np.int64), np.full(len(self.lines), UNKNOWN, dtype=np.int64)
         first, second, wrong = _read_times(self.cells[name], self.where)
@@ -232,7 +232,7 @@ class _Runs:
         return first, second
 
     def _run(self, submitted: Column) -> tuple[Column, Column]:
-        """Read start and end; of several readings, the one that agrees with the elapsed time and the submit."""
+        """Read start and end; among several readings, choose that which fits the elapsed time and the submit."""
         (start, late_start), (end, late_end) = self._times("start"), self._times("end")
         self.elapsed = self._each("elapsedraw", _seconds)
         unclear = ((start != late_start) | (end != late_end)) & (start != UNKNOWN) & (end != UNKNOWN)
@@ -246,7 +246,7 @@ class _Runs:
         return start, end
 
     def _walltime(self) -> Column:
-        """Return the limits in seconds, of TimelimitRaw where it has one, else of Timelimit."""
+        """Return the time limits in seconds, from TimelimitRaw if it has one, else from Timelimit."""
         other = self._coded("timelimitraw").like(["", "Partition_Limit"].__contains__)
         limit = self._each("timelimitraw", _limit, ~other)
         limit[other] = self._each("timelimit", _limit, other)[other]
@@ -266,7 +266,7 @@ class _Runs:
         return np.where(cores > 0, cores, UNKNOWN)
 
     def _needs(self) -> tuple[Coded, Mask]:
-        """Return what jobs need, and whether it can be read; features that cannot are left out, and counted."""
+        """Return the column `needs`, and the mask of readable rows; unreadable features are left out and counted."""
         tres, features = self._tres(), self._coded("constraints")
         if tres.codes.size and tres.codes.max() > tres.codes.size // 10:
             tres = tres.read(lambda text: OF_A_JOB.sub("", text))
@@ -284,7 +284,7 @@ class _Runs:
         return Coded(texts, of), np.array(readable, dtype=np.bool_)[of]
 
     def _tres(self) -> Coded:
-        """Return what jobs had of nodes, else asked for; in older logs generic resources are columns of their own."""
+        """Return the allocated TRES, else the requested ones; older logs have generic resources in separate columns."""
         tres, gres = self._texts("alloctres", "reqtres"), self._texts("allocgres", "reqgres", ["", "0"])
         nodes, memory = self._texts("nnodes", "allocnodes"), self._coded("reqmem")
         if not (memory.like(_is_size) | (gres != "")).any():
@@ -306,7 +306,7 @@ def _is_size(text: str) -> bool:
 
 
 def _memory(text: str, cores: int, nodes: str) -> str:
-    """Write memory as older logs have it, 4Gc of a core, 4Gn of a node or 4G of a job, as a TRES of the job."""
+    """Convert memory of older logs (4Gc per core, 4Gn per node, 4G per job) to a TRES of the job."""
     match = MEMORY.fullmatch(text)
     if match is None:
         return ""
@@ -320,7 +320,7 @@ def _is_step(ids: Texts) -> Mask:
 
 
 def _read_times(cells: pd.Series, where: tzinfo) -> tuple[Column, Column, Mask]:
-    """Read local times: those of a column, the later readings of hours that come twice, and where there is none."""
+    """Read a column of local times: the times, the later readings of repeated hours, and the mask of non-times."""
     if cells.dtype.kind == "i":
         numbers = cells.to_numpy(dtype=np.int64)
         times = np.where(numbers == 0, UNKNOWN, numbers)
@@ -342,7 +342,7 @@ def _read_times(cells: pd.Series, where: tzinfo) -> tuple[Column, Column, Mask]:
 
 
 def _time(text: str, where: tzinfo, fold: int) -> int:
-    """Read a time; of an hour that comes twice the later one with a `fold`."""
+    """Read a time; `fold` 1 selects the later reading in a repeated hour."""
     if text.isdigit() and text.isascii() and len(text) <= 15:
         return int(text) or UNKNOWN
     if text.lower() in NO_TIME:
@@ -354,7 +354,7 @@ def _time(text: str, where: tzinfo, fold: int) -> int:
 
 
 def _state(text: str) -> str:
-    """Return a state in lower case; sacct writes it as a short form, or with who cancelled the job."""
+    """Return a state in lower case; sacct may write a short form, or append the user who cancelled the job."""
     word = text.split(" ", maxsplit=1)[0].rstrip("+")
     return STATES.get(word, word).lower()
 
@@ -365,13 +365,13 @@ def _seconds(text: str) -> int:
 
 @lru_cache(maxsize=65536)
 def _limit(text: str) -> int:
-    """Seconds of a limit as Slurm writes it; 0 if there is none."""
+    """Read a Slurm time limit as seconds; 0 if unlimited."""
     return 0 if text.lower() in NO_LIMIT else slurm_limit(text)
 
 
 @lru_cache(maxsize=65536)
 def _cores(text: str) -> int:
-    """Cores, written like 1200 or 1.2K; 0 if there are none."""
+    """Read a number of cores like 1200 or 1.2K; 0 if empty."""
     match = re.fullmatch(r"(\d{1,12})(\.\d{1,3})?([KM]?)", text)
     if match is None:
         if text:

@@ -1,4 +1,4 @@
-"""Columns of what sacct prints: by a header or by their content, whatever is between them, of one width, or of JSON."""
+"""Find the columns of sacct output: by header or by content, with any separator, of fixed width, or JSON."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ LISTED = (
     "JobIDRaw,JobID,User,Account,Partition,State,Submit,Eligible,Start,End,ElapsedRaw,Suspended,"
     "TimelimitRaw,Timelimit,AllocCPUS,ReqCPUS,NNodes,AllocTRES,ReqTRES,Constraints,Reservation,QOS,AdminComment"
 )
-#: With a separator that is in no cell: the bar is in features like a100|v100.
+#: With a separator that no cell contains, unlike the bar, which features like a100|v100 contain.
 COMMAND = f"SLURM_TIME_FORMAT=%s sacct -a -D -S now-31days --parsable2 --delimiter=\"$(printf '\\037')\" -o {LISTED}"
-#: Any one of each group is needed.
+#: Required columns: one of each group.
 NEEDED = (
     *(("JobIDRaw", "JobID"), ("Submit",), ("Start",), ("End",)),
     *(("TimelimitRaw", "Timelimit"), ("AllocCPUS", "ReqCPUS", "NCPUS")),
@@ -52,7 +52,7 @@ _LIMITS = "UNLIMITED|Partition_Limit|INVALID|None|Unknown"
 _STATE = rf"(?:{'|'.join(sorted({*STATES, *STATES.values()}, key=len, reverse=True))})(?: by \S+)?\+?"
 _TRES = r"|[^=,|]+=[^=,|]+(?:,[^=,|]+=[^=,|]+)*"
 _FEATURES = r"[\w.&|,*()\[\]:+/-]*"
-#: What a cell of a column looks like; of others it is anything.
+#: Form of the cells of a column; a column that is not listed may hold anything.
 _FORMS = {
     **dict.fromkeys(("jobidraw", "jobid"), _ID),
     **dict.fromkeys(("submit", "eligible", "start", "end"), _TIME),
@@ -66,13 +66,13 @@ _FORMS = {
     "timelimitraw": rf"|\d+|{_LIMITS}",
     "timelimit": rf"|{_SPAN}|{_LIMITS}",
     "constraints": _FEATURES,
-    "": "",  # after a separator at the end
+    "": "",  # after a final separator
 }
 FORMS = {name: re.compile(form) for name, form in _FORMS.items()}
-#: Columns of which a cell may hold what separates them; those after, where that is a comma.
+#: Columns whose cells may hold the separator; `LISTS` only if it is a comma.
 FREE = {"constraints", "jobname", "admincomment", "comment", "systemcomment", "submitline", "workdir", "reason"}
 LISTS = {"alloctres", "reqtres", "allocgres", "reqgres", "nodelist", "partition", "reservation", "flags"}
-#: How likely it is that cells without a header are of a column, where they may be of several.
+#: Weights of columns, to choose among several readings of cells without a header.
 _LIKELY = {
     **dict.fromkeys(("jobid", "jobidraw", "user", "partition", "qos"), 4),
     **dict.fromkeys(("reqtres", "reservation", "constraints", "admincomment"), -1),
@@ -83,7 +83,7 @@ Texts = NDArray[np.object_]
 
 
 def is_sacct(lines: Sequence[str], head: str) -> bool:
-    """Whether a file begins as what sacct prints."""
+    """Whether the beginning of a file (its lines, its text) is sacct output with a header, or JSON."""
     if is_json(head):
         return True
     _, names = header_of(lines[0]) if lines else ("", [])
@@ -93,13 +93,13 @@ def is_sacct(lines: Sequence[str], head: str) -> bool:
 
 
 def separator_of(lines: Sequence[str]) -> str:
-    """Return what is before and after the states of rows without a header; empty where they are no rows of sacct."""
+    """Return the separator in rows without a header, found around the job states; "" if they are no sacct rows."""
     found = [match[2] for line in lines if (match := _CONTENT.search(line)) and match[1] in (None, match[2])]
     return Counter(found).most_common(1)[0][0] if 2 * len(found) > len(lines) else ""
 
 
 def header_of(line: str) -> tuple[str, list[str]]:
-    """Return what separates the names of a header, and these in lower case; nothing where it is none."""
+    """Return a header's separator and its names in lower case; ("", []) if the line is no header."""
     match = re.match(r'\s*"?[A-Za-z]\w*"?([^\w"]+)"?[A-Za-z]', line)
     if match is None:
         return "", []
@@ -113,13 +113,13 @@ def _missing(names: Sequence[str]) -> list[str]:
 
 
 def _is_ruled(lines: Sequence[str]) -> bool:
-    """Whether dashes below the header show columns of one width each."""
+    """Whether dashes below the header show fixed column widths."""
     return len(lines) > 1 and re.fullmatch(r"\s*-+(?: +-+)+\s*", lines[1]) is not None
 
 
 @dataclass(frozen=True)
 class _Converted(Source):
-    """A file whose lines are made of others."""
+    """A file whose lines are converted while reading."""
 
     made: Callable[[], Iterator[bytes]] = lambda: iter(())
 
@@ -128,7 +128,7 @@ class _Converted(Source):
 
 
 class Columns:
-    """The columns of a file, and its rows."""
+    """The columns of a sacct file, and its rows as `table`."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -155,7 +155,7 @@ class Columns:
         self._check(names, line, lines)
         self.names, self.separator = names, separator
         self.free = FREE | (LISTS if separator == "," else set())
-        self.known: dict[str, set[str]] = {"qos": set(), "reservation": {""}}  #: of rows that read one way
+        self.known: dict[str, set[str]] = {"qos": set(), "reservation": {""}}  #: values in unambiguous rows
         at = {name: names.index(name) for name in WANTED if name in names}
         numbers = {name: place for name, place in at.items() if name in NUMBERS}
         texts = {name: place for name, place in at.items() if name not in NUMBERS}
@@ -164,11 +164,11 @@ class Columns:
 
     @classmethod
     def of(cls, source: Source) -> Columns | None:
-        """Read the columns; None where there is no line."""
+        """Read the columns of a file; None if it is empty."""
         return cls(source) if source.read(1 << 16).strip() else None
 
     def _check(self, names: Sequence[str], line: int, lines: Sequence[str]) -> None:
-        """Refuse a header that lacks a column or has one twice."""
+        """Raise `InputError` if a header lacks a required column or has one twice."""
         if missing := _missing(names):
             ids = [at for at, name in enumerate(names) if name in ("jobid", "jobidraw")]
             rows = [each.split("|") for each in lines]
@@ -181,7 +181,7 @@ class Columns:
             raise self.source.error("two columns of this name", "keep one", line=line, field="column", value=twice)
 
     def _by_content(self, rows: list[list[str]]) -> list[str]:
-        """Return the names of columns that have no header: as many of those that are asked for as there are cells."""
+        """Infer column names from the cells: the subsequence of `LISTED` that fits them."""
         width = Counter(map(len, rows)).most_common(1)[0][0]
         rows = [[cell.strip() for cell in row] for row in rows if len(row) == width]
         cells = list(zip(*rows, strict=True))
@@ -213,11 +213,11 @@ class Columns:
         return chosen[0]
 
     def _ruled(self, lines: Sequence[str], header: int) -> tuple[list[str], _Converted]:
-        """Return the names of columns of one width each, and a source of their rows."""
+        """Return the names of columns of fixed width, and a source of their rows with a separator."""
         places = [match.span() for match in re.finditer("-+", lines[1])]
         widths, exact = [end - begin for begin, end in places], {*WANTED} - {"state"}
         names = [lines[0][begin:end].strip().rstrip("+").lower() for begin, end in places]
-        whole = [[name for name in WANTED if name.startswith(cut)] for cut in names]  # names are cut off, too
+        whole = [[name for name in WANTED if name.startswith(cut)] for cut in names]  # names are cut off as well
         names = [
             each[0] if name not in WANTED and len(each) == 1 else name for name, each in zip(names, whole, strict=True)
         ]
@@ -239,7 +239,7 @@ class Columns:
         return names, _Converted(self.source.path, made=made)
 
     def cells(self, rows: Rows) -> tuple[pd.DataFrame, Column, Texts]:
-        """Return the columns of `WANTED` that there are; the line of each row; why it is none."""
+        """Return the existing columns of `WANTED`, the line of each row, and its fault, "" if it is valid."""
         cells, lines, faults = rows.cells, rows.lines, np.full(rows.lines.size, "", dtype=object)
         for name in {*self.known} & {*cells}:
             self.known[name].update(cells[name].unique())
@@ -253,13 +253,13 @@ class Columns:
         return cells, lines, faults
 
     def _mended(self, cells: list[str]) -> tuple[list[str], str]:
-        """Return the cells of a row that has not as many as the header, and what is wrong, "" if they can be read."""
+        """Split a row with too many cells; return its cells and its fault, "" if it can be read in one way."""
         cells, width = [cell.strip() for cell in cells], len(self.names)
         none = [cells[0][:40]] * width
         if len(cells) <= width:
             return none, f"{len(cells)} cells where the header has {width}"
         ways = {tuple(map(dict(zip(self.names, way, strict=True)).get, WANTED)): way for way in self._ways(cells, 0)}
-        if not ways and not cells[-1]:  # what --parsable writes at the end
+        if not ways and not cells[-1]:  # --parsable ends with a separator
             return self._mended(cells[:-1]) if len(cells) > width + 1 else (cells[:-1], "")
         ranks = {key: self._rank(dict(zip(self.names, way, strict=True))) for key, way in ways.items()}
         best = [key for key, rank in ranks.items() if rank == max(ranks.values())]
@@ -269,13 +269,13 @@ class Columns:
         return none, f"{len(cells)} cells where the header has {width}, {why}"
 
     def _rank(self, row: Mapping[str, str]) -> int:
-        """Return how many cells are like those of the rows that read one way."""
+        """Return the number of cells whose values occur in unambiguous rows."""
         return sum(
             row.get(name, "") in values if values else bool(row.get(name)) for name, values in self.known.items()
         )
 
     def _ways(self, cells: Sequence[str], at: int) -> Iterator[list[str]]:
-        """Yield the cells of the columns from one on, where some may hold what separates them."""
+        """Yield the ways to assign cells to the columns from `at` on; free columns may hold separators."""
         columns = len(self.names) - at
         if not columns:
             return

@@ -1,4 +1,4 @@
-"""Jobs as ``sacct --json`` has them, of any version, as rows of cells."""
+"""Convert the output of ``sacct --json``, of any version, to rows of cells."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from qconf.history.readers.sources import Source
 
-SEPARATOR = "\x1f"  #: which is in no cell
+SEPARATOR = "\x1f"  #: no cell contains it
 COLUMNS = (
     *("jobidraw", "jobid", "cluster", "user", "account", "partition", "state", "submit", "eligible", "start", "end"),
     *("elapsedraw", "suspended", "timelimitraw", "alloccpus", "reqcpus", "nnodes", "alloctres", "reqtres"),
@@ -20,12 +20,12 @@ _OWN = re.compile(r'"(?:association|allocation_nodes|tres|time)"\s*:')
 
 
 def is_json(head: str) -> bool:
-    """Whether a file begins as what ``sacct --json`` prints."""
+    """Whether the beginning of a file is output of ``sacct --json``."""
     return head.lstrip()[:1] in ("{", "[") and bool(_JOBS.search(head)) and bool(_OWN.search(head))
 
 
 def lines_of(source: Source) -> Iterator[bytes]:
-    """Yield a line per job. Raises `InputError` where it is no such document."""
+    """Yield one block with a line of `COLUMNS` per job. Raises `InputError` if the file is not sacct JSON."""
     try:
         document = json.loads(source.read())
         jobs = document["jobs"] if isinstance(document, dict) else document
@@ -39,7 +39,7 @@ def lines_of(source: Source) -> Iterator[bytes]:
 
 
 def number(value: Any) -> int | None:  # noqa: ANN401 - of a JSON document
-    """Return a number as older and newer versions write it: plain, or an object that says whether it is set."""
+    """Return a positive number, plain (older versions) or an object with a flag "set" (newer ones); else None."""
     if isinstance(value, Mapping):
         return int(value["number"]) if value.get("set") and not value.get("infinite") else None
     return int(value) if isinstance(value, int) and value > 0 else None
@@ -96,6 +96,6 @@ def _of_zero(value: Any) -> int | None:  # noqa: ANN401 - of a JSON document
 
 
 def _tres(each: Mapping[str, Any]) -> str:
-    """Write what is counted as sacct does otherwise: memory in MiB."""
+    """Write a TRES as sacct's text output does: memory in MiB."""
     name = f"/{each['name']}" if each.get("name") else ""
     return f"{each['type']}{name}={each['count']}{'M' * (each['type'] == 'mem')}"

@@ -1,4 +1,4 @@
-"""Runs of jobs that sacct has, once each and with why they are no jobs; the parts of a job that has several, as one."""
+"""Merge sacct rows into runs and jobs: duplicates, resized and requeued jobs, heterogeneous jobs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from qconf.history.chunks import UNREADABLE
 from qconf.history.needs import is_chunk
 from qconf.history.records import EARLIER, LIMITS, UNKNOWN, kinds
 
-PART = re.compile(r"[0-9]+\+[0-9]+(?:#[0-9]+)?")  #: the JobID of a part of a heterogeneous job
+PART = re.compile(r"[0-9]+\+[0-9]+(?:#[0-9]+)?")  #: JobID of a part of a heterogeneous job
 ELIGIBLE = "submit: the time from which on the job was eligible to run"
 SUSPENDED = "run time: the time in which the job was suspended left out"
 RESIZED = "resized while running: of the cores it began with all the time"
@@ -24,7 +24,7 @@ RETURNED = "moved into the pool: back in its queue"
 DELETED = "deleted before start"
 WAITING = {"pending", "requeued", "requeue_hold", "requeue_fed", "resv_del_hold", "special_exit"}
 ALIVE = {"running", "suspended", "completing", "configuring", "resizing", "signaling", "stage_out", "stopped"}
-#: What is not as in the log, or not simulated; the marks of a run are a sum of powers of two in this order.
+#: Deviations from the log; `marks` of a run is a sum of powers of two in this order.
 MARKS = (UNREADABLE, ELIGIBLE, SUSPENDED, RESERVED, RETURNED, RESIZED, EARLIER)
 BIT = {mark: 1 << place for place, mark in enumerate(MARKS)}
 
@@ -33,12 +33,12 @@ Mask = NDArray[np.bool_]
 
 
 def single_runs(runs: pd.DataFrame, merged: Counter[str]) -> pd.DataFrame:
-    """Return each run of each job once, those before the last one with ids of their own.
+    """Return one row per run of each job; runs before the last get ids of their own.
 
-    Several rows are of one run where it was resized, with the cores that it began with, or where logs overlap.
+    `merged` counts rows that repeat a run: one that was resized (its first cores count), or one in overlapping logs.
     """
     try:
-        key = runs["key"].astype(np.int64).to_numpy()  # JobIDRaw: in less memory
+        key = runs["key"].astype(np.int64).to_numpy()  # JobIDRaw: less memory
     except ValueError:
         key = runs["key"].to_numpy(dtype=object)
     if pd.Index(key).is_unique:
@@ -60,7 +60,7 @@ def single_runs(runs: pd.DataFrame, merged: Counter[str]) -> pd.DataFrame:
     cores[last[resized]] = cores[first[resized]]
     marks[last[resized]] |= BIT[RESIZED]
     submit[last], queued_first = submit[first], queued[first]
-    later = np.lexsort((start[last], queued[last], who[last]))  # the runs of each job, one after the other
+    later = np.lexsort((start[last], queued[last], who[last]))  # sort the runs by job
     last, queued_first = last[later], queued_first[later]
     before = np.append(who[last][1:] == who[last][:-1], False)
     kept = ~before | ((start[last] != UNKNOWN) & (end[last] > start[last]))
@@ -75,7 +75,7 @@ def single_runs(runs: pd.DataFrame, merged: Counter[str]) -> pd.DataFrame:
 
 
 def problems(runs: pd.DataFrame) -> tuple[Texts, Texts]:
-    """Return why the last runs of jobs are no rows of a history, reason and detail; "" where they are."""
+    """Return reason and detail why runs are no rows of a history, shape (n,) each; "" if they are."""
     reason, detail = np.full(len(runs), "", dtype=object), np.full(len(runs), "", dtype=object)
 
     def note(rows: Mask, why: str, what: Callable[[pd.Series], str]) -> None:
@@ -85,7 +85,7 @@ def problems(runs: pd.DataFrame) -> tuple[Texts, Texts]:
 
     start, end, state = (runs[name].to_numpy() for name in ("start", "end", "state"))
     never = start == UNKNOWN
-    waits = runs["state"].isin(WAITING).to_numpy() & (never | (end == UNKNOWN))  # else a run that was requeued
+    waits = runs["state"].isin(WAITING).to_numpy() & (never | (end == UNKNOWN))  # else a requeued run
     waits |= never & runs["state"].isin(ALIVE).to_numpy()
     for rows, why in ((waits, "waiting at the end of the log"), (never & ~waits, DELETED)):
         reason[rows], detail[rows] = why, state[rows]
@@ -98,7 +98,7 @@ def problems(runs: pd.DataFrame) -> tuple[Texts, Texts]:
 
 
 def whole_jobs(runs: pd.DataFrame, merged: Counter[str]) -> pd.DataFrame:
-    """Put the parts of each heterogeneous job together: they start at once, and one walltime holds for all."""
+    """Merge the parts of each heterogeneous job: they start together and share one walltime. `merged` counts them."""
     parts = runs[runs["job_id"].str.contains("+", regex=False)] if len(runs) else runs
     parts = parts[parts["job_id"].str.fullmatch(PART)] if len(parts) else parts
     if parts.empty:
@@ -122,7 +122,7 @@ def whole_jobs(runs: pd.DataFrame, merged: Counter[str]) -> pd.DataFrame:
 
 
 def _together(needs: pd.Series[Any], cores: pd.Series[Any]) -> str:
-    """Return what the parts of a job need in all; one that asks for cores alone has them anywhere."""
+    """Merge the `needs` of a job's parts; a part of cores alone becomes single-core chunks if others have chunks."""
     found = [text.split() for text in needs]
     if any(is_chunk(word) for part in found for word in part):
         anywhere = [[f"chunk:{count}:cores=1"] if count > 0 else [] for count in cores]

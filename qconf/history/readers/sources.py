@@ -1,4 +1,4 @@
-"""Files on the disk: plain or packed, in any Unicode encoding, one or many, a folder of daily logs."""
+"""Read the bytes of log files: plain or packed, in any Unicode encoding, one or many, or a folder of daily logs."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ import pandas as pd
 from qconf.errors import InputError
 from qconf.history.records import Drop, Records, SourceInfo, drop_table
 
-BLOCK = 1 << 22  #: bytes of lines that are read at a time
+BLOCK = 1 << 22  #: bytes that are read at a time
 LONGEST_LINE = 1 << 26  #: bytes
-#: Logs pack to a tenth or a fiftieth; what unpacks to more than this many times its size, and bytes, is none.
+#: Logs pack to 1/10 or 1/50; a file that unpacks to more than RATIO times its size and UNPACKED bytes is refused.
 RATIO, UNPACKED = 100, 1 << 28
 ENCODINGS = {
     codecs.BOM_UTF8: "utf-8",
@@ -31,13 +31,13 @@ ENCODINGS = {
 }
 
 
-def _zstd(stream: IO[bytes]) -> Any:  # noqa: ANN401 - of a package that may be missing
+def _zstd(stream: IO[bytes]) -> Any:  # noqa: ANN401 - of an optional package
     import zstandard  # noqa: PLC0415 - an extra
 
     return zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
 
 
-#: How files that begin so are unpacked.
+#: Name and opener of a packed format, by its first bytes.
 PACKED: dict[bytes, tuple[str, Callable[[Any], Any]]] = {
     b"\x1f\x8b": ("gzip", lambda raw: gzip.GzipFile(fileobj=raw)),
     b"BZh": ("bzip2", bz2.open),
@@ -48,29 +48,29 @@ PACKED: dict[bytes, tuple[str, Callable[[Any], Any]]] = {
 
 @dataclass(frozen=True)
 class Source:
-    """A file of a history, read through what packed it where its first bytes say so."""
+    """A file of a history; a packed one, known by its first bytes, is unpacked while reading."""
 
     path: Path
-    in_folder: bool = False  #: whether the folder was named, not the file
-    unpacked: int | None = None  #: bytes that it may unpack to, without regard to the ratio
+    in_folder: bool = False  #: whether the user named its folder, not the file
+    unpacked: int | None = None  #: limit of unpacked bytes, instead of `RATIO` and `UNPACKED`
 
     @cached_property
     def sha256(self) -> str:
-        """Hash of the file as it lies on the disk."""
+        """Hash of the bytes on disk."""
         return SourceInfo.of(self.path).sha256
 
     def error(
         self, message: str, fix: str, *, line: int | None = None, field: str | None = None, value: object = None
     ) -> InputError:
-        """Return the error of this file, to be raised."""
+        """Return an `InputError` that names this file."""
         return InputError(message, file=self.path, line=line, field=field, value=value, fix=fix)
 
     def read(self, most: int = -1) -> bytes:
-        """Return its content as UTF-8, or the first bytes of it; `InputError` if it cannot be opened or is damaged."""
+        """Return the content as UTF-8, or its first `most` bytes; `InputError` if it is unreadable or damaged."""
         return b"".join(self._text(BLOCK)) if most < 0 else next(self._text(most), b"")
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield its lines as UTF-8, many at a time, with their line ends, never holding the whole file."""
+        """Yield blocks of whole lines as UTF-8, with line ends, without holding the whole file."""
         rest = b""
         for chunk in self._text(BLOCK):
             rest += chunk
@@ -83,7 +83,7 @@ class Source:
             yield rest
 
     def lines(self) -> Iterator[bytes]:
-        """Yield its lines as UTF-8 with their line ends, never holding the whole file."""
+        """Yield the lines as UTF-8, with line ends, without holding the whole file."""
         for block in self.blocks():
             *whole, rest = block.split(b"\n")
             for line in whole:
@@ -92,7 +92,7 @@ class Source:
                 yield rest
 
     def _text(self, size: int) -> Iterator[bytes]:
-        """Yield the content as UTF-8, without a byte-order mark; bytes that are no text of its encoding stay."""
+        """Yield the content as UTF-8, without a byte-order mark; invalid UTF-8 passes unchanged."""
         chunks = self.chunks(size)
         first = next(chunks, b"")
         mark = next((mark for mark in ENCODINGS if first.startswith(mark)), b"")
@@ -111,7 +111,7 @@ class Source:
             raise self.error(f"is not {encoding.upper()} text ({error})", "save it as UTF-8") from error
 
     def chunks(self, size: int) -> Iterator[bytes]:
-        """Yield the content as it is, unpacked. Raises `InputError` where it unpacks to more than a log does."""
+        """Yield the unpacked bytes in chunks of `size`. Raises `InputError` if they exceed the limit."""
         name = ""
         try:
             with self.path.open("rb") as raw:
@@ -141,7 +141,7 @@ class Source:
             raise self.error(f"the {name} stream is damaged ({error})", "copy the file again") from error
 
     def check_unpacked(self, size: int) -> None:
-        """Raise `InputError` where so many bytes are more than a log unpacks to."""
+        """Raise `InputError` if `size` bytes exceed the limit of unpacked bytes."""
         on_disk = self.path.stat().st_size
         most = self.unpacked or max(UNPACKED, RATIO * on_disk)
         if size > most:
@@ -150,7 +150,7 @@ class Source:
 
 
 def _unmarked(first: bytes) -> str:
-    """Return the encoding of a text that does not begin with a mark; two letters tell UTF-16."""
+    """Guess the encoding of a text without a byte-order mark; its first two letters show UTF-16."""
     even, odd = first[:4:2], first[1:4:2]
     if b"\0\0" in (even, odd) and even != odd:
         return "utf-16-le" if odd == b"\0\0" else "utf-16-be"
@@ -164,16 +164,15 @@ def records_of(
     drops: Sequence[Drop] | pd.DataFrame,
     **more: Any,  # noqa: ANN401
 ) -> Records:
-    """Put together what a reader has read; `more` are other fields of `Records`."""
+    """Build the `Records` of a reader; `more` are other fields."""
     read = [SourceInfo(str(source.path), source.sha256) for source in sources]
     return Records(format=kind, table=table, dropped=drop_table(drops), sources=read, **more)
 
 
 def find_sources(paths: Sequence[str | Path] | str | Path, unpacked: int | None = None) -> list[Source]:
-    """List the files that `paths` name; a folder stands for the files in it, by name, hidden ones excepted.
+    """List the files that `paths` name; a folder stands for its files, sorted by name, without hidden ones.
 
-    Raises `InputError` where a path does not exist or is a pipe, a folder holds no file, or two files have the same
-    content.
+    Raises `InputError` if a path does not exist or is a pipe, a folder holds no file, or two files are identical.
     """
     found: list[Source] = []
     for path in [Path(paths)] if isinstance(paths, str | Path) else [Path(p) for p in paths]:

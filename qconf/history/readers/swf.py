@@ -1,4 +1,4 @@
-"""The Standard Workload Format of the Parallel Workloads Archive.
+"""Read the Standard Workload Format of the Parallel Workloads Archive.
 
 References
 ----------
@@ -28,27 +28,27 @@ from qconf.history.records import LIMITS, MAX_EPOCH, UNKNOWN, Drop, Records, job
 
 FIELDS = 18
 KIB = 1024
-#: Positions, from 0, of the fields that a history needs; the last one only shows that the line is whole.
+#: Positions, from 0, of the needed fields; LAST only shows that the line is complete.
 WHOLE = JOB, SUBMIT, WAIT, RUNTIME, ALLOCATED, REQUESTED, TIME, STATUS, USER, GROUP, QUEUE, PARTITION, LAST = (
     *(0, 1, 2, 3, 4, 7, 8, 10, 11, 12, 14, 15, 17),
 )
-MEMORY = USED_MEMORY, REQUESTED_MEMORY = 6, 9  #: KB for each processor, some with a fraction
+MEMORY = USED_MEMORY, REQUESTED_MEMORY = 6, 9  #: KB per processor, some with a fraction
 USED = (*WHOLE, *MEMORY)
-MOST_MEMORY = 2**40  #: KB; what is above is taken as unknown
+MOST_MEMORY = 2**40  #: KB; a larger value is unknown
 BY_USE = "memory: none requested (field 10), what was used counts (field 7)"
-#: Fields that have a limit, and the column that has the same.
+#: Fields with a limit, each with the column that has the same limit.
 LIMITED = {
     SUBMIT: "submit", RUNTIME: "runtime", TIME: "walltime", ALLOCATED: "cores", REQUESTED: "cores", WAIT: "start",
 }  # fmt: skip
 STATES = {0: "failed", 1: "completed", 2: "partial", 3: "partial", 4: "partial", 5: "cancelled"}
 CANCELLED = 5
-#: Share of the jobs from which on a partition counts, where partitions may stand for queues.
+#: Smallest fraction of the jobs for a partition to count, if partitions may stand for queues.
 SHARE = 0.01
-PARTIAL = (2, 3, 4)  #: executions of a job that was swapped out; its status 0 or 1 line sums them up
+PARTIAL = (2, 3, 4)  #: partial executions of a swapped job; its line of status 0 or 1 sums them up
 
 
 class Header(NamedTuple):
-    """The comments at the top of a file."""
+    """Values in the header comments of a file; names of queues and partitions by their number."""
 
     cores: int | None
     epoch: int
@@ -58,9 +58,9 @@ class Header(NamedTuple):
 
 
 def read_swf(sources: Sequence[Source], timezone: str = "UTC") -> Records:  # noqa: ARG001 - the header has its own
-    """Read SWF files, in order; times count from the earliest start among their headers.
+    """Read SWF files, in order; times count from the earliest UnixStartTime in their headers.
 
-    Where no queues are named, but partitions are (logs of Slurm), those are the queues. Raises `InputError` where no
+    If the jobs name no queues but partitions (logs of Slurm), partitions become the queues. Raises `InputError` if no
     line of any file is a job record.
     """
     tables: list[pd.DataFrame] = []
@@ -68,7 +68,7 @@ def read_swf(sources: Sequence[Source], timezone: str = "UTC") -> Records:  # no
     headers: list[Header] = []
     fields: list[dict[int, NDArray[np.int64]]] = []
     for source in sources:
-        data = re.sub(rb"(?m)^#", b";", source.read())  # as some simulators begin comments
+        data = re.sub(rb"(?m)^#", b";", source.read())  # some simulators begin comments with #
         headers.append(read_header(data))
         jobs, numbers = _read_one(data, str(source.path), drops)
         fields.append(jobs)
@@ -91,7 +91,7 @@ def read_swf(sources: Sequence[Source], timezone: str = "UTC") -> Records:  # no
 
 
 def _in_partitions(headers: Sequence[Header], fields: Sequence[dict[int, NDArray[np.int64]]]) -> bool:
-    """Whether field 15 names one queue at most, and more than one partition that a header names has its share."""
+    """Whether field 15 names at most one queue, and two or more named partitions have at least `SHARE` of the jobs."""
     queues = np.unique(np.concatenate([jobs[QUEUE] for jobs in fields]))
     if np.count_nonzero(queues >= 0) > 1:
         return False
@@ -105,7 +105,7 @@ def _in_partitions(headers: Sequence[Header], fields: Sequence[dict[int, NDArray
 
 
 def read_header(data: bytes) -> Header:
-    """Read MaxProcs (else MaxNodes), UnixStartTime, the time zone and the names of queues and partitions."""
+    """Read the header: MaxProcs (else MaxNodes), UnixStartTime, time zone, names of queues and partitions."""
     fields: dict[str, str] = {}
     names: dict[str, dict[int, str]] = {"Queue": {}, "Partition": {}}
     for raw in data[: 1 << 20].split(b"\n"):
@@ -137,11 +137,11 @@ def _zone(name: str | None) -> str:
 
 
 def _read_one(data: bytes, path: str, drops: list[Drop]) -> tuple[dict[int, NDArray[np.int64]], NDArray[np.int64]]:
-    """Return the fields of the jobs by their positions, and their lines."""
+    """Return the jobs' fields by position, and their line numbers."""
     filled = (raw.partition(b";")[0].strip() for raw in data.split(b"\n"))
     numbers = np.flatnonzero(np.fromiter(map(bool, filled), dtype=np.bool_)) + 1
     columns = _read_fast(data)
-    if columns is None or len(columns) != len(numbers):  # a line is too short, too long or no numbers
+    if columns is None or len(columns) != len(numbers):  # a line is too short, too long or not numeric
         columns, numbers = _read_slowly(data, path, drops)
     jobs = _jobs(dict(zip(USED, columns.T, strict=True)), numbers, path, drops)
     return dict(zip(USED, columns[jobs].T, strict=True)), numbers[jobs]
@@ -191,7 +191,7 @@ def _numbers(tokens: list[bytes]) -> list[int]:
 
 
 def _number(token: bytes) -> int:
-    """Read a whole number; some logs write seconds with a fraction, rounded here to the nearest."""
+    """Read a whole number; a fraction, as some logs have of seconds, is rounded."""
     text = token.decode("ascii", "replace")
     if not re.fullmatch(r"[+-]?\d{1,18}(\.\d*)?", text):
         raise ValueError(f"{text[:40]!r} is not a number")
@@ -200,7 +200,7 @@ def _number(token: bytes) -> int:
 
 
 def _kilobytes(token: bytes) -> int:
-    """Read an amount of memory, rounded up; what is none is unknown, since a job is one without it."""
+    """Read memory, rounded up; an invalid value is unknown, and the job is kept."""
     try:
         amount = float(token)
     except ValueError:
@@ -209,13 +209,13 @@ def _kilobytes(token: bytes) -> int:
 
 
 def _memory(values: dict[int, NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Return the memory that each job requested, else used, KB for each processor; 0 where both are unknown."""
+    """Return each job's requested memory, else the used one, KB per processor; 0 if both are unknown."""
     requested = np.maximum(values[REQUESTED_MEMORY], 0)
     return np.where(requested > 0, requested, np.maximum(values[USED_MEMORY], 0))
 
 
 def _needs(cores: NDArray[np.int64], memory: NDArray[np.int64]) -> NDArray[np.object_]:
-    """Write the chunks of jobs, one for each processor with its memory; nothing where that is unknown."""
+    """Write the chunks of jobs, one per processor with its memory; "" if the memory is unknown."""
     texts = np.full(cores.size, "", dtype=object)
     known = np.flatnonzero((cores > 0) & (memory > 0))
     kinds, of = np.unique(cores[known] * (1 << 31) + -(-memory[known] // KIB), return_inverse=True)
@@ -227,7 +227,7 @@ def _needs(cores: NDArray[np.int64], memory: NDArray[np.int64]) -> NDArray[np.ob
 def _jobs(
     values: dict[int, NDArray[np.int64]], numbers: NDArray[np.int64], path: str, drops: list[Drop]
 ) -> NDArray[np.bool_]:
-    """Mark the lines that are jobs; the others are added to `drops`."""
+    """Return the mask of lines that are jobs; add the others to `drops`."""
     jobs = np.ones(numbers.size, dtype=np.bool_)
 
     def drop(rows: NDArray[np.bool_], reason: str, detail: str) -> None:
@@ -246,7 +246,7 @@ def _jobs(
 
 def _to_table(values: dict[int, NDArray[np.int64]], numbers: NDArray[np.int64], header: Header) -> pd.DataFrame:
     submit, wait, runtime = values[SUBMIT], values[WAIT], values[RUNTIME]
-    left = np.where((submit >= 0) & (wait >= 0), submit + wait, UNKNOWN)  # the queue, to run or to be deleted
+    left = np.where((submit >= 0) & (wait >= 0), submit + wait, UNKNOWN)  # end of the wait, by start or deletion
     deleted = (values[STATUS] == CANCELLED) & (runtime < 0)
     start = np.where(deleted, UNKNOWN, left)
     end = np.where(deleted, left, np.where((start >= 0) & (runtime >= 0), start + runtime, UNKNOWN))
@@ -270,7 +270,7 @@ def _to_table(values: dict[int, NDArray[np.int64]], numbers: NDArray[np.int64], 
 
 
 def _named(codes: NDArray[np.int64], names: dict[int, str]) -> ExtensionArray:
-    """Text of each code: its name, else the number itself, nothing for a negative one."""
+    """Return the name of each code, else its number as text, "" for a negative one."""
     inverse, distinct = pd.factorize(codes)
     texts = [names.get(code, str(code)) if code >= 0 else "" for code in distinct.tolist()]
     return pd.array(texts, dtype="str").take(inverse)
