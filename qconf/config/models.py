@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal, get_args, overload
+from typing import Annotated, Any, Literal, get_args, get_origin, overload
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic.fields import FieldInfo
 
 from parsim.model.fairshare import EQUAL_SHARES, MOST_SHARES
 from parsim.model.node_types import MOST, MOST_NODES, MOST_WEIGHT
@@ -17,7 +18,7 @@ from parsim.model.qos import ALL_LIMITS, EXEMPTIONS
 from parsim.model.system import LIMITS, Preempted
 from parsim.model.throttles import MOST_WORK, RESOURCES, THROTTLES
 from parsim.model.workload import MAX_CORES, MAX_DURATION
-from qconf.config.durations import parse_duration
+from qconf.config.durations import FORMS, parse_duration
 from qconf.config.maui import parse_order
 from qconf.config.policy import parse_policy
 from qconf.inert import inert
@@ -48,16 +49,38 @@ def _printable(value: str) -> str:
     return value
 
 
-HIGHEST_TIER = 65533  #: PriorityTier of Slurm
+def form(of: Any) -> str:  # noqa: ANN401 - a field of a model, or any type
+    """Say what is allowed as far as a field and its type do: by a description, or by what there is to choose from."""
+    if of is bool:
+        return "true or false"
+    if get_origin(of) is Literal:
+        *others, last = get_args(of)
+        return f"{', '.join(others)} or {last}"
+    if isinstance(of, FieldInfo):
+        return of.description or form(of.annotation)
+    return next(filter(None, map(form, get_args(of))), "")
 
-Name = Annotated[str, Field(min_length=1, max_length=64)]
-User = Annotated[str, BeforeValidator(_user), Field(min_length=1, max_length=256)]
-Weight = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
-Cores = Annotated[int, Field(ge=1, le=MAX_CORES)]
-Share = Annotated[int, Field(ge=0, le=MAX_CORES)]
-Duration = Annotated[int, BeforeValidator(parse_duration)]
-Limit = Annotated[int, Field(ge=1, le=MAX_CORES)] | None
-Work = Annotated[int, Field(ge=1, le=MOST_WORK)] | None
+
+def _whole(least: int, most: int | None = None, text: str = "") -> Any:  # noqa: ANN401 - as pydantic has it
+    """Return the bounds of a whole number, and what `form` says of them."""
+    bounds = f"a whole number from {least} {'up' if most is None else f'to {most}'}"
+    return Field(ge=least, le=most, description=text or bounds)
+
+
+HIGHEST_TIER = 65533  #: PriorityTier of Slurm
+_LIMIT = "a whole number from 1 up, or leave it out for no limit"
+
+Name = Annotated[
+    str, Field(min_length=1, max_length=64, description="a name of 1 to 64 visible characters without blanks")
+]
+User = Annotated[str, BeforeValidator(_user), Field(min_length=1, max_length=256, description="a name as logs have it")]
+Users = Annotated[tuple[User, ...], BeforeValidator(_as_tuple)]
+Weight = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False, description="a number above 0, at most 1e9")]
+Cores = Annotated[int, _whole(1, MAX_CORES)]
+Share = Annotated[int, _whole(0, MAX_CORES, "a whole number of cores from 0 up")]
+Duration = Annotated[int, BeforeValidator(parse_duration), Field(description=FORMS)]
+Limit = Annotated[int, _whole(1, MAX_CORES, _LIMIT)] | None
+Work = Annotated[int, _whole(1, MOST_WORK, _LIMIT)] | None
 Entries = Annotated[
     tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9_.@*+-]{1,128}$")], ...], BeforeValidator(_as_tuple)
 ]
@@ -98,7 +121,7 @@ class MachineConfig(Model):
 
 
 Counted = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.:-]{0,63}$")]
-Amount = Annotated[int, Field(ge=0, le=MOST)]
+Amount = Annotated[int, _whole(0, MOST, "a whole number from 0 up")]
 Feature = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:=@/-]{1,128}$")]
 
 
@@ -126,7 +149,7 @@ class NodesConfig(Model):
     """Nodes of one type: how many, and what each has; memory in MiB. Their names, `hosts`, are for exports alone."""
 
     name: Name
-    count: Annotated[int, Field(ge=1, le=MOST_NODES)]
+    count: Annotated[int, _whole(1, MOST_NODES)]
     cores: Cores
     memory: Annotated[Amount, BeforeValidator(_memory)] = 0
     gpus: Amount = 0
@@ -134,7 +157,7 @@ class NodesConfig(Model):
     resources: Annotated[dict[Counted, Amount], AfterValidator(Settings)] = Settings()
     features: Annotated[tuple[Feature, ...], BeforeValidator(_as_tuple)] = ()
     exclusive: bool = False
-    weight: Annotated[int, Field(ge=0, le=MOST_WEIGHT)] = 1
+    weight: Annotated[int, _whole(0, MOST_WEIGHT)] = 1
     hosts: Hosts | None = None
 
     _check_name = field_validator("name")(_name)
@@ -163,7 +186,11 @@ Billing = Annotated[str, Field(pattern=f"^{BILLING}$")]
 Charges = Annotated[dict[Name, Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]], AfterValidator(Settings)]
 
 #: How many nodes of each type a partition has.
-Owned = Annotated[dict[Name, Annotated[int, Field(ge=0, le=MOST_NODES)]], AfterValidator(Settings)]
+Owned = Annotated[
+    dict[Name, Annotated[int, Field(ge=0, le=MOST_NODES)]],
+    AfterValidator(Settings),
+    Field(description="how many nodes of each type by name, like {gpu: 2}"),
+]
 
 
 class QueueConfig(Model):
@@ -180,7 +207,7 @@ class QueueConfig(Model):
     max_run_cores: Limit = None
     max_user_run: Limit = None
     max_user_cores: Limit = None
-    tier: Annotated[int, Field(ge=0, le=HIGHEST_TIER)] = 0
+    tier: Annotated[int, _whole(0, HIGHEST_TIER)] = 0
     preempted: Preempted = "off"
     access: AccessConfig | None = None
     nodes: Annotated[tuple[Name, ...], BeforeValidator(_as_tuple), Field(min_length=1)] | None = None
@@ -260,7 +287,7 @@ class Target(Model):
 
     queue: Name | None = None
     group: Name | None = None
-    users: Annotated[tuple[User, ...], BeforeValidator(_as_tuple)] = ()
+    users: Users = ()
     p95_wait: Duration | None = None
     weight: Weight | None = None
 
@@ -276,7 +303,7 @@ class ShareConfig(Model):
     """What a user or a group of users should have, beside others of the same group."""
 
     name: User
-    shares: Annotated[int, Field(ge=0, le=MOST_SHARES)] = 1
+    shares: Annotated[int, _whole(0, MOST_SHARES)] = 1
     group: Annotated[User, Field(min_length=1)] | None = None
     target: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] | None = None
     bound: Literal["target", "floor", "ceiling"] = "target"
@@ -291,9 +318,6 @@ def _exemption(value: str) -> str:
     if value not in (ALL_LIMITS, *EXEMPTIONS):
         raise ValueError(f"{value!r} is none of {', '.join((ALL_LIMITS, *EXEMPTIONS))}")
     return value
-
-
-Users = Annotated[tuple[User, ...], BeforeValidator(_as_tuple)]
 
 
 class QOSConfig(Model):
@@ -381,7 +405,7 @@ class FairshareConfig(Model):
     decay_time: Duration = EQUAL_SHARES.decay_time
     decay_factor: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = EQUAL_SHARES.decay_factor
     fair_share: Literal["classic", "tree"] = EQUAL_SHARES.fair_share
-    unknown_shares: Annotated[int, Field(ge=0, le=MOST_SHARES)] = EQUAL_SHARES.unknown_shares
+    unknown_shares: Annotated[int, _whole(0, MOST_SHARES)] = EQUAL_SHARES.unknown_shares
     charges: Charges = Settings()  #: weights of what jobs take, by name; without any, their cores
     charged: Literal["sum", "max"] = EQUAL_SHARES.charged
 
@@ -396,7 +420,7 @@ def _moment(value: object) -> object:
     return text
 
 
-Moment = Annotated[str, BeforeValidator(_moment)]
+Moment = Annotated[str, BeforeValidator(_moment), Field(description="a date or time like 2026-03-01T08:00")]
 
 
 class Downtime(Model):
@@ -410,14 +434,14 @@ class Downtime(Model):
     known_from: Moment | None = None  #: planned ones are known from the first
     known_end: bool = True
     queue: Name | None = None  #: a reservation: the jobs of this queue run there, and no others
-    users: Annotated[tuple[User, ...], BeforeValidator(_as_tuple)] = ()  #: one for these: they may run there, no others
+    users: Users = ()  #: one for these: they may run there, no others
     types: Owned = Settings()  #: in place of cores, where nodes are of several types: how many of each, by name
 
 
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 DAYS: tuple[Day, ...] = get_args(Day)
-Clock = Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
-Closed = Annotated[int, Field(ge=0, le=MAX_CORES)] | None
+Clock = Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", description="a time of the day like 08:00")]
+Closed = Annotated[int, _whole(0, MAX_CORES, "a whole number from 0 up")] | None
 
 
 class HoursConfig(Model):
@@ -459,8 +483,8 @@ class FidelityConfig(Model):
 
     grade: Literal["A", "B", "C", "D", "E"]
     agreement: Annotated[float, Field(ge=0, le=1)]
-    jobs: Annotated[int, Field(ge=0)]
-    windows: Annotated[int, Field(ge=0)]
+    jobs: Annotated[int, _whole(0)]
+    windows: Annotated[int, _whole(0)]
     of: Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]  #: digest of what was simulated
 
 
@@ -485,7 +509,7 @@ class SiteFields(Model):
     priority_calc_period: Duration = 0
     held_jobs: Literal["pass", "reserve"] = "pass"
     reserve: Literal["cores", "nodes", "queues", "queue_nodes", "nothing"] = "cores"
-    reservation_depth: Limit = 1  #: None: all
+    reservation_depth: Limit = Field(1, description="a whole number from 1 up, or null for all that wait")
     queues: Annotated[tuple[QueueConfig, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
     pool: PoolConfig | None = None
     routing: Name | None = None  #: the queue of the batch system that leads to the others: for exports alone
@@ -563,5 +587,9 @@ PARTS = (
     *("machine", "nodes", "queues", "pool", "fairshare", "shares", "throttles", "qos", "targets", "downtime", "hours"),
     *("shortpools", "licences", "fidelity", "history", "strategies"),
 )
+#: Keys whose values are durations.
+DURATIONS = {
+    name for model in Model.__subclasses__() for name, field in model.model_fields.items() if form(field) == FORMS
+}
 #: Fields of a configuration that are single values, as `parsim.System` has them too.
 SCALARS = tuple(name for name in SiteFields.model_fields if name not in (*PARTS, "routing", "policy", "fixed"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn, get_args
@@ -11,16 +11,14 @@ from typing import Any, NoReturn, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from parsim.model.fairshare import MOST_SHARES
-from parsim.model.node_types import MOST_NODES, MOST_WEIGHT
+from parsim.model.node_types import MOST_NODES
 from parsim.model.qos import ALL_LIMITS, EXEMPTIONS
-from parsim.model.system import LIMITS, ORDERS
-from parsim.model.throttles import RESOURCES, THROTTLES
-from parsim.model.workload import MAX_CORES
+from parsim.model.system import ORDERS
+from parsim.model.throttles import RESOURCES
 from qconf.config.checks import NO_POOL, mistakes
 from qconf.config.durations import FORMS
 from qconf.config.maui import FORM as MAUI
-from qconf.config.models import DAYS, HIGHEST_TIER, PARTS, SiteFields
+from qconf.config.models import DAYS, PARTS, SiteFields, form
 from qconf.config.policy import FORMS as POLICY_FORMS
 from qconf.config.problems import ConfigError, Problem, did_you_mean, dotted
 from qconf.config.site import SiteConfig
@@ -28,28 +26,19 @@ from qconf.config.writing import dump
 from qconf.errors import InputError
 from qconf.inert import shorten
 
+#: What is allowed where the model does not say it, by the name of a key, or by that of its part and its own.
 _ALLOWED = {
-    **dict.fromkeys(("whole_nodes", "exclusive", "backfill", "reservation", "starving_first"), "true or false"),
-    **dict.fromkeys(
-        ("machine.cores", "cores_per_node", "nodes.cores", "shortpools.cores"), f"a whole number from 1 to {MAX_CORES}"
+    "queues.partition": (
+        "a whole number of cores from 0 up, or of nodes of each of several types, like {cpu: 40, gpu: 4}"
     ),
-    "pool.cores": "a whole number of cores from 0 up",
-    "partition": "a whole number of cores from 0 up, or of nodes of each of several types, like {cpu: 40, gpu: 4}",
-    **dict.fromkeys(("reserve_after", "priority_calc_period", "starvation", "p95_wait", "decay_time"), FORMS),
-    "shortpools.walltime": FORMS,
     "fairshare": "like {decay_time: 24h, decay_factor: 0.5}",
     "decay_factor": "a number from 0 to 1",
-    "fair_share": "classic or tree",
-    **dict.fromkeys(("unknown_shares", "shares.shares"), f"a whole number from 0 to {MOST_SHARES}"),
     "shares": "a list like [{name: physics, shares: 60}, {name: alice, group: physics, shares: 2}]",
     **dict.fromkeys(("shares.name", "shares.group"), "a user or a group as logs name them, 1 to 256 characters"),
     "target": "a percentage from 0 to 100",
-    "bound": "target, floor or ceiling",
-    **dict.fromkeys((*LIMITS, *THROTTLES), "a whole number from 1 up, or leave it out for no limit"),
     RESOURCES: "limits of what nodes have, by name, like {gpus: 8, memory: 512gb}",
     "throttles": "a list like [{each: user, max_run: 10}, {group: physics, max_run_cores: 512}]",
     "each": "user, group or qos, or leave it out for all jobs together",
-    **dict.fromkeys(("throttles.user", "throttles.group", "throttles.qos"), "a name as logs have it"),
     "qos": "a list like [{name: gold, priority: 100, target: 2}, {name: urgent, exempt: [max_run], users: [ann]}]",
     "qos.name": "a name as logs have it, 1 to 256 characters",
     "qos.priority": "a number from -1e9 to 1e9",
@@ -58,43 +47,28 @@ _ALLOWED = {
     **dict.fromkeys(("qos.users", "qos.groups", "qos.accounts"), "a list of names as logs have them"),
     "qos.queues": "a list of names of queues",
     "nodes": "a list like [{name: cpu, count: 60, cores: 32}, {name: gpu, count: 4, cores: 32, gpus: 4}]",
-    "nodes.count": f"a whole number from 1 to {MOST_NODES}",
     "memory": "MiB, or a size like 192gb",
-    "gpus": "a whole number from 0 up",
     "kept_per_gpu": "a whole number from 0 up, the cores that jobs without GPUs leave for each GPU",
     "resources": "how many there are on each node by name, like {boards: 2}",
     "features": "a list of words without blanks",
-    "nodes.weight": f"a whole number from 0 to {MOST_WEIGHT}",
     "nodes.hosts": "the names of these nodes, like gpu[01-16]",
     "queues.nodes": "a list of names of nodes",
+    "downtime.partition": "the name of a queue, or pool",
     "downtime.nodes": "a list of numbers of nodes, from 0",
-    "types": "how many nodes of each type by name, like {gpu: 2}",
-    "tier": f"a whole number from 0 to {HIGHEST_TIER}",
-    "preempted": "off, suspend, checkpoint or requeue",
-    "held_jobs": "pass or reserve",
-    "reserve": "cores, nodes, queues, queue_nodes or nothing",
-    "reservation_depth": "a whole number from 1 up, or null for all that wait",
-    **dict.fromkeys(("name", "group"), "a name of 1 to 64 visible characters without blanks"),
     "machine": "like {cores: 35232, cores_per_node: 24, whole_nodes: true}",
-    "mode": "shared, partitioned or hybrid",
     "order": f"one of {', '.join(ORDERS)}, a formula, or Maui's weights like {MAUI}",
     "queues": "a list of queues, at least one",
-    "cores": "[least, most] cores, whole numbers, both inclusive; null for no maximum",
-    "walltime": f"[above, up to], each {FORMS}; null for no maximum",
-    **dict.fromkeys(("priority", "weight"), "a number above 0, at most 1e9"),
+    "queues.cores": "[least, most] cores, whole numbers, both inclusive; null for no maximum",
+    "queues.walltime": f"[above, up to], each {FORMS}; null for no maximum",
     "pool": "like {cores: 4800, threshold: 40}",
     "threshold": "a number from 0 up",
     "reference": "the name of a queue",
-    "placement": "pool or combined",
-    "entry": "either or move",
     "policy": POLICY_FORMS,
     "strategies": "settings by name, each a number, a word or a list of numbers, like {samples: 200, pool_entry: move}",
     "access": "like {users: [ann, bob], groups: [staff]}, or leave it out for all users",
-    **dict.fromkeys(("groups", "hosts"), "a list of names, as the batch system writes them"),
     "billing": "like 'CPU=1.0,Mem=0.25G,GRES/gpu=2.0', as TRESBillingWeights of Slurm has it",
     "routing": "the name of the queue that leads to the others, like route",
     "charges": "weights by resource, like {cores: 1, gpus: 20}",
-    "charged": "sum or max",
     "usage_factor": "a number from 0 to 1e6",
     "fixed": "a list of paths like queues.large or queues.*.max_user_run",
     "downtime": "a list like [{begin: 2026-03-01T08:00, end: 2026-03-01T18:00, cores: 512}]",
@@ -102,17 +76,13 @@ _ALLOWED = {
     "hours": "a list like [{queue: large, days: [mon, tue], begin: 08:00, end: 18:00, max_run: 4}]",
     "shortpools": "a list like [{cores: 64, walltime: 2h, days: [mon, tue], begin: 08:00, end: 18:00}]",
     "days": f"a list of {', '.join(DAYS)}",
-    **dict.fromkeys(("hours.begin", "hours.end", "shortpools.begin", "shortpools.end"), "a time of the day like 08:00"),
-    **{f"hours.{limit}": "a whole number from 0 up" for limit in LIMITS},
     "history": "like {columns: {walltime: time_limit}, units: {walltime: min}, timezone: Europe/Stockholm}",
     "history.columns": "columns of the logs by ours, like {walltime: time_limit, cores: num_cores_alloc}",
     "history.units": "units by column, like {walltime: min, memory: gb}",
     "history.timezone": "the name of a zone, like Europe/Stockholm",
     "history.date_format": "a strptime format, like '%d.%m.%Y %H:%M'",
     "fidelity": "what `qconf fidelity --calibrate` wrote, or leave it out",
-    "grade": "A, B, C, D or E",
     "agreement": "a number from 0 to 1",
-    **dict.fromkeys(("jobs", "windows"), "a whole number from 0 up"),
     "of": "what `qconf fidelity --calibrate` wrote, 12 digits of a hexadecimal number",
     "targets": "a list like [{queue: small, p95_wait: 4h}, {group: physics, users: [alice, bob], weight: 2}]",
     "queue": "the name of a queue",
@@ -415,18 +385,23 @@ def _field_problems(error: ValidationError) -> Iterator[tuple[Steps, str]]:
 def _allowed(path: Steps) -> str:
     if len(path) == 2 and path[0] in _ITEMS:
         return _ITEMS[str(path[0])]
-    if path[0] == "history" and len(path) > 2:
-        path = path[:2]
     if path[0] in ("strategies", "licences"):
-        return _ALLOWED[str(path[0])]
+        path = path[:1]
     names = [step for step in path if isinstance(step, str)]
-    return _ALLOWED.get(".".join(names)) or _ALLOWED.get(names[-1], "")
+    model, last = _model_of(names), names[-1]
+    field = None if model is None else model.model_fields.get(last)
+    return _ALLOWED.get(".".join(names)) or ("" if last in PARTS else _ALLOWED.get(last, "")) or form(field)
 
 
 def _instead(path: Steps) -> str:
-    model = SiteFields if len(path) == 1 else _model_in(SiteFields.model_fields[str(path[0])].annotation)
+    model = _model_of(path)
     known = () if model is None else tuple(model.model_fields)
     return did_you_mean(str(path[-1]), known) or f"; known are {', '.join(known)}"
+
+
+def _model_of(path: Sequence[str | int]) -> type[BaseModel] | None:
+    """Return the model that has the last key of a path."""
+    return SiteFields if len(path) == 1 else _model_in(SiteFields.model_fields[str(path[0])].annotation)
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401
@@ -450,7 +425,7 @@ def _stand_in(data: dict[str, Any], path: Steps) -> None:
         needed["name"] = f"?{path[1]}"
     if last == "partition":
         parent.pop("partition_nodes", None)
-    if last in ("machine", "queues"):
+    if path in (("machine",), ("queues",)):
         parent[last] = needed if last == "machine" else [needed]
     elif isinstance(last, int):
         parent[last] = needed if part in _STAND_INS else "*"

@@ -10,14 +10,13 @@ from pydantic import BaseModel
 
 from parsim.model.workload import MAX_CORES, MAX_DURATION
 from qconf.config.durations import format_duration
-from qconf.config.models import SCALARS, AccessConfig, Downtime, QueueConfig, ShortpoolConfig
+from qconf.config.models import DURATIONS, SCALARS, AccessConfig, Downtime, QueueConfig, ShortpoolConfig
 from qconf.config.policy import policy_text
 from qconf.config.site import SiteConfig
 from qconf.inert import inert
 
 ALWAYS = ("cores", "partition")  #: keys that are written whatever they are, but those of downtimes
-LISTS = ("fixed", "users", "groups", "accounts", "queues", "exempt", "nodes", "features", "days")
-DURATIONS = ("walltime", "starvation", "reserve_after", "priority_calc_period", "p95_wait", "decay_time")
+RANGES = ("cores", "walltime")  #: keys whose values are the least and the most
 
 
 def dump(config: SiteConfig, comment: str = "") -> str:
@@ -64,7 +63,7 @@ def _shown(model: BaseModel, names: Iterable[str], always: tuple[str, ...]) -> l
 
 def written(name: str, value: object) -> str:
     """Write the value of a key."""
-    if isinstance(value, tuple) and name not in LISTS:
+    if isinstance(value, tuple) and name in RANGES:
         unlimited = MAX_DURATION if name == "walltime" else MAX_CORES
         low, high = value
         return f"[{written(name, low)}, {'null' if high == unlimited else written(name, high)}]"

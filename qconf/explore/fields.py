@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from parsim.model.system import ORDERS
 from qconf.config import (
+    SCALARS,
     UNDIVIDED,
     ConfigError,
     MachineConfig,
@@ -26,6 +27,7 @@ from qconf.config import (
 )
 from qconf.config.checks import NO_POOL
 from qconf.config.maui import FACTORS
+from qconf.config.models import DURATIONS
 from qconf.report.formulas import order_in_words
 
 _MODES = ("shared", "partitioned", "hybrid")
@@ -34,11 +36,12 @@ QUEUE = (
     *("cores", "walltime", "priority", "max_run", "max_run_cores", "max_user_run", "max_user_cores", "starvation"),
     *("nodes", "tier", "preempted", "reservation", "partition"),
 )
-SITE = ("mode", "backfill", "reserve", "reserve_after", "reservation_depth", "held_jobs")
+_FIRST = ("mode", "backfill", "reserve", "reserve_after", "reservation_depth")
+SITE = tuple(key for key in dict.fromkeys((*_FIRST, *SCALARS)) if key not in ("order", "priority_calc_period"))
 MACHINE = ("cores", "cores_per_node", "whole_nodes")
 NODES = ("count", "cores", "gpus", "kept_per_gpu", "weight")
 POOL = ("cores", "threshold", "placement", "entry")
-TEXTS = ("starvation", "nodes", "partition", "reserve_after")  #: that are written otherwise than as one number
+TEXTS = {"nodes", "partition", *DURATIONS}  #: that are written otherwise than as one number
 #: Keys of parts that have names, and of parts that are one.
 _LISTS = ("queues", "nodes")
 _PARTS = ("machine", "pool")
@@ -138,7 +141,7 @@ def control(model: type[BaseModel], key: str) -> tuple[str, tuple[str, ...]]:
     if get_origin(of) is Literal:
         return "choice", get_args(of)
     plain: dict[object, str] = {bool: "flag", tuple[int, int]: "range"}
-    return "text" if key in TEXTS else plain.get(of, "number"), ()
+    return plain.get(of) or ("text" if key in TEXTS else "number"), ()
 
 
 def document(config: SiteConfig, base: SiteConfig) -> dict[str, Any]:

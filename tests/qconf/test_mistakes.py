@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from qconf.config import ConfigError, parse
+from qconf.config.models import PARTS, Model, SiteFields
 from tests.qconf import test_owned_nodes, test_qos, test_throttles, test_tiers
 from tests.qconf.history import test_chunks
 
@@ -185,3 +186,16 @@ def test_a_mistake_is_one_message(text: str, words: str) -> None:
         parse(text)
     assert words in str(caught.value)
     assert len(caught.value.problems) == 1
+
+
+@pytest.mark.parametrize("part", [part for part in PARTS if part not in ("licences", "strategies")])
+def test_a_mistake_in_any_key_says_what_is_allowed(part: str) -> None:
+    annotation = str(SiteFields.model_fields[part].annotation)
+    model = next(each for each in Model.__subclasses__() if each.__name__ in annotation)
+    rest = "".join(line for line in PLAIN.splitlines(keepends=True) if not line.startswith(part))
+    for key in model.model_fields:
+        item = f"{{{key}: [[[1]]]}}"
+        with pytest.raises(ConfigError) as caught:
+            parse(f"{rest}{part}: {f'[{item}]' if annotation.startswith('tuple') else item}\n")
+        message = next(problem.message for problem in caught.value.problems if problem.path.endswith(key))
+        assert not message.endswith(": "), key
