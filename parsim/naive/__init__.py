@@ -1,4 +1,4 @@
-"""The slow, obvious simulator that everything fast is compared with, and that `parsim.verify` asks who had to start."""
+"""Reference simulator, slow and obvious: the oracle for the engine's tests and for `parsim.verify`."""
 
 from parsim.naive.multiqueue import simulate_multiqueue
 from parsim.naive.planning import naive_plan

@@ -1,4 +1,4 @@
-"""Fairshare for the slow, obvious simulator: at every pass uses are added up from all that ran since a decay.
+"""Fair share of the reference simulator: each pass sums the usage of all jobs that ran since the last decay.
 
 Names of rules refer to ``docs/reference/simulator.md``.
 """
@@ -18,7 +18,7 @@ NAMES = ("fairshare_perc", "fairshare_tree_usage", "fairshare_factor", "fair_sha
 
 
 class Charge(NamedTuple):
-    """A job that runs or ran, to its real end."""
+    """The charge of one run of a job, up to its real end."""
 
     user: str
     begin: int
@@ -27,7 +27,7 @@ class Charge(NamedTuple):
 
 
 def rate_of(system: System, queue: Queue, usage_factor: float, takes: Callable[[str], int]) -> Fraction:
-    """Rule "charges and decay": what a second of a job is charged; `takes` gives what it takes of a resource."""
+    """Rule "charges and decay": the charge per second of a job; `takes` gives its amount of a resource."""
     charges = dict(queue.charges or system.fairshare.charges) or {"cores": 1}
     weighted = [Fraction(str(weight)) * takes(name) for name, weight in charges.items()]
     rate = max(weighted) if system.fairshare.charged == "max" else sum(weighted)
@@ -36,23 +36,25 @@ def rate_of(system: System, queue: Queue, usage_factor: float, takes: Callable[[
 
 
 class Node(NamedTuple):
-    group: tuple[str, ...]  # where it hangs: the names from the root down
+    """A user or group in the tree of shares."""
+
+    group: tuple[str, ...]  # its parent: the names from the root down
     shares: int
     is_user: bool
     target: float | None = None
     bound: str = "target"
 
 
-Decayed = dict[tuple[str, ...], tuple[int, float]]  #: of each node: so many decays, and its use after them
+Decayed = dict[tuple[str, ...], tuple[int, float]]  #: node -> number of decays, usage after them
 
 
 class Values:
-    """What a formula may read of users at one instant; a node is called by the names that lead to it."""
+    """Fair-share values of users at one instant; a node is identified by the names from the root to it."""
 
     def __init__(
         self, fairshare: Fairshare, users: list[str], charges: list[Charge], first: int, now: int, decayed: Decayed
     ) -> None:
-        """`decayed` has what was used after the decays before, and goes from instant to instant of a simulation."""
+        """`decayed` caches the usage up to the last decay; a simulation passes it from instant to instant."""
         self.fairshare = fairshare
         self.decayed = decayed
         self.nodes: dict[tuple[str, ...], Node] = {}
@@ -67,7 +69,7 @@ class Values:
         self.active: Counter[str] = Counter()  #: running jobs, by user
 
     def hang(self, users: list[str]) -> None:
-        """Rule "tree of shares"."""
+        """Rule "tree of shares": build `nodes`."""
         tree = {share.name: share for share in self.fairshare.shares}
 
         def way(name: str) -> tuple[str, ...]:
@@ -84,7 +86,7 @@ class Values:
             self.nodes[*group, user] = Node(group, 1, is_user=True)
 
     def use_of(self, node: tuple[str, ...], charged: list[Charge], first: int, now: int) -> float:
-        """Rule "charges and decay"."""
+        """Rule "charges and decay": the usage of a node at `now`."""
 
         def charge(begin: int, end: int) -> float:
             return float(sum(each.rate * max(0, min(end, each.end) - max(begin, each.begin)) for each in charged))
@@ -94,7 +96,7 @@ class Values:
         begun, use = self.decayed.get(node, (0, 0.0))
         for k in range(begun, decays):
             if use * self.fairshare.decay_factor == use and all(each.end <= first + k * period for each in charged):
-                break  # nothing changes any more
+                break  # no further change
             use = (use + charge(first + k * period, first + (k + 1) * period)) * self.fairshare.decay_factor
             if use < 1:
                 use = 0.0
@@ -126,13 +128,13 @@ class Values:
         return min(0.0, value) if found.bound == "ceiling" else value
 
     def key(self, user: str) -> list[float]:
-        """Rule "order of users", but for a group that is the same node: its ratio is the same too."""
+        """Rule "order of users"; equal groups need no exception, since their ratios are equal."""
         path = self.path[user]
         above = [path[: i + 1] for i in range(len(path))]
         return [self.use[node] / self.share(node) if self.share(node) else math.inf for node in above]
 
     def of(self, user: str) -> dict[str, float]:
-        """Rule "values of a user"."""
+        """Rule "values of a user": its `NAMES` and their values."""
         path = self.path[user]
         share, effective = self.share(path), self.effective(path)
         factor = math.exp2(-(effective / share)) if share else 0.0

@@ -1,4 +1,4 @@
-"""Formulas of the reference simulator: each evaluated anew, node by node (rule "undefined operations")."""
+"""Formulas of the reference simulator, evaluated node by node at each call (rule "undefined operations")."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _defined(function: Callable[..., float], *arguments: float) -> float:
 
 
 def power(x: float, y: float) -> float:
-    """Return x to the y; a square is a product, and the power 2.5 one with a square root."""
+    """Return x to the power y; y = 2 is a product, y = 2.5 a product with a square root."""
     if y == 2.5:
         return x * x * math.sqrt(x)
     return x * x if y == 2 else math.pow(x, y)
@@ -87,7 +87,7 @@ def _tree(formula: str) -> ast.expr:
 
 
 def formula_value(formula: str, **names: float) -> float:
-    """Evaluate ``formula`` in float64; 0 where an operation that is done is undefined (rule "undefined operations")."""
+    """Evaluate ``formula`` in float64; 0 if an executed operation is undefined (rule "undefined operations")."""
     try:
         return _value(_tree(formula), {name: float(value) for name, value in names.items()})
     except UndefinedError:

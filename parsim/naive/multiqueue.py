@@ -24,7 +24,7 @@ from parsim.naive.simulator import (
 def simulate_multiqueue(
     workload: Workload, cores: int, limits: tuple[int, ...], state: State | None = None
 ) -> NaiveSchedule:
-    """Simulate multiple-queue backfilling, with len(limits) + 1 classes that meet at ``limits``.
+    """Simulate multiple-queue backfilling; ``limits`` (walltimes) separate the len(limits) + 1 classes.
 
     References
     ----------
@@ -35,7 +35,7 @@ def simulate_multiqueue(
 
 
 class Multiqueue:
-    """A machine whose jobs wait in classes of walltime, the first of each planned."""
+    """A machine with classes of walltime; the first waiting job of each class, its pivot, is planned."""
 
     def __init__(self, workload: Workload, system: System, state: State | None = None) -> None:
         self.machine, self.limits, cores = system.cores, system.class_limits, system.cores
@@ -56,15 +56,15 @@ class Multiqueue:
         self.windows = downtimes(System.single(cores), state)
         self.begin = min(self.submit, default=0) if state is None else state.begin
         self.now = self.begin - 1
-        self.begun: list[int] = []  # in this pass
-        self.plans: list[tuple[int, Block]] = []  # of the pivots that wait, in order of submit
-        self.ahead: dict[int, list[int]] = {}  # job that begins -> the pivots submitted before it
+        self.begun: list[int] = []  # jobs started in this pass, in order
+        self.plans: list[tuple[int, Block]] = []  # of the waiting pivots, in order of submit
+        self.ahead: dict[int, list[int]] = {}  # started job -> the pivots submitted before it
 
     def block(self, j: int, begin: float) -> Block:
         return Block(0, begin, begin + self.walltime[j], self.cores[j])
 
     def taken(self) -> list[Block]:
-        """Return what running jobs and windows take."""
+        """Return the blocks of running jobs and windows."""
         known = [d for d in self.windows if d.known_from <= self.now < d.end]
         out = [Block(0, d.begin, d.known_end, d.cores_of[0]) for d in known]
         return [self.block(k, self.start[k]) for k in self.running] + out
@@ -95,7 +95,7 @@ class Multiqueue:
         return self.machine - sum(self.cores[k] for k in self.running)
 
     def passes(self) -> Iterator[None]:
-        """Simulate pass by pass: at each halt one is over, and its instant is `now`."""
+        """Simulate pass by pass: yield after each, with its instant in `now`."""
         pending = [j for j in range(self.n) if j not in self.began]
         pending.sort(key=lambda j: (self.submit[j], j), reverse=True)
         while pending or self.running or self.waiting:
@@ -128,7 +128,7 @@ class Multiqueue:
         return on_machine(self.workload, self.start)
 
     def obstacle(self, j: int, rows: Sequence[int]) -> tuple[str, str]:
-        """Say by which rule a waiting job does not start; `rows` are what jobs are called."""
+        """Return the kind and text of the reason that j waits; messages number job k as ``rows[k]``."""
         if self.cores[j] > self.idle():
             return "capacity", f"{self.idle()} cores are idle"
         plans = " and ".join(f"job {rows[k]} at {b.begin}" for k, b in self.plans)

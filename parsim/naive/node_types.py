@@ -1,4 +1,4 @@
-"""Nodes of several types in the reference simulator: names of rules refer to docs/reference/simulator.md."""
+"""Nodes of several types in the reference simulator; names of rules refer to ``docs/reference/simulator.md``."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from parsim.model.node_types import Chunk, NodeType, Request
 from parsim.model.state import Window
 from parsim.model.system import System
 
-Taken = dict[tuple[str, str], int]  #: how much of a resource of nodes of a type
+Taken = dict[tuple[str, str], int]  #: (type of nodes, resource) -> amount
 
 
 def there_is(types: list[NodeType]) -> Taken:
-    """Return what all nodes of each type have together."""
+    """Return the total resources of each type of nodes."""
     found: Taken = {}
     for each in types:
         for resource, amount in [("cores", each.cores), *each.resources]:
@@ -26,12 +26,12 @@ def fits(taken: Taken, there: Taken) -> bool:
 
 
 def fits_beside(wanted: Taken, others: Taken, there: Taken) -> bool:
-    """Rule "windows by totals": whether there is enough of all that is wanted of."""
+    """Rule "windows by totals": whether `wanted` fits beside `others`, in the resources that it takes."""
     return fits({what: amount + others.get(what, 0) for what, amount in wanted.items() if amount}, there)
 
 
 def types_on(system: System, partition: int) -> list[NodeType]:
-    """Rule "partitions by type": the nodes of a partition, on a divided machine by names of their own."""
+    """Rule "partitions by type": the types of a partition; on a divided machine a type is named "TYPE of PARTITION"."""
     if system.mode == "shared":
         return list(system.node_types)
     count = dict(system.queues[partition].partition_nodes) if partition < len(system.queues) else {}
@@ -43,20 +43,20 @@ def types_on(system: System, partition: int) -> list[NodeType]:
 
 
 def all_types(system: System) -> list[NodeType]:
-    """Return the types of the nodes of all partitions."""
+    """Return the types of all partitions."""
     if system.mode == "shared":
         return list(system.node_types)
     return [each for partition in range(len(system.queues)) for each in types_on(system, partition)]
 
 
 def may_use(system: System, queue: int, each: NodeType) -> bool:
-    """Whether jobs of a queue may use nodes of a type, by the name that it has on a partition."""
+    """Whether jobs of a queue may use nodes of a type of `types_on`."""
     allowed = system.queues[queue].node_types
     return allowed is None or each.name.partition(" of ")[0] in allowed
 
 
 def places(system: System, queue: int, request: Request | None, cores: int) -> list[Taken]:
-    """Rule "places of a job": what a job may take, in the order in which it is tried."""
+    """Rule "places of a job": the alternatives of resources that a job may take, in the order of trial."""
     types = [each for each in types_on(system, queue) if may_use(system, queue, each)]
     there = there_is(types)
     whole = request is not None and request[0].exclusive
@@ -107,23 +107,23 @@ def cores_of(each: NodeType, cores: int, whole: bool) -> Taken:
 
 
 def has_alone(each: NodeType, request: Request | None) -> bool:
-    """Rule "exclusive nodes": whether a job has its nodes of a type alone."""
+    """Rule "exclusive nodes": whether a job shares no node of this type."""
     return each.exclusive or any(chunk.exclusive for chunk in request or ())
 
 
 def nodes_whole(each: NodeType, nodes: int) -> Taken:
-    """Return all that so many nodes have."""
+    """Return the resources of `nodes` whole nodes of a type."""
     return {(each.name, what): nodes * amount for what, amount in [("cores", each.cores), *each.resources]}
 
 
 def of_types(taken: Taken, place: Taken) -> Taken:
-    """Return what is taken of the types that a place takes something of."""
+    """Keep of `taken` the types that a place uses."""
     types = {name for (name, _), amount in place.items() if amount}
     return {what: amount for what, amount in taken.items() if what[0] in types}
 
 
 def one_node_each(types: list[NodeType], place: Taken) -> Taken:
-    """Return what a node has of each type that a place takes something of."""
+    """Return the resources of one node of each type that a place uses."""
     found: Taken = {}
     for each in types:
         found = both(found, of_types(nodes_whole(each, 1), place))
@@ -140,12 +140,12 @@ def both(first: Taken, second: Taken) -> Taken:
 
 
 def has_features(has: frozenset[str], wanted: frozenset[str]) -> bool:
-    """Whether nodes have each feature that is wanted, of one like a|b either."""
+    """Whether `has` includes each wanted feature; a wanted a|b is satisfied by either."""
     return all(any(part in has for part in each.split("|")) for each in wanted)
 
 
 def holds(each: NodeType, chunk, nodes: int | None = None) -> bool:
-    """Whether as many chunks as there are fit on so many idle nodes of a type, by default all, each on one node."""
+    """Whether all copies of a chunk fit on `nodes` idle nodes of a type (default: all), each copy on one node."""
     nodes = each.nodes if nodes is None else nodes
     if not has_features(each.features, chunk.features):
         return False
@@ -163,7 +163,7 @@ def holds(each: NodeType, chunk, nodes: int | None = None) -> bool:
 
 
 def closed_nodes(window: Window, system: System, others: Collection[int] = ()) -> list[int]:
-    """Rule "nodes of a window": what a window takes, others than these if it may, numbered through the types."""
+    """Rule "nodes of a window": the numbers of the nodes that a window takes; those in `others` come last."""
     if window.nodes:
         return sorted(set(window.nodes))
     parts = range(1 if system.mode == "shared" else len(system.queues) + 1)
@@ -187,28 +187,28 @@ def closed_nodes(window: Window, system: System, others: Collection[int] = ()) -
 
 
 def of_nodes(system: System, nodes: list[int]) -> Taken:
-    """Return all that these nodes have together."""
+    """Return the total resources of these nodes."""
     found: Taken = {}
     for number, (each, _) in enumerate(nodes_of(all_types(system))):
         found = both(found, nodes_whole(each, int(number in nodes)))
     return found
 
 
-Node = dict[str, int]  #: how much of each resource, and whether no job is on it, and no job that has it alone
+Node = dict[str, int]  #: resource -> amount; 1 as "no job" if no job is on it, as "not alone" if none has it alone
 
 
 def nodes_of(types: list[NodeType]) -> list[tuple[NodeType, Node]]:
-    """Rule "chunks on nodes": the nodes in their order, each with its type and what it has."""
+    """Rule "chunks on nodes": the nodes in order, each with its type and its resources."""
     return [(each, {"cores": each.cores, **dict(each.resources)}) for each in types for _ in range(each.nodes)]
 
 
 def idle(system: System) -> list[Node]:
-    """Return what is left of the nodes where nothing runs."""
+    """Return the resources of all nodes while no job runs."""
     return [{**there, "no job": 1, "not alone": 1} for _, there in nodes_of(all_types(system))]
 
 
 def copies(request: Request | None, cores: int) -> list[tuple[Node, frozenset[str], bool]]:
-    """Rule "chunks on nodes": what each copy takes in turn, the features of its node, and if it is scattered."""
+    """Rule "chunks on nodes": for each copy in turn its resources, its features, and whether it is scattered."""
     if request is None:
         return [({"cores": 1}, frozenset(), False)] * cores
     found = []
@@ -226,9 +226,9 @@ def first_nodes(
     left: list[Node],
     named: dict[int, int] | None = None,
 ) -> list[int | None]:
-    """Rule "chunks on nodes": the node that each copy goes to, of what is left of the nodes; None if it finds none.
+    """Rule "chunks on nodes": the node of each copy, given the resources `left` of each node; None without a node.
 
-    By rule "named nodes" of the `named` ones alone, while the job has fewer cores there.
+    Rule "named nodes": `named` (node -> cores of the job there) restricts the nodes.
     """
     named = dict(named or {})
     given = bool(named)
@@ -261,7 +261,7 @@ def kinds(request: Request | None, cores: int) -> list[Chunk]:
 def room(
     system: System, queue: int, request: Request | None, chunk: Chunk, node: Node, number: int, has: list[int | None]
 ) -> int:
-    """Rule "rows of nodes": for how many copies a node has room, of which so much is left; `has`: nodes of the job."""
+    """Rule "rows of nodes": how many copies of a chunk a node can take; `has` are the job's nodes so far."""
     each, node = nodes_of(all_types(system))[number][0], dict(node)
     if not (may_use(system, queue, each) and has_features(each.features, chunk.features)):
         return 0
@@ -279,12 +279,12 @@ def room(
 
 
 def of_one(chunk: Chunk) -> Node:
-    """Return what one copy of a chunk takes."""
+    """Return the resources of one copy of a chunk."""
     return {what: amount for what, amount in [("cores", chunk.cores), *chunk.resources] if amount}
 
 
 def weights(system: System, request: Request | None, chunk: Chunk, left: list[Node]) -> list[tuple[int, int]]:
-    """Rule "weight of nodes": what nodes weigh for a kind, where so much is left of them."""
+    """Rule "weight of nodes": the weight of each node for a chunk, given the resources `left` of each node."""
     types = [each for each, _ in nodes_of(all_types(system))]
     most = dict(chunk.resources).get("gpus", 0) * (1 if chunk.scattered else chunk.count)
     if most and any(each.exclusive for each in request or ()):
@@ -294,7 +294,7 @@ def weights(system: System, request: Request | None, chunk: Chunk, left: list[No
 
 
 def best_nodes(system: System, queue: int, request: Request | None, cores: int, left: list[Node]) -> list[int | None]:
-    """Rule "rows of nodes": the node that each copy goes to, of what is left of the nodes; None if it finds none."""
+    """Rule "rows of nodes": the node of each copy, given the resources `left` of each node; None without a node."""
     left = [dict(node) for node in left]
     found: list[int | None] = []
     for chunk in kinds(request, cores):
@@ -332,7 +332,7 @@ def best_nodes(system: System, queue: int, request: Request | None, cores: int, 
 
 
 def best_row(rows: list[list[int]], rooms: list[int], size: list[int], need: int) -> list[int]:
-    """Rule "best row": the row that so many copies fill best."""
+    """Rule "best row": the row of nodes that `need` copies fill best."""
     best, best_size, best_has_all = [], -1, False
     for row in rows:
         of_row, has_all = sum(size[number] for number in row), sum(rooms[number] for number in row) >= need
@@ -344,7 +344,7 @@ def best_row(rows: list[list[int]], rooms: list[int], size: list[int], need: int
 def busy_first(
     system: System, queue: int, request: Request | None, cores: int, left: list[Node], is_busy: list[bool]
 ) -> tuple[list[int | None], set[int]]:
-    """Rule "plan of whole nodes": the node that each copy of a head job is planned on, and all nodes that it holds."""
+    """Rule "plan of whole nodes": the planned node of each copy of a head job, and all nodes that it holds."""
     left = [dict(node) for node in left]
     found: list[int | None] = []
     more: set[int] = set()
@@ -371,7 +371,7 @@ def busy_first(
 
 
 def less(system: System, left: list[Node], request: Request | None, cores: int, on: list[int | None]) -> list[Node]:
-    """Return what is left of the nodes beside a job whose copies are on these."""
+    """Subtract from the nodes a job whose copies are `on` these."""
     found = [dict(node) for node in left]
     types = [each for each, _ in nodes_of(all_types(system))]
     for (takes, *_), number in zip(copies(request, cores), on, strict=True):
@@ -385,7 +385,7 @@ def less(system: System, left: list[Node], request: Request | None, cores: int, 
 
 
 def can_run(system: System, queue: int, request: Request | None, cores: int) -> bool:
-    """Rule "jobs without room": whether the nodes of its queue can hold a job when nothing runs."""
+    """Rule "jobs without room": whether a job fits on the idle nodes of its queue."""
     if not system.places_chunks:
         return bool(places(system, queue, request, cores))
     here = [each.name for each in types_on(system, queue)]
@@ -395,5 +395,5 @@ def can_run(system: System, queue: int, request: Request | None, cores: int) -> 
 
 
 def find_nodes(system: System, queue: int, request: Request | None, cores: int, left: list[Node]) -> list[int | None]:
-    """Rules "chunks on nodes" and "rows of nodes"."""
+    """Rules "chunks on nodes" and "rows of nodes": the node of each copy, see `first_nodes`."""
     return (best_nodes if system.fits_best else first_nodes)(system, queue, request, cores, left)

@@ -1,7 +1,7 @@
-"""The slow, obvious planner that `parsim.plan` is compared with.
+"""Reference planner, slow and obvious: the oracle for the tests of `parsim.plan`.
 
-It shares nothing with `parsim` but the dataclasses of its input. Plans lie in one profile of idle cores, scores are the
-metrics themselves, as fractions, and the orders are made by sorting.
+It shares only the dataclasses of its input with `parsim`. Plans are one profile of idle cores, scores are the metrics
+as exact fractions, orders are sorts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ORDERS = ("fcfs", "sjf", "ljf")
 
 @dataclass
 class NaiveRun:
-    """Start of every job in row order; each decision: order before, orders of least score, choice."""
+    """Start of every job in row order; each decision as (order before, orders of lowest score, chosen order)."""
 
     start: list[int]
     decisions: list[tuple[str, tuple[str, ...], str]] = field(default_factory=list)
@@ -34,6 +34,8 @@ class NaiveRun:
 
 
 class NaivePlanner:
+    """A planning scheduler during a simulation."""
+
     def __init__(self, workload: Workload, cores: int, policy: Policy, state: State | None = None) -> None:
         self.machine, self.policy = cores, policy
         self.submit = [int(x) for x in workload.submit]
@@ -50,12 +52,12 @@ class NaivePlanner:
         self.order = policy.order
         self.now = self.begin - 1
         self.waiting: list[int] = []
-        self.begun: list[int] = []  # in this pass
-        self.planned: dict[int, int] = {}  # waiting job -> when it is to begin
+        self.begun: list[int] = []  # jobs started in this pass
+        self.planned: dict[int, int] = {}  # waiting job -> its planned start
         self.cores_on = [{0: cores} for cores in self.cores]
 
     def beside_running(self, now: int) -> Profile:
-        """Return what running jobs and windows leave."""
+        """Return the idle cores over time beside running jobs and known windows."""
         idle = Profile(now, self.machine)
         for job in self.running:
             self.book(idle, job, self.start[job])
@@ -100,7 +102,7 @@ class NaivePlanner:
         return sum((value[j] * weight[j] for j in jobs), Fraction(0)) / sum(weight.values())
 
     def decide(self, now: int) -> dict[int, int]:
-        """Choose the order, and return the plan that is in force until the next event."""
+        """Choose the order, and return the plan to follow until the next event."""
         before = self.order
         standing = self.policy.what_if == "standing"
         plans = {order: self.plan(now, self.sort(self.waiting, order)) for order in ORDERS}
@@ -137,7 +139,7 @@ class NaivePlanner:
         return self.plan(now, self.sort(self.waiting, self.order))
 
     def keep(self, now: int, new: list[int], early: bool, known: bool) -> dict[int, int]:
-        """Conservative backfilling: promises, which may only come nearer."""
+        """Conservative backfilling: return the promised starts, which only move earlier."""
         promised = self.run.promised
         if known:  # rule "planning round windows"
             for job in self.waiting:
@@ -159,7 +161,7 @@ class NaivePlanner:
         return {j: promised[j] for j in self.waiting}
 
     def passes(self) -> Iterator[None]:
-        """Simulate pass by pass: at each halt one is over, and its instant is `now`."""
+        """Simulate pass by pass: yield after each, with its instant in `now`."""
         conservative = self.policy.kind == "conservative"
         before = self.begin
         arrive = [max(submit, self.begin) for submit in self.submit]
@@ -197,7 +199,7 @@ class NaivePlanner:
             yield
 
     def obstacle(self, j: int, rows: Sequence[int]) -> tuple[str, str]:
-        """Say by which rule a waiting job does not start; `rows` are what jobs are called."""
+        """Return the kind and text of the reason that j waits; `rows` is not used here."""
         del rows
         return "order", f"is planned for {self.planned[j]} under {self.order}"
 

@@ -1,4 +1,4 @@
-"""Idle cores over time, as planners see them."""
+"""Idle cores over time, the profile of the reference planner."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from bisect import bisect_left
 
 
 class Profile:
-    """Cores idle from each instant of `times` to the next."""
+    """`cores[k]` are idle from ``times[k]`` to ``times[k + 1]``, the last of them for ever."""
 
     def __init__(self, now: float, cores: int) -> None:
         self.times, self.cores = [now], [cores]
 
     def add(self, begin: float, end: float, cores: int) -> None:
-        """Change the idle cores by so many throughout [begin, end)."""
+        """Add `cores` to the idle cores throughout [begin, end)."""
         begin = max(begin, self.times[0])
         if begin < end:
             first, last = self.cut(begin), self.cut(end)
@@ -21,7 +21,7 @@ class Profile:
                 self.cores[k] += cores
 
     def cut(self, instant: float) -> int:
-        """Let an instant be one of `times`, and return where."""
+        """Insert an instant into `times` if it is not there, and return its index."""
         k = bisect_left(self.times, instant)
         if k == len(self.times) or self.times[k] != instant:
             self.times.insert(k, instant)
@@ -29,7 +29,7 @@ class Profile:
         return k
 
     def earliest(self, cores: int, seconds: int) -> float:
-        """Return the first instant from which so many cores are idle for so many seconds; infinity if there is none."""
+        """Return the first instant at which `cores` are idle for `seconds`; infinity if there is none."""
         begin = None
         for k, idle in enumerate(self.cores):
             if begin is not None and self.times[k] >= begin + seconds:
@@ -41,7 +41,7 @@ class Profile:
         return math.inf if begin is None else begin
 
     def take_earliest(self, cores: int, seconds: int) -> float:
-        """Take so many cores at the first instant from which they are idle for so many seconds, and return that."""
+        """Take `cores` for `seconds` at the earliest instant, and return that instant."""
         begin = self.earliest(cores, seconds)
         self.add(begin, begin + seconds, -cores)
         return begin

@@ -1,7 +1,7 @@
-"""The slow, obvious simulator that everything fast is compared with.
+"""Reference simulator, slow and obvious: the oracle for the tests of the engine.
 
-It shares nothing with `parsim` but the dataclasses of its input. Every pass forgets all but the running and the waiting
-jobs, ratios are fractions, and instants are found by trying candidates and looking at every moment of the interval.
+It shares only the dataclasses of its input with `parsim`. A pass starts from the running and the waiting jobs alone,
+ratios are exact fractions, and instants are found by trying candidates and checking every moment of the interval.
 Names of rules refer to ``docs/reference/simulator.md``.
 """
 
@@ -53,23 +53,23 @@ from parsim.naive.node_types import fits as fits_on
 from parsim.naive.throttles import NaiveThrottles
 
 NAMED_ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3", "fairshare")
-RESERVED = -1  # home of the jobs that start by advance reservation
+RESERVED = -1  # home of jobs that start by advance reservation
 
 
 @dataclass
 class NaiveSchedule:
-    """Start of every job, and its cores on each partition, in the workload's row order."""
+    """Start of every job, and its cores by partition, in the workload's row order."""
 
     start: list[int]
     placement: list[dict[str, int]]
-    came: list[int] | None = None  # when each job came, if it waited for others
-    place: list[int] | None = None  # where nodes are of several types, a job's place, or the node of its first chunk
-    end: list[int] | None = None  # where jobs are preempted
-    interruptions: list[list[int]] | None = None  # job, begin and end of each, and the place of the run before
+    came: list[int] | None = None  # start of each job's wait, after its dependencies
+    place: list[int] | None = None  # with types of nodes: a job's place, or the node of its first chunk
+    end: list[int] | None = None  # if jobs are preempted
+    interruptions: list[list[int]] | None = None  # of each: job, begin, end, place of the run before
 
 
 def on_machine(workload: Workload, start: list[int]) -> NaiveSchedule:
-    """Return a schedule on a machine that is not divided."""
+    """Return the schedule of an undivided machine from the starts."""
     return NaiveSchedule(start, [{"machine": int(cores)} for cores in workload.cores])
 
 
@@ -83,39 +83,41 @@ class Block(NamedTuple):
 
 
 class Promise(NamedTuple):
-    """The plan of a head job, where limits or nodes are planned."""
+    """The plan of a head job, if limits or nodes are planned."""
 
     job: int
     begin: int
     end: int
-    cores_of: list[int]  # what it holds of each node
+    cores_of: list[int]  # its cores by node
 
 
 class Downtime(NamedTuple):
-    """A window: cores of each node that are out of service."""
+    """A window: cores out of service, by node."""
 
     begin: int
     end: int
     known_from: int
     known_end: float
     cores_of: dict[int, int]
-    users: frozenset[int] = frozenset()  # whose jobs may use them
-    walltime: int = 0  # and so may jobs that ask for no more
+    users: frozenset[int] = frozenset()  # users whose jobs may use them
+    walltime: int = 0  # jobs of at most this walltime may use them too
 
 
 class Running(NamedTuple):
+    """A run of a job in progress."""
+
     job: int
     start: int
     cores_on: dict[int, int]  # partition -> cores
 
 
 def exact(number: float) -> Fraction:
-    """Return the decimal number that was written, not its binary neighbour."""
+    """Return the exact decimal value of a float's shortest notation."""
     return Fraction(repr(float(number)))
 
 
 def target_factor(target: float, eligible_time: int, walltime: int) -> float:
-    """Rule "values of a QOS", one rounded operation after the other."""
+    """Rule "values of a QOS": the target factor, in float64 operation by operation."""
     if target == 0:
         return 0.0
     reached = float(eligible_time + walltime) / float(walltime)
@@ -131,11 +133,8 @@ def free_at(capacity: int, blocks: list[Block], moment: int) -> int:
 
 
 def free_throughout(capacity: int, blocks: list[Block], begin: int, walltime: int) -> int:
-    """Return how many cores of a partition are free throughout [begin, begin + walltime) beside its ``blocks``.
-
-    Free cores fall only where a block begins, so these are the moments to look at.
-    """
-    moments = [begin, *(b.begin for b in blocks if begin < b.begin < begin + walltime)]
+    """Return the cores of a partition that are free throughout [begin, begin + walltime) beside ``blocks``."""
+    moments = [begin, *(b.begin for b in blocks if begin < b.begin < begin + walltime)]  # only there free cores fall
     return max(0, min(free_at(capacity, blocks, moment) for moment in moments))
 
 
@@ -144,7 +143,7 @@ def fits(capacity: int, blocks: list[Block], cores: int, begin: int, walltime: i
 
 
 def earliest(capacity: int, blocks: list[Block], cores: int, now: int, walltime: int) -> float:
-    """Return the first instant from ``now`` on at which it fits: now, or the end of a block; else infinity."""
+    """Return the first instant at which the job fits: ``now`` or the end of a block; else infinity."""
     candidates = sorted({now} | {b.end for b in blocks if now < b.end < math.inf})
     return next((t for t in candidates if fits(capacity, blocks, cores, t, walltime)), math.inf)
 
@@ -153,7 +152,7 @@ def earliest(capacity: int, blocks: list[Block], cores: int, now: int, walltime:
 
 
 def sizes_of_nodes(system: System, *, by_node: bool) -> list[tuple[int, int]]:
-    """Partition and cores of each node; not told apart, each partition is one."""
+    """Return partition and cores of each node; without `by_node`, each partition is one node."""
     sizes = list(enumerate(system.partition_cores))
     if by_node:  # rule "nodes in order"
         size = system.cores_per_node
@@ -162,7 +161,7 @@ def sizes_of_nodes(system: System, *, by_node: bool) -> list[tuple[int, int]]:
 
 
 def lost_by(window: Window, system: System, others: Sequence[dict[int, int]] = ()) -> dict[int, int]:
-    """Rule "cores of a window": the cores of each node that a window takes, beside what others take of nodes."""
+    """Rule "cores of a window": the cores that a window takes, by node, beside those of other windows."""
     nodes = sizes_of_nodes(system, by_node=True)
     by_nodes = system.reserves_nodes
     if window.nodes:
@@ -193,7 +192,7 @@ def lost_by(window: Window, system: System, others: Sequence[dict[int, int]] = (
 
 
 def lost_by_each(windows: Sequence[Window], system: System) -> list[dict[int, int]]:
-    """Rule "cores of a window": what each window takes of each node, 1 for all of one of several types."""
+    """Rule "cores of a window": cores by node for each window; with types of nodes, 1 for each closed node."""
     lost: dict[int, dict[int, int]] = {}
     for k in sorted(range(len(windows)), key=lambda k: (not windows[k].nodes, windows[k].begin)):
         at_once = [i for i in lost if windows[i].begin < windows[k].end and windows[k].begin < windows[i].end]
@@ -223,7 +222,7 @@ def downtimes(system: System, state: State | None) -> list[Downtime]:
 
 
 def runs_at(workload: Workload, state: State | None) -> list[int]:
-    """Jobs that run when the simulation begins, as they come by start and position."""
+    """Return the jobs that run when the simulation begins, ordered by start and position."""
     if state is None:
         return []
     start, length = state.start.tolist(), workload.effective_runtime.tolist()
@@ -232,7 +231,7 @@ def runs_at(workload: Workload, state: State | None) -> list[int]:
 
 
 def started_before(workload: Workload, state: State | None) -> dict[int, int]:
-    """Starts of the jobs that run then or ended before."""
+    """Return the starts of the jobs that began before the simulation."""
     if state is None:
         return {}
     return {j: int(state.start[j]) for j in range(len(workload)) if state.start[j] < state.begin}
@@ -242,6 +241,8 @@ def started_before(workload: Workload, state: State | None) -> dict[int, int]:
 
 
 class Simulation:
+    """A shared, partitioned or hybrid machine during a simulation; jobs are their rows in the workload."""
+
     def __init__(self, workload: Workload, system: System, state: State | None = None) -> None:
         self.system = system
         self.n = len(workload)
@@ -264,7 +265,7 @@ class Simulation:
         self.reads_use = any(name in system.order for name in ("fairshare", *NAMES))
 
         self.capacity = list(system.partition_cores)
-        self.idle = list(self.capacity)  # in a pass, cores of each partition on which nothing runs
+        self.idle = list(self.capacity)  # in a pass: idle cores of each partition
         self.shared = system.mode == "shared"
         self.pool = len(self.capacity) - 1  # partition number of the pool, meaningless on a shared machine
         self.pool_cores = system.pool_cores
@@ -273,7 +274,7 @@ class Simulation:
         self.reads_waits = reads_waits
         starves = any(queue.starvation is not None for queue in system.queues)
         self.keeps_order = system.order in ("fcfs", "sjf", "ljf") and not (starves or system.has_tiers)
-        self.keys: dict[int, tuple] = {}  # of the jobs of a list, as they were last
+        self.keys: dict[int, tuple] = {}  # last sort key of each job
         self.weights = [exact(queue.priority) for queue in system.queues]
         self.classes = {qos.name: qos for qos in system.qos}
         self.class_of = [workload.qos_name(qos) for qos in workload.qos.tolist()]
@@ -286,12 +287,12 @@ class Simulation:
 
         self.now = 0
         self.waiting: set[int] = set()
-        self.wake_ups: list[tuple[int, int]] = []  # a heap of instants at which jobs starve, or may enter the pool
-        self.entries: dict[int, int | None] = {}  # job -> when it may enter the pool
-        self.outside: list[int] = []  # submitted, and kept out of the lists, by submit
-        self.refused: set[int] = set()  # that `max_queued` has kept out
+        self.wake_ups: list[tuple[int, int]] = []  # heap of instants at which jobs starve or become eligible
+        self.entries: dict[int, int | None] = {}  # job -> earliest entry to the pool
+        self.outside: list[int] = []  # submitted jobs kept out of the lists, by submit
+        self.refused: set[int] = set()  # jobs that `max_queued` has kept out
         self.running: list[Running] = []
-        self.ran_before: list[Running] = []  # when the pass began
+        self.ran_before: list[Running] = []  # running jobs when the pass began
         self.moved: set[int] = set()  # jobs that left their partition's list for the pool
         self.eligible_time = [0] * self.n
         self.held_in_last_pass: set[int] = set()
@@ -299,21 +300,21 @@ class Simulation:
         self.start = [0] * self.n
         ended = state is None or all(window.end <= state.begin for window in state.windows)
         self.passes_over = system.reserves_nothing and ended
-        self.first_of_list = (-1, 0)  # the first job that could not start in the last pass, and since when
+        self.first_of_list = (-1, 0)  # first job of the last pass that could not start, and since when
         self.interruptions: list[list[int]] = []
         self.end = [0] * self.n
-        self.begun: list[int] = []  # in this pass, in turn
-        self.held_by: dict[int, str] = {}  # job that a limit holds in this pass -> the limit
-        self.ahead: dict[int, dict[int, tuple[int, int]]] = {}  # job that begins in this pass -> `planned` then
-        self.preempted: list[int] = []  # in this pass
-        self.in_place_of: dict[int, list[int]] = {}  # the jobs that each preempted, when it did last
-        self.kept_by: dict[int, str] = {}  # what keeps each job out of its list, at the last pass
-        self.planned: dict[int, tuple[int, int]] = {}  # head job that waits -> its list, and when it is to begin
-        self.charges: dict[tuple[int, int], Charge] = {}  # job and when it began -> its charge, until all has decayed
+        self.begun: list[int] = []  # jobs started in this pass, in order
+        self.held_by: dict[int, str] = {}  # job held in this pass -> the limit
+        self.ahead: dict[int, dict[int, tuple[int, int]]] = {}  # job started in this pass -> `planned` at that moment
+        self.preempted: list[int] = []  # jobs preempted in this pass
+        self.in_place_of: dict[int, list[int]] = {}  # job -> the jobs that it preempted last
+        self.kept_by: dict[int, str] = {}  # job -> the limit that kept it out of its list in the last pass
+        self.planned: dict[int, tuple[int, int]] = {}  # waiting head job -> its list and planned start
+        self.charges: dict[tuple[int, int], Charge] = {}  # (job, start) -> charge, until decayed
         self.decayed: Decayed = {}
-        self.values: Values | None = None  # of the users in this pass
+        self.values: Values | None = None  # fair-share values in this pass
         self.cores_on: list[dict[int, int]] = [{} for _ in range(self.n)]
-        self.nodes_of: dict[int, list[int]] = {}  # running job -> its cores of each node
+        self.nodes_of: dict[int, list[int]] = {}  # running job -> its cores by node
 
         requests = self.requests = [workload.requests[k] if k >= 0 else None for k in workload.request.tolist()]
         for j, q in enumerate(self.queue_index):
@@ -323,8 +324,8 @@ class Simulation:
         self.goes_round = not ended  # windows
         self.placed = bool(system.node_types) and system.reserve in ("nodes", "queue_nodes")
         self.typed = bool(system.node_types) and not self.placed
-        self.on_nodes: list[list[int | None]] = [[] for _ in range(self.n)]  # of each copy
-        self.types_there: list[Taken] = []  # of each partition
+        self.on_nodes: list[list[int | None]] = [[] for _ in range(self.n)]  # job -> the node of each copy
+        self.types_there: list[Taken] = []  # by partition: total resources
         for partition in range(len(self.capacity)) if self.typed else ():
             self.types_there.append(there_is(types_on(system, partition)))
         self.places_of = [
@@ -336,12 +337,12 @@ class Simulation:
             p for p in range(len(self.capacity)) for each in types_on(system, p) for _ in range(each.nodes)
         ]
         self.nodes_heads: dict[int, tuple[int, int, int, list[int | None]]] = {}
-        self.typed_heads: dict[int, tuple[int, int, Taken]] = {}  # partition -> what its head job is planned to have
+        self.typed_heads: dict[int, tuple[int, int, Taken]] = {}  # partition -> plan of its head job
 
         limits = ("max_run", "max_run_cores", "max_user_run", "max_user_cores")
         of_queues = any(getattr(queue, name) is not None for queue in system.queues for name in limits)
         self.limited = of_queues or bool(system.throttles) or bool(self.quotas)
-        # Whether more counts of a pass than which jobs it starts.
+        # Whether a pass has other effects than the jobs that it starts.
         waits = self.reads_waits and self.limited
         self.remembers = waits or self.passes_over or system.has_tiers
 
@@ -349,7 +350,7 @@ class Simulation:
         self.by_queues = apart and (system.reserves_for_queues or system.reserves_for_many)
         self.many = system.reserves_for_many
 
-        # What one pass finds, forgotten before the next.
+        # Results of one pass, reset before the next.
         self.head_jobs: set[int] = set()
         self.head_job_of: dict[int, tuple[int, Block]] = {}  # partition -> (its head job, that job's block)
         self.reservation: list[Block] = []
@@ -365,7 +366,7 @@ class Simulation:
             self.resume(j, state)
 
     def resume(self, j: int, state: State) -> None:
-        """Rule "jobs of a state": let a job run that runs when the simulation begins."""
+        """Rule "jobs of a state": give cores to a job that runs when the simulation begins."""
         cores_of = [0] * len(self.nodes)
         idle = self.idle_nodes(self.now, j)
         if self.by_nodes and j in state.nodes:
@@ -399,16 +400,16 @@ class Simulation:
         self.charges[j, self.start[j]] = Charge(self.called[j], self.first_instant, end, self.rate(j))
 
     def known(self) -> list[Downtime]:
-        """Rule "windows as plans": the windows that are known now."""
+        """Rule "windows as plans": return the windows that are known now."""
         return [d for d in self.downtimes if d.known_from <= self.now < d.end]
 
     def may_use(self, j: int, d: Downtime) -> bool:
-        """Rule "windows of users": whether a window is none for a job."""
+        """Rule "windows of users": whether a job may use a window's cores."""
         return self.user[j] in d.users or self.walltime[j] <= d.walltime
 
     def out_of_service(self, partition: int, j: int) -> list[Block]:
-        """Return what the windows take of a partition that j may not use."""
-        if self.system.node_types:  # rules of "windows of several types" have them
+        """Return the blocks of a partition taken by windows that j may not use."""
+        if self.system.node_types:  # see rules of "windows of several types"
             return []
         found = []
         for d in self.known():
@@ -418,17 +419,17 @@ class Simulation:
         return found
 
     def taken_by(self, d: Downtime) -> dict[int, int]:
-        """Rule "windows of users": what a window takes of each node, less what these had when the pass began."""
+        """Rule "windows of users": a window's cores by node, less those of its users' jobs when the pass began."""
         past = max(self.now, d.begin)
         own = [r.job for r in self.ran_before if self.may_use(r.job, d) and self.expected_end(r) > past]
         return {node: max(0, n - sum(self.cores_at(j, node) for j in own)) for node, n in d.cores_of.items()}
 
     def begins(self, first: int, last: int) -> list[int]:
-        """Return when windows begin that are known now, behind the first instant and up to the last."""
+        """Return the begins of known windows in (first, last]."""
         return [d.begin for d in self.known() if first < d.begin <= last]
 
     def lost_on_types(self, j: int, moment: int) -> Taken:
-        """Rule "windows by totals": what the windows take, at a moment, that j may not use."""
+        """Rule "windows by totals": the resources taken at a moment by windows that j may not use."""
         lost: Taken = {}
         for d in self.known():
             if d.begin <= moment < d.known_end and not self.may_use(j, d):
@@ -442,7 +443,7 @@ class Simulation:
         return lost
 
     def in_service(self, j: int, left: list[Node], begin: int) -> list[Node]:
-        """Rule "windows on nodes": nothing is left of the nodes that windows take while j would run."""
+        """Rule "windows on nodes": `left`, empty for nodes that windows close during a run of j from `begin`."""
         closed = {
             node
             for d in self.known()
@@ -452,12 +453,12 @@ class Simulation:
         return [{} if number in closed else node for number, node in enumerate(left)]
 
     def ends(self) -> set[int]:
-        """Return the instants at which a head job may be planned, on nodes of several types."""
+        """Return the instants at which a head job may be planned on nodes of several types."""
         ends = {self.expected_end(r) for r in self.running} | {d.known_end for d in self.known()}
         return {self.now} | {end for end in ends if self.now < end < math.inf}
 
     def cores_at(self, j: int, node: int) -> int:
-        """Return the cores of a node that a running job has; where nodes are not told apart one is a partition."""
+        """Return the cores of a running job on a node (a partition, if nodes are not distinguished)."""
         if self.by_nodes or j in self.nodes_of:
             return self.nodes_of[j][node]
         return self.cores_on[j].get(node, 0)
@@ -468,7 +469,7 @@ class Simulation:
         return self.system.queues[self.queue_index[j]]
 
     def home(self, j: int) -> int:
-        """Rule "home list"."""
+        """Rule "home list": return its partition, or `RESERVED`."""
         if self.shared:
             return 0
         if j in self.moved:
@@ -493,7 +494,7 @@ class Simulation:
         return min(self.walltime[j], self.queue(j).walltime[1])
 
     def eligible_from(self, j: int) -> int | None:
-        """Rule "pool eligibility": e of a job whose home is a partition and that the pool may take, else None."""
+        """Rule "pool eligibility": the instant e at which the pool may take a job of a partition, else None."""
         if j not in self.entries:
             self.entries[j] = self.enters_from(j)
         return self.entries[j]
@@ -513,11 +514,11 @@ class Simulation:
         return instant is not None and self.now >= instant
 
     def held(self, j: int) -> str:
-        """Rule "held by limits": the limit that holds j; empty where none does."""
+        """Rule "held by limits": the limit that holds j, or ""."""
         return self.held_beside(j, [h for h in self.head_jobs if h != j])
 
     def held_beside(self, j: int, head_jobs: list[int]) -> str:
-        """Return a limit that j is above beside the running jobs and these, which are as if they began now."""
+        """Return a limit that j exceeds beside the running jobs and head jobs that would start now, or ""."""
         if not self.limited:
             return ""
         ends = {r.job: self.expected_end(r) for r in self.running}
@@ -532,18 +533,18 @@ class Simulation:
         return [r.job for r in self.running if self.expected_end(r) > instant]
 
     def hold(self, j: int, by: str) -> None:
-        """Take note that a limit holds a job at its turn."""
+        """Note that a limit holds a job at its turn."""
         self.held_by[j] = by
         self.held_in_last_pass.add(j)
 
     def used(self, j: int, others: list[int]) -> list[int]:
-        """Return jobs and cores, of its queue and of its user there, that j and these others are together."""
+        """Return jobs and cores of j and `others` in j's queue, then those of j's user in it."""
         mates = [j, *(k for k in others if self.queue_index[k] == self.queue_index[j])]
         own = [k for k in mates if self.user[k] == self.user[j] != -1]
         return [len(mates), sum(self.cores[k] for k in mates), len(own), sum(self.cores[k] for k in own)]
 
     def above_limits(self, j: int, others: list[int]) -> str:
-        """Return a limit that j would be above beside these others; empty if there is none."""
+        """Return a limit of queues or quotas that j would exceed beside `others`, or ""."""
         queue = self.queue(j)
         names = ("max_run", "max_run_cores", "max_user_run", "max_user_cores")
         for amount, name in zip(self.used(j, others), names, strict=True):
@@ -559,17 +560,17 @@ class Simulation:
     # --- orders
 
     def calculated(self) -> int:
-        """Rule "eligible time": the instant as of which formulas read eligible times."""
+        """Rule "eligible time": the instant up to which formulas count eligible times."""
         period = self.system.priority_calc_period
         return self.now // period * period if self.calculates else self.now
 
     def worth(self, j: int) -> tuple[float, float]:
-        """Rule "values of a QOS": priority and target of the QOS of a job."""
+        """Rule "values of a QOS": priority and target of a job's QOS."""
         qos = self.classes.get(self.class_of[j])
         return (0.0, 0.0) if qos is None else (float(qos.priority), float(qos.target or 0))
 
     def rate(self, j: int) -> Fraction:
-        """Rule "charges and decay": what a second of a job is charged."""
+        """Rule "charges and decay": the charge per second of a job."""
         takes = {"cores": self.cores[j]}
         qos = self.classes.get(self.class_of[j])
         factor = 1 if qos is None else qos.usage_factor
@@ -579,11 +580,11 @@ class Simulation:
         return any(k == j for k, *_ in self.interruptions)
 
     def goes_back(self, j: int) -> bool:
-        """Rules "same place again" and "same nodes again": whether a job may go on only where it was."""
+        """Rules "same place again" and "same nodes again": whether a job may resume only at its old place."""
         return self.was_preempted(j) and self.queue(j).preempted == "suspend"
 
     def list_key(self, j: int) -> tuple:
-        """Rule "order of tiers": what comes first has the least key."""
+        """Rule "order of tiers": the sort key of a job in its list, ascending."""
         if self.keeps_order and j in self.keys:
             return self.keys[j]
         self.keys[j] = self.key_now(j)
@@ -594,7 +595,7 @@ class Simulation:
         return (tier, 0, self.place[j]) if self.was_preempted(j) else (tier, 1, self.key_in_tier(j))
 
     def key_in_tier(self, j: int) -> tuple:
-        """Rule "order of a list"."""
+        """Rule "order of a list": the sort key within a tier, ascending."""
         order, w, wait = self.system.order, self.walltime[j], self.now - self.submit[j]
         if order not in NAMED_ORDERS:
             eligible = max(0, self.eligible_time[j] - (self.now - self.calculated()))
@@ -628,11 +629,11 @@ class Simulation:
         return (1, -self.queue(j).priority, by_order, self.place[j])
 
     def takes(self, j: int, resource: str) -> int:
-        """Rule "sums over chunks": how much of a resource all chunks of a job take."""
+        """Rule "sums over chunks": a job's total amount of a resource."""
         return sum(chunk.count * dict(chunk.resources).get(resource, 0) for chunk in self.requests[j] or ())
 
     def pool_key(self, j: int) -> tuple:
-        """Rule "priority factor"."""
+        """Rule "priority factor": the sort key in the pool, ascending."""
         if self.system.pool.starving_first and self.starves(j):
             return (0, self.place[j])
         weight = self.weights[self.queue_index[j]]
@@ -643,10 +644,10 @@ class Simulation:
     # --- event loop
 
     def passes(self) -> Iterator[None]:
-        """Simulate pass by pass: at each halt one is over, and its instant is `now`."""
+        """Simulate pass by pass: yield after each, with its instant in `now`."""
         pending = [j for j in range(self.n) if j not in self.began]
         pending.sort(key=lambda j: (self.submit[j], j), reverse=True)
-        parked: set[int] = set()  # submitted, and waiting for others to end
+        parked: set[int] = set()  # submitted jobs that wait for dependencies
         ended = set(self.began) - {r.job for r in self.running}
         changes = sorted({instant for quota in self.quotas for instant, _ in quota.changes})
         while pending or self.waiting or self.outside or self.running:
@@ -700,19 +701,19 @@ class Simulation:
             self.waiting |= set(self.preempted)
 
     def come(self, j: int) -> None:
-        """Let a job wait, not yet in its list."""
+        """Add a job to those outside the lists, and its wake-ups."""
         self.outside.append(j)
         for instant in (self.starving_from(j), self.eligible_from(j)):
             if instant is not None:
                 heapq.heappush(self.wake_ups, (instant, j))
 
     def wakes(self, instant: int, j: int) -> bool:
-        """Whether there is still a pass at an instant at which a job starves, or may enter the pool."""
+        """Whether a wake-up is still due: its job waits, and starves or becomes eligible at that instant."""
         waits = j in self.waiting or j in self.outside
         return waits and instant > self.now and instant in (self.starving_from(j), self.eligible_from(j))
 
     def take_cores(self, cores_on: dict[int, int], sign: int) -> None:
-        """Count the cores that a job takes (-1) or gives back (1)."""
+        """Update `idle` by the cores that a job takes (`sign` -1) or returns (1)."""
         for partition, cores in cores_on.items():
             self.idle[partition] += sign * cores
 
@@ -731,12 +732,12 @@ class Simulation:
         for r in self.running:
             self.take_cores(r.cores_on, -1)
         if not (any(self.idle) or self.remembers):
-            return  # no job can start where no core is idle
+            return  # no core is idle, so no job can start
         if self.reads_use:  # rule "use in a pass"
             users, first = sorted(set(self.called)), self.first_instant
             self.values = Values(self.system.fairshare, users, [*self.charges.values()], first, self.now, self.decayed)
             period = self.system.fairshare.decay_time
-            decay = first + (self.now - first) // period * period  # the last one
+            decay = first + (self.now - first) // period * period  # the last decay
             self.charges = {run: each for run, each in self.charges.items() if each.end > decay}
             self.values.active = Counter(self.called[r.job] for r in self.running)  # rule "active jobs"
 
@@ -757,7 +758,7 @@ class Simulation:
             self.visit(self.pool, sorted((j for j in self.waiting if self.eligible(j)), key=self.pool_key))
 
     def move_eligible(self) -> None:
-        """Rule "moves to the pool", and with nodes rule "partitions of nodes"."""
+        """Rule "moves to the pool"; for nodes, rule "partitions of nodes"."""
         if self.move:
             widest = math.inf if self.nodes_combined else self.pool_cores
             self.moved |= {j for j in self.waiting if self.cores[j] <= widest and self.eligible(j)}
@@ -780,19 +781,19 @@ class Simulation:
             self.charges[j, self.now] = charge
 
     def expected(self, partition: int) -> list[Block]:
-        """Return what the running jobs hold of a partition, until the ends that their walltimes promise."""
+        """Return the blocks of running jobs on a partition, up to their expected ends."""
         on_partition = [r for r in self.running if partition in r.cores_on]
         return [Block(partition, r.start, self.expected_end(r), r.cores_on[partition]) for r in on_partition]
 
     def promised(self, partition: int, j: int) -> list[Block]:
-        """Return what the running jobs, the standing reservation and the windows hold of a partition."""
+        """Return the blocks on a partition of running jobs, the reservation and windows that j may not use."""
         reserved = [block for block in self.reservation if block.partition == partition]
         return self.expected(partition) + reserved + self.out_of_service(partition, j)
 
     # --- lists
 
     def visit(self, partition: int, jobs: list[int]) -> None:
-        """Rule "visit of a list": go once over the list of a partition."""
+        """Rule "visit of a list": go once through the list of a partition."""
         found = False
         for j in jobs:
             idle = self.has_idle_cores(partition, j)
@@ -831,14 +832,14 @@ class Simulation:
                     break
 
     def has_idle_cores(self, partition: int, j: int) -> bool:
-        """Whether so many cores are idle as a job may have at its turn in the list of a partition."""
+        """Whether enough cores for a job are idle at its turn in the list of a partition."""
         idle = self.idle[partition]
         if partition == self.pool and self.combined and not self.shared and self.queue_index[j] != partition:
             idle += self.idle[self.queue_index[j]]
         return self.cores[j] <= idle
 
     def make_room(self, partition: int, j: int) -> bool:
-        """Rule "jobs to preempt": preempt running jobs so that j may start, if it may; whether it may."""
+        """Rule "jobs to preempt": preempt the jobs that let j start, if possible; return whether it is."""
         tier = lambda r: self.queue(r.job).tier  # noqa: E731
         of_lower = [r for r in self.running if tier(r) < self.queue(j).tier and self.queue(r.job).preempted != "off"]
         of_lower.sort(key=lambda r: (-tier(r), r.start, self.place[r.job]), reverse=True)
@@ -857,7 +858,7 @@ class Simulation:
         return True
 
     def may_start_without(self, ended: list[Running], partition: int, j: int) -> bool:
-        """Whether j might start if these running jobs had ended."""
+        """Whether j could start if these running jobs had ended."""
         running = self.running
         self.running = [r for r in running if r.job not in [each.job for each in ended]]
         may = self.placement(partition, j) is not None
@@ -865,7 +866,7 @@ class Simulation:
         return may
 
     def preempt(self, r: Running) -> None:
-        """Rule "after a preemption"."""
+        """Rule "after a preemption": stop a running job."""
         j, ran = r.job, self.now - r.start
         self.running.remove(r)
         self.take_cores(r.cores_on, 1)
@@ -887,7 +888,7 @@ class Simulation:
             self.visit_by_queues(p, sorted((j for j in self.waiting if self.home(j) == p), key=key))
 
     def visit_by_queues(self, p: int, jobs: list[int]) -> None:
-        """Rule "head jobs of queues": of each queue on a shared machine, else of a list; limits count running jobs."""
+        """Rule "head jobs of queues": one per queue on a shared machine, else per list; limits count running jobs."""
         if self.many:
             self.visit_many(p, jobs)
             return
@@ -897,8 +898,8 @@ class Simulation:
         if self.placed:
             self.visit_placed_by_queues(jobs)
             return
-        plans: dict[int, Block] = {}  # queue, or list -> what its head job is to hold
-        keeps: dict[int, int] = {}  # idle cores that stay idle for it
+        plans: dict[int, Block] = {}  # queue, or list -> the block of its head job
+        keeps: dict[int, int] = {}  # queue, or list -> idle cores kept for it
         for j in jobs:
             whose = self.queue_index[j] if self.shared else p
             if whose in plans and self.cores[j] > self.idle[p] and not self.remembers:
@@ -922,9 +923,9 @@ class Simulation:
                 plans[whose], keeps[whose] = Block(p, instant, instant + w, c), self.system.cores_per_node
 
     def visit_typed_by_queues(self, jobs: list[int]) -> None:
-        """Rule "places of head jobs": the same on nodes of several types, of which a place takes totals."""
-        plans: dict[int, tuple[int, int, Taken]] = {}  # queue -> from when to when its head job is to hold a place
-        keeps: dict[int, Taken] = {}  # what stays idle for it
+        """Rule "places of head jobs": `visit_by_queues` for types of nodes, by total resources."""
+        plans: dict[int, tuple[int, int, Taken]] = {}  # queue -> begin, end and place of its head job
+        keeps: dict[int, Taken] = {}  # queue -> resources kept idle for it
 
         def in_use(j: int, moment: int) -> Taken:
             taken = self.lost_on_types(j, moment)
@@ -980,8 +981,8 @@ class Simulation:
                 keeps[queue] = one_node_each(self.system.node_types, place)
 
     def visit_placed_by_queues(self, jobs: list[int]) -> None:
-        """Rule "plan of whole nodes": the same, each head job holding whole nodes."""
-        plans: dict[int, tuple[int, int, set[int]]] = {}  # queue -> from when to when its head job holds which nodes
+        """Rule "plan of whole nodes": `visit_by_queues` with head jobs that hold whole nodes."""
+        plans: dict[int, tuple[int, int, set[int]]] = {}  # queue -> begin, end and nodes of its head job
 
         def not_held(left: list[Node], begin: int, end: int) -> list[Node]:
             held = [nodes for first, until, nodes in plans.values() if first < end and until > begin]
@@ -1013,7 +1014,7 @@ class Simulation:
                         break
 
     def visit_many(self, p: int, jobs: list[int]) -> None:
-        """Rule "reservation depth": the first jobs that may not start are head jobs; limits count running jobs."""
+        """Rule "reservation depth": the first jobs that cannot start are head jobs; limits count running jobs."""
         depth = self.system.reservation_depth
         plans: list[Block] = []
         for j in jobs:
@@ -1031,7 +1032,7 @@ class Simulation:
                     plans.append(Block(p, instant, instant + w, c))
 
     def planning_pass(self) -> None:
-        """Rules of "top jobs" and of "nodes": a pass that plans limits or nodes."""
+        """Rules of "top jobs" and of "nodes": one pass, if limits or nodes are planned."""
         if self.shared:
             self.visit_planning(0, sorted(self.waiting, key=self.list_key))
             return
@@ -1048,7 +1049,7 @@ class Simulation:
             self.visit_planning(partition, jobs)
 
     def visit_planning(self, partition: int, jobs: list[int]) -> None:
-        """Rules "visit of a list" and "top job": go once over the list of a partition."""
+        """Rules "visit of a list" and "top job": go once through the list of a partition."""
         found = False
         for j in jobs:
             if found and not self.has_idle_cores(partition, j) and not self.remembers:
@@ -1092,7 +1093,7 @@ class Simulation:
             return
 
     def shares_at(self, instant: int, g: int, usable: list[int]) -> list[int]:
-        """Rules "shares of a reservation" and "nodes of a reservation": the cores of each node that it takes."""
+        """Rules "shares of a reservation" and "nodes of a reservation": the reservation's cores by node."""
         idle = self.may_take(instant, g, usable)
         if self.by_nodes:
             return self.take(idle, self.cores[g])
@@ -1103,7 +1104,7 @@ class Simulation:
         return shares
 
     def places(self, partition: int, j: int) -> list[int]:
-        """Return the partitions on which the list of one plans its head job."""
+        """Return the partitions on which the list of `partition` plans its head job j."""
         if partition == self.pool and self.nodes_combined and not self.shared:
             return [self.queue_index[j], self.pool]
         return [partition]
@@ -1113,7 +1114,7 @@ class Simulation:
         return fits_there and self.may_be_head_job(j)
 
     def place_at_turn(self, partition: int, j: int) -> list[int] | None:
-        """Return the cores of each node that j takes when it starts now at its turn in a list."""
+        """Return the cores by node that j takes if it starts now at its turn in a list, else None."""
         c = self.cores[j]
         most = self.may_take(self.now, j, self.places(partition, j))
         if sum(most) >= c:
@@ -1140,23 +1141,23 @@ class Simulation:
         self.promises.append(Promise(j, shadow, shadow + self.walltime[j], cores_of))
 
     def instants(self) -> set[int]:
-        """Return the instants at which a plan may begin: now, the expected ends, and the ends of windows."""
+        """Return the instants at which a plan may begin: now, and the ends of jobs, windows and promises."""
         ends = [self.expected_end(r) for r in self.running] + [d.known_end for d in self.known()]
         return {self.now} | {end for end in ends if end < math.inf} | {p.end for p in self.promises}
 
     def moments(self, instant: int, j: int) -> list[int]:
-        """Return the moments of [instant, instant + walltime) after which more is taken than before."""
+        """Return the moments in [instant, instant + walltime) at which more cores may be taken."""
         begins = [promise.begin for promise in self.promises if promise.job != j]
         begins += [d.begin for d in self.known()]
         return [instant, *(begin for begin in begins if instant < begin < instant + self.walltime[j])]
 
     def may_start_at(self, instant: int, j: int, places: list[int]) -> bool:
-        """Rules "planned top job" and "nodes of head jobs"."""
+        """Rules "planned top job" and "nodes of head jobs": whether j may start at an instant."""
         held = self.plans_limits and self.held_at(instant, j)
         return not held and sum(self.may_take(instant, j, places)) >= self.cores[j]
 
     def held_at(self, instant: int, j: int) -> str:
-        """Rule "limits beside plans": the limit that j, begun at this instant, would be above at any moment."""
+        """Rule "limits beside plans": a limit that j, started at this instant, would exceed at any moment, or ""."""
         if not self.limited:
             return ""
         for moment in self.moments(instant, j):
@@ -1171,7 +1172,7 @@ class Simulation:
         return ""
 
     def may_take(self, instant: int, j: int, places: list[int]) -> list[int]:
-        """Rule "nodes in order": the cores of each node that j may take from an instant on, throughout its walltime."""
+        """Rule "nodes in order": the cores by node that j may take throughout its walltime from an instant on."""
         idle = [self.idle_nodes(moment, j) for moment in self.moments(instant, j)]
         return [
             max(0, min(cores)) if partition in places else 0
@@ -1179,7 +1180,7 @@ class Simulation:
         ]
 
     def idle_nodes(self, moment: int, j: int) -> list[int]:
-        """Return the cores of each node that are idle then, by the expected ends and the plans of other head jobs."""
+        """Return the idle cores by node at a moment, by expected ends and the plans of other head jobs."""
         taken = [self.nodes_of[k] for k in self.running_after(moment)]
         taken += [p.cores_of for p in self.promises if p.job != j and p.begin <= moment < p.end]
         known = [d for d in self.known() if d.begin <= moment < d.known_end and not self.may_use(j, d)]
@@ -1190,14 +1191,14 @@ class Simulation:
         ]
 
     def take(self, most: list[int], cores: int) -> list[int]:
-        """Rule "nodes in order": from the first node on, of each as many as may be taken."""
+        """Rule "nodes in order": take `cores` from the first node on, at most `most` of each."""
         taken = []
         for here in most:
             taken.append(min(here, cores - sum(taken)))
         return taken
 
     def may_be_head_job(self, j: int) -> bool:
-        """Whether j has waited for the reservation delay of a shared machine."""
+        """Whether j has waited for the reservation delay, which only a shared machine has."""
         delayed = self.shared and self.system.backfill
         return not delayed or self.now >= self.submit[j] + self.system.reserve_after
 
@@ -1205,13 +1206,13 @@ class Simulation:
         return self.may_take_now(partition, j) >= cores
 
     def may_take_now(self, partition: int, j: int) -> int:
-        """Rule "shadow time": beside the reservation and, unless j is it, the head job that still waits."""
+        """Rule "shadow time": free cores for j, beside the reservation and the waiting head job unless that is j."""
         head_jobs = [self.head_job_of[partition]] if partition in self.head_job_of else []
         blocks = self.promised(partition, j) + [b for k, b in head_jobs if k != j and k in self.waiting]
         return free_throughout(self.capacity[partition], blocks, self.now, self.walltime[j])
 
     def placement(self, partition: int, j: int) -> dict[int, int] | None:
-        """Return the partitions on which j may start now, at its turn in the list of ``partition``."""
+        """Return the cores by partition with which j may start now, at its turn in a list, else None."""
         c = self.cores[j]
         if self.typed:
             return {partition: c} if self.find_on_types(partition, j) else None
@@ -1232,9 +1233,9 @@ class Simulation:
     def idle_on_types(
         self, partition: int, place: Taken, moment: int, head: tuple[int, int, Taken] | None, j: int = -1
     ) -> bool:
-        """Whether a place on a partition is idle then, by the expected ends and what its head job holds.
+        """Whether a place on a partition is idle at a moment, by expected ends and the plan of the head job.
 
-        With windows, of those that job j may not use.
+        With windows, also by those that job j may not use.
         """
         taken = self.lost_on_types(j, moment) if self.goes_round and j >= 0 else place
         for k in self.running_after(moment):
@@ -1247,12 +1248,12 @@ class Simulation:
         return fits_on({what: n for what, n in taken.items() if what[0] in here}, self.types_there[partition])
 
     def has_cores(self, partition: int, j: int) -> bool:
-        """Rule "windows by totals": whether a job brings a partition to no more cores in use than it has."""
+        """Rule "windows by totals": whether the cores of the running jobs and of j are at most the partition's."""
         running = sum(r.cores_on.get(partition, 0) for r in self.running)
         return running + self.cores[j] <= self.capacity[partition]
 
     def find_on_types(self, partition: int, j: int) -> bool:
-        """Rule "start at a place": choose the first place where j may start now."""
+        """Rule "start at a place": choose the first place where j may start now; return whether there is one."""
         head_job = self.head_job_of.get(partition, (-1,))[0]
         head = self.typed_heads[partition] if head_job in self.waiting else None
         moments = [self.now]
@@ -1268,12 +1269,12 @@ class Simulation:
         return False
 
     def open_places(self, j: int) -> list[tuple[int, Taken]]:
-        """Return the places that j may have now, by number."""
+        """Return the places, by number, that j may have now."""
         its = [*enumerate(self.places_of[j])]
         return [its[self.place_on_types[j]]] if self.goes_back(j) else its
 
     def plan_on_types(self, partition: int, j: int) -> float:
-        """Rule "planned place": find when the head job has one of its places, and let it hold that."""
+        """Rule "planned place": find the first instant and place for the head job, and reserve them."""
         for instant in sorted(self.ends()):
             moments = [instant, *self.begins(instant, instant + self.walltime[j] - 1)]
             for _, place in self.open_places(j):
@@ -1292,7 +1293,7 @@ class Simulation:
         return first_nodes(*of, named) if named else find_nodes(*of)
 
     def own_nodes(self, j: int, left: list[Node]) -> list[int | None]:
-        """Rule "same nodes again": the nodes of a job that was suspended, if they have room for it."""
+        """Rule "same nodes again": the nodes of a suspended job, or [None] if they have no room for it."""
         on = self.on_nodes[j]
         types = [each for each, _ in nodes_of(self.system.node_types)]
         whole = [node for node in {*on} - {None} if has_alone(types[node], self.requests[j])]
@@ -1307,7 +1308,7 @@ class Simulation:
         self.place_on_types[j] = next((node for node in on if node is not None), -1)
 
     def left_on_nodes(self, moment: int, head: tuple[int, int, int, list[int | None]] | None) -> list[Node]:
-        """Return what is left of each node then, by the expected ends and what the head job is planned on."""
+        """Return the resources left on each node at a moment, by expected ends and the plan of the head job."""
         left = idle(self.system)
         for k in self.running_after(moment):
             left = less(self.system, left, self.requests[k], self.cores[k], self.on_nodes[k])
@@ -1316,7 +1317,7 @@ class Simulation:
         return left
 
     def find_on_nodes(self, partition: int, j: int) -> bool:
-        """Rule "start on nodes": place a job where it may start now."""
+        """Rule "start on nodes": place a job that may start now; return whether it may."""
         head_job = self.head_job_of.get(partition, (-1,))[0]
         head = self.nodes_heads[partition] if head_job in self.waiting else None
         left = self.left_on_nodes(self.now, head)
@@ -1324,13 +1325,13 @@ class Simulation:
             then = self.left_on_nodes(head[0], head)
             left = [{what: min(one[what], other[what]) for what in one} for one, other in zip(left, then, strict=True)]
         on = self.where(partition, j, self.in_service(j, left, self.now))
-        if None in on and on is not self.on_nodes[j]:  # of a copy that had no node by rule "nodes of a state"
+        if None in on and on is not self.on_nodes[j]:  # a copy may have no node by rule "nodes of a state"
             return False
         self.put_on_nodes(j, on)
         return True
 
     def plan_on_nodes(self, partition: int, j: int, by_cores: float) -> float:
-        """Rule "planned nodes": find when the head job can be placed, and let it hold its nodes."""
+        """Rule "planned nodes": find the first instant and nodes for the head job, and reserve them."""
         for instant in sorted(self.ends()):
             on = self.where(partition, j, self.in_service(j, self.left_on_nodes(instant, None), instant))
             if instant >= by_cores and (None not in on or on is self.on_nodes[j]):
@@ -1338,10 +1339,10 @@ class Simulation:
                 return instant
         return math.inf
 
-    # --- what is told of a pass
+    # --- reports on a pass
 
     def lacks(self, j: int) -> str:
-        """Name what is not idle for a job where nodes are of several types; empty where all is."""
+        """Return a text of the resources that a job lacks on types of nodes, or "" if none."""
         home, queue = self.home(j), self.queue_index[j]
         if self.typed:
             place = self.places_of[j][0]
@@ -1362,7 +1363,7 @@ class Simulation:
         return ""
 
     def fits_in_service(self, j: int) -> bool:
-        """Whether a job has a place on nodes of several types now but for the plans of others."""
+        """Whether a job fits now on nodes of several types, without regard to the plans of others."""
         home = self.home(j)
         if self.placed:
             left = self.in_service(j, self.left_on_nodes(self.now, None), self.now)
@@ -1383,13 +1384,13 @@ class Simulation:
         )
 
     def held_now(self, j: int) -> str:
-        """Return the limit that holds j in this pass, empty where none does."""
+        """Return the limit that holds j in this pass, or ""."""
         if self.plans_limits:
             return self.held_at(self.now, j)
         return self.held_beside(j, []) if self.by_queues else self.held(j)
 
     def obstacle(self, j: int, rows: Sequence[int]) -> tuple[str, str]:
-        """Say by which rule a job did not start in this pass; `rows` are what jobs are called."""
+        """Return kind and text of the reason that j did not start in this pass; texts number job k as ``rows[k]``."""
         if j not in self.waiting:
             by = f"kept out by {self.kept_by.get(j)}" if j in self.outside else "it waits for other jobs to end"
             return "order", by
@@ -1438,13 +1439,13 @@ class Simulation:
             return
 
     def usable(self, g: int) -> list[int]:
-        """Rule "usable partitions"."""
+        """Rule "usable partitions": those that no starving job before g closes."""
         blockers = [j for j in self.waiting if self.starves(j) and self.place[j] < self.place[g]]
         closed = {self.home(j) for j in blockers}
         return [partition for partition in range(len(self.capacity)) if partition not in closed]
 
     def divide(self, g: int, usable: list[int]) -> tuple[float, dict[int, int]]:
-        """Rule "shares of a reservation": T of the head job of the reserved list, and its shares that are not 0."""
+        """Rule "shares of a reservation": the instant T of the reserved list's head job, and its nonzero shares."""
         need = self.cores[g]
         blocks = {partition: self.expected(partition) + self.out_of_service(partition, g) for partition in usable}
         ends = {b.end for partition in usable for b in blocks[partition] if self.now < b.end < math.inf}
@@ -1455,14 +1456,14 @@ class Simulation:
         else:
             return math.inf, {}
         shares = {partition: need * free[partition] // sum(free.values()) for partition in usable}
-        by_free = sorted(usable, key=lambda partition: (-free[partition], partition))  # the pool has the largest number
+        by_free = sorted(usable, key=lambda partition: (-free[partition], partition))  # the pool is last
         for partition in by_free[: need - sum(shares.values())]:
             shares[partition] += 1
         return instant, {partition: cores for partition, cores in shares.items() if cores}
 
 
 def with_windows(workload: Workload, system: System, state: State | None) -> tuple[System, State | None]:
-    """Rule "windows of a system": let the state have the windows of the system."""
+    """Rule "windows of a system": move the windows of the system to the state."""
     if not system.windows or not len(workload):
         return system, state
     if state is None:
@@ -1471,7 +1472,7 @@ def with_windows(workload: Workload, system: System, state: State | None) -> tup
     return replace(system, windows=()), state
 
 
-#: Simulates the jobs of some rows that have a machine of their own until an instant; the rest has its own for ever.
+#: Simulates the jobs of these rows on a machine of their own up to an instant; infinity for the remaining jobs.
 Simulated = Callable[[list[int], float, Workload, System, State | None], NaiveSchedule]
 
 
@@ -1481,7 +1482,7 @@ def simulate(workload: Workload, system: System, state: State | None = None) -> 
 
 
 def simulate_by(simulated: Simulated, workload: Workload, system: System, state: State | None) -> NaiveSchedule:
-    """Let a function simulate each reservation, then what is left."""
+    """Simulate each reservation by `simulated`, then the remaining jobs."""
     system, state = with_windows(workload, system, state)
     if state is None:
         return simulated(list(range(len(workload))), math.inf, workload, system, None)
@@ -1495,20 +1496,20 @@ def to_the_end(simulation: Any) -> NaiveSchedule:
 
 
 def simulate_apart(workload: Workload, system: System, state: State, simulated: Simulated) -> NaiveSchedule:
-    """Rule "windows of a queue": simulate each reservation, then what is left."""
+    """Rule "windows of a queue": simulate each reservation, then the remaining jobs."""
     n = len(workload)
     start, length = state.start.tolist(), workload.effective_runtime.tolist()
     submit = workload.submit.tolist()
     left = [j for j in range(n) if start[j] >= state.begin or start[j] + length[j] > state.begin]
     names = system.partition_names
     own_names = [names[0 if system.is_whole else queue] for queue in workload.queue.tolist()]
-    placement = [{name: int(cores)} for name, cores in zip(own_names, workload.cores, strict=True)]  # of what has ended
-    for j, other in workload.after.tolist():  # rule "dependencies of jobs": of those that have ended
+    placement = [{name: int(cores)} for name, cores in zip(own_names, workload.cores, strict=True)]  # of ended jobs
+    for j, other in workload.after.tolist():  # rule "dependencies of jobs", for ended ones
         if start[j] >= state.begin and other not in left:
             submit[j] = max(submit[j], start[other] + length[other])
     waits = [pair for pair in workload.after.tolist() if start[pair[0]] >= state.begin and pair[1] in left]
     workload = replace(workload, submit=submit, after=waits)
-    came, part = list(submit), [()] * n  # when each came, and in which reservation it ran
+    came, part = list(submit), [()] * n  # start of each wait, and the reservation that ran it
     place = [-1 if system.places_chunks else 0] * n
     for queue in sorted({window.queue for window in state.windows if window.queue is not None}):
         own = [window for window in state.windows if window.queue == queue and window.end > state.begin]
@@ -1573,7 +1574,7 @@ def simulate_apart(workload: Workload, system: System, state: State, simulated: 
 
 
 def machine_of(system: System, own: list[Window]) -> System | None:
-    """Rule "nodes for a queue": the machine that the windows of a queue make of nodes of several types."""
+    """Rule "nodes for a queue": the machine of the nodes in a queue's windows; None without nodes."""
     most = {each.name: max(nodes_at(system, own, w.begin)[each.name] for w in own) for each in system.node_types}
     types = [replace(each, nodes=most[each.name]) for each in system.node_types if most[each.name]]
     if not types:
@@ -1593,21 +1594,21 @@ def machine_of(system: System, own: list[Window]) -> System | None:
 
 
 def typed_nodes(system: System) -> list[tuple[int, NodeType]]:
-    """Rule "partitions by type": the partition and the type of each node."""
+    """Rule "partitions by type": return partition and type of each node."""
     return [
         (p, each) for p in range(len(system.partition_names)) for each in types_on(system, p) for _ in range(each.nodes)
     ]
 
 
 def nodes_at(system: System, own: list[Window], instant: int) -> dict[str, int]:
-    """Return how many nodes of each type these windows have then."""
+    """Return the number of nodes of each type in these windows at an instant."""
     names = [each.name.partition(" of ")[0] for _, each in typed_nodes(system)]
     nodes = [names[node] for w in own if w.begin <= instant < w.end for node in closed_nodes(w, system)]
     return {each.name: nodes.count(each.name) for each in system.node_types}
 
 
 def simulate_on_types(workload, system, state, own, left, start, place, simulated) -> None:
-    """Rule "nodes for a queue": simulate its jobs that have a place on its machine; they are `left` no more."""
+    """Rule "nodes for a queue": simulate its jobs that fit on its machine, and remove the started ones from `left`."""
     alone = machine_of(system, own)
     if alone is None:
         return

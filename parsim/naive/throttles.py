@@ -12,14 +12,14 @@ ENTERING = ("max_eligible", "max_queued")
 
 
 class NaiveThrottles:
-    """What each job is limited by beside its queue."""
+    """The limits on jobs beside those of their queue."""
 
     def __init__(self, system: System, workload: Workload) -> None:
         self.throttles = system.throttles
         self.counted = {(throttle.each, throttle.queue, throttle.qos) for throttle in self.throttles}
         self.cores = [int(cores) for cores in workload.cores]
         requests = [workload.requests[k] if k >= 0 else () for k in workload.request.tolist()]
-        #: All that each chunk of a job takes of each resource, one after the other.
+        #: By job: (resource, amount) of each single chunk.
         self.parts = [
             [part for chunk in request for _ in range(chunk.count) for part in dict(chunk.resources).items()]
             for request in requests
@@ -27,7 +27,7 @@ class NaiveThrottles:
         users = [workload.user_name(user) if user >= 0 else None for user in workload.user.tolist()]
         groups = [workload.group_name(group) if group >= 0 else None for group in workload.group.tolist()]
         self.qos = [workload.qos_name(qos) if qos >= 0 else None for qos in workload.qos.tolist()]
-        #: Whose a job is, by what a throttle is for: of all, of its user, of its group, of its QOS.
+        #: By job: its owner by scope of a throttle: all jobs, its user, its group, its QOS.
         self.whose = [
             {"": "", "user": user, "group": group, "qos": qos}
             for user, group, qos in zip(users, groups, self.qos, strict=True)
@@ -36,7 +36,7 @@ class NaiveThrottles:
         self.exemptions = {qos.name: set(qos.exempt) for qos in system.qos}
 
     def exempt(self, j: int, field: str) -> bool:
-        """Rule "exemptions by QOS": whether the QOS of job j is exempt from limits of this name."""
+        """Rule "exemptions by QOS": whether the QOS of job j is exempt from the limit `field`."""
         return bool({field, "all"} & self.exemptions.get(self.qos[j], set()))
 
     def count_together(self, kind: tuple[str, int | None, str], j: int, k: int) -> bool:
@@ -46,7 +46,7 @@ class NaiveThrottles:
         return queue in (None, self.queue[k]) and qos in ("", self.qos[k])
 
     def kinds(self, j: int) -> list[tuple[str, int | None, str]]:
-        """Return whose jobs, in which queue and of which QOS, a throttle counts together with job j."""
+        """Return the (scope, queue, QOS) combinations under which some throttle counts job j."""
         return [
             (each, queue, qos)
             for each in ("", "user", "group", "qos")
@@ -57,7 +57,7 @@ class NaiveThrottles:
         ]
 
     def limit(self, field: str, kind: tuple[str, int | None, str], j: int, resource: str = "") -> int | None:
-        """Rule "jobs of a throttle": the limit for those that job j counts among; of a name before that of each."""
+        """Rule "jobs of a throttle": the limit for job j's `kind`; a throttle with the owner's name comes first."""
         each, queue, qos = kind
         if each != "qos" and not qos and self.exempt(j, field):
             return None
@@ -70,7 +70,7 @@ class NaiveThrottles:
         return None
 
     def above(self, j: int, others: Iterable[int], left: Callable[[int], int]) -> str:
-        """Rule "limits of a throttle": one that j is above beside these others; `left` gives a job's seconds left."""
+        """Rule "limits of a throttle": a limit that j and `others` exceed, or ""; `left`: seconds left of a job."""
         others = list(others)
         for kind in self.kinds(j):
             mates = [j, *(k for k in others if self.count_together(kind, j, k))]
@@ -91,13 +91,13 @@ class NaiveThrottles:
         return ""
 
     def called(self, kind: tuple[str, int | None, str], j: int) -> str:
-        """Name those that job j counts among."""
+        """Return the name of the group of jobs that a `kind` counts with job j."""
         each, queue, qos = kind
         of = (f"{each} {self.whose[j][each]}" if each else "all") + (f" in qos {qos}" if qos else "")
         return of + ("" if queue is None else f" in queue {queue}")
 
     def kept_out(self, j: int, waiting: Iterable[int], running: Iterable[int], names: Iterable[str] = ENTERING) -> str:
-        """Rule "admission to lists": which of these limits keeps j out, where these wait and these run; or empty."""
+        """Rule "admission to lists": the limit among `names` that keeps j out of the lists, or ""."""
         waiting = list(waiting)
         in_lists = {"max_eligible": waiting, "max_queued": [*waiting, *running]}
         for kind in self.kinds(j):
