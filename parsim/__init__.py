@@ -1,4 +1,4 @@
-"""parsim: had these jobs met this machine and these queues, when would each have started.
+"""parsim simulates batch queues: when would each job of a log have started on this machine, with these queues.
 
 >>> import parsim
 >>> workload = parsim.Workload(submit=[0, 1, 2], cores=[4, 4, 1], runtime=[50, 50, 9], walltime=[60, 60, 10])

@@ -1,4 +1,4 @@
-"""Kernels are compiled before they are needed: ``python -m parsim.compiling [NAME ...]``, names of `GROUPS`.
+"""Compiles kernels before they are needed: ``python -m parsim.compiling [NAME ...]``, names of `GROUPS`.
 
 numba compiles a kernel at its first call and keeps it on disk, one at a time in a process.
 """
@@ -30,12 +30,12 @@ _FORMULA = "eligible_time / walltime"
 
 
 class Group(NamedTuple):
-    """Kernels that are compiled together: about how long that takes, the one that takes longest, and a call of each."""
+    """Kernels that are compiled together: seconds to compile them, the slowest to compile, and calls of all."""
 
     seconds: int
     longest: Compiled
     call: Callable[[], object]
-    parts: tuple[bool, ...] = ()  #: which of its last arguments are there, and not None
+    parts: tuple[bool, ...] = ()  #: which of the last arguments of `longest` are not None
 
 
 def _general() -> None:
@@ -70,39 +70,39 @@ GROUPS: dict[str, Group] = {
 
 
 def needed(system: System | None = None) -> list[str]:
-    """Return the names of the groups with which a system, and what a search may make of it, is simulated."""
+    """Return the names of the groups that simulate a system and the systems that a search derives from it."""
     plans = system is not None and system.plans_top_job
     return [*(["top jobs"] if plans else []), "general", "formulas", "lists"]
 
 
 def missing(names: Iterable[str] = GROUPS) -> list[str]:
-    """Return those of the groups that are not on disk, as new as their source, for this user and processor."""
+    """Return the groups that are not on disk for this user and processor, or older than their source."""
     return [name for name in names if not is_compiled(GROUPS[name].longest, GROUPS[name].parts)]
 
 
 def seconds(names: Iterable[str] = GROUPS) -> dict[str, int]:
-    """Return what it takes to compile groups, as `Compiling` takes them."""
+    """Return the seconds that each group takes to compile, the argument of `Compiling`."""
     return {name: GROUPS[name].seconds for name in names}
 
 
 def is_compiled(kernel: Compiled, parts: tuple[bool, ...] = ()) -> bool:
-    """Return whether a kernel is on disk, as new as its source, for this user and processor.
+    """Return whether a kernel is on disk for this user and processor, as new as its source.
 
-    With `parts` it is one whose last arguments are there, or None.
+    `parts` chooses the version of the kernel: which of its last arguments are not None.
     """
     dispatcher = kernel.dispatcher
     return bool(dispatcher._cache.holds(dispatcher.targetctx, parts))
 
 
 class Compiling:
-    """Processes that compile, each several names one after another: so what they share is compiled once in each.
+    """Processes that compile names in parallel. Each compiles several, and code that these share only once.
 
     Parameters
     ----------
-    names : mapping
-        What `load` takes, and about how many seconds it takes: the next one goes to the process with the least to do.
+    names : mapping of str to int
+        Names as `load` takes them, and about how many seconds each takes: the next goes to the least busy process.
     most : int
-        Processes.
+        Most processes.
     """
 
     def __init__(self, names: Mapping[str, int], most: int) -> None:
@@ -117,22 +117,22 @@ class Compiling:
         self.failed: list[str] = []  #: names of processes that failed
 
     def wait(self) -> None:
-        """Return when all are compiled; what fails here is compiled, and says why, where it is called."""
+        """Wait until all are compiled. A kernel that fails here is compiled at its first call, which reports why."""
         while self._running:
             batch, process = self._running.pop()
             self.failed += batch if process.wait() else []
 
     def stop(self) -> None:
-        """End what still runs."""
+        """End the processes that still run."""
         for _, process in self._running:
             process.terminate()
         self.wait()
 
 
 def load(names: Iterable[str] = GROUPS) -> None:
-    """Call groups, and modules that have a `load` of their own, ``module`` or ``module:what``.
+    """Load kernels from disk, or compile them.
 
-    What is on disk is loaded, the rest compiled.
+    A name is one of `GROUPS`, or ``module`` or ``module:what``: then the module's `load` is called.
     """
     for name in names:
         module, _, what = name.partition(":")
@@ -143,7 +143,7 @@ def load(names: Iterable[str] = GROUPS) -> None:
 
 
 def collect_seldom() -> None:
-    """Collect garbage seldom: what a compiler makes stays, and to look through it takes an eighth of its time."""
+    """Collect garbage seldom: objects of the compiler stay alive, and scanning them takes an eighth of its time."""
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)
 

@@ -1,7 +1,7 @@
 """Why a job started when it did, in words.
 
-The reference simulator goes through the passes of the job's wait, and what each of them leaves behind says how the job
-stands: held by a limit, head job of a list, behind a head job, started.
+The reference simulator replays the passes during the job's wait; its state after each pass gives the reason: held by a
+limit, head job of a list, behind a head job, started.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from parsim.verify.violation import Difference, Violation
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """What kept a job waiting from `begin` to `end`, or, where both are its start, how it came to start.
+    """Why a job waited from `begin` to `end`; where both are its start, how it started.
 
     Attributes
     ----------
@@ -67,13 +67,13 @@ def explain(
     workload : Workload
     system : System
     schedule : Schedule
-        What `parsim.simulate` made of them.
+        The result of `parsim.simulate` for them.
     job : int
         Row of the workload.
     names : sequence of str, optional
         Names of the jobs, by row; by default their rows.
     state : State, optional
-        The one that the schedule began with; a job that had started then has no reason but that.
+        The state that the schedule began with; a job that had started before has this as its only reason.
 
     Returns
     -------
@@ -83,8 +83,8 @@ def explain(
     Raises
     ------
     ValueError
-        If there is no such job, or if the schedule breaks the rules of the system while the job waits: it is that
-        of another system, or of a planning discipline, which no system describes.
+        If there is no such job, or if the schedule breaks the rules of the system while the job waits: it belongs to
+        another system, or to a planning discipline, which no system describes.
 
     Examples
     --------
@@ -108,8 +108,8 @@ def explain(
         _refuse(check_begun(schedule, state))
         return _from_state(workload, system, schedule, job, names, state)
     rows = np.arange(len(workload))
-    # Else what was before counts, too: for how long limits held the others, the nodes and the use of jobs that ended,
-    # and which job has been the first.
+    # Otherwise earlier passes matter, too: for how long limits held other jobs, nodes and use of jobs that ended, and
+    # which job has been the first.
     remembers = system.reserves_nodes or system.reads_users or system.reserves_nothing or system.keeps_out
     remembers |= workload.has_needs or system.has_tiers or bool(system.node_types)
     if not remembers and (system.formula is None or not system.has_limits):
@@ -158,7 +158,7 @@ def _follow(
     rows: list[int],
     until: float = math.inf,
 ) -> tuple[Reason, ...]:
-    """Follow a job, of those at these rows of a schedule, to its start."""
+    """Follow the job at a row of the schedule to its start; `workload` has the jobs at `rows`."""
     simulation = _of(system)(workload, system, state)
     called = [str(row) if names is None else names[row] for row in rows]
     waits_for = [] if isinstance(simulation, Multiqueue) else simulation.waits_for
@@ -184,7 +184,7 @@ def _cores(count: int) -> str:
 
 
 class _Explained:
-    """Reasons of a job of a simulation, by what each pass leaves behind; names are those of all jobs."""
+    """Collects the reasons of one job from the simulation's state after each pass; `names` are those of all jobs."""
 
     of: Simulation | Multiqueue
 
@@ -198,11 +198,11 @@ class _Explained:
         last: dict[int, int],
     ) -> None:
         self.of, self.system, self.job, self.names, self.start = simulation, system, job, names, start
-        self.last = last  #: of those that each job waits for, the one that ends last
+        self.last = last  #: the last to end of the jobs that each job waits for
         self.reasons: list[Reason] = []
 
     def look(self) -> bool:
-        """Write down what the last pass meant for the job; whether it has started."""
+        """Record what the last pass meant for the job; return whether it has started."""
         of, now = self.of, self.of.now
         if self.job in of.begun:
             if self.reasons:
@@ -214,7 +214,7 @@ class _Explained:
         return False
 
     def note(self, begin: int, text: str) -> None:
-        """Write down what holds from this pass until the job starts, unless a later pass finds something else."""
+        """Record a reason from this pass until the job starts, unless a later pass finds another."""
         if self.reasons:
             if self.reasons[-1].text == text:
                 return
@@ -241,7 +241,7 @@ class _Explained:
 
 
 class _OfLists(_Explained):
-    """Of a machine whose jobs wait in lists."""
+    """Reasons on a machine whose jobs wait in lists."""
 
     of: Simulation
 
@@ -283,11 +283,11 @@ class _OfLists(_Explained):
 
     @staticmethod
     def closed_for(windows: Sequence[Downtime]) -> str:
-        """Say what windows do with cores."""
+        """Say why windows take cores."""
         return "kept for other jobs" if any(d.users or d.walltime for d in windows) else "out of service"
 
     def why_it_waits_for_several(self) -> str:
-        """Say it of a job that partitions must hold together."""
+        """Say what a job waits for that starts on several partitions by advance reservation."""
         of, job = self.of, self.job
         first = next((k for k, (on, _) in of.planned.items() if on == RESERVED), -1)
         if first == job:
@@ -299,7 +299,7 @@ class _OfLists(_Explained):
         return f"behind job {self.names[first]} in the list of advance reservations"
 
     def why_it_waits_where_nothing_is_reserved(self) -> str:
-        """Say it where a job waits behind the first of the list only once that has waited for long."""
+        """Say what the job waits for where nothing is reserved until a job has been the first of the list for long."""
         of, cores = self.of, _cores(self.of.cores[self.job])
         first, since = of.first_of_list
         if first == self.job:
@@ -309,7 +309,7 @@ class _OfLists(_Explained):
         return f"waits for {cores}"
 
     def why_it_waits_beside_plans(self) -> str:
-        """Say it where a list has several head jobs."""
+        """Say what the job waits for where a list has several head jobs."""
         of, job = self.of, self.job
         cores = _cores(of.cores[job])
         if of.many and job in of.planned:
@@ -320,7 +320,7 @@ class _OfLists(_Explained):
         return f"{behind}, which have reservations" if of.many else f"{behind}, the head jobs of their queues"
 
     def why_it_waits_for_nodes(self) -> str:
-        """Say it where nodes are of several types; empty where other jobs' plans are the reason."""
+        """Say what the job waits for on nodes of several types; empty where other jobs' plans are the reason."""
         of, job = self.of, self.job
         lacking = of.lacks(job)
         text = f"waits for {lacking}" if lacking else self.why_not_in_service()
@@ -334,7 +334,7 @@ class _OfLists(_Explained):
         return f"heads the list, {text}" if text else ""
 
     def why_not_in_service(self) -> str:
-        """Say how windows keep the job off its home; empty where they do not."""
+        """Say how windows keep the job off its nodes; empty where they do not."""
         of, end = self.of, self.of.now + self.of.walltime[self.job]
         closed = [d for d in self.closed() if d.begin < end]
         if not closed or of.fits_in_service(self.job):
@@ -362,7 +362,7 @@ class _OfLists(_Explained):
 
 
 class _OfClasses(_Explained):
-    """Of multiple-queue backfilling."""
+    """Reasons under multiple-queue backfilling."""
 
     of: Multiqueue
 

@@ -17,7 +17,7 @@ from parsim.engine.fast.time_dependent import time_dependent
 from parsim.engine.gates.counters import EXEMPT_AMOUNT, EXEMPT_WORK
 from parsim.engine.plans.rows import Plans
 from parsim.engine.simulation import NEVER, Simulation
-from parsim.model.needs import came
+from parsim.model.needs import ready_times
 from parsim.model.node_types import Demands
 from parsim.model.schedule import NO_INTERRUPTIONS, SPANNING, Interruptions, NodesAt, Schedule
 from parsim.model.state import UNSTARTED, State
@@ -54,7 +54,7 @@ def simulate(workload: Workload, system: System, state: State | None = None) -> 
         In any order; ties of submit go by position.
     system : System
     state : State, optional
-        What runs already, and which cores are out of service; without it the machine is empty at the first submission.
+        Running jobs and cores out of service; by default the machine is empty at the first submission.
 
     Returns
     -------
@@ -64,9 +64,9 @@ def simulate(workload: Workload, system: System, state: State | None = None) -> 
     Raises
     ------
     ValueError
-        A job that no partition of the system can ever hold, or whose queue it lacks; more than 2**28 jobs; or n jobs
-        that last more than 2**62 / n seconds from the first submission on, n rounded up to a power of two; a state
-        that does not fit both.
+        A job that could never start, or whose queue the system lacks; more than 2**28 jobs; n jobs that take more than
+        2**62 / n seconds from the first submission on, n rounded up to a power of two; a state that does not fit the
+        workload and the system.
 
     References
     ----------
@@ -84,7 +84,7 @@ def simulate(workload: Workload, system: System, state: State | None = None) -> 
     end = prepared.restore(start + prepared.runtime if end is None else end)
     shares = outcome.shares
     return Schedule(
-        submit=came(workload.submit, end, workload.after),
+        submit=ready_times(workload.submit, end, workload.after),
         start=prepared.restore(start),
         end=end,
         cores=workload.cores,
@@ -95,12 +95,12 @@ def simulate(workload: Workload, system: System, state: State | None = None) -> 
         interruptions=_of_rows(outcome.interruptions, prepared.rows),
         demands=_demands(prepared, system, outcome),
         node=prepared.restore(outcome.node) if system.places_chunks else None,
-        nodes_at=_telling_nodes(prepared, system, prepared.rows),
+        nodes_at=_nodes_function(prepared, system, prepared.rows),
     )
 
 
-def _telling_nodes(prepared: Prepared, system: System, rows: NDArray[np.int64] | None) -> NodesAt | None:
-    """Return `Schedule.nodes_at` of jobs that stand in these rows."""
+def _nodes_function(prepared: Prepared, system: System, rows: NDArray[np.int64] | None) -> NodesAt | None:
+    """Return `Schedule.nodes_at` for the jobs at these rows of the schedule; None where nodes are not told apart."""
     apart = system.reserves_nodes or system.places_chunks
     return partial(_nodes_at, prepared, system, rows) if apart else None
 
@@ -108,7 +108,7 @@ def _telling_nodes(prepared: Prepared, system: System, rows: NDArray[np.int64] |
 def _nodes_at(
     prepared: Prepared, system: System, rows: NDArray[np.int64] | None, instant: int
 ) -> Mapping[int, dict[int, int]]:
-    """Simulate until an instant, and return what each job has of nodes then, by row."""
+    """Simulate until an instant; return the cores on each node of the jobs that run then, by row."""
     if not len(prepared.workload):
         return {}
     held = run(replace(prepared, until=instant - prepared.base), system).held
@@ -118,7 +118,7 @@ def _nodes_at(
 def _demands(
     prepared: Prepared, system: System, outcome: Outcome, rows: NDArray[np.int64] | None = None, n: int = 0
 ) -> Demands | None:
-    """Return what the jobs could take, in the order given; of n of which these rows were simulated, others nothing."""
+    """Return `Schedule.demands`. If only `rows` of n jobs were simulated, the others get a place that takes nothing."""
     types, found = prepared.node_types(system), outcome.demands
     if types is not None:
         found = demands(system, types, outcome.place)
@@ -138,12 +138,12 @@ def _demands(
 
 
 def _of_rows(interruptions: Interruptions, rows: NDArray[np.int64] | None) -> Interruptions:
-    """Name the jobs of interruptions by their rows."""
+    """Return interruptions with rows of the schedule in place of job numbers."""
     return interruptions if rows is None else interruptions._replace(job=rows[interruptions.job])
 
 
 def simulate_from(workload: Workload, system: System, state: State) -> Schedule:
-    """Simulate from a state on (rules of "state")."""
+    """Simulate from a state, which is checked first (rules of "state")."""
     problems = [f"{path}: {message}" for path, message in state.problems(workload, system)]
     if problems:
         raise ValueError("state: " + "; ".join(problems))
@@ -193,7 +193,7 @@ def simulate_from(workload: Workload, system: System, state: State) -> Schedule:
         end[rows] = prepared.restore(outcome.end)
     together = workload.after[(apart[workload.after] == apart[workload.after[:, :1]]).all(axis=1)]
     return Schedule(
-        submit=came(workload.submit, end, together),
+        submit=ready_times(workload.submit, end, together),
         start=start,
         end=end,
         cores=workload.cores,
@@ -204,12 +204,12 @@ def simulate_from(workload: Workload, system: System, state: State) -> Schedule:
         interruptions=_of_rows(outcome.interruptions, of),
         demands=_demands(prepared, system, outcome, rows, len(workload)),
         node=node,
-        nodes_at=_telling_nodes(prepared, system, of),
+        nodes_at=_nodes_function(prepared, system, of),
     )
 
 
 def as_at(workload: Workload, state: State) -> Workload:
-    """Return the jobs as a simulation begins: they wait for those that have not ended (rule "dependencies of jobs")."""
+    """Return the workload with dependencies that ended before a state moved into `submit` ("dependencies of jobs")."""
     after = workload.after
     if not after.size:
         return workload
@@ -217,11 +217,11 @@ def as_at(workload: Workload, state: State) -> Workload:
     after = after[state.start[after[:, 0]] >= state.begin]
     ended = (state.start < state.begin) & (end <= state.begin)
     met = ended[after[:, 1]]
-    return replace(workload, submit=came(workload.submit, end, after[met]), after=after[~met])
+    return replace(workload, submit=ready_times(workload.submit, end, after[met]), after=after[~met])
 
 
 def _put(row: int, placed: dict[int, int], partition: NDArray[np.int32], shares: dict[int, Column], count: int) -> None:
-    """Note the cores of a job on each partition."""
+    """Write the cores of a job on each of `count` partitions into `partition` or `shares`."""
     if len(placed) == 1:
         partition[row] = next(iter(placed))
         return
@@ -230,7 +230,7 @@ def _put(row: int, placed: dict[int, int], partition: NDArray[np.int32], shares:
 
 
 def run(prepared: Prepared, system: System) -> Outcome:
-    """Let the kernel of its discipline simulate a system."""
+    """Simulate with the first of `DISCIPLINES` that applies; instants are those of the workload."""
     if not len(prepared.workload):
         return Outcome(np.empty(0, np.int64), np.empty(0, np.int32), {}, np.empty(0, np.int64))
     discipline = next(each for each in DISCIPLINES if each.applies(prepared, system))
@@ -244,7 +244,7 @@ def run(prepared: Prepared, system: System) -> Outcome:
 
 
 def _check(prepared: Prepared, system: System) -> None:
-    """Refuse, before a kernel runs, every job that could never start."""
+    """Raise ValueError, before a kernel runs, if a job could never start."""
     if prepared.queues > len(system.queues):
         job = int(np.argmax(prepared.workload.queue))
         raise ValueError(f"{_named('queue', job, prepared)}, but the system has {len(system.queues)} queues")
@@ -282,7 +282,7 @@ def _check(prepared: Prepared, system: System) -> None:
 
 
 def _check_throttles(prepared: Prepared, system: System) -> None:
-    """Refuse every job that throttles never let start."""
+    """Raise ValueError if throttles never let a job start."""
     w = prepared.workload
     layout = prepared.gates(system)
     gates = layout.counting(system)
@@ -307,13 +307,13 @@ def _check_throttles(prepared: Prepared, system: System) -> None:
 
 
 def _named(column: str, job: int, prepared: Prepared) -> str:
-    """Say which value of the workload, in its own order, is meant."""
+    """Return "column[row]: value" for a message, with the row in the workload as given."""
     row = job if prepared.rows is None else int(prepared.rows[job])
     return f"{column}[{row}]: {getattr(prepared.workload, column)[job]}"
 
 
 class Outcome(NamedTuple):
-    """What a discipline decided of jobs that ascend by submit."""
+    """The result of a discipline, for the jobs of `Prepared.workload`."""
 
     start: Column  # seconds from the first submit
     partition: NDArray[np.int32]
@@ -323,27 +323,27 @@ class Outcome(NamedTuple):
     end: Column | None = None  # where jobs are preempted; else the start and the run time
     node: Column = np.empty(0, np.int64)  # as `Schedule.node` has it
     demands: Demands | None = None  # where chunks are placed
-    held: Mapping[int, dict[int, int]] = MappingProxyType({})  # nodes of jobs that run when it is left
+    held: Mapping[int, dict[int, int]] = MappingProxyType({})  # cores on nodes of the jobs that run at `Prepared.until`
 
 
 class Discipline(NamedTuple):
-    """A kernel: which systems it simulates, and what packs its arrays and runs it."""
+    """A kernel: whether it simulates a system, and a function that packs its arrays and runs it."""
 
     name: str
     applies: Callable[[Prepared, System], bool]
     run: Callable[[Prepared, System], Outcome]
 
 
-CONSTANT = ("fcfs", "sjf", "ljf")  #: orders in which no job passes another as time goes by, unless it starves
+CONSTANT = ("fcfs", "sjf", "ljf")  #: orders in which no waiting job passes another, unless it starves
 
 
 def _constant(system: System) -> str:
-    """Return the order of a system, empty for a formula: a search tries thousands of these."""
+    """Return a constant order's name, else an empty text: one key for the thousands of formulas of a search."""
     return system.order if system.order in CONSTANT else ""
 
 
 def _is_constant_order(prepared: Prepared, system: System) -> bool:
-    """Whether every list is alone on its cores and its order is constant."""
+    """Whether each list has cores of its own, and a constant order without limits."""
     if prepared.begun is not None and not (system.mode == "shared" or prepared.begun.runs_at_home(prepared.workload)):
         return False
     if (
@@ -387,7 +387,7 @@ def _run_constant_order(prepared: Prepared, system: System) -> Outcome:
 
 
 def _of_members(prepared: Prepared, members: NDArray[np.intp], one_list: System) -> Prepared:
-    """Return what the kernels need of some jobs, which are of one list."""
+    """Return the members of one list as a prepared workload of one queue."""
     jobs = replace(prepared.workload.take(members), queue=np.zeros_like(members))
     if prepared.begun is None:
         return prepare(jobs)
@@ -398,7 +398,7 @@ def _of_members(prepared: Prepared, members: NDArray[np.intp], one_list: System)
 def _run_easy(
     prepared: Prepared, members: slice | NDArray[np.intp], queues: Sequence[Queue], cores: int, system: System
 ) -> Column:
-    """Simulate the list of these jobs of these queues alone on so many cores; starts are -1 where it gave up."""
+    """Simulate the list of these members alone on so many cores; return starts, -1 where the loop gave up."""
     jobs, bits = prepared.jobs[members], prepared.bits
     queue = prepared.workload.queue if len(queues) > 1 else np.zeros(jobs.size, dtype=np.int64)
     start = prepared.unstarted()[members] if prepared.first else np.empty(jobs.size, dtype=np.int64)
@@ -427,7 +427,7 @@ def _is_one_list(system: System) -> bool:
 
 
 def run_lines(prepared: Prepared, system: System) -> Outcome:
-    """Simulate one list, of jobs alike the first alone: by a formula, or by any order where its queue is deep."""
+    """Simulate one list with an entry for each line of jobs alike: by a formula, or by any order where it is deep."""
     state = pack_one_list(prepared, system)
     time_dependent(state)
     check_started(prepared, state.start)
@@ -447,11 +447,11 @@ def _on_one_partition(start: Column) -> Outcome:
     return Outcome(start, np.zeros(start.size, dtype=np.int32), {})
 
 
-NO_HEAD_JOBS = None, None  #: of queues or lists, or such that hold whole nodes
+NO_HEAD_JOBS = None, None  #: the arguments of `events` without head jobs of queues, of cores or of whole nodes
 
 
 def _reserves_for_queues(prepared: Prepared, system: System) -> bool:
-    """Whether head jobs of queues, or many, are planned; with reserved jobs (rule "home list") they are not."""
+    """Whether each queue has a head job, or a list several; not if jobs are reserved over partitions ("home list")."""
     planned = system.reserves_for_queues or system.reserves_for_many
     if not planned or system.mode == "shared":
         return planned
@@ -471,7 +471,7 @@ def _run_queue_head_jobs(prepared: Prepared, system: System) -> Outcome:
 
 
 def _or_by_lines(depth: Depth, run: Callable[..., Simulation]) -> Simulation:
-    """Look at every waiting job or, where the queue is too deep for that, of jobs alike at the first."""
+    """Run the loop over every waiting job or, where the queue is deep, over the first of each line of jobs alike."""
     if not depth.expected():
         state = run(gives_up=True)
         if not depth.found(deep=state.progress["looks"] < 0):
@@ -496,7 +496,7 @@ def _run_top_job(prepared: Prepared, system: System) -> Outcome:
 
 
 def _run_with_tiers(prepared: Prepared, system: System) -> Outcome:
-    """Simulate queues of different tiers; again with room for more interruptions (rules of "tiers and preemption")."""
+    """Simulate queues of different tiers; repeat with more room for interruptions if there are too many."""
     room = max(1024, len(prepared.workload))
     while True:
         state = pack(prepared, system, interruptions=room)

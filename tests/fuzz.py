@@ -96,7 +96,7 @@ def case(discipline: str, seed: int) -> Case:
         workload, cores, policy = generate.planned(rng)
         if discipline == "alike-planned":
             workload = generate.few_kinds(rng, workload)
-        state = generate.state(rng, workload, System.single(cores)).without_queues() if begun else None
+        state = generate.state(rng, workload, System.single(cores)).without_queue_reservations() if begun else None
         return Case(
             workload,
             lambda: plan(copy(workload), cores, policy, state).schedule,

@@ -1,4 +1,4 @@
-"""What a schedule was worth: waits, slowdowns, and the use made of the machine.
+"""Metrics of a schedule: waits, slowdowns, fairness, and use of the machine.
 
 `summary` computes all of it; `METRICS` names each value, its unit and its meaning.
 """
@@ -39,7 +39,7 @@ class Metric(NamedTuple):
     unit : str
         ``s``, ``jobs``, ``jobs/s``, or empty for a ratio.
     description : str
-        Response is end - submit, slowdown is response over run time, and waits are what this leaves of the response.
+        Response is end - submit, slowdown is response over run time, and a wait is response - run time.
     """
 
     name: str
@@ -99,7 +99,7 @@ class Summary:
     nodes : dict of str to NodeUse
         Of each type of nodes, then of all (`parsim.metrics.nodes.ALL_NODES`); empty where all nodes are alike.
     resource : str
-        What utilization is of.
+        The resource that utilization and loss of capacity measure.
     """
 
     overall: dict[str, float]
@@ -123,11 +123,10 @@ def summary(
 ) -> Summary:
     """Compute every metric, overall and per queue.
 
-    The time that matters goes from the first submission to the last end of the counted jobs; core-seconds and
-    lost capacity are those of all jobs in it. In a queue's row, `makespan` is that of its own counted jobs;
-    `utilization`, `utilization_window` and `throughput` are the queue's part of the overall value, over the
-    same time, so that they add up; `loss_of_capacity` is what is lost while jobs of the queue wait. A mean
-    over no job is NaN.
+    The measured time goes from the first submission to the last end of the counted jobs; use and loss of capacity are
+    those of all jobs in it. In a queue's row, `makespan` is that of its own counted jobs; `utilization`,
+    `utilization_window` and `throughput` are the queue's part of the overall value, over the same time, so that they
+    add up; `loss_of_capacity` is the capacity lost while jobs of the queue wait. A mean over no job is NaN.
 
     Parameters
     ----------
@@ -138,10 +137,9 @@ def summary(
     threshold : int
         Seconds, of both bounded slowdowns.
     counted : ndarray(bool), shape (n,), optional
-        Jobs that enter the averages; the others, a warm-up for instance, only occupy the machine. Default:
-        all.
+        Jobs that enter the averages; the others, a warm-up for instance, only occupy the machine. By default all.
     resource : str
-        Of `parsim.metrics.bottleneck.RESOURCES`: what utilization is of.
+        Of `parsim.metrics.bottleneck.RESOURCES`: the one that utilization and loss of capacity measure.
 
     Returns
     -------
@@ -192,7 +190,7 @@ def summary(
 
 
 def _preemption(schedule: Schedule, counted: Mask, members: Mask) -> dict[str, float]:
-    """Return the jobs that were preempted, and what that cost, over what all counted jobs ran: queues add up."""
+    """Return the preempted jobs, and core-seconds suspended and lost over those that all counted jobs ran."""
     if not schedule.interruptions.job.size:
         return {"preempted": 0.0, "suspended": 0.0, "work_lost": 0.0}
     cores, rows = schedule.cores.astype(np.float64), counted & members
@@ -241,7 +239,7 @@ def _user_means(user: Column, values: Floats) -> Floats:
 
 
 def p95(waits: Column) -> float:
-    """95th percentile of some waits: what `numpy.percentile` gives, several times as fast.
+    """Return the 95th percentile of waits as `numpy.percentile` does, several times as fast.
 
     Parameters
     ----------
@@ -263,7 +261,7 @@ def p95(waits: Column) -> float:
 
 
 def bounded_slowdown(schedule: Schedule, *, threshold: int = THRESHOLD) -> Floats:
-    """Slowdown of each job with runtimes below `threshold` taken as `threshold`.
+    """Return the slowdown of each job, run times below `threshold` taken as `threshold`.
 
     ``(wait + max(runtime, threshold)) / max(runtime, threshold)``, which is never below 1. It is above `bsld` for jobs
     shorter than the threshold that wait, and equal to it for all others.
@@ -288,7 +286,7 @@ def bounded_slowdown(schedule: Schedule, *, threshold: int = THRESHOLD) -> Float
 
 
 def bsld(schedule: Schedule, *, threshold: int = THRESHOLD) -> Floats:
-    """Bounded slowdown of each job as most papers have it: the response over the runtime or `threshold`, at least 1.
+    """Return the bounded slowdown of each job as most papers define it.
 
     ``max(1, (wait + runtime) / max(runtime, threshold))``.
 
@@ -318,7 +316,7 @@ def utilization(
     members: Mask | None = None,
     taken: Taken | None = None,
 ) -> float:
-    """Share of the machine in use from the first submission to the last end.
+    """Return the fraction of the machine in use from the first submission to the last end.
 
     Parameters
     ----------
@@ -326,11 +324,11 @@ def utilization(
     there : int or float
         Cores of the machine, or how much it has of another resource.
     counted : ndarray(bool), shape (n,), optional
-        Jobs that set the time; all by default.
+        Jobs whose first submission and last end bound the time; all by default.
     members : ndarray(bool), shape (n,), optional
         Jobs whose use counts; all by default.
     taken : ndarray(int64 or float64), shape (n + k,), optional
-        What each run of a job takes (`parsim.metrics.bottleneck.by_run`); its cores by default.
+        Amount that each run of a job takes (`parsim.metrics.bottleneck.by_run`); its cores by default.
 
     Returns
     -------
@@ -345,7 +343,7 @@ def utilization(
 def utilization_window(
     schedule: Schedule, there: float, counted: Mask, members: Mask | None = None, taken: Taken | None = None
 ) -> float:
-    """Share of the machine in use from the first to the last submission.
+    """Return the fraction of the machine in use from the first to the last submission.
 
     Parameters
     ----------
@@ -353,16 +351,16 @@ def utilization_window(
     there : int or float
         Cores of the machine, or how much it has of another resource.
     counted : ndarray(bool), shape (n,)
-        Jobs that set the time.
+        Jobs whose first and last submission bound the time.
     members : ndarray(bool), shape (n,), optional
         Jobs whose use counts; all by default.
     taken : ndarray(int64 or float64), shape (n + k,), optional
-        What each run of a job takes (`parsim.metrics.bottleneck.by_run`); its cores by default.
+        Amount that each run of a job takes (`parsim.metrics.bottleneck.by_run`); its cores by default.
 
     Returns
     -------
     float
-        In 0..1; 0 where the time is but an instant.
+        In 0..1; 0 without time between them.
     """
     submit = schedule.submit[counted]
     low, high = (int(submit.min()), int(submit.max())) if submit.size else (0, 0)
@@ -370,7 +368,7 @@ def utilization_window(
 
 
 def _use(schedule: Schedule, there: float, window: tuple[int, int], members: Mask | None, taken: Taken | None) -> float:
-    """Share of what there is in a window that jobs use, `members` or all; what is lost of it counts."""
+    """Return the fraction in use by `members`, or all, in a window; runs whose work was lost count, too."""
     low, high = window
     job, begin, stop = schedule.runs
     start, end = np.maximum(begin, low), np.minimum(stop, high)
@@ -386,11 +384,11 @@ def loss_of_capacity(
     waiting: Mask | None = None,
     taken: Taken | None = None,
 ) -> float:
-    """Share of the machine's core-seconds that idle while a waiting job would fit in them.
+    """Return the fraction of the machine's core-seconds that idle while a waiting job would fit in them.
 
     Between two successive events all idle cores of the machine are lost if some waiting job (submitted, not
-    started, or preempted) needs no more of them. The reason why it waits does not count: a partition's border, a limit
-    and a reservation all lose capacity.
+    started, or preempted) needs no more than these. The reason of its wait does not matter: a partition's border, a
+    limit and a reservation all lose capacity.
 
     Parameters
     ----------
@@ -402,7 +400,7 @@ def loss_of_capacity(
     waiting : ndarray(bool), shape (n,), optional
         Jobs whose wait is a loss; all by default.
     taken : ndarray(int64 or float64), shape (n + k,), optional
-        What each run of a job takes, in whole numbers; its cores by default. Jobs that take nothing lose nothing.
+        Amount that each run of a job takes, rounded; its cores by default. Jobs that take nothing lose nothing.
 
     Returns
     -------
@@ -440,7 +438,7 @@ def loss_of_capacity(
 
 
 def jain(values: Floats) -> float:
-    """Jain's fairness index ``(sum x)^2 / (n sum x^2)``.
+    """Return Jain's fairness index ``(sum x)^2 / (n sum x^2)``.
 
     Parameters
     ----------
@@ -461,10 +459,10 @@ def jain(values: Floats) -> float:
 
 
 def decile_ratio(values: Floats) -> float:
-    """Return the 90th over the 10th percentile of some values, the P90/P10 ratio of income statistics.
+    """Return the 90th over the 10th percentile of values, the P90/P10 ratio of income statistics.
 
-    It says how far those at both ends are apart, whatever the few beyond them have; Jain's index, which is
-    ``1 / (1 + CV^2)`` of the coefficient of variation, goes by the largest values.
+    Extreme values do not matter; in Jain's index, which is ``1 / (1 + CV^2)`` of the coefficient of variation, the
+    largest values do.
 
     Parameters
     ----------
@@ -490,7 +488,7 @@ def decile_ratio(values: Floats) -> float:
 def _lost_core_seconds(
     starts: Column, ends: Column, waits: Column, cores: int, window: tuple[int, int]
 ) -> float:  # pragma: no cover
-    """Idle core-seconds in [low, high) while the narrowest waiting job fits.
+    """Return the idle core-seconds in [low, high) while the narrowest waiting job fits.
 
     `starts`, `ends`: (2, n) times ascending and cores. `waits`: (3, m) submit ascending, start and cores of
     the jobs that waited.

@@ -1,4 +1,4 @@
-"""The bottleneck: the resource of a machine of which its jobs use the largest part.
+"""The bottleneck of a machine: the resource of which its jobs use the largest fraction.
 
 Whether jobs wait for cores, GPUs, memory or whole nodes depends on the machine and its jobs alone, not on a schedule.
 """
@@ -18,24 +18,24 @@ from parsim.model.workload import Workload
 from parsim.prepare.columns import prepare
 from parsim.prepare.node_types import lay_out, resources_of
 
-NODES = "nodes"  #: whole nodes, and parts of them by cores: more than cores where jobs have nodes alone
-RESOURCES = (CORES, GPUS, MEMORY, NODES)  #: those that may be the bottleneck; of equal ones the first
+NODES = "nodes"  #: whole nodes, and fractions of them by cores: more than the jobs' cores where nodes are exclusive
+RESOURCES = (CORES, GPUS, MEMORY, NODES)  #: resources that may be the bottleneck; of equal ones the first
 _EQUAL = 1e-9  # relative: sums of the same amounts in another unit
 
 Floats = NDArray[np.float64]
 
 
 class Use(NamedTuple):
-    """How much jobs take of a resource.
+    """The amounts of a resource that jobs take.
 
     Attributes
     ----------
     resource : str
         Of `RESOURCES`.
     there : int or float
-        How much of it the machine has.
+        Amount that the machine has.
     amount : ndarray(int64 or float64), shape (n,)
-        What each job takes at its first place (rule "places of a job"), as wide as it is wherever it runs.
+        Amount that each job takes at its first place (rule "places of a job"), whatever place it runs on.
     """
 
     resource: str
@@ -43,13 +43,13 @@ class Use(NamedTuple):
     amount: NDArray[np.int64] | Floats
 
     def work(self, workload: Workload) -> Floats:
-        """Return what each job takes times the seconds that it runs, shape (n,)."""
+        """Return the amount of each job times the seconds that it runs, shape (n,)."""
         found: Floats = (self.amount * workload.effective_runtime).astype(np.float64)
         return found
 
 
 def uses(workload: Workload, system: System) -> Iterator[Use]:
-    """Yield how much jobs take of each resource that the machine has, in the order of `RESOURCES`.
+    """Yield the amounts that jobs take of each resource that the machine has, in the order of `RESOURCES`.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def uses(workload: Workload, system: System) -> Iterator[Use]:
     Yields
     ------
     Use
-        Where all nodes are alike, of cores alone.
+        Only that of cores where all nodes are alike.
     """
     yield Use(CORES, system.cores, workload.cores)
     if not system.node_types or not len(workload):
@@ -86,7 +86,7 @@ def bottleneck(workload: Workload, system: System) -> Use:
     Returns
     -------
     Use
-        That of which the jobs use the largest part, from the first to the last submission or in any other time.
+        Of the resource whose amounts times seconds are the largest fraction of the machine's, in any period.
     """
     found = list(uses(workload, system))
     part = np.array([each.work(workload).sum() / each.there for each in found])
@@ -94,19 +94,19 @@ def bottleneck(workload: Workload, system: System) -> Use:
 
 
 def by_run(schedule: Schedule, system: System, resource: str) -> tuple[NDArray[np.int64] | Floats, float]:
-    """Return what each run of a job takes of a resource, shape (n + k,), and how much there is.
+    """Return the amount of a resource that each run of a job takes, and the amount of the machine.
 
     Parameters
     ----------
     schedule : Schedule
-        Nodes may have other resources beside those of `system`, and jobs have nodes alone that share them there.
+        Of `system` or of a variant: with other resources of nodes, or with other jobs that have nodes alone.
     system : System
     resource : str
-        Of `RESOURCES`. Where the schedule does not say what jobs take, cores are measured.
+        Of `RESOURCES`; cores are measured if the schedule has no `Schedule.demands`.
 
     Returns
     -------
-    amount : ndarray(int64 or float64)
+    amount : ndarray(int64 or float64), shape (n + k,)
     there : int or float
     """
     demands = schedule.demands
@@ -117,7 +117,7 @@ def by_run(schedule: Schedule, system: System, resource: str) -> tuple[NDArray[n
 
 
 def first_places(workload: Workload, system: System) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return what places take of nodes of several types, and the first one of each job (rule "places of a job").
+    """Return the amounts of all places on nodes of several types, and each job's first (rule "places of a job").
 
     Parameters
     ----------
@@ -128,8 +128,9 @@ def first_places(workload: Workload, system: System) -> tuple[NDArray[np.int64],
     Returns
     -------
     amounts : ndarray(int64), shape (places + 1, types, resources)
-        The last takes nothing: that of jobs without a place.
+        The last takes nothing: it stands for jobs without a place.
     row : ndarray(int64), shape (n,)
+        Row of `amounts`.
     """
     prepared = prepare(workload)
     laid_out = prepared.node_types(system) or lay_out(system, prepared.workload)
@@ -141,7 +142,7 @@ def first_places(workload: Workload, system: System) -> tuple[NDArray[np.int64],
 
 
 def _weights(system: System, names: Sequence[str], resource: str) -> Floats:
-    """Return how much of a resource there is in one of each that nodes count, shape (types, resources)."""
+    """Return the amount of `resource` in one unit of each type's resources, shape (types, resources)."""
     found = np.zeros((len(system.node_types), len(names)))
     if resource == NODES:
         found[:, 0] = [1 / each.cores for each in system.node_types]

@@ -1,4 +1,4 @@
-"""What a schedule made of nodes of several types: use, waits and fragmentation, by type and resource."""
+"""Use, waits and fragmentation under a schedule on nodes of several types, by type and resource."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from parsim.model.workload import Column, Workload
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-ALL_NODES = "all nodes"  #: beside the names of the types
+ALL_NODES = "all nodes"  #: the key of all nodes among the names of types
 
-#: What is measured of a resource, and what it means. The time is that from the first to the last counted submission.
+#: Metrics of a resource, and their meaning. The time measured is from the first to the last counted submission.
 RESOURCE_METRICS = {
     "there": "how much of it there is",
     "used": "how much of it jobs have, times seconds",
     "utilization": "share of it that jobs have",
     "fragmentation": "share of it that is idle and of no use to any waiting job, for want of another resource",
 }
-#: What is measured of the waits of jobs.
+#: Metrics of the waits of jobs, seconds but for the number of jobs.
 WAIT_METRICS = ("jobs", "mean_wait", "median_wait", "p95_wait", "max_wait")
 
 
 @dataclass(frozen=True)
 class NodeUse:
-    """The nodes of one type, or all.
+    """Metrics of the nodes of one type, or of all.
 
     Attributes
     ----------
     resources : dict of str to dict of str to float
-        `RESOURCE_METRICS` by resource, cores first; only what these nodes have.
+        `RESOURCE_METRICS` by resource, cores first; only resources that these nodes have.
     node_seconds : float
-        Nodes times seconds that jobs had, each counted by the resource of which it has the largest share of a node.
+        Nodes times seconds in use; a job counts the largest fraction of nodes that it takes of any resource.
     ran : dict of str to float
-        `WAIT_METRICS` of the counted jobs that ran on these nodes; one that ran on several types counts for each.
+        `WAIT_METRICS` of the counted jobs that ran on these nodes; a job on several types counts for each.
     meant : dict of str to float
-        Of the counted jobs whose first place is on these nodes (rule "places of a job"), wherever they ran: the same
-        jobs in every schedule.
+        `WAIT_METRICS` of the counted jobs whose first place is on these nodes (rule "places of a job"), wherever they
+        ran: the same jobs in every schedule.
     """
 
     resources: dict[str, dict[str, float]]
@@ -62,11 +62,11 @@ def node_use(workload: Workload, schedule: Schedule, system: System, counted: Ma
     workload : Workload
         Its queues are those of `system`.
     schedule : Schedule
-        Of these jobs, on these nodes; its queues may be bound to other types than those of `system`, and nodes may
-        have other resources there: those of the schedule are measured.
+        Of these jobs, on these nodes. Its queues may be bound to other types than those of `system`, and its nodes may
+        have other resources, which are measured.
     system : System
     counted : ndarray(bool), shape (n,), optional
-        Jobs that enter waits and set the time; all by default. All jobs use nodes.
+        Jobs whose waits and first and last submission count; all by default. The use of all jobs counts.
 
     Returns
     -------
@@ -116,7 +116,7 @@ def node_use(workload: Workload, schedule: Schedule, system: System, counted: Ma
 
 
 def first_types(workload: Workload, system: System) -> Column:
-    """Return the type of nodes of each job's first place, the first of several (rule "places of a job").
+    """Return the first type of nodes of each job's first place (rule "places of a job").
 
     Parameters
     ----------
@@ -145,13 +145,13 @@ def _waits(schedule: Schedule, rows: Mask) -> dict[str, float]:
 
 
 def unusable(schedule: Schedule, window: tuple[int, int]) -> Floats:
-    """Measure what is idle and of no use to any waiting job, for want of another resource.
+    """Return the idle amounts that no waiting job can use for want of another resource.
 
     At an instant all of a resource that is idle on the nodes of a type counts if (1) a waiting job (submitted, not
-    started, or preempted) has a place that takes some of it, and no more than is idle, and (2) of all places of waiting
-    jobs that take some of it, none has all that it takes idle. So it does not count where no waiting job wants it,
-    where less is idle than any of them needs, and where one of them could have its place but is held back by its turn,
-    a head job or a limit: that is loss of capacity.
+    started, or preempted) has a place that takes some of it, no more than is idle, and (2) no place of a waiting job
+    that takes some of it has all its amounts idle. So the resource does not count if no waiting job wants it, if less
+    is idle than any of them needs, or if one could have its place but is held back by its turn, a head job or a limit:
+    that is loss of capacity.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def unusable(schedule: Schedule, window: tuple[int, int]) -> Floats:
     Raises
     ------
     ValueError
-        The schedule does not say what jobs may take.
+        The schedule has no `Schedule.demands`.
     """
     demands = schedule.demands
     if demands is None:
@@ -218,10 +218,10 @@ def _unusable(
     idle: Column,
     window: tuple[int, int],
 ) -> Floats:  # pragma: no cover
-    """Sweep over the events, with the distinct demands of the waiting jobs.
+    """Return unusable amounts times seconds, in a sweep over events with the distinct demands of waiting jobs.
 
-    Each run of a job is one here. `started` and `ended` are all, ascending by start and end, `came` those that are
-    waited for, by the instant from which they are.
+    Each run counts as a job. `started` and `ended` are all of them, ascending by start and by end; `came` are those
+    that waited, ascending by `submit`, the instant from which they waited.
     """
     low, high = window
     lost = np.zeros(idle.size)
@@ -261,7 +261,7 @@ def _unusable(
         then = min(then, submit[came[w]] if w < came.size else NEVER)
         wanted[:] = False
         usable[:] = False
-        left = np.count_nonzero(idle > 0)  # of which no use is known
+        left = np.count_nonzero(idle > 0)  # amounts that no job seen so far can use
         at = 0
         while at < last and left > 0:
             for row in range(first[present[at]], first[present[at] + 1]):

@@ -18,7 +18,7 @@ from parsim.simulate import run_lines
 def _tabulate(jobs, sizes, backfill, bits, numbers, looks, more, waits, ends, start):  # type: ignore[no-untyped-def]
     """Fill total waits and last ends for ascending sizes; from the first size without any wait on nothing changes.
 
-    It ends at the first size on which it gives up, as the queue is deep; returns the number of sizes before that.
+    Stop at the first size on which `easy` gives up in a deep queue; return the number of sizes before.
     """
     n = jobs.size
     for k in range(sizes.shape[0]):
@@ -42,14 +42,14 @@ def _tabulate(jobs, sizes, backfill, bits, numbers, looks, more, waits, ends, st
 def waits_by_size(
     workload: Workload, sizes: ArrayLike, *, backfill: bool = True
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Simulate a workload alone, under EASY, on each of many sizes; what jobs need beside cores plays no part.
+    """Simulate a workload in one list under EASY on each of many sizes, without its dependencies and quotas.
 
     Parameters
     ----------
     workload : Workload
         Ascending by submit.
     sizes : array_like of int, shape (k,)
-        Ascending; none smaller than the widest job.
+        Cores, ascending; none smaller than the widest job.
     backfill : bool
         False is FCFS.
 

@@ -1,4 +1,4 @@
-"""How near users and groups came to their shares under a schedule."""
+"""Use of users and groups under a schedule, compared with their shares."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from parsim.model.workload import Column, Workload
 from parsim.prepare.charges import rates
 from parsim.prepare.fairshare import Tree, tree_of
 
-MOST_INSTANTS = 2000  #: at which use is compared with shares; of more decays, several are taken as one
+MOST_INSTANTS = 2000  #: instants at which use is compared with shares; if there are more decays, several become one
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class ShareUse:
-    """What a user or a group had of what it should have.
+    """The share of a user or a group, and its use.
 
     Attributes
     ----------
@@ -27,10 +27,9 @@ class ShareUse:
         Empty for the jobs without a user.
     is_user : bool
     share, use : float
-        Means over time of its part of the shares of all who then wait or have a use that has not decayed, and of
-        this use.
+        Means over time of its fraction of all shares and of all use; only shares of users who wait or have use count.
     distance : float
-        Mean over time of the difference between the two, whichever is larger.
+        Mean over time of the absolute difference of the two fractions.
     """
 
     name: str
@@ -53,12 +52,12 @@ def share_uses(
     system : System
         Whose shares count.
     counted : ndarray(bool), shape (n,), optional
-        Jobs from whose first submission to whose last use is compared; all are charged.
+        Jobs whose first and last submission bound the time of the comparison; all jobs are charged.
 
     Returns
     -------
     list of ShareUse
-        Groups before those below them; empty where no job has run by a decay.
+        Groups before their members; empty if no job has run before a decay.
     """
     if not len(workload):
         return []
@@ -86,7 +85,7 @@ def share_uses(
 
 
 def distance(found: list[ShareUse]) -> float:
-    """Return which part of all use is that of users beyond their shares, the mean over time.
+    """Return the fraction of all use that users have beyond their shares, a mean over time.
 
     Parameters
     ----------
@@ -96,7 +95,7 @@ def distance(found: list[ShareUse]) -> float:
     Returns
     -------
     float
-        From 0 to 1; NaN of nothing.
+        From 0 to 1; NaN without users.
     """
     values = [each.distance for each in found if each.is_user]
     return sum(values) / 2 if values else np.nan
@@ -110,7 +109,10 @@ def _over_time(
     node: Column,
     nodes: int,
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """Use of each user at each decay, and whether he waits or has any, shapes (instants, nodes); without use none."""
+    """Return the use of each tree node's user at each decay that has any, and whether he waits or has use.
+
+    Both have shape (instants, nodes).
+    """
     first, submit = int(workload.submit.min()), workload.submit[slice(None) if counted is None else counted]
     if not submit.size:
         return np.empty((0, nodes)), np.empty((0, nodes), dtype=np.bool_)
@@ -153,7 +155,7 @@ def _over_time(
 
 
 def _of_groups(relative: Floats, tree: Tree) -> Floats:
-    """Add up what those below a group use."""
+    """Return the values with those of users added to the groups above them."""
     found = relative.copy()
     for node in range(len(tree.shares) - 1, 0, -1):
         found[:, tree.parent[node]] += found[:, node]

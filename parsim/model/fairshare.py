@@ -1,4 +1,4 @@
-"""Fairshare: what each user should have of the machine, and how fast what he had is forgotten.
+"""Fairshare: the shares of users and groups, what their jobs are charged, and how fast past use decays.
 
 Rules of "fair share" in docs/reference/simulator.md.
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Literal
 
-#: Values of a job's user that a formula may name; the first depends on the tree alone.
+#: Values of a job's user that a formula may name: `SHARE_NAME` depends on the tree alone, `USE_NAMES` on use.
 SHARE_NAME = "fairshare_perc"
 USE_NAMES = ("fairshare_tree_usage", "fairshare_factor", "fair_share", "fairshare_target")
 ACTIVE_NAME = "active_jobs"  #: how many jobs of the user ran when the pass began
@@ -32,7 +32,7 @@ Weights = tuple[tuple[str, float], ...]
 
 
 def weights_of(charges: Mapping[str, float] | Weights) -> Weights:
-    """Return weights of resources as a value that never changes.
+    """Return weights of resources as an immutable tuple of (name, weight).
 
     Parameters
     ----------
@@ -46,11 +46,12 @@ def weights_of(charges: Mapping[str, float] | Weights) -> Weights:
 
 
 def weight_problems(field: str, charges: Mapping[str, float] | Weights) -> Iterator[tuple[str, str]]:
-    """Yield (path, what is wrong with it) for the weights of a field.
+    """Yield (path, message) for each weight in `charges` that is not a number from 0 to MOST_SHARES.
 
     Parameters
     ----------
     field : str
+        Name of the field that has the weights, the begin of each path.
     charges : mapping of str to float, or its items
 
     Yields
@@ -69,15 +70,15 @@ class Share:
     Attributes
     ----------
     name : str
-        Of a user as ``Workload.user_names`` has it.
+        A user's as in ``Workload.user_names``, or a group's.
     shares : int
-        In proportion to those of the same group.
+        Relative to the other members of the same group.
     group : str
-        The group above; empty below the root.
+        The parent group; empty for the root.
     target : float or None
-        Percent of all use.
+        Percent of all use that the user or group should have.
     bound : {"target", "floor", "ceiling"}
-        Whether use on either side of the target counts, only that below, or only that above.
+        Which deviations count: use on either side of the target, only below it, or only above it.
     """
 
     name: str
@@ -96,18 +97,18 @@ class Fairshare:
     shares : sequence of Share
         In any order; without any, all users have equal shares.
     decay_time : int
-        Seconds after which use decays.
+        Seconds between decays of all use.
     decay_factor : float
-        What it is multiplied by then; 1 forgets nothing.
+        Factor of use at each decay; 1 is no decay.
     fair_share : {"classic", "tree"}
-        What ``fair_share`` is in a formula: Slurm's classic factor, or its rank in a Fair Tree.
+        Meaning of ``fair_share`` in a formula: Slurm's classic factor, or the user's rank in a Fair Tree.
     unknown_shares : int
-        Of the group of all users who are not in the tree, where there is one.
+        Shares of the group `UNKNOWN`, which has the users who are not among `shares`, unless `shares` is empty.
     charges : mapping of str to float
-        What a second of a job is charged: weights of the resources that it takes, by name, ``cores`` among them;
-        without any, its cores.
+        Charge of a second of a job: the amount of each resource that it takes, by name, ``cores`` among them, times
+        these weights; empty charges the cores.
     charged : {"sum", "max"}
-        All that these make together, or the largest alone.
+        Charge the sum of the weighted amounts, or only the largest.
     """
 
     shares: Sequence[Share] = ()

@@ -1,9 +1,9 @@
 """Formulas of PBS's ``job_sort_formula``: parsed safely, run as a postfix program by the kernels.
 
-What depends on the job alone, such as ``walltime ** 1.3``, is computed once per job; the kernel interprets the rest.
+Subexpressions of the job alone, such as ``walltime ** 1.3``, are computed once per job; the kernel interprets the rest.
 Nothing is compiled for a formula, so a search over exponents costs only simulations. All arithmetic is float64. An
-operation that is undefined (division by zero, logarithm or root of what has none, overflow) makes the value of the
-formula 0 for that job, unless it lies in the branch of a conditional that is not taken.
+undefined operation (division by zero, root of a negative number, logarithm of one that is not positive, overflow) makes
+the value of the formula 0 for that job, unless it lies in the branch of a conditional that is not taken.
 
 References
 ----------
@@ -26,7 +26,7 @@ from parsim.engine import order as op
 from parsim.model.fairshare import ACTIVE_NAME, SHARE_NAME, USE_NAMES
 from parsim.model.node_types import Request
 
-#: Names that a job alone decides, in the order of the columns that `Formula.columns` takes.
+#: Names whose values depend on the job alone, in the order of the rows that `Formula.columns` takes.
 JOB_NAMES = (
     *("queue_priority", "walltime", "ncpus", "job_priority", SHARE_NAME),
     *(_QOS_NAMES := ("qos_priority", "qos_target")),
@@ -74,7 +74,7 @@ Descend = Callable[[ast.expr], Code]
 
 @dataclass(frozen=True, eq=False)
 class Formula:
-    """A parsed formula: the program that the kernel runs, and one program per column computed beforehand.
+    """A parsed formula: the program that the kernel runs, and a program for each column that is computed beforehand.
 
     Attributes
     ----------
@@ -88,15 +88,15 @@ class Formula:
         Most values on the stack.
     uses_eligible_time : bool
     uses : tuple of str
-        The `OF_USERS` that it reads; they are its last columns, behind those of `columns`.
+        Names of `OF_USERS` that the formula reads; their values are its last columns, after those of `columns`.
     uses_shares : bool
-        Whether it reads anything of fairshare.
+        Whether the formula reads a value of fairshare.
     uses_qos : bool
-        Whether it reads anything of the job's QOS.
+        Whether it reads a value of the job's QOS.
     uses_requests : bool
-        Whether it reads what the job asks for beside cores.
+        Whether it reads resources other than cores that the job requests.
     uses_estimate : bool
-        Whether it reads how long the job is expected to run.
+        Whether it reads the predicted run time.
     """
 
     text: str
@@ -113,16 +113,16 @@ class Formula:
 
     @property
     def reads_seldom(self) -> bool:
-        """Whether it reads any of `JOB_NAMES` behind the first five."""
+        """Whether the formula reads any of `JOB_NAMES` after the first five."""
         return self.uses_qos or self.uses_requests or self.uses_estimate
 
     def columns(self, base: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Compute what depends on each job alone.
+        """Evaluate the `column_codes` for each job.
 
         Parameters
         ----------
-        base : ndarray(float64), shape (10, n) or fewer rows, from 5 on
-            `JOB_NAMES` of each job; what is left out is 0.
+        base : ndarray(float64), shape (r, n), r from 5 to 10
+            Values of the first r `JOB_NAMES` of each job; the others are 0.
 
         Returns
         -------
@@ -144,15 +144,14 @@ class Formula:
     ) -> NDArray[np.float64]:
         """Evaluate the formula for each job; NaN where it is undefined, which the simulator takes as 0.
 
-        What it reads of use is `share`, or that of a user who is alone, so that he has what he should have.
-
         Parameters
         ----------
-        base : ndarray(float64), shape (10, n) or fewer rows, from 5 on
-            `JOB_NAMES` of each job; what is left out is 0.
+        base : ndarray(float64), shape (r, n), r from 5 to 10
+            Values of the first r `JOB_NAMES` of each job; the others are 0.
         eligible_time : ndarray(float64), shape (n,)
             Seconds.
         share : ndarray(float64), shape (n,), optional
+            Value of every name of `OF_USERS`; by default the values of a lone user, whose use equals his share.
 
         Returns
         -------
@@ -169,7 +168,7 @@ class Formula:
 
 
 def of_requests(requests: Sequence[Request]) -> NDArray[np.float64]:
-    """Return what a formula reads of what jobs ask for (rule "sums over chunks").
+    """Return the `REQUEST_NAMES` of each request, as a formula reads them (rule "sums over chunks").
 
     Parameters
     ----------
@@ -179,7 +178,7 @@ def of_requests(requests: Sequence[Request]) -> NDArray[np.float64]:
     Returns
     -------
     ndarray(float64), shape (2, requests + 1)
-        `REQUEST_NAMES` of each; the last of a job that asks for cores alone.
+        The last column, 0, is of jobs that request only cores.
     """
     found = [
         [float(scale * sum(chunk.count * chunk.amount(name) for chunk in request)) for request in requests]
@@ -194,15 +193,15 @@ _ALONE = Lock()
 def expression(text: str) -> ast.expr:
     """Return the syntax tree of an expression.
 
-    Threads do so one by one: two at once made Python 3.11 fail with "AST constructor recursion depth mismatch".
-    Raises SyntaxError, RecursionError or MemoryError as `ast.parse` does.
+    Raises SyntaxError, RecursionError or MemoryError as `ast.parse` does. A lock keeps threads apart: two at once made
+    Python 3.11 fail with "AST constructor recursion depth mismatch".
     """
     with _ALONE:
         return ast.parse(text, mode="eval").body
 
 
 class _Compiler:
-    """Compiles the syntax tree in one go; static subtrees become columns."""
+    """Compiles a syntax tree in one pass; subtrees that depend on the job alone become columns."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -230,7 +229,7 @@ class _Compiler:
         return [(op.COLUMN, self.columns.index(code))]
 
     def whole(self, node: ast.expr) -> Code:
-        """Compile for a column: all the way down over the job's own names."""
+        """Compile a whole subtree for a column; it names values of the job alone."""
         return self.compile(node, self.whole)
 
     def compile(self, node: ast.expr, descend: Descend) -> Code:
@@ -322,7 +321,7 @@ def parse(text: str) -> Formula:
     Raises
     ------
     ValueError
-        Names the piece that is no formula: an unknown name, another operator, a number that is not finite.
+        Names the part that is not allowed: an unknown name or operator, a number that is not finite.
     """
     if len(text) > MOST_CHARACTERS:
         raise ValueError(f"formula: {len(text)} characters, more than {MOST_CHARACTERS}")

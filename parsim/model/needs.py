@@ -1,4 +1,4 @@
-"""What jobs need beside cores: that others have ended, and a part of things of which there are only so many."""
+"""Dependencies of jobs on the ends of others, and quotas: limited amounts, as of licences, that running jobs share."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ Rows = NDArray[np.int64] | NDArray[np.bool_] | slice
 MOST = 2**53  #: of a quota
 LATEST = 2**62  #: before this instant a quota may change
 
-#: Of jobs none of which waits for another.
+#: The pairs of a workload in which no job waits for another.
 NO_PAIRS = np.empty((0, 2), dtype=np.int64)
 NO_PAIRS.flags.writeable = False
 
 
 @dataclass(frozen=True, eq=False)
 class Quota:
-    """Something that running jobs may have only so much of, together (rule "quotas and licences").
+    """A limited amount that running jobs share (rule "quotas and licences").
 
-    Licences of the site, members of a job array that may run at a time, jobs or cores of a queue or of a user at
-    certain hours.
+    For instance licences of the site, members of a job array that may run at a time, jobs or cores of a queue or of a
+    user at certain hours.
 
     Parameters
     ----------
     name : str
-        What a message calls it.
+        Used in messages.
     most : int
-        How much there is, from 0 up, before the first of `changes`.
+        The amount, from 0 up, before the first of `changes`.
     rows : array_like of int, shape (k,)
-        Jobs of the workload that ask for some, each once.
+        Jobs of the workload that take a part of it while they run, each once.
     amounts : array_like of int, shape (k,)
-        How much each asks for, from 1 up.
+        The part that each takes, from 1 up.
     changes : sequence of (int, int)
-        Instants, ascending, and how much there is from then on.
+        Instants in seconds, ascending, and the amount from then on.
 
     Raises
     ------
     ValueError
-        A value out of its bounds, or a job that asks for more than there will be at last: it could never start.
+        A value out of its bounds, or a job that takes more than the last amount: it could never start.
     """
 
     name: str
@@ -78,17 +78,17 @@ class Quota:
             object.__setattr__(self, field, value)
 
     def take(self, to: Column) -> Quota:
-        """Return the quota of the jobs that have a place in `to`, at that place; -1 is none."""
+        """Return the quota after row j of the workload became row ``to[j]``; jobs with -1 are left out."""
         rows = to[self.rows]
         return replace(self, rows=rows[rows >= 0], amounts=self.amounts[rows >= 0])
 
     def most_at(self, instant: int) -> int:
-        """How much there is at an instant."""
+        """Return the amount at an instant."""
         return next((most for begin, most in reversed(self.changes) if begin <= instant), self.most)
 
 
 def pairs(after: ArrayLike | None, jobs: int) -> Column:
-    """Return pairs of rows, each once and read-only; refuse rows that are not there, and jobs that wait for ever."""
+    """Return distinct, read-only pairs of a job and one that it waits for; ValueError for a cycle or a bad row."""
     found = NO_PAIRS if after is None else np.asarray(after)
     if not found.size:
         return NO_PAIRS
@@ -106,7 +106,7 @@ def pairs(after: ArrayLike | None, jobs: int) -> Column:
 
 
 def followers(after: Column, jobs: int) -> tuple[Column, NDArray[np.int32]]:
-    """Return, job by job, where those that wait for it begin among all that follow another, and these."""
+    """Return offsets `first` and jobs `following`: ``following[first[j] : first[j + 1]]`` wait for job j."""
     by_other = after[np.argsort(after[:, 1], kind="stable")]
     return np.searchsorted(by_other[:, 1], np.arange(jobs + 1)), by_other[:, 0].astype(np.int32)
 
@@ -129,7 +129,7 @@ def _in_a_circle(after: Column, jobs: int) -> int:
 
 
 def places(jobs: int, rows: Rows) -> Column:
-    """Return the place of each job among those at `rows`, -1 for those that are not."""
+    """Return the position of each job in the selection `rows`, shape (jobs,); -1 for jobs that are not selected."""
     chosen = np.arange(jobs)[rows]
     to = np.full(jobs, -1, dtype=np.int64)
     to[chosen] = np.arange(chosen.size)
@@ -137,13 +137,13 @@ def places(jobs: int, rows: Rows) -> Column:
 
 
 def taken(after: Column, to: Column) -> Column:
-    """Return the pairs of jobs that both have a place in `to`, by these places."""
+    """Return the pairs whose jobs are both selected, renumbered by `to`, which `places` returned."""
     found = to[after]
     return found[(found >= 0).all(axis=1)]
 
 
-def came(submit: Column, end: Column, after: Column) -> Column:
-    """Return when each job is submitted, or the last of those that it waits for ends (rule "dependencies of jobs")."""
+def ready_times(submit: Column, end: Column, after: Column) -> Column:
+    """Return the later of each job's submission and the last end that it waits for (rule "dependencies of jobs")."""
     if not after.size:
         return submit
     found = submit.copy()

@@ -1,4 +1,4 @@
-"""Nodes of several types, and the chunks of nodes that jobs ask for, as totals of each type.
+"""Types of nodes, the chunks of nodes that jobs request, and the amounts of each type that jobs take.
 
 Rules of "types of nodes", and rules "exclusive nodes" and "scattered chunks" in docs/reference/simulator.md.
 
@@ -17,24 +17,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 CORES = "cores"  #: the resource that every node has
-MEMORY = "memory"  #: the one of which a batch system knows that it is memory
-GPUS = "gpus"  #: the one of which it knows that they are GPUs
+MEMORY = "memory"  #: the resource that batch systems treat as memory
+GPUS = "gpus"  #: the resource that they treat as GPUs
 
 MOST = 2**40  #: of a resource of one node, or of one chunk: sums over all nodes are below 2**62
 MOST_NODES = 2**20
 MOST_WEIGHT = 2**32 - 1  #: of a node in Slurm
-MOST_OF_JOB = 2**54  #: more that a job asks for counts as that, above all limits
+MOST_OF_JOB = 2**54  #: larger totals of a job count as this, which is above all limits
 
 Amounts = tuple[tuple[str, int], ...]
 
 
 def by_name(values: Mapping[str, int] | Amounts) -> Amounts:
-    """Return what there is of each thing, by name, without those of which there is none."""
+    """Return (name, amount) sorted by name, without amounts of 0."""
     return tuple(sorted((name, amount) for name, amount in dict(values).items() if amount))
 
 
 class _OfANode:
-    """What a node has, or a chunk takes of one."""
+    """The amounts that a node has, or that a chunk takes of one."""
 
     __slots__ = ()
     cores: int
@@ -46,7 +46,7 @@ class _OfANode:
         object.__setattr__(self, "features", frozenset(self.features))
 
     def amount(self, resource: str) -> int:
-        """Return how much there is of a resource, by its name."""
+        """Return the amount of a resource, by its name; 0 if it is missing."""
         return self.cores if resource == CORES else dict(self.resources).get(resource, 0)
 
 
@@ -58,17 +58,17 @@ class NodeType(_OfANode):
     ----------
     name : str
     nodes : int
-        How many there are.
+        Number of nodes.
     cores : int
         Of each node.
     resources : mapping of str to int
-        What else each node has: GPUs, memory in a unit of the caller's choice, a site's own resources.
+        Other amounts of each node: GPUs, memory in a unit of the caller's choice, a site's own resources.
     features : frozenset of str
-        What a chunk may ask a node to be.
+        Names that a chunk may require.
     exclusive : bool
-        Whether a job has its nodes alone (rule "exclusive nodes").
+        Whether no two jobs share a node of this type (rule "exclusive nodes").
     weight : int
-        Those of less weight are taken first where jobs are placed as Slurm does (rule "weight of nodes").
+        Nodes of less weight are taken first where jobs are placed as Slurm does (rule "weight of nodes").
     """
 
     name: str
@@ -82,23 +82,23 @@ class NodeType(_OfANode):
 
 @dataclass(frozen=True, slots=True)
 class Chunk(_OfANode):
-    """Parts of a node that are alike, each wholly on one node.
+    """`count` equal copies of a part of a node, each wholly on one node.
 
     Attributes
     ----------
     count : int
-        How many of them.
+        Number of copies.
     cores : int
-        Of each; may be 0.
+        Of each copy; may be 0.
     resources : mapping of str to int
-        What else each takes.
+        Other amounts that each copy takes.
     features : frozenset of str
-        What its node must have; one like ``a|b`` is either.
+        Features that the node must have; ``a|b`` is met by either.
     exclusive : bool
-        Whether the job has its nodes alone; so it has all of them if it is so of one of its chunks (rule "exclusive
+        Whether the job shares its nodes with no other job; one such chunk counts for all of a job (rule "exclusive
         nodes").
     scattered : bool
-        Whether each goes to a node on which no chunk of the job is before it (rule "scattered chunks").
+        Whether each copy needs a node without an earlier copy of the job's chunks (rule "scattered chunks").
     """
 
     count: int
@@ -122,26 +122,26 @@ def has_features(node: NodeType, chunk: Chunk) -> bool:
     )
 
 
-Request = tuple[Chunk, ...]  #: all that a job takes
+Request = tuple[Chunk, ...]  #: all chunks of a job
 
 
 def is_exclusive(request: Request | None) -> bool:
-    """Whether a job asks for nodes of its own (rule "exclusive nodes")."""
+    """Whether a chunk of the request is exclusive (rule "exclusive nodes")."""
     return any(chunk.exclusive for chunk in request or ())
 
 
 def is_cores_alone(request: Request | None) -> bool:
-    """Whether a job asks for cores alone, wherever they are."""
+    """Whether a job requests only cores, each on any node; exclusive or not."""
     return request is None or [replace(each, count=1, exclusive=False) for each in request] == [Chunk(1, 1)]
 
 
 def exclusively(request: Request | None, cores: int) -> Request:
-    """Return what a job asks for that has its nodes alone; `cores`, of one that asks for cores alone."""
+    """Return the request with exclusive chunks; for None, `cores` exclusive chunks of one core."""
     return tuple(replace(chunk, exclusive=True) for chunk in request or (Chunk(cores, 1),))
 
 
 def amounts(requests: Sequence[Request], resource: str) -> NDArray[np.int64]:
-    """Return how much all chunks of each request take of a resource together.
+    """Return the total of a resource over all chunks of each request.
 
     Parameters
     ----------
@@ -151,35 +151,35 @@ def amounts(requests: Sequence[Request], resource: str) -> NDArray[np.int64]:
     Returns
     -------
     ndarray(int64), shape (requests + 1,)
-        The last, 0, is that of a job that asks for cores alone; at most 2**54.
+        At most 2**54 each; the last, 0, is of jobs that request only cores.
     """
     of = [sum(chunk.count * chunk.amount(resource) for chunk in request) for request in requests]
     return np.array([*(min(amount, MOST_OF_JOB) for amount in of), 0], dtype=np.int64)
 
 
 class Demands(NamedTuple):
-    """What each of n jobs may take of nodes of several types, one of its places, and took.
+    """The places that each of n jobs may take on nodes of several types, and the place that it took.
 
-    Where chunks are placed its places are what jobs that want the same took.
+    Where chunks are placed on nodes, the places of a demand are those that jobs with this demand took.
 
     Attributes
     ----------
     of : ndarray(int32), shape (n,)
-        Which of the distinct demands.
+        Number of each job's demand.
     taken : ndarray(int64), shape (n,)
-        The place that each job had.
+        Number of the place that each job took.
     first : ndarray(int64), shape (demands + 1,)
-        Where the places of each demand begin.
+        Places ``first[d]`` up to ``first[d + 1]`` are those of demand d.
     amounts : ndarray(int64), shape (places, types, resources)
-        What each place takes.
+        Amounts that each place takes.
     resources : tuple of str
-        Their names, cores first.
+        Names, cores first.
     there : ndarray(int64), shape (types, resources)
-        What all nodes of each type have.
+        Totals of all nodes of each type.
     partition : ndarray(int64), shape (places,), or None
-        The partition that each place is on, None on a shared machine.
+        The partition of each place, None on a shared machine.
     owned : ndarray(int64), shape (partitions, types, resources), or None
-        What the nodes of each partition have, None on a shared machine.
+        Totals of the nodes of each partition, None on a shared machine.
     """
 
     of: NDArray[np.int32]

@@ -1,4 +1,4 @@
-"""Quality of service: what the jobs of a class are worth, and which limits they are exempt from.
+"""Quality of service: the priority of a class of jobs, its target, its charge, and the limits that it is exempt from.
 
 Rules of "quality of service" in docs/reference/simulator.md.
 
@@ -33,12 +33,12 @@ class QOS:
     priority : float
         What formulas read as ``qos_priority``.
     target : float or None
-        Expansion factor, at least 1, that its jobs should not go beyond: ``qos_target``, which ``qos_target_factor``
-        rises towards.
+        Largest expansion factor that its jobs should reach, at least 1: ``qos_target`` in formulas, where
+        ``qos_target_factor`` rises as a job nears it.
     exempt : sequence of str
         Limits of queues and throttles that do not hold its jobs, by the names of their fields; ``all`` for all.
     usage_factor : float
-        What its jobs are charged is multiplied by it.
+        Factor of the charges of its jobs.
     """
 
     name: str
@@ -51,7 +51,7 @@ class QOS:
         object.__setattr__(self, "exempt", tuple(self.exempt))
 
     def is_exempt(self, limit: str) -> bool:
-        """Whether its jobs are exempt from limits of this name.
+        """Whether jobs of this QOS are exempt from limits with this name.
 
         Parameters
         ----------

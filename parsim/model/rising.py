@@ -1,7 +1,7 @@
 """Whether the value of a formula never falls while a job waits.
 
-Every instruction is applied to ranges of values: those of all jobs, at every instant. A formula that may be undefined
-somewhere is taken to fall. Powers and logarithms of the C library are taken to rise where the true ones do.
+Interval arithmetic: each instruction is applied to the ranges of its operands over all jobs and instants. A formula
+that may be undefined counts as falling. The C library's powers and logarithms count as rising where the true ones do.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from parsim.model.formula import Formula
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Least and greatest value of any job at any instant, and whether that of one job never falls, or rises."""
+    """Bounds of a value over all jobs and instants; whether any single job's value never falls, or never rises."""
 
     low: float
     high: float
-    rises: bool = True  # or stays
-    falls: bool = True  # or stays
+    rises: bool = True  # or stays: never falls
+    falls: bool = True  # or stays: never rises
 
     @property
     def stays(self) -> bool:
-        """Whether it depends on the job alone."""
+        """Whether the value of each job is constant."""
         return self.rises and self.falls
 
 
 _FULL = Range(-1e9, 1e9)
-#: What users have at any instant: all jobs that are compared are of one user, so it stays.
+#: Ranges of users' values. Only jobs of one user are compared, for which a value is equal at any instant: it "stays".
 _USES = {name: _FULL if name == "fairshare_target" else Range(0.0, 1.0) for name in USE_NAMES}
 _USES[ACTIVE_NAME] = Range(0.0, 1e9)
 
@@ -44,20 +44,20 @@ class _UndefinedError(Exception):
 
 
 def never_falls(formula: Formula, columns: NDArray[np.float64], longest: float) -> bool:
-    """Whether the value of no job ever falls.
+    """Whether the value of no job falls with time, apart from what changes alike for all jobs of its user.
 
     Parameters
     ----------
     formula : Formula
     columns : ndarray(float64), shape (m, n)
-        What it reads of each job, `Formula.columns`; what it reads of users changes, but for the jobs of one alike.
+        Values of `Formula.columns`.
     longest : float
-        No job waits longer, seconds.
+        Upper bound of waits, seconds.
 
     Returns
     -------
     bool
-        False where it cannot be told.
+        False also where the answer is unknown.
     """
     if not formula.uses_eligible_time:
         return True

@@ -19,7 +19,7 @@ SPANNING = -1  #: value of `Schedule.partition` for a job that runs on several p
 
 
 class Interruptions(NamedTuple):
-    """When jobs were preempted, in order of time, and when they went on; k of them.
+    """The k interruptions of jobs, in order of time: each begins with a preemption and ends when the job goes on.
 
     Attributes
     ----------
@@ -28,10 +28,10 @@ class Interruptions(NamedTuple):
     begin, end : ndarray(int64), shape (k,)
         Seconds.
     loses : ndarray(bool), shape (k,)
-        Whether what the job had done was lost: it was requeued.
+        Whether the job was requeued, and its work until then was lost.
     place : ndarray(int64), shape (k,)
-        Of the run that ended then, what `Schedule.place` or `Schedule.node` say of the last one; empty where nodes are
-        alike.
+        Place or node of the run before the interruption, as `Schedule.place` or `Schedule.node` has that of the last
+        run; empty where nodes are alike.
     """
 
     job: Column
@@ -54,12 +54,13 @@ class Schedule:
     Attributes
     ----------
     submit, start, end : ndarray(int64), shape (n,)
-        Seconds, in the workload's time scale; the start of its first run and the end of its last one.
+        Seconds, in the workload's time scale: the start of the first run, the end of the last. A job that waits for
+        others is submitted when the last of them has ended.
     cores : ndarray(int64), shape (n,)
     partition : ndarray(int32), shape (n,)
         Index into `partition_names`, `SPANNING` for a job on several partitions.
     shares : dict of int to ndarray(int64), shape (partitions,)
-        Cores on each partition, for the jobs that span several, by row.
+        By row of a job that spans several partitions: its cores on each.
     partition_names : tuple of str
     place : ndarray(int64), shape (n,), or None
         Which of the places of `demands` each job ran on; None where all nodes are alike.
@@ -67,10 +68,10 @@ class Schedule:
     demands : Demands or None
         The places of jobs, for metrics; None where all nodes are alike.
     node : ndarray(int64), shape (n,), or None
-        Where chunks are placed, the node of each job's first one, counted through the types of nodes, partition by
-        partition; -1 for none.
+        Where chunks are placed on nodes, the node of each job's first chunk, -1 for none. Nodes are numbered type by
+        type, partition by partition.
     nodes_at : callable, or None
-        Where nodes are told apart, what tells the cores of each that the jobs have which run at an instant, by row.
+        Where nodes are told apart: returns the cores on each node of the jobs that run at an instant, by row.
     """
 
     submit: Column
@@ -92,7 +93,7 @@ class Schedule:
 
     @cached_property
     def runs(self) -> tuple[Column, Column, Column]:
-        """Job, begin and end of each time that a job ran without interruption, shape (n + k,)."""
+        """Job, begin and end of each uninterrupted run, each of shape (n + k,), by job and time."""
         stops = self.interruptions
         if not stops.job.size:
             return np.arange(len(self)), self.start, self.end
@@ -105,10 +106,10 @@ class Schedule:
 
     @cached_property
     def taken_by_run(self) -> Column:
-        """Row of the amounts of `demands` that each of `runs` took, shape (n + k,).
+        """Place of `demands` that each of `runs` took, shape (n + k,).
 
-        Where chunks are placed, all runs of a job count where it ran last: on the same nodes, but for those before a
-        requeue or a checkpoint.
+        Where chunks are placed on nodes, each run of a job has the place of its last run. Only runs before a requeue or
+        a checkpoint may have had another.
 
         Raises
         ------
@@ -127,7 +128,7 @@ class Schedule:
 
     @cached_property
     def lost(self) -> Column:
-        """Seconds of each job's runs that had to be done again, shape (n,)."""
+        """Seconds of each job's runs whose work was lost, shape (n,)."""
         found = np.zeros(len(self), dtype=np.int64)
         job, begin, end = self.runs
         last = np.full(len(self), np.iinfo(np.int64).min)
@@ -139,7 +140,7 @@ class Schedule:
 
     @cached_property
     def preempted(self) -> Column:
-        """Seconds that each job was preempted, shape (n,)."""
+        """Seconds between each job's preemptions and the runs after them, shape (n,)."""
         found = np.zeros(len(self), dtype=np.int64)
         stops = self.interruptions
         np.add.at(found, stops.job, stops.end - stops.begin)
@@ -147,19 +148,19 @@ class Schedule:
 
     @cached_property
     def runtime(self) -> Column:
-        """Seconds that each job ran, but for those that had to be done again; shape (n,)."""
+        """Seconds that each job ran, without `lost`; shape (n,)."""
         run: Column = self.end - self.start
         return run - self.preempted - self.lost if self.interruptions.job.size else run
 
     @cached_property
     def wait(self) -> Column:
-        """Seconds from submit to end that a job did not run, or ran what had to be done again; shape (n,)."""
+        """Seconds from submit to end without `runtime`, so with `lost`; shape (n,)."""
         if not self.interruptions.job.size:
             return self.start - self.submit
         return self.end - self.submit - self.runtime
 
     def placement(self, job: int) -> dict[str, int]:
-        """Name the partitions that a job ran on.
+        """Return the partitions that a job ran on.
 
         Parameters
         ----------
@@ -169,7 +170,7 @@ class Schedule:
         Returns
         -------
         dict of str to int
-            Cores on each partition by its name, without those of 0.
+            Cores of the job on each partition, by name, without zeros.
         """
         if self.partition[job] != SPANNING:
             return {self.partition_names[self.partition[job]]: int(self.cores[job])}

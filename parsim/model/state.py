@@ -1,4 +1,4 @@
-"""Where a simulation begins: what runs at that instant, and which cores are out of service, then or later."""
+"""Where a simulation begins: the jobs that run at that instant, and the cores out of service then or later."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ Cores = Mapping[int, int]  #: by partition, or by node
 class Window:
     """Cores that are out of service for a while: a downtime, nodes that failed, a reservation, cores yet to come.
 
-    A scheduler that knows of it starts no job that would run into it. It stops no job that runs.
+    A scheduler that knows of the window starts no job that would run into it. The window stops no running job.
 
     Attributes
     ----------
     begin, end : int
         Seconds; the cores are in service again from `end` on.
     cores : int or None
-        How many; None is all of the partition, or of the machine. Of a divided machine each partition gives its share.
-        Nodes of several types are taken whole, so it is None there.
+        Number of cores; None is all of the partition, or of the machine. On a divided machine each partition loses them
+        in proportion to its size. Nodes of several types are taken whole, so it is None there.
     partition : int or None
         Index into ``System.partition_names``; None is the whole machine.
     nodes : sequence of int
         In place of `cores` and `partition`: whole nodes of ``System.cores_per_node`` cores, counted from 0 through the
         partitions in their order. Nodes of several types are numbered type by type in each.
     known_from : int or None
-        Instant from which the scheduler knows of it; None is from the first.
+        Instant from which the scheduler knows of the window; None is from the begin of the simulation.
     known_end : bool
-        Whether it knows the end, too. If not, the cores seem gone for good until they are back.
+        Whether the scheduler knows the end, too. If not, it treats the cores as gone for good until they are back.
     queue : int or None
-        A reservation: the jobs of this queue run on these cores, on no others, and no other jobs do. From the end of
-        the last such window on they are as if submitted then, and run where any job does.
+        A reservation for a queue: its jobs run on these cores only, and no others do. At the end of its last window,
+        jobs that have not started count as submitted then, and run where any job does.
     users : sequence of int
-        In place of `queue`, a reservation for these: their jobs may use these cores too, no other jobs do.
+        In place of `queue`, a reservation for users: only their jobs use these cores, and may use all others, too.
     walltime : int or None
-        In place of `queue` and `users`, a shortpool: jobs that ask for no more seconds than these may use these cores
-        too, no other jobs do.
+        In place of `queue` and `users`, a shortpool: only jobs of at most this walltime, seconds, use these cores, and
+        may use all others, too.
     node_types : mapping of str to int
-        In place of `cores` where nodes are of several types: how many of each, by name; of each partition the last.
+        In place of `cores` where nodes are of several types: number of nodes by type, the last ones of each partition.
     """
 
     begin: int
@@ -70,7 +70,7 @@ class Window:
 
     @property
     def is_for_some(self) -> bool:
-        """Whether some jobs may use its cores beside what they may use anyway."""
+        """Whether the window is a reservation for users or a shortpool, whose jobs may use other cores, too."""
         return bool(self.users) or self.walltime is not None
 
     def problems(self, system: System) -> Iterator[tuple[str, str]]:
@@ -121,8 +121,8 @@ class Window:
 class State:
     """The machine at one instant, for `parsim.simulate`.
 
-    Jobs with a start before `begin` run then, if they have not ended. Jobs submitted by then without one wait. All
-    others are submitted later. Before `begin` nothing is decided.
+    Jobs with a start before `begin` run then, if they have not ended. Jobs submitted by then that have no such start
+    wait. All others are submitted later. Nothing is decided before `begin`.
 
     Parameters
     ----------
@@ -131,11 +131,11 @@ class State:
     start : array_like of int, shape (n,)
         When each job of the workload started; `UNSTARTED`, or any instant from `begin` on, for one that had not.
     placement : mapping of int to mapping of int to int
-        Cores on each partition, by its index, of running jobs by row. A job that is not named has those of its queue's
-        partition, the pool's and the others' that are idle, in that order, as jobs come by start.
+        By row of a running job: its cores by index of the partition. A job that is missing has idle cores of its
+        queue's partition, then of the pool, then of the others; jobs are placed in order of start.
     nodes : mapping of int to mapping of int to int
-        The same by node, where `System.reserve` tells nodes apart; else a job has the first idle ones. Nodes of several
-        types are numbered type by type (rule "named nodes").
+        By row of a running job: its cores by node, where `System.reserve` tells nodes apart; a job that is missing has
+        the first idle nodes. Nodes of several types are numbered type by type (rule "named nodes").
     windows : sequence of Window
     """
 
@@ -166,9 +166,9 @@ class State:
 
     @classmethod
     def at(cls, schedule: Schedule, begin: int, windows: Sequence[Window] = ()) -> State:
-        """Return the state that a schedule is in at an instant, before anything is decided then.
+        """Return the state of a schedule at an instant, before the decisions of that instant.
 
-        Where nodes are told apart this takes as long as to simulate until then.
+        Where nodes are told apart this takes as long as a simulation until then.
 
         Parameters
         ----------
@@ -184,7 +184,7 @@ class State:
         Raises
         ------
         ValueError
-            A job has been preempted by then, and has not ended: what it has done a state does not say.
+            A job that has not ended was preempted before: a state does not record its progress.
         """
         stops = schedule.interruptions
         early_stops = stops.job[(stops.begin < begin) & (schedule.end[stops.job] > begin)]
@@ -203,7 +203,7 @@ class State:
         return cls(begin, schedule.start, placement, nodes, windows)
 
     def take(self, rows: NDArray[np.intp]) -> State:
-        """Return the state of the jobs at these rows, in that order.
+        """Return the state for a workload that has only the jobs at these rows, in that order.
 
         Parameters
         ----------
@@ -220,9 +220,7 @@ class State:
 
     @classmethod
     def with_windows_of(cls, system: System, workload: Workload, state: State | None) -> State:
-        """Return a state, or that of an empty machine at the first submission, with the windows of a system.
-
-        Rule "windows of a system".
+        """Return a state, or an empty machine at the first submission, with a system's windows ("windows of a system").
 
         Parameters
         ----------
@@ -239,8 +237,8 @@ class State:
             state = cls(int(workload.submit.min()), np.full(len(workload), UNSTARTED))
         return replace(state, windows=(*state.windows, *system.windows))
 
-    def without_queues(self) -> State:
-        """Return the state with reservations that are like other windows; those of users stay."""
+    def without_queue_reservations(self) -> State:
+        """Return the state with reservations for queues turned into plain windows; those for users stay."""
         windows = [replace(window, queue=None) for window in self.windows]
         return replace(self, windows=windows)
 

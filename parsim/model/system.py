@@ -29,13 +29,13 @@ HeldJobs = Literal["pass", "reserve"]
 Reserve = Literal["cores", "nodes", "queues", "queue_nodes", "nothing"]
 Preempted = Literal["off", "suspend", "checkpoint", "requeue"]
 
-PREEMPTED = ("off", "suspend", "checkpoint", "requeue")  #: what may become of the jobs of a queue
+PREEMPTED = ("off", "suspend", "checkpoint", "requeue")  #: what preemption does to the running jobs of a queue
 MOST_TIERS = 512
 
 #: Orders of a waiting list that have a name; any other text is a formula.
 ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3", FAIRSHARE)
 
-#: What may be limited for a queue: running jobs and cores, of all its jobs and of each user's.
+#: Fields of `Queue` that limit running jobs and cores, in total and for each user.
 LIMITS = ("max_run", "max_run_cores", "max_user_run", "max_user_cores")
 
 MOST_NODE_CORES = 2**24  #: of a machine whose nodes are told apart
@@ -83,9 +83,9 @@ class Queue:
     reservation : bool
         Jobs start by advance reservation over the other partitions; its own partition is 0.
     starvation : int or None
-        Seconds of waiting from which a job goes before all that do not starve.
+        Seconds of waiting after which a job starves: it then goes before all jobs that do not.
     max_run, max_run_cores, max_user_run, max_user_cores : int or None
-        Running jobs and running cores, of the queue and of each of its users.
+        Most running jobs and cores, of the queue and of each of its users.
     node_types : sequence of str or None
         Names of the types of nodes that its jobs may use; None is all.
     exclusive : bool
@@ -93,12 +93,12 @@ class Queue:
     tier : int
         From 0 up: jobs of a higher tier go first, and preempt running ones of lower tiers.
     preempted : {"off", "suspend", "checkpoint", "requeue"}
-        What becomes of a running job when one of a higher tier needs its cores: nothing, it goes on later from where it
-        was (or from its checkpoint), or it begins anew.
+        What happens to a running job when a job of a higher tier needs its cores: nothing, it goes on later from where
+        it was (or from its checkpoint), or it begins anew.
     partition_nodes : mapping of str to int
-        How many nodes of each type, by name, its partition is, where nodes are of several types.
+        Number of nodes of each type, by name, in its partition, where nodes are of several types.
     charges : mapping of str to float
-        What a second of its jobs is charged, in place of `Fairshare.charges`.
+        Charges of its jobs, in place of `Fairshare.charges`.
     """
 
     name: str = "all"
@@ -160,9 +160,9 @@ class Pool:
     Attributes
     ----------
     threshold : float
-        tau: a job may enter while its priority factor is above it, or at once where it is 0.
+        tau: a job may enter while its priority factor is above this, or at once if this is 0.
     placement : {"pool", "combined"}
-        Wholly in the pool, or on its partition's free cores and the pool's together.
+        A job runs wholly in the pool, or on free cores of its partition and of the pool together.
     entry : {"either", "move"}
         An eligible job starts wherever it can first, or leaves its partition's list for good.
     starving_first : bool
@@ -199,36 +199,36 @@ class System:
         Seconds that a job must have waited before it may be the head job of a shared machine's list under EASY; until
         then it blocks no other. In other modes, and without `backfill`, it has no effect.
     held_jobs : {"pass", "reserve"}
-        A job that its limits hold is passed over, or may be the head job of its list, which limits are planned for as
-        cores are. In ``multiqueue`` it has no effect.
+        A job that its limits hold is passed over, or may be the head job of its list; then limits are planned ahead as
+        cores are. No effect in ``multiqueue``.
     reserve : {"cores", "nodes", "queues", "queue_nodes", "nothing"}
-        What a head job holds: a number of cores, or cores of particular nodes; or as Slurm has it, where each queue of
-        a shared machine has a head job and nodes stay idle for them; with ``queue_nodes`` it holds whole nodes, and
-        jobs are placed on nodes as Slurm places them. In ``multiqueue`` it has no effect. With ``nothing`` jobs of a
-        shared machine start wherever they fit, until one has been the first of the list for `reserve_after`: none
-        passes that one.
+        What a head job reserves: a number of cores, or cores of particular nodes. With ``queues`` each queue of a
+        shared machine has a head job, and nodes stay idle for them, as in Slurm; with ``queue_nodes`` these reserve
+        whole nodes, and jobs are placed on nodes as Slurm does. With ``nothing`` jobs of a shared machine start
+        wherever they fit, until a job has been the first of the list for `reserve_after`; no job passes it then. No
+        effect in ``multiqueue``.
     reservation_depth : int or None
-        How many jobs of a list are head jobs where `reserve` is ``cores``; None for all that wait. More than one go
-        with `held_jobs` ``pass``, and count where Slurm can have the machine, as for ``queues``.
+        Number of head jobs of a list where `reserve` is ``cores``; None for all that wait. Other numbers than 1 require
+        `held_jobs` ``pass``; they and ``queues`` have an effect only with backfilling, where each job has one list.
     cores_per_node : int
-        Cores of a node, where nodes are reserved; the last node has what is left.
+        Cores of a node, where nodes are reserved; the last node has the remainder.
     priority_calc_period : int
-        Seconds between the instants as of which formulas read eligible times, as Slurm computes priorities anew each
-        PriorityCalcPeriod only; 0: as of every pass. They are multiples of it, in the time that jobs are submitted in.
+        Formulas read eligible times as of the last multiple of these seconds, on the clock of submissions, as Slurm
+        computes priorities once each PriorityCalcPeriod; 0: as of every pass.
     class_limits : sequence of int
-        Seconds at which the classes of ``multiqueue`` meet, ascending; a class goes from above one up to the next.
+        Walltimes in seconds, ascending, between the classes of ``multiqueue``; each is the last of the class below.
     fairshare : Fairshare
         The shares that the order ``fairshare`` and formulas read.
     throttles : sequence of Throttle
-        Limits beside those of the queues; in ``multiqueue`` they have no effect.
+        Limits in addition to those of the queues; no effect in ``multiqueue``.
     qos : sequence of QOS
-        What the qualities of service that jobs have are worth; in ``multiqueue`` it has no effect.
+        Qualities of service by name; no effect in ``multiqueue``.
     windows : sequence of Window
-        Cores that are kept for some jobs, or out of service, beside those of a `parsim.State`: a shortpool is a row of
-        them, one for each time.
+        Cores that are kept for some jobs, or out of service, in addition to those of a `parsim.State`. A shortpool is a
+        sequence of windows, one for each time that it is open.
     node_types : sequence of NodeType
-        Of which the machine consists, where its nodes are not all alike: jobs take cores and all else of the totals of
-        each type, or with `reserve` ``nodes`` or ``queue_nodes`` of particular nodes.
+        The nodes of the machine, where they are not all alike. Jobs take amounts of the totals of each type; with
+        `reserve` ``nodes`` or ``queue_nodes`` they are placed on particular nodes.
 
     Raises
     ------
@@ -268,7 +268,7 @@ class System:
 
     @classmethod
     def single(cls, cores: int, order: str = "fcfs", *, backfill: bool = True) -> System:
-        """One machine, one queue without limits: the reference points ``fcfs-easy`` and ``lxf-easy``."""
+        """Return a machine with one queue without limits: the reference points ``fcfs-easy`` and ``lxf-easy``."""
         return cls(cores=cores, order=order, backfill=backfill)
 
     def problems(self) -> Iterator[tuple[str, str]]:
@@ -385,14 +385,14 @@ class System:
 
     @property
     def owned_nodes(self) -> tuple[dict[str, int], ...]:
-        """Nodes of each partition by the name of their type, in the order of `partition_names`."""
+        """Number of nodes by the name of their type, of each partition in the order of `partition_names`."""
         if self.is_whole:
             return ({each.name: each.nodes for each in self.node_types},)
-        return (*(dict(queue.partition_nodes) for queue in self.queues), {})  # no type has a pool
+        return (*(dict(queue.partition_nodes) for queue in self.queues), {})  # a pool has no nodes of types
 
     @property
     def owned_types(self) -> tuple[tuple[NodeType, ...], ...]:
-        """All types of nodes with what each partition has of them, in the order of `partition_names`."""
+        """`node_types` with the number of nodes of each partition, in the order of `partition_names`."""
         return tuple(
             tuple(replace(each, nodes=its.get(each.name, 0)) for each in self.node_types) for its in self.owned_nodes
         )
@@ -433,69 +433,69 @@ class System:
 
     @property
     def is_fair(self) -> bool:
-        """Whether the order reads shares or what is used of them."""
+        """Whether the order reads fairshare: shares, or the use of them."""
         formula = self.formula
         return self.mode != "multiqueue" and (self.order == FAIRSHARE if formula is None else formula.uses_shares)
 
     @property
     def reads_users(self) -> bool:
-        """Whether the order reads what users run or have run: their use of shares, or their running jobs."""
+        """Whether the order reads fairshare or the number of running jobs of each user."""
         formula = self.formula
         return self.is_fair or (self.mode != "multiqueue" and formula is not None and bool(formula.uses))
 
     @property
     def is_whole(self) -> bool:
-        """Whether all cores are one partition."""
+        """Whether the whole machine is one partition."""
         return self.mode in ("shared", "multiqueue")
 
     @property
     def reservation_delay(self) -> int:
-        """Seconds from which a waiting job may be a head job: `reserve_after` where it counts, else 0."""
+        """Seconds that a job must wait before it may be a head job: `reserve_after` where it has an effect, else 0."""
         return self.reserve_after if self.mode == "shared" and self.backfill else 0
 
     @property
     def reserves_nodes(self) -> bool:
-        """Whether a head job holds particular nodes of those that are all alike: `reserve` where it counts."""
+        """Whether a head job reserves cores of particular nodes, all of which are alike."""
         return self.reserve == "nodes" and self.mode != "multiqueue" and not self.node_types
 
     @property
     def places_chunks(self) -> bool:
-        """Whether what jobs ask for is placed on particular nodes of several types, not taken of their totals."""
+        """Whether jobs are placed on particular nodes of several types, rather than take amounts of their totals."""
         return self.reserve in ("nodes", "queue_nodes") and bool(self.node_types)
 
     @property
     def fits_best(self) -> bool:
-        """Whether chunks are placed as Slurm does, on the nodes that they fill best; else each on the first."""
+        """Whether chunks are placed on the nodes that they fill best, as Slurm does, not on the first with room."""
         return self.reserve == "queue_nodes" and bool(self.node_types)
 
     @property
     def stops_time(self) -> bool:
-        """Whether the order reads eligible times, which stand still while limits hold a job."""
+        """Whether limits can stop the eligible times that the order reads."""
         return self.has_limits and self.formula is not None and self.formula.uses_eligible_time
 
     @property
     def reserves_nothing(self) -> bool:
-        """Whether what fits starts, until a job has long been the first of the list: `reserve` where it counts."""
+        """Whether any job that fits starts, until one has been the first of the list for `reserve_after`."""
         return self.reserve == "nothing" and self.mode == "shared" and self.backfill
 
     @property
     def calc_period(self) -> int:
-        """Seconds: `priority_calc_period` where it counts, in formulas that read waits, else 0."""
+        """`priority_calc_period`, seconds, if the order is a formula that reads eligible times, else 0."""
         return self.priority_calc_period if self.formula is not None and self.formula.uses_eligible_time else 0
 
     @property
     def reserves_for_queues(self) -> bool:
-        """Whether jobs are backfilled as Slurm does: `reserve` where it counts, on machines that Slurm can have."""
+        """Whether each queue has a head job, as in Slurm: `reserve` where it has an effect."""
         return (self.reserve == "queues" and self._lists_are_apart) or self.fits_best
 
     @property
     def reserves_for_many(self) -> bool:
-        """Whether a list has several head jobs: `reservation_depth` where it counts."""
+        """Whether a list has several head jobs: `reservation_depth` where it has an effect."""
         return self.reservation_depth != 1 and self._lists_are_apart
 
     @property
     def _lists_are_apart(self) -> bool:
-        """Whether jobs are backfilled, and each job has one list."""
+        """Whether jobs are backfilled, and each waits in one list, for cores of one partition."""
         if self.mode == "multiqueue" or not self.backfill:
             return False
         if self.mode == "shared":
@@ -507,7 +507,7 @@ class System:
 
     @property
     def plans_limits(self) -> bool:
-        """Whether a job that its limits hold may be a head job: `held_jobs` where it counts."""
+        """Whether a job that its limits hold may be a head job: `held_jobs` where it has an effect."""
         return self.held_jobs == "reserve" and self.mode != "multiqueue" and self.has_limits
 
     @property
@@ -517,19 +517,19 @@ class System:
 
     @property
     def has_limits(self) -> bool:
-        """Whether any queue or throttle limits what runs."""
+        """Whether a queue limits its running jobs, or there is a throttle of any kind."""
         limited = any(getattr(queue, name) is not None for queue in self.queues for name in LIMITS)
         return limited or bool(self.throttles)
 
     @property
     def frees_from_queues(self) -> bool:
-        """Whether a QOS is exempt from a limit that a queue has."""
+        """Whether a QOS is exempt from a limit of some queue."""
         limits = {name for name in LIMITS for queue in self.queues if getattr(queue, name) is not None}
         return any(qos.is_exempt(name) for name in limits for qos in self.qos)
 
     @property
     def uses_estimate(self) -> bool:
-        """Whether the order reads how long jobs are expected to run."""
+        """Whether the order reads the predicted run times of jobs."""
         return self.formula is not None and self.formula.uses_estimate
 
     @property
@@ -542,12 +542,12 @@ class System:
 
     @property
     def has_tiers(self) -> bool:
-        """Whether jobs of some queues go before, and may preempt, those of others."""
+        """Whether queues are of different tiers: jobs of higher ones go first, and may preempt others."""
         return len({queue.tier for queue in self.queues}) > 1
 
     @property
     def keeps_out(self) -> bool:
-        """Whether throttles keep jobs out of the lists for a while."""
+        """Whether throttles may keep submitted jobs out of the waiting lists."""
         limited = any(getattr(throttle, name) is not None for throttle in self.throttles for name in ENTERING)
         return limited and self.mode != "multiqueue"
 

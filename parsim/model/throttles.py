@@ -1,4 +1,4 @@
-"""Throttles: what users, groups, queues and all together may have running at one time.
+"""Throttles: limits of the running or waiting jobs of users, groups, queues, or all.
 
 Rules of "throttles", and rule "exemptions by QOS" in docs/reference/simulator.md.
 
@@ -17,36 +17,36 @@ from parsim.model.node_types import CORES, Amounts
 
 Each = Literal["", "user", "group", "qos"]
 
-#: What a throttle may limit: what runs, and which jobs enter the lists.
+#: Fields of `Throttle` that limit running jobs, and those that keep jobs out of the waiting lists.
 RUNNING = ("max_run", "max_run_cores", "max_run_core_seconds")
 ENTERING = ("max_eligible", "max_queued")
 THROTTLES = (*RUNNING, *ENTERING)
-RESOURCES = "max_run_resources"  #: beside these, by the names of the resources
+RESOURCES = "max_run_resources"  #: the field that limits other resources of running jobs, by their names
 
 MOST_WORK = 2**53  #: core-seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """Limits of what runs at one time, in all queues or in one.
+    """Limits of jobs that count together, in all queues or in one.
 
     Attributes
     ----------
     each : {"", "user", "group", "qos"}
-        Whose jobs count together: all, those of each user, of each group, or of each quality of service.
+        Which jobs count together: all, those of each user, of each group, or of each quality of service.
     name : str
-        Of the one user, group or QOS that it is for, as ``Workload.user_names``, ``group_names`` or ``qos_names`` has
-        it; empty for each.
+        The only user, group or QOS that is limited, named as in ``Workload.user_names``, ``group_names`` or
+        ``qos_names``; empty for each of them.
     queue : int or None
-        The queue whose jobs alone count, by its position in ``System.queues``.
+        Position in ``System.queues`` of the only queue whose jobs count; None for all.
     max_run, max_run_cores, max_run_core_seconds : int or None
-        Running jobs, their cores, and their cores times the seconds to their expected ends.
+        Most running jobs, cores of them, and cores times the seconds to their expected ends.
     max_eligible, max_queued : int or None
-        Jobs that wait in a list, and with those that run: more are kept out of the lists.
+        Most jobs that wait in a list, and most that wait or run; further jobs are kept out of the lists.
     qos : str
-        The QOS whose jobs alone count; empty for all.
+        The only QOS whose jobs count; empty for all.
     max_run_resources : mapping of str to int
-        What the chunks of the running jobs may take together, by the names of resources.
+        Most that the chunks of the running jobs take in total, by the names of resources.
     """
 
     each: Each = ""
@@ -65,19 +65,19 @@ class Throttle:
 
     @property
     def limits(self) -> dict[str, int]:
-        """What it limits, by the names of its fields; of a resource like ``max_run_resources.gpus``."""
+        """The limits that are set, by field; that of a resource as ``max_run_resources.gpus``."""
         found = {name: getattr(self, name) for name in THROTTLES}
         found |= {f"{RESOURCES}.{name}": limit for name, limit in dict(self.max_run_resources).items()}
         return {name: limit for name, limit in found.items() if limit is not None}
 
     @property
     def is_of_qos(self) -> bool:
-        """Whether it is one of a QOS, from which no job is exempt."""
+        """Whether the throttle limits the jobs of a QOS; no job is exempt from such a throttle."""
         return self.each == "qos" or bool(self.qos)
 
 
 def of_resources(throttles: Iterable[Throttle], there: Collection[str]) -> list[Throttle]:
-    """Return throttles without limits of resources that are not there."""
+    """Return the throttles without limits of resources other than `there`, and without throttles that limit no more."""
     found = (
         replace(
             each, max_run_resources={name: most for name, most in dict(each.max_run_resources).items() if name in there}
@@ -92,7 +92,7 @@ def problems(
 ) -> Iterator[tuple[str, str]]:
     """Yield (path below the list, what is wrong with it) for everything that cannot be simulated.
 
-    Of `resources` there is something on some node; None if it is not known what nodes have.
+    `resources` are those that some node has; None if the nodes are unknown.
     """
     first: dict[tuple[object, ...], int] = {}
     for i, throttle in enumerate(throttles):

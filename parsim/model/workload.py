@@ -1,4 +1,4 @@
-"""What was submitted: parallel columns, one entry per job."""
+"""The jobs that were submitted: parallel columns, one entry per job."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ BOUNDS = {
     "request": (-1, 2**31 - 1),
     "estimate": (0, MAX_DURATION),
 }
-#: Of the columns that may be left out: one number for all jobs, which takes the memory of one.
+#: Defaults of the optional columns: one number for all jobs, broadcast, so that it takes the memory of one.
 DEFAULTS = {"queue": 0, "user": -1, "group": -1, "qos": -1, "request": -1, "estimate": 0}
 
 
 def _column(name: str, values: ArrayLike, length: int) -> Column:
-    """Turn ``values`` into a read-only int64 column, and refuse what would lose information or is out of bounds."""
+    """Return `values` as a read-only int64 column; ValueError for fractions and values out of bounds."""
     array = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"{name}: expected one dimension, got shape {array.shape}")
@@ -67,8 +67,8 @@ class Workload:
     """The jobs of a history; every column is int64 of shape (n,).
 
     Jobs may come in any order: ties of `submit` go by position. `queue` indexes ``System.queues``; `user` and `group`
-    are any non-negative number per user and group, -1 for a job without one (exempt from limits of each). They default
-    to one for all.
+    are any non-negative number per user and group, -1 for a job without one (exempt from limits of each). By default
+    all jobs are of queue 0, without user, group and QOS.
 
     Parameters
     ----------
@@ -77,26 +77,26 @@ class Workload:
     cores : array_like of int, shape (n,)
         From 1 to 2**31 - 1.
     runtime, walltime : array_like of int, shape (n,)
-        Seconds, from 1 to 2**31 - 1: what the job really runs, and what was requested. A job ends after the lesser.
+        Seconds, from 1 to 2**31 - 1: actual and requested. A job ends after the lesser.
     queue, user : array_like of int, shape (n,), optional
     user_names : sequence of str, optional
-        Names of the users by number, as a tree of shares and throttles have them; a user without one is called by it.
+        Names of the users by number, as fairshare and throttles have them; a user without one is called by its number.
     group : array_like of int, shape (n,), optional
     group_names : sequence of str, optional
         The same for the groups.
     after : array_like of int, shape (k, 2), optional
-        Rows of a job and of one that it waits for: it comes when that has ended.
+        Pairs of rows: the first job waits until the second has ended.
     quotas : sequence of Quota, optional
-        What running jobs may have only so much of, together.
+        Limited amounts that running jobs share.
     qos : array_like of int, shape (n,), optional
         Number of the quality of service, -1 for a job without one, the default.
     qos_names : sequence of str, optional
         Their names, as ``System.qos`` and throttles have them.
     request : array_like of int, shape (n,), optional
-        What a job asks for of nodes of several types, as an index into `requests`; -1 for cores alone.
+        Index into `requests` of what a job requests of nodes of several types; -1 for cores alone.
     requests : sequence of sequence of Chunk, optional
     estimate : array_like of int, shape (n,), optional
-        Predicted run time, seconds; 0 for a job without a prediction, the default. Formulas alone read it.
+        Predicted run time, seconds; 0 for a job without a prediction, the default. Only formulas read it.
 
     Raises
     ------
@@ -171,8 +171,8 @@ class Workload:
         Returns
         -------
         Workload
-            The jobs at `rows`, in that order. A job that is not among them is waited for no more; of one that is
-            among them twice only the last needs anything, and is waited for.
+            The jobs at `rows`, in that order. Dependencies on jobs that are left out are dropped. Of a row that is
+            chosen twice, only the last copy has dependencies and quotas.
         """
         columns: dict[str, Any] = {name: np.ascontiguousarray(getattr(self, name)[rows]) for name in BOUNDS}
         if self.has_needs:
@@ -184,7 +184,7 @@ class Workload:
         return self._having(columns)
 
     def _having(self, values: Mapping[str, object]) -> Workload:
-        """Return the jobs with other values of these fields, known to be valid: checks take longer than to choose."""
+        """Return the jobs with these values of fields, without checks, which would take longer than choosing jobs."""
         made = object.__new__(Workload)
         for each in fields(self):
             object.__setattr__(made, each.name, values.get(each.name, getattr(self, each.name)))
@@ -192,11 +192,11 @@ class Workload:
 
     @property
     def has_needs(self) -> bool:
-        """Whether a job needs more than cores: that others have ended, or a part of a quota."""
+        """Whether any job waits for others to end, or takes a part of a quota."""
         return bool(self.after.size or self.quotas)
 
     def without_needs(self) -> Workload:
-        """Return the jobs as if they needed nothing but cores.
+        """Return the jobs without dependencies and quotas.
 
         Returns
         -------
@@ -205,25 +205,25 @@ class Workload:
         return self._having({"after": NO_PAIRS, "quotas": ()})
 
     def user_name(self, user: int) -> str:
-        """Return the name of a user; empty for -1."""
+        """Return the name of a user, or its number as text; empty for -1."""
         if user < 0:
             return ""
         return self.user_names[user] if user < len(self.user_names) else str(user)
 
     def group_name(self, group: int) -> str:
-        """Return the name of a group; empty for -1."""
+        """Return the name of a group, or its number as text; empty for -1."""
         if group < 0:
             return ""
         return self.group_names[group] if group < len(self.group_names) else str(group)
 
     def qos_name(self, qos: int) -> str:
-        """Return the name of a quality of service; empty for -1."""
+        """Return the name of a quality of service, or its number as text; empty for -1."""
         if qos < 0:
             return ""
         return self.qos_names[qos] if qos < len(self.qos_names) else str(qos)
 
     def amount(self, resource: str) -> Column:
-        """Return how much all chunks of each job take of a resource together, shape (n,); of cores alone nothing.
+        """Return the total of a resource over all chunks of each job; 0 for jobs that request only cores.
 
         Parameters
         ----------
@@ -238,10 +238,10 @@ class Workload:
 
     @property
     def effective_runtime(self) -> Column:
-        """Seconds each job occupies its cores: ``min(runtime, walltime)``, shape (n,)."""
+        """Seconds that each job occupies its cores, ``min(runtime, walltime)``; shape (n,)."""
         return np.minimum(self.runtime, self.walltime)
 
     @property
     def expected_runtime(self) -> Column:
-        """How long each job is expected to run, at most its walltime, shape (n,) (rule "predicted run time")."""
+        """Seconds of each job's estimate up to its walltime, else its walltime; shape (n,) ("predicted run time")."""
         return np.where(self.estimate > 0, np.minimum(self.estimate, self.walltime), self.walltime)

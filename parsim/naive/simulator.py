@@ -1559,7 +1559,7 @@ def simulate_apart(workload: Workload, system: System, state: State, simulated: 
             if workload.queue[j] == queue and start[j] >= state.begin:
                 submit[j] = max(submit[j], end)
     rest = replace(workload, submit=submit).take(np.array(left, int))
-    found = simulated(left, math.inf, rest, system, state.take(np.array(left, int)).without_queues())
+    found = simulated(left, math.inf, rest, system, state.take(np.array(left, int)).without_queue_reservations())
     end = [begin + seconds for begin, seconds in zip(start, length, strict=True)]
     for k, j in enumerate(left):
         start[j], placement[j] = found.start[k], found.placement[k]

@@ -10,18 +10,18 @@ from parsim.model.node_types import CORES, Request
 from parsim.model.system import System
 from parsim.model.workload import Column, Workload
 
-PARTS = 1 << 16  #: of one, in which rates are counted; sums of whole numbers depend on no order
+PARTS = 1 << 16  #: rates are whole numbers of 1 / PARTS, so that sums do not depend on their order
 MOST = 1 << 62
 
 
 def rates(workload: Workload, system: System) -> tuple[Column, int]:
-    """Return what a second of each job is charged, and of how many parts one is there.
+    """Return the charge of a second of each job, counted in 1 / `parts`.
 
     Parameters
     ----------
     workload : Workload
     system : System
-        Whose `Fairshare.charges`, `Queue.charges` and `QOS.usage_factor` count.
+        Gives `Fairshare.charges`, `Queue.charges` and `QOS.usage_factor`.
 
     Returns
     -------
@@ -31,7 +31,7 @@ def rates(workload: Workload, system: System) -> tuple[Column, int]:
     Raises
     ------
     ValueError
-        The weights are so large that a use would leave 62 bits.
+        The weights are so large that use would not fit 62 bits.
     """
     factors = {qos.name: qos.usage_factor for qos in system.qos}
     by_queue = [queue.charges or system.fairshare.charges for queue in system.queues]
@@ -54,7 +54,7 @@ def rates(workload: Workload, system: System) -> tuple[Column, int]:
 
 
 def rate_of(charges: tuple[tuple[str, float], ...], cores: int, request: Request, *, most: bool = False) -> Fraction:
-    """Return the sum of what a job takes, each resource by its weight, or only the largest of these."""
+    """Return the sum of a job's weighted amounts, or with `most` the largest of them; its cores without weights."""
     if not charges:
         return Fraction(cores)
     amounts = {
@@ -66,5 +66,5 @@ def rate_of(charges: tuple[tuple[str, float], ...], cores: int, request: Request
 
 
 def decimal(number: float) -> Fraction:
-    """Return the decimal number that was written."""
+    """Return the shortest decimal number that reads as this float, exactly."""
     return Fraction(repr(float(number)))

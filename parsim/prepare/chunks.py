@@ -1,4 +1,4 @@
-"""Chunks placed on particular nodes, as the kernels take them (rules "chunks on nodes" and "rows of nodes")."""
+"""Lays out nodes and chunks for the kernels that place jobs on nodes (rules "chunks on nodes" and "rows of nodes")."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from parsim.prepare.node_types import (
 def can_be_placed(
     types: Sequence[NodeType], may_use: Sequence[bool], request: Request | None, cores: int, *, best: bool = False
 ) -> bool:
-    """Whether idle nodes hold a job, each copy on the first with room, or on the `best` nodes (rule "rows of nodes").
+    """Whether idle nodes hold a job: copies on the first nodes with room, or the `best` ones (rule "rows of nodes").
 
     For the other parameters see `parsim.prepare.node_types.idle_nodes_for`.
     """
@@ -64,7 +64,7 @@ def fits_best_on_idle(types: Sequence[NodeType], may_use: Sequence[bool], reques
 
 
 def _copies_that_count(chunk: Chunk) -> int:
-    """Return up to how many the copies that nodes have room for are their size; 0 where it is their idle cores."""
+    """Return the cap of a node's size if this is its room in copies of a chunk; 0 if it is its idle cores."""
     more = dict(chunk.resources).keys()
     if more - {MEMORY} and chunk.count == 1:
         return 1
@@ -73,7 +73,7 @@ def _copies_that_count(chunk: Chunk) -> int:
 
 
 def _gpus_that_count(chunk: Chunk, *, alone: bool) -> int:
-    """Return up to how many GPUs of a node let it be taken before others (rule "weight of nodes")."""
+    """Return the most GPUs of a node that lower its weight for a chunk (rule "weight of nodes")."""
     times = HEAVIER if alone else 0 if chunk.scattered else chunk.count
     return min(times * chunk.amount(GPUS), HEAVIER - 1)
 
@@ -81,7 +81,7 @@ def _gpus_that_count(chunk: Chunk, *, alone: bool) -> int:
 def _best_first(
     room: NDArray[np.int64], size: NDArray[np.int64], weight: NDArray[np.int64], need: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield the nodes that copies go to which fill rows of nodes with room best, and how many (rule "best row")."""
+    """Yield (node, copies) for `need` copies: on the row of nodes that they fill best, then others ("best row")."""
     having = np.flatnonzero(room)
     ends = (np.diff(having) > 1) | (np.diff(weight[having]) != 0)
     rows = [row for row in np.split(having, 1 + np.flatnonzero(ends)) if row.size]
@@ -107,14 +107,14 @@ def _best_first(
 
 
 def fits(system: System, types: Sequence[NodeType], wanted: Wanted) -> bool:
-    """Whether so many nodes of each type can hold a job that asks for this, by totals or node by node."""
+    """Whether idle nodes of these types hold such a job, by totals or node by node."""
     if system.places_chunks:
         return can_be_placed(types, *wanted[1:], best=system.fits_best)
     return len(places(types, *wanted[1:])) > 0
 
 
 def has_place(system: System, workload: Workload) -> NDArray[np.bool_]:
-    """Return whether the nodes of its queue can hold each job; shape (n,)."""
+    """Return whether the idle nodes of its queue hold each job; shape (n,)."""
     of, distinct = distinct_requests(system, workload)
     owned = system.owned_types
     found = np.array([fits(system, owned[each.partition], each) for each in distinct], dtype=np.bool_)
@@ -122,7 +122,7 @@ def has_place(system: System, workload: Workload) -> NDArray[np.bool_]:
 
 
 def lay_out(system: System, workload: Workload) -> Placing:
-    """Lay out the nodes, and the chunks that each job asks for: none where it could never be placed."""
+    """Return the nodes, and the chunks of each job; a job that could never be placed has none."""
     owned, names = system.owned_types, resources_of(system.node_types)
     types = [each for its in owned for each in its]
     nodes = sum(each.nodes for each in types)
@@ -207,7 +207,7 @@ def lay_out(system: System, workload: Workload) -> Placing:
 
 
 def _rows(types: Sequence[NodeType]) -> NDArray[np.void]:
-    """Divide the nodes of each type into rows."""
+    """Divide the nodes of each type into rows of at most STRETCH."""
     found, first = [], 0
     for t, each in enumerate(types):
         last = first + each.nodes
@@ -226,9 +226,9 @@ def _suspended(system: System, workload: Workload) -> NDArray[np.bool_]:
 def _most_shares(
     chunks: Sequence[Request], of: NDArray[np.int32], nodes: int, cores: int, suspended: NDArray[np.bool_]
 ) -> int:
-    """Return how many shares there are at most, with one that is not in use: those of cores take one at least.
+    """Return the number of shares to make room for, one of which stays free: a share with cores takes at least one.
 
-    Those of one job more are in use while it is looked for jobs to preempt.
+    While jobs to preempt are searched, the shares of one job more are in use.
     """
     at_most = np.array([sum(min(chunk.count, nodes) for chunk in each) for each in chunks], dtype=np.int64)
     without = max((sum(min(chunk.count, nodes) for chunk in each if not chunk.cores) for each in chunks), default=0)
@@ -244,9 +244,9 @@ def unplaced(placing: Placing, named: NDArray[np.int64], *, windows: bool = Fals
     ----------
     placing : Placing
     named : ndarray(int64), shape (k, 3)
-        Nodes of the jobs that run when it begins, as far as they are known: job, node, cores; ascending.
+        Known nodes of the jobs that run at the begin: job, node, cores; ascending.
     windows : bool
-        Whether nodes are out of service for a while.
+        Whether there are windows.
     returns : bool
         Whether jobs may be preempted, and go on where they were.
     """
@@ -261,7 +261,7 @@ def unplaced(placing: Placing, named: NDArray[np.int64], *, windows: bool = Fals
 
 
 def demands(system: System, placing: Placing, partition: NDArray[np.int32]) -> Demands:
-    """Return what jobs took by type and resource, on their partitions: of those that want the same if it differs."""
+    """Return the places of each demand: the distinct amounts, by type and resource, that jobs with it took."""
     by_type = (-1, placing.nodes_from.size - 1, len(system.node_types))
     of = placing.of.astype(np.int64)
     kind = np.arange(len(placing.on_types)) + np.repeat(placing.first[of] - placing.begin, np.diff(placing.first)[of])

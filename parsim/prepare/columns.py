@@ -1,4 +1,4 @@
-"""What the kernels need of a workload, whatever the system: computed once, and kept as long as the workload lives.
+"""The columns and tables of a workload that kernels read on any system: computed once, kept while the workload lives.
 
 A search simulates the same jobs on thousands of systems.
 """
@@ -34,7 +34,7 @@ from parsim.prepare.state import Begun, resume
 
 Table = NDArray[np.void]  #: a structured array: one record of named fields per row
 
-MOST_LAID_OUT = 64  #: machines of nodes of several types for which it is kept what jobs may take
+MOST_LAID_OUT = 64  #: layouts of jobs on nodes of several types that are kept, one for each machine
 
 MOST_KEPT = 2**22  #: jobs whose table for the general event loop is kept for the next system: more take much memory
 MOST_JOBS = 2**28  #: of a simulation: so the keys of their instants have 34 bits, 544 years, for the seconds
@@ -42,38 +42,38 @@ MOST_JOBS = 2**28  #: of a simulation: so the keys of their instants have 34 bit
 
 @dataclass
 class Depth:
-    """Whether a queue is taken for deep, so that its lines of jobs alike are simulated at once.
+    """Whether to expect a deep queue, and begin with the loop over lines of jobs alike.
 
-    A loop that looks at every waiting job gives up where they are many. It is left out the next time then, twice if it
-    gives up again, and so on.
+    The loop over every waiting job gives up in a deep queue. Then the next simulation skips it; if it gives up again
+    after that, the next two skip it, then four, and so on.
     """
 
     _left_out: int = 0
     _next: int = 1
 
     def expected(self) -> bool:
-        """Return whether it is left out this time."""
+        """Return whether to skip the loop over every waiting job this time."""
         self._left_out -= 1
         return self._left_out >= 0
 
     def found(self, *, deep: bool) -> bool:
-        """Note, and return, whether the queue is deep."""
+        """Record, and return, whether the loop gave up in a deep queue."""
         self._left_out, self._next = (self._next, 2 * self._next) if deep else (0, 1)
         return deep
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """What the kernels need of a workload, whatever the system.
+    """A workload with the columns and tables that kernels read on any system.
 
     Attributes
     ----------
     workload : Workload
-        Ascending by submit.
+        Ascending by submit; with `begun` the running jobs come first.
     rows : ndarray(int64), shape (n,), or None
-        Where each job stood before, None if in the same place.
+        Row of each job in the workload as given, None if unchanged.
     begun : Begun or None
-        How the simulation begins, if not with the first submission; the jobs that run then come first.
+        The state in which the simulation begins, None for the first submission on an empty machine.
     until : int
         Instant, counted from `base`, from which on nothing is decided.
     """
@@ -85,23 +85,23 @@ class Prepared:
 
     @cached_property
     def base(self) -> int:
-        """Instant from which the kernels count."""
+        """The first submission, from which kernels count seconds."""
         submit = self.workload.submit
         return int(submit[0] if self.begun is None else submit.min())
 
     @cached_property
     def depths(self) -> defaultdict[Hashable, Depth]:
-        """Whether queues are taken for deep, by what `parsim.simulate` and `parsim.metrics.tabulate` tell apart."""
+        """The `Depth` of each kind of simulation, by a key of the caller."""
         return defaultdict(Depth)
 
     @cached_property
     def one_list(self) -> Prepared:
-        """The jobs as if they were of one queue, and needed nothing but cores."""
+        """The jobs in one queue, without dependencies and quotas."""
         return Prepared(replace(self.workload.without_needs(), queue=np.zeros_like(self.workload.queue)), None)
 
     @cached_property
     def first(self) -> int:
-        """How many jobs run when the simulation begins."""
+        """Number of jobs that run when the simulation begins."""
         return 0 if self.begun is None else self.begun.start.size
 
     @property
@@ -111,11 +111,11 @@ class Prepared:
 
     @property
     def has_windows(self) -> bool:
-        """Whether cores are out of service for a while."""
+        """Whether cores are out of service, or kept for some jobs, for a while."""
         return self.begun is not None and self.begun.windows.size > 0
 
     def unstarted(self) -> NDArray[np.int64]:
-        """Return the column that a kernel fills with starts: -1, but for the jobs that run already."""
+        """Return a column for the kernel to fill with starts: -1 except for jobs that run already."""
         start = np.full(len(self.workload), -1, dtype=np.int64)
         if self.begun is not None:
             start[: self.first] = self.begun.start
@@ -128,7 +128,7 @@ class Prepared:
 
     @cached_property
     def bits(self) -> int:
-        """Low bits of a key that hold a job; the high ones hold an instant."""
+        """Number of low bits of a key that hold the job; the others hold an instant."""
         n = len(self.workload)
         if n > MOST_JOBS:
             raise ValueError(f"{n} jobs are more than the {MOST_JOBS} of one simulation: simulate a part of them")
@@ -136,11 +136,11 @@ class Prepared:
 
     @cached_property
     def jobs(self) -> Table:
-        """The jobs for the kernels of one list, shape (n,), `JOB`."""
+        """Records of the jobs for the kernels of one list; `JOB`, shape (n,)."""
         return self._table(kernel.JOB)
 
     def queued_jobs(self) -> Table:
-        """Return the jobs for the general event loop, shape (n,), `QUEUED_JOB` without the homes, to be written to."""
+        """Return writable records for the general event loop, without homes; `QUEUED_JOB`, shape (n,)."""
         if len(self.workload) > MOST_KEPT:
             return self._table(kernel.QUEUED_JOB)
         return self._queued_jobs.view(np.uint8).copy().view(kernel.QUEUED_JOB)  # by fields it is ten times as slow
@@ -162,19 +162,19 @@ class Prepared:
 
     @cached_property
     def position(self) -> Column:
-        """Where each job stands in the workload as it was given; shape (n,)."""
+        """Row of each job in the workload as given; shape (n,)."""
         return np.arange(len(self.workload), dtype=np.int64) if self.rows is None else self.rows
 
     @cached_property
     def walltimes(self) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-        """The longest walltime of each class of about as many jobs, ascending, and the class of each job."""
+        """Longest walltimes, ascending, of CLASSES classes of about equally many jobs; and the class of each job."""
         walltime = np.sort(self.workload.walltime)
         longest = walltime[(np.arange(1, CLASSES + 1) * len(walltime) - 1) // CLASSES].astype(np.int32)
         return longest, np.searchsorted(longest, self.workload.walltime).astype(np.uint8)
 
     @cached_property
     def longest_wait(self) -> int:
-        """Seconds; no job waits longer, whatever the system."""
+        """Upper bound of waits on any system, seconds."""
         last = int(self.workload.submit[-1]) - self.base
         if self.begun is not None:
             last = max(last, self.begin, int(self.begun.windows["end"].max(initial=0)))
@@ -182,22 +182,22 @@ class Prepared:
 
     @cached_property
     def single(self) -> NDArray[np.int32]:
-        """A number for each job, as if none were like another."""
+        """A number of its own for each job; shape (n,), as for all numbers below."""
         return np.arange(len(self.workload), dtype=np.int32)
 
     @cached_property
     def alike(self) -> NDArray[np.int32]:
-        """A number for the jobs of each size, walltime, queue and user."""
+        """One number for all jobs of equal cores, request, walltime, queue and user."""
         return self._alike(self.workload.queue + self.queues * (self.users[1] + 1))
 
     @cached_property
     def alike_but_for_users(self) -> NDArray[np.int32]:
-        """A number for the jobs of each size, walltime and queue."""
+        """One number for all jobs of equal cores, request, walltime and queue."""
         return self._alike(self.workload.queue.copy())
 
     @cached_property
     def kinds(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The first job of each number of `alike_but_for_users`, ascending, and these numbers."""
+        """The first job of each number of `alike_but_for_users`, by number; and these numbers."""
         kind = self.alike_but_for_users
         first = np.empty(kind.max(initial=-1) + 1, dtype=np.int32)
         first[kind[::-1]] = self.single[::-1]
@@ -205,13 +205,13 @@ class Prepared:
 
     @cached_property
     def alike_in_qos(self) -> NDArray[np.int32]:
-        """A number for the jobs of each size, walltime, queue, user and QOS."""
+        """One number for all jobs of equal cores, request, walltime, queue, user and QOS."""
         queue_and_user = self.workload.queue + self.queues * (self.users[1] + 1)
-        return self._alike(queue_and_user + self.queues * (self.users[0] + 2) * self.classes[1])
+        return self._alike(queue_and_user + self.queues * (self.users[0] + 2) * self.qos_classes[1])
 
     @cached_property
     def alike_in_estimate(self) -> NDArray[np.int32]:
-        """A number for the jobs of each size, walltime, queue, user, QOS and estimate."""
+        """One number for all jobs of equal cores, request, walltime, queue, user, QOS and estimate."""
         estimates = np.unique(self.workload.estimate, return_inverse=True)[1]
         of = np.empty(len(self.workload), dtype=np.int32)
         find_alike(self.jobs, self.alike_in_qos + len(self.workload) * estimates, of)
@@ -219,7 +219,7 @@ class Prepared:
 
     @cached_property
     def alike_in_size(self) -> NDArray[np.int32]:
-        """A number for the jobs of each size and walltime."""
+        """One number for all jobs of equal cores, request and walltime."""
         return self._alike(np.zeros(len(self.workload), dtype=np.int64))
 
     def _alike(self, other: Column) -> NDArray[np.int32]:
@@ -227,7 +227,7 @@ class Prepared:
         w = self.workload
         if w.requests:
             several = np.array([len(request) > 1 for request in w.requests])[w.request] & (w.request >= 0)
-            single = len(w.requests) + np.arange(len(w))  # where less is idle one may start that might not before
+            single = len(w.requests) + np.arange(len(w))  # a job of several chunks may fit only where less is idle
             request = np.where(several, single, w.request)
             other = other * (1 + len(w.requests) + len(w)) + 1 + request
         find_alike(self.jobs, other, of)
@@ -238,7 +238,7 @@ class Prepared:
         return {}
 
     def gates(self, system: System) -> Layout:
-        """Return the gates of a system for these jobs: laid out once, whatever the limits of its queues."""
+        """Return the layout of a system's gates for these jobs, which does not depend on the limits of its queues."""
         key = key_of(system)
         if key not in self._gates:
             of = self.workload, self.queues, self.users, self.base + self.begin
@@ -250,11 +250,11 @@ class Prepared:
         return {}
 
     def node_types(self, system: System) -> NodeTypes | None:
-        """Return what the jobs may take of nodes of several types, where their totals count; else None."""
+        """Return the places of the jobs, where they take amounts of the totals of node types; else None."""
         return None if not system.node_types or system.places_chunks else self._laid_out(system, lay_out_node_types)
 
     def placing(self, system: System) -> Placing | None:
-        """Return the chunks that the jobs ask for, where they are placed on nodes; else None."""
+        """Return the chunks of the jobs, where these are placed on particular nodes; else None."""
         return self._laid_out(system, lay_out_placing) if system.places_chunks else None
 
     def _laid_out(self, system: System, lay_out: Callable[[System, Workload], Any]) -> Any:  # noqa: ANN401 - what that returns
@@ -270,12 +270,12 @@ class Prepared:
 
     @property
     def needs(self) -> Needs | None:
-        """What the jobs need beside cores when the simulation begins, None for nothing."""
+        """Dependencies and quotas at the begin of the simulation, None without any."""
         return self.laid_needs if self.workload.has_needs else None
 
     @cached_property
     def laid_needs(self) -> Needs:
-        """The same, of no job where they need nothing."""
+        """The same, with empty arrays in place of None."""
         return lay_out(self.workload, self.base, self.begin)
 
     @cached_property
@@ -283,13 +283,13 @@ class Prepared:
         return {}
 
     def lines(self, alike: str) -> kernel.Alike:
-        """Return the lines of jobs that have the same number by the attribute of this name."""
+        """Return the lines of jobs alike; `alike` is the name of the attribute that numbers them."""
         if alike not in self._lines:
             self._lines[alike] = _lines(getattr(self, alike))
         return self._lines[alike]
 
     def restore(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Bring values of the jobs, ascending by submit, back into the order of the workload given."""
+        """Return values of the jobs, shape (n,), in the order of the workload as given."""
         if self.rows is None:
             return values
         restored = np.empty_like(values)
@@ -298,7 +298,7 @@ class Prepared:
 
     @cached_property
     def users(self) -> tuple[int, NDArray[np.int64]]:
-        """How many users to keep account of, and their numbers: as given, unless these leave large gaps."""
+        """Number of users, and the user of each job, -1 for none: as given, unless these numbers leave large gaps."""
         user = self.workload.user
         users = int(user.max(initial=-1)) + 1
         if users <= len(user):
@@ -308,19 +308,19 @@ class Prepared:
 
     @cached_property
     def present(self) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-        """Names of the users who have jobs, empty for none, and which of them each job is of."""
+        """Names of the users who have jobs, empty for jobs without one; and the index of each job's user."""
         present, which = np.unique(self.workload.user, return_inverse=True)
         return tuple(map(self.workload.user_name, present.tolist())), which.astype(np.int64)
 
     @cached_property
-    def classes(self) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-        """Names of the QOS that have jobs, empty for none, and which of them each job is of."""
+    def qos_classes(self) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+        """Names of the QOS that have jobs, empty for jobs without one; and the index of each job's QOS."""
         present, which = np.unique(self.workload.qos, return_inverse=True)
         return tuple(map(self.workload.qos_name, present.tolist())), which.astype(np.int64)
 
     @cached_property
     def queues(self) -> int:
-        """How many queues a system must have at least."""
+        """Least number of queues that a system must have."""
         return int(self.workload.queue.max(initial=-1)) + 1
 
     @cached_property
@@ -335,13 +335,13 @@ class Prepared:
 
     @cached_property
     def by_queue(self) -> NDArray[np.int32]:
-        """Jobs grouped by queue, in order within it."""
+        """Jobs sorted by queue, in their order within a queue; shape (n,)."""
         queue = self.workload.queue.astype(np.min_scalar_type(self.queues))  # few bits are sorted in linear time
         return np.argsort(queue, kind="stable").astype(np.int32)
 
 
 def _lines(line: NDArray[np.int32]) -> kernel.Alike:
-    """Lay out the lines of jobs whose numbers these are; shape (n,)."""
+    """Return the lines of jobs with equal numbers; `line` has the number of each job, shape (n,)."""
     members = np.argsort(line, kind="stable").astype(np.int32)
     place = np.empty_like(members)
     place[members] = np.arange(line.size, dtype=np.int32)
@@ -350,12 +350,12 @@ def _lines(line: NDArray[np.int32]) -> kernel.Alike:
 
 
 def check_started(prepared: Prepared, start: Column) -> None:
-    """Refuse a simulation that left the instants which the keys of its kernel can hold.
+    """Raise ValueError unless all jobs have started: the keys of a kernel hold no later instants.
 
     Raises
     ------
     ValueError
-        Not all jobs have started.
+        Names the longest time that so many jobs can be simulated for.
     """
     never = int(np.count_nonzero(start < 0))
     if never:
@@ -367,7 +367,7 @@ def check_started(prepared: Prepared, start: Column) -> None:
 
 
 def refuse_needs(workload: Workload, discipline: str) -> None:
-    """Refuse jobs that need more than cores where only cores count (rule "disciplines without dependencies")."""
+    """Raise ValueError if a workload has dependencies or quotas (rule "disciplines without dependencies")."""
     if workload.has_needs:
         what = (
             "jobs wait for others to end" if workload.after.size else f"of {workload.quotas[0].name} there is a quota"
@@ -379,7 +379,7 @@ _prepared: WeakKeyDictionary[Workload, Prepared] = WeakKeyDictionary()
 
 
 def prepare(workload: Workload) -> Prepared:
-    """Return what the kernels need of `workload`, computed at its first simulation."""
+    """Return the prepared workload, which is kept from its first simulation on."""
     found = _prepared.get(workload)
     if found is None:
         rows = None
@@ -392,7 +392,7 @@ def prepare(workload: Workload) -> Prepared:
 
 
 def prepare_from(workload: Workload, system: System, state: State) -> Prepared:
-    """Return what the kernels need of a workload, of which no job has ended, where they begin with a state."""
+    """Return the prepared workload for a simulation that begins with a state, by which no job has ended."""
     runs = state.start < state.begin
     running = np.flatnonzero(runs)
     waits = np.flatnonzero(~runs)

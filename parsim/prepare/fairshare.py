@@ -1,4 +1,4 @@
-"""The tree of shares as the kernels take it: rows of nodes, and the node of each job's user (rule "tree of shares")."""
+"""Lays out the tree of shares for the kernels: its nodes, and the node of each job's user (rule "tree of shares")."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _BOUNDS = {"target": (-np.inf, np.inf), "floor": (0.0, np.inf), "ceiling": (-np.
 
 
 class Tree(NamedTuple):
-    """The nodes of a tree of shares, a group before those below it; the first is the root.
+    """The nodes of a tree of shares, each group before its members; the first is the root.
 
     Attributes
     ----------
     shares : tuple of Share
     parent : ndarray(int64), shape (k,)
     part, share : ndarray(float64), shape (k,)
-        Of its group, and of the whole tree.
+        Fraction of the shares of its group, and of the whole tree.
     users : dict of str to int
         The node of each user.
     """
@@ -43,13 +43,13 @@ class Tree(NamedTuple):
     users: dict[str, int]
 
     def path(self, node: int) -> list[int]:
-        """Return the nodes that lead to one from below the root."""
+        """Return the nodes from below the root down to a node."""
         return [*self.path(int(self.parent[node])), node] if node else []
 
 
 @lru_cache(maxsize=256)
 def tree_of(fairshare: Fairshare, present: tuple[str, ...]) -> Tree:
-    """Return the tree for the users who have jobs; the empty name is that of jobs without a user."""
+    """Return the tree with the users in `present`, who have jobs; jobs without a user have the empty name."""
     groups = {share.group for share in fairshare.shares}
     listed = {share.name for share in fairshare.shares} - groups
     others = [user for user in present if user not in listed]
@@ -82,18 +82,18 @@ def tree_of(fairshare: Fairshare, present: tuple[str, ...]) -> Tree:
 def lay_out(
     system: System, workload: Workload, present: tuple[str, ...], user: NDArray[np.int64], *, first: int, begin: int
 ) -> tuple[kernel.Fair, NDArray[np.float64]]:
-    """Return the tree for a kernel, and the share of the user of each job.
+    """Return the tree for a kernel, and the share of each job's user, from 0 to 1; shape (n,).
 
     Parameters
     ----------
     system : System
     workload : Workload
     present : tuple of str
-        Users who have jobs.
+        Names of the users who have jobs.
     user : ndarray(int64), shape (n,)
-        Which of them each job is of.
+        Index of each job's user in `present`.
     first : int
-        Column of the formula that has the first value that changes.
+        Column of the formula that has the first value of users.
     begin : int
         Instant from which jobs are charged.
     """
@@ -139,7 +139,7 @@ def lay_out(
 
 
 _NOTHING = np.empty(0)
-#: Where no order reads use.
+#: The tree where no order reads values of users.
 NO_FAIR = kernel.Fair(
     user=np.empty(0, dtype=np.int32),
     rate=np.empty(0, dtype=np.int64),

@@ -1,8 +1,8 @@
-"""Gates as the kernels take them: one record for all jobs that count together, those of every job, and its exemptions.
+"""Lays out gates for the kernels: a record for all jobs that count together, and each job's gates and exemptions.
 
 Gates are quotas (rule "quotas and licences"), throttles (rule "jobs of a throttle"), and the running limits of queues
-and of their users (rule "held by limits"). Each counts one resource: limits of jobs, cores and core-seconds the cores,
-those of another resource what jobs take of it (rule "throttled resources").
+and of their users (rule "held by limits"). Each counts one resource of its jobs: cores for limits of jobs, cores and
+core-seconds, else the resource that is limited (rule "throttled resources").
 """
 
 from __future__ import annotations
@@ -20,55 +20,55 @@ from parsim.model.system import System
 from parsim.model.throttles import ENTERING, RESOURCES, THROTTLES, Throttle
 from parsim.model.workload import Column, Workload
 
-Users = tuple[int, Column]  #: how many there are, and whose each job is; -1 for none
+Users = tuple[int, Column]  #: the number of users, and the user of each job; -1 for none
 
-#: The fields of GATE that are bounds, in the order of the bits of exemptions; and which limits they are of cores.
+#: The fields of GATE that are bounds, in the order of the bits of exemptions; and the limits of throttles of cores.
 _FIELDS = ("max_run", "max_run_amount", "max_run_work", *ENTERING)
 _OF_CORES = dict(zip(_FIELDS, THROTTLES, strict=True))
-#: The running limits of a queue, and of each user in it, by these fields.
+#: The running limits of a queue, and of each user in it, by fields of GATE.
 _OF_QUEUES = {"max_run": "max_run", "max_run_amount": "max_run_cores"}
 _OF_USERS = {"max_run": "max_user_run", "max_run_amount": "max_user_cores"}
 
 
 class Key(NamedTuple):
-    """What decides about the layout of a workload's gates."""
+    """The parts of a system that the layout of its gates depends on."""
 
     throttles: tuple[Throttle, ...]
     of_queues: bool  #: whether a queue has running limits
-    of_users: bool  #: whether it has them for each user
-    exempt: tuple[QOS, ...]  #: that are exempt from some
+    of_users: bool  #: whether a queue has running limits for each user
+    exempt: tuple[QOS, ...]  #: those that are exempt from any limit
 
 
 class _Column(NamedTuple):
-    """Gates of which each job counts in one at most."""
+    """Gates of which each job counts in at most one."""
 
-    rows: NDArray[np.int32]  # (n,): of each job among all gates, or `NO_GATE`
-    amount: Column  # (n,): how much it counts
-    limits: dict[str, str]  #: which limits of throttles the fields are
-    names: dict[str, str]  #: of fields, for exemptions; empty where no job is exempt
+    rows: NDArray[np.int32]  # (n,): the gate of each job, or `NO_GATE`
+    amount: Column  # (n,): how much each job counts
+    limits: dict[str, str]  #: the throttle limit of each field of GATE
+    names: dict[str, str]  #: the name of each field, for exemptions; empty where no job is exempt
 
 
 class _Kind(NamedTuple):
-    """Throttles that no job counts twice in: of each record one column has those of its jobs."""
+    """Throttles of one kind: each job counts in at most one of their gates, which become one column."""
 
     throttles: Sequence[Throttle]
     whose: Column
     name: Callable[[int], str]
-    limits: dict[str, str]  #: which limits the fields of GATE are
-    names: dict[str, str]  #: of these, for exemptions; empty where no job is exempt
+    limits: dict[str, str]  #: as `_Column` has it
+    names: dict[str, str]  #: as `_Column` has it
     amount: Column  #: how much each job counts
 
 
 class Layout(NamedTuple):
-    """The gates of a workload, in which nothing is counted; those of queues and users without bounds."""
+    """The gates of a workload, with nothing counted, and without the bounds of queues and their users."""
 
     gates: Gates
-    limits: list[dict[str, str]]  #: of each column: which limits of throttles the fields are
+    limits: list[dict[str, str]]  #: of each column: the throttle limit of each field
     queues: slice  #: gates of the queues
-    users: slice  #: gates of a user in each queue, then those of the next
+    users: slice  #: gates of a user in each queue, then those of the next user
 
     def counting(self, system: System) -> Gates:
-        """Return the gates of a system, in which a simulation may count."""
+        """Return a copy with the bounds of a system, in which a simulation may count."""
         gates = self.gates._replace(
             each=self.gates.each.copy(),
             is_out=self.gates.is_out.copy(),
@@ -83,7 +83,7 @@ class Layout(NamedTuple):
 
 
 def key_of(system: System) -> Key:
-    """Return what decides about the layout."""
+    """Return the parts of a system that the layout of its gates depends on."""
 
     def limited(names: dict[str, str]) -> bool:
         return any(getattr(queue, name) is not None for queue in system.queues for name in names.values())
@@ -93,7 +93,7 @@ def key_of(system: System) -> Key:
 
 
 def lay_out(key: Key, workload: Workload, queues: int, users: Users, begin: int) -> Layout:
-    """Lay out the gates of jobs that begin at an instant, of so many queues and these users."""
+    """Return the gates of jobs of so many queues and these users, with the quotas of the instant `begin`."""
     n, (count, user) = len(workload), users
     tables, columns = [_quotas(workload, begin)], _of_quotas(workload)
     for kind in _all_kinds(key.throttles, workload):
@@ -141,14 +141,14 @@ def _unlimited(size: int) -> NDArray[np.void]:
 
 
 def _quotas(workload: Workload, begin: int) -> NDArray[np.void]:
-    """Return the gate of each quota, with what there is of it at an instant."""
+    """Return the gate of each quota, with its amount at an instant."""
     gates = _unlimited(len(workload.quotas))
     gates["max_run_amount"] = [quota.most_at(begin) for quota in workload.quotas]
     return gates
 
 
 def _of_quotas(workload: Workload) -> list[_Column]:
-    """Lay out which jobs count in which quotas: those in which no job counts twice are one column."""
+    """Return the columns of the quotas; quotas without a job in common share a column."""
     columns: list[_Column] = []
     for k, quota in enumerate(workload.quotas):
         column = next((each for each in columns if (each.rows[quota.rows] < 0).all()), None)
@@ -169,7 +169,7 @@ def _all_kinds(throttles: Sequence[Throttle], workload: Workload) -> list[_Kind]
 
 
 def _kinds(throttles: Sequence[Throttle], workload: Workload, limits: dict[str, str], amount: Column) -> list[_Kind]:
-    """Sort throttles with one of these limits into kinds."""
+    """Return the kinds of the throttles that have one of these limits."""
     who: tuple[tuple[str, Column, Callable[[int], str]], ...] = (
         ("", np.zeros(len(workload), dtype=np.int64), lambda _: ""),
         ("user", workload.user, workload.user_name),
@@ -191,7 +191,7 @@ def _kinds(throttles: Sequence[Throttle], workload: Workload, limits: dict[str, 
 
 
 def _of_kind(kind: _Kind, workload: Workload) -> tuple[NDArray[np.void], NDArray[np.int32]]:
-    """Lay out the throttles of one kind: those of each come before those of a name, which take their place."""
+    """Return the gates of one kind, and the gate of each job; a throttle with a name overrides that of each."""
     throttles = sorted(kind.throttles, key=lambda throttle: bool(throttle.name))
     queue = workload.queue if throttles[0].queue is not None else np.zeros_like(workload.queue)
     classes, users = int(workload.qos.max(initial=-1)) + 2, int(kind.whose.max(initial=-1)) + 2

@@ -1,4 +1,4 @@
-"""From what jobs need beside cores to the arrays of the kernels."""
+"""Lays out dependencies of jobs, and changes of quotas, for the kernels."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from parsim.model.workload import Workload
 
 
 def lay_out(workload: Workload, base: int, begin: int) -> kernel.Needs:
-    """Lay out which jobs wait for others, of those that ascend by submit, and when quotas change: the first gates.
+    """Return the dependencies of jobs, and the changes of quotas, which are the first gates.
 
     Parameters
     ----------
     workload : Workload
+        As `Prepared.workload` has it.
     base : int
         Instant from which the kernels count.
     begin : int
-        First instant at which anything is decided, counted from `base`.
+        First instant at which anything is decided, counted from `base`; only later changes count.
 
     Returns
     -------
@@ -39,7 +40,7 @@ def lay_out(workload: Workload, base: int, begin: int) -> kernel.Needs:
     )
 
 
-def again(needs: kernel.Needs) -> kernel.Needs:
+def fresh(needs: kernel.Needs) -> kernel.Needs:
     """Return a copy that a simulation may change."""
     return needs._replace(
         unmet=needs.unmet.copy(),

@@ -1,4 +1,4 @@
-"""Where jobs may run on nodes of several types, also as the kernels take it (rule "places of a job")."""
+"""The places of jobs on nodes of several types, and their layout for the kernels (rule "places of a job")."""
 
 from __future__ import annotations
 
@@ -25,14 +25,16 @@ from parsim.model.workload import Workload
 
 
 def resources_of(types: Sequence[NodeType]) -> tuple[str, ...]:
-    """Name what nodes of these types have, cores first."""
+    """Return the names of the resources of these types, cores first."""
     return (CORES, *sorted({name for each in types for name in dict(each.resources)}))
 
 
 def places(
     types: Sequence[NodeType], may_use: Sequence[bool], request: Request | None, cores: int
 ) -> NDArray[np.int64]:
-    """Return what a job may take of the nodes, in the order in which it is tried (rule "places of a job").
+    """Return the places of a job: amounts that it may take, in the order in which they are tried.
+
+    Rule "places of a job".
 
     Parameters
     ----------
@@ -47,7 +49,7 @@ def places(
     Returns
     -------
     ndarray(int64), shape (places, types, resources)
-        Resources as `resources_of` has them; no place where the job could never start.
+        Resources in the order of `resources_of`; no place if the job could never start.
     """
     names = resources_of(types)
     there = np.array([[each.nodes * each.amount(name) for name in names] for each in types], dtype=np.int64)
@@ -67,7 +69,7 @@ def _on_one(
     request: Request | None,
     cores: int,
 ) -> NDArray[np.int64] | None:
-    """Return what a job takes where all of it is on nodes of one type, None if it does not fit there."""
+    """Return the amounts that a job takes wholly on nodes of type t, None if it does not fit there."""
     taken = np.zeros_like(there)
     if request is None:
         taken[t, 0] = cores
@@ -94,7 +96,7 @@ def _spread(
     request: Request | None,
     cores: int,
 ) -> NDArray[np.int64] | None:
-    """Return what a job takes of nodes of several types, None if it does not fit there."""
+    """Return the amounts that a job takes spread over types, None if it does not fit there."""
     taken = np.zeros_like(there)
     alone = is_exclusive(request)
     if request is None or is_cores_alone(request):
@@ -122,26 +124,26 @@ def _spread(
 
 
 def _fits(of: NodeType, chunk: Chunk) -> bool:
-    """Whether nodes of this type are what a chunk asks for, and as many of it as it asks for fit on idle ones."""
+    """Whether idle nodes of a type hold all copies of a chunk."""
     return chunk.count <= of.nodes * copies_on(of, chunk)
 
 
 def copies_on(of: NodeType, chunk: Chunk) -> int:
-    """Return how many copies of a chunk fit on an idle node of a type, none where it has not the features."""
+    """Return how many copies of a chunk fit on an idle node of a type; 0 if it lacks the features."""
     wanted = [(CORES, chunk.cores), *dict(chunk.resources).items()]
     copies = min(of.amount(name) // amount for name, amount in wanted if amount) * has_features(of, chunk)
     return min(copies, 1) if chunk.scattered else copies
 
 
 def chunks_of(request: Request | None, cores: int) -> Request:
-    """Return what a job asks for as chunks: of cores alone, as many of one core (rule "chunks on nodes")."""
+    """Return the request; for None, `cores` copies of a chunk of one core (rule "chunks on nodes")."""
     return (Chunk(cores, 1),) if request is None else request
 
 
 def idle_nodes_for(
     types: Sequence[NodeType], may_use: Sequence[bool], request: Request | None, cores: int
 ) -> tuple[int, ...] | None:
-    """Return how many nodes a job has where all are idle, each copy on the first with room (rule "chunks on nodes").
+    """Return how many nodes a job gets if all are idle, each copy on the first with room (rule "chunks on nodes").
 
     Parameters
     ----------
@@ -151,10 +153,10 @@ def idle_nodes_for(
     Returns
     -------
     tuple of int or None
-        By type; None if they do not hold it.
+        Number of nodes of each type; None if they do not hold the job.
     """
     names = resources_of(types)
-    alike = [  # nodes in a row of which as much is left: their type, how many there are, what is left, if it is all
+    alike = [  # stretches of nodes in the same state: type, number of nodes, what is left of each, whether it is idle
         (t, each.nodes, [each.amount(name) for name in names], True)
         for t, (each, may) in enumerate(zip(types, may_use, strict=True))
         if may
@@ -183,7 +185,7 @@ def idle_nodes_for(
 
 
 def demands(system: System, types: NodeTypes, place: NDArray[np.int64]) -> Demands:
-    """Return what jobs may take by type and resource, and took, of what is laid out for the kernels."""
+    """Return the places of the jobs, and the one that each took: number `place` among those of its demand."""
     names = resources_of(system.node_types)
     there = np.array([[each.nodes * each.amount(name) for name in names] for each in system.node_types], dtype=np.int64)
     taken = types.first[types.of] + place
@@ -195,18 +197,18 @@ def demands(system: System, types: NodeTypes, place: NDArray[np.int64]) -> Deman
 
 
 class Wanted(NamedTuple):
-    """What some jobs ask for alike, of the same nodes.
+    """A distinct demand: what some jobs request, and the nodes that they may use.
 
     Attributes
     ----------
     partition : int
-        That of their queue; 0, the whole machine, where that is one partition.
+        Of their queue; 0 if the whole machine is one partition.
     may_use : tuple of bool
         Whether their queue may use nodes of each type.
     request : Request or None
         None for cores alone.
     cores : int
-        Of such a job; no matter where there is a request.
+        Cores of such a job; any number if there is a request.
     """
 
     partition: int
@@ -216,14 +218,13 @@ class Wanted(NamedTuple):
 
 
 def distinct_requests(system: System, workload: Workload) -> tuple[NDArray[np.int32], list[Wanted]]:
-    """Give numbers to what jobs ask for, one to all that ask for the same of the same nodes.
+    """Return the demand of each job, and the distinct demands.
 
     Returns
     -------
     of : ndarray(int32), shape (n,)
-        Number of each job.
+        Index into `distinct`.
     distinct : list of Wanted
-        By number.
     """
     types = system.node_types
     allowed = [
@@ -247,7 +248,7 @@ def distinct_requests(system: System, workload: Workload) -> tuple[NDArray[np.in
 
 
 def lay_out(system: System, workload: Workload) -> NodeTypes:
-    """Lay out what each job may take: computed once for those that ask for the same in queues of the same nodes."""
+    """Return the places of all jobs for the kernels; those of each distinct demand are computed once."""
     owned, names = system.owned_types, resources_of(system.node_types)
     of, distinct = distinct_requests(system, workload)
     tables = [places(owned[each.partition], *each[1:]) for each in distinct]
@@ -270,7 +271,7 @@ def lay_out(system: System, workload: Workload) -> NodeTypes:
 
 
 def untaken(types: NodeTypes, *, returns: bool = False) -> NodeTypes:
-    """Return a copy that a simulation may change; `returns`, jobs may be preempted and go on where they were."""
+    """Return a copy that a simulation may change; with `returns` preempted jobs may go on where they were."""
     return types._replace(
         taken=np.zeros_like(types.taken),
         idle=types.idle.copy(),

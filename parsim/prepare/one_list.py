@@ -1,4 +1,4 @@
-"""Lays out one list that is alone on its cores, for the kernel of orders that change with time and of deep queues."""
+"""Lays out one list with cores of its own, for the kernel of orders that change with time and of deep queues."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from parsim.model.system import LIMITS, System
 from parsim.prepare.columns import Prepared, Table
 from parsim.prepare.order import NEVER, NO_LINES, has_user_limits, lines_of, pack_alike, pack_order, wake_ups
 
-MANY = 400  #: instructions of a formula for the waiting jobs; with fewer, to bound values takes as long as to have them
+MANY = 400  #: instructions of a formula for all waiting jobs; bounds of fewer values take as long as the values
 
 
 def pack_one_list(prepared: Prepared, system: System) -> OneList:
-    """Lay out one list, of jobs alike the first alone, and what gives it its order."""
+    """Return one list, in which each line of jobs alike has an entry, with its order and limits."""
     jobs, bits, n = prepared.jobs, prepared.bits, len(prepared.workload)
     formula, fair = pack_order(prepared, system)
     of = pack_alike(prepared, system, formula.columns)
@@ -60,7 +60,7 @@ def pack_one_list(prepared: Prepared, system: System) -> OneList:
 
 
 def _pack_limits(prepared: Prepared, system: System) -> tuple[Table, NDArray[np.uint32]]:
-    """Lay out what running limits allow each queue, and each user in it; and the two rows that each job counts in."""
+    """Return the jobs and cores that running limits allow each queue, and each user in it; and each job's two rows."""
     queues, queue = system.queues, prepared.workload.queue
     users, user = prepared.users if has_user_limits(system) else (0, np.int64(-1))
     left = np.full((users + 2, len(queues)), NEVER, dtype=kernel.ALLOWANCE)  # the second row is that of no user

@@ -1,4 +1,4 @@
-"""Lays out for the kernels what orders a list, and which jobs are alike in it."""
+"""Lays out the order of a list for the kernels, and numbers the jobs that are alike under it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from parsim.prepare.columns import Prepared, Table
 from parsim.prepare.fairshare import NO_FAIR, lay_out
 
 NEVER = int(kernel.NEVER)
-AT_ONCE = 1 << 16  #: jobs for which the columns of a formula are computed: what is read of them stays in the cache
+AT_ONCE = 1 << 16  #: jobs for which the columns of a formula are computed at once: their values stay in the cache
 
 _NONE = np.empty(0, dtype=np.int32)
 NO_LINES = kernel.Alike(_NONE, _NONE, _NONE, _NONE, np.empty((2, 0), dtype=np.int32))
@@ -57,8 +57,8 @@ def rank(jobs: Table, queue: Column, queues: Sequence[Queue], order: str, bits: 
 
 
 def wake_ups(jobs: Table, queue: Column, queues: Sequence[Queue], bits: int, begin: int = 0) -> Column:
-    """Keys of the instants after their submission, and after `begin`, at which jobs begin to starve, ascending."""
-    latest = 1 << (62 - bits)  # so long no job waits
+    """Return keys, ascending, of the instants after submission and `begin` at which jobs begin to starve."""
+    latest = 1 << (62 - bits)  # no job waits this long
     periods = [latest if its.starvation is None else min(its.starvation, latest) for its in queues]
     if min(periods) == latest:
         return np.empty(0, dtype=np.int64)
@@ -74,20 +74,20 @@ def wake_ups(jobs: Table, queue: Column, queues: Sequence[Queue], bits: int, beg
 
 
 def pack_alike(prepared: Prepared, system: System, columns: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Give jobs alike under an order, a formula of these columns, one number; each its own where one may pass another.
+    """Return equal numbers for jobs alike under an order, a formula of these columns; shape (n,).
 
-    Jobs pass each other where the value of the formula may fall with time.
+    All numbers differ if a job may pass one like it: if the value of the formula may fall with time.
     """
     return getattr(prepared, _numbers_of(system)) if keeps_turns(prepared, system, columns) else prepared.single
 
 
 def lines_of(prepared: Prepared, system: System) -> kernel.Alike:
-    """Return the lines of jobs alike, as `pack_alike` numbers them where no job passes one like it."""
+    """Return the lines of jobs alike, of which none passes another, as `pack_alike` numbers them."""
     return prepared.lines(_numbers_of(system))
 
 
 def _numbers_of(system: System) -> str:
-    """Name the attribute of `Prepared` that has a number for the jobs that are alike under a system."""
+    """Return the name of the attribute of `Prepared` that numbers the jobs alike under a system."""
     if system.uses_estimate:
         return "alike_in_estimate"
     if system.uses_qos:
@@ -96,11 +96,11 @@ def _numbers_of(system: System) -> str:
 
 
 def keeps_turns(prepared: Prepared, system: System, columns: NDArray[np.float64]) -> bool:
-    """Whether of jobs that are alike the one submitted first goes first, at every instant."""
+    """Whether, of jobs that are alike, the one submitted first always goes first."""
     if prepared.needs is not None:
         return False
     formula = system.formula
-    # Jobs of one user may be of several groups, and one that is kept out is in no line.
+    # Jobs of one user may be of several groups, and jobs that are kept out of the lists are in no line.
     if system.keeps_out or any(throttle.each == "group" for throttle in system.throttles):
         return False
     if formula is None:
@@ -114,13 +114,13 @@ def has_user_limits(system: System) -> bool:
 
 
 def distinguishes_users(system: System) -> bool:
-    """Whether jobs of two users that are else alike differ: in limits, or in what the order reads of users."""
+    """Whether otherwise equal jobs of two users differ: in their limits, or in values that the order reads."""
     throttled = any(throttle.each in ("user", "group") for throttle in system.throttles)
     return has_user_limits(system) or system.reads_users or throttled
 
 
 def pack_formula(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fair]:
-    """Lay out the formula that is the system's order, and what it reads of users; empty arrays where it has none."""
+    """Return the formula of the system's order, ``fairshare`` as one, and the tree that it reads; else empty arrays."""
     formula, workload = system.formula, prepared.workload
     eligible = np.empty(orders.CHUNK)
     if system.order == FAIRSHARE and system.is_fair:  # rule "order of users"
@@ -141,7 +141,7 @@ def pack_formula(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fa
         walltime, cores = workload.walltime[part], workload.cores[part]
         base = np.stack([priority[workload.queue[part]], walltime, cores, np.zeros(cores.size), share[part]])
         if formula.reads_seldom:
-            worth = _of_qos(prepared, system)[:, prepared.classes[1][part]]
+            worth = _of_qos(prepared, system)[:, prepared.qos_classes[1][part]]
             requests = of_requests(workload.requests)[:, workload.request[part]]
             base = np.vstack([base, worth, requests, workload.expected_runtime[part]])
         found[:, first : first + AT_ONCE] = formula.columns(base)
@@ -152,16 +152,15 @@ def pack_formula(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fa
 
 
 def _of_qos(prepared: Prepared, system: System) -> NDArray[np.float64]:
-    """Return priority and target, or 0, of each QOS that has jobs; shape (2, k) (rule "values of a QOS")."""
+    """Return priority and target of each QOS that has jobs, 0 without; shape (2, k) (rule "values of a QOS")."""
     found = {qos.name: (qos.priority, qos.target or 0) for qos in system.qos}
-    return np.array([found.get(name, (0, 0)) for name in prepared.classes[0]], dtype=np.float64).T
+    return np.array([found.get(name, (0, 0)) for name in prepared.qos_classes[0]], dtype=np.float64).T
 
 
 def is_formula(prepared: Prepared, system: System) -> bool:
-    """Whether a formula gives the order of one list: its own, or a named one where nothing goes before its values.
+    """Whether values of a formula order one list: of the system's, or of ``lxf`` or ``fairshare`` in a single group.
 
-    Quotients of ``lxf`` differ as floats wherever they differ if numerators and denominators have no more than 50 bits
-    together.
+    Different quotients of ``lxf`` are different floats if numerators and denominators have at most 50 bits together.
     """
     if system.order not in ("lxf", FAIRSHARE):
         return system.formula is not None
@@ -171,14 +170,14 @@ def is_formula(prepared: Prepared, system: System) -> bool:
 
 
 def pack_order(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fair]:
-    """Lay out the formula that gives the order of one list: `is_formula`, or constant but for those that starve."""
+    """Return a formula for the order of one list, if `is_formula` or the order is constant but for starving jobs."""
     if system.formula is not None or system.order == FAIRSHARE:
         return pack_formula(prepared, system)
     return _pack_named(prepared, system), NO_FAIR
 
 
 def _pack_named(prepared: Prepared, system: System) -> kernel.Formula:
-    """Lay out a named order."""
+    """Return a formula for a named order."""
     walltime = prepared.workload.walltime.astype(np.float64)
     if system.order == "lxf":
         return _program([(orders.ELIGIBLE_TIME, 0), (orders.COLUMN, 0), (orders.DIVIDE, 0)], [], walltime[np.newaxis])

@@ -1,4 +1,4 @@
-"""From what is prepared of a workload and the fields of a system to the arrays of the kernels."""
+"""Packs a prepared workload and a system into the arrays of the kernels."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from parsim.model.workload import MAX_DURATION, Column, Workload
 from parsim.prepare.charges import decimal
 from parsim.prepare.chunks import unplaced
 from parsim.prepare.columns import Prepared, Table
-from parsim.prepare.needs import again
+from parsim.prepare.needs import fresh
 from parsim.prepare.node_types import resources_of, untaken
 from parsim.prepare.order import NEVER, NO_LINES, keeps_turns, lines_of, pack_alike, pack_formula
 from parsim.prepare.state import layout
@@ -41,24 +41,24 @@ _NO_NODES = np.empty((0, 3), dtype=np.int64)
 _NO_OUTAGES = Outages(np.empty(0, dtype=WINDOW), np.empty((0, 1), dtype=np.int64), np.empty(0, dtype=np.int64))
 LATEST = 2 * MAX_DURATION  #: 136 years after its submit; a job that is eligible later is taken to be so then
 
-#: Entries of waiting lists that a kernel may look at, a submitted job, until it gives up and those of deep queues take
-#: over. Of waiting jobs that are alike these look at the first only, but at each for longer.
+#: Looks at entries of waiting lists that a loop has for each submitted job. When they are used up it gives up, and a
+#: loop for deep queues takes over, which looks at the first of jobs alike only, but takes longer for each.
 LOOKS = 1000
 OF_ONE_LIST = 0.25  #: times as many where the kernel of one list takes over
-OF_LINES = 0.5  #: times as many where lines of jobs alike do
+OF_LINES = 0.5  #: times as many where the loop over lines of jobs alike takes over
 OF_BLOCKS = 64  #: times as many where a list is scanned in vectors, and jobs are not alike
-FEW = 4  #: jobs a line, on average, from which on the kernels of lines are the faster ones
-AHEAD = 2000  #: jobs whose looks it has before they are submitted, so that the first burst does not decide
+FEW = 4  #: average number of jobs in a line from which on the loop over lines is faster
+AHEAD = 2000  #: jobs whose looks the loop has in advance, so that the first burst does not decide
 
 
 def most_looks(times: float = 1) -> tuple[int, int]:
-    """How many entries of waiting lists may be looked at, and how many more for each job that is submitted."""
+    """Return the looks at entries of waiting lists that a loop has at first, and those that each submitted job adds."""
     looks = math.floor(times * LOOKS)
     return AHEAD * looks, looks
 
 
 def has_few_lines(line: NDArray[np.int32]) -> bool:
-    """Whether jobs, of these lines of jobs alike, stand in lines that are worth to be simulated as such."""
+    """Whether jobs with these line numbers have at least FEW jobs in a line on average; `line` has shape (n,)."""
     return FEW * (int(line.max(initial=-1)) + 1) <= line.size
 
 
@@ -153,7 +153,7 @@ def pack(
 
 
 def _places(prepared: Prepared, system: System) -> Column:
-    """Return the place of each job in the order of submissions, where that may be another than its number."""
+    """Return the place of each job in the order of submissions; empty where this is the job's number."""
     if not (system.has_tiers or system.keeps_out):
         return np.empty(0, dtype=np.int64)
     submit: Column = prepared.workload.submit - prepared.base
@@ -161,7 +161,7 @@ def _places(prepared: Prepared, system: System) -> Column:
 
 
 def _pack_typed_windows(prepared: Prepared, system: System, running: int) -> TypedWindows | None:
-    """Lay out the windows of nodes of several types, where so many jobs run at most and EASY goes round them."""
+    """Return the windows on nodes of several types for EASY, with at most so many running jobs; else None."""
     if not (system.node_types and prepared.has_windows) or system.reserves_for_queues:
         return None
     begun = prepared.begun
@@ -184,7 +184,7 @@ def plans_limits(prepared: Prepared, system: System) -> bool:
 def pack_head_jobs(
     prepared: Prepared, system: System, state: kernel.Simulation
 ) -> tuple[HeadJobs | None, PlacedHeadJobs | None]:
-    """Lay out the one of these that plans the head jobs of queues or lists (rule "head jobs of queues")."""
+    """Return empty plans of head jobs of queues or lists, or of those that hold whole nodes; the other is None."""
     if system.places_chunks:
         return None, _pack_placed_head_jobs(system, state.placing)
     return _pack_head_jobs(prepared, system, state), None
@@ -206,7 +206,7 @@ def _pack_placed_head_jobs(system: System, placing: Placing) -> PlacedHeadJobs:
 
 
 def _pack_preempting(prepared: Prepared, system: System, interruptions: int) -> Preempting:
-    """Lay out the tiers of the queues, with room for so many interruptions."""
+    """Return the tiers of the queues, with room for so many interruptions."""
     n, tiers = len(prepared.workload), sorted({queue.tier for queue in system.queues})
     kinds = {"off": STAYS, "requeue": LOSES, "suspend": RETURNS, "checkpoint": KEEPS}
     most = min(n, system.cores)
@@ -224,16 +224,15 @@ def _pack_preempting(prepared: Prepared, system: System, interruptions: int) -> 
 
 
 def _pack_needs(prepared: Prepared, system: System) -> tuple[Needs | None, NodeTypes | None, Placing | None]:
-    """Lay out needs and types of nodes, by their totals or each by itself.
+    """Return dependencies, and types of nodes as totals or node by node; None for what a system is without.
 
-    With one of them, with tiers, or with windows that some jobs may use, needs are there, so that a kernel has few
-    versions.
+    With types, tiers, or windows for some jobs, dependencies are never None, so that kernels have few versions.
     """
     needs, types, placing = prepared.needs, prepared.node_types(system), prepared.placing(system)
     exempts = prepared.begun is not None and prepared.begun.exempt is not None
     if needs is None and not (system.node_types or system.has_tiers or exempts):
         return None, None, None
-    needs = again(needs or prepared.laid_needs)
+    needs = fresh(needs or prepared.laid_needs)
     if placing is not None:
         named = _NO_NODES if prepared.begun is None else prepared.begun.on_nodes
         placing = unplaced(placing, named, windows=prepared.has_windows, returns=system.has_tiers)
@@ -244,7 +243,7 @@ _NONE = np.empty(0, dtype=np.int32)
 
 
 def _pack_partitions(cores: Column, entries: Column, most: Column) -> Table:
-    """Lay out partitions, pool and reserved list, with `entries` in each list and at most `most` running jobs."""
+    """Return partitions, pool and reserved list, with `entries` in each list and at most `most` running jobs."""
     table = np.zeros(cores.size + 1, dtype=kernel.PARTITION)
     table["cores"][:-1] = table["free"][:-1] = cores
     table["first"][1:] = np.cumsum(entries)[:-1]
@@ -255,7 +254,7 @@ def _pack_partitions(cores: Column, entries: Column, most: Column) -> Table:
 
 
 def _eligible(jobs: Table, system: System) -> tuple[Column, int]:
-    """Instant, since the first submit, at which each job may enter the pool; how many may (rule "pool eligibility")."""
+    """Return the instants at which jobs may enter the pool, and the number of these jobs (rule "pool eligibility")."""
     pool = system.pool
     if pool is None or not system.pool_cores:
         return np.empty(0, dtype=np.int64), 0
@@ -275,12 +274,12 @@ def _eligible(jobs: Table, system: System) -> tuple[Column, int]:
 
 @lru_cache(maxsize=4096)
 def _ratio(threshold: float, priority: float) -> Fraction:
-    """Quotient of the decimal numbers that were written."""
+    """Return the exact quotient of two decimal numbers."""
     return decimal(threshold) / decimal(priority)
 
 
 def _is_small(ratio: Fraction) -> bool:
-    """Whether its product with any duration is an int64."""
+    """Whether the product of a ratio and any duration is an int64."""
     return ratio.numerator <= 2**31 and ratio.denominator <= 2**61
 
 
@@ -331,7 +330,7 @@ def _pack_queues(prepared: Prepared, system: System) -> Table:
 
 
 def _pack_head_jobs(prepared: Prepared, system: System, state: kernel.Simulation) -> HeadJobs:
-    """Make room for the head jobs, and what is idle over time: what runs at one time, windows, and they cut it."""
+    """Return empty plans of head jobs, with room for the instants of running jobs, windows and plans."""
     n, rows = len(prepared.workload), len(system.queues) if system.mode == "shared" else 1
     depth = n if system.reservation_depth is None else system.reservation_depth
     depth = depth if system.reserves_for_many else 0
@@ -360,7 +359,7 @@ def _pack_head_jobs(prepared: Prepared, system: System, state: kernel.Simulation
 
 
 def pack_plans(prepared: Prepared, system: System, state: kernel.Simulation) -> Plans:
-    """Lay out the nodes, each partition one node without rule "nodes in order", and the plans of head jobs."""
+    """Return the nodes, one for each partition unless `System.reserves_nodes`, and empty plans of head jobs."""
     nodes = layout(system, by_node=system.reserves_nodes)
     begun = prepared.begun
     windows = 0 if begun is None else begun.windows.size
@@ -399,13 +398,13 @@ def pack_plans(prepared: Prepared, system: System, state: kernel.Simulation) -> 
 
 
 def pack_windows(prepared: Prepared) -> Outages:
-    """Lay out the windows for the kernels that keep a profile."""
+    """Return the windows of a state for the kernels."""
     begun = prepared.begun
     return _NO_OUTAGES if begun is None else Outages(begun.windows, begun.taken, begun.instants)
 
 
 def pack_classes(workload: Workload, system: System) -> tuple[Column, Table]:
-    """Class of each job by its walltime (rule "classes by walltime"), and the records of the classes."""
+    """Return the class of each job by its walltime (rule "classes by walltime"), and records of empty classes."""
     limits = np.array(system.class_limits, dtype=np.int64)
     job_class = np.searchsorted(limits, workload.walltime)
     classes = np.zeros(limits.size + 1, dtype=kernel.CLASS)
@@ -415,17 +414,17 @@ def pack_classes(workload: Workload, system: System) -> tuple[Column, Table]:
 
 
 def _has_wide_limits(prepared: Prepared, system: System) -> bool:
-    """Whether jobs may start though nothing has ended: as throttles of several lists, or of work, and quotas ease."""
+    """Whether limits may ease though no job of the list has ended: quotas, throttles of work or over several lists."""
     works = any(throttle.max_run_core_seconds is not None for throttle in system.throttles)
     several = bool(system.throttles) or system.frees_from_queues
     if system.places_chunks and any(len(request) > 1 for request in prepared.workload.requests):
-        return True  # where less is idle a chunk of one kind may go where it is in the way of no other
+        return True  # a job of several chunks may fit only where less is idle
     return works or prepared.needs is not None or (system.mode != "shared" and several)
 
 
 @lru_cache(maxsize=1024)
 def _weights(priorities: tuple[float, ...]) -> list[int]:
-    """Priorities as whole numbers in proportion; rounded where the exact ones would leave 62 bits."""
+    """Return whole numbers in proportion to priorities; rounded if the exact ones do not fit 62 bits."""
     exact = [decimal(priority) for priority in priorities]
     scale = math.lcm(*(value.denominator for value in exact))
     whole = [int(value * scale) for value in exact]

@@ -1,4 +1,4 @@
-"""Reservations for the jobs of a queue: machines of their own, apart from the rest (rule "windows of a queue")."""
+"""Reservations for queues: each is simulated as a machine of its own (rule "windows of a queue")."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from parsim.prepare.state import closed_nodes, taken_by
 
 
 class Reservation(NamedTuple):
-    """The machine that the windows of a queue make."""
+    """The machine that consists of the windows of a queue."""
 
     queue: int
     rows: NDArray[np.intp]  # the jobs that may run on it
@@ -29,7 +29,7 @@ class Reservation(NamedTuple):
 
 
 def reservations(workload: Workload, system: System, state: State) -> Iterator[Reservation]:
-    """Yield the machine of each queue that has windows which have not all ended."""
+    """Yield the machine of each queue that has a window which has not ended at the begin of the state."""
     ended = (state.start < state.begin) & (state.start + workload.effective_runtime <= state.begin)
     for queue in sorted({window.queue for window in state.windows if window.queue is not None}):
         windows = [window for window in state.windows if window.queue == queue and window.end > state.begin]
@@ -69,7 +69,7 @@ def reservations(workload: Workload, system: System, state: State) -> Iterator[R
 def _of_types(
     workload: Workload, system: System, state: State, queue: int, windows: list[Window], ended: NDArray[np.bool_]
 ) -> Iterator[Reservation]:
-    """Yield a queue's machine, of as many nodes of each type as its windows have at most (rule "nodes for a queue")."""
+    """Yield a queue's machine, with the most nodes of each type in its windows at a time (rule "nodes for a queue")."""
     end = max(window.end for window in windows)
     owned = system.owned_types
     first = np.cumsum([0, *(each.nodes for its in owned for each in its)])
@@ -112,7 +112,7 @@ def _of_types(
 
 
 def _capacity(windows: list[Window], system: System, begin: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Yield from when to when the windows together have how many cores."""
+    """Yield (begin, end, cores): the cores of all windows together, from `begin` to `end`."""
     edges = sorted({begin, end, *(window.begin for window in windows), *(window.end for window in windows)})
     sizes = [sum(taken_by(window, system).values()) for window in windows]
     for low, high in pairwise(edges):
@@ -124,7 +124,7 @@ def _capacity(windows: list[Window], system: System, begin: int, end: int) -> It
 
 
 def place(reservation: Reservation, state: State, system: System, begin: int, cores: int) -> dict[int, int]:
-    """Return the partitions on which a job of a reservation runs from an instant on, and its cores on each."""
+    """Return the cores on each partition of a job of a reservation that runs from the instant `begin` on."""
     if system.is_whole:
         return {0: cores}
     found: dict[int, int] = {}
@@ -138,7 +138,7 @@ def place(reservation: Reservation, state: State, system: System, begin: int, co
 
 
 def _of_parts(window: Window, system: System) -> Iterator[tuple[int, int]]:
-    """Yield the partition and the cores of each node, or partition, that a window takes."""
+    """Yield (partition, cores) of each node, or of each partition, that a window takes."""
     if system.node_types:
         of = [(p, each.cores) for p, its in enumerate(system.owned_types) for each in its for _ in range(each.nodes)]
         yield from (of[node] for node in closed_nodes(window, system))

@@ -1,4 +1,4 @@
-"""From a `parsim.State` to what the kernels begin with: running jobs, where they run, and the windows by node.
+"""Lays out a `parsim.State` for the kernels: running jobs, their cores, and the windows by node.
 
 Names of rules refer to docs/reference/simulator.md.
 """
@@ -24,10 +24,10 @@ Table = NDArray[np.void]
 
 
 class Layout(NamedTuple):
-    """The nodes of a system, partition by partition; where they are not told apart each partition is one."""
+    """The nodes of a system, partition by partition; where they are not told apart each partition is one node."""
 
-    first: list[int]  # of each partition, and the number of nodes
-    sizes: list[int]
+    first: list[int]  # the first node of each partition, and the number of nodes
+    sizes: list[int]  # cores of each node
 
 
 def layout(system: System, *, by_node: bool) -> Layout:
@@ -41,16 +41,16 @@ def layout(system: System, *, by_node: bool) -> Layout:
 
 
 class Begun(NamedTuple):
-    """How a simulation begins (rule "jobs of a state"): instants count from the first submission of the workload."""
+    """The state in which a simulation begins; instants count from the first submission (rule "jobs of a state")."""
 
     begin: int
-    start: Column  # (R,): of the jobs that run, which are the first of the workload
+    start: Column  # (R,): starts of the running jobs, which are the first of the workload
     shares: NDArray[np.int64]  # (R, P): their cores on each partition
-    on_nodes: NDArray[np.int64]  # (k, 3): job, node, cores; of nodes of several types those that the state names
+    on_nodes: NDArray[np.int64]  # (k, 3): job, node, cores; where nodes are of several types, as the state names them
     windows: Table  # (W,) WINDOW, ascending by begin
     taken: NDArray[np.int64]  # as `parsim.engine.resources.windows.Outages` has it
-    instants: Column  # at which windows become known or end, ascending
-    exempt: NDArray[np.bool_] | None  # (G, n): jobs that may use what some windows take; None where none may
+    instants: Column  # instants at which windows become known or end, ascending
+    exempt: NDArray[np.bool_] | None  # (G, n): whether windows for group g are for job j; None without such windows
 
     def runs_at_home(self, workload: Workload) -> bool:
         """Whether each running job has all its cores on the partition of its queue."""
@@ -77,7 +77,7 @@ def resume(workload: Workload, system: System, state: State, rows: NDArray[np.in
     Raises
     ------
     ValueError
-        The cores of a running job are not there.
+        A running job has more cores than are idle for it.
     """
     base = int(workload.submit.min())
     nodes = layout(system, by_node=system.reserves_nodes)
@@ -120,14 +120,14 @@ def resume(workload: Workload, system: System, state: State, rows: NDArray[np.in
 
 
 def _members(window: Window) -> tuple[tuple[int, ...], int]:
-    """Return the users, and the seconds, whose jobs a window is for."""
+    """Return the users, or the most seconds of walltime, that a window is kept for; empty and 0 without."""
     return tuple(window.users), 0 if window.walltime is None else window.walltime
 
 
 def taken_by_each(windows: Sequence[Window], system: System) -> list[dict[int, int]]:
-    """Return what each window takes of each node, 1 for all of one of several types (rule "cores of a window").
+    """Return the cores that each window takes of each node, 1 for a whole typed node (rule "cores of a window").
 
-    Those that name nodes come first, then by begin: each takes nodes that no other takes meanwhile, if it may.
+    Windows that name nodes come first, then by begin: each prefers nodes that no other window takes at the same time.
     """
     if not (system.node_types or system.reserves_nodes):
         return [taken_by(window, system) for window in windows]
@@ -149,9 +149,9 @@ def taken_by_each(windows: Sequence[Window], system: System) -> list[dict[int, i
 
 
 def taken_by(window: Window, system: System, busy: Mapping[int, int] | None = None) -> dict[int, int]:
-    """Return the cores of each node, as the system tells them apart, that a window takes (rule "cores of a window").
+    """Return the cores that a window takes of each node, or of each partition (rule "cores of a window").
 
-    Of a number, first those that are not `busy`: so many of each node.
+    A window that only gives a number of cores avoids the `busy` ones of each node, if it can.
     """
     physical = layout(system, by_node=True)
     if window.nodes:
@@ -180,7 +180,7 @@ def taken_by(window: Window, system: System, busy: Mapping[int, int] | None = No
 
 
 def _of_partitions(count: int | None, partition: int | None, sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield how many of so many cores, or nodes, of one partition or of all a window takes of each; None for all."""
+    """Yield (partition, number) of `count` cores or nodes, of one partition or in proportion of all; None is all."""
     if partition is not None:
         yield partition, sizes[partition] if count is None else min(count, sizes[partition])
         return
@@ -194,7 +194,7 @@ def _of_partitions(count: int | None, partition: int | None, sizes: Sequence[int
 
 
 def _taken_of_types(takes: Sequence[Mapping[int, int]], system: System) -> NDArray[np.int64]:
-    """Return what windows take of nodes of several types, as `Outages` has it (rule "nodes of a window")."""
+    """Return `Outages.taken` of windows on nodes of several types (rule "nodes of a window")."""
     counts = np.array([[each.nodes for each in its] for its in system.owned_types], dtype=np.int64)
     names = resources_of(system.node_types)
     of_node = np.array([[each.amount(name) for name in names] for each in system.node_types], dtype=np.int64)
@@ -210,9 +210,9 @@ def _taken_of_types(takes: Sequence[Mapping[int, int]], system: System) -> NDArr
 
 
 def closed_nodes(window: Window, system: System, busy: Collection[int] = ()) -> list[int]:
-    """Return the nodes of several types that a window takes, part by part, type by type (rule "nodes of a window").
+    """Return the typed nodes that a window takes, numbered type by type in each partition (rule "nodes of a window").
 
-    Of a number, first those that are not `busy`.
+    A window that only gives numbers of nodes avoids `busy` ones, if it can.
     """
     if window.nodes:
         return sorted(set(window.nodes))
@@ -230,7 +230,7 @@ def closed_nodes(window: Window, system: System, busy: Collection[int] = ()) -> 
 def _place(
     workload: Workload, system: System, state: State, rows: NDArray[np.intp], nodes: Layout
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Find the cores of the running jobs, on each partition and on each node."""
+    """Return the cores of the running jobs on each partition, shape (R, P), and rows of job, node, cores."""
     partitions = len(system.partition_cores)
     if system.node_types and not system.is_whole:
         return _at_home(workload, system, state, len(rows)), np.empty((0, 3), dtype=np.int64)
@@ -256,7 +256,7 @@ def _place(
 
 
 def held_on_nodes(placing: Placing | None, plans: Plans | None) -> dict[int, dict[int, int]]:
-    """Return the cores of each node that each job has, by its number, where a simulation was left."""
+    """Return the cores on each node of the jobs that run when a simulation stopped, by job number."""
     found: dict[int, dict[int, int]] = {}
     if placing is not None:
         first, shares = placing.of_job, placing.shares
@@ -276,7 +276,7 @@ def held_on_nodes(placing: Placing | None, plans: Plans | None) -> dict[int, dic
 
 
 def _at_home(workload: Workload, system: System, state: State, running: int) -> NDArray[np.int64]:
-    """Put each running job, of which there are so many, on its queue's partition (rule "partitions of a state")."""
+    """Return the cores of the running jobs on each partition, all on their queue's (rule "partitions of a state")."""
     queue, cores = workload.queue[:running], workload.cores[:running]
     if cores.sum() > system.cores:
         raise ValueError(f"start: {cores.sum()} cores run at {state.begin}, of {system.cores}")
@@ -285,7 +285,7 @@ def _at_home(workload: Workload, system: System, state: State, running: int) -> 
 
 
 def _named(system: System, state: State, rows: NDArray[np.intp]) -> NDArray[np.int64]:
-    """Return the nodes of several types that the state names for running jobs, by job and node (rule "named nodes")."""
+    """Return the typed nodes that the state names for running jobs: job, node, cores (rule "named nodes")."""
     count, found = sum(each.nodes for its in system.owned_types for each in its), []
     for job, row in enumerate(rows.tolist()):
         for node, cores in sorted(state.nodes.get(row, {}).items()):
@@ -298,7 +298,7 @@ def _named(system: System, state: State, rows: NDArray[np.intp]) -> NDArray[np.i
 def _first_idle(
     placement: Cores | None, job: int, workload: Workload, system: System, idle: NDArray[np.int64], nodes: Layout
 ) -> Cores:
-    """Return the first idle cores of each node for a job, on these partitions or, without them, where there are any."""
+    """Return cores for a job by node: the first idle ones on the partitions of `placement`, or on any without it."""
     left = int(workload.cores[job])
     wanted: Iterator[tuple[int, int]]
     if placement is not None:

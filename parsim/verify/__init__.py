@@ -1,8 +1,8 @@
-"""Check whether a schedule is what its discipline demands.
+"""Checks that a schedule is the one that its discipline gives.
 
-What can be seen in the schedule alone is checked first, each rule in one pass over its columns: times, interruptions,
-cores, limits, places. Who had to start at an instant only a replay can tell: that is the reference simulator's,
-`parsim.naive`, with whose starts those of the schedule are compared. No kernel takes part.
+Rules that need no replay are checked first, each in one pass over the columns: times, interruptions, cores, limits,
+places. Then the starts are compared with those of the reference simulator, `parsim.naive`: only a replay shows which
+job had to start at an instant. No kernel takes part.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def check_schedule(
     system : System
     schedule : Schedule
     state : State, optional
-        The one that it began with.
+        The state that the schedule began with.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def check_schedule(
 
 
 def _check_running(workload: Workload, system: System, schedule: Schedule, state: State | None) -> Iterator[Violation]:
-    """Check all that runs at one instant, but for jobs of queues that have reservations."""
+    """Yield violations of what runs at any instant, without jobs of queues that have reservations."""
     runs = Runs.of(workload, schedule, state)
     found = [*check_waits(workload, schedule, state), *check_capacity(runs, system.partition_cores)]
     yield from found
@@ -104,7 +104,7 @@ def check_planned(
     policy : Policy
     schedule : Schedule
     state : State, optional
-        The one that it began with.
+        The state that the schedule began with.
 
     Returns
     -------
@@ -118,14 +118,14 @@ def check_planned(
     system = System(cores, (Queue(),) * (1 + int(workload.queue.max(initial=0))))
     found = check_times(workload, system, schedule)
     if state is not None:
-        state = state.without_queues()
+        state = state.without_queue_reservations()
         found = found or check_begun(schedule, state)
     found = found or [*check_capacity(Runs.of(workload, schedule, state), (cores,))]
     return found or [*check_planned_starts(workload, cores, policy, schedule, state)]
 
 
 def assert_schedule(workload: Workload, system: System, schedule: Schedule, state: State | None = None) -> None:
-    """Raise unless `check_schedule` finds nothing.
+    """Raise if `check_schedule` finds a violation.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def assert_schedule(workload: Workload, system: System, schedule: Schedule, stat
     system : System
     schedule : Schedule
     state : State, optional
-        The one that it began with.
+        The state that the schedule began with.
 
     Raises
     ------

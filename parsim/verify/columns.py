@@ -1,4 +1,4 @@
-"""What holds of every schedule, whatever the discipline, on whole columns."""
+"""Checks of whole columns that hold under every discipline."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from parsim.verify.violation import Violation
 
 
 def check_times(workload: Workload, system: System, schedule: Schedule) -> list[Violation]:
-    """Check that every job starts once, not before its submit, and ends after min(runtime, walltime)."""
+    """Check shapes, jobs and partition names; that no job starts before its submit; that each ends when it should."""
     found = list(_check_shape(workload, system, schedule))
     if found:
         return found
     interrupted = np.isin(np.arange(len(schedule)), schedule.interruptions.job)
     for rule, wrong, message in (
-        ("job", _came_otherwise(workload, schedule), "its submit is not the workload's"),
+        ("job", _other_submits(workload, schedule), "its submit is not the workload's"),
         ("job", schedule.cores != workload.cores, "its cores are not the workload's"),
         ("submit", schedule.start < workload.submit, "starts before it is submitted"),
         (
@@ -35,8 +35,8 @@ def check_times(workload: Workload, system: System, schedule: Schedule) -> list[
     return found
 
 
-def _came_otherwise(workload: Workload, schedule: Schedule) -> NDArray[np.bool_]:
-    """Which jobs have another submit than the workload's, but for a later one of those that wait for others."""
+def _other_submits(workload: Workload, schedule: Schedule) -> NDArray[np.bool_]:
+    """Return which jobs have another submit than the workload's; jobs that wait for others may have a later one."""
     wrong: NDArray[np.bool_] = schedule.submit != workload.submit
     waits = workload.after[:, 0]
     wrong[waits] = schedule.submit[waits] < workload.submit[waits]
@@ -44,7 +44,7 @@ def _came_otherwise(workload: Workload, schedule: Schedule) -> NDArray[np.bool_]
 
 
 def check_begun(schedule: Schedule, state: State) -> list[Violation]:
-    """Check that the jobs that a state has started before its begin start then, and all else is from its begin on."""
+    """Check that jobs which started before the begin of a state have its starts, and nothing else is before it."""
     early = state.start < state.begin
     wrong = np.where(early, schedule.start != state.start, schedule.start < state.begin)
     return [
@@ -58,7 +58,7 @@ def check_begun(schedule: Schedule, state: State) -> list[Violation]:
 
 
 def check_waits(workload: Workload, schedule: Schedule, state: State | None) -> Iterator[Violation]:
-    """Yield the jobs that start before those that they wait for have ended (rule "dependencies of jobs")."""
+    """Yield the jobs that start before a job that they wait for has ended (rule "dependencies of jobs")."""
     if state is not None and any(window.queue is not None for window in state.windows):
         return  # jobs of a reservation wait for none elsewhere
     for job, other in workload.after.tolist():
@@ -83,7 +83,7 @@ def _check_shape(workload: Workload, system: System, schedule: Schedule) -> Iter
 def cores_by_partition(
     schedule: Schedule, partitions: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], list[Violation]]:
-    """Flatten the placements: job, partition and cores of each share, and what cannot be one.
+    """Return the placements as shares: job, partition and cores of each; and the impossible placements.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def first_excess(
 ) -> list[tuple[int, int]]:
     """Return (row, amount in use) of the first start that brings its group above its cap, for each group.
 
-    Starts of rows that are not `held` count, and may do so; they come last at an instant.
+    Rows that are not `held` count, but are never reported; at an instant they start last.
     """
     held = np.ones(group.size, dtype=np.bool_) if held is None else held
     rows = np.tile(np.arange(group.size), 2)

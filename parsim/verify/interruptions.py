@@ -1,4 +1,4 @@
-"""What interruptions of preempted jobs must be, and the runs between them (rule "after a preemption")."""
+"""Checks the interruptions of preempted jobs, and the runs between them (rule "after a preemption")."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from parsim.verify.violation import Violation
 
 
 def check_interruptions(workload: Workload, system: System, schedule: Schedule) -> Iterator[Violation]:
-    """Yield the jobs whose interruptions cannot be (rule "after a preemption")."""
+    """Yield the interruptions, and runs between them, that cannot be (rule "after a preemption")."""
     jobs, begins, ends, loses, places = (column.tolist() for column in schedule.interruptions)
     if not len(jobs) == len(begins) == len(ends) == len(loses) == (len(places) if system.node_types else len(jobs)):
         yield Violation("preemption", -1, 0, "its interruptions have columns of different lengths")
@@ -53,7 +53,7 @@ def check_interruptions(workload: Workload, system: System, schedule: Schedule) 
 
 
 def by_run(workload: Workload, schedule: Schedule) -> tuple[Column, Workload, Schedule]:
-    """Return every run as a job, and the row of its job."""
+    """Return the job of each run, and a workload and a schedule in which each run is a job."""
     stops = schedule.interruptions
     if not stops.job.size:
         return np.arange(len(workload)), workload, schedule
@@ -94,7 +94,7 @@ def by_run(workload: Workload, schedule: Schedule) -> tuple[Column, Workload, Sc
 
 
 def _by_run(row: Column, last: Column, stops: Interruptions) -> Column:
-    """Return the place of every run, of which the schedule has the last ones and interruptions those before."""
+    """Return the place of each run: that of a job's last run from `last`, the others from its interruptions."""
     found = last[row]
     before = np.flatnonzero(row[:-1] == row[1:])  # runs that another one of the same job follows
     found[before] = stops.place[np.lexsort((stops.begin, stops.job))]

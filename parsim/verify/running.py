@@ -1,6 +1,6 @@
-"""What runs at one instant, each in one pass over the starts: cores, limits, nodes by type, and where jobs may run.
+"""Checks of what runs at an instant, each in one pass over the starts: cores, limits, nodes by type, partitions.
 
-A job of a queue that has a reservation may run there, and not on the machine: its queue is left to the replay.
+A job of a queue with a reservation may run there rather than on the machine: such queues are left to the replay.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from parsim.verify.interruptions import by_run
 from parsim.verify.starts import placement_of
 from parsim.verify.violation import Violation
 
-Group = TypeVar("Group")  #: what limits or holds jobs together
+Group = TypeVar("Group")  #: the jobs that count together under a limit
 
 
 @dataclass(frozen=True)
 class Runs:
-    """What runs on the machine: jobs, or their runs between interruptions."""
+    """The runs on the machine: jobs, or their parts between interruptions, each a job of `workload`."""
 
-    row: Column  #: of the job of each
+    row: Column  #: the job of each run
     workload: Workload
     schedule: Schedule
-    held: NDArray[np.bool_]  #: those that must not begin where there is not enough; the others ran before
+    held: NDArray[np.bool_]  #: runs that must respect limits; the others began before the state
 
     @classmethod
     def of(cls, workload: Workload, schedule: Schedule, state: State | None) -> Runs:
-        """Return the runs of a schedule that begins with a state, but for those of queues with a reservation."""
+        """Return the runs of a schedule that begins with a state, without those of queues with a reservation."""
         row, jobs, runs = by_run(workload, schedule)
         if state is None:
             return cls(row, jobs, runs, np.ones(row.size, dtype=np.bool_))
@@ -63,7 +63,7 @@ class Runs:
     def over(
         self, rows: list[int], groups: list[Group], amounts: list[int], most: dict[Group, int], held: list[bool]
     ) -> Iterator[tuple[int, Group, int]]:
-        """Yield row, group and amount of the first start, for each group, that takes more than there is `most`."""
+        """Yield (row, group, amount in use) of the first start in each group that brings it above `most`."""
         if not rows:
             return
         names = list(dict.fromkeys(groups))
@@ -76,12 +76,12 @@ class Runs:
             yield rows[k], groups[k], used
 
     def wrong(self, rule: str, row: int, message: str) -> Violation:
-        """Report a start."""
+        """Return a violation by the start of the run at a row."""
         return Violation(rule, int(self.row[row]), int(self.schedule.start[row]), message)
 
 
 def check_capacity(runs: Runs, partition_cores: tuple[int, ...]) -> Iterator[Violation]:
-    """Yield placements that mean nothing, and the first start that brings each partition above its cores."""
+    """Yield impossible placements, and the first start that brings each partition above its cores."""
     job, partition, cores, found = cores_by_partition(runs.schedule, len(partition_cores))
     yield from (wrong.at(runs.row) for wrong in found)
     names, groups = runs.schedule.partition_names, partition.tolist()
@@ -143,7 +143,7 @@ def check_throttles(runs: Runs, system: System) -> Iterator[Violation]:
 
 
 def check_quotas(runs: Runs) -> Iterator[Violation]:
-    """Yield the first start that takes more of a quota than there is then, for each (rule "quotas and licences")."""
+    """Yield the first start that brings each quota above its amount then (rule "quotas and licences")."""
     start, end = runs.schedule.start.tolist(), runs.schedule.end.tolist()
     for quota in runs.workload.quotas:
         events = []
@@ -159,7 +159,7 @@ def check_quotas(runs: Runs) -> Iterator[Violation]:
 
 
 def check_types(runs: Runs, system: System) -> Iterator[Violation]:
-    """Yield the jobs without a place on nodes of several types, and what brings a total of them above what there is."""
+    """Yield jobs without a place on nodes of several types, and the first start above each of their totals."""
     workload, schedule = runs.workload, runs.schedule
     chosen = schedule.node if system.places_chunks else schedule.place
     if chosen is None or chosen.shape != (len(workload),):
@@ -195,7 +195,7 @@ def check_types(runs: Runs, system: System) -> Iterator[Violation]:
 
 
 def request_of(workload: Workload, system: System, row: int) -> Request | None:
-    """Return what a job asks for, with rule "exclusive nodes"."""
+    """Return the request of a job, exclusive if its queue is (rule "exclusive nodes")."""
     request = workload.requests[workload.request[row]] if workload.request[row] >= 0 else None
     if system.queues[workload.queue[row]].exclusive:
         chunks = request or (Chunk(int(workload.cores[row]), 1),)
@@ -204,7 +204,7 @@ def request_of(workload: Workload, system: System, row: int) -> Request | None:
 
 
 def check_homes(runs: Runs, system: System) -> Iterator[Violation]:
-    """Yield the jobs that start where, or in the pool before, they may (rules of "partitions and pool")."""
+    """Yield jobs that start on a wrong partition, or in the pool too early (rules of "partitions and pool")."""
     if system.mode == "shared":
         return
     rules = Simulation(replace(runs.workload.without_needs(), submit=runs.schedule.submit), system)

@@ -1,7 +1,7 @@
-"""Who starts, when and where: a schedule beside what the reference simulator does with the same jobs.
+"""Compares the starts of a schedule with those of the reference simulator for the same jobs.
 
-Both are the same up to the first difference, so that what the simulator knows at that instant explains it. From then on
-each difference may follow from the first, and none is reported.
+Both are equal up to the first difference, so that the simulator's state at that instant explains it. Later differences
+may follow from the first, and are not reported.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ def check_planned_starts(
 
 
 def follow(simulation: Simulated, schedule: Schedule, rows: list[int], until: float = math.inf) -> Iterator[None]:
-    """Go on pass by pass, as long as the schedule has the same starts at these rows of it.
+    """Run a simulation pass by pass, as long as its job k starts when row ``rows[k]`` of the schedule does.
 
-    Nothing is compared from `until` on. A machine that is not for ever is that of a reservation, whose cores lie
-    elsewhere in the schedule.
+    Nothing is compared from `until` on. A finite `until` is the end of a reservation, whose partitions are not those of
+    the schedule.
 
     Raises
     ------
     Difference
-        The first.
+        The first one.
     """
     number = {row: k for k, row in enumerate(rows)}
     starts: dict[int, list[int]] = defaultdict(list)
@@ -92,7 +92,7 @@ def follow(simulation: Simulated, schedule: Schedule, rows: list[int], until: fl
 
 
 def placement_of(schedule: Schedule, row: int) -> dict[int, int]:
-    """Return the cores of a job on each partition that it has any of."""
+    """Return the cores of a job on each partition, by index, without zeros."""
     if schedule.partition[row] != SPANNING:
         return {int(schedule.partition[row]): int(schedule.cores[row])}
     return {partition: int(cores) for partition, cores in enumerate(schedule.shares[row]) if cores}
@@ -122,7 +122,7 @@ def _same_starts(simulation: Simulated, schedule: Schedule, rows: list[int], due
 
 
 def _turns_before(simulation: Simulated, k: int, others: list[int]) -> int | None:
-    """Return one of others that are reserved over several partitions, which go first, if k is not; None if none is."""
+    """Return the first of `others` in the reserved list, which goes before the list of job k; None without one."""
     if not isinstance(simulation, Simulation) or simulation.home(k) == RESERVED:
         return None
     return next((j for j in others if simulation.home(j) == RESERVED), None)
@@ -143,7 +143,7 @@ def _described(placement: dict[int, int], schedule: Schedule) -> str:
 def _compare(
     workload: Workload, system: System, schedule: Schedule, state: State | None, found: NaiveSchedule
 ) -> Iterator[Violation]:
-    """Compare what no single pass shows: reserved cores, places, when jobs came."""
+    """Yield differences that no single pass shows: cores by partition, places, submits, ends, an interruption."""
     ended = np.zeros(len(workload), dtype=np.bool_)
     if state is not None:
         ended = (state.start < state.begin) & (state.start + workload.effective_runtime <= state.begin)

@@ -1,4 +1,4 @@
-"""What the verifier reports."""
+"""The violations that `parsim.verify` reports, and the rules that they break."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ RULES = {
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One thing that is wrong with a schedule.
+    """A rule that a schedule breaks, with the job and the time.
 
     Attributes
     ----------
     rule : str
         A key of `RULES`.
     job : int
-        Row of the workload, -1 where no single job is to blame.
+        Row of the workload, -1 without a single job.
     time : int
         Seconds.
     message : str
@@ -48,7 +48,7 @@ class Violation:
     message: str
 
     def at(self, rows: NDArray[np.int64]) -> Violation:
-        """Return the violation of a workload of which these `rows` were looked at."""
+        """Return the violation with row ``rows[job]``: of the workload from which these `rows` were taken."""
         return replace(self, job=int(rows[self.job])) if self.job >= 0 else self
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ class Violation:
 
 
 class Difference(Exception):  # noqa: N818 - carries a finding out of a replay, is no error
-    """The first thing in which a schedule differs from what the rules make of its jobs."""
+    """The first difference between a schedule and the one that the rules give."""
 
     def __init__(self, rule: str, job: int, time: int, message: str) -> None:
         super().__init__(message)
@@ -70,7 +70,7 @@ class VerificationError(AssertionError):
     ----------
     violations : sequence of Violation
     shown : int
-        How many the message lists.
+        Most violations that the message lists.
 
     Attributes
     ----------
