@@ -10,14 +10,18 @@ from qconf.errors import ExportError
 if TYPE_CHECKING:
     from qconf.config import SiteConfig
 
+#: The limits of a queue: what of its running jobs each counts, and whose together; empty for those of all.
+LIMITS = {
+    "max_run": ("max_run", ""),
+    "max_run_cores": ("max_run_cores", ""),
+    "max_user_run": ("max_run", "user"),
+    "max_user_cores": ("max_run_cores", "user"),
+}
 #: What each part has of a configuration, and of each of its queues.
 PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "order": (("order", "fairshare", "shares", "priority_calc_period"), ("starvation",)),
     "priorities": ((), ("priority",)),
-    "limits": (
-        ("throttles", "hours", "qos"),
-        ("max_run", "max_run_cores", "max_user_run", "max_user_cores", "billing"),
-    ),
+    "limits": (("throttles", "hours", "qos"), (*LIMITS, "billing")),
     "queues": (("routing",), ("cores", "walltime", "access")),
     "partitions": (("mode", "pool", "nodes"), ("partition", "partition_nodes", "reservation", "nodes", "exclusive")),
     "reservations": (

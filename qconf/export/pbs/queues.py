@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from parsim.model.workload import MAX_CORES, MAX_DURATION
@@ -35,11 +36,10 @@ MANAGED = (
     *("Priority", *throttles.KEYS.values(), "default_chunk.Qlist", "backfill_depth", "from_route_only", PLACE),
     *(f"resources_default.{name}" for name in qos.RESOURCES),
 )
-#: Attributes of a queue that are read, or change no start of a job.
+#: Others that are read, or change no start of a job.
 _UNDERSTOOD = re.compile(
-    r"queue_type|enabled|started|from_route_only|Priority|backfill_depth|max_run|max_run_res\.ncpus|max_queued|max_running|max_user_run"
-    r"|max_user_res\.ncpus|resources_(?:min|max)\.(?:ncpus|walltime|nodect)|default_chunk\.ncpus|resources_default\..*"
-    r"|hasnodes|total_jobs|state_count|acl_(?:users|groups|hosts)|acl_(?:user|group|host)_enable|kill_delay|max_array_size"
+    r"queue_type|enabled|started|resources_(?:min|max)\.nodect|default_chunk\.ncpus|resources_default\..*"
+    r"|hasnodes|total_jobs|state_count|kill_delay|max_array_size"
 )
 #: Limits of a queue of the older kind, which yield to the others.
 _OLD_LIMITS = {"max_running": "max_run", "max_user_run": "max_user_run", "max_user_res.ncpus": "max_user_cores"}
@@ -208,10 +208,10 @@ class Reader:
                 f"{name}: its running-cores limit {narrow} is below its narrowest job {least}; left out"
             )
             del limits["max_run_cores"]
-        bound = [f"default_chunk.{resource}" for resource in bindings(attributes)]
+        known = {*MANAGED, *_OLD_LIMITS, *chain(*ACCESS.values())} - {"default_chunk.Qlist"}
+        known |= {f"default_chunk.{resource}" for resource in bindings(attributes)}
         for key, value in attributes.items():
-            known = _UNDERSTOOD.fullmatch(key) or key in bound
-            if not known and not throttles.of_resources({key: value}):
+            if not (key in known or _UNDERSTOOD.fullmatch(key) or throttles.of_resources({key: value})):
                 self.warnings.append(f"{name}: {key} = {value} has no place in a configuration")
         text = attributes.get("Priority", "0")
         priority = int(text) if re.fullmatch(_PRIORITY, text) else self.lowest

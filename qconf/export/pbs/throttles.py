@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from parsim.model.throttles import RESOURCES
 from qconf.config import QueueConfig, SiteConfig, ThrottleConfig
+from qconf.export import only
 from qconf.export.pbs import qos
 from qconf.export.pbs.server import Server, as_limits, limits_in
 from qconf.export.pbs.types import name_of
@@ -15,13 +16,10 @@ from qconf.history.chunks import MIB, NAMES, bytes_of_pbs
 #: Attribute of a server or a queue, by what it limits.
 KEYS = {"max_run": "max_run", "max_run_cores": "max_run_res.ncpus", "max_queued": "max_queued"}
 ALL, EACH = "o:PBS_ALL", "PBS_GENERIC"
-#: The limits of a queue: what each limits, and the scope.
-_OF_QUEUES = {"max_run": ("max_run", ALL), "max_run_cores": ("max_run_cores", ALL)} | {
-    "max_user_run": ("max_run", f"u:{EACH}"),
-    "max_user_cores": ("max_run_cores", f"u:{EACH}"),
-}
 HEAD = ("PATH=/opt/pbs/bin:/usr/local/bin:/usr/bin:/bin", "LC_ALL=C")  #: of the lines of cron
 _LETTERS = {"user": "u", "group": "g", "qos": "p"}
+#: The limits of a queue: what each limits, and the scope.
+_OF_QUEUES = {limit: (what, f"{_LETTERS[each]}:{EACH}" if each else ALL) for limit, (what, each) in only.LIMITS.items()}
 _ENTITY = re.compile(r"\[([a-z]):([A-Za-z0-9_.-]+)=([0-9]+[kmgtp]?[bw]?)\]")
 _OF_RESOURCE = "max_run_res."  #: before the name of a resource
 MEMORY = "mem"

@@ -11,9 +11,9 @@ from qconf.export import hours
 from qconf.export.slurm import shortpools
 from qconf.export.slurm.conf import Conf
 from qconf.export.slurm.desired import OF_QUEUES, STATEMENTS, Desired
-from qconf.export.slurm.merging import NEUTRAL, alike, merged, partitions_of, written
+from qconf.export.slurm.merging import alike, merged, partitions_of, written
 from qconf.export.slurm.partitions import written as line_of
-from qconf.export.slurm.queues import Line, qos_of
+from qconf.export.slurm.queues import NEUTRAL, Line, qos_of
 
 ORDER_KEPT = "PriorityWeightPartition"  #: has no use where job_submit.lua takes no points
 

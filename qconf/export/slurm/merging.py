@@ -1,6 +1,6 @@
 """Partitions of a slurm.conf and those of an export: what is changed, and what stays as it is.
 
-The export's script new-conf has this text in it, so that it imports nothing of qconf.
+The export's script new-conf has `NEUTRAL` and this text in it, so that it imports nothing of qconf.
 """
 
 from __future__ import annotations
@@ -8,27 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-#: What an export says of partitions, and what Slurm takes where a line says nothing; all else stays.
-NEUTRAL = {
-    "nodes": "",
-    "maxtime": "UNLIMITED",
-    "maxcpuspernode": "UNLIMITED",
-    "minnodes": "1",
-    "maxnodes": "UNLIMITED",
-    "prioritytier": "1",
-    "priorityjobfactor": "1",
-    "oversubscribe": "NO",
-    "preemptmode": "",
-    "qos": "",
-    "tresbillingweights": "",
-    "allowgroups": "ALL",
-    "allowaccounts": "ALL",
-    "denyaccounts": "",
-    "allowqos": "ALL",
-    "denyqos": "",
-    "allocnodes": "ALL",
-    "state": "UP",
-}
+from qconf.export.slurm.queues import NEUTRAL
+
 TIMES = ("maxtime", "defaulttime", "prioritymaxage", "prioritydecayhalflife")
 OLDER = {"shared": "oversubscribe", "priority": "prioritytier"}  # names of before
 

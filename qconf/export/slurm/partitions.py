@@ -19,24 +19,18 @@ from qconf.config.multifactor import Multifactor
 from qconf.errors import ExportError
 from qconf.export.nodes import Node, assign, check_machine
 from qconf.export.priorities import scale
-from qconf.export.slurm.queues import MODES, POOL, PREEMPTING, Line, access, charged, clock, whole_minutes
-from qconf.export.slurm.queues import written as queue_words
+from qconf.export.slurm.queues import MODES, POOL, PREEMPTING, Line, Of, charged, clock, line, whole_minutes
 from qconf.export.types import hosts as hosts_of_types
 from qconf.export.types import is_bound
 from qconf.hosts import fold
 from qconf.text import grouped
 
 PLAIN = "plain"  #: ends the name of the partition on the nodes that keep no cores
-#: What a partition of an export has first, in this order.
-WORDS = (
-    *("Nodes", "MaxTime", "MaxCPUsPerNode", "MinNodes", "MaxNodes", "PriorityTier", "PriorityJobFactor"),
-    *("OverSubscribe", "PreemptMode", "QOS", "TRESBillingWeights"),
-)
 
 
-def written(name: str, line: Line) -> str:
+def written(name: str, words: Line) -> str:
     """Write the line of a partition."""
-    return " ".join([f"PartitionName={name}", *(f"{word}={value}" for word, value in line.items())])
+    return " ".join([f"PartitionName={name}", *(f"{word}={value}" for word, value in words.items())])
 
 
 def hosts_of(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, str]:
@@ -90,29 +84,26 @@ def partitions(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, Li
     ranks = {tier: rank for rank, tier in enumerate(sorted({queue.tier for queue in config.queues}), start=1)}
     of_queues, modes, found = parts(config), becomes(config), {}
     for queue in config.queues:
-        line = queue_words(config, queue) | dict(access(queue))
-        if config.has_tiers:
-            line["PreemptMode"] = MODES[modes.get(queue.name, "off")]
+        mode = MODES[modes.get(queue.name, "off")] if config.has_tiers else ""
         tier = ranks[queue.tier] if config.has_tiers else priorities[queue.name]
-        line["PriorityTier"] = str(tier if config.mode == "shared" or queue.reservation else 1)
-        line["PriorityJobFactor"] = str(factors[queue.name])
-        found[queue.name] = line
-        for part in of_queues.get(queue.name, ()):
-            found[part.name] = line | ({"MaxCPUsPerNode": str(part.cores)} if part.cores else {})
+        tier = tier if config.mode == "shared" or queue.reservation else 1
+        for name, cores in ((queue.name, None), *((part.name, part.cores) for part in of_queues.get(queue.name, ()))):
+            found[name] = line(Of(config, queue, hosts[name], cores, tier, factors[queue.name], mode))
     if config.pool_cores:
-        found[POOL] = _pool(config)
-    whole = {name: {"Nodes": hosts[name], **line, "State": "UP"} for name, line in found.items()}
-    return {name: {word: line[word] for word in WORDS if word in line} | line for name, line in whole.items()}
+        found[POOL] = _pool(config, hosts[POOL])
+    return found
 
 
-def _pool(config: SiteConfig) -> Line:
+def _pool(config: SiteConfig, nodes: str) -> Line:
     billings = {charged(config, queue) for queue in config.queues}
     return {
+        "Nodes": nodes,
         "MaxTime": clock(max(whole_minutes(queue)[1] for queue in config.queues)),
         "PriorityTier": "1",
         "PriorityJobFactor": "1",
         **({"OverSubscribe": "EXCLUSIVE"} if config.machine.whole_nodes else {}),
         **({"TRESBillingWeights": text} if len(billings) == 1 and (text := next(iter(billings))) else {}),
+        "State": "UP",
     }
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -31,25 +31,57 @@ ACCESS = {
     "qos": ("AllowQos", "DenyQos"),
     "hosts": ("AllocNodes", None),
 }
-#: What is read of a partition; all else is named.
-READ = {
-    *("file", "line", "partitionname", "nodes", "state", "rootonly", "hidden", "default", "qos"),
-    *("minnodes", "maxnodes", "maxtime", "maxcpuspernode", "oversubscribe", "preemptmode", "tresbillingweights"),
-    *("prioritytier", "priorityjobfactor", *(key.lower() for pair in ACCESS.values() for key in pair if key)),
-}
-
 Line = dict[str, str]  #: what a partition has, by the words of slurm.conf
 
 
-def written(config: SiteConfig, queue: QueueConfig) -> Line:
-    """Return what a partition has of its queue alone."""
-    return {
-        "MaxTime": clock(whole_minutes(queue)[1]),
-        **_sizes(config, queue.cores),
-        **({"OverSubscribe": "EXCLUSIVE"} if gives_whole(config, queue) else {}),
-        **({"QOS": qos_of(queue.name)} if is_limited(config, queue) else {}),
-        **({"TRESBillingWeights": text} if (text := charged(config, queue)) else {}),
-    }
+class Of(NamedTuple):
+    """What a partition is of: its queue, and what follows from all queues and all nodes together."""
+
+    config: SiteConfig
+    queue: QueueConfig
+    nodes: str  #: a host list
+    cores: int | None  #: of a node, that its jobs may have; None for all
+    tier: int
+    factor: int
+    mode: str  #: what becomes of its jobs that are preempted; empty where none are
+
+
+class Word(NamedTuple):
+    """A word of a partition, what Slurm takes where a line does not have it, and how it is written; empty for none."""
+
+    name: str
+    neutral: str
+    written: Callable[[Of], str]
+
+
+#: What an export says of partitions, in the order of their lines.
+WORDS = (
+    Word("Nodes", "", lambda of: of.nodes),
+    Word("MaxTime", "UNLIMITED", lambda of: clock(whole_minutes(of.queue)[1])),
+    Word("MaxCPUsPerNode", "UNLIMITED", lambda of: str(of.cores or "")),
+    Word("MinNodes", "1", lambda of: _size(of.config, of.queue.cores[0])),
+    Word("MaxNodes", "UNLIMITED", lambda of: _size(of.config, of.queue.cores[1])),
+    Word("PriorityTier", "1", lambda of: str(of.tier)),
+    Word("PriorityJobFactor", "1", lambda of: str(of.factor)),
+    Word("OverSubscribe", "NO", lambda of: "EXCLUSIVE" if gives_whole(of.config, of.queue) else ""),
+    Word("PreemptMode", "", lambda of: of.mode),
+    Word("QOS", "", lambda of: qos_of(of.queue.name) if is_limited(of.config, of.queue) else ""),
+    Word("TRESBillingWeights", "", lambda of: charged(of.config, of.queue)),
+)
+#: The value of a word, in lower case, that stands for none.
+NEUTRAL = {
+    **{word.name.lower(): word.neutral for word in WORDS},
+    **{name.lower(): "" if name.startswith("Deny") else "ALL" for pair in ACCESS.values() for name in pair if name},
+    "state": "UP",
+}
+#: What is read of a partition; all else is named.
+READ = {*NEUTRAL, "file", "line", "partitionname", "rootonly", "hidden", "default"}
+
+
+def line(of: Of) -> Line:
+    """Return the words of a partition. Raises ExportError."""
+    found = {word.name: text for word in WORDS if (text := word.written(of))}
+    return {**found, **dict(access(of.queue)), "State": "UP"}
 
 
 def gives_whole(config: SiteConfig, queue: QueueConfig) -> bool:
@@ -68,14 +100,12 @@ def charged(config: SiteConfig, queue: QueueConfig) -> str:
     return queue.billing or billing.written(dict(config.tree.charges))
 
 
-def _sizes(config: SiteConfig, cores: tuple[int, int]) -> Line:
-    """Write sizes in nodes, where a job of so many cores has so many nodes and no more."""
+def _size(config: SiteConfig, cores: int) -> str:
+    """Write a size in nodes, where a job of so many cores has so many nodes and no more."""
     node = config.machine.cores_per_node
     of_one_core = node == 1 and all(each.cores == 1 for each in config.nodes)
-    if not (config.machine.whole_nodes or of_one_core):
-        return {}
-    least, most = (-(-bound // node) for bound in cores)
-    return {"MinNodes": str(least), **({"MaxNodes": str(most)} if cores[1] < MAX_CORES else {})}
+    counted = config.machine.whole_nodes or of_one_core
+    return str(-(-cores // node)) if counted and cores < MAX_CORES else ""
 
 
 def access(queue: QueueConfig) -> Iterator[tuple[str, str]]:

@@ -20,7 +20,7 @@ from qconf.export.slurm.conf import Conf
 from qconf.export.slurm.desired import Desired, differences, set_limits
 from qconf.export.slurm.order import weights_of_tres
 from qconf.export.slurm.partitions import held, preempted, rooms, types_named
-from qconf.export.slurm.queues import POOL, access, is_limited, qos_of, whole_minutes
+from qconf.export.slurm.queues import NEUTRAL, POOL, access, is_limited, qos_of, whole_minutes
 from qconf.export.slurm.settings import most_points, places
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Files:
             files |= table(config, self.estimates)
             files["job_submit.back.lua"] = self._render("job_submit.back.lua", partitions=[*self.wanted["partitions"]])
         if changes.conf:
-            files["new-conf"] = self._render("new-conf", merging=_source(merging.__file__))
+            files["new-conf"] = self._render("new-conf", neutral=NEUTRAL, merging=_source(merging.__file__))
             files["load-conf"] = self._render("load-conf")
         if changes.conf and changes.moves:
             lists = {queue.name: dict(access(queue)) for queue in config.queues}
@@ -150,4 +150,4 @@ class Files:
 def _source(file: str | None) -> str:
     """Return the text of a module as a script has it: without what belongs to a module alone."""
     text = Path(str(file)).read_text(encoding="utf-8")
-    return text.partition("from collections.abc import Iterable, Sequence\n")[2].strip()
+    return text.partition("import NEUTRAL\n")[2].strip()

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from parsim.model.throttles import RESOURCES
 from qconf.config import SiteConfig, ThrottleConfig
 from qconf.config.models import Settings
+from qconf.export.only import LIMITS
 from qconf.export.slurm.conf import Conf
 from qconf.export.types import NAME as RESOURCE
 from qconf.history.chunks import TRES_SIZE
@@ -28,10 +29,7 @@ _WORDS = {
 WORDS = {(each, name): word for name, words in _WORDS.items() for each, word in zip(EACH, words, strict=True)}
 _FIELDS = {word: of for of, word in WORDS.items()}
 #: Those that are limits of a queue, by their names there.
-OF_QUEUES = {name: WORDS["", name] for name in ("max_run", "max_run_cores")} | {
-    "max_user_run": WORDS["user", "max_run"],
-    "max_user_cores": WORDS["user", "max_run_cores"],
-}
+OF_QUEUES = {limit: WORDS[each, what] for limit, (what, each) in LIMITS.items()}
 _TRES = {"memory": "mem", "gpus": "gres/gpu"}
 NAME = re.compile(r"[A-Za-z0-9_.@-]+")
 
