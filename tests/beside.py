@@ -1,4 +1,4 @@
-"""Folders beside the project: logs, reference schedules, files of servers. Tests of them are skipped without."""
+"""Folders beside the project: logs, reference schedules, server files. Without them their tests are skipped."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the whole run of the tests needs."""
+"""Settings, hooks and fixtures of all tests."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from hypothesis import settings
 from qconf.cli import one_blas_thread
 
 one_blas_thread()
-# Every run tries the same examples, so that what lands is decided by the change. RANDOM=1 looks for others.
+# Every run tries the same examples, so that a failure is due to the change. RANDOM=1 tries others.
 settings.register_profile("repeatable", derandomize=not os.environ.get("RANDOM"))
 settings.load_profile("repeatable")
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes would compile every module again
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else hundreds of processes compile every module again
 
-from tests.interpreted import interpret_seldom, interpreting  # noqa: E402 - numpy comes later
+from tests.interpreted import interpret_seldom, interpreting  # noqa: E402 - after it, since they import numpy
 from tests.warm import warm  # noqa: E402
 
-BY_COMMAND = ("tests/browser/", "tests/real_pbs/", "tests/real_slurm/")  #: `make test-all` runs them
-#: But for these, which need no server, or show the pages and what they are not to do.
+BY_COMMAND = ("tests/browser/", "tests/real_pbs/", "tests/real_slurm/")  #: slow, run by `make test-all`
+#: Tests of these folders that `make test` runs: they need no server, or are the main tests of the pages.
 SMOKE = {
     "test_it_is_whole_and_of_this_version",
     "test_a_server_that_cannot_be_started_says_at_once_which_step_failed",
@@ -34,13 +34,13 @@ SMOKE = {
 
 
 def pytest_configure() -> None:
-    """Interpret versions of kernels that few tests take."""
+    """Interpret the versions of kernels that few tests use."""
     interpret_seldom()
 
 
-@pytest.hookimpl(tryfirst=True)  # before marks are chosen
+@pytest.hookimpl(tryfirst=True)  # before tests are selected by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests in a browser and on real servers are slow, but for a few."""
+    """Mark the tests of `BY_COMMAND` as slow, except `SMOKE`."""
     for item in items:
         if item.nodeid.startswith(BY_COMMAND) and item.name not in SMOKE:
             item.add_marker(pytest.mark.slow)
@@ -48,12 +48,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
 def pytest_xdist_setupnodes() -> None:
-    """Compile the kernels before the workers start: each of them would compile the same ones."""
+    """Compile the kernels before the workers start; else each worker compiles all of them."""
     warm()
 
 
 @pytest.fixture
 def interpreted() -> Iterator[None]:
-    """Kernels are plain Python in a test that asks for it."""
+    """Fixture: run kernels as plain Python."""
     with interpreting():
         yield

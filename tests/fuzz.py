@@ -1,16 +1,15 @@
-"""Random cases of every discipline by command, for longer than `make test` can.
+"""Test random cases of every discipline, more than `make test` has time for.
 
 ``python -m tests.fuzz --count 5000``
-    The schedules of the simulator: those of the slow reference simulator, and right by the verifier.
+    Check that the simulator's schedules equal those of the reference simulator and pass the verifier.
 ``python -m tests.fuzz --broken --count 100``
-    Schedules of the reference simulator with one change: the verifier reports each.
+    Check that the verifier rejects every schedule with one deliberate error.
 ``python -m tests.fuzz --traces``
-    Whole traces, where they lie beside the project, under a sensible system of each discipline: right by the verifier.
+    Check by the verifier the schedules of whole traces beside the project, under a typical system of each discipline.
 
-With ``--looks -1`` what has a way for deep queues goes it from the first event on.
+With ``--looks -1`` the simulator uses its algorithms for deep queues from the first event on.
 
-Names limit the command to these disciplines: ``python -m tests.fuzz --traces multiqueue "hybrid combined"`` to those
-that begin so.
+Arguments select disciplines by name; with ``--traces`` by the beginning of the name, like ``"hybrid combined"``.
 """
 
 from __future__ import annotations
@@ -39,29 +38,29 @@ from parsim.verify import Violation, check_planned, check_schedule
 from tests import generate
 from tests.beside import REFERENCE
 
-TRACES = {"KTH-SP2": 100, "SDSC-SP2": 128, "HPC2N": 240}  #: of HPC2N, its first 60 000 jobs
-BEGUN = "state:"  #: before the name of a discipline: cases that begin with a state
-NEEDS = "needs:"  #: before that: cases in which jobs wait for others, and there are quotas
+TRACES = {"KTH-SP2": 100, "SDSC-SP2": 128, "HPC2N": 240}  #: trace -> cores; HPC2N is its first 60 000 jobs
+BEGUN = "state:"  #: prefix of a discipline: cases with an initial state
+NEEDS = "needs:"  #: prefix before `BEGUN`: cases with dependencies of jobs and quotas
 LISTS = tuple(generate.DISCIPLINES)
 DISCIPLINES = (*LISTS, "multiqueue", "alike-multiqueue", "planned", "alike-planned")
 DISCIPLINES += tuple(BEGUN + name for name in DISCIPLINES)
 DISCIPLINES += tuple(NEEDS + name for name in (*LISTS, *(BEGUN + name for name in LISTS)))
-TESTED = tuple(name for name in DISCIPLINES if name.rpartition(":")[2] not in generate.SELDOM)  #: by `make test`
+TESTED = tuple(name for name in DISCIPLINES if name.rpartition(":")[2] not in generate.SELDOM)  #: in `make test`
 
 
 class Case(NamedTuple):
-    """A random workload, with what simulates it anew, slowly and fast, and what checks a schedule of it."""
+    """A random workload, with functions to simulate it, to simulate it by the reference, and to verify a schedule."""
 
     workload: Workload
     simulate: Callable[[], Schedule]
     reference: Callable[[], Schedule]
-    check: partial[list[Violation]]  #: of a schedule
+    check: partial[list[Violation]]  #: takes a schedule
 
 
 def schedule(
     workload: Workload, names: tuple[str, ...], found: naive.NaiveSchedule, system: System | None = None
 ) -> Schedule:
-    """Return a schedule of the reference simulator with the columns of the fast one."""
+    """Convert a schedule of the reference simulator to a `Schedule` of parsim."""
     start = np.array(found.start, dtype=np.int64)
     partition, shares = np.zeros(len(workload), dtype=np.int32), {}
     for job, cores_on in enumerate(found.placement):
@@ -83,12 +82,12 @@ def schedule(
 
 
 def afresh(workload: Workload, system: System, state: State | None) -> Schedule:
-    """Simulate jobs of which nothing is known from before, as how deep their queues are."""
+    """Simulate a copy of the workload, without cached results such as the depth of its queues."""
     return simulate(copy(workload), system, state)
 
 
 def case(discipline: str, seed: int) -> Case:
-    """Return the random case of a discipline and a seed; `NEEDS` and `BEGUN` may stand before the name."""
+    """Return the random case of a discipline and a seed; the name may have the prefixes `NEEDS` and `BEGUN`."""
     rng = Random(seed)
     discipline, needs = discipline.removeprefix(NEEDS), discipline.startswith(NEEDS)
     discipline, begun = discipline.removeprefix(BEGUN), discipline.startswith(BEGUN)
@@ -126,7 +125,7 @@ def case(discipline: str, seed: int) -> Case:
 
 
 def same(fast: Schedule, slow: Schedule) -> bool:
-    """Whether the simulator has the schedule of the reference."""
+    """Whether the two schedules are equal."""
     return (
         fast.start.tolist() == slow.start.tolist()
         and fast.submit.tolist() == slow.submit.tolist()
@@ -139,26 +138,26 @@ def same(fast: Schedule, slow: Schedule) -> bool:
 
 
 def differs(discipline: str, seed: int) -> bool:
-    """Whether the simulator has another schedule than the reference, or one that the verifier finds wrong."""
+    """Whether the simulator's schedule differs from the reference, or fails the verifier."""
     here = case(discipline, seed)
     fast = here.simulate()
     return not same(fast, here.reference()) or bool(here.check(fast))
 
 
 def misses(here: Case, right: Schedule, seed: int) -> bool:
-    """Whether the verifier finds nothing wrong with a schedule that differs from the right one."""
+    """Whether the verifier accepts a random change of the right schedule."""
     state = here.check.keywords.get("state")
     return not here.check(generate.broken(Random(seed), right, None if state is None else state.begin))
 
 
 def unnoticed(discipline: str, seed: int) -> bool:
-    """Whether the verifier finds nothing wrong with a broken schedule."""
+    """Whether the verifier accepts a random change of the case's right schedule."""
     here = case(discipline, seed)
     return misses(here, here.reference(), seed)
 
 
 def systems(cores: int) -> Iterator[tuple[str, System]]:
-    """Yield a sensible system of each discipline, for queues that `trace` routes to."""
+    """Yield name and typical system of each discipline, with the four queues of `trace`."""
     queues = [Queue(name=name, priority=1 + i, starvation=86400) for i, name in enumerate("abcd")]
     alike = [Queue(name=queue.name) for queue in queues]
     limited = [replace(queue, max_run=cores // 4, max_user_cores=cores) for queue in queues]
@@ -186,7 +185,7 @@ def systems(cores: int) -> Iterator[tuple[str, System]]:
 
 
 def trace(name: str) -> Workload:
-    """Return a trace whose jobs are routed to four queues by their cores."""
+    """Return a trace with its jobs routed to four queues by cores, and random users."""
     table = pd.read_csv(REFERENCE / f"{name}_easy.csv.gz")
     users = np.random.default_rng(0).integers(0, 300, len(table))
     queue = np.digitize(table["cores"], [2, 9, 33])
@@ -194,7 +193,7 @@ def trace(name: str) -> Workload:
 
 
 def trace_checks(name: str) -> Iterator[tuple[str, Callable[[], list[Violation]]]]:
-    """Yield what simulates a trace and checks the schedule, for each discipline."""
+    """Yield for each discipline its name, and a function to simulate the trace and verify the schedule."""
     workload, cores = trace(name), TRACES[name]
     for label, system in systems(cores):
         yield label, lambda system=system: check_schedule(workload, system, simulate(workload, system))
@@ -206,7 +205,7 @@ def trace_checks(name: str) -> Iterator[tuple[str, Callable[[], list[Violation]]
 
 
 def check_traces(chosen: tuple[str, ...]) -> int:
-    """Print a line per trace and discipline; return how many are wrong."""
+    """Print a line per trace and discipline; return the number of wrong schedules."""
     wrong = 0
     for name in (name for name in TRACES if (REFERENCE / f"{name}_easy.csv.gz").exists()):
         for label, check in trace_checks(name):
@@ -220,7 +219,7 @@ def check_traces(chosen: tuple[str, ...]) -> int:
 
 
 def main() -> int:
-    """Print a line per discipline and a total; return how many cases went wrong."""
+    """Print a line per discipline and a total; return 0 if no case failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=5000, help="seeds per discipline")
     what = parser.add_mutually_exclusive_group()

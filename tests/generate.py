@@ -1,6 +1,6 @@
-"""Random small machines and workloads in which everything collides; a generator takes a `random.Random`.
+"""Random small machines and workloads with many coincidences; a `Generator` maps a `random.Random` to a case.
 
-No generated job is impossible, so every simulation ends.
+Every generated job can start at some time, so every simulation ends.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ ACTIVE_FORMULAS = (
     "queue_priority if active_jobs < 2 else -walltime",
     "fair_share - active_jobs / 10",
 )
-# Priorities and thresholds whose quotients, in floating point, round across a second now and then.
+# Priorities and thresholds whose quotients sometimes round across a second in floating point.
 PRIORITIES = (1, 2, 0.1, 0.3, 0.7, 2.5, 40, 60, 100, 1 / 3)
 THRESHOLDS = (0, 0.05, 0.1, 0.1, 0.3, 0.5, 1, 1.1, 20, 40)
 FORMULAS = (
@@ -89,7 +89,7 @@ FORMULAS = (
     "abs(eligible_time - 6) * queue_priority",
     "pow(ncpus, 2) - eligible_time",
     "(eligible_time / 7) ** 2 if ncpus < 3 else (eligible_time / 7) * (eligible_time / 7)",
-    # Undefined for some jobs at some instants, and only where they are evaluated.
+    # Undefined for some jobs at some instants, in the branches that are evaluated.
     "ncpus / (walltime - 5)",
     "log(eligible_time) + ncpus",
     "sqrt(eligible_time - 3) - walltime",
@@ -103,7 +103,7 @@ FORMULAS = (
 
 
 def formula(rng: Random, depth: int = 3) -> str:
-    """Return a random expression; its operations are exact enough to be equal wherever float64 is."""
+    """Return a random formula of operations with the same float64 result on every processor."""
     if depth == 0 or rng.random() < 0.15:
         names = ("queue_priority", "eligible_time", "walltime", "ncpus", "job_priority", "0", "1", "2.5", "7", "1e9")
         return rng.choice(names)
@@ -120,14 +120,14 @@ def formula(rng: Random, depth: int = 3) -> str:
 
 
 def divide(rng: Random, total: int, count: int, least: int = 0) -> list[int]:
-    """Divide ``total`` cores into ``count`` partitions of at least ``least`` each."""
+    """Return ``count`` random partition sizes of at least ``least`` cores that sum to ``total``."""
     rest = total - least * count
     cuts = sorted(rng.randint(0, rest) for _ in range(count - 1))
     return [least + high - low for low, high in zip([0, *cuts], [*cuts, rest], strict=True)]
 
 
 def queue(rng: Random, index: int, cores: int, *, limits: bool, starvation: bool, priorities: bool = True) -> Queue:
-    """Return a queue without a partition, on a machine of ``cores``."""
+    """Return a random queue number `index` without a partition, on a machine of ``cores``."""
 
     def sometimes(value: int, chance: float) -> int | None:
         return value if rng.random() < chance else None
@@ -157,9 +157,9 @@ def system(
     reserve: str = "cores",
     **settings: Any,
 ) -> System:
-    """Return a machine of 1 to 16 cores; what is None is random, other settings are those of `System`.
+    """Return a machine of 1 to 16 cores; arguments that are None are random, `settings` are fields of `System`.
 
-    Without `reservation` a partitioned machine has no empty partition.
+    Without `reservation`, no partition of a partitioned machine is empty.
     """
     cores = rng.choice((1, 2, 3, 4, 6, 8, 8, 10, 12, 16, 16))
     count = rng.randint(1, min(4, cores))
@@ -170,9 +170,9 @@ def system(
     elif mode == "hybrid":
         sizes = divide(rng, cores, count + 1)
         extreme = rng.random()
-        if extreme < 0.1:  # nothing but the pool
+        if extreme < 0.1:  # only the pool
             sizes = [0] * count + [cores]
-        elif extreme < 0.2:  # no pool at all
+        elif extreme < 0.2:  # no pool
             sizes = [*divide(rng, cores, count), 0]
         pool = Pool(
             cores=sizes.pop(),
@@ -182,7 +182,7 @@ def system(
             starving_first=rng.random() < 0.3 if starving_first is None else starving_first,
         )
     else:
-        sizes = [rng.choice((0, 1))] * count  # of no consequence
+        sizes = [rng.choice((0, 1))] * count  # has no effect
     for i, size in enumerate(sizes):
         wide = reservation and size == 0 and mode != "shared" and rng.random() < 0.7
         queues[i] = replace(queues[i], partition=size, reservation=wide)
@@ -191,12 +191,12 @@ def system(
 
 
 def workload(rng: Random, machine: System, *, jobs: int | None = None, fit_partition: bool = False) -> Workload:
-    """Return 1 to 40 jobs that ``machine`` can run, many of them at the same instants.
+    """Return 1 to 40 jobs that ``machine`` can run, many of them submitted at the same instants.
 
-    With `fit_partition`, no job is wider than the partition of its queue, so none has to be reserved.
+    With `fit_partition`, no job is wider than its queue's partition, so none needs an advance reservation.
     """
     n = rng.choice((1, 2, 3, 5, 8, 13, 20, 30, 40)) if jobs is None else jobs
-    step = rng.choice((1, 1, 1, 5))  # a coarse clock ties more
+    step = rng.choice((1, 1, 1, 5))  # a coarse clock gives more ties
     latest = rng.choice((0, 5, 15, 30, 60))
     longest = rng.choice((3, 10, 30))
     origin = rng.choice((0, 0, 0, -7, 1_000_000_000))
@@ -229,7 +229,7 @@ def _single(rng: Random, order: str = "fcfs", *, backfill: bool = True) -> Case:
 
 
 def _random(mode: str, **settings: object) -> Generator:
-    """Return a generator of cases; a setting that is a function of rng is random for every case."""
+    """Return a generator of cases; a setting that is a function of rng is drawn for every case."""
     fit_partition = mode == "partitioned" and not settings.get("reservation")
 
     def generator(rng: Random) -> Case:
@@ -241,7 +241,7 @@ def _random(mode: str, **settings: object) -> Generator:
 
 
 def _many_nodes(mode: str, **settings: object) -> Generator:
-    """Return a generator of cases with up to 480 nodes: all cores are 30 times as many, those of jobs nearly."""
+    """Return a generator of cases with up to 480 nodes: cores of the machine times 30, those of jobs nearly so."""
     generator = _random(mode, reserve="nodes", **settings)
 
     def of_many(rng: Random) -> Case:
@@ -263,7 +263,7 @@ def _many_nodes(mode: str, **settings: object) -> Generator:
 
 
 def changed(change: Callable[..., Case], generator: Generator) -> Generator:
-    """Return a generator of the cases of another, each with a change."""
+    """Return a generator that applies a change to each case of another generator."""
     return lambda rng: change(rng, *generator(rng))
 
 
@@ -272,14 +272,14 @@ def _alike(mode: str, **settings: object) -> Generator:
 
 
 def few_kinds(rng: Random, jobs: Workload) -> Workload:
-    """Let every job be like one of at most four, but for its submit and run time."""
+    """Return the jobs with at most four kinds of demands; submits and run times stay."""
     row = np.array([rng.randrange(min(4, len(jobs))) for _ in range(len(jobs))])
     names = ("cores", "walltime", "queue", "user", "request")
     return replace(jobs, **{name: getattr(jobs, name)[row] for name in names})
 
 
 def fairshare(rng: Random) -> Fairshare:
-    """Return a tree of shares over users of `workload`, or none."""
+    """Return fair-share settings, in most cases with a random tree over the users of `workload`."""
     names = ["0", "1", "2", "3", "a", "b"]
     rng.shuffle(names)
     groups = [name for name in ("g", "h", "i") if rng.random() < 0.5]
@@ -302,7 +302,7 @@ def fairshare(rng: Random) -> Fairshare:
 
 
 def charged(rng: Random, jobs: Workload, machine: System) -> Case:
-    """Return a case in which users are charged by other things than cores."""
+    """Return the case with random charges for cores, GPUs and memory."""
 
     def weights() -> dict[str, float]:
         names = rng.sample(("cores", "gpus", "memory", "absent"), rng.randint(1, 3))
@@ -315,7 +315,7 @@ def charged(rng: Random, jobs: Workload, machine: System) -> Case:
 
 
 def throttled(rng: Random, jobs: Workload, machine: System, *, entering: bool = False) -> Case:
-    """Return a case with throttles, none of which keeps a job from ever starting; `entering`, some of the lists."""
+    """Return the case with throttles that let every job start; with `entering`, also limits of the lists."""
     groups = [rng.choice((-1, 0, 0, 1)) for _ in range(4)]
     by_user = rng.random() < 0.7
     group = [groups[user] if by_user else rng.choice((-1, 0, 1)) for user in jobs.user.tolist()]
@@ -337,7 +337,7 @@ def throttled(rng: Random, jobs: Workload, machine: System, *, entering: bool = 
 
 
 def _running_limits(rng: Random, jobs: Workload, machine: System) -> dict[str, int]:
-    """Return limits of what runs, none of which keeps a job from ever starting."""
+    """Return limits on running jobs that let every job start."""
     widest, work = int(jobs.cores.max()), int((jobs.cores * jobs.walltime).max())
     return {
         "max_run": rng.randint(1, 4),
@@ -347,7 +347,7 @@ def _running_limits(rng: Random, jobs: Workload, machine: System) -> dict[str, i
 
 
 def of_qos(rng: Random, jobs: Workload, machine: System) -> Case:
-    """Return a case of another whose jobs have a QOS, with exemptions and, often, limits of QOS."""
+    """Return the case with a QOS of the jobs, exemptions and, often, limits of QOS."""
     qos = [rng.choice((-1, 0, 0, 1, 2)) for _ in range(len(jobs))]
     names = ("gold", "silver", "2")
     classes = []
@@ -358,7 +358,7 @@ def of_qos(rng: Random, jobs: Workload, machine: System) -> Case:
             target = rng.choice((None, 1, 1.1, 1.5, 2, 3.7, 20))
             classes.append(QOS(name, rng.choice((0, 1, 1, 2.5, -3, 100)), target, exempt))
     free = {each.name for each in classes if ALL_LIMITS in each.exempt}
-    if machine.mode == "shared":  # no limit makes these jobs narrow
+    if machine.mode == "shared":  # jobs that are exempt from limits may be wide
         wide = {k: rng.randint(1, machine.cores) for k, of in enumerate(qos) if of >= 0 and names[of] in free}
         cores = [wide.get(k, here) if _coin(rng) else here for k, here in enumerate(jobs.cores.tolist())]
         jobs = replace(jobs, cores=cores)
@@ -370,7 +370,7 @@ def of_qos(rng: Random, jobs: Workload, machine: System) -> Case:
 
 
 def _throttle_of_qos(rng: Random, jobs: Workload, machine: System) -> Throttle:
-    """Return a throttle of each QOS or of one, which keeps no job from ever starting."""
+    """Return a throttle of each QOS or of one that lets every job start."""
     limits = _running_limits(rng, jobs, machine)
     if machine.keeps_out or rng.random() < 0.1:
         limits |= {"max_eligible": rng.randint(1, 4), "max_queued": rng.randint(1, 6)}
@@ -386,7 +386,7 @@ def _throttle_of_qos(rng: Random, jobs: Workload, machine: System) -> Throttle:
 
 
 def shortpooled(rng: Random, jobs: Workload, machine: System) -> Case:
-    """Return a case with rows of windows for short jobs, and now and then for users or for no one."""
+    """Return the case with periodic windows for short jobs, sometimes for users or for no job."""
     found: list[Window] = []
     for _ in range(rng.choice((1, 1, 2))):
         period = rng.choice((3, 10, 20, 40))
@@ -404,7 +404,7 @@ def shortpooled(rng: Random, jobs: Workload, machine: System) -> Case:
 
 
 def at_another_time(machine: System, factor: int, later: int) -> System:
-    """Return a machine whose windows are later, by so many seconds behind `factor` times theirs."""
+    """Return the machine with the times of its windows multiplied by `factor`, then shifted by `later` seconds."""
     windows = [
         replace(
             each,
@@ -418,7 +418,7 @@ def at_another_time(machine: System, factor: int, later: int) -> System:
 
 
 def typed(rng: Random, jobs: Workload, machine: System, *, alone: bool = False) -> Case:
-    """Return a case with nodes of several types, and chunks of them that have a place; some `alone`, some scattered."""
+    """Return the case with types of nodes and requests that fit; with `alone`, some exclusive and some scattered."""
     left, types = machine.cores, []
     while left:
         size = rng.randint(1, left) if len(types) == 2 or rng.random() < 0.7 else left
@@ -449,7 +449,7 @@ def typed(rng: Random, jobs: Workload, machine: System, *, alone: bool = False) 
 
 
 def owned(rng: Random, jobs: Workload, machine: System, *, alone: bool = False, by_node: bool = False) -> Case:
-    """Return a case with nodes of several types on a divided machine, and chunks of them that have a place."""
+    """Return the case with types of nodes on a partitioned machine, and requests that fit."""
     jobs, of_types = typed(rng, jobs, replace(machine, mode="shared"), alone=alone)
     queues = list(of_types.queues)
     whose = rng.sample(range(len(queues)), rng.randint(1, len(queues)))
@@ -488,13 +488,13 @@ def owned(rng: Random, jobs: Workload, machine: System, *, alone: bool = False, 
 
 
 def closed(rng: Random, jobs: Workload, machine: System) -> Case:
-    """Return a case of another with nodes of several types out of service, or kept for some, now and then."""
+    """Return a case of several types of nodes with windows."""
     begin = int(jobs.submit.min())
     return jobs, replace(machine, windows=[closure(rng, jobs, machine, begin) for _ in range(rng.choice((1, 1, 2, 4)))])
 
 
 def closure(rng: Random, jobs: Workload, machine: System, begin: int) -> Window:
-    """Return nodes of several types that are out of service, or kept for some jobs, for a while."""
+    """Return a window of types of nodes: out of service, or reserved for some jobs."""
     count = sum(each.nodes for each in machine.node_types)
     some = {each.name: rng.randint(1, each.nodes) for each in machine.node_types if _coin(rng)}
     nodes = rng.sample(range(count), rng.randint(1, count)) if rng.random() < 0.4 else ()
@@ -509,20 +509,20 @@ def closure(rng: Random, jobs: Workload, machine: System, begin: int) -> Window:
 
 
 def placed(rng: Random, jobs: Workload, machine: System, *, alone: bool = False) -> Case:
-    """Return a case with chunks that are placed on the nodes of several types; some `alone`, some scattered."""
+    """Return a case of `typed` whose chunks are placed on single nodes, first fit."""
     jobs, machine = typed(rng, jobs, machine, alone=alone)
     return _holding_jobs(jobs, replace(machine, reserve="nodes"), first_nodes)
 
 
 def best_placed(rng: Random, jobs: Workload, machine: System) -> Case:
-    """Return a case with chunks that are placed on the nodes that they fill best, some alone, some scattered."""
+    """Return a case of `typed` whose chunks are placed on single nodes, best fit, with weights of nodes."""
     jobs, machine = typed(rng, jobs, replace(machine, reserve="cores"), alone=rng.random() < 0.5)
     types = [replace(each, weight=rng.choice((1, 1, 2, 3))) for each in machine.node_types]
     return _holding_jobs(jobs, replace(machine, reserve="queue_nodes", node_types=types), best_nodes)
 
 
 def _holding_jobs(jobs: Workload, machine: System, nodes: Callable[..., Sequence[object]]) -> Case:
-    """Return a case in which a job asks for cores alone, on all nodes, where idle `nodes` do not hold its chunks."""
+    """Replace the requests that `nodes` (first_nodes or best_nodes) cannot place on idle nodes by cores alone."""
     queues, request = list(machine.queues), jobs.request.copy()
     rows = zip(jobs.queue.tolist(), request.tolist(), jobs.cores.tolist(), strict=True)
     for row, (queue, number, cores) in enumerate(rows):
@@ -534,7 +534,7 @@ def _holding_jobs(jobs: Workload, machine: System, nodes: Callable[..., Sequence
 
 
 def _chunks(rng: Random, cores: int) -> tuple[Chunk, ...]:
-    """Return chunks of so many cores, of one kind or two."""
+    """Return random chunks with `cores` cores in total, of one or two kinds."""
     first = cores if cores == 1 or rng.random() < 0.6 else rng.randint(1, cores - 1)
     found = []
     for part in (first, cores - first):
@@ -549,9 +549,9 @@ def _chunks(rng: Random, cores: int) -> tuple[Chunk, ...]:
 
 
 def resource_limited(rng: Random, jobs: Workload, machine: System) -> Case:
-    """Return a case of another with limits of what chunks take, none of which keeps a job from ever starting.
+    """Return the case with limits on resources of chunks that let every job start.
 
-    Where nodes are alike, jobs ask for chunks, too.
+    If the machine has no types of nodes, its jobs get requests too.
     """
     if not machine.node_types:
         requests = [_chunks(rng, cores) for cores in jobs.cores.tolist()]
@@ -571,14 +571,14 @@ def resource_limited(rng: Random, jobs: Workload, machine: System) -> Case:
 
 
 def tiered(rng: Random, machine: System) -> System:
-    """Return a machine whose queues have tiers, of which jobs of the higher ones may preempt others."""
+    """Return the machine with random tiers of the queues; jobs of a higher tier may preempt others."""
     kinds = ("suspend", "suspend", "checkpoint", "requeue", "requeue", "off")
     queues = [replace(queue, tier=rng.randint(0, 2), preempted=rng.choice(kinds)) for queue in machine.queues]
     return replace(machine, queues=queues)
 
 
 def _tiered(generator: Generator) -> Generator:
-    """Return a generator of the cases of another, with tiers, of two queues at least."""
+    """Return a generator of another's cases with at least two queues, with tiers."""
 
     def of_tiers(rng: Random, jobs: Workload, machine: System) -> Case:
         while len(machine.queues) < 2:
@@ -591,7 +591,7 @@ def _tiered(generator: Generator) -> Generator:
 
 
 def estimated(rng: Random, jobs: Workload, machine: System) -> Case:
-    """Return the case with predicted run times of some jobs, which its formula may read."""
+    """Return the case with predicted run times of some jobs, which a formula may read."""
     estimate = [rng.choice((0, 1, 3, 8, walltime, 2 * walltime)) for walltime in jobs.walltime.tolist()]
     return replace(jobs, estimate=estimate), machine
 
@@ -622,13 +622,13 @@ def _target(rng: Random) -> tuple[float | None, str]:
 
 
 def _fair(mode: str, **settings: object) -> Generator:
-    """Return a generator of cases whose order reads shares or what is used of them."""
+    """Return a generator of cases with fair-share settings."""
     of_shares = lambda rng, jobs, machine: (jobs, replace(machine, fairshare=fairshare(rng)))  # noqa: E731
     return changed(of_shares, _random(mode, **settings))
 
 
 def one_of(values: Sequence[Any]) -> Callable[[Random], Any]:
-    """Return what chooses one of these."""
+    """Return a function of rng that chooses one of the values."""
     return lambda rng: rng.choice(values)
 
 
@@ -645,7 +645,7 @@ _any_or_nothing = one_of(("cores", "nothing"))
 
 
 def often(chance: float) -> Callable[[Random], bool]:
-    """Return what is true with a chance."""
+    """Return a function of rng that is true with this probability."""
     return lambda rng: rng.random() < chance
 
 
@@ -688,7 +688,7 @@ HYBRID = {"reservation": True, "limits": _coin, "starvation": _coin, "order": _a
 MAYBE_RESERVED = HYBRID | {"reservation": _coin}
 MOVING = {"placement": "pool", "entry": "move"}
 
-#: What families of disciplines have in common, by the end of their names.
+#: Base generators of families of disciplines, by the end of the discipline's name.
 BASES = {
     "": _random("shared"),
     "formula": _random("shared", order=_formula, limits=_coin, reserve_after=_soon),
@@ -713,13 +713,13 @@ _QUEUES = _typed(_random("shared", reserve="queues", reserve_after=_soon, **EVER
 
 
 def family(name: str, change: Callable[[Generator], Generator], *ends: str) -> dict[str, Generator]:
-    """Return disciplines of this name: of `BASES` that end so, each with a change."""
+    """Return disciplines "NAME-END": the generators of `BASES` for these ends, each with a change."""
     return {f"{name}-{end}".removesuffix("-"): change(BASES[end]) for end in ends}
 
 
 _entering, _placed = partial(_throttled, entering=True), partial(_typed, by=placed)
 
-#: Generators of (workload, system) by the names of disciplines, which `make test` tries.
+#: Generators of (workload, system) by discipline, for `make test`.
 TESTED: dict[str, Generator] = {
     "easy": _single,
     "fcfs": lambda rng: _single(rng, backfill=False),
@@ -850,7 +850,7 @@ TESTED: dict[str, Generator] = {
     "many-nodes": _many_nodes("shared", held_jobs=_held_jobs, **EVERYTHING),
     "hybrid-many-nodes": _many_nodes("hybrid", held_jobs=_held_jobs, reservation=_coin, **EVERYTHING),
 }
-#: Others, which ``python -m tests.fuzz`` tries: for each are some above that have its parts.
+#: More disciplines, for ``python -m tests.fuzz``; each combines features of those above.
 SELDOM: dict[str, Generator] = {
     "charged-typed": _charged(_typed(_fair("shared", reserve_after=_soon, **BY_SHARES))),
     "charged-preempt": _tiered(_charged(_fair("shared", **BY_SHARES))),
@@ -915,17 +915,17 @@ SELDOM: dict[str, Generator] = {
     "estimate-typed": _estimated(_typed(_random("shared", **BY_ESTIMATE), alike=True)),
     "estimate-preempt": _estimated(_tiered(_random("shared", **BY_ESTIMATE))),
 }
-DISCIPLINES = TESTED | SELDOM  #: all that `parsim.simulate` simulates
+DISCIPLINES = TESTED | SELDOM  #: all of `parsim.simulate`
 
 
 def multiqueue(rng: Random) -> tuple[Workload, int, tuple[int, ...]]:
-    """Return (workload, cores, inner class boundaries) for multiple-queue backfilling."""
+    """Return (workload, cores, class limits) for multiple-queue backfilling."""
     machine = System.single(rng.choice((1, 2, 4, 8, 12, 16)))
     return workload(rng, machine), machine.cores, rng.choice(((), (3,), (5, 10), (2, 5, 20)))
 
 
 def planned(rng: Random) -> tuple[Workload, int, Policy]:
-    """Return (workload, cores, policy) for a planning discipline: few cores and instants, rows in any order."""
+    """Return (workload, cores, policy) for a planning discipline, with few cores and instants, rows in random order."""
     cores = rng.choice((1, 2, 3, 5, 8, 16, 20))
     gap, limit = rng.choice((1, 3, 10)), rng.choice((4, 12, 60))
     submit, width, walltime, runtime = [], [], [], []
@@ -958,7 +958,7 @@ def _policy(rng: Random) -> Policy:
 
 
 def needing(rng: Random, jobs: Workload) -> Workload:
-    """Let some jobs wait for others to end, and some ask for a part of quotas."""
+    """Return the jobs with random dependencies and quotas."""
     n = len(jobs)
     turn = rng.sample(range(n), n) if rng.random() < 0.3 else sorted(range(n), key=lambda j: jobs.submit[j])
     after = [
@@ -982,7 +982,7 @@ def _quota(rng: Random, jobs: Workload, name: str) -> Quota:
 
 
 def state(rng: Random, jobs: Workload, machine: System, *, windows: bool = True) -> State:
-    """Return a state for a workload and a machine: jobs that run already, and cores that are out of service."""
+    """Return a random initial state: jobs that already run or ended, and with `windows` cores out of service."""
     submit, length = jobs.submit.tolist(), jobs.effective_runtime.tolist()
     begin = rng.choice((min(submit), rng.choice(submit), rng.randint(min(submit) - 2, max(submit) + 20)))
     start, left = [UNSTARTED] * len(jobs), machine.cores
@@ -1005,7 +1005,7 @@ def state(rng: Random, jobs: Workload, machine: System, *, windows: bool = True)
 def named_nodes(
     rng: Random, jobs: Workload, machine: System, start: list[int], begin: int
 ) -> dict[int, dict[int, int]]:
-    """Return nodes for some of the jobs that run when a state begins, which need not have room for them."""
+    """Return nodes for some of the jobs that run when a state begins; the jobs may not fit there."""
     count, found = sum(each.nodes for each in machine.node_types), {}
     for j, instant in enumerate(start):
         if instant < begin and rng.random() < 0.4:
@@ -1014,7 +1014,7 @@ def named_nodes(
 
 
 def window(rng: Random, begin: int, machine: System) -> Window:
-    """Return cores that are out of service for a while."""
+    """Return a random window: cores out of service, or reserved for a queue or users."""
     first = begin + rng.choice((0, 0, rng.randint(-10, 60)))
     count = sum(-(-cores // machine.cores_per_node) for cores in machine.partition_cores)
     by_nodes = rng.random() < 0.3
@@ -1033,10 +1033,9 @@ def window(rng: Random, begin: int, machine: System) -> Window:
 
 
 def broken(rng: Random, right: Schedule, begin: int | None = None) -> Schedule:
-    """Return a schedule that differs from ``right`` in the start of one or two jobs or in one placement.
+    """Return a schedule that differs from ``right`` in the start of one or two jobs, one placement or one interruption.
 
-    Where jobs are preempted it may differ in an interruption instead. Of those that ended by the `begin` of a state the
-    placement is no matter.
+    Placements of jobs that ended by the `begin` of a state are not changed, since they have no effect.
     """
     if right.interruptions.job.size and _coin(rng):
         return _interrupted_otherwise(rng, right)
@@ -1065,7 +1064,7 @@ def broken(rng: Random, right: Schedule, begin: int | None = None) -> Schedule:
 
 
 def _interrupted_otherwise(rng: Random, right: Schedule) -> Schedule:
-    """Return a schedule that differs in one interruption, and in the end of its job: so long it runs as before."""
+    """Return a schedule that differs in one interruption, and in its job's end, so that the run time is unchanged."""
     job, begin, end, loses, place = (column.copy() for column in right.interruptions)
     k = rng.randrange(job.size)
     if place.size and rng.random() < 0.2:

@@ -1,13 +1,13 @@
-"""Golden schedules: digests in golden.json by which a change of the simulator shows that it moved no start.
+"""Golden schedules: compare the simulator's schedules with the digests in golden.json.
 
 ``python -m tests.golden``
-    Every discipline on random cases, then the samples that ship and, where they lie beside the project, the public
-    logs, under a sensible system of each discipline: names what has other schedules than the file says.
+    Simulate random cases of every discipline, then the packaged samples and the public logs beside the project under a
+    typical system of each discipline; list those whose digest differs.
 ``python -m tests.golden --write``
-    Write the file anew, with the revision that was simulated; logs that are not here keep their digests.
+    Rewrite the file, with the revision; logs that are not here keep their digests.
 
-Names limit the comparison to what begins so: ``python -m tests.golden easy typed "kth-sp2 hybrid"``. Last come the
-disciplines of `generate.SELDOM`, which compile for long.
+Arguments select by the beginning of the name: ``python -m tests.golden easy typed "kth-sp2 hybrid"``. Disciplines of
+`generate.SELDOM` come last, since they compile long.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from tests import fuzz, generate
 from tests.beside import ROOT, TRACES
 
 FILE = Path(__file__).with_suffix(".json")
-FEW = 5  #: seeds of the digest that is compared by `make test`
-SEEDS = {"": 60, fuzz.BEGUN: 10, fuzz.NEEDS: 10}  #: of each discipline: empty, with a state, with needs
+FEW = 5  #: seeds of the digest in `make test`
+SEEDS = {"": 60, fuzz.BEGUN: 10, fuzz.NEEDS: 10}  #: seeds of the full digest, by prefix of the discipline
 KINDS = ("disciplines", "logs")
 DISCIPLINES = (*fuzz.LISTS, "multiqueue", "alike-multiqueue", "planned", "alike-planned")
 SAMPLES = sorted((ROOT / "data").rglob("*.csv.gz"))
-#: The logs that ship and those beside the project, each with the name of its configuration.
+#: Packaged logs and those beside the project, each with the name of its configuration.
 LOGS = {
     **{path.name.removesuffix(".csv.gz"): (path, path.name.split("-20")[0]) for path in SAMPLES},
     "kth-sp2": (TRACES / "KTH-SP2-1996-2.1-cln.swf.gz", "kth-sp2"),
@@ -45,7 +45,7 @@ LOGS = {
 
 
 def digest(schedules: Iterable[Schedule]) -> str:
-    """Return the digest of all that schedules say: instants, partitions and cores there, interruptions, nodes."""
+    """Return a digest of schedules: submits, starts, ends, partitions, cores, interruptions and nodes."""
     found = sha256()
     for each in schedules:
         shares = np.array([[job, *each.shares[job]] for job in sorted(each.shares)], dtype=np.int64)
@@ -57,18 +57,18 @@ def digest(schedules: Iterable[Schedule]) -> str:
 
 
 def few(discipline: str) -> str:
-    """Return the digest of the first seeds of a discipline."""
+    """Return the digest of the first `FEW` seeds of a discipline."""
     return digest(fuzz.case(discipline, seed).simulate() for seed in range(FEW))
 
 
 def full(discipline: str) -> str:
-    """Return the digest of all cases of a discipline."""
+    """Return the digest of all `SEEDS` of a discipline."""
     kinds = [kind for kind in SEEDS if kind + discipline in fuzz.DISCIPLINES]
     return digest(fuzz.case(kind + discipline, seed).simulate() for kind in kinds for seed in range(SEEDS[kind]))
 
 
 def logs() -> Iterator[tuple[str, Callable[[], str]]]:
-    """Yield what makes the digest of each log that is here under each system."""
+    """Yield name and digest function of each existing log under each system."""
     for label, (path, config) in LOGS.items():
         if not path.exists():
             continue
@@ -87,7 +87,7 @@ def of_log(workload: Workload, system: fuzz.System) -> str:
 
 
 def everything() -> Iterator[tuple[str, str, Callable[[], object]]]:
-    """Yield the kind and name of what the file has, and what makes its digest; what compiles longest comes last."""
+    """Yield kind, name and digest function of each entry; those that compile long come last."""
     seldom = [name for name in DISCIPLINES if name in generate.SELDOM]
     for name in [name for name in DISCIPLINES if name not in seldom]:
         yield "disciplines", name, partial(both, name)
@@ -97,12 +97,12 @@ def everything() -> Iterator[tuple[str, str, Callable[[], object]]]:
 
 
 def both(discipline: str) -> list[str]:
-    """Return the digests of the first seeds, and of all cases."""
+    """Return the digests `few` and `full`."""
     return [few(discipline), full(discipline)]
 
 
 def main() -> int:
-    """Compare, or write; return 1 if a schedule differs."""
+    """Compare or write the digests; return 1 if one differs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="write the file anew")
     parser.add_argument("names", nargs="*", metavar="NAME")

@@ -1,8 +1,8 @@
-"""The kernels as plain Python: nothing is compiled, and a changed line shows at once, a hundred times as slowly.
+"""Run kernels as plain Python: no compilation after a change, but a hundred times slower.
 
-``python -m tests.interpreted MODULE ARGUMENTS``, ``pytest -p tests.interpreted FILE``, or a test's fixture
-``interpreted``. In all tests versions of the general event loop that few of them take are interpreted: each would
-compile for a quarter or half a minute, longer than all of these tests take.
+``python -m tests.interpreted MODULE ARGUMENTS``, ``pytest -p tests.interpreted FILE``, or the fixture ``interpreted``.
+Tests always interpret the versions of the general event loop that few of them use: each takes 15 to 30 s to compile,
+longer than those tests run.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from parsim.engine.compile import compiled
 from parsim.engine.simulation import Simulation
 from parsim.planning import conservative
 
-simulate = import_module("parsim.simulate")  #: the module, which a function of the package hides
+simulate = import_module("parsim.simulate")  #: the module; in the package, a function has its name
 
 
 def _records(value: Any) -> Any:
-    """Let the fields of structured arrays be attributes, as they are to numba."""
+    """Make the fields of structured arrays attributes, as in numba."""
     if isinstance(value, np.ndarray | np.void) and value.dtype.names:
         array = np.asarray(value).view(np.recarray)
         return array if isinstance(value, np.ndarray) else array[()]
@@ -42,7 +42,7 @@ def _call(self: compiled.Compiled, *arguments: Any) -> Any:
 
 
 def _power(x: float, y: float) -> float:
-    """Return what C's power does, which raises nothing."""
+    """Return x to the power y as C does, without exceptions."""
     try:
         return math.pow(x, y)
     except OverflowError:
@@ -53,7 +53,7 @@ def _power(x: float, y: float) -> float:
 
 @contextmanager
 def interpreting() -> Iterator[None]:
-    """Interpret kernels within."""
+    """Interpret kernels within the context."""
     made = {each.__name__: lambda *given, of=each: _records(of(*given)) for each in (np.empty, np.zeros)}
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
         patch.setattr(compiled.Compiled, "__call__", _call)
@@ -63,13 +63,13 @@ def interpreting() -> Iterator[None]:
 
 
 def is_seldom(state: Simulation, heads: object) -> bool:
-    """Whether few tests take the version of the general event loop that simulates this."""
+    """Whether few tests use the version of the general event loop for this simulation."""
     seldom = (state.placing, state.preempting, state.windows, state.needs if heads is not None else None)
     return any(each is not None for each in seldom)
 
 
 def interpret_seldom() -> None:
-    """Interpret the versions of the general event loop that few tests take, from now on."""
+    """From now on, interpret the versions of the general event loop that few tests use."""
     compiled_loop = simulate.events
 
     def events(state: Simulation, plans: object, heads: object, placed: object) -> None:
@@ -79,16 +79,16 @@ def interpret_seldom() -> None:
     simulate.events = events
 
 
-_ENTERED = ExitStack()  #: which keeps what was entered: a context that nothing holds ends at once
+_ENTERED = ExitStack()  #: keeps a reference, since an unreferenced context ends at once
 
 
 def interpret() -> None:
-    """Interpret kernels from now on."""
+    """From now on, interpret kernels."""
     _ENTERED.enter_context(interpreting())
 
 
 def pytest_configure() -> None:
-    """Interpret kernels in all tests, where this is a plugin."""
+    """Interpret kernels in all tests, if this module is a pytest plugin."""
     interpret()
 
 

@@ -1,12 +1,11 @@
-"""Rules broken on purpose, one by one: do the tests notice?
+"""Mutation tests: break the rules of the code one by one, and check that a test notices.
 
 ``python -m tests.mutations``
-    Break each rule of the table in memory, no file is changed, and name what notices: the random cases of
-    `tests/parsim/test_random.py`, of the disciplines named beside the rule and then the first of all, or the file of
-    tests named there.
-    Kernels run as plain Python. Last comes how many of how many are caught.
+    Break each rule of the table in memory, without changing files, and print the test that notices: random cases of
+    `tests/parsim/test_random.py` of the disciplines named in the rule's row, then the first of all disciplines; or the
+    test file named there. Kernels run as plain Python. The last line counts the mutations that were noticed.
 
-Names limit the command to the rules that begin so.
+Arguments select rules by the beginning of their names.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from tests.beside import ROOT
 
 
 class Mutation(NamedTuple):
-    """A rule, the file that has it, its text there before and after, and what may notice."""
+    """A rule, its file (without .py), a text in it, that text's replacement, and disciplines or tests that notice."""
 
     rule: str
     file: str
@@ -40,11 +39,11 @@ class Mutation(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The file."""
+        """The absolute path of the file."""
         return str(ROOT / f"{self.file}.py")
 
     def broken(self) -> str:
-        """Return the text of the file with the rule broken."""
+        """Return the file's text with the rule broken; ValueError if `before` is not there exactly once."""
         text = Path(self.path).read_text(encoding="utf-8")
         if text.count(self.before) != 1:
             raise ValueError(f"{self.rule}: {self.file} has {self.before!r} {text.count(self.before)} times")
@@ -52,23 +51,23 @@ class Mutation(NamedTuple):
 
 
 class Breaking(SourceFileLoader, MetaPathFinder):
-    """Loads one module with a rule broken."""
+    """Import hook that loads one module with a rule broken."""
 
     def __init__(self, mutation: Mutation) -> None:
         self.mutation = mutation
         super().__init__(mutation.file.removesuffix("/__init__").replace("/", "."), mutation.path)
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """Find that module alone."""
+        """Find only the mutated module."""
         return spec_from_file_location(name, self.path, loader=self) if name == self.name else None
 
     def get_code(self, fullname: str) -> CodeType:
-        """Compile the broken text."""
+        """Compile the mutated text."""
         return compile(self.mutation.broken(), self.path, "exec")
 
 
 def notices(mutation: Mutation) -> str:
-    """Break a rule in this process, and return what notices."""
+    """Break a rule in this process, and return the case or test that notices, "" if none does."""
     sys.meta_path.insert(0, Breaking(mutation))
     if mutation.file.startswith("parsim/"):
         from tests.interpreted import interpret
@@ -102,7 +101,7 @@ def notices(mutation: Mutation) -> str:
 
 
 def main() -> int:
-    """Print a line per rule and a total; return 1 if one is not noticed."""
+    """Print a line per rule and a total; return 1 if a mutation is not noticed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("rules", nargs="*", metavar="RULE")
@@ -114,7 +113,7 @@ def main() -> int:
         return 0
 
     def apart(mutation: Mutation) -> str:
-        """Return what notices in a process of its own, the last line that it prints."""
+        """Return the result of `notices` in a separate process."""
         mutation.broken()
         command = [sys.executable, "-m", "tests.mutations", "--here", mutation.rule]
         run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

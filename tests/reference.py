@@ -1,4 +1,4 @@
-"""Pages of the reference that the code writes: ``python -m tests.reference``, or ``make reference``."""
+"""Generate the reference pages from the code: ``python -m tests.reference``, or ``make reference``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from qconf.text import markdown_table
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 WIDTH = 96
-SHARED = 3  #: commands that have an option in the same words, from which on it stands in one place
+SHARED = 3  #: an option with the same help in this many commands is listed once for all
 COMMANDS_HEAD = """# Commands
 
 The help of every command, written by `make reference`; what several have is [at the
@@ -96,17 +96,17 @@ nodes of a type (`nodes gpu`, in JSON `ran`), and of those that are meant for th
 gpu`, in JSON `meant`): whose first place is there, wherever they run. The latter are the
 same jobs in every schedule, so guard rails and "Who waits longer" go by them.
 """
-#: Unit of a column to what a file holds.
+#: Display unit of a column -> unit in files.
 _UNITS = {"h": "seconds", "%": "share, 0..1", "jobs": "jobs", "": "number"}
 
 
 def pages() -> dict[str, str]:
-    """Return the text of each page, by its name."""
+    """Return the text of each page, by file name."""
     return {"commands.md": commands(), "steps.md": steps(), "metrics.md": metrics()}
 
 
 def commands() -> str:
-    """Return the help of every command, with the options that several have in a section of their own."""
+    """Return the page of all commands' help, with shared options in a section of their own."""
     settings = {**qconf.context_settings, "terminal_width": WIDTH, "max_content_width": WIDTH}
     group = click.Context(qconf, info_name="qconf", **settings)
     helps = {}
@@ -140,10 +140,10 @@ def commands() -> str:
 
 
 def steps() -> str:
-    """Return every step of the strategies' logs with its keys."""
+    """Return the page of all steps in the strategies' logs, with their keys."""
     parts = [STEPS_HEAD]
     by_module: dict[str, list[type[Step]]] = {}
-    names = registry()  # imports all
+    names = registry()  # imports all strategies
     for step in _titled(Step):
         by_module.setdefault(step.__module__, []).append(step)
     for module, found in sorted(by_module.items()):
@@ -158,7 +158,7 @@ def steps() -> str:
 
 
 def metrics() -> str:
-    """Return every metric with its unit and meaning."""
+    """Return the page of all metrics, with unit and meaning."""
     rows = [(f"`{column.key}`", column.name, _UNITS[column.unit], column.meaning) for column in COLUMNS.values()]
     table = markdown_table(("metric", "name", "unit", "meaning"), rows, left=4)
     resources = [(f"`{name}`", meaning) for name, meaning in RESOURCE_METRICS.items()]
@@ -167,7 +167,7 @@ def metrics() -> str:
 
 
 def _titled(kind: type[Step]) -> Iterator[type[Step]]:
-    """Find the subclasses that have a name of their own, in the order of their definition."""
+    """Yield the subclasses with a title of their own, in the order of their definition."""
     for each in kind.__subclasses__():
         if "title" in vars(each):
             yield each

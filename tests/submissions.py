@@ -1,4 +1,4 @@
-"""Jobs submitted at their moments by the users of a private batch system, each from a shell of its own."""
+"""Submit jobs to a private batch system at given moments, each user from one shell."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ at() {
 def submit(
     server: PrivateMachine, moments: NDArray[np.float64], users: NDArray[np.int64], commands: Sequence[str]
 ) -> list[str]:
-    """Run the command of each job at its moment, seconds since 1970, as its user; return what each printed."""
+    """Run each job's command at its moment (Unix seconds) as its user (index into `USERS`); return the outputs."""
     for number, user in enumerate(USERS):
         lines = [f"at {1000 * moments[j]:.0f}\necho $({commands[j]}) {j}\n" for j in np.flatnonzero(users == number)]
         server.write(f"{user}.sh", _AT + "".join(lines))
@@ -38,7 +38,7 @@ def submit(
 
 
 def _as_user(server: PrivateMachine, user: str) -> str:
-    """Run a user's submissions; return what they printed, or that they take too long."""
+    """Run a user's submissions; return their output, or a message of the timeout."""
     try:
         return server.run(f"sh {WORK}/{user}.sh", user=user, timeout=1800).stdout
     except subprocess.TimeoutExpired:

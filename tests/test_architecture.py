@@ -46,9 +46,9 @@ def modules(package: str) -> list[tuple[str, Path]]:
 class Imports(NamedTuple):
     """The names that a module imports."""
 
-    every: frozenset[str]  #: in its functions too
-    running: frozenset[str]  #: without those that only a type checker reads
-    first: frozenset[str]  #: when it is imported
+    every: frozenset[str]  #: including imports in functions
+    running: frozenset[str]  #: without imports for type checkers only
+    first: frozenset[str]  #: imported at module level
 
 
 def of_nodes(nodes: Iterable[ast.AST]) -> frozenset[str]:
@@ -123,7 +123,7 @@ def test_no_import_cycle(package: str) -> None:
 
 
 def components(graph: dict[str, set[str]]) -> list[set[str]]:
-    """Return the strongly connected components: modules that reach each other."""
+    """Return the strongly connected components of the import graph: modules that import each other."""
 
     def reach(start: str) -> set[str]:
         found, ahead = {start}, [start]
@@ -137,7 +137,7 @@ def components(graph: dict[str, set[str]]) -> list[set[str]]:
     return [{other for other in reached[name] if name in reached[other]} for name in graph]
 
 
-#: All that the reference simulator, and the verifier beside it, may have from the simulator: its input and output.
+#: The modules of parsim that the reference simulator and the verifier may import: its input and output.
 DATA = {
     f"parsim.{module}.{name}"
     for module, names in {
@@ -228,7 +228,7 @@ def test_every_command_has_help_and_stands_in_the_readme() -> None:
 
 
 def test_the_project_speaks_of_itself_alone() -> None:
-    # The clone and what lies beside it: docs may name the folder of both, which is /tmp for some.
+    # Paths of the checkout and of the folder beside it; docs may name their parent, since it may be /tmp.
     workplace = re.compile("|".join(rf"{re.escape(str(ROOT.parent / name))}\b" for name in (ROOT.name, "shared")))
     tracked = subprocess.run(["git", "ls-files"], capture_output=True, text=True, check=True, cwd=ROOT).stdout.split()
     for name in tracked:

@@ -1,4 +1,4 @@
-"""The documentation agrees with the code: commands, options, keys, names, paths and links are those that exist."""
+"""The documentation agrees with the code: its commands, options, keys, names, paths and links exist."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HISTORY = "job_id,submit,runtime,walltime,cores,queue\n1,1454284800,600,7000,1,s
 
 
 def prose(text: str) -> Iterator[tuple[int, str]]:
-    """Number the lines that are no code, no table and no link alone."""
+    """Yield number and text of the lines of prose: no code, table or image."""
     fenced = False
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("```"):
@@ -45,7 +45,7 @@ def prose(text: str) -> Iterator[tuple[int, str]]:
 
 
 def code(text: str) -> Iterator[str]:
-    """Return the lines of code, continued ones as one."""
+    """Return the lines of code, with continued lines joined."""
     lines = re.findall(r"^(?:    | {6})(\S.*)$", text, re.MULTILINE)
     for block in re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         lines += block.splitlines()
@@ -130,7 +130,7 @@ def files_named_in(page: Path) -> list[str]:
     text = page.read_text()
     files = re.findall(r"`((?:parsim|qconf|studies|tests|configs|data)/[\w./-]+)`", text)
     files += [f"{module.replace('.', '/')}*" for module in re.findall(r"python -m ((?:studies|tests)[\w.]*\w)", text)]
-    return [each for each in files if not re.match(r"qconf/share\b", each)]  # of the wheel
+    return [each for each in files if not re.match(r"qconf/share\b", each)]  # exists only in the wheel
 
 
 def test_modules_and_files_that_a_page_names_exist() -> None:
@@ -213,7 +213,7 @@ def test_keys_of_a_backtests_run_json_are_explained(tmp_path: Path) -> None:
 def test_wrapping_fills_paragraphs_and_list_items() -> None:
     assert wrapped("one\ntwo `a  b`\n* item\n  goes on\n* next\n") == "one two `a  b`\n* item goes on\n* next\n"
     assert wrapped("* one two\n", width=5) == "* one\n  two\n"
-    assert wrapped("a b - c\n", width=3) == "a\nb -\nc\n"  # a line that begins with a dash would be an item of a list
+    assert wrapped("a b - c\n", width=3) == "a\nb -\nc\n"  # a dash at the start of a line would be a list item
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Oracle and simulator against schedules worked out by hand, the oracle against an independent one on real traces."""
+"""Oracle and simulator against schedules computed by hand, and the oracle against another simulator on real traces."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.beside import REFERENCE
 
 
 def jobs(*rows: tuple[int, ...]) -> Workload:
-    """Rows of submit, cores, runtime, walltime, then queue (0) and user (-1) where they matter."""
+    """Return a workload of rows (submit, cores, runtime, walltime[, queue = 0[, user = -1]])."""
     full = [(*row, *(0, -1)[len(row) - 4 :]) for row in rows]
     return Workload(*zip(*full, strict=True))
 
 
 def run(system: System, *rows: tuple[int, ...]) -> NaiveSchedule:
-    """Simulate slowly, fast and, by limits that no job reaches, with the event loop of all systems."""
+    """Simulate by the oracle, the simulator and, through limits that no job reaches, its general event loop."""
     workload, found = jobs(*rows), simulate(jobs(*rows), system)
     fast = parsim.simulate(workload, system)
     assert [fast.placement(job) for job in range(len(workload))] == found.placement

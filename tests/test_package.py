@@ -1,4 +1,4 @@
-"""What is distributed: a complete sdist, and a wheel that works in a new environment, away from the checkout."""
+"""The distribution: a complete sdist, and a wheel that works in a new environment, outside the checkout."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ import pytest
 import qconf
 
 ROOT = Path(__file__).resolve().parents[1]
-#: Folders that qconf reads at run time and that stand at the top of the checkout.
+#: Top-level folders of the checkout that qconf reads at run time.
 SHARED = ("data", "configs")
 
 
 def run(command: list[str | Path], cwd: Path, **variables: str) -> str:
-    """Run it without what the environment of the tests says about imports, and return what it prints."""
+    """Run a command without the import settings of the test environment, and return its output."""
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
         list(map(str, command)), cwd=cwd, env=inherited | variables, capture_output=True, text=True, check=False
@@ -32,14 +32,14 @@ def run(command: list[str | Path], cwd: Path, **variables: str) -> str:
 
 
 def tracked() -> set[str]:
-    """Files of the checkout that git knows and that are there."""
+    """Return the existing files that git tracks."""
     names = subprocess.run(["git", "ls-files", "-z"], capture_output=True, text=True, check=True, cwd=ROOT).stdout
     return {name for name in names.split("\0") if name and (ROOT / name).is_file()}
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of the sdist, made of the checkout, and of the wheel, made of the sdist."""
+    """Return the folder with the sdist, built from the checkout, and the wheel, built from the sdist."""
     folder = tmp_path_factory.mktemp("dist")
     run([sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT], ROOT)
     return folder
@@ -60,7 +60,7 @@ def wheel(built: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Interpreter of a new environment with the wheel; dependencies come from the environment of the tests."""
+    """Return the interpreter of a new environment with the wheel, and the dependencies of the test environment."""
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, symlinks=True)
     interpreter = folder / "bin" / "python"
@@ -144,7 +144,7 @@ def test_tune_with_all_defaults_works_where_the_wheel_is_installed(python: Path,
 
 
 def share_kernels(python: Path) -> None:
-    """Give the installed packages the compiled kernels of the checkout; numba takes them where the source is the same.
+    """Copy the checkout's compiled kernels to the installed packages; numba uses them if the source is the same.
 
     It compares the time of the source file and its size.
     """

@@ -1,4 +1,4 @@
-"""Namespaces for a batch system of our own."""
+"""Namespaces for a private batch system."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""Rehearsals of exports, as far as no batch system is needed; tests/real_pbs and tests/real_slurm have the rest."""
+"""Rehearsals of exports, the parts without a batch system; the others are in tests/real_pbs and tests/real_slurm."""
 
 import pytest
 
@@ -96,8 +96,8 @@ def test_queues_of_one_size_have_examples_of_their_walltimes(tmp_path):
     wide = queues.replace("{name: c}", "{name: c, cores: [81, 96]}, {name: never, cores: [1, 2], walltime: [0, 1h]}")
     write_export(tmp_path, slurm_files(parse(text.replace(queues, wide))))
     plan = SlurmPlan(tmp_path)
-    assert plan.queues == [("a", 1, 1), ("b", 1, 121), ("c", 81, 1)]  # no job is routed to the last
-    assert len(plan.nodes()) == 11  # as many as the widest of them needs
+    assert plan.queues == [("a", 1, 1), ("b", 1, 121), ("c", 81, 1)]  # no job is routed to `never`
+    assert len(plan.nodes()) == 11  # enough for the widest example
 
 
 def test_a_directory_that_is_no_export_is_refused(tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""Compile the kernels into the cache on disk before test processes start: each of them would compile the same ones."""
+"""Compile the kernels into the disk cache before test processes start; else each of them compiles all."""
 
 from __future__ import annotations
 
@@ -7,18 +7,12 @@ from joblib import cpu_count
 from parsim.compiling import Compiling, missing, seconds
 from tests import fuzz
 
-#: Disciplines whose first case takes a version of a kernel that no group does, and about how long it compiles.
+#: Disciplines whose first case needs a kernel version that no group compiles, with its compile time in seconds.
 VERSIONS = {"shortpool": 34, "typed-alike": 16, "needs:easy": 13}
 
 
 def warm() -> None:
-    """Compile what is not compiled, what takes longest first.
-
-    Raises
-    ------
-    RuntimeError
-        A process failed.
-    """
+    """Compile the missing kernels, the slowest first; RuntimeError if a process fails."""
     groups = missing()
     names = seconds(groups) | ({f"tests.warm:{name}": taken for name, taken in VERSIONS.items()} if groups else {})
     running = Compiling(dict(sorted(names.items(), key=lambda each: -each[1])), cpu_count())
@@ -28,5 +22,5 @@ def warm() -> None:
 
 
 def load(discipline: str) -> None:
-    """Call a version."""
+    """Simulate the first case of a discipline, which compiles its version."""
     fuzz.case(discipline, 0).simulate()

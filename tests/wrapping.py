@@ -1,4 +1,4 @@
-"""Paragraphs and lists of Markdown in lines of at most 100 characters: ``python -m tests.wrapping FILE...``."""
+"""Wrap Markdown paragraphs and lists at 100 characters: ``python -m tests.wrapping FILE...``."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ WIDTH = 100
 _FENCE = re.compile(r"\s*(```|~~~)")
 _ITEM = re.compile(r"(\s*)([*-]|\d+\.)\s+(?=\S)")
 _VERBATIM = re.compile(r"\s*$|#|\||!\[|<|>| {4}|---")
-_GLUE = "\0"  # a space at which no line is broken
+_GLUE = "\0"  # a non-breaking space
 
 
 def wrapped(text: str, width: int = WIDTH) -> str:
-    """Return the text with its paragraphs and list items filled; code, tables, headings and HTML stay as they are."""
+    """Return the text with paragraphs and list items refilled; code, tables, headings and HTML are unchanged."""
     return "".join(f"{line}\n" for line in _lines(text.splitlines(), width))
 
 
@@ -30,7 +30,7 @@ def _lines(lines: list[str], width: int) -> Iterator[str]:
 
 
 def _numbered(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """Give each line the number of its paragraph or list item; -1 to what stays as it is."""
+    """Yield each line with the number of its paragraph or list item, -1 for an unchanged line."""
     number, fenced, within, item = 0, False, False, False
     for line in lines:
         if _FENCE.match(line):
@@ -55,7 +55,7 @@ def _filled(lines: list[str], width: int) -> list[str]:
     start = "" if found is None else found.group(0)
     text = text[len(start.lstrip()) :]
     text = re.sub(r"`[^`]*`|\]\([^)]*\)", lambda code: code.group(0).replace(" ", _GLUE), text)
-    text = re.sub(r" (?=[-+*#|] |\d+[.)] |>)", _GLUE, text)  # these begin a list, a heading or a quotation in Markdown
+    text = re.sub(r" (?=[-+*#|] |\d+[.)] |>)", _GLUE, text)  # would begin a list, heading or quotation
     filled = textwrap.wrap(
         text,
         width,

@@ -1,1 +1,1 @@
-"""Benchmarks, each a command of its own."""
+"""Benchmarks; each module is a command."""

@@ -1,8 +1,7 @@
-"""What the kernels take to compile for the first time: ``python -m tests.benchmarks.compiling``.
+"""Time of the kernels' first compilation: ``python -m tests.benchmarks.compiling [GROUP ...]``.
 
-Seconds are those computed, by the process that compiles, its imports left out; versions are functions times the types
-of their arguments. Of ``python -m tests.benchmarks.compiling GROUP`` (of `parsim.compiling.GROUPS`) it prints those of
-each function too, its callees left out.
+Prints CPU seconds of the compiling process without imports, and the number of versions (a function for one set of
+argument types), for each group of `parsim.compiling.GROUPS`; for named groups also by function, without callees.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from parsim.compiling import GROUPS, needed
 
 
 class Clock(event.Listener):  # type: ignore[misc]
-    """Takes the time of each function that numba compiles, without that of its callees."""
+    """Measures the compile time of each function, without its callees."""
 
     def __init__(self) -> None:
-        self.taken: dict[str, list[float]] = {}  # seconds of its versions
+        self.taken: dict[str, list[float]] = {}  # function -> seconds of each version
         self._stack: list[tuple[float, float]] = []  # begin, seconds of callees
 
     def on_start(self, _: Any) -> None:
@@ -41,7 +40,7 @@ class Clock(event.Listener):  # type: ignore[misc]
 
 
 def one(group: str) -> dict[str, list[float]]:
-    """Compile a group in this process; return the seconds of the versions of each function."""
+    """Compile a group in this process; return by function the seconds of its versions."""
     clock = Clock()
     event.register("numba:compile", clock)
     GROUPS[group].call()
@@ -49,7 +48,7 @@ def one(group: str) -> dict[str, list[float]]:
 
 
 def measured(group: str) -> dict[str, list[float]]:
-    """Do so in a process of its own, with nothing kept on disk."""
+    """Do the same as `one` in a separate process, without a disk cache."""
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"NUMBA_CACHE_DIR": folder}
         line = [sys.executable, "-m", __spec__.name, "one", group]

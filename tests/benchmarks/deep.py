@@ -1,11 +1,10 @@
-"""Queues deep in jobs: seconds of every discipline in overload, on bursts of jobs alike and on jobs that all differ.
+"""Deep queues: time of every discipline in overload, on bursts of identical jobs and on jobs that all differ.
 
-``python -m tests.benchmarks.deep [--jobs N N] [DISCIPLINE ...]`` prints a row per discipline and, for each load, the
-seconds of each number of jobs, each four times the one before, and how many times the seconds before they are. Seconds
-are those that the thread computes.
+``python -m tests.benchmarks.deep [--jobs N N] [DISCIPLINE ...]`` prints a row per discipline; for each load and each
+number of jobs, CPU seconds of the thread and the ratio to the seconds of the number before.
 
-``python -m tests.benchmarks.deep --counts`` prints in their place how many elements of waiting lists a visit reads, of
-few jobs, and fails where that is more than ``deep.json`` allows, which ``--write`` makes anew.
+``python -m tests.benchmarks.deep --counts`` prints instead the elements of waiting lists that a visit reads, for few
+jobs, and fails if it exceeds ``deep.json``, which ``--write`` rewrites.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ from tests.benchmarks.reads import counting, reads_a_visit
 from tests.benchmarks.speed import best
 
 CORES = 1024
-WALLTIMES = (900, 1800, 3600, 7200, 14_400, 21_600, 43_200, 86_400)  #: what users ask for, seconds
+WALLTIMES = (900, 1800, 3600, 7200, 14_400, 21_600, 43_200, 86_400)  #: walltimes that users request, seconds
 LONGEST_BURST = 4000  #: jobs
 USERS = 40
-LIMITS = (None, None, 400, 200)  #: `max_run` of each queue, by size
+LIMITS = (None, None, 400, 200)  #: `max_run` of the queues, in order of size
 
-COUNTS = Path(__file__).with_name("deep.json")  #: elements a visit, by discipline, load and number of jobs
-FEW, FEW_CORES, FEW_LOAD = (80, 320), 64, 2.5  #: jobs, cores and load of what is counted
-MORE = 1.05  #: times what is stored, which is no regression yet
+COUNTS = Path(__file__).with_name("deep.json")  #: elements per visit, by discipline, load and number of jobs
+FEW, FEW_CORES, FEW_LOAD = (80, 320), 64, 2.5  #: numbers of jobs, cores and load for `--counts`
+MORE = 1.05  #: tolerated ratio to the stored counts
 
 
 def bursts(jobs: int, cores: int = CORES, load: float = 1.2, seed: int = 0) -> Workload:
-    """Return jobs that come in bursts of identical ones, two a second, at a load above what the machine does.
+    """Return jobs in bursts of identical ones, two per second, in four queues by size.
 
-    A burst has 1 to `LONGEST_BURST` jobs, fewer if they are wide, of one size, walltime and user; what they run of
-    the walltime differs. Four queues by size.
+    The jobs of a burst, 1 to `LONGEST_BURST`, fewer if they are wide, share size, walltime and user; their run times
+    differ. A `load` above 1 overloads the machine.
     """
     rng = np.random.default_rng(seed)
     width = 2 ** rng.integers(0, int(np.log2(cores)) - 2, jobs)
@@ -59,9 +58,9 @@ def bursts(jobs: int, cores: int = CORES, load: float = 1.2, seed: int = 0) -> W
 
 
 def distinct(jobs: int, cores: int = CORES, load: float = 1.2, seed: int = 0) -> Workload:
-    """Return jobs that all differ, at a load above what the machine does: walltimes to the second, any width.
+    """Return jobs that all differ: walltimes to the second, any width, of 50 users, in four queues by size.
 
-    They come one by one, of 50 users, in four queues by size.
+    They are submitted one by one. A `load` above 1 overloads the machine.
     """
     rng = np.random.default_rng(seed)
     width = np.exp(rng.uniform(0, np.log(cores / 4), jobs)).astype(np.int64)
@@ -76,7 +75,7 @@ LOADS = {"alike": bursts, "all different": distinct}
 
 
 def disciplines(cores: int = CORES) -> dict[str, Callable[[Workload], object]]:
-    """Return, by name, what simulates a workload of four queues."""
+    """Return functions to simulate a workload of four queues, by name of the discipline."""
     plain = [Queue(name=name) for name in "abcd"]
     queues = [Queue(name=name, priority=1 + i, starvation=86_400) for i, name in enumerate("abcd")]
     limited = [
@@ -132,7 +131,7 @@ def _plan(workload: Workload, cores: int, policy: str) -> object:
 
 
 def count(names: list[str], write: bool = False) -> list[str]:
-    """Print how many elements a visit reads, and return what is wrong: more than are stored, which `write` does."""
+    """Print the elements that a visit reads; store them with `write`, else return messages where they are too many."""
     stored = json.loads(COUNTS.read_text()) if COUNTS.exists() else {}
     wrong = []
     with counting():
@@ -161,7 +160,7 @@ def count(names: list[str], write: bool = False) -> list[str]:
 
 
 def main() -> int:
-    """Print the table."""
+    """Print the table of seconds or of counts; return 1 if a count is too large."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.deep", description=__doc__)
     parser.add_argument("--jobs", type=int, nargs="+", default=[10_000, 40_000])
     parser.add_argument("--repeats", type=int, default=1)

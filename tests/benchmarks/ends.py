@@ -1,8 +1,8 @@
-"""Whether ``qconf tune`` always ends: seconds of every partitioning strategy on few jobs, many queues, a million cores.
+"""Check that ``qconf tune`` ends in time: every partitioning strategy on few jobs, many queues, a million cores.
 
 ``python -m tests.benchmarks.ends [--limit SECONDS] [--cases NAME ...] [--strategies NAME ...]``. Every cell is a
-process of its own, ``qconf tune --strategies NAME``, that is ended at the limit; ``tune`` is the command as it is. The
-seconds are those by the clock on the wall and, behind the slash, those that the process computed.
+process ``qconf tune --strategies NAME``, killed at the limit; the strategy ``tune`` means the default command. A cell
+shows wall-clock seconds / CPU seconds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WIDEST = 1 / 4  # of the machine
 
 
 class Case(NamedTuple):
-    """How many jobs, in how many queues, on how many cores."""
+    """The size of a case: numbers of jobs, queues and cores."""
 
     jobs: int
     queues: int
@@ -47,15 +47,15 @@ CASES = {
 
 
 def history(case: Case, seed: int = 0) -> pd.DataFrame:
-    """Generate a month of jobs; each queue has a range of widths, the wider the fewer its jobs.
+    """Return a month of jobs as history CSV columns; each queue has a range of widths, wider queues fewer jobs.
 
-    Widths are log-uniform up to a quarter of the machine, run times lognormal, and scaled to the load.
+    Widths are log-uniform up to a quarter of the machine; run times are lognormal, scaled to the load.
     """
     rng = np.random.default_rng(seed)
     edges = np.geomspace(1, case.cores * WIDEST, case.queues + 1)
     share = edges[1:] ** -0.2
     queue = np.sort(rng.choice(case.queues, case.jobs, p=share / share.sum()))
-    queue[: case.queues] = np.arange(case.queues)  # none is empty
+    queue[: case.queues] = np.arange(case.queues)  # no queue is empty
     cores = np.maximum(1, (edges[queue] * (edges[queue + 1] / edges[queue]) ** rng.random(case.jobs)).astype(np.int64))
     runtime = np.exp(1.2 * rng.standard_normal(case.jobs))
     runtime = np.clip(runtime * LOAD * DAYS * 86400 * case.cores / (runtime @ cores), 60, 7 * 86400).astype(np.int64)
@@ -74,13 +74,13 @@ def history(case: Case, seed: int = 0) -> pd.DataFrame:
 
 
 def computed() -> float:
-    """Return the CPU seconds of the processes that have ended."""
+    """Return the CPU seconds of all ended child processes."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def seconds(log: Path, case: Case, strategy: str, limit: float) -> str:
-    """Tune, and return the seconds that it took."""
+    """Tune, and return the text of a cell: wall-clock/CPU seconds, or the limit or error."""
     chosen = [] if strategy == "tune" else ["--strategies", strategy]
     with tempfile.TemporaryDirectory() as folder:
         given = ["--history", str(log), "--cores", str(case.cores), *chosen, "-o", f"{folder}/run"]
@@ -95,7 +95,7 @@ def seconds(log: Path, case: Case, strategy: str, limit: float) -> str:
 
 
 def main() -> None:
-    """Print a row per case, a column per strategy."""
+    """Print a row per case with a column per strategy."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.ends", description=__doc__)
     parser.add_argument("--limit", type=float, default=120, help="seconds after which a run is ended")
     parser.add_argument("--cases", nargs="*", choices=CASES, default=[*CASES])

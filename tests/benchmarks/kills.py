@@ -1,13 +1,13 @@
-"""Runs that are killed and go on: ``python -m tests.benchmarks.kills``.
+"""Kill and resume runs: ``python -m tests.benchmarks.kills``.
 
-Each of tune, compare and backtest on a small log is killed (SIGKILL) at random moments. A third of them are of time. A
-third are accesses to files, with half of a file written if it is a write. A third are among the last of these, when the
-result moves to its place. Then ``--resume`` finishes it, of every third run killed once more. Checked are
+The commands tune, compare and backtest run on a small log and are killed (SIGKILL): a third at a random time, a third
+at a random file access (a write leaves half of the file), a third at one of the last accesses, when the result moves to
+its place. Then ``--resume`` finishes the run; every third run is killed twice. The checks are
 
-* after each kill: every file under its final name is whole, that of this run or of the run before;
-* at the end: the directory has the bytes of an undisturbed run, and no other file;
-* in between: a piece of work, a training or five resamples of a part, is begun again only if it was not kept: of each
-  worker at most the one that it was at.
+* after each kill: every file under its final name is complete, from this run or the run before;
+* at the end: the directory has exactly the files and bytes of an undisturbed run;
+* in between: a piece of work (a training, or five resamples of a part) is repeated only if it was not stored: at most
+  one for each worker.
 
 Every second run replaces an earlier one, whose configuration was edited. The exit code is 1 if a check fails.
 """
@@ -36,10 +36,10 @@ from qconf.text import markdown_table
 from tests.qconf.backtest import walking
 
 BEGUN, DONE, IDLE = "begun: ", "done: ", "no work: "
-LAST = 40  # accesses to files, in which the result moves to its place
+LAST = 40  # the last file accesses, which move the result to its place
 FOLDER = ".unfinished"
-TRACE = "QCONF_KILLS_TRACE"  #: where workers note what they do
-#: Of workers, which inherit nothing of this process; Python imports it as it starts, from PYTHONPATH.
+TRACE = "QCONF_KILLS_TRACE"  #: environment variable with the file in which workers log their work
+#: sitecustomize of workers, which inherit nothing from this process; Python imports it from PYTHONPATH.
 SITE = """
 import os, sys
 if "joblib.externals.loky.backend.popen_loky_posix" in sys.orig_argv:
@@ -47,7 +47,7 @@ if "joblib.externals.loky.backend.popen_loky_posix" in sys.orig_argv:
     kills.note_work(os.environ[kills.TRACE])
 """
 EDITED = b"# edited by hand\n"
-TIMED = ("timings.json",)  #: its bytes are those of no other run
+TIMED = ("timings.json",)  #: its bytes differ from run to run
 SEARCHES = {"full": "pp,dp-nlp,hybrid,exact,mqb,auto-guarded", "quick": "pp,dp-nlp"}
 
 Contents = dict[str, bytes]
@@ -55,19 +55,19 @@ Contents = dict[str, bytes]
 
 @dataclass
 class Tally:
-    """What was counted of one command."""
+    """The counts of one command."""
 
     kills: int = 0
     writing: int = 0  #: kills while files of the result moved to their places
     units: int = 0  #: pieces of work of an undisturbed run
-    ended: int = 0  #: kills when all was written and said: the run is complete, and --resume begins another
-    begun_again: list[int] = field(default_factory=list)  #: pieces of work that each kill cost
-    done_again: int = 0  #: of these, what was finished, but not kept yet
+    ended: int = 0  #: kills after the end of the output: the run is complete, and --resume begins another
+    begun_again: list[int] = field(default_factory=list)  #: pieces of work repeated because of each kill
+    done_again: int = 0  #: repeated pieces that were finished, but not stored yet
     wrong: list[str] = field(default_factory=list)
 
 
 def commands(folder: Path) -> dict[str, list[str]]:
-    """Write the logs, and return what each command is given."""
+    """Write the logs, and return the arguments of each command."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "site.yaml").write_text(walking.CONFIG)
     whole = walking.write(folder / "log.csv", walking.table())
@@ -81,13 +81,13 @@ def commands(folder: Path) -> dict[str, list[str]]:
 
 
 class Accesses:
-    """Counts a process's accesses to files of a folder, and kills it at one of them; its copies count on."""
+    """Counts a process's accesses to files in a folder, and kills it at number `last`; forked copies count on."""
 
     def __init__(self, folder: Path, last: int) -> None:
         self.folder, self.last, self.count, self.process = str(folder), last, 0, os.getpid()
 
     def begin(self) -> None:
-        """Count from here on."""
+        """Start counting."""
         sys.addaudithook(self._hook)
         for name in ("write_text", "write_bytes"):
             setattr(Path, name, self._half(getattr(Path, name)))
@@ -108,11 +108,11 @@ class Accesses:
         self.count += 1
         if self.count == self.last:
             os.kill(self.process, signal.SIGKILL)
-            os.kill(os.getpid(), signal.SIGKILL)  # a worker, which would end a moment later
+            os.kill(os.getpid(), signal.SIGKILL)  # in a worker, which would else end a moment later
 
 
 def note_work(trace: str) -> None:
-    """Note each piece of work as this process begins and ends it."""
+    """Log the begin and end of each piece of work of this process to the file `trace`."""
     from qconf.recommend.checkpoint import Checkpoint, Finished
 
     notes = os.open(trace, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -127,14 +127,14 @@ def note_work(trace: str) -> None:
 
         found = original(checkpoint, key, noted)
         if isinstance(found, dict) and checkpoint._is_here() and not checkpoint._path(key).exists():
-            os.write(notes, f"{IDLE}{key}\n".encode())  # made anew each time, at once
+            os.write(notes, f"{IDLE}{key}\n".encode())  # repeated each time, at no cost
         return found
 
     Checkpoint.kept = kept  # type: ignore[method-assign,assignment]
 
 
 def _child(arguments: list[str], folder: Path, at: int, trace: Path) -> None:
-    """Run a command; note each piece of work that is done, and at the end how many accesses to files there were."""
+    """Run a command in this process; log its pieces of work, and at the end its number of file accesses."""
     from qconf.cli import main
 
     note_work(str(trace))
@@ -154,7 +154,7 @@ def _child(arguments: list[str], folder: Path, at: int, trace: Path) -> None:
 
 
 def run(arguments: list[str], folder: Path, trace: Path, *, after: float | None = None, at: int = 0) -> int | None:
-    """Run a command in a process of its own; return its exit code, None if it was killed."""
+    """Run a command in a forked process; kill it `after` seconds or `at` an access. Return its exit code, else None."""
     process = os.fork()
     if not process:
         try:
@@ -169,7 +169,7 @@ def run(arguments: list[str], folder: Path, trace: Path, *, after: float | None 
 
 
 def contents(folder: Path) -> Contents:
-    """Return every file below a folder; a worker may outlive a kill for a moment, and move one in between."""
+    """Return the files below a folder; a worker may outlive a kill and move one meanwhile."""
     found = {}
     for path in sorted(folder.rglob("*")):
         with suppress(FileNotFoundError, IsADirectoryError, NotADirectoryError):
@@ -178,7 +178,7 @@ def contents(folder: Path) -> Contents:
 
 
 def whole(found: Contents, *expected: Contents) -> list[str]:
-    """Name the files that are not as one of those expected, and the ones of a checkpoint that cannot be read."""
+    """Return messages for files that equal none of the expected ones, and for unreadable files of a checkpoint."""
     wrong = []
     for name, data in found.items():
         if name.startswith(".qconf.") or "/.qconf." in name or name == f"{FOLDER}/lock":
@@ -194,13 +194,13 @@ def whole(found: Contents, *expected: Contents) -> list[str]:
 
 
 def noted(trace: Path, what: str) -> set[str]:
-    """Return the pieces of work that a run began, finished, or makes anew each time."""
+    """Return the pieces of work logged with the prefix `what`: `BEGUN`, `DONE` or `IDLE`."""
     lines = trace.read_text().splitlines() if trace.exists() else []
     return {line.removeprefix(what) for line in lines if line.startswith(what)}
 
 
 def trials(given: list[str], searches: str, work: Path, kills: int, rng: random.Random) -> Tally:
-    """Kill a command so many times."""
+    """Run a command until it has been killed `kills` times; return the counts."""
     found, arguments = Tally(), [*given, "--samples", "20", "--strategies", searches]
     began = time.perf_counter()
     for name, strategies in (("before", "pp"), ("calm", searches)):
@@ -221,7 +221,7 @@ def trials(given: list[str], searches: str, work: Path, kills: int, rng: random.
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
                 (folder / path).write_bytes(data)
             expected[f"{edited}~"] = EDITED
-        begun: dict[str, int] = {}  # in which turn last
+        begun: dict[str, int] = {}  # piece of work -> turn in which it last began
         done: set[str] = set()
         costs: Counter[int] = Counter()
         code, turn, complete = None, 0, False
@@ -264,7 +264,7 @@ def trials(given: list[str], searches: str, work: Path, kills: int, rng: random.
 
 
 def main() -> None:
-    """Kill each command, and print what was counted."""
+    """Kill each command, and print the counts."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--kills", type=int, default=60, help="of each command")
     parser.add_argument("--seed", type=int, default=0)
@@ -309,7 +309,7 @@ def main() -> None:
 
 
 def import_all() -> None:
-    """Import what the commands import: children have it from their parent."""
+    """Import all modules of the commands, so that forked processes inherit them."""
     import qconf.report.run_directory
     import qconf.report.terminal
     from qconf.cli import COMMANDS, qconf

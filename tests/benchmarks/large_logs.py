@@ -1,10 +1,10 @@
-"""What a log of a million jobs takes: time and memory of `qconf import` and `qconf inspect`.
+"""Time and memory of `qconf import` and `qconf inspect` on a log of a million jobs.
 
     python -m tests.benchmarks.large_logs                      # sacct, a million jobs
     python -m tests.benchmarks.large_logs --kind pbs --jobs 300000 --steps 2
     python -m tests.benchmarks.large_logs --write log.txt      # the log alone
 
-Each command runs in a process of its own; memory is the most that it held.
+Each command runs in a separate process; memory is its peak.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def clock(seconds: int) -> str:
 
 
 def jobs(count: int, seed: int = 1) -> Iterator[tuple[int, ...]]:
-    """Yield number, submit, start, end, limit, cores, user and queue of each job: 250 days at any length."""
+    """Yield number, submit, start, end, limit, cores, user and queue of random jobs, in 250 days for most counts."""
     dice = np.random.default_rng(seed)
     for first in range(0, count, 10_000):
         size = min(10_000, count - first)
@@ -115,7 +115,7 @@ def write(path: Path, kind: str, count: int, steps: int = 0, local: bool = False
 
 
 def measure(*command: str) -> tuple[float, float, int]:
-    """Return seconds, the most memory in MB and the exit code of a command."""
+    """Return seconds, peak memory in MB and exit code of a command."""
     watch = "import resource, subprocess, sys; code = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL); "
     watch += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, code)"
     began = time.perf_counter()

@@ -1,13 +1,13 @@
-"""Speed where nodes are of several types, in alternating runs beside the same jobs on nodes that are all alike.
+"""Speed with several types of nodes, against the same jobs on identical nodes, in alternating runs.
 
     python -m tests.benchmarks.node_types --jobs 200000
     python -m tests.benchmarks.node_types --jobs 200000 --nodes 1000 --load 1.4
     python -m tests.benchmarks.node_types --mixed
 
-Five types of nodes with three resources each; every job takes chunks of one or two of them, of totals and node by node.
-Of jobs wider than 256 cores so many are left, so that the machine has less than the load.
+There are five types of nodes with three resources each; every job requests chunks with one or two resources. Both
+levels are measured: by totals and node by node. Jobs are cut at 256 cores, so the actual load is below `--load`.
 
-With `--mixed`: what totals miss against nodes, on the generated site of ``data/mixed`` under several loads.
+With `--mixed`: the error of totals against nodes, on the generated site of ``data/mixed`` under several loads.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SITE = Path(__file__).parents[2] / "configs" / "mixed.yaml"
 
 
 def types(nodes: int) -> list[NodeType]:
-    """Return five types of nodes, so many together."""
+    """Return five types with `nodes` nodes in total."""
     return [
         NodeType(
             f"type{k}", nodes // 5, 32, {"memory": 128 << k, "gpus": 4 * (k % 2), "boards": k}, frozenset({f"f{k}"})
@@ -43,7 +43,7 @@ def types(nodes: int) -> list[NodeType]:
 
 
 def jobs_for(nodes: int, count: int, load: float) -> Workload:
-    """Return jobs of as many streams at one time as there are hundreds of nodes."""
+    """Return `count` jobs of parallel streams, one per hundred nodes."""
     streams = [stable_workload(100 * count // nodes, 3200, load, seed) for seed in range(nodes // 100)]
     columns = [
         np.concatenate([getattr(each, name) for each in streams]) for name in ("submit", "cores", "runtime", "walltime")
@@ -52,7 +52,7 @@ def jobs_for(nodes: int, count: int, load: float) -> Workload:
 
 
 def with_chunks(jobs: Workload, seed: int) -> Workload:
-    """Let each job ask for chunks of a core, with some memory, and now and then for GPUs or a type."""
+    """Return the jobs with requests of single-core chunks with memory, some also with GPUs or boards."""
     rng = np.random.default_rng(seed)
     cores = np.minimum(jobs.cores, 256)
     kinds = [{"memory": 2}, {"memory": 3}, {"memory": 4}, {"gpus": 1, "memory": 4}, {"boards": 1, "memory": 2}]
@@ -64,7 +64,7 @@ def with_chunks(jobs: Workload, seed: int) -> Workload:
 
 
 def alternating(runs: Mapping[str, Callable[[], object]], repeat: int) -> dict[str, float]:
-    """Run each in turn, again and again, and return the fewest seconds of each; the first round compiles."""
+    """Run each function in turn, `repeat` rounds after one that compiles; return its least seconds."""
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(1 + repeat):
         for name, run in runs.items():
@@ -103,7 +103,7 @@ def measure(count: int, nodes: int, load: float, repeat: int) -> None:
 
 
 def compare(months: int, seed: int) -> None:
-    """Print a row for each load of the mixed site: what totals say, and what nodes do."""
+    """Print a row for each load of the mixed site: waits by totals, and by nodes."""
     totals = load_config(SITE)
     by_nodes = totals.replace(reserve="nodes")
     print("| load | jobs | same start | mean wait by totals, h | by nodes, h | cpu | gpu | bigmem |")
@@ -124,7 +124,7 @@ def compare(months: int, seed: int) -> None:
 
 
 def main() -> None:
-    """Measure the speed, or compare the levels."""
+    """Measure the speed, or with --mixed compare totals and nodes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=200_000)
     parser.add_argument("--nodes", type=int, default=100, help="a multiple of 100")

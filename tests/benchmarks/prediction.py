@@ -1,6 +1,6 @@
-"""How long a prediction of many jobs takes: ``python -m tests.benchmarks.prediction``.
+"""Time of a prediction for many jobs: ``python -m tests.benchmarks.prediction``.
 
-Times are after start-up: of a second prediction in the process, once kernels are compiled.
+Start-up is excluded: the second prediction in the process is measured, with compiled kernels.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NOW = 60 * DAY
 
 
 def jobs(rng, n, first, last):
-    """Return random jobs: sizes and walltimes over three orders of magnitude."""
+    """Return n random jobs submitted in [first, last); sizes and walltimes span over two orders of magnitude."""
     submit = np.sort(rng.integers(first, last, n))
     walltime = (600 * 10 ** rng.uniform(0, 2.4, n)).astype(int) // 300 * 300
     ran = np.maximum(1, (walltime * rng.beta(0.6, 1.2, n)).astype(int))

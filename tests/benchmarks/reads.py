@@ -1,7 +1,7 @@
-"""How much of waiting lists, blocks of them and profiles a visit reads: a count of what runs, which does not flicker.
+"""Count the elements of waiting lists, their blocks and profiles that a visit reads; unlike a time, it is exact.
 
-Kernels are interpreted and every queue is deep from the first event, so that a few hundred jobs take the paths of ten
-thousands. Each element that is read of a column counts; what is moved at once does not, nor do running jobs.
+Kernels are interpreted and every queue counts as deep from the first event, so that a few hundred jobs use the
+algorithms for ten thousands. Each single element that is read counts; slices and running jobs do not.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ COUNTED = (Waiting, listed.Listed, listed.Directory, Profile, Plan, Needs, Plann
 
 
 class _Column(np.ndarray):  # type: ignore[type-arg]
-    """A column that counts the elements read of it."""
+    """An array that counts reads of its elements."""
 
-    read = 0  #: of all columns
+    read = 0  #: reads of all arrays
 
     def __getitem__(self, key: Any) -> Any:
         found = super().__getitem__(key)
@@ -43,7 +43,7 @@ class _Column(np.ndarray):  # type: ignore[type-arg]
 
 
 def _new(cls: Any, *columns: Any, **named: Any) -> Any:
-    """Make a tuple of columns that count."""
+    """Replacement of a named tuple's `__new__`: its arrays become counting ones."""
     columns += tuple(named[field] for field in cls._fields[len(columns) :])
     plain = [isinstance(column, np.ndarray) and not column.dtype.names for column in columns]
     return tuple.__new__(
@@ -53,7 +53,7 @@ def _new(cls: Any, *columns: Any, **named: Any) -> Any:
 
 @contextmanager
 def counting() -> Iterator[None]:
-    """Interpret kernels within, and count what they read."""
+    """Interpret kernels within the context, and count their reads."""
     depths = {"DEEP": 2, "SHALLOW": 1, "MANY": 32}
     deep = ((packing, "LOOKS", -1), (one_list, "MANY", 0), *((listed, *each) for each in depths.items()))
     with interpreting(), pytest.MonkeyPatch.context() as patch:
@@ -65,7 +65,7 @@ def counting() -> Iterator[None]:
 
 
 def reads_a_visit(run: Callable[[Workload], Any], workload: Workload) -> float:
-    """Return how many elements a simulation reads for each instant at which a job is submitted or ends."""
+    """Return the elements that a simulation reads per instant with a submit or end."""
     _Column.read = 0
     result = run(workload)
     schedule: Schedule = result.schedule if isinstance(result, PlannedRun) else result

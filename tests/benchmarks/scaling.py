@@ -1,7 +1,7 @@
-"""Speed where it is needed: a month of a hybrid machine, millions of jobs, threads in parallel, many small simulations.
+"""Speed in typical uses: a month of a hybrid machine, millions of jobs, parallel threads, many small simulations.
 
-``python -m tests.benchmarks.scaling month | jobs [N ...] | threads | calls``. Seconds are those that the thread
-computes, but for ``threads``, where they are those of the wall clock.
+``python -m tests.benchmarks.scaling month | jobs [N ...] | threads | calls``. Seconds are CPU time of the thread,
+except for ``threads``, which uses the wall clock.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from qconf.synth.stable import stable_workload
 from tests.benchmarks.speed import best
 
 ROOT = Path(__file__).parents[2]
-PARTITIONS = (1440, 8400, 6240, 10560, 0)  # of the Cray's queues; the pool has the rest of 35 232 cores
-CORES = 2816  #: of the machine that jobs come to for years
+PARTITIONS = (1440, 8400, 6240, 10560, 0)  # of the Cray's queues; the pool gets the rest of 35 232 cores
+CORES = 2816  #: of the machine of `stable` jobs
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 
 
 def cray_month() -> tuple[Workload, dict[str, System]]:
-    """Return the month that ships as a sample, on partitions with a pool of a quarter and of half the machine."""
+    """Return the sample month, and systems by name: shared, and hybrid with a quarter or half of the cores as pool."""
     config = load(ROOT / "configs" / "cray-xc40.yaml")
     history = clean(read([ROOT / "data" / "cray-xc40-2016-02.csv.gz"]), config)
     shared = config.system()
@@ -60,7 +60,7 @@ def cray_month() -> tuple[Workload, dict[str, System]]:
 
 
 def month() -> None:
-    """Print jobs a second on the Cray's month."""
+    """Print jobs per second for the Cray's month."""
     workload, systems = cray_month()
     for label, system in systems.items():
         seconds = best(partial(simulate, workload, system), repeats=60)
@@ -68,7 +68,7 @@ def month() -> None:
 
 
 def scaled(cores: int) -> dict[str, System]:
-    """One list; priorities by size and running limits; partitions and a pool, whose load stays below 1."""
+    """Return systems by name: one list; priorities and limits; a formula; partitions and a pool, at a load below 1."""
     queues = [Queue(name=str(i), priority=1 + i, starvation=86400, max_run=cores >> i) for i in range(4)]
     sizes = [cores * share // 100 for share in (3, 8, 25, 0)]
     free = [replace(queue, max_run=None) for queue in queues]
@@ -82,7 +82,7 @@ def scaled(cores: int) -> dict[str, System]:
 
 
 def stable(jobs: int, cores: int = CORES) -> Workload:
-    """Return generated jobs of up to 128 cores at a load of 0.6 in four queues by size; ten million span a decade."""
+    """Return jobs of up to 128 cores at load 0.6 in four queues by size; ten million span a decade."""
     sized_for = 512
     workload = stable_workload(jobs, sized_for, 0.6, mean_log=6.3)
     submit = workload.submit[0] + (workload.submit - workload.submit[0]) * sized_for // cores
@@ -90,11 +90,11 @@ def stable(jobs: int, cores: int = CORES) -> Workload:
 
 
 def one(jobs: int, label: str) -> None:
-    """Simulate once, kernels compiled, and print seconds and the peak memory meanwhile, of process and jobs."""
+    """Simulate once with compiled kernels; print seconds, peak memory, and memory before."""
     system = scaled(CORES)[label]
     simulate(stable(1000), system)
     workload = stable(jobs)
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins here: to make the jobs takes more
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak, since generating jobs takes more
     loaded = _peak()
     began = time.thread_time()
     schedule = simulate(workload, system)
@@ -108,19 +108,19 @@ def one(jobs: int, label: str) -> None:
 
 
 def _peak() -> int:
-    """Return the most memory that this process has had, KiB."""
+    """Return the peak memory of this process, KiB."""
     return int(re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text())[1])  # type: ignore[index]
 
 
 def jobs(sizes: list[int]) -> None:
-    """Print a row per size and system, each from a process of its own."""
+    """Print a row per size and system, each measured in a separate process."""
     for size in sizes or SIZES:
         for label in scaled(CORES):
             subprocess.run([sys.executable, "-m", "tests.benchmarks.scaling", "one", str(size), label], check=True)
 
 
 def threads() -> None:
-    """Print how long eight simulations take on two threads, beside one after another."""
+    """Print the time of eight simulations on two threads relative to one thread."""
     workload = stable(200_000)
     for label, system in scaled(CORES).items():
         work = partial(simulate, workload, system)
@@ -141,7 +141,7 @@ def threads() -> None:
 
 
 def calls() -> None:
-    """Print what a simulation of 1500 jobs takes in all, and its kernel, which run in turn."""
+    """Print the time of a simulation of 1500 jobs, and of its kernel alone, in alternating runs."""
     workload, systems = cray_month()
     workload = workload.take(slice(0, 1500))
     prepared = prepare(workload)
@@ -166,7 +166,7 @@ def calls() -> None:
 
 
 def main() -> None:
-    """Run the benchmark named."""
+    """Run the named benchmark."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.scaling", description=__doc__)
     parser.add_argument("what", choices=["month", "jobs", "threads", "calls", "one"])
     parser.add_argument("rest", nargs="*")

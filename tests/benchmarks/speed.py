@@ -1,8 +1,8 @@
-"""How fast the simulator is: jobs a second of every discipline, beside the slow simulator and the C++ reference.
+"""Speed of the simulator: jobs per second of every discipline, against the reference simulator and one in C++.
 
-``python -m tests.benchmarks.speed`` (or ``make bench``). All is measured in one run on one core, since machines are
-shared and noisy; ratios say more than seconds. Traces and the C++ reference are used where they lie beside the
-project; else only generated jobs.
+``python -m tests.benchmarks.speed`` (or ``make bench``). All is measured in one run on one core; machines are shared
+and noisy, so compare ratios, not seconds. Traces and the C++ reference are used if they are beside the project, else
+generated jobs.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ MACHINES = {"KTH-SP2": 100, "SDSC-SP2": 128}
 
 
 def best(run: Callable[[], object], clock: Callable[[], float] = time.thread_time, repeats: int = REPEATS) -> float:
-    """Least seconds of several runs, the first of which compiles and does not count.
+    """Return the least seconds of `repeats` runs, after one that compiles.
 
-    The clock of the thread stops while others have the processor.
+    The thread's clock stops while other threads use the processor.
     """
     run()
     taken = []
@@ -48,7 +48,7 @@ def best(run: Callable[[], object], clock: Callable[[], float] = time.thread_tim
 
 
 def beside_reference(workload: Workload, cores: int, kernel: Callable[[], object]) -> float | None:
-    """Speed of our kernel over the C++ reference on the same jobs: median of rounds in which both run in turn."""
+    """Return the speed of our kernel relative to the C++ reference, median of alternating rounds; None without it."""
     source = REFERENCE / "ref_easy.cpp"
     if not source.exists():
         return None
@@ -63,7 +63,7 @@ def beside_reference(workload: Workload, cores: int, kernel: Callable[[], object
         command = [str(program), "--csv", str(jobs), "--procs", str(cores), "--batch", "--reps", "15"]
         ratios = []
         for _ in range(ROUNDS):
-            ours = best(kernel, time.perf_counter)  # as the reference measures itself
+            ours = best(kernel, time.perf_counter)  # the clock of the reference
             printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
             ratios.append(float(printed.split("sim_ms_min=")[1].split()[0]) / 1000 / ours)
     return float(np.median(ratios))

@@ -1,13 +1,13 @@
-"""Seconds of searches on the months of a log, compiling left out: ``python -m tests.benchmarks.strategies NAME``.
+"""Time of strategies on the months of a log, without compilation: ``python -m tests.benchmarks.strategies NAME``.
 
 ``auto [TRACE] [WORKERS]``
-    Of a public log beside the project, KTH-SP2 or SDSC-SP2, and configurations a second.
+    On a public log beside the project, KTH-SP2 or SDSC-SP2, with configurations per second.
 ``hybrid [WORKERS]``
-    With all its steps (dp-nlp, splits, merges, the search of the pool) on generated months, by nodes and by the 35 232
+    With all steps (dp-nlp, splits, merges, the search of the pool) on generated months, by nodes and by the 35 232
     cores.
 ``regret [MONTHS]``
-    How far dp-nlp is from the best division under its constraints, on generated months. Waits are weighted means over
-    the epochs of a month, which is the training set; the exact search for the best division counts in its seconds.
+    The distance of dp-nlp from the best division under its constraints, on generated months. Waits are weighted means
+    over the epochs of a month, the training set; CPU seconds include the exact search for the best division.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from qconf.synth import generate, write_history
 from tests.beside import ROOT, TRACES
 
 FEWEST = 1000  # jobs; months with fewer are left out
-USUAL = 2500  # jobs to which speeds of auto are scaled
+USUAL = 2500  # auto's speed is given for months of this many jobs
 CRAY = ROOT / "configs" / "cray-xc40.yaml"
 
 
 def months(path: Path, base: SiteConfig) -> Iterator[tuple[str, TrainingSet]]:
-    """Yield the months of a log, by name."""
+    """Yield the months of a log with their labels, as training sets."""
     history = clean(read([path]), base)
     for label, start, end in history.periods("month"):
         yield label, TrainingSet(Period.of(history.between(start, end), base))
 
 
 def timed(name: str, training: TrainingSet, **options: int) -> tuple[Proposal, float, float]:
-    """Let a strategy propose, and return seconds by the clock and of the processor."""
+    """Run a strategy; return its proposal, wall-clock seconds and CPU seconds."""
     wall, used = time.perf_counter(), time.process_time()
     found = propose(name, training, options)
     return found, time.perf_counter() - wall, time.process_time() - used
@@ -51,7 +51,7 @@ def auto(name: str = "SDSC-SP2", workers: str = "2") -> None:
     (path,) = TRACES.glob(f"{name}-*.swf.gz")
     periods = list(months(path, load(ROOT / "configs" / f"{name.lower()}.yaml")))
     periods = [(label, training) for label, training in periods if len(training) >= FEWEST]
-    propose("auto", periods[0][1].between(0, 2**62), {})  # compiles, and keeps nothing of the month itself
+    propose("auto", periods[0][1].between(0, 2**62), {})  # compiles, on a copy of the month
     print(f"{'month':8} {'jobs':>5} {'tried':>6} {'wall s':>7} {'CPU s':>6} {f'a second of {USUAL} jobs':>22}")
     total = seconds = 0.0
     for label, training in periods:

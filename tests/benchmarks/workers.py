@@ -1,7 +1,7 @@
-"""What workers bring: ``python -m tests.benchmarks.workers COMMAND ...``, a ``tune`` or ``backtest`` without --out.
+"""Speed-up by workers: ``python -m tests.benchmarks.workers COMMAND ...``, a ``tune`` or ``backtest`` without --out.
 
-It runs with one worker and with two, in turn, and prints for each the seconds between reading and writing, the share of
-them on one thread only, and the seconds that all processes computed; then the ratios, of the medians.
+It runs the command alternately with one worker and with two. It prints the seconds between reading and writing, the
+fraction of them on one thread only, and the CPU seconds of all processes; then the ratios of the medians.
 
     python -m tests.benchmarks.workers tune SDSC.swf.gz --config configs/sdsc-sp2.yaml --month 1998-09
 """
@@ -21,7 +21,7 @@ WORKERS = (1, 2)
 
 
 def measured(words: list[str], workers: int) -> tuple[float, float, float]:
-    """Run a command; return seconds by the clock, the share of one thread, and seconds computed."""
+    """Run a command; return wall-clock seconds, the fraction on one thread, and CPU seconds."""
     with tempfile.TemporaryDirectory() as folder:
         before = os.times()
         line = [sys.executable, "-m", "qconf", *words, "--quiet", "--workers", str(workers), "--out", folder]

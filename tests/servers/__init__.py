@@ -1,1 +1,1 @@
-"""Exports tried on a batch system of this machine: loaded by their own plan, compared, and taken back."""
+"""Rehearse exports on a private batch system: load one by its own plan, compare, and undo it."""

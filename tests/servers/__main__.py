@@ -1,4 +1,4 @@
-"""A rehearsal from a checkout: ``python -m tests.servers DIR --current FILE``."""
+"""Command for a rehearsal: ``python -m tests.servers DIR --current FILE``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Namespaces of this machine for a batch system of our own: nothing outside sees it, nothing of it is left behind.
+"""Linux namespaces for a private batch system, invisible from outside and without traces afterwards.
 
-Its daemons run with their own mounts, network, host name and process ids; memory holds all that they write. The
-address is one for documentation, on the loopback device of that network alone.
+Its daemons have their own mounts, network, host name and process ids; their files are in memory. The address, one
+reserved for documentation, exists only on the loopback device of that network.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ mount -t tmpfs -o mode=1777 tmpfs /var/tmp
 mkdir -m 1777 /run/lock
 OWN
 echo ready
-trap : CHLD  # the first process reaps what the daemons leave
-while read -r -t 5 || [ $? -gt 128 ]; do :; done  # until who started it is gone
+trap : CHLD  # the first process reaps the daemons' children
+while read -r -t 5 || [ $? -gt 128 ]; do :; done  # until its starter is gone
 """
 
 
 def unavailable() -> str | None:
-    """Return why no namespaces can be made here; None if they can."""
+    """Return the reason why no namespaces can be made here, None if they can."""
     if os.geteuid() != 0:
         return "namespaces of its own need root"
     missing = [name for name in ("unshare", "nsenter", "ip", "su") if shutil.which(name) is None]
@@ -67,14 +67,14 @@ def unavailable() -> str | None:
 
 
 class PrivateMachine:
-    """Namespaces in which a batch system runs, from the lines of a shell that set it up; one host, three users.
+    """Namespaces with one host and three users, set up by the shell lines `setup`; base of a private batch system.
 
-    Use it in a ``with`` statement. Raises InputError where they cannot be made.
+    Use it in a ``with`` statement. Raises InputError if the namespaces cannot be made.
     """
 
-    host: str  #: its name
-    path: str = ""  #: folders of programs, before the usual ones
-    saved: ClassVar[Mapping[str, str]] = {}  #: commands that show what an undo has to bring back
+    host: str  #: host name
+    path: str = ""  #: folders of programs, searched before the usual ones
+    saved: ClassVar[Mapping[str, str]] = {}  #: commands whose output an undo must restore
 
     def __init__(self, setup: str, environment: Mapping[str, str] | None = None) -> None:
         values = {"OWN": setup, "HOST": self.host, "USERS": " ".join(USERS)}
@@ -110,7 +110,7 @@ class PrivateMachine:
 
     def __exit__(self, *_: object) -> None:
         if self.outer is not None:
-            self.outer.kill()  # takes every process of the namespaces with it
+            self.outer.kill()  # kills every process of the namespaces
             self.outer.wait()
 
     def start(self) -> None:
@@ -119,9 +119,9 @@ class PrivateMachine:
     def run(
         self, command: str, *, user: str | None = None, host: str = "", folder: str = WORK, timeout: float = 60
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command in a shell of its own, as root or as one of `USERS` in its home; both outputs are one.
+        """Run a command in a new shell, as root or as one of `USERS` in its home; stdout includes stderr.
 
-        With `host`, as if on a host of that name.
+        With `host`, the shell has that host name.
         """
         if user is not None:
             command = f"su {user} -c {shlex.quote(f'cd; PATH={self.path}; {command}')}"
@@ -141,16 +141,16 @@ class PrivateMachine:
         )
 
     def run_block(self, block: str) -> str | None:
-        """Run a block of a plan; return what went wrong, None where nothing did."""
+        """Run a block of a plan; return a message if it failed, else None."""
         done = self.run(block)
         return f"exit {done.returncode}" if done.returncode else None
 
     def write(self, name: str, text: str, *, folder: str = WORK) -> None:
-        """Write a file there."""
+        """Write a file in the namespaces."""
         Path(f"/proc/{self.first}/root{folder}", name).write_text(text, encoding="utf-8")
 
     def wait(self, command: str, otherwise: str, *, seconds: float = 60) -> str:
-        """Wait until a command succeeds and return what it printed. Raises InputError."""
+        """Wait until a command succeeds, and return its output. Raises InputError with the message `otherwise`."""
         end = time.monotonic() + seconds
         while (done := self.run(command)).returncode:
             if time.monotonic() > end:

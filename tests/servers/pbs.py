@@ -1,4 +1,4 @@
-"""A rehearsal: an export is loaded into a private OpenPBS by its own plan, compared, tried, and rolled back."""
+"""Rehearse an export for PBS: load it into a private OpenPBS by its plan, compare, try examples, roll back."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tests.servers.pbs_server import PrivateServer
 from tests.servers.trial import Rehearsal, run_blocks, saved
 
 _EXAMPLE = re.compile(r"^\| ([\w-]+) \|.*`-l ncpus=(\d+) -l walltime=([\d:]+)` \|$", re.MULTILINE)
-#: What the server is brought to: its own, and what of its scheduler decides on exports.
+#: Commands that print the server's state, and that of its scheduler.
 PRINTED = f"{PrivateServer.saved['print server']}; {PrivateServer.saved['print sched']}"
-SHOWN = 4  #: lines that differ
+SHOWN = 4  #: at most so many differing lines in a message
 _SCHEDULER = (
     "job_sort_formula",
     "job_sort_formula_threshold",
@@ -33,7 +33,7 @@ _SCHEDULER = (
 
 
 class Plan(trial.Plan):
-    """A plan for PBS; what it does later, when jobs have ended, is left out."""
+    """A plan for PBS, without the steps for later, when jobs have ended."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -44,21 +44,21 @@ class Plan(trial.Plan):
 
     @property
     def route(self) -> str:
-        """The Route queue."""
+        """The name of the routing queue, "" without one."""
         found = re.search(r"sent to it from (\S+) \|", self.text)
         return found[1] if found else ""
 
     @property
     def examples(self) -> list[tuple[str, int, str]]:
-        """A job of each queue, as the plan has it: queue, cores, walltime."""
+        """The plan's example jobs: queue, cores, walltime."""
         return [(queue, int(cores), walltime) for queue, cores, walltime in _EXAMPLE.findall(self.text)]
 
     def statements(self, *names: str) -> list[qmgr.Statement]:
-        """Return the statements of some of its scripts."""
+        """Return the qmgr statements of some of the export's scripts."""
         return [each for name in names for each in qmgr.parse(self.files.get(name, ""))]
 
     def presumed(self) -> list[str]:
-        """Name the queues that its scripts and blocks change and do not create."""
+        """Return the queues that the plan changes without creating them, so that a server must have them."""
         statements = [each for each in self.statements("queues.qmgr") if each.kind == "queue"]
         created = {name for each in statements if each.command == "create" for name in each.names}
         changed = [name for each in statements for name in each.names]
@@ -66,7 +66,7 @@ class Plan(trial.Plan):
         return list(dict.fromkeys(name for name in changed if name not in {*created, "workq"}))
 
     def nodes(self) -> dict[str, int]:
-        """Name the nodes that the export needs, of one core each."""
+        """Return the export's nodes, or four others, with one core each."""
         names = [name for each in self.statements("nodes.qmgr") if each.kind == "node" for name in each.names]
         return dict.fromkeys(names or ["n1", "n2", "n3", "n4"], 1)
 
@@ -74,8 +74,8 @@ class Plan(trial.Plan):
 def rehearse(folder: Path, *, current: Path | None = None, nodes: list[Node] | None = None) -> Rehearsal:
     """Load the export in `folder` into a private server, try it, and roll it back.
 
-    `current` is the ``print server`` that it was made for, `nodes` the nodes; without them a new server with as many
-    nodes as the export names. Raises InputError where there is no OpenPBS to try it on.
+    `current` is the ``print server`` output that the export was made for, `nodes` its nodes; by default a new server
+    with the nodes that the export names. Raises InputError if OpenPBS is not available.
     """
     plan = Plan(folder)
     if current is None and (changed := plan.presumed()):
@@ -91,7 +91,7 @@ def rehearse(folder: Path, *, current: Path | None = None, nodes: list[Node] | N
 
 
 def follow(plan: Plan, server: PrivateServer, current: Server | None = None) -> Rehearsal:
-    """Follow a plan on a server that was just started, after bringing it to what `current` holds."""
+    """Follow a plan on a new server, after giving it the state `current`."""
     version = re.search(r"pbs_version = (\S+)", server.run("qstat -Bf").stdout)
     result = Rehearsal(f"OpenPBS {version[1] if version else 'unknown'}")
     if current is not None:
@@ -119,12 +119,12 @@ def follow(plan: Plan, server: PrivateServer, current: Server | None = None) -> 
 
 
 def held(server: PrivateServer) -> Server:
-    """Read what a server holds."""
+    """Read the state of a server and its scheduler."""
     return Server.parse(server.run(PRINTED).stdout)
 
 
 def install(files: Mapping[str, str], server: PrivateServer, folder: Path) -> Plan:
-    """Write the files of an export into a folder, and into that of a server; return their plan."""
+    """Write the files of an export into `folder` and into the server's working folder; return their plan."""
     for name, text in files.items():
         (folder / name).write_text(text)
         server.write(name, text)
@@ -132,7 +132,7 @@ def install(files: Mapping[str, str], server: PrivateServer, folder: Path) -> Pl
 
 
 def resemble(server: PrivateServer, wanted: Server) -> list[str]:
-    """Bring a new server to what `wanted` holds; return the statements that it refuses, such as names of hosts."""
+    """Give a new server the state `wanted`; return the refused statements, such as those with host names."""
     present = held(server)
     own = {key: value for key, value in present.scheduler.items() if key not in _SCHEDULER or not wanted.scheduler}
     given = {key: value for key, value in wanted.scheduler.items() if key in _SCHEDULER}
@@ -148,7 +148,7 @@ def resemble(server: PrivateServer, wanted: Server) -> list[str]:
 
 
 def submit_examples(plan: Plan, server: PrivateServer, result: Rehearsal) -> list[str]:
-    """Submit the plan's examples as an ordinary user; return those that do not land where it says."""
+    """Submit the plan's examples as an ordinary user; return messages for those that land in another queue."""
     wrong = []
     starts_jobs = "scheduling = True" in server.run("qmgr -c 'list server scheduling'").stdout
     server.run("qmgr -c 'set server scheduling = False'")
@@ -156,7 +156,7 @@ def submit_examples(plan: Plan, server: PrivateServer, result: Rehearsal) -> lis
         command = f"qsub -q {plan.route or queue} -l ncpus={cores} -l walltime={walltime} -- /bin/true"
         job = server.run(command, user="alice").stdout.strip()
         landed = _queue_of(job, server, plan.route)
-        server.run(f"qdel -x -W force {job}")  # from the history too: a job there keeps its resources
+        server.run(f"qdel -x -W force {job}")  # from the history too, where a job would keep its resources
         result.examples += landed == queue
         if landed != queue:
             wrong.append(f"{cores} cores for {walltime} land in {landed}, not in {queue}")
@@ -165,7 +165,7 @@ def submit_examples(plan: Plan, server: PrivateServer, result: Rehearsal) -> lis
 
 
 def _queue_of(job: str, server: PrivateServer, route: str) -> str:
-    """Return the queue to which a job was routed; what qsub said where it was turned away."""
+    """Return the queue to which a job was routed, or the message of qsub if it was rejected."""
     if not re.fullmatch(r"[0-9]+\.\S+", job):
         return job or "no queue"
     for _ in range(20):
@@ -179,7 +179,7 @@ def _queue_of(job: str, server: PrivateServer, route: str) -> str:
 
 
 def _changed_lines(before: str, after: str) -> list[str]:
-    """Return the lines that are gone, behind a minus, and those that are new, behind a plus; no comments."""
+    """Return removed lines prefixed with "-" and new lines with "+", without comments."""
     lines = ndiff(before.splitlines(), after.splitlines())
     return [line for line in lines if line[0] in "-+" and line[2:3] != "#"]
 

@@ -1,4 +1,4 @@
-"""An OpenPBS of this machine, started in namespaces of its own: server, scheduler, comm and MoM."""
+"""A private OpenPBS in its own namespaces: server, scheduler, comm and MoM."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PREFIX/libexec/pbs_postinstall server $version PREFIX /srv/pbs '' sameconf > /sr
 
 
 def unavailable(pbs_exec: str | None = None) -> str | None:
-    """Return why no private server can be started here; None if one can."""
+    """Return the reason why no private server can be started here, None if one can."""
     prefix = pbs_exec or os.environ.get("PBS_EXEC")
     if not prefix:
         return "PBS_EXEC names no installation of OpenPBS"
@@ -46,11 +46,11 @@ def unavailable(pbs_exec: str | None = None) -> str | None:
 
 
 class PrivateServer(PrivateMachine):
-    """A running OpenPBS with simulated nodes: cores by their names, `sharing` as vnodes have it.
+    """A running OpenPBS with simulated nodes: `nodes` gives the cores by name, `sharing` is the vnodes' attribute.
 
-    `attributes` has more of each node, by name, or another `sharing`; with a ``resources_available.host`` each it is a
-    host of its own, on which a chunk lies whole. Use it in a ``with`` statement. Raises InputError where it cannot be
-    started.
+    `attributes` gives more attributes by node, and overrides `sharing`; a node with its own
+    ``resources_available.host`` is a separate host, which a chunk does not span. Use it in a ``with`` statement. Raises
+    InputError if it cannot be started.
     """
 
     host = "pbshost"
@@ -90,11 +90,11 @@ class PrivateServer(PrivateMachine):
         self.wait(f"[ $(pbsnodes -av | grep -c 'state = free') -gt {len(self.nodes)} ]", "the nodes do not come up")
 
     def qsub(self, words: str, *, user: str = USERS[0], seconds: int = 60) -> str:
-        """Submit a job that sleeps, as one of `USERS`; return its id, or what qsub said."""
+        """Submit a job that sleeps `seconds`, as one of `USERS`; return its id, or the message of qsub."""
         return self.run(f"qsub {words} -- /bin/sleep {seconds}", user=user).stdout.strip()
 
     def run_block(self, block: str) -> str | None:
-        """Run a block of a plan; return what went wrong, an error of qmgr among it."""
+        """Run a block of a plan; return its output if it failed or qmgr reported an error, else None."""
         done = self.run(block, timeout=600)
         wrong = done.returncode or re.search(r"qmgr: Error|command not found|No such file", done.stdout)
         return done.stdout.strip()[-300:] if wrong else None

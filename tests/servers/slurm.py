@@ -1,4 +1,4 @@
-"""A rehearsal: an export is loaded into a private Slurm by its own plan, with jobs in it, tried, and undone."""
+"""Rehearse an export for Slurm: load it into a private Slurm with jobs by its plan, try examples, undo it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.servers.slurm_jobs import ENDED, RUN, UNTIL, lost, tasks
 from tests.servers.slurm_server import PrivateSlurm
 from tests.servers.trial import Rehearsal, run_blocks, saved
 
-#: What is there before: two partitions, the second of the name of a queue, and another order.
+#: The settings before: another order, and two partitions, the second with the name of a queue (KEPT).
 SITE = """\
 SchedulerType=sched/backfill
 PriorityType=priority/multifactor
@@ -31,7 +31,7 @@ _LATER = UNTIL.replace("done;", "done; sleep 3;")
 
 
 class Plan(trial.Plan):
-    """A plan for Slurm that loads all of a configuration."""
+    """A plan for Slurm that loads a whole configuration."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -41,7 +41,7 @@ class Plan(trial.Plan):
 
     @property
     def queues(self) -> list[tuple[str, int, int]]:
-        """The queues that jobs are routed to, in that order: name, cores and minutes of a small job that each takes."""
+        """The queues in routing order: name, and cores and minutes of the smallest job that is routed to it."""
         rows = [
             (name, *(math.inf if bound == "math.huge" else int(bound) for bound in bounds))
             for name, *bounds in _QUEUE.findall(self.files["job_submit.lua"])
@@ -66,24 +66,24 @@ class Plan(trial.Plan):
 
     @property
     def node(self) -> int:
-        """Cores of a node where jobs are given whole nodes, else 1."""
+        """Cores per node if jobs get whole nodes, else 1."""
         whole = re.search(r"local NODE = (\d+)", self.files["job_submit.lua"])
         return int(whole[1]) if whole else 1
 
     @property
     def partitions(self) -> dict[str, str]:
-        """The hosts of each partition, as partitions.conf names them."""
+        """The hosts of each partition, as in partitions.conf."""
         return dict(re.findall(r"^PartitionName=(\S+) Nodes=(\S+)", self.files["partitions.conf"], re.MULTILINE))
 
     @property
     def access(self) -> dict[str, dict[str, str]]:
-        """Who may use each partition, in the words of partitions.conf."""
+        """The access lists of each partition, by the keys of partitions.conf."""
         words = [word for pair in ACCESS.values() for word in pair if word]
         lines = re.findall(r"^PartitionName=(\S+)(.*)$", self.files["partitions.conf"], re.MULTILINE)
         return {name: dict(re.findall(rf" ({'|'.join(words)})=(\S+)", line)) for name, line in lines}
 
     def credentials(self, queue: str) -> tuple[str, str]:
-        """Return what sbatch is told for a job that a queue lets in, and the host to submit it on, empty for any."""
+        """Return the options of sbatch for a job that a queue admits, and the host to submit it on ("" for any)."""
         lists = self.access[queue]
         words = [
             f" --{word}={lists[allowed].split(',')[0]}"
@@ -93,13 +93,13 @@ class Plan(trial.Plan):
         return "".join(words), next(expand(lists["AllocNodes"])) if "AllocNodes" in lists else ""
 
     def listed(self, kind: str) -> list[str]:
-        """Name the groups, accounts or QOS that are let in somewhere."""
+        """Return the names in all access lists of a kind: Groups, Accounts or Qos."""
         names = (lists.get(f"Allow{kind}", "") for lists in self.access.values())
         return [*dict.fromkeys(name for each in names for name in each.split(",") if name)]
 
     @property
     def accounted(self) -> bool:
-        """Whether accounting is needed: for limits, for sums, and for accounts and QOS that are let in."""
+        """Whether accounting is needed: for priorities, limits, or access by account or QOS."""
         return "priority/multifactor" in self.files["new-conf"] or bool(
             {"qos.sacctmgr", "throttles.sacctmgr", "classes.sacctmgr"} & {*self.files}
             or self.listed("Accounts")
@@ -107,7 +107,7 @@ class Plan(trial.Plan):
         )
 
     def nodes(self, given: list[Node] | None = None) -> dict[str, int]:
-        """Name the nodes with their cores, those first that are to have a daemon: some of each partition."""
+        """Return the nodes with their cores, in turn from each partition, since only the first ones get a daemon."""
         most = max(4, -(-max(cores for _, cores, _ in self.queues) // self.node) if self.node > 1 else 0)
         every = [node.name for node in given or ()] or [f"n{number}" for number in range(1, most + 1)]
         hosts = {name: _names(hosts, every) for name, hosts in self.partitions.items()}
@@ -125,9 +125,9 @@ def _names(hosts: str, every: list[str]) -> list[str]:
 
 
 def rehearse(folder: Path, *, current: Path | None = None, nodes: list[Node] | None = None) -> Rehearsal:
-    """Load the export in `folder` into a private Slurm in which jobs run and wait, try it, and undo it.
+    """Load the export in `folder` into a private Slurm with running and waiting jobs, try it, and undo it.
 
-    Raises InputError where there is no Slurm to try it on.
+    Raises InputError if Slurm is not available.
     """
     if current is not None:
         return slurm_changes.rehearse(folder, current)
@@ -137,7 +137,7 @@ def rehearse(folder: Path, *, current: Path | None = None, nodes: list[Node] | N
 
 
 def follow(plan: Plan, server: PrivateSlurm, kept: str | None = None) -> Rehearsal:
-    """Follow a plan on a server that was just started with `SITE`, or that another undo brought back to it."""
+    """Follow a plan on a server in the state `SITE`; `kept` is the queue in place of KEPT."""
     result = Rehearsal(f"Slurm {server.run('slurmctld -V').stdout.split()[-1]}")
     plan.put(server)
     let_in(plan, server)
@@ -160,7 +160,7 @@ def follow(plan: Plan, server: PrivateSlurm, kept: str | None = None) -> Rehears
 
 
 def let_in(plan: Plan, server: PrivateSlurm) -> None:
-    """Put the users into all groups, accounts and QOS that the export names."""
+    """Add the users to all groups, accounts and QOS that the export names."""
     lines = [f"groupadd -f {name}; usermod -aG {name} {user}" for name in plan.listed("Groups") for user in USERS]
     users = ",".join(USERS)
     add = "sacctmgr --immediate add"
@@ -171,13 +171,13 @@ def let_in(plan: Plan, server: PrivateSlurm) -> None:
 
 
 def submitted(plan: Plan, server: PrivateSlurm, kept: str) -> dict[str, str]:
-    """Fill the machine and have jobs wait, one of each queue, some of an array, one held; return their partitions."""
+    """Fill the machine, and submit waiting jobs: one per queue, an array, a held one; return partitions by job."""
     sbatch = "sbatch --quiet --output=/dev/null"
     nodes = server.awake
-    hosts: dict[str, list[str]] = {}  # what is submitted on hosts that alone are let in
+    hosts: dict[str, list[str]] = {}  # jobs to submit on a host of its own
     lines = [f"{sbatch} --partition=former --ntasks=1 --time=2 --array=1-4%2 {UNTIL}"]
     for number, name in enumerate(nodes):
-        where = f"{kept},former" if number % 2 else "former"  # a job of several ends with each of them
+        where = f"{kept},former" if number % 2 else "former"  # a job of several partitions ends with each of them
         free = server.nodes[name] - (2 if number == 0 else 0)
         size = f"--nodelist={name} --ntasks={free} --time=2"
         lines += [f"{sbatch} --partition={where} {size} {_LATER if number % 2 else UNTIL}"] if free > 0 else []
@@ -203,7 +203,7 @@ def submitted(plan: Plan, server: PrivateSlurm, kept: str) -> dict[str, str]:
 
 
 def started(plan: Plan, server: PrivateSlurm) -> dict[str, str]:
-    """Submit a job to each queue that runs until it is waited for, as far as there is room; return their partitions."""
+    """Submit to each queue a job that runs until the plan waits for it; return partitions by job."""
     server.run(RUN)
     before = tasks(server)
     for queue, cores, minutes in plan.queues:
@@ -215,7 +215,7 @@ def started(plan: Plan, server: PrivateSlurm) -> dict[str, str]:
 
 
 def _examples(plan: Plan, server: PrivateSlurm, result: Rehearsal) -> list[str]:
-    """Submit a job for each queue as an ordinary user; return those that land elsewhere."""
+    """Submit a job for each queue as an ordinary user; return messages for those that land elsewhere."""
     wrong = []
     for queue, cores, minutes in plan.queues:
         words, host = plan.credentials(queue)

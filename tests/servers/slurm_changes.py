@@ -1,4 +1,4 @@
-"""A rehearsal of an export of what differs: its plan changes a private Slurm with the partitions of a slurm.conf."""
+"""Rehearse an export of changes: its plan changes a private Slurm that has the partitions of a slurm.conf."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tests.servers.slurm_jobs import RUN, UNTIL, lost, tasks
 from tests.servers.slurm_server import DAEMONS, PrivateSlurm
 from tests.servers.trial import Plan, Rehearsal, run_blocks, saved
 
-#: Settings of a site's slurm.conf that its private Slurm has, too, by how they begin.
+#: Prefixes of the settings of a site's slurm.conf that the private Slurm gets.
 KEPT = ("scheduler", "priority", "preempt", "accountingstorageenforce", "accountingstoragetres", "enforcepartlimits")
 ROW = re.compile(r"^\| (?:partition ([^:|]+)(?:: (\w+))?|(\w+)(?: \w+)?) \|", re.MULTILINE)  #: of the plan's table
-OF_ITSELF = {"PriorityCalcPeriod", "PriorityParameters"}  #: settings that Slurm shows as others make them
+OF_ITSELF = {"PriorityCalcPeriod", "PriorityParameters"}  #: settings that Slurm derives from others
 SHOWN = "scontrol show config | grep -vE '^(Configuration data|BOOT_TIME|NEXT_JOB_ID|Slurmctld.ping)'"
 
 
 def rehearse(folder: Path, current: Path) -> Rehearsal:
-    """Load what differs into a private Slurm with the partitions of `current`, and undo it. Raises InputError."""
+    """Load the changes into a private Slurm with the partitions of `current`, and undo them. Raises InputError."""
     plan = Plan(folder)
     if not {"new-conf", "accounts"} & {*plan.files} or "PLAN.md" not in plan.files:
         raise InputError("holds no plan for Slurm that loads anything", file=folder, fix="name the folder of an export")
@@ -35,7 +35,7 @@ def rehearse(folder: Path, current: Path) -> Rehearsal:
 
 
 class Site:
-    """The nodes, settings and partitions of a slurm.conf, for a Slurm of its own."""
+    """The nodes, settings and partitions of a slurm.conf, for a private Slurm."""
 
     def __init__(self, conf: Conf) -> None:
         if not conf.lines_of_partitions:
@@ -54,7 +54,7 @@ class Site:
 
     @property
     def nodes(self) -> dict[str, int]:
-        """The cores of each node, those first that are to have a daemon: some of each partition."""
+        """The cores of each node, first some of each partition, since only the first ones get a daemon."""
         of_each = [sorted(hosts) for fields in self.conf.partitions if (hosts := self.conf.hosts(fields))]
         most = max(1, DAEMONS // max(1, len(of_each)))
         first = [name for hosts in of_each for name in hosts[:most]]
@@ -62,7 +62,7 @@ class Site:
 
     @property
     def gpus(self) -> dict[str, int]:
-        """The GPUs of each node that has some, of any type."""
+        """The number of GPUs, of all types, of each node with GPUs."""
         found = {
             name: re.findall(r"gpu(?::[^:,()]+)?:(\d+)", of.get("gres", "")) for name, of in self.conf.lines.items()
         }
@@ -70,21 +70,21 @@ class Site:
 
     @property
     def memory(self) -> dict[str, str]:
-        """The memory of each node, as slurm.conf says it."""
+        """The setting RealMemory of each node."""
         of_each = {name: of.get("realmemory", "1") for name, of in self.conf.lines.items()}
         return {name: f"RealMemory={amount}" for name, amount in of_each.items()}
 
     def word(self, partition: Words, key: str) -> list[str]:
-        """Return the names in a word of a partition; none where it says ALL."""
+        """Return the names in a partition's list `key`; empty if it is ALL."""
         value = partition.get(key, ("", ""))[1].strip('"')
         return [] if value.upper() == "ALL" else [name for name in value.split(",") if name]
 
     def named(self, *keys: str) -> list[str]:
-        """Name all that words of the partitions name."""
+        """Return the names in these lists of all partitions."""
         return [*dict.fromkeys(name for of in self.partitions.values() for key in keys for name in self.word(of, key))]
 
     def open(self, server: PrivateSlurm, files: dict[str, str]) -> None:
-        """Add the partitions, when all is there that they and the export name. Raises InputError."""
+        """Create all users, accounts and QOS that partitions and export name, then add the partitions."""
         text = "".join(text for name, text in files.items() if name.endswith(".sacctmgr"))
         new = re.findall(r"^add qos (\S+)", text, re.MULTILINE)
         others, theirs, qos = (
@@ -110,7 +110,7 @@ class Site:
         )
 
     def submitted(self, server: PrivateSlurm) -> dict[str, str]:
-        """Have a job run, or wait for it, and one wait until later in each partition; return their partitions."""
+        """Submit to each partition a job for now and one for tomorrow; return partitions by job."""
         sbatch = "sbatch --parsable --output=/dev/null --time=1"
         server.run(RUN)
         for name, of in self.partitions.items():
@@ -124,7 +124,7 @@ class Site:
 
 
 def shown(server: PrivateSlurm) -> dict[tuple[str, str], str]:
-    """Return each word of the partitions, and each setting, that the controller has."""
+    """Return the controller's values by (partition, key), settings by ("", name)."""
     found: dict[tuple[str, str], str] = {}
     for line in server.run("scontrol --all --oneliner show partition").stdout.splitlines():
         name = line.split()[0].partition("=")[2]
@@ -136,21 +136,21 @@ def shown(server: PrivateSlurm) -> dict[tuple[str, str], str]:
 
 
 def beside_table(plan: str, before: dict[tuple[str, str], str], after: dict[tuple[str, str], str]) -> Iterator[str]:
-    """Name what changed and is not in the table of the plan."""
+    """Yield a message for each change that is not in the plan's table."""
     rows = ROW.findall(plan)
     named = {(partition, word.lower()) for partition, word, _ in rows if partition}
     named |= {("", setting.lower()) for *_, setting in rows if setting}
     for place in sorted({*before, *after}):
         partition, word = place
         known = {(partition, word.lower()), (partition, "")} & named or word in OF_ITSELF
-        made = partition and any(of == partition for of, _ in named)  # Slurm shows words that others make
+        made = partition and any(of == partition for of, _ in named)  # Slurm shows derived keys
         if before.get(place) != after.get(place) and not known and not made:
             what = f"partition {partition}: {word}" if partition else word
             yield f"changed, and not in the table: {what}: {before.get(place)} to {after.get(place)}"
 
 
 def follow(plan: Plan, site: Site, server: PrivateSlurm) -> Rehearsal:
-    """Follow a plan on a server that has what the site has."""
+    """Follow a plan on a server with the site's settings and partitions."""
     result = Rehearsal(f"Slurm {server.run('slurmctld -V').stdout.split()[-1]}")
     plan.put(server)
     before, there, jobs = saved(server), shown(server), site.submitted(server)

@@ -1,4 +1,4 @@
-"""Jobs of a private Slurm in a rehearsal: what it holds of them, and which are lost."""
+"""Jobs of a private Slurm in a rehearsal: their state, and a check that none is lost."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from tests.servers.machine import PrivateMachine
 
-RUN = "rm -f /srv/end; chmod 755 /srv"  #: jobs that `UNTIL` then run until a plan waits for their end
-ENDED = "touch ~/ended-$SLURM_JOB_ID"  #: what a job does last: one that was killed has not
+RUN = "rm -f /srv/end; chmod 755 /srv"  #: after it, jobs with `UNTIL` run until a plan waits for their end
+ENDED = "touch ~/ended-$SLURM_JOB_ID"  #: last command of a job, which a killed job does not reach
 UNTIL = f"--wrap 'until [ -e /srv/end ]; do sleep 0.2; done; {ENDED}'"
 _FINE = {"PENDING", "RUNNING", "COMPLETING", "COMPLETED"}
 
 
 def tasks(server: PrivateMachine) -> dict[str, dict[str, str]]:
-    """Return what Slurm holds of each job, or of each task of an array."""
+    """Return the fields of ``scontrol show job`` by id of the job, or of the task of an array."""
     found = {}
     for line in server.run("SLURM_BITSTR_LEN=0 scontrol --oneliner show job").stdout.splitlines():
         values = dict(word.split("=", 1) for word in line.split() if "=" in word)
@@ -33,7 +33,7 @@ def _tasks(text: str) -> Iterator[int]:
 
 
 def lost(server: PrivateMachine, jobs: list[str]) -> list[str]:
-    """Name the jobs that are gone, or in a state that only a loss leads to; all are then taken away."""
+    """Return messages for the jobs that are gone, killed, restarted or failed; then cancel all jobs."""
     held = tasks(server)
     found = [f"job {job} is lost" for job in jobs if job not in held]
     ended = {job: held[job] for job in jobs if job in held and held[job]["JobState"] not in _FINE}

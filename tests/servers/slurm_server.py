@@ -1,4 +1,4 @@
-"""A Slurm of this machine, started in namespaces of its own: controller, nodes, and accounting where it is needed."""
+"""A private Slurm in its own namespaces: controller, nodes, and accounting if it is needed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from qconf.hosts import fold
 from tests.servers import machine
 from tests.servers.machine import PrivateMachine
 
-DAEMONS = 16  #: at most so many nodes have a daemon of their own; jobs can start on these only
-LONGEST_START = 300  #: seconds, on a machine that does much else
-LONGEST_BLOCK = 300  #: seconds that a block of a plan may take here, where no job runs for long
+DAEMONS = 16  #: most nodes with a daemon; jobs can start only on these
+LONGEST_START = 300  #: seconds, on a busy machine
+LONGEST_BLOCK = 300  #: seconds for a block of a plan, since no job runs long here
 _PROGRAMS = ("slurmctld", "slurmd", "sbatch", "scontrol", "squeue")
 _ACCOUNTING = ("slurmdbd", "sacctmgr", "mariadbd", "mariadb-install-db")
 _CONF = """\
@@ -65,7 +65,7 @@ mkdir -p /srv/etc/slurm /srv/slurm /srv/spool /srv/log /srv/mysql /srv/temporary
 """
 _STEPS = """
 set -eE
-trap 'echo "$BASH_COMMAND: exit code $?"; tail -n 5 /srv/log/*' ERR  # a step that fails tells which, and why
+trap 'echo "$BASH_COMMAND: exit code $?"; tail -n 5 /srv/log/*' ERR  # a failed step is reported with its reason
 """
 _MARIADB = """
 # Names of temporary tables hold the process id, which other namespaces have too: never in /tmp, which all share.
@@ -83,7 +83,7 @@ sacctmgr --immediate add user root,alice,bob,carol account=all > /dev/null
 
 
 def unavailable(*, accounting: bool = True) -> str | None:
-    """Return why no private Slurm can be started here; None if one can."""
+    """Return the reason why no private Slurm can be started here, None if one can."""
     wanted = (*_PROGRAMS, *(_ACCOUNTING if accounting else ()))
     missing = [name for name in wanted if shutil.which(name) is None]
     if missing:
@@ -92,11 +92,10 @@ def unavailable(*, accounting: bool = True) -> str | None:
 
 
 class PrivateSlurm(PrivateMachine):
-    """A running Slurm with emulated nodes: cores by their names, and the partitions and settings of `lines`.
+    """A running Slurm with emulated nodes: `nodes` gives the cores by name, `lines` has partitions and settings.
 
-    `gpus` are those of nodes by name, devices that do nothing; `features` are theirs, and `words` what else their lines
-    in slurm.conf say. Use it in a ``with`` statement.
-    Raises InputError where it cannot be started.
+    By node, `gpus` is the number of GPUs (dummy devices), `features` the features, `words` more text of its line in
+    slurm.conf. Use it in a ``with`` statement. Raises InputError if it cannot be started.
     """
 
     host = "slurmhost"
@@ -129,11 +128,11 @@ class PrivateSlurm(PrivateMachine):
 
     @property
     def awake(self) -> list[str]:
-        """The nodes that have a daemon."""
+        """The nodes with a daemon."""
         return list(self.nodes)[: self.daemons]
 
     def conf(self, lines: str) -> str:
-        """Write a slurm.conf with these partitions and settings."""
+        """Return the text of a slurm.conf with these partitions and settings."""
         storage = "slurmdbd" if self.accounting else "none"
         text = f"{_CONF}AccountingStorageType=accounting_storage/{storage}\n"
         ports = {name: 7000 + number for number, name in enumerate(self.nodes)}
@@ -151,7 +150,7 @@ class PrivateSlurm(PrivateMachine):
         self.write("slurm.conf", self.conf(self.lines), folder="/etc/slurm")
         if self.gpus:
             files = (f"NodeName={name} Name=gpu File=/srv/gpu[1-{count}]\n" for name, count in self.gpus.items())
-            self.write("gres.conf", "".join(files), folder="/etc/slurm")  # Slurm counts GPUs by their devices
+            self.write("gres.conf", "".join(files), folder="/etc/slurm")  # Slurm counts GPUs by device
             self.run(f"for number in $(seq {max(self.gpus.values())}); do mknod /srv/gpu$number c 1 3; done")
         self.write("slurmdbd.conf", _DATABASE, folder="/etc/slurm")
         started = self.run(
@@ -168,9 +167,9 @@ class PrivateSlurm(PrivateMachine):
         self.wait(up, "the nodes do not come up", seconds=LONGEST_START)
 
     def run_block(self, block: str) -> str | None:
-        """Run a block of a plan, in a shell that takes no file's mode for granted; return what went wrong."""
-        if re.search("until jobs=|for name in shortpool_", block):  # some jobs run on until the plan waits for them
+        """Run a block of a plan with a strict umask; return a message if it failed, else None."""
+        if re.search("until jobs=|for name in shortpool_", block):  # jobs run until the plan waits for them
             self.run("(sleep 1; touch /srv/end) > /dev/null 2>&1 &")
-        quick = re.sub(r"sleep \d", "sleep 0.2", block)  # between two looks
+        quick = re.sub(r"sleep \d", "sleep 0.2", block)  # between two checks
         done = self.run(f"umask 077\n{quick}", timeout=LONGEST_BLOCK)
         return f"exit {done.returncode}: {done.stdout.strip()[-500:]}" if done.returncode else None

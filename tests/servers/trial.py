@@ -1,4 +1,4 @@
-"""What every rehearsal does: read an export's folder, run the blocks of its plan, and compare before with after."""
+"""Common parts of rehearsals: read an export's folder, run the blocks of its plan, compare before and after."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ UNDONE = {True: "rolled back", False: "not rolled back", None: "no rollback, sin
 
 @dataclass
 class Rehearsal:
-    """What was done, and what went otherwise than the plan says; None for what a batch system does not count."""
+    """The counts and problems of a rehearsal; None if a count does not apply to the batch system."""
 
     version: str
-    statements: int | None = None  #: of qmgr, loaded and taken back
-    blocks: int = 0  #: blocks of the plan, each run in a shell of its own
-    examples: int = 0  #: jobs that landed in the queue that the configuration has for them
-    jobs: int | None = None  #: that ran or waited when the plan or its undo began
-    moved: int | None = None  #: of those, in another partition when it was loaded
-    rolled_back: bool | None = None  #: None where the export has no rollback
-    refused: list[str] = field(default_factory=list)  #: statements of the present server that this one does not take
+    statements: int | None = None  #: qmgr statements, loaded and undone
+    blocks: int = 0  #: blocks of the plan that were run
+    examples: int = 0  #: example jobs that landed in their queue
+    jobs: int | None = None  #: jobs that ran or waited when the plan or its undo began
+    moved: int | None = None  #: jobs that were in another partition after loading
+    rolled_back: bool | None = None  #: None if the export has no rollback
+    refused: list[str] = field(default_factory=list)  #: statements of the site's server that the private one refused
     problems: list[str] = field(default_factory=list)
 
     @property
     def summary(self) -> str:
-        """One line for a person."""
+        """The result in one line."""
         counts = (
             (self.statements, "statements"),
             (self.blocks, "blocks of the plan"),
@@ -42,14 +42,14 @@ class Rehearsal:
         return f"{self.version}: {', '.join([*done, UNDONE[self.rolled_back]])}"
 
     def is_undone(self, before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-        """Note whether the undo brought back what there was; return the names of what differs."""
+        """Set `rolled_back`; return the names of the outputs that differ."""
         changed = [name for name in before if before[name] != after[name]]
         self.rolled_back = not changed
         return changed
 
 
 class Plan:
-    """An export's folder: its files, and the blocks of its PLAN.md in their order."""
+    """An export's folder: its files, and the blocks of its PLAN.md, in order, as `steps` and `undo`."""
 
     def __init__(self, folder: Path) -> None:
         self.files = {path.name: read_text(path) for path in sorted(folder.iterdir()) if path.is_file()}
@@ -57,7 +57,7 @@ class Plan:
         self.text, self.steps, self.undo = steps, list(blocks(steps)), list(blocks(undo))
 
     def put(self, server: PrivateMachine, folder: str = "") -> None:
-        """Write the files into the working folder of a server; or into a new one there, where blocks are run then."""
+        """Write the files into a server's working folder, or into `folder` in it, where the blocks then run."""
         server.run(f"mkdir -p {WORK}/{folder}")
         for name, text in self.files.items():
             server.write(name, text, folder=f"{WORK}/{folder}")
@@ -67,7 +67,7 @@ class Plan:
 
 
 def run_blocks(steps: list[tuple[str, str]], server: PrivateMachine, result: Rehearsal) -> None:
-    """Run blocks of a plan, each in a shell of its own; what fails is noted in `result`."""
+    """Run blocks of a plan, each in a new shell, up to a timeout; failures are added to `result`."""
     for title, block in steps:
         try:
             why = server.run_block(block)
@@ -80,5 +80,5 @@ def run_blocks(steps: list[tuple[str, str]], server: PrivateMachine, result: Reh
 
 
 def saved(server: PrivateMachine) -> dict[str, str]:
-    """Return what an undo has to bring back."""
+    """Return the outputs of the server's `saved` commands, which an undo must restore."""
     return {name: server.run(command).stdout for name, command in server.saved.items()}
