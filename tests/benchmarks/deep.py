@@ -115,19 +115,11 @@ def disciplines(cores: int = CORES) -> dict[str, Callable[[Workload], object]]:
         "head jobs, hybrid": System(cores, divided, "hybrid", pool=replace(pool, entry="move"), reserve="queues"),
     }
     runs: dict[str, Callable[[Workload], object]] = {
-        name: partial(_simulate, system=system) for name, system in systems.items()
+        name: partial(simulate, system=system) for name, system in systems.items()
     }
     for name in ("conservative", "planned-fcfs", "planned-sjf"):
-        runs[name] = partial(_plan, cores=cores, policy=name)
+        runs[name] = partial(plan, cores=cores, policy=name)
     return runs
-
-
-def _simulate(workload: Workload, system: System) -> object:
-    return simulate(workload, system)
-
-
-def _plan(workload: Workload, cores: int, policy: str) -> object:
-    return plan(workload, cores, policy)
 
 
 def count(names: list[str], write: bool = False) -> list[str]:
