@@ -14,7 +14,7 @@ from qconf.export.pbs.server import Server
 from qconf.hosts import expand
 from tests.servers.pbs import PRINTED, Plan, held, install, resemble
 from tests.servers.pbs_server import PrivateServer, unavailable
-from tests.servers.trial import Rehearsal, run_blocks
+from tests.servers.rehearsal import Rehearsal, run_blocks
 
 NODES = {f"n{number:02}": 8 for number in range(1, 13)}
 AS_NODES = [Node(name, cores) for name, cores in NODES.items()]

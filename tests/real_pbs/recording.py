@@ -22,7 +22,7 @@ from qconf.export.pbs.server import Server
 from tests.real_pbs.disciplines import SHAPES, Site
 from tests.servers.pbs import Plan, install
 from tests.servers.pbs_server import USERS, PrivateServer
-from tests.servers.trial import Rehearsal, run_blocks
+from tests.servers.rehearsal import Rehearsal, run_blocks
 from tests.submissions import submit
 
 _LINE = re.compile(r"^(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d\.\d+);\w+;[^;]*;\w+;([^;]*);(.*)$")

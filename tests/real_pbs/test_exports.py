@@ -11,7 +11,7 @@ from tests.qconf.export.pbs.test_reservation_delay import DELAYED
 from tests.qconf.export.sites import HYBRID
 from tests.real_pbs.conftest import AS_NODES, Loaded, become, give
 from tests.servers.pbs import PRINTED, follow, held, install
-from tests.servers.trial import Rehearsal, run_blocks
+from tests.servers.rehearsal import Rehearsal, run_blocks
 
 SHARED = """\
 machine: {name: tiny, cores: 96, cores_per_node: 8}

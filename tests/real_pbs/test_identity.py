@@ -11,7 +11,7 @@ from tests.qconf.export.pbs.listings import Site
 from tests.qconf.export.pbs.test_identity import differences, edited, is_nothing
 from tests.real_pbs.test_exports import ACCESS, SITE, read_nodes_of
 from tests.servers.pbs import PRINTED, held, install, resemble
-from tests.servers.trial import Rehearsal, run_blocks
+from tests.servers.rehearsal import Rehearsal, run_blocks
 
 HOOK = "create hook sizes; create hook away; set hook away enabled = False; set hook sizes event = queuejob"
 SERVERS = {

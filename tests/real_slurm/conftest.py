@@ -11,10 +11,10 @@ from qconf.export.directory import RECORD, write_export
 from qconf.export.nodes import Node
 from qconf.export.slurm.init import derive
 from tests.servers.machine import WORK
+from tests.servers.rehearsal import Rehearsal, run_blocks, saved
 from tests.servers.slurm import SITE, Plan
 from tests.servers.slurm_jobs import lost, tasks
 from tests.servers.slurm_server import PrivateSlurm, unavailable
-from tests.servers.trial import Rehearsal, run_blocks, saved
 
 NODES = {f"n{number}": 2 for number in range(1, 9)}
 

@@ -25,9 +25,9 @@ from qconf.export import exporter
 from qconf.export.nodes import Node, expand
 from tests.real_slurm.disciplines import BETWEEN, MINUTES, PHASES, Site
 from tests.servers.machine import USERS, WORK
+from tests.servers.rehearsal import Rehearsal, run_blocks
 from tests.servers.slurm import SITE, Plan
 from tests.servers.slurm_server import PrivateSlurm
-from tests.servers.trial import Rehearsal, run_blocks
 from tests.submissions import submit
 
 STEP = 4  #: seconds

@@ -6,11 +6,11 @@ from qconf.config import dump, parse
 from qconf.export import exporter
 from qconf.export.directory import write_export
 from tests.real_slurm.conftest import NODES, problems
+from tests.servers.rehearsal import Plan, saved
 from tests.servers.slurm import rehearse
 from tests.servers.slurm_changes import shown
 from tests.servers.slurm_jobs import tasks
 from tests.servers.slurm_server import PrivateSlurm
-from tests.servers.trial import Plan, saved
 
 LINES = """\
 SchedulerType=sched/backfill

@@ -8,10 +8,10 @@ import pytest
 from qconf.config import parse
 from qconf.errors import InputError
 from tests.real_slurm.conftest import NODES, private, problems
+from tests.servers.rehearsal import saved
 from tests.servers.slurm import SITE, follow
 from tests.servers.slurm_jobs import tasks
 from tests.servers.slurm_server import PrivateSlurm
-from tests.servers.trial import saved
 
 MACHINE = "machine: {name: tiny, cores: 16, cores_per_node: 2}\norder: fcfs\n"
 

@@ -8,9 +8,9 @@ from qconf.config.multifactor import Multifactor
 from qconf.export.estimates import Estimates
 from tests.real_slurm.conftest import NODES, problems
 from tests.real_slurm.test_exports import MACHINE
+from tests.servers.rehearsal import saved
 from tests.servers.slurm import SITE
 from tests.servers.slurm_server import PrivateSlurm
-from tests.servers.trial import saved
 
 ORDER = (
     "50 * queue_priority + min(eligible_time, 2592000) + (7200 if walltime <= 60 else 3600 if walltime <= 180 else 0)"

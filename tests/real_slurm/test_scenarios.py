@@ -10,10 +10,10 @@ import pytest
 
 from tests.real_slurm.conftest import NODES, private, problems
 from tests.real_slurm.test_exports import FCFS, HYBRID, LIMITED, SHARED
+from tests.servers.rehearsal import saved
 from tests.servers.slurm import SITE, started, submitted
 from tests.servers.slurm_jobs import lost, tasks
 from tests.servers.slurm_server import PrivateSlurm
-from tests.servers.trial import saved
 
 THROTTLES = "throttles: [{user: carol, max_run: 2}, {each: user, max_queued: 90}]\n"
 SUM = LIMITED.replace("order: fcfs", "order: min(eligible_time, 2592000) + (7200 if walltime <= 60 else 0)")

@@ -14,9 +14,9 @@ from qconf.export.nodes import Node
 from qconf.export.pbs import qmgr
 from qconf.export.pbs.merging import transition
 from qconf.export.pbs.server import Server
-from tests.servers import trial
+from tests.servers import rehearsal
 from tests.servers.pbs_server import PrivateServer
-from tests.servers.trial import Rehearsal, run_blocks, saved
+from tests.servers.rehearsal import Rehearsal, run_blocks, saved
 
 _EXAMPLE = re.compile(r"^\| ([\w-]+) \|.*`-l ncpus=(\d+) -l walltime=([\d:]+)` \|$", re.MULTILINE)
 #: Commands that print the server's state, and that of its scheduler.
@@ -32,7 +32,7 @@ _SCHEDULER = (
 )
 
 
-class Plan(trial.Plan):
+class Plan(rehearsal.Plan):
     """A plan for PBS, without the steps for later, when jobs have ended."""
 
     def __init__(self, folder: Path) -> None:

@@ -11,11 +11,11 @@ from qconf.errors import InputError
 from qconf.export.nodes import Node, read_nodes
 from qconf.export.slurm.queues import ACCESS
 from qconf.hosts import expand
-from tests.servers import slurm_changes, trial
+from tests.servers import rehearsal, slurm_changes
 from tests.servers.machine import USERS
+from tests.servers.rehearsal import Rehearsal, run_blocks, saved
 from tests.servers.slurm_jobs import ENDED, RUN, UNTIL, lost, tasks
 from tests.servers.slurm_server import PrivateSlurm
-from tests.servers.trial import Rehearsal, run_blocks, saved
 
 #: The settings before: another order, and two partitions, the second with the name of a queue (KEPT).
 SITE = """\
@@ -30,7 +30,7 @@ _QUEUE = re.compile(r'\{ name = "([\w-]+)", least = (\S+), most = (\S+), above =
 _LATER = UNTIL.replace("done;", "done; sleep 3;")
 
 
-class Plan(trial.Plan):
+class Plan(rehearsal.Plan):
     """A plan for Slurm that loads a whole configuration."""
 
     def __init__(self, folder: Path) -> None:

@@ -11,9 +11,9 @@ from qconf.export.slurm.conf import Conf
 from qconf.export.slurm.merging import Words, partitions_of
 from qconf.hosts import expand, fold
 from tests.servers.machine import USERS
+from tests.servers.rehearsal import Plan, Rehearsal, run_blocks, saved
 from tests.servers.slurm_jobs import RUN, UNTIL, lost, tasks
 from tests.servers.slurm_server import DAEMONS, PrivateSlurm
-from tests.servers.trial import Plan, Rehearsal, run_blocks, saved
 
 #: Prefixes of the settings of a site's slurm.conf that the private Slurm gets.
 KEPT = ("scheduler", "priority", "preempt", "accountingstorageenforce", "accountingstoragetres", "enforcepartlimits")
