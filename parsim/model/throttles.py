@@ -9,13 +9,17 @@ Maui Scheduler Administrator's Guide, section 6.2, "Throttling Policies".
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
+
+import numpy as np
 
 from parsim.model.node_types import CORES, Amounts
+from parsim.model.workload import Column, Workload
 
-Each = Literal["", "user", "group", "qos"]
+Whose = Literal["user", "group", "qos"]  #: that jobs are of by a column of the workload
+Each = Literal["", Whose]
 
 #: Fields of `Throttle` that limit running jobs, and those that keep jobs out of the waiting lists.
 RUNNING = ("max_run", "max_run_cores", "max_run_core_seconds")
@@ -76,6 +80,13 @@ class Throttle:
         return self.each == "qos" or bool(self.qos)
 
 
+def whose(workload: Workload, each: Each) -> tuple[Column, Callable[[int], str]]:
+    """Return the number of the user, group or QOS of each job, -1 for none, and what gives its name; 0 for all."""
+    if not each:
+        return np.zeros(len(workload), dtype=np.int64), lambda _: ""
+    return getattr(workload, each), getattr(workload, f"{each}_name")
+
+
 def of_resources(throttles: Iterable[Throttle], there: Collection[str]) -> list[Throttle]:
     """Return the throttles without limits of resources other than `there`, and without throttles that limit no more."""
     found = (
@@ -96,8 +107,8 @@ def problems(
     """
     first: dict[tuple[object, ...], int] = {}
     for i, throttle in enumerate(throttles):
-        if throttle.each not in ("", "user", "group", "qos"):
-            yield f"[{i}].each", f"{throttle.each!r} is none of user, group, qos"
+        if throttle.each not in get_args(Each):
+            yield f"[{i}].each", f"{throttle.each!r} is none of {', '.join(get_args(Whose))}"
         if throttle.name and not throttle.each:
             yield f"[{i}].name", f"{throttle.name!r} is to be a user, a group or a QOS: say which with each"
         if throttle.qos and throttle.each == "qos":

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from parsim.engine.gates.counters import COUNT, GATE, NO_GATE, UNLIMITED, Gates
 from parsim.model.qos import QOS
 from parsim.model.system import System
-from parsim.model.throttles import ENTERING, RESOURCES, THROTTLES, Throttle
+from parsim.model.throttles import ENTERING, RESOURCES, THROTTLES, Each, Throttle, whose
 from parsim.model.workload import Column, Workload
 
 Users = tuple[int, Column]  #: the number of users, and the user of each job; -1 for none
@@ -170,14 +170,8 @@ def _all_kinds(throttles: Sequence[Throttle], workload: Workload) -> list[_Kind]
 
 def _kinds(throttles: Sequence[Throttle], workload: Workload, limits: dict[str, str], amount: Column) -> list[_Kind]:
     """Return the kinds of the throttles that have one of these limits."""
-    who: tuple[tuple[str, Column, Callable[[int], str]], ...] = (
-        ("", np.zeros(len(workload), dtype=np.int64), lambda _: ""),
-        ("user", workload.user, workload.user_name),
-        ("group", workload.group, workload.group_name),
-        ("qos", workload.qos, workload.qos_name),
-    )
     found = []
-    for (each, whose, name), of_queue, of_qos in product(who, (False, True), (False, True)):
+    for each, of_queue, of_qos in product(get_args(Each), (False, True), (False, True)):
         chosen = [
             t
             for t in throttles
@@ -186,7 +180,8 @@ def _kinds(throttles: Sequence[Throttle], workload: Workload, limits: dict[str, 
         ]
         if chosen:
             names = {field: limit.partition(".")[0] for field, limit in limits.items()}
-            found.append(_Kind(chosen, whose, name, limits, {} if chosen[0].is_of_qos else names, amount))
+            exempt = {} if chosen[0].is_of_qos else names
+            found.append(_Kind(chosen, *whose(workload, each), limits, exempt, amount))
     return found
 
 

@@ -101,7 +101,7 @@ def keeps_turns(prepared: Prepared, system: System, columns: NDArray[np.float64]
         return False
     formula = system.formula
     # Jobs of one user may be of several groups, and jobs that are kept out of the lists are in no line.
-    if system.keeps_out or any(throttle.each == "group" for throttle in system.throttles):
+    if system.keeps_out or any(throttle.each not in ("", "user", "qos") for throttle in system.throttles):
         return False
     if formula is None:
         return True
@@ -115,7 +115,7 @@ def has_user_limits(system: System) -> bool:
 
 def distinguishes_users(system: System) -> bool:
     """Whether otherwise equal jobs of two users differ: in their limits, or in values that the order reads."""
-    throttled = any(throttle.each in ("user", "group") for throttle in system.throttles)
+    throttled = any(throttle.each not in ("", "qos") for throttle in system.throttles)
     return has_user_limits(system) or system.reads_users or throttled
 
 

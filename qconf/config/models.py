@@ -16,7 +16,7 @@ from parsim.model.fairshare import EQUAL_SHARES, MOST_SHARES
 from parsim.model.node_types import MOST, MOST_NODES, MOST_WEIGHT
 from parsim.model.qos import ALL_LIMITS, EXEMPTIONS
 from parsim.model.system import LIMITS, Preempted
-from parsim.model.throttles import MOST_WORK, RESOURCES, THROTTLES
+from parsim.model.throttles import MOST_WORK, RESOURCES, THROTTLES, Each, Whose
 from parsim.model.workload import MAX_CORES, MAX_DURATION
 from qconf.config.durations import FORMS, parse_duration
 from qconf.config.maui import parse_order
@@ -337,7 +337,7 @@ class QOSConfig(Model):
 class ThrottleConfig(Model):
     """Limits of what all jobs, those of each user, group or QOS, or those of one have running."""
 
-    each: Literal["user", "group", "qos"] | None = None
+    each: Whose | None = Field(None, description=f"{form(Whose)}, or leave it out for all jobs together")
     user: User | None = None
     group: User | None = None
     qos: User | None = None  #: whose jobs alone count; alone the one that it is for
@@ -360,7 +360,7 @@ class ThrottleConfig(Model):
         return cls.model_validate({**whose, **plain, RESOURCES: of_nodes})
 
     @property
-    def kind(self) -> Literal["", "user", "group", "qos"]:
+    def kind(self) -> Each:
         """Whose jobs count together, as parsim has it."""
         if self.user is not None or self.group is not None:
             return "user" if self.user is not None else "group"

@@ -38,7 +38,6 @@ _ALLOWED = {
     "target": "a percentage from 0 to 100",
     RESOURCES: "limits of what nodes have, by name, like {gpus: 8, memory: 512gb}",
     "throttles": "a list like [{each: user, max_run: 10}, {group: physics, max_run_cores: 512}]",
-    "each": "user, group or qos, or leave it out for all jobs together",
     "qos": "a list like [{name: gold, priority: 100, target: 2}, {name: urgent, exempt: [max_run], users: [ann]}]",
     "qos.name": "a name as logs have it, 1 to 256 characters",
     "qos.priority": "a number from -1e9 to 1e9",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 
 import numpy as np
@@ -84,34 +84,32 @@ def throttled(
     queue: str,
     cores: Column,
     walltime: Column,
-    user: Texts,
-    group: Texts,
-    qos: Texts | None = None,
+    names: Mapping[str, Texts],
     taken: Callable[[str], Column] | None = None,
 ) -> Mask:
-    """Mark the jobs of a queue that throttles never let start, by the names of user, group and QOS, shape (J,).
+    """Mark the jobs of a queue that throttles never let start, shape (J,).
 
-    `taken` returns what jobs take of a resource by its name; without it they take cores alone.
+    `names` has whose they are by what `ThrottleConfig.each` may be, empty where there is none. `taken` returns
+    what jobs take of a resource by its name; without it they take cores alone.
     """
     out = np.zeros(cores.size, dtype=np.bool_)
     amounts = {"max_run_cores": cores, "max_run_core_seconds": cores * walltime}
     if taken is not None:
         resources = dict.fromkeys(name for each in config.throttles for name in each.max_run_resources)
         amounts |= {f"{RESOURCES}.{name}": taken(name) for name in resources}
-    no_name = np.full(cores.size, "")
-    whose = {"": no_name, "user": user, "group": group, "qos": no_name if qos is None else qos}
+    whose = {"": np.full(cores.size, ""), **names}
     for limit, amount in amounts.items():
-        for kind, names in whose.items():
+        for kind, of_kind in whose.items():
             for where, of in product((None, queue), sorted({each.of_qos for each in config.throttles})):
                 found = [t for t in config.throttles if (t.kind, t.queue, t.of_qos) == (kind, where, of)]
                 known = {each.name: value for each in found if (value := each.limits.get(limit)) is not None}
                 if known:
-                    most = np.array([known.get(name, known.get("", MOST_WORK)) for name in names], dtype=np.int64)
-                    over = (amount > most) & ((names != "") | (kind == ""))
+                    most = np.array([known.get(name, known.get("", MOST_WORK)) for name in of_kind], dtype=np.int64)
+                    over = (amount > most) & ((of_kind != "") | (kind == ""))
                     if of:
-                        over &= whose["qos"] == of
+                        over &= whose.get("qos", whose[""]) == of
                     elif kind != "qos":
-                        over &= ~exempt(config, limit.partition(".")[0], cores.size, qos)
+                        over &= ~exempt(config, limit.partition(".")[0], cores.size, names.get("qos"))
                     out |= over
     return out
 

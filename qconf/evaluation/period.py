@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, get_args
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -15,6 +15,7 @@ from parsim import UNSTARTED, Schedule, State, System, Workload, simulate
 from parsim.metrics.bottleneck import Use, bottleneck, uses
 from parsim.metrics.nodes import first_types
 from parsim.model.node_types import CORES
+from parsim.model.throttles import Whose, whose
 from parsim.prepare.chunks import has_place
 from qconf.config import QueueConfig, SiteConfig, route, throttled, too_wide
 from qconf.errors import QconfError
@@ -168,14 +169,14 @@ class Period:
         position = {queue.name: i for i, queue in enumerate(config.queues)}
         same_name = [position.get(queue.name, -1) for queue in self.base.queues]
         named = np.array(same_name, dtype=np.int64)[w.queue]
-        qos = np.array([*map(w.qos_name, w.qos.tolist())], dtype=object) if config.qos else None
         admitted = [
-            queue.admits(w.cores, w.walltime, config.grid) & ~too_wide(config, queue, w.cores, has_user, qos)
+            queue.admits(w.cores, w.walltime, config.grid)
+            & ~too_wide(config, queue, w.cores, has_user, self._names["qos"])
             for queue in config.queues
         ]
         for i, name in enumerate(config.names):
             if any(throttle.queue == name for throttle in config.throttles):
-                admitted[i] &= ~throttled(config, name, w.cores, w.walltime, *_names(w), qos, w.amount)
+                admitted[i] &= ~throttled(config, name, w.cores, w.walltime, self._names, w.amount)
         if config.nodes:
             jobs = self._with_kept_cores(w, config)
             for i in range(len(admitted)):
@@ -201,6 +202,15 @@ class Period:
                 f"{int((queue < 0).sum())} jobs fit no queue, the first has {w.cores[job]} cores, {w.walltime[job]} s"
             )
         return queue
+
+    @cached_property
+    def _names(self) -> dict[str, NDArray[np.object_]]:
+        """Whose each job is, by what throttles may count together, shape (n,) each."""
+        found = {}
+        for each in get_args(Whose):
+            number, name = whose(self.workload, each)
+            found[each] = np.array([*map(name, number.tolist())], dtype=object)
+        return found
 
     def under(self, config: SiteConfig) -> Period:
         """Return the same jobs under another base, in the queues that it routes them to. Raises `UnroutableError`."""
@@ -416,12 +426,6 @@ def fitting(workload: Workload, begun: NDArray[np.int64], start: int, cores: int
         else:
             begun[job] = UNSTARTED
     return State(start, np.where(begun < start, begun, UNSTARTED))
-
-
-def _names(w: Workload) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
-    """Return the names of the user and of the group of each job."""
-    users, groups = map(w.user_name, w.user.tolist()), map(w.group_name, w.group.tolist())
-    return np.array([*users], dtype=object), np.array([*groups], dtype=object)
 
 
 def admission_keys(config: SiteConfig) -> tuple[object, ...]:

@@ -153,11 +153,12 @@ class _Cleaning:
                 if over.any():
                     self.excluded[f"queues.{queue.name}.{limit}"] = tuple(self.submit[over].tolist())
         if self.config.throttles:
-            user, group = (self.table[name].to_numpy(dtype=object) for name in ("user", "group"))
+            names = {each: self.table[each].to_numpy(dtype=object) for each in ("user", "group")}
+            names |= {} if qos is None else {"qos": qos}
             number, of_jobs = self.requests
             taken = partial(chunks.taken, np.maximum(number, -1), of_jobs)
             for i, queue in enumerate(self.config.queues):
-                never = throttled(self.config, queue.name, self.cores, self.walltime, user, group, qos, taken)
+                never = throttled(self.config, queue.name, self.cores, self.walltime, names, taken)
                 self.drop(never & (self.queue == i), "above a limit of throttles", "cores", self.cores)
         self.drop_without_place()
         never = self.alive & (self.without_time() if self.config.nodes else self.kept_off())

@@ -276,11 +276,11 @@ def _kept_off(config: SiteConfig, queue: int, job: Job, walltime: int) -> bool:
 
 
 def _never_starts(config: SiteConfig, queue: int, job: Job, walltime: int) -> bool:
-    user, group, qos = np.array([job.user], dtype=object), np.array([""], dtype=object), _qos(job, config, queue)
+    names = {"user": np.array([job.user], dtype=object), "qos": _qos(job, config, queue)}
     number, found, cores = _request(job, config)
     takes = partial(taken, number, found)
     of = config.queues[queue].name
-    return bool(throttled(config, of, cores, np.array([walltime]), user, group, qos, takes)[0])
+    return bool(throttled(config, of, cores, np.array([walltime]), names, takes)[0])
 
 
 def _qos(job: Job, config: SiteConfig, queue: int) -> NDArray[np.object_]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.model.throttles import Whose
+from parsim.model.throttles import whose as whose_of
 from qconf.prediction.present import Ahead
 
 
@@ -72,8 +75,10 @@ def reasons(found: Ahead, planned: NDArray[np.int64]) -> Iterator[str]:
 def _throttle(found: Ahead, running: NDArray[np.bool_], row: int) -> str:
     """Say which throttle a job would be above beside the running jobs; empty if none."""
     w, now = found.present.workload, found.now
-    whose = {"": "all", "user": w.user_name(int(w.user[row])), "qos": w.qos_name(int(w.qos[row]))}
-    mates_of = {"": np.ones_like(running), "user": w.user == w.user[row], "qos": w.qos == w.qos[row]}
+    whose, mates_of = {"": "all"}, {"": np.ones_like(running)}
+    for each in get_args(Whose):
+        number, name_of = whose_of(w, each)
+        whose[each], mates_of[each] = name_of(int(number[row])), number == number[row]
     beside, holds = running.copy(), _holding(found, row)
     beside[row] = True
     left = np.where(running, found.present.state.start + w.walltime - now, w.walltime)

@@ -133,12 +133,11 @@ def routing(config: SiteConfig) -> Route:
     """Return where a configuration sends a job; none takes one that a limit would never let start."""
 
     def routed(cores: Column, walltime: Column, users: list[str]) -> Column:
-        has_user, groups = np.ones(cores.size, dtype=np.bool_), np.full(cores.size, "")
-        names = np.array(users, dtype=object)
+        has_user, names = np.ones(cores.size, dtype=np.bool_), {"user": np.array(users, dtype=object)}
         admitted = [
             queue.admits(cores, walltime)
             & ~too_wide(config, queue, cores, has_user)
-            & ~throttled(config, queue.name, cores, walltime, names, groups)
+            & ~throttled(config, queue.name, cores, walltime, names)
             for queue in config.queues
         ]
         return route(np.full(cores.size, -1), admitted)
