@@ -1,4 +1,4 @@
-"""Configurations as files for a batch system, and back; `Exporter` is the contract, one folder each implements it."""
+"""Export configurations to the files of a batch system, and read them back; one folder per batch system."""
 
 from qconf.errors import ExportError
 from qconf.export.base import DEFAULT_TARGET, Derived, Export, Exporter, exporter, targets

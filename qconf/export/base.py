@@ -1,8 +1,8 @@
-"""The contract between qconf and a batch system: one folder of this package, one class, one registry.
+"""The interface between qconf and a batch system: an `Exporter` for each target.
 
-A folder ``qconf/export/<target>/`` whose ``__init__`` has an `exporter`, a subclass of `Exporter`, is a target of
-``qconf export``, ``tune`` and ``init``; no other module names it. The command line imports that ``__init__`` for its
-options, so it imports what is heavy inside its methods.
+A folder ``qconf/export/<target>/`` is a target of ``qconf export``, ``tune`` and ``init`` if its ``__init__`` has
+`exporter`, a subclass of `Exporter`; no other module names the target. The command line imports that ``__init__`` for
+its options, so heavy imports belong inside the methods.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ DEFAULT_TARGET = "pbs"
 class Export:
     """A configuration as files for a batch system."""
 
-    files: dict[str, str]  #: file name to text
-    #: What the batch system does otherwise than the simulator, and what else to know before loading.
+    files: dict[str, str]  #: text by file name
+    #: Differences between batch system and simulator, and other remarks to read before loading.
     notes: tuple[str, ...] = ()
-    loaded: tuple[str, ...] = ()  #: files that are loaded and may begin with a comment after ``#``
-    rollback: str = ""  #: file that restores what was there; empty if there is none
+    loaded: tuple[str, ...] = ()  #: names of files that are loaded and allow a first comment line with ``#``
+    rollback: str = ""  #: name of the file that restores the previous state, "" without one
 
 
 @dataclass(frozen=True)
 class Derived:
-    """A configuration to edit, derived from what a batch system holds, and warnings about what was found there."""
+    """A configuration derived from the state of a batch system, to be edited, and warnings about that state."""
 
     config: SiteConfig
     warnings: tuple[str, ...] = ()
 
     def dedicated(self, downtime: tuple[Downtime, ...], shortpools: tuple[ShortpoolConfig, ...]) -> Derived:
-        """Return it with cores that are kept from jobs; a warning where these are not simulated with what there is."""
+        """Return a copy with downtimes and shortpools; those that the configuration cannot combine become warnings."""
         config, warnings = self.config, [*self.warnings]
         if config.nodes and shortpools:
             warnings.append("shortpools: left out, they name no types of nodes")
@@ -68,16 +68,16 @@ class Derived:
 
 
 def option(text: str, default: object = None, *, read: Callable[[Any], object] | None = None, **shown: object) -> Any:  # noqa: ANN401
-    """Return a field of an `Exporter`, from which the command line makes an option with help `text`.
+    """Return a dataclass field of an `Exporter`, which the command line offers as an option with help `text`.
 
-    `read` makes the field's value of the word on the command line, which may name a file; `shown` is what click takes
-    as `metavar` or `choices`.
+    `read` converts the option's word, such as a file name, to the value of the field; `shown` are `metavar` or
+    `choices` for click.
     """
     return field(default=default, metadata={"help": text, "read": read, **shown})
 
 
 def later(module: str, name: str) -> Callable[[Any], Any]:
-    """Return a function of a module of this package, which is imported when the function is called."""
+    """Return a stand-in for function `name` of `qconf.export.<module>` that imports the module when called."""
 
     def call(given: object) -> object:
         found: Any = importlib.import_module(f"qconf.export.{module}")
@@ -87,24 +87,24 @@ def later(module: str, name: str) -> Callable[[Any], Any]:
 
 
 class Given(TypedDict, total=False):
-    """What `Exporter.read` is told beside what the batch system holds."""
+    """Optional arguments of `Exporter.read`."""
 
-    cores: int | None  #: of the machine, where nothing else says them
+    cores: int | None  #: of the machine, if not known otherwise
     name: str | None  #: of the machine
-    shares: str | Path | None  #: a file that has those of users
-    qos: str | Path | None  #: a file that has the qualities of service
-    records: Records | None  #: of a log of its jobs
+    shares: str | Path | None  #: file of users' shares
+    qos: str | Path | None  #: file of qualities of service
+    records: Records | None  #: of a log of the machine's jobs
 
 
 @dataclass(frozen=True)
 class Exporter(ABC):
-    """One batch system; the fields are its options. A default that is an empty tuple: the option may be repeated."""
+    """One batch system; its fields are command-line options, repeatable if the default is an empty tuple."""
 
-    target: ClassVar[str]  #: name of its folder, of the option ``--target`` and of the directory of its files
-    name: ClassVar[str]  #: in texts
-    orders: ClassVar[str] = "formula"  #: the family of orders that `auto` searches for it
-    source: ClassVar[str]  #: what `read` takes, and ``--current`` where there is that option: a noun without article
-    current_for_rollback: ClassVar[bool] = False  #: whether an export without ``--current`` cannot be taken back
+    target: ClassVar[str]  #: its folder's name, also the value of ``--target`` and the output directory
+    name: ClassVar[str]  #: its name in texts
+    orders: ClassVar[str] = "formula"  #: the family of orders that `auto` searches
+    source: ClassVar[str]  #: name of the input of `read` and of ``--current``: a noun without article
+    current_for_rollback: ClassVar[bool] = False  #: whether an undo needs ``--current``
 
     #: The nodes that the queues may use.
     nodes: Sequence[Node] | None = option(
@@ -118,15 +118,15 @@ class Exporter(ABC):
 
     @classmethod
     def of(cls, **given: object) -> Self:
-        """Return an exporter with these options, words of the command line; files that they name are read."""
+        """Return an exporter with options given as on the command line; reads the files that they name."""
         readers = {each.name: each.metadata["read"] for each in fields(cls)}
         values: dict[str, Any] = {name: (readers[name] or (lambda word: word))(word) for name, word in given.items()}
         return cls(**values)
 
     def meeting(self, jobs: Jobs, log: History | None = None) -> Self:
-        """Return an exporter that looks whether its batch system keeps these jobs in the order of a configuration.
+        """Return a copy that checks whether the batch system's formula keeps these jobs in order.
 
-        Where it was given no log to predict run times from, it takes this one.
+        Run times are predicted from `log` if no log was given before.
         """
         of_log = None if log is None else later("estimates", "Estimates")(log)
         found = replace(self, estimates=self.estimates or of_log)
@@ -135,12 +135,12 @@ class Exporter(ABC):
 
     @property
     def jobs(self) -> Jobs | None:
-        """The jobs that a formula may meet, where they are known."""
+        """The jobs to check a formula with, None if not known."""
         return getattr(self, "_jobs", None)
 
     @property
     def missing(self) -> str:
-        """What of the batch system is not given beside what is, and matters; empty if all is there."""
+        """A request for an important file that was not given, "" if none is missing."""
         return ""
 
     def check(self, config: SiteConfig) -> list[str]:
@@ -156,35 +156,35 @@ class Exporter(ABC):
         """Write a configuration as files. Raises `ExportError`; no command is run."""
 
     def needs(self, config: SiteConfig, base: SiteConfig | None = None) -> list[str]:
-        """Name what root must install and keep running beside the batch system for it to do what was simulated.
+        """Return what root must install and keep running beside the batch system, as noun phrases.
 
-        One noun phrase each; empty if the batch system does it by itself. What `base`, the configuration in force,
-        needs as well is there already and is replaced.
+        Empty if the batch system needs no help to do what was simulated. An item that `base`, the present
+        configuration, also needs is marked as a replacement.
         """
         there = () if base is None else self._scripts(base)
         return [f"{each}, in the place of the present one" if each in there else each for each in self._scripts(config)]
 
     def _scripts(self, config: SiteConfig) -> tuple[str, ...]:
-        """Name the scripts that an export of this configuration has, each with what runs it, how often, and why."""
+        """Return the installed scripts of a configuration's export, each with its runner, frequency and reason."""
         del config
         return ()
 
     @abstractmethod
     def notes(self, config: SiteConfig) -> tuple[str, ...]:
-        """Name what the batch system does otherwise than the simulator, whatever it holds now."""
+        """Return the differences between batch system and simulator, whatever the present state."""
 
     @abstractmethod
     def read(self, path: str | Path, **given: Unpack[Given]) -> Derived:
-        """Derive a first configuration from what the batch system holds, `source`. Raises InputError."""
+        """Derive a first configuration from a file with the batch system's state, see `source`. Raises InputError."""
 
 
 def targets() -> tuple[str, ...]:
-    """Name the batch systems that there are: the folders of this package."""
+    """Return the names of the targets: the folders of this package."""
     return tuple(sorted(each.name for each in pkgutil.iter_modules([str(Path(__file__).parent)]) if each.ispkg))
 
 
 def exporter(target: str = DEFAULT_TARGET) -> type[Exporter]:
-    """Import the exporter of a target. Raises InputError, naming the targets, if there is none."""
+    """Import the exporter class of a target. Raises InputError, with the known targets, if there is none."""
     if target not in targets():
         fix = f"choose among {', '.join(targets())}"
         raise InputError("no such batch system", field="--target", value=target, fix=fix)

@@ -1,4 +1,4 @@
-"""The directory of an export: its files and a record of them, from which a later one learns what it may replace."""
+"""Write the directory of an export: its files, and a record of them that tells a later export which to replace."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ RUN = "run.json"
 
 
 def write_export(directory: str | Path, files: Mapping[str, str], *, inputs: Iterable[str | Path] = ()) -> None:
-    """Write the files of an export, by their names, all or none; those of an earlier export are replaced or deleted.
+    """Write the files of an export, text by name, all or none; files of an earlier export are replaced or deleted.
 
-    Raises InputError where a file of these names is of no export, or is one of `inputs`; edited files are not deleted.
+    Raises InputError if a file to replace is not from an export, or is one of `inputs`; edited files are not deleted.
     """
     target = Path(directory)
     elsewhere = "choose another directory with -o"
@@ -33,7 +33,7 @@ def write_export(directory: str | Path, files: Mapping[str, str], *, inputs: Ite
 
 
 def _previous(target: Path) -> dict[str, str]:
-    """Return what an earlier export left there, or a run of `qconf tune` of which it is a part: names and hashes."""
+    """Return names and hashes of the files of an earlier export, or of the run of `qconf tune` that it belongs to."""
     found: dict[str, str] = {}
     for record, folder in ((target.parent / RUN, f"{target.name}/"), (target / RECORD, "")):
         try:

@@ -1,4 +1,4 @@
-"""Predicted run times for a batch system: a table that is read at submission, made of a log of its jobs."""
+"""Predicted run times for a batch system: a table made from a log, which the batch system reads at submission."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from qconf.prediction.runtimes import ALL, PRIOR, Means, predictions
 
 VERSION = "qconf-estimates 1"
 TABLE = "qconf_estimate.txt"
-OLDEST = 62  #: days after its last job, from which on a table is stale
+OLDEST = 62  #: days after its last job when a table becomes stale
 
-#: What the programs that read a table have of it.
+#: Constants for the programs that read a table.
 OF_TABLES = {"version": VERSION, "oldest": 86400 * OLDEST, "prior": PRIOR, "all": ALL}
 
 NO_LOG = "order reads estimate, predicted run times: give a log of jobs with --estimates, or write walltime instead"
 
 
 class Estimates:
-    """The table that a log of jobs makes, or one that is read already; it is made when it is first asked for."""
+    """The table of a log (a path, or a history that is already read); it is computed at the first use."""
 
     def __init__(self, log: str | Path | History) -> None:
         self.log, self._text = log, ""
 
     def table(self, config: SiteConfig) -> str:
-        """Write the table; its first line has the version and when the last job ended."""
+        """Return the table as text; its first line has the version and the last job's end, Unix seconds."""
         if not self._text:
             history = self.log if isinstance(self.log, History) else clean(read([Path(self.log)]), config)
             predictions(history, model := Means())
@@ -36,7 +36,7 @@ class Estimates:
 
 
 def table(config: SiteConfig, estimates: Estimates | None) -> dict[str, str]:
-    """Write the file that the order of a configuration needs. Raises ExportError where there is no log for it."""
+    """Return the file (text by name) if the order reads `estimate`, else {}; ExportError if no log was given for it."""
     if config.reads_estimate and estimates is None:
         raise ExportError(NO_LOG)
     return {TABLE: estimates.table(config)} if config.reads_estimate and estimates is not None else {}

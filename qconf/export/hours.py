@@ -1,4 +1,4 @@
-"""Limits that hold for some hours, as lines of cron that set them when the hours begin, and back when they end."""
+"""Export limits with hours as cron lines: one sets the limits when the hours begin, one restores them at the end."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from qconf.config.models import DAYS, HoursConfig
 from qconf.config.writing import flow
 from qconf.errors import ExportError, InputError
 
-FILE = "qconf-hours"  #: of cron, for /etc/cron.d
-MARK = "# hours: "  #: before each entry as a configuration has it
+FILE = "qconf-hours"  #: a cron file for /etc/cron.d
+MARK = "# hours: "  #: prefix of the comment with each entry of the configuration
 WEEK = 7 * 1440  #: minutes
 
-#: Writes the commands that give a queue these limits, of all or of some names; None is no limit.
+#: Returns the commands that set some limits of a queue; None removes a limit.
 Set = Callable[[QueueConfig, Mapping[str, int | None]], Sequence[str]]
 
 
 def refuse(config: SiteConfig) -> None:
-    """Raise ExportError where two entries set one limit at a time: the line of one would take back the other's."""
+    """Raise ExportError if two entries for a limit overlap: the end of one would reset the other."""
     for queue in config.queues:
         for limit in LIMITS:
             held = [each for each in config.hours if each.queue == queue.name and getattr(each, limit) is not None]
@@ -36,7 +36,7 @@ def refuse(config: SiteConfig) -> None:
 
 
 def _spans(each: HoursConfig) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of the hours, in minutes of a week."""
+    """Yield begin and end of the hours on each day, in minutes of the week."""
     begin, end = map(_minutes, (each.begin, each.end))
     for day in each.days:
         first = 1440 * DAYS.index(day) + begin
@@ -48,7 +48,7 @@ def _minutes(clock: str) -> int:
 
 
 def cron(config: SiteConfig, commands: Set, head: Sequence[str]) -> str:
-    """Write the lines; the times are those of the host."""
+    """Return the cron file for the configuration's hours, in the host's local time."""
     lines = ["# Limits of queues for some hours, at the local time of this host. Written by qconf export.", *head]
     for each in config.hours:
         queue = config.queue(each.queue)
@@ -65,7 +65,7 @@ def cron(config: SiteConfig, commands: Set, head: Sequence[str]) -> str:
 
 
 def read_hours(text: str) -> Iterator[HoursConfig]:
-    """Read the entries in such lines back. Raises InputError where one was changed by hand into none."""
+    """Read the entries back from a cron file of `cron`. Raises InputError for an invalid entry."""
     for number, line in enumerate(text.splitlines(), start=1):
         if line.startswith(MARK):
             try:
@@ -75,7 +75,7 @@ def read_hours(text: str) -> Iterator[HoursConfig]:
 
 
 def taken_back(config: SiteConfig, commands: Set) -> list[str]:
-    """Return the commands that give queues their own limits, whatever the hour."""
+    """Return the commands that restore the queues' own limits."""
     found: dict[str, None] = {}
     for each in config.hours:
         queue = config.queue(each.queue)

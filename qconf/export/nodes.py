@@ -1,4 +1,4 @@
-"""Nodes: lists of their names, and which of them belongs to which queue or to the pool."""
+"""Read lists of nodes, and assign the nodes to queues and the pool."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ from qconf.hosts import expand
 _NP = re.compile(r"^[^\s#]+\s.*?\b(?:np|gpus|mics)=[0-9]", re.MULTILINE)
 _VNODE = re.compile(r"(.+)\[[0-9]+\]")
 _SET = re.compile(r"([\w.]+)\s*(\+?)=\s*(\"[^\"]*\"|'[^']*'|[^,]*)(?:,|$)")
-POOL = ""  #: owner of the nodes of the common pool
+POOL = ""  #: owner of the pool's nodes
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node as ``pbsnodes`` shows it; cores and Qlist are None where only names were given.
+    """A node as ``pbsnodes`` shows it; cores and Qlist are None if only the name is known.
 
-    `exclusive`, its own setting gives it to one job at a time, whatever the job asks for or unless it asks otherwise.
-    `queue`, only jobs of this queue run there, and these nowhere else. `resources`, all that it has, as PBS writes it,
-    and so is `sharing`.
+    `exclusive`: by default or always, the node serves one job at a time. `queue`: only jobs of this queue run there,
+    and only there. `resources` are all its resources and `sharing` its attribute, as PBS writes them.
     """
 
     name: str
@@ -38,14 +37,14 @@ class Node:
     file: Path | None = field(default=None, compare=False)
     line: int | None = field(default=None, compare=False)
     sharing: str = field(default="", compare=False)
-    vnodes: tuple[str, ...] = field(default=(), compare=False)  #: names of its parts, where PBS has it in several
+    vnodes: tuple[str, ...] = field(default=(), compare=False)  #: names of the host's vnodes, if it has several
 
 
 def read_nodes(given: str) -> list[Node]:
-    """Read a file of nodes, or expand a pattern like ``nid[00001-01468]``.
+    """Read a file of nodes, or expand a pattern like ``nid[00001-01468]``; raises InputError.
 
-    A file has names, lines of Torque's server_priv/nodes, or what ``pbsnodes -av`` or ``qmgr -c 'print node @default'``
-    printed.
+    A file holds names, lines of Torque's server_priv/nodes, or the output of ``pbsnodes -av`` or
+    ``qmgr -c 'print node @default'``.
     """
     path = Path(given)
     if not path.is_file():
@@ -68,9 +67,9 @@ def read_nodes(given: str) -> list[Node]:
 
 
 def _hosts(nodes: Sequence[Node]) -> list[Node]:
-    """Take the vnodes that are parts of a host, like ``gpu1[0]``, for that host: a chunk may lie on several of them.
+    """Merge the vnodes of a host, like ``gpu1[0]``, into one node, since a chunk may span them.
 
-    Raises InputError where a node is named twice.
+    Raises InputError if a node is named twice.
     """
     found: dict[str, Node] = {}
     for node in nodes:
@@ -82,7 +81,7 @@ def _hosts(nodes: Sequence[Node]) -> list[Node]:
 
 
 def _joined(one: Node, other: Node) -> Node:
-    """Return a host that has what two parts of it have; the rest is that of the first with cores."""
+    """Add two parts of a host; attributes other than amounts are those of the first part with cores."""
     amounts = {key: _sum(one.resources[key], value) for key, value in other.resources.items() if key in one.resources}
     return replace(
         one if one.cores else other,
@@ -93,7 +92,7 @@ def _joined(one: Node, other: Node) -> Node:
 
 
 def _sum(one: str, other: str) -> str:
-    """Add numbers, and sizes of memory; of anything else return the first."""
+    """Add two numbers or two memory sizes; return the first of any other values."""
     if one.isdigit() and other.isdigit():
         return str(int(one) + int(other))
     sizes = [re.fullmatch("([0-9]+)([kmgtp])b", text.lower()) for text in (one, other)]
@@ -102,7 +101,7 @@ def _sum(one: str, other: str) -> str:
 
 
 def read_text(path: str | Path) -> str:
-    """Read a file. Raises InputError."""
+    """Read a UTF-8 file. Raises InputError."""
     try:
         return Path(path).read_bytes().decode("utf-8")
     except OSError as error:
@@ -112,13 +111,13 @@ def read_text(path: str | Path) -> str:
 
 
 def readable(path: str | Path) -> Path:
-    """Return the path of a file that can be read. Raises InputError."""
+    """Return the path if its file can be read. Raises InputError."""
     read_text(path)
     return Path(path)
 
 
 def beside(folder: Path, name: str) -> str:
-    """Read a file of an export; empty where it is not there."""
+    """Read a file of an export's folder, "" if it does not exist."""
     path = folder / name
     return read_text(path) if path.is_file() else ""
 
@@ -130,7 +129,7 @@ def _names(text: str) -> Iterator[Node]:
 
 
 def of_statements(text: str, path: Path) -> list[Node]:
-    """Read the nodes that statements of qmgr create and set; none where there is no such statement."""
+    """Read the nodes from ``create node`` and ``set node`` statements of qmgr; may be empty."""
     found: dict[str, tuple[int, dict[str, str]]] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         statement = re.match(r"\s*(?:create|set)\s+node\s+(\S+)\s*(.*)", line)
@@ -143,7 +142,7 @@ def of_statements(text: str, path: Path) -> list[Node]:
 
 
 def _of_torque(text: str, path: Path) -> Iterator[Node]:
-    """Read lines like ``n1 np=8 gpus=2 bigmem``: a host, what it has, and its properties."""
+    """Read lines like ``n1 np=8 gpus=2 bigmem``: a host, its amounts and its properties."""
     for number, line in enumerate(text.splitlines(), start=1):
         name, *words = line.partition("#")[0].split() or [""]
         pairs = dict(word.split("=", 1) for word in words if "=" in word)
@@ -163,7 +162,7 @@ def _pbsnodes(text: str, path: Path) -> Iterator[Node]:
 
 
 def _json(text: str, path: Path) -> Iterator[Node]:
-    """Read what ``pbsnodes -av -F json`` prints."""
+    """Read the output of ``pbsnodes -av -F json``."""
     fix = "give the output of pbsnodes -av, or of pbsnodes -av -F json"
     try:
         found = json.loads(text)["nodes"].items()
@@ -182,7 +181,7 @@ def _json(text: str, path: Path) -> Iterator[Node]:
 
 
 def _as_pbs(values: Mapping[str, str]) -> dict[str, str]:
-    """Name what Torque says of a node as PBS does: processors, properties, GPUs, and the memory that its MoM tells."""
+    """Convert Torque's attributes of a node to PBS's: processors, properties, GPUs, and memory from its status."""
     there = "resources_available."
     found = {f"{there}ncpus": values["np"]} if "np" in values else {}
     found |= {f"{there}{word.strip()}": "True" for word in values.get("properties", "").split(",") if word.strip()}
@@ -212,7 +211,7 @@ def _node(name: str, given: Mapping[str, str], path: Path, line: int | None = No
 
 
 def check_machine(config: SiteConfig, nodes: Sequence[Node]) -> None:
-    """Raise ExportError if the nodes are not the machine of the configuration."""
+    """Raise ExportError if number or cores of the nodes do not match the configuration's machine."""
     size = config.machine.cores_per_node
     if len(nodes) * size != config.machine.cores:
         raise ExportError(
@@ -225,9 +224,9 @@ def check_machine(config: SiteConfig, nodes: Sequence[Node]) -> None:
 
 
 def assign(config: SiteConfig, nodes: Sequence[Node]) -> dict[str, str]:
-    """Return the owner of every node, a queue or `POOL`; as few nodes as possible leave the queue of their Qlist.
+    """Return the owner of every node, a queue or `POOL`; nodes stay with the queue of their Qlist if possible.
 
-    Raises ExportError where the nodes are not the machine, or a partition is not made of whole nodes.
+    Raises ExportError if the nodes do not match the machine, or a partition is not made of whole nodes.
     """
     size = config.machine.cores_per_node
     cores = {queue.name: queue.partition for queue in config.queues if not queue.reservation}
@@ -241,14 +240,14 @@ def assign(config: SiteConfig, nodes: Sequence[Node]) -> dict[str, str]:
     check_machine(config, nodes)
     need = {name: share // size for name, share in cores.items() if share}
     owner: dict[str, str] = {}
-    for node in nodes:  # those that may stay
+    for node in nodes:  # nodes that can stay
         held = (node.qlist or "").split(",")
         of_pool = sum(name.endswith(POOL_SUFFIX) for name in held) > 1
         home = next((name for name in need if name and name in held), POOL if of_pool else None)
         if home is not None and need.get(home):
             owner[node.name] = home
             need[home] -= 1
-    for node in nodes:  # the rest, in order
+    for node in nodes:  # the other nodes, in order
         if node.name not in owner:
             owner[node.name] = home = next(name for name, left in need.items() if left)
             need[home] -= 1

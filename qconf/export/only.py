@@ -1,4 +1,4 @@
-"""Parts of a configuration: what an export changes, and what it leaves as it is."""
+"""The parts of a configuration that an export can change alone (`--only`)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from qconf.errors import ExportError
 if TYPE_CHECKING:
     from qconf.config import SiteConfig
 
-#: The limits of a queue: what of its running jobs each counts, and whose together; empty for those of all.
+#: Limits of a queue, each with the name of the counted amount and the scope ("" for all its jobs).
 LIMITS = {
     "max_run": ("max_run", ""),
     "max_run_cores": ("max_run_cores", ""),
     "max_user_run": ("max_run", "user"),
     "max_user_cores": ("max_run_cores", "user"),
 }
-#: What each part has of a configuration, and of each of its queues.
+#: Part -> (fields of the configuration, fields of each queue).
 PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "order": (("order", "fairshare", "shares", "priority_calc_period"), ("starvation",)),
     "priorities": ((), ("priority",)),
@@ -33,7 +33,7 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 def only(config: SiteConfig, base: SiteConfig | None, parts: Collection[str]) -> SiteConfig:
-    """Return `base` with these parts of `config`; `config` itself where none is named. Raises ExportError."""
+    """Return `base` with these parts of `config`, or `config` if there are none. Raises ExportError without `base`."""
     if not parts:
         return config
     if base is None:

@@ -1,4 +1,4 @@
-"""PLAN.md of an export, as what follows it reads it: blocks of commands under their headings."""
+"""Parse an export's PLAN.md: the blocks of commands under their headings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 
 def blocks(text: str) -> Iterator[tuple[str, str]]:
-    """Yield title and text of each block of commands."""
+    """Yield heading and text of each block of commands; "Undo" before the first heading."""
     title = ""
     for heading, block in re.findall(r"^## ([^\n]*)$|^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         title = heading or title

@@ -1,6 +1,6 @@
-"""Formulas in single precision, in which PBS's scheduler keeps their values, over a range of jobs.
+"""Check that a formula still orders jobs in single precision, in which PBS's scheduler stores its values.
 
-Jobs that a formula keeps apart in double precision are to stay apart.
+Jobs with different values in double precision should have different ones in single precision.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-MOST = 0.01  #: of the pairs of jobs, those that may change places
-COUNT = 600  #: jobs that are compared
-SIZES = 4  #: different ones, and different walltimes, of the jobs of a queue
+MOST = 0.01  #: tolerated fraction of pairs of jobs in the wrong order
+COUNT = 600  #: number of compared jobs
+SIZES = 4  #: number of frequent sizes and walltimes in a queue
 MINUTE, DAY = 60, 86400
-LONGEST = 30 * DAY  #: a walltime, where queues have no longest
+LONGEST = 30 * DAY  #: longest walltime in queues without a maximum
 
 
 @dataclass(frozen=True, eq=False)
 class Jobs:
-    """Jobs that a formula may meet, by what it reads of them; shape (n,) each."""
+    """Jobs to check a formula with: cores, walltime and wait (seconds); shape (n,) each."""
 
     cores: Integers
     walltime: Integers
@@ -40,7 +40,7 @@ class Jobs:
 
     @classmethod
     def of(cls, config: SiteConfig) -> Jobs:
-        """Return jobs all over the ranges of a configuration's queues."""
+        """Return random jobs that cover the ranges of a configuration's queues."""
         rng = np.random.default_rng(0)
         each = max(COUNT // len(config.queues), 60)
         columns = []
@@ -48,7 +48,7 @@ class Jobs:
             above, upto = queue.walltime
             upto = min(upto, max(LONGEST, above + 1)) if upto == MAX_DURATION else upto
             ranges = ((queue.cores[0], max(queue.cores[0], config.widest(queue))), (max(MINUTE, above + 1), upto))
-            # As on a site, many have the same size or walltime, and others any.
+            # As on real sites, half of the jobs share a few sizes and walltimes.
             drawn = [_spread(rng, min(low, high), high, each) for low, high in ranges]
             drawn = [np.where(rng.random(each) < 0.5, rng.choice(column[:SIZES], each), column) for column in drawn]
             columns.append([*drawn, np.where(rng.random(each) < 0.1, 0, _spread(rng, MINUTE, 14 * DAY, each))])
@@ -56,29 +56,29 @@ class Jobs:
 
 
 def _spread(rng: np.random.Generator, low: int, high: int, count: int) -> NDArray[np.int64]:
-    """Draw numbers of all magnitudes between two; those are among them."""
+    """Draw log-uniform integers in [low, high], with both bounds."""
     found = np.exp(rng.uniform(math.log(low), math.log(high) if high > low else math.log(low), count)).round()
     found[:2] = low, high
     return found.astype(np.int64)
 
 
 def met(history: History) -> Jobs:
-    """Return some of the jobs of a history, evenly over it, with the waits that it recorded."""
+    """Return at most `COUNT` jobs, evenly spaced in a history, each at a random moment of its recorded wait."""
     jobs = history.jobs
-    wait = (jobs["start"] - jobs["submit"]).where(jobs["start"] >= jobs["submit"], -1).to_numpy()  # -1, it is not known
+    wait = (jobs["start"] - jobs["submit"]).where(jobs["start"] >= jobs["submit"], -1).to_numpy()  # -1: unknown
     chosen = np.unique(np.linspace(0, len(wait) - 1, COUNT).astype(np.int64)) if len(wait) else slice(0)
     longest = max(DAY, int(wait.max(initial=0)))
     waits = wait[chosen]
-    # Each meets the others at any moment of its wait.
+    # A job competes with the others at any moment of its wait.
     drawn = np.random.default_rng(0).random(waits.size)
     moments = np.where(waits > 0, waits * drawn, longest**drawn).astype(np.int64)
     return Jobs(jobs["cores"].to_numpy()[chosen], np.maximum(jobs["walltime"].to_numpy()[chosen], 1), moments)
 
 
 def _read(config: SiteConfig, priorities: dict[str, int], jobs: Jobs) -> tuple[Floats, Floats, Floats]:
-    """Return what formulas read: `JOB_NAMES` of each job, shape (10, n), its wait, and of its user's shares.
+    """Return the values that formulas read: `JOB_NAMES`, shape (10, n), waits, and random fair-share values.
 
-    Jobs are in the first queues that admit them; those that none does are left out.
+    A job is in the first queue that admits it; jobs that no queue admits are left out.
     """
     queue = np.full(jobs.cores.size, -1)
     for number, each in reversed(list(enumerate(config.queues))):
@@ -107,18 +107,18 @@ def _read(config: SiteConfig, priorities: dict[str, int], jobs: Jobs) -> tuple[F
 
 @lru_cache(maxsize=256)
 def lost(text: str, config: SiteConfig, priorities: tuple[tuple[str, int], ...], jobs: Jobs | None = None) -> float:
-    """Return the share of pairs of jobs that a formula does not keep in their order in single precision.
+    """Return the fraction of pairs of jobs whose order by the formula `text` is lost in single precision.
 
-    `priorities` are whole ones by queue; the jobs are by default all that the queues admit.
+    `priorities` are (queue, whole priority); `jobs` defaults to `Jobs.of`.
     """
     base, wait, shares = _read(config, dict(priorities), jobs or Jobs.of(config))
     with np.errstate(all="ignore"):
-        wanted = np.nan_to_num(parse(text).values(base, wait, shares), nan=0.0)  # 0 where it is undefined
+        wanted = np.nan_to_num(parse(text).values(base, wait, shares), nan=0.0)  # undefined values are 0
         found = wanted.astype(np.float32)
-    # What the arithmetic of double precision leaves of equal values is no order.
+    # Rounding differences of equal values in double precision are no order.
     least = 1e-12 * np.maximum(np.abs(wanted[:, None]), np.abs(wanted[None, :]))
     differ = wanted[:, None] - wanted[None, :] > least
     same = found[:, None] == found[None, :]
-    # What is equal goes by submission.
+    # Equal values are ordered by submission.
     right = (found[:, None] > found[None, :]) | (same & (wait[:, None] > wait[None, :]))
     return int((differ & ~right).sum()) / max(1, int(differ.sum()))

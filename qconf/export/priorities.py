@@ -1,4 +1,4 @@
-"""Queue priorities as small whole numbers, which is what batch systems take."""
+"""Convert queue priorities to the small whole numbers that batch systems accept."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ LOWEST, HIGHEST = -1024, 1023  #: of PBS's queue attribute Priority
 
 @dataclass(frozen=True)
 class Priorities:
-    """Whole priorities by queue, and the priority of the configuration that 1 stands for (None: no exact one)."""
+    """Whole priorities by queue; `unit` is the configuration's priority that 1 stands for, None if not exact."""
 
     values: dict[str, int]
     unit: Fraction | None
-    exact: dict[int, float]  #: the priority of the configuration that each whole one stands for
+    exact: dict[int, float]  #: whole priority -> the configuration's priority
 
     @property
     def raised(self) -> int:
-        """By how much all of the configuration's are above the whole ones; 0 where they are not, or not alike."""
+        """The whole number by which every priority of the configuration exceeds its whole one, 0 if there is none."""
         found = {own - value for value, own in self.exact.items()}
         by = found.pop() if len(found) == 1 else 0.0
         return int(by) if by > 0 and by == int(by) else 0
 
 
 def are_several(queues: Sequence[QueueConfig]) -> bool:
-    """Whether queues of one tier have different priorities; a higher tier goes first whatever they are."""
+    """Whether queues of the same tier have different priorities; between tiers priorities have no effect."""
     return len({(queue.tier, queue.priority) for queue in queues}) > len({queue.tier for queue in queues})
 
 
 def scale(queues: Sequence[QueueConfig], highest: int = HIGHEST) -> Priorities:
-    """Bring priorities into 1..`highest`: their order always kept, their ratios where whole numbers can.
+    """Scale priorities to whole numbers in 1..`highest`; the order is kept, and ratios if whole numbers allow it.
 
-    There have to be at most `highest` different ones.
+    At most `highest` distinct priorities are allowed.
     """
     exact = {queue.name: Fraction(repr(queue.priority)) for queue in queues}
     values, unit = _scaled(sorted(set(exact.values())), highest)
@@ -53,10 +53,10 @@ def as_present(
     highest: int = HIGHEST,
     lowest: int = LOWEST,
 ) -> Priorities | None:
-    """Keep the whole priorities that queues have, and write others by the same rule; None where there is none.
+    """Keep the present whole priorities, and convert others by the rule that relates them; None without such a rule.
 
-    `present` has the priority in the configuration and the whole one, by queue; those that change are the nearest in
-    `lowest`..`highest`, which stands for them.
+    `present` is by queue (priority in the present configuration, whole priority); the rule is a constant difference or
+    ratio. New whole priorities are clipped to `lowest`..`highest`, but must keep the order.
     """
     if all(queue.name in present and queue.priority == present[queue.name][1] for queue in queues):
         held = {queue.name: int(queue.priority) for queue in queues}
@@ -97,7 +97,7 @@ def _scaled(distinct: Sequence[Fraction], highest: int) -> tuple[dict[Fraction, 
     scaled: dict[Fraction, int] = {}
     below = 0
     for rank, value in enumerate(distinct):
-        most = highest - (len(distinct) - 1 - rank)  # the larger ones need a value each
+        most = highest - (len(distinct) - 1 - rank)  # leave a value for each larger one
         below = min(max(below + 1, round(value * highest / distinct[-1])), most)
         scaled[value] = below
     return scaled, None

@@ -1,4 +1,4 @@
-"""Templates of scripts and plans, and the allow-lists that every name and number passes on its way into one."""
+"""Render the templates of scripts and plans; only checked names and numbers may enter one."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ def _environment() -> jinja2.Environment:
 
 
 def render(target: str, name: str, /, **values: object) -> str:
-    """Fill the template `name` of a target; a gap without a value is an error."""
+    """Render the template `name` of a target; an undefined variable is an error."""
     return _environment().get_template(f"{target}/templates/{name}.j2").render(**values)
 
 
 def plan(target: str, **values: object) -> str:
-    """Fill the plan of a target, without the blank lines that its conditions leave."""
+    """Render the plan of a target, without repeated blank lines outside code blocks."""
     parts = re.split(r"(^```.*?^```$)", render(target, "plan.md", **values), flags=re.MULTILINE | re.DOTALL)
     text = "".join(part if number % 2 else re.sub(r"\n[ \t\n]*\n", "\n\n", part) for number, part in enumerate(parts))
     return text.strip() + "\n"
 
 
 def notes(target: str, feature: str, /, **values: object) -> list[str]:
-    """Name what a target does otherwise than the simulator of a feature: a macro of its notes."""
+    """Return the lines of the macro `feature` in a target's notes ("" for the common notes)."""
     module = _environment().get_template(f"{target}/templates/notes.j2").make_module(values)
     return [line for line in str(getattr(module, feature)()).splitlines() if line.strip()]
 
 
 def checked_queue(name: str, *, system: str = "PBS", most: int = LONGEST_NAME, pooled: bool = False) -> str:
-    """Return a queue name that may enter a script, or raise `ExportError`; no name is escaped or shortened.
+    """Return the queue name if it is safe in a script, else raise `ExportError`; names are not escaped or shortened.
 
-    `most`, how many characters the batch system takes; `pooled`, it has another queue for the pool.
+    `most` is the batch system's maximum length; a `pooled` queue needs room for the pool's suffix.
     """
     most -= len(POOL_SUFFIX) if pooled else 0
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name) or len(name) > most:
@@ -65,12 +65,12 @@ def checked_queue(name: str, *, system: str = "PBS", most: int = LONGEST_NAME, p
 
 
 def checked_host(name: str) -> str:
-    """Return a node name that may enter a script, or raise `ExportError`."""
+    """Return the node name if it is safe in a script, else raise `ExportError`."""
     if not HOST_NAME.fullmatch(name):
         raise ExportError(f"node name {name!r}: 1 to 63 letters, digits, _ . and - are taken, a letter or digit first.")
     return name
 
 
 def comment_name(config: SiteConfig) -> str:
-    """Write the machine's name as far as a comment may hold it."""
+    """Return the machine's name with unsafe characters replaced by "?", for a comment."""
     return "".join(c if (c.isascii() and c.isalnum()) or c in "-_." else "?" for c in config.machine.name)

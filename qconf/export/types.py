@@ -1,4 +1,4 @@
-"""Types of nodes: of the nodes that a batch system has, those that are alike; and back, the nodes of each type."""
+"""Group a batch system's nodes into types, and list the nodes of each type of a configuration."""
 
 from __future__ import annotations
 
@@ -17,41 +17,41 @@ from qconf.history.chunks import read
 from qconf.hosts import expand, fold
 from qconf.text import grouped
 
-#: Memory that differs by less is one: what the system of a node takes differs from one to the next.
+#: Relative difference of memory that is ignored: operating systems take different amounts.
 TOLERANCE = 0.05
-BINDING = 0.01  #: of all core-hours: what jobs take of memory beyond their part of the cores, for it to count
-LARGE = 2  #: times the least memory of all nodes: such nodes are called bigmem
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.:-]{0,63}")  #: of what is counted
+BINDING = 0.01  #: fraction of all core-hours, see `memory_binds`
+LARGE = 2  #: nodes with this many times the least memory are named bigmem
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.:-]{0,63}")  #: of a counted resource
 FEATURE = re.compile(r"[A-Za-z0-9_.:=@/-]{1,128}")
 MOST_TYPES = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What counts of a node: cores, memory in MiB, GPUs and others by name; and what it is."""
+    """The properties that nodes of a type share: cores, memory in MiB, GPUs, other resources by name, features."""
 
     cores: int
     memory: int = 0
     gpus: int = 0
     resources: tuple[tuple[str, int], ...] = ()
     features: frozenset[str] = frozenset()
-    exclusive: bool = False  #: whether a job has it alone
-    weight: int = 1  #: nodes of less are taken first
+    exclusive: bool = False  #: whether the node serves one job at a time
+    weight: int = 1  #: nodes of lower weight are used first
 
     @property
     def counted(self) -> tuple[int, int, tuple[tuple[str, int], ...], bool]:
-        """What is counted beside cores."""
+        """The properties, other than cores, that make nodes differ."""
         return self.memory, self.gpus, self.resources, self.exclusive
 
     @property
     def names(self) -> list[str]:
-        """Names of what is counted beside cores, as ``nodes:`` has them."""
+        """Names of the counted resources other than cores, as in ``nodes:``."""
         amounts = [("memory", self.memory), ("gpus", self.gpus), *self.resources]
         return [name for name, amount in amounts if amount]
 
 
 def alike(kinds: Mapping[str, Kind]) -> dict[str, Kind]:
-    """Return the kinds with one memory for those that hardly differ in it: the greatest, so that every job fits."""
+    """Return the kinds by node with nearly equal memory sizes made equal: the greatest, so that every job fits."""
     ranked = sorted(kinds.items(), key=lambda each: each[1].memory, reverse=True)
     greatest: dict[Kind, int] = {}
     found = {}
@@ -65,18 +65,18 @@ def alike(kinds: Mapping[str, Kind]) -> dict[str, Kind]:
 
 
 def differ(kinds: Iterable[Kind]) -> bool:
-    """Whether nodes have more or less of anything that is counted beside cores, or some are given whole."""
+    """Whether nodes differ in anything of `Kind.counted`."""
     return len({kind.counted for kind in kinds}) > 1
 
 
 def counts(kinds: Collection[Kind], limited: Collection[str], records: Records | None) -> bool:
-    """Whether anything beside cores is to be counted: GPUs and the like, what is `limited`, or memory that binds."""
+    """Whether resources other than cores matter: GPUs and others, those with limits (`limited`), or scarce memory."""
     names = {name for kind in kinds for name in kind.names}
     return bool(names - {"memory"} or names & {*limited} or memory_binds(next(iter(kinds)), records))
 
 
 def memory_binds(kind: Kind, records: Records | None) -> bool:
-    """Whether jobs of a log take so much more of a node's memory than of its cores that it has to be counted."""
+    """Whether the jobs' memory, in core-hours by a node's memory per core, exceeds their cores by more than `BINDING`."""
     if records is None or not (kind.memory and kind.cores):
         return False
     table = records.table
@@ -91,7 +91,7 @@ def memory_binds(kind: Kind, records: Records | None) -> bool:
 
 
 class Types(NamedTuple):
-    """Types of nodes, and by queue the names of those that it may use; None for all."""
+    """Types of nodes, and by queue the names of the types that it may use, None for all."""
 
     nodes: tuple[NodesConfig, ...]
     bound: dict[str, tuple[str, ...] | None]
@@ -103,18 +103,18 @@ def types(
     warnings: list[str],
     called: Mapping[frozenset[str], str] | None = None,
 ) -> Types:
-    """Return the types of the nodes that there are; those that differ by name alone are one.
+    """Group nodes into types: those with equal kind that the same queues may use.
 
     Parameters
     ----------
     kinds : mapping of str to Kind
-        By node, in the order in which the batch system takes them.
+        By node, in the order in which the batch system uses them.
     usable : mapping of str to collection of str
         The nodes that each queue may use; at least one.
     warnings : list of str
-        Is told where there are too many.
+        Gets a warning if there are too many types.
     called : mapping of frozenset of str to str, optional
-        Names of types by their nodes, where these are known.
+        Names of types by their nodes, if known.
     """
     queues = {name: frozenset(queue for queue, nodes in usable.items() if name in nodes) for name in kinds}
     members = grouped(((kind, queues[name]), name) for name, kind in kinds.items())
@@ -144,7 +144,7 @@ def types(
 
 
 def _names(groups: Sequence[tuple[Kind, Sequence[str]]]) -> Iterator[str]:
-    """Name groups by how their nodes are called or, where all are called alike and differ, by what they have."""
+    """Name groups by the prefix of their nodes' names; if that is the same for all, by cpu, gpu or bigmem."""
     called = [match[0] if (match := re.match(r"[A-Za-z]+(?:[_-][A-Za-z]+)*", nodes[0])) else "" for _, nodes in groups]
     least = min(kind.memory for kind, _ in groups)
     having = ["gpu" if kind.gpus else "bigmem" if kind.memory >= LARGE * least > 0 else "cpu" for kind, _ in groups]
@@ -157,9 +157,9 @@ def _names(groups: Sequence[tuple[Kind, Sequence[str]]]) -> Iterator[str]:
 
 
 def hosts(config: SiteConfig, nodes: Sequence[Node] | None = None) -> dict[str, list[str]]:
-    """Return the names of the nodes of each type, as the configuration has them; `nodes`, those that there are.
+    """Return the names of the nodes of each type, by type, from the configuration.
 
-    Raises ExportError where it lacks some, or they are not those that there are.
+    Raises ExportError if a type has no names, or they are not exactly the names of `nodes`, the existing nodes.
     """
     found: dict[str, list[str]] = {}
     owner: dict[str, str] = {}
@@ -182,11 +182,11 @@ def hosts(config: SiteConfig, nodes: Sequence[Node] | None = None) -> dict[str, 
 
 
 def with_own_types(config: SiteConfig, nodes: Sequence[Node] | None = None) -> SiteConfig:
-    """Return a divided site on which the nodes of each partition are types to which its queue is bound.
+    """Return a divided configuration in which each partition's nodes are types of its own, to which its queue is bound.
 
-    Queues have the first nodes of each type in their order; `nodes`, those that there are. It has no downtimes, which
-    name the types of before and are no part of an export. Any other site stays as it is. Raises ExportError where the
-    nodes have no names.
+    Queues get the first nodes of each type, in their order; `nodes` are the existing ones. Downtimes, which name the
+    old types and are not exported, are removed. A shared configuration, or one without types, is returned unchanged.
+    Raises ExportError if the nodes have no names.
     """
     if not config.nodes or config.mode == "shared":
         return config
@@ -194,7 +194,7 @@ def with_own_types(config: SiteConfig, nodes: Sequence[Node] | None = None) -> S
     types: list[NodesConfig] = []
 
     def own(part: str, counts: Mapping[str, int]) -> dict[str, NodesConfig]:
-        """Take nodes of each type, by its name, for a part."""
+        """Take nodes of each type for a partition; return the new types by the old name."""
         found = {}
         for each in config.nodes:
             if count := counts.get(each.name, 0):
@@ -214,9 +214,9 @@ def with_own_types(config: SiteConfig, nodes: Sequence[Node] | None = None) -> S
 
 
 def kept(nodes: tuple[NodesConfig, ...], caps: Mapping[int, Collection[str]]) -> tuple[NodesConfig, ...]:
-    """Return types of nodes, which have hosts, with what they keep for each GPU.
+    """Return the types, which have hosts, with `kept_per_gpu` set.
 
-    `caps` are the names of the nodes on which so many cores are left to jobs without GPUs.
+    `caps` maps a number of cores left to jobs without GPUs to the names of the nodes with it.
     """
     found = []
     for each in nodes:
@@ -228,13 +228,13 @@ def kept(nodes: tuple[NodesConfig, ...], caps: Mapping[int, Collection[str]]) ->
 
 
 def _own_name(wanted: str, taken: Collection[str]) -> str:
-    """Return a name that a type of nodes may have, and that none of `taken` is."""
+    """Return a valid name of a type of nodes that is not in `taken`."""
     names = (wanted[:60], *(f"{wanted[:60]}-{k}" for k in range(2, len(taken) + 3)))
     return next(name for name in names if name not in taken)
 
 
 def _check(config: SiteConfig, owner: Mapping[str, str], nodes: Sequence[Node]) -> None:
-    """Raise ExportError where the nodes of the configuration are not those that there are."""
+    """Raise ExportError if the configuration's nodes are not the existing ones."""
     there = {node.name: node.cores for node in nodes if node.cores != 0}
     if strange := next((name for name in there if name not in owner), None):
         raise ExportError(f"node {strange} is in none of the hosts of the configuration's nodes")
@@ -249,5 +249,5 @@ def _check(config: SiteConfig, owner: Mapping[str, str], nodes: Sequence[Node]) 
 
 
 def is_bound(config: SiteConfig) -> bool:
-    """Whether queues may use some types of nodes only."""
+    """Whether some queue may use only some types of nodes."""
     return any(queue.nodes is not None for queue in config.queues)
