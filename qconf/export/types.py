@@ -76,7 +76,7 @@ def counts(kinds: Collection[Kind], limited: Collection[str], records: Records |
 
 
 def memory_binds(kind: Kind, records: Records | None) -> bool:
-    """Whether the jobs' memory, in core-hours by a node's memory per core, exceeds their cores by more than `BINDING`."""
+    """Whether the jobs' memory, counted as cores with that much memory, exceeds their cores by over `BINDING`."""
     if records is None or not (kind.memory and kind.cores):
         return False
     table = records.table
