@@ -1,4 +1,4 @@
-"""The results of a walk-forward: per period and strategy, and averages compared with the references."""
+"""The results of a walk-forward: one per period and strategy, and their averages against the reference strategies."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from qconf.evaluation.bootstrap import BOUNDS
 from qconf.evaluation.score import GRACE, TAILS, gain, log_ratios, means, reduction, weights
 from qconf.recommend.last import Gain
 
-#: What every strategy is compared with; always among those evaluated.
+#: Reference strategies: each run evaluates them, and compares every strategy with each of them.
 REFERENCES = ("fcfs-easy", "shared", "static")
-CURRENT = "current"  #: compared with too where it is evaluated
-FIXED = ("fcfs", "lxf", "sjf", "wfp3")  #: orders of one list that need no training: the rivals
+CURRENT = "current"  #: a further reference in runs that evaluate this strategy
+FIXED = ("fcfs", "lxf", "sjf", "wfp3")  #: fixed orders of a single list of jobs, untrained
 AGAINST_FIXED = "against it"  #: heading of the regret
-RESAMPLES = 200  #: of periods and their days
-#: Metrics whose mean over the periods is compared.
+RESAMPLES = 200  #: resamples, each of periods and of the days in them
+#: Metrics whose means over the periods are divided by those of a reference.
 COMPARED = ("mean_wait", "mean_bounded_slowdown", "max_wait")
 AVERAGED = (*COMPARED, "p95_wait", "utilization_window", "utilization", "bsld", "jain_users", "spread_users")
 
@@ -46,13 +46,13 @@ class FoldResult:
     period: str
     strategy: str
     summary: Summary  #: of the period's jobs, by the base configuration's queues
-    config: SiteConfig  #: what was simulated; the base where the strategy does not apply
+    config: SiteConfig  #: the simulated configuration; the base where the strategy has no proposal
     fallback: str = ""  #: why the current configuration is used instead; empty if the strategy has a proposal
-    not_exportable: str = ""  #: why no batch system can do this; empty if one can
+    not_exportable: str = ""  #: why no batch system can run the proposal; empty if one can
     decisions: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0  #: wall time of training and evaluation
-    fixed: tuple[str, ...] = ()  #: violations of ``fixed``: paths that it changes although the base fixes them
-    #: Of the jobs of each day their weights, and these times waits and slowdowns, summed, shape (days, 3).
+    fixed: tuple[str, ...] = ()  #: violations of ``fixed``: changed paths that the base fixes
+    #: Sums over the jobs of each day: weight, weight x wait, weight x bounded slowdown; shape (days, 3).
     daily: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 3)), repr=False, compare=False)
 
 
@@ -60,11 +60,11 @@ class FoldResult:
 class Against:
     """A strategy compared with a reference, over all periods."""
 
-    ratios: dict[str, float]  #: of each `COMPARED` metric: the mean over the periods divided by the reference's
-    reduction: float  #: mean over the periods of the share by which the objective is less
+    ratios: dict[str, float]  #: by `COMPARED` metric: the strategy's mean over the periods / the reference's
+    reduction: float  #: mean over the periods of the fraction by which the objective is lower
     best: tuple[str, float]  #: the period with the greatest reduction
-    worst: tuple[str, float]  #: that with the least
-    worse: float  #: share of the periods in which the objective is more
+    worst: tuple[str, float]  #: the period with the smallest reduction
+    worse: float  #: fraction of the periods in which the objective is higher
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,10 @@ class Average:
     means: dict[str, float]
     against: dict[str, Against]
     fallbacks: int
-    #: Log score over that of the best order of one list which stays (`FIXED`), known in hindsight: 0.1 is a tenth more
-    #: wait. None where none was simulated.
+    #: exp(difference in log score) - 1 against the best fixed order (`FIXED`), chosen in hindsight: 0.1 is about a
+    #: tenth more wait. None where no fixed order was simulated.
     regret: float | None = None
-    best_fixed: str = ""  #: that order
+    best_fixed: str = ""  #: the best fixed order
 
 
 @dataclass(frozen=True)
@@ -97,16 +97,16 @@ class Backtest:
 
     @property
     def strategies(self) -> tuple[str, ...]:
-        """Their names, in the order of the tables."""
+        """The names of the strategies, in the order of the tables."""
         return tuple(average.strategy for average in self.averages)
 
 
 def log_scores(
     found: Mapping[str, Sequence[Summary]], first_come: Sequence[Summary], objective: str, tails: float = TAILS
 ) -> dict[str, float]:
-    """Return the log score of each subject, its mean over the periods; 0 is first come, first served.
+    """Return each subject's log score against first come, first served (0), averaged over the periods.
 
-    Longest waits count beyond the longest that there was, first come, first served, until the period ended.
+    The longest wait of a period costs only as far as it exceeds the longest wait of FCFS up to the end of that period.
     """
     seen = np.maximum.accumulate([each["max_wait"] for each in first_come])
     then = np.array([means(each) for each in first_come])
@@ -126,7 +126,7 @@ def averages(
     fixed: Mapping[str, Sequence[Summary]] | None = None,
     tails: float = TAILS,
 ) -> list[Average]:
-    """Compare the strategies over all periods, in the order of the first; with `fixed` with orders that stay, too."""
+    """Average each strategy over its periods, in order of appearance; `fixed`, the fixed orders, adds its regret."""
     table: dict[str, dict[str, FoldResult]] = {}
     for result in results:
         table.setdefault(result.strategy, {})[result.period] = result
@@ -152,10 +152,9 @@ def averages(
 
 
 def resampled(found: Backtest, strategy: str, reference: str) -> Gain:
-    """Return the gain of a strategy over another, and its 90 % interval over resampled periods, and days of these.
+    """Return the mean gain of a strategy over another, with median and 90 % interval over resampled periods and days.
 
-    What is resampled is what the jobs of a day waited, as it was simulated once. So the interval is narrower than that
-    of ``qconf tune``, which simulates each resample.
+    Each resample redraws the daily sums of one simulation, so the interval is narrower than that of ``qconf tune``.
     """
     daily = {(each.period, each.strategy): each.daily for each in found.results}
     pairs = [(daily[fold.label, strategy], daily[fold.label, reference]) for fold in found.folds]
@@ -198,7 +197,7 @@ def _ratio(mine: float, theirs: float) -> float:
 
 
 def notes(results: Sequence[FoldResult]) -> list[str]:
-    """List the periods in which a strategy falls back to the current configuration, and why."""
+    """Return one sentence per strategy and reason of a fallback to the current configuration, with the periods."""
     found: dict[tuple[str, str], list[str]] = {}
     for result in results:
         if result.fallback:

@@ -1,7 +1,7 @@
-"""Walk-forward: every strategy is trained on one period and evaluated on the next, for all periods of a history.
+"""Walk-forward: train every strategy on one period and evaluate it on the next, for all periods of a history.
 
-Nothing of a test period reaches the training. A proposal depends on the jobs of the training period, on those of the
-periods before it and on the base configuration, and on nothing else.
+No job of a test period reaches the training. A proposal depends only on the jobs of the training period, on the periods
+before it, and on the base configuration.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from qconf.strategies.ahead import Computed, compute_ahead, learn
 from qconf.strategies.plain import undistinguished
 
 WARMUP_DAYS = 3
-Progress = Callable[[str, float], None]  #: called with what is being done and which share of all is done
+Progress = Callable[[str, float], None]  #: called with the name of the finished call and the finished fraction
 
 
 class Options(TypedDict, total=False):
-    """What `backtest` and `compare` have in common."""
+    """Options that `backtest` and `compare` share."""
 
-    strategies: Sequence[str] | None  #: the `REFERENCES` are always among them; unless given, all
+    strategies: Sequence[str] | None  #: None: all; `REFERENCES` are always added
     settings: Mapping[str, Any] | None  #: options of the strategies by name
     warmup_days: int  #: days before a test period whose jobs fill the machine and are not counted
-    from_log: bool  #: whether test periods begin with the jobs that ran by the log, where it tells starts
-    chain: bool  #: whether a strategy starts from its result of the period before, as the paper reconfigures
+    from_log: bool  #: whether a test period starts with the jobs running in the log, if the log has starts
+    chain: bool  #: whether a strategy starts from its result for the period before, as in the paper
     checkpoint: Checkpoint | None  #: finished proposals of an interrupted run
 
 
@@ -68,19 +68,19 @@ def prepare_periods(
 ) -> Prepared:
     """Prepare to train on each period of a history and to evaluate on the next.
 
-    Only `auto` uses the periods before the training period; ``static`` is trained on the first period alone. The
-    history is cleaned with `base`, whose limits count as fixed in a period out of which they keep jobs. A `period` is
-    ``month``, or days such as ``30d`` from the first submit on. Periods with less than `fewest` jobs are left out; the
-    next test period has the one before them for training. Raises `InputError` where a strategy or the objective is
-    unknown, or fewer than two periods have enough jobs.
+    The history is cleaned with `base`, whose limits count as fixed in a period that they keep jobs out of. A `period`
+    is ``month``, or days such as ``30d`` from the first submit on. Periods with fewer than `fewest` jobs are skipped:
+    the next test period has the last one before them for training. Only `auto` uses earlier periods too; ``static`` is
+    trained once, on the first. Raises `InputError` if a strategy or the objective is unknown, or fewer than two periods
+    have enough jobs.
     """
     return _prepared(history, base, history.periods(period), fewest, {"period": period}, **options)
 
 
 def prepare_two(history: History, later: History, base: SiteConfig, **options: Unpack[Options]) -> Prepared:
-    """Prepare to train on one history and to evaluate on another that begins after it; both are cleaned with `base`.
+    """Prepare to train on one history and to evaluate on a later one; both are cleaned with `base`.
 
-    Raises `InputError` where the second does not begin after the first ends, or either has too few jobs.
+    Raises `InputError` if the second history does not begin after the first ends, or either has too few jobs.
     """
     both = with_estimates(history.joined(later), base)
     boundary = later.span[0] + later.epoch - history.epoch
@@ -105,7 +105,7 @@ def _prepared(
     chain: bool = False,
     checkpoint: Checkpoint | None = None,
 ) -> Prepared:
-    """Cut a history into folds, and check what is to be done with them."""
+    """Cut a history into folds, and check the strategies and their settings."""
     chosen = all_settings(settings)
     wanted = tuple(dict.fromkeys((*REFERENCES, *(names(default=True) if strategies is None else strategies))))
     check(wanted, chosen, base)
@@ -128,7 +128,7 @@ def _prepared(
 def _training_sets(
     history: History, base: SiteConfig, spans: Sequence[tuple[int, int]], epoch_days: int | None
 ) -> list[TrainingSet]:
-    """Cut these spans out of a history, each with the periods before it."""
+    """Cut these spans out of a history, each with the spans before it as earlier periods."""
     found: list[TrainingSet] = []
     for start, end in spans:
         earlier = (*found[-1].earlier, found[-1].period) if found else ()
@@ -140,7 +140,7 @@ def _training_sets(
 def _test_periods(
     history: History, base: SiteConfig, folds: Sequence[Fold], warmup: int, *, from_log: bool
 ) -> list[Period]:
-    """Cut test periods out of a history, with what ran by the log when they begin, or with their warm-up."""
+    """Cut the test periods out, each with the jobs running in the log at its begin, or else its warm-up."""
     whole, found = Period.of(history, base), []
     for fold in folds:
         warm = Period.of(history.between(fold.start - warmup, fold.end), base)
@@ -151,7 +151,7 @@ def _test_periods(
 
 @dataclass(frozen=True, eq=False)
 class _Folds:
-    """What strategies are trained and evaluated on, fold by fold."""
+    """The training sets and test periods of all folds, the settings and the checkpoint."""
 
     folds: tuple[Fold, ...]
     training: tuple[TrainingSet, ...]
@@ -160,17 +160,17 @@ class _Folds:
     checkpoint: Checkpoint | None = None
 
     def kept(self, i: int, name: str) -> Proposed | None:
-        """Return what an interrupted run kept of a strategy on a fold: its proposal, or why there is none."""
+        """Return an interrupted run's proposal of a strategy for fold `i`, or its failure; None if not kept."""
         found = None if self.checkpoint is None else self.checkpoint.get(self._key(i, name))
         return _one(found) if isinstance(found, Mapping | Failure) else None
 
     def keep(self, i: int, name: str, proposal: Proposed) -> None:
-        """Keep what a worker proposes, unless it did so itself."""
+        """Store a worker's proposal, unless the worker stored it."""
         if self.checkpoint is not None:
             self.checkpoint.put(self._key(i, name), {"": proposal} if isinstance(proposal, Proposal) else proposal)
 
     def proposed(self, i: int, name: str, base: SiteConfig | None = None) -> Proposed:
-        """Train a strategy on a fold, and keep what it proposes."""
+        """Train a strategy on a fold, from `base` if given, and store its proposal or failure."""
         training = self.training[i]
         if base is not None:
             training = replace(training.under(base), site=training.base)
@@ -187,8 +187,8 @@ class _Folds:
         return f"{name}-{self.folds[i].training}"
 
 
-Proposed = Proposal | Failure  #: or why there is none
-Found = list[list[tuple[Proposed, FoldResult]]]  #: of a call: by fold, then strategy
+Proposed = Proposal | Failure  #: a proposal, or the reason why there is none
+Found = list[list[tuple[Proposed, FoldResult]]]  #: results of a call, by fold, then strategy
 
 
 def _one(kept: Mapping[str, Proposal] | Failure) -> Proposed:
@@ -196,55 +196,55 @@ def _one(kept: Mapping[str, Proposal] | Failure) -> Proposed:
 
 
 class _Call(NamedTuple):
-    """What a worker does at a time: it trains strategies for these folds, and evaluates them."""
+    """A unit of work for one worker: train strategies for these folds, and evaluate them."""
 
     folds: tuple[int, ...]
-    names: tuple[str, ...]  #: of a family: what they compute they share
+    names: tuple[str, ...]  #: strategies of one family, which share cached results
     how: str = "each"  #: trained for ``each`` fold, ``once`` for the first, or as a ``chain``
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A walk-forward that is prepared: every strategy on every fold."""
+    """A prepared walk-forward: all strategies on all folds."""
 
     base: SiteConfig
     every: _Folds
     names: tuple[str, ...]
-    chain: bool  #: whether strategies start from their results of the fold before, all but the references
+    chain: bool  #: whether strategies other than the references start from their result of the fold before
     skipped: list[tuple[str, str]]
     settings: dict[str, Any]
 
     def calls(self, workers: int) -> list[_Call]:
-        """Return what has to be done; what strategies of a family share needs no other process."""
+        """Return the units of work; several workers get whole families, whose strategies share results."""
         folds = range(len(self.every.folds))
         moving = [name for name in self.names if self.chain and name not in REFERENCES]
         apart = [name for name in self.names if name not in ("static", *moving)]
-        # Where there is but one worker, the finest steps are resumed.
+        # A single worker gets the smallest units, so that an interrupted run loses least.
         groups = gathered(apart) if workers > 1 else [(name,) for name in apart]
         each = [_Call((i,), own) for i in folds for own in groups]
         chains = [_Call(tuple(folds), (name,), "chain") for name in moving]
         return [_Call(tuple(folds), ("static",), "once"), *each, *chains]
 
     def cost(self, call: _Call) -> float:
-        """Return how long a call may take, in no particular unit."""
+        """Return the expected duration of a call relative to others: training jobs times the strategies' costs."""
         trained = call.folds[:1] if call.how == "once" else call.folds
         jobs = [len(each) + sum(map(len, each.earlier)) for each in (self.every.training[i] for i in trained)]
         return sum(jobs) * sum(registry()[name].cost for name in call.names)
 
     def known(self, call: _Call) -> dict[tuple[int, str], Proposed]:
-        """Return the proposals that an interrupted run kept, and why there are none."""
+        """Return the proposals and failures of an interrupted run, by fold and strategy."""
         found = {place: self.every.kept(*place) for place in product(call.folds, call.names)}
         return {place: each for place, each in found.items() if each is not None}
 
     def keep(self, call: _Call, known: Mapping[tuple[int, str], Proposed], found: Found) -> None:
-        """Keep what workers did not keep themselves, for a run that goes on after an interrupt."""
+        """Store the proposals that workers could not store, so that an interrupted run can resume."""
         for i, results in zip(call.folds, found, strict=True):
             for name, (proposal, _) in zip(call.names, results, strict=True):
                 if (i, name) not in known:
                     self.every.keep(i, name, proposal)
 
     def result(self, found: Sequence[tuple[_Call, Found]]) -> Backtest:
-        """Put together what the calls found."""
+        """Assemble the `Backtest` from the results of all calls."""
         by_place = {
             (i, name): result
             for call, each in found
@@ -266,7 +266,7 @@ class Prepared:
 
 
 def evaluate_all(several: Sequence[Prepared], workers: int, progress: Progress = lambda *_: None) -> list[Backtest]:
-    """Make all calls of some walk-forwards, on the same workers; `progress` is called as they end."""
+    """Run all calls of several walk-forwards in one pool of workers; `progress` is called after each."""
     calls = [(one, call) for one in several for call in one.calls(workers)]
     if workers > 1:  # else in the order of the folds
         calls.sort(key=lambda each: each[0].cost(each[1]), reverse=True)
@@ -297,7 +297,7 @@ def evaluate_all(several: Sequence[Prepared], workers: int, progress: Progress =
 def _made(
     shared: Shared[_Folds], ahead: Shared[list[Computed]], call: _Call, known: Mapping[tuple[int, str], Proposed]
 ) -> Found:
-    """Train strategies, and evaluate them."""
+    """Train the strategies of a call and evaluate them on its folds; one worker's task."""
     every = shared.value
     learn(ahead, every.training)
     found: Found = []
@@ -322,9 +322,9 @@ def _made(
 def plan_folds(
     history: History, periods: Sequence[Window], fewest: int, warmup_days: int
 ) -> tuple[list[Fold], list[tuple[str, str]]]:
-    """Pair each period with the one before it that has enough jobs; list those left out and why.
+    """Pair each period with the last one before it that has enough jobs; list the others with the reason.
 
-    Raises `InputError` where fewer than two periods have enough jobs.
+    Raises `InputError` if fewer than two periods have enough jobs.
     """
     counted = [(window, history.count(window.start, window.end)) for window in periods]
     skipped = [(each.label, f"{jobs} jobs, at least {fewest} are needed") for each, jobs in counted if jobs < fewest]
@@ -343,7 +343,7 @@ def plan_folds(
 
 
 def fixed_orders(folds: Sequence[Fold], around: Sequence[Period]) -> dict[str, list[Summary]]:
-    """Simulate the orders of `FIXED` on all test periods: the machine as one list, nothing preferred."""
+    """Simulate each order of `FIXED` on all test periods, with one list of jobs and equal priorities."""
 
     def summary(order: str, fold: Fold, each: Period) -> Summary:
         return evaluate(fold, order, each, Proposal(undistinguished(each.base, order))).summary
@@ -352,7 +352,7 @@ def fixed_orders(folds: Sequence[Fold], around: Sequence[Period]) -> dict[str, l
 
 
 def evaluate(fold: Fold, name: str, around: Period, proposed: Proposed) -> FoldResult:
-    """Simulate a proposal on a test period with its warm-up; the current configuration if there is none or it fails."""
+    """Simulate a proposal on a test period with its warm-up; if there is none or it fails, the current one."""
     base = around.base
     fallback, proposal = ("", proposed) if isinstance(proposed, Proposal) else (str(proposed), Proposal(base))
     try:

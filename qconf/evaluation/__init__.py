@@ -1,1 +1,1 @@
-"""What a configuration is worth: periods simulated, summarised, scored, and whether a gain is more than chance."""
+"""The value of a configuration, for `recommend` and `backtest`: simulated periods, metrics, scores, confidence."""

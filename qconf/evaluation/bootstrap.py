@@ -1,8 +1,8 @@
 """Day-block bootstrap: whether a gain is more than chance.
 
-The waits of neighbouring days belong together, since a backlog lasts: an interval from resampled waits would be too
-narrow. So it is the submissions that are resampled, by day, and simulated again: every resample is a period that could
-have been.
+A backlog lasts for days, so the waits of neighbouring days are correlated, and resampled waits would give too narrow an
+interval. The submissions are resampled instead, by day, and simulated again: every resample is a period that could have
+been.
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ from qconf.evaluation.period import NotApplicableError, UnroutableError
 from qconf.evaluation.score import GRACE, TAILS, gain, log_ratios, weights
 from qconf.parallel import Shared, parallel_map
 
-RESAMPLES, FEWEST = 100, 50  # as many as `JOBS` allows, between these
-JOBS = 1_000_000  # that are simulated of a proposal, more or less: a count, so that results are those of any machine
+RESAMPLES, FEWEST = 100, 50  # most and fewest resamples; `JOBS` decides between
+JOBS = 1_000_000  # simulated jobs per proposal, about: a count, not a time, so that all machines get the same results
 CHUNK = 5  # resamples that a worker makes at a time
 BOUNDS = (5.0, 95.0)  # percentiles of a 90 % interval
-#: By which its half widths (of logarithms) grow for a month to come, which differs by more than the days that it is
-#: made of: chosen so that nine of ten gains of next months lie inside (``python -m studies.next_month``).
+#: Factor on the interval's half widths (in logarithms) for a coming month, which differs by more than its days:
+#: chosen so that nine of ten gains of next months lie inside (``python -m studies.next_month``).
 NEXT = 1.5
-#: What is better beyond chance: the part of the resamples that gain, and the standard deviations by which the mean
-#: score is below 0. Where there is nothing to gain no month of 50 came near either (``studies.trials``).
+#: Better beyond chance: the least fraction of resamples with a gain, and the least standard deviations of the mean
+#: score below 0. With nothing to gain, none of 50 months came near either (``studies.trials``).
 CERTAIN = (0.75, 0.65)
-CLEAR = (0.95, 1.5)  # of a larger change against a smaller one
+CLEAR = (0.95, 1.5)  # the same for a larger change against a smaller one
 
-#: Why something cannot be simulated on a resample.
+#: Why a strategy cannot be simulated on a resample.
 Failed = NotApplicableError | UnroutableError
 #: Mean wait, mean bounded slowdown, longest wait, utilization, then the 95 % wait of each base queue, and of the jobs
 #: for each type of nodes.
 _Numbers = NDArray[np.float64]
 More = Callable[[Outcome], Sequence[float]]
-_Chunk = list[_Numbers | Failed]  # of each subject, over some resamples of a holdout
+_Chunk = list[_Numbers | Failed]  # by subject, over some resamples of a holdout
 
 
 class Store(Protocol):
-    """Keeps what was measured, for a run that goes on after an interrupt; it goes to workers."""
+    """The part of a `Checkpoint` that the bootstrap uses, so that an interrupted run can resume; sent to workers."""
 
     def get(self, key: str) -> Any:  # noqa: ANN401 - whatever is kept
-        """Return what is kept."""
+        """Return the stored value, None if there is none."""
 
     def put(self, key: str, finished: _Chunk) -> None:
-        """Keep what a worker could not keep itself."""
+        """Store the result of a worker that could not store it itself."""
 
     def kept(self, key: str, work: Callable[[], _Chunk]) -> _Chunk:
-        """Return what is kept; else do the work, and keep it."""
+        """Return the stored value; otherwise do the work and store its result."""
 
 
 class NoDaysError(NotApplicableError):
@@ -67,14 +67,14 @@ class BootstrapResult:
     expected: float  #: median gain in the objective: 0.2 is a fifth less
     low: float  #: of the 90 % interval of a month to come
     high: float
-    sure: float  #: part of the resamples that gain
+    sure: float  #: fraction of the resamples with a gain
     #: Mean of the log score (`qconf.evaluation.score`), tails included; below 0 the proposal is better.
     score: float
-    spread: float  #: standard deviation of what the means contribute to it
-    before: GuardValues  #: means over the resamples, as `after`
+    spread: float  #: standard deviation of the score without tails, over the resamples
+    before: GuardValues  #: means over the resamples, as in `after`
     after: GuardValues
     resamples: int = RESAMPLES
-    #: What was measured on every resample, from which `Bootstrap.between` compares two proposals; not recorded.
+    #: The measures on every resample, from which `Bootstrap.between` compares two proposals; not recorded.
     numbers: _Numbers = field(default_factory=lambda: np.empty((0, 0)), repr=False, compare=False)
 
     @property
@@ -84,25 +84,25 @@ class BootstrapResult:
 
     @property
     def clear(self) -> bool:
-        """Whether they are so clearly better that a larger change is worth it."""
+        """Whether both are so clearly better that they justify a larger change."""
         return self._beyond(*CLEAR)
 
     def _beyond(self, sure: float, deviations: float) -> bool:
-        # No percentile of the score: of a hundred resamples that is too uncertain.
+        # Not a percentile of the score: a hundred resamples give too uncertain a percentile.
         return self.sure >= sure and self.score + deviations * self.spread < 0
 
 
 def resamples_of(jobs: int) -> int:
-    """Return how many resamples there are of tests with so many jobs, warm-up and all."""
+    """Return the number of resamples for test periods with so many jobs, warm-up included."""
     return min(max(JOBS // max(jobs, 1) // CHUNK * CHUNK, FEWEST), RESAMPLES)
 
 
 class Bootstrap:
     """Compares proposals with the current configuration `base`, all on the same resamples.
 
-    Each of the `tests` has `FEWEST_DAYS` days at least. Raises `NoDaysError` where there are no jobs to resample. What
-    was measured of the base is in `before`, from the first comparison on, which measures it. Longest waits up to `seen`
-    seconds, which the site has seen, count alike; beyond, by `tails`.
+    Each of the `tests` has at least `FEWEST_DAYS` days. Raises `NoDaysError` if there are no jobs to resample. The
+    first comparison also measures the base, into `before`. The log of the longest wait, counted from `seen` seconds on,
+    has weight `tails`: a wait as long as the site has seen costs nothing.
     """
 
     def __init__(
@@ -127,16 +127,16 @@ class Bootstrap:
             raise NoDaysError("no job was submitted on the whole days of the test periods")
         self._shared = Shared(tuple(tests))
         self.base, self.before = base, np.empty((0, 0))
-        #: Further numbers of an outcome, which stand behind the others; as many of each, NaN where there are no jobs.
+        #: Further measures of an outcome, appended to the others: the same number for each outcome, NaN without jobs.
         self.more: More | None = None
 
     def _measure(
         self, strategies: Mapping[str, Sequence[Simulated]], advance: Callable[[float], None]
     ) -> list[_Numbers | Failed]:
-        """Return the numbers of every resample, means over the holdouts weighted by days; shape (resamples, 4 + Q + T).
+        """Return the measures of every resample, weighted over the holdouts by days; shape (resamples, 4 + Q + T).
 
-        What is `more` adds columns. Of a strategy that cannot be simulated on one of them it is the reason. A chunk
-        that is stored is not measured again.
+        `more` adds columns. For a strategy that cannot be simulated on some resample, return the reason. Stored chunks
+        are not measured again.
         """
         subjects = Shared([[each[i] for each in strategies.values()] for i in range(len(self.tests))])
         chunks = self._chunks("\n".join(strategies), subjects, advance)
@@ -156,9 +156,9 @@ class Bootstrap:
     def _chunks(
         self, names: str, subjects: Shared[list[list[Simulated]]], advance: Callable[[float], None]
     ) -> list[_Chunk]:
-        """Measure in chunks of some resamples of a holdout; each is kept when it is done.
+        """Measure in chunks of some resamples of a holdout; store each chunk when it is done.
 
-        What a chunk holds depends on the names of the subjects, and on nothing else that differs within a run.
+        The content of a chunk depends only on the names of the subjects; all else is constant within a run.
         """
         named = hashlib.sha256(names.encode()).hexdigest()[:12]
         places = [(first, i) for first in range(0, self.resamples, CHUNK) for i in range(len(self.tests))]
@@ -182,7 +182,7 @@ class Bootstrap:
         return [found[place] for place in places]
 
     def compare(self, subjects: Sequence[Simulated]) -> BootstrapResult:
-        """Compare the proposals of one strategy, one for each holdout, with the current configuration."""
+        """Compare a strategy's proposals, one for each holdout, with the current configuration."""
         (found,) = self.compare_all({"proposal": subjects})
         if isinstance(found, Failed):
             raise found
@@ -191,9 +191,9 @@ class Bootstrap:
     def compare_all(
         self, strategies: Mapping[str, Sequence[Simulated]], advance: Callable[[float], None] = lambda _: None
     ) -> list[BootstrapResult | Failed]:
-        """Do so for several by name, all on each resample; of one that cannot be simulated there, return the reason.
+        """Compare several strategies on the same resamples; one that cannot be simulated there gets the reason.
 
-        `advance` is called with the share of all that is done.
+        `advance` is called with the finished fraction.
         """
         if not strategies:
             return []
@@ -207,7 +207,7 @@ class Bootstrap:
         return [each if isinstance(each, Failed) else self.between(self.before, each) for each in measured]
 
     def between(self, before: _Numbers, after: _Numbers) -> BootstrapResult:
-        """Compare what was measured of two strategies on the same resamples; gains are over the first."""
+        """Compare the measures of two strategies on the same resamples; gains are those of `after` over `before`."""
         gains = gain(after[:, :2], before[:, :2], self.objective)
         longest = (np.log(np.maximum(each[:, 2], self.seen) + GRACE) for each in (after, before))
         scores, price = (
@@ -235,7 +235,7 @@ class Bootstrap:
 
 
 def next_month(gains: _Numbers) -> tuple[float, float]:
-    """Return the 90 % interval of a month to come, from the gains of the resamples."""
+    """Return the 90 % interval of a coming month's gain, from the gains of the resamples."""
     left = np.log(np.maximum(1.0 - gains, 1e-6))
     low, middle, high = np.nanpercentile(left, [BOUNDS[0], 50.0, BOUNDS[1]])
     worst, best = (1.0 - np.exp(middle + NEXT * (bound - middle)) for bound in (high, low))
@@ -243,7 +243,7 @@ def next_month(gains: _Numbers) -> tuple[float, float]:
 
 
 def _mean(values: _Numbers, axis: int, weights: Sequence[int] | None = None) -> _Numbers:
-    """Return the weighted mean without NaN; NaN where there is nothing else."""
+    """Return the weighted mean without NaN; NaN if all values are."""
     means = np.ma.average(np.ma.masked_invalid(values), axis=axis, weights=weights)
     return np.asarray(np.ma.filled(means, np.nan))
 
@@ -261,10 +261,10 @@ def _chunk(
     resamples: range,
     more: More | None = None,
 ) -> _Chunk:
-    """Make some resamples of a holdout, and simulate each subject on each of them: arrays of a row for each."""
+    """Simulate each subject on some resamples of holdout `i`: per subject an array with a row per resample."""
     here = subjects.value[i]
     found: list[Any] = [[] for _ in here]
-    # Every resample is made again when it is needed: those of a year do not fit in memory together.
+    # Each resample is made anew when needed: those of a year do not fit in memory together.
     for k in resamples:
         resample = tests.value[i].resample(np.random.default_rng((seed, k, i)))
         for n, subject in enumerate(here):
@@ -278,7 +278,7 @@ def _chunk(
 
 
 def _numbers(found: Outcome) -> Sequence[float]:
-    """Return what is measured of each outcome; NaN where no job is counted."""
+    """Return the measures of an outcome in the order of `_Numbers`; NaN if no job is counted."""
     if not found.wait.size:
         return [np.nan] * (4 + len(found.period.base.queues) + len(found.period.base.nodes))
     return [*found.means(), found.wait.max(), found.utilization, *found.p95, *found.p95_nodes]

@@ -1,4 +1,4 @@
-"""How many chunks of nodes a configuration lets one job have, of those that jobs ask for in a queue."""
+"""How many chunks of a kind one job may have under a configuration, for the kinds of chunks that jobs request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from qconf.history.chunks import with_kept_cores
 
 
 class TooMany(NamedTuple):
-    """A queue, and the most chunks of a kind that one of its jobs can ever have."""
+    """A queue, a kind of chunk that its jobs request, and the most such chunks that one of its jobs can ever have."""
 
     queue: QueueConfig
     most: int
@@ -29,7 +29,7 @@ class TooMany(NamedTuple):
         return f"jobs of {self.queue.name} that ask for {more} of {_text(self.chunk)} would never start"
 
     def cores(self, config: SiteConfig) -> int:
-        """Return the cores of the widest job whose nodes have no more such chunks."""
+        """Return the largest size in cores at which a job on whole nodes has at most `most` such chunks."""
         types = _of_queue(self.queue, config.system().node_types)
         on = [(each.cores, copies) for each in types if (copies := copies_on(each, self.chunk))]
         return min((cores * (self.most // copies) for cores, copies in on), default=0)
@@ -38,12 +38,12 @@ class TooMany(NamedTuple):
 def too_many(
     base: SiteConfig, other: SiteConfig, jobs: Workload, takers: Collection[tuple[QueueConfig, QueueConfig]]
 ) -> Iterator[TooMany]:
-    """Yield which chunks jobs of a queue would wait for forever under `other`, and not under the base.
+    """Yield chunks that jobs of a queue may request in numbers that start under the base and never under `other`.
 
-    A log shows what chunks the jobs of a queue consist of, and its queue how wide they may be: looked at are jobs of as
-    many of each as the widest job that it admits has on nodes that it fills. Where several queues take such jobs one
-    that can start them is enough. The `jobs` are in the queues of the base; `takers` are queues of the base, each with
-    one of `other` that takes some of its jobs.
+    The log shows which kinds of chunks the jobs of a queue request; the queue's limits show how wide a job may be.
+    Tested is the widest admitted job, made of one kind of chunk; one of several queues that admit it has to be able to
+    start it. The `jobs` are in the queues of the base; `takers` pairs these with queues of `other` that admit some of
+    their jobs.
     """
     if not base.nodes or (admission_keys(base), base.reserve) == (admission_keys(other), other.reserve):
         return
@@ -65,14 +65,14 @@ def too_many(
 
 @cached
 def _kinds(jobs: Workload) -> list[tuple[int, Chunk]]:
-    """Return each queue, and each chunk that some job in it asks for, but for those of plain cores."""
+    """Return (queue, chunk of count 1) for each kind of chunk that a job requests, plain cores left out."""
     pairs = np.unique(np.stack((jobs.queue, jobs.request), axis=1)[jobs.request >= 0], axis=0)
     wanted = ((q, chunk) for q, number in pairs.tolist() for chunk in jobs.requests[number])
     return list(dict.fromkeys((q, replace(chunk, count=1)) for q, chunk in wanted if not is_cores_alone((chunk,))))
 
 
 def _under(config: SiteConfig, found: list[tuple[int, Chunk]]) -> list[Chunk]:
-    """Return the chunks with the cores that a configuration lets those without GPUs have."""
+    """Return the chunks with their cores reduced to those that a configuration leaves to chunks without GPUs."""
     cores = np.array([chunk.cores for _, chunk in found], dtype=np.int64)
     _, of_jobs = with_kept_cores(np.arange(cores.size), cores, [(chunk,) for _, chunk in found], config)
     return [request[0] for request in of_jobs]
@@ -84,18 +84,18 @@ def _of_queue(queue: QueueConfig, types: Iterable[NodeType]) -> list[NodeType]:
 
 
 def _widest(config: SiteConfig, queue: QueueConfig, chunk: Chunk, cores: int) -> int:
-    """Return how many chunks the widest job has that a queue may start: of so many cores, or on as many nodes."""
+    """Return how many such chunks the widest job of a queue has, of `cores` cores or on as many whole nodes."""
     types = _of_queue(queue, config.system().node_types)
     on_nodes = max((-(-cores // each.cores) * copies_on(each, chunk) for each in types), default=0)
     return min(_most(config, queue, chunk), on_nodes, *([cores // chunk.cores] if chunk.cores else []))
 
 
 def _most(config: SiteConfig, queue: QueueConfig, chunk: Chunk) -> int:
-    """Return how many chunks of a kind a job of a queue can ever have, by its nodes and by limits."""
+    """Return how many such chunks one job of a queue can ever have, by the queue's nodes and by limits."""
     system = config.system()
     owned = system.owned_types
     parts = {0} if system.is_whole else {config.names.index(queue.name), len(owned) - 1}
-    add = sum if system.places_chunks else max  # by totals all chunks of a kind are on one type
+    add = sum if system.places_chunks else max  # without placement all chunks of a kind are on one type
     most = max(
         add([0, *(each.nodes * copies_on(each, chunk) for each in _of_queue(queue, owned[part]))]) for part in parts
     )

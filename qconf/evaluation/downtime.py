@@ -1,4 +1,4 @@
-"""Downtimes of a configuration as windows of a period: in seconds of its log, on partitions of what is simulated."""
+"""Downtimes of a configuration as windows of the simulator: in seconds of a log, on the partitions of a system."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from qconf.history.times import instant, zone
 
 @dataclass(frozen=True)
 class Outage:
-    """A downtime in the seconds of a log."""
+    """A downtime in seconds after a log's epoch."""
 
     begin: int
     end: int
@@ -35,9 +35,9 @@ def outages(config: SiteConfig, epoch: int, timezone: str) -> tuple[Outage, ...]
 
 
 def windows(found: Sequence[Outage], system: System, begin: int, users: Sequence[str] = ()) -> Iterator[Window]:
-    """Yield what has not ended by `begin`; what is of a partition that has less, or is none, is of the machine.
+    """Yield the outages that end after `begin` as windows; machine-wide if the system has no such partition.
 
-    `users` are the names of the users of jobs by number. Where users cannot be told apart, all are kept off.
+    `users` names the jobs' users by number. If the simulator cannot tell users apart, an outage of some is for all.
     """
     apart = not (system.mode == "multiqueue" or system.reserves_for_queues or system.reserves_for_many)
     names, queues = system.partition_names, [queue.name for queue in system.queues]

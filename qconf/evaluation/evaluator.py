@@ -1,7 +1,7 @@
-"""Mean waits of many configurations on one training set, by epochs: no part of a simulation is done twice.
+"""Mean waits of many configurations on one training set, with each queue's simulation cached.
 
-Partitions that no reservation spans do not interact. A queue whose jobs and whose partition stay the same waits as
-before, so that only the queues that a candidate changes are simulated.
+Partitions that no reservation spans do not interact: a queue whose jobs and partition stay the same has the same waits.
+So only the queues that a candidate changes are simulated.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class MeanWaits:
     """Mean waits of a configuration over the epochs of a training set."""
 
     overall: float  #: weighted sum of the epochs' mean waits, seconds, as `TrainingSet.weighted_wait` returns it
-    queues: NDArray[np.float64]  #: the same for the jobs of each queue, 0 for a queue without jobs, shape (Q,)
+    queues: NDArray[np.float64]  #: the same over the jobs of each queue, 0 without jobs, shape (Q,)
 
 
 class CachedEvaluator:
-    """Simulates configurations on one training set; the number of `workers`, threads, has no effect on the result."""
+    """Simulates configurations on one training set; the number of `workers`, threads, does not change results."""
 
     def __init__(self, training: TrainingSet, workers: int = 1) -> None:
         self.training = training
@@ -47,11 +47,11 @@ class CachedEvaluator:
         return self.simulate(self.workloads(config, runtimes), config.system())
 
     def measure_all(self, candidates: Sequence[tuple[SiteConfig, Runtimes | None]]) -> list[MeanWaits]:
-        """Simulate configurations in parallel."""
+        """Simulate configurations in parallel; one `MeanWaits` for each."""
         return parallel_map(self.workers, self.measure, candidates)
 
     def by_epoch(self, config: SiteConfig) -> NDArray[np.float64]:
-        """Simulate one configuration on every epoch; return the queues' parts of each mean wait, shape (epochs, Q)."""
+        """Return each queue's contribution to each epoch's mean wait, seconds, shape (epochs, Q)."""
         system = config.system()
         means = []
         for e, (_, epoch) in enumerate(self.training.epochs):
@@ -61,7 +61,7 @@ class CachedEvaluator:
         return np.array(means)
 
     def simulate(self, workloads: Sequence[Workload], system: System) -> MeanWaits:
-        """Simulate one system on every epoch, with jobs that are routed already."""
+        """Simulate a system on every epoch; `workloads` has the routed jobs of each."""
         overall, queues = 0.0, np.zeros(len(system.queues))
         for e, ((weight, epoch), jobs) in enumerate(zip(self.training.epochs, workloads, strict=True)):
             sums = self._sums(e, jobs, epoch.dedicated(system))
@@ -71,7 +71,7 @@ class CachedEvaluator:
         return MeanWaits(overall, queues)
 
     def _sums(self, e: int, jobs: Workload, system: System) -> Sums:
-        """Sum of the waits of each queue in epoch `e`, weighted as the site wants."""
+        """Return the weighted sum of the waits of each queue in epoch `e`, shape (Q,)."""
         epoch = self.training.epochs[e][1]
         weight, state = epoch.weight, epoch.begun(system)
         if state is not None or not _apart(jobs, system):
@@ -93,7 +93,7 @@ class CachedEvaluator:
 
 
 def alone(system: System, q: int) -> System:
-    """Return the partition of a queue as a machine of its own for all of its jobs."""
+    """Return a system with the partition of queue `q` as the whole machine, and a single queue that admits all jobs."""
     queue = replace(system.queues[q], name="all", cores=(1, MAX_CORES), walltime=(0, MAX_DURATION))
     owned = dict(queue.partition_nodes)
     types = [replace(each, nodes=owned[each.name]) for each in system.node_types if owned.get(each.name)]

@@ -1,4 +1,4 @@
-"""Whether a configuration is eligible at a site: violations of `fixed`, and jobs that could never run."""
+"""Whether a configuration is eligible at a site: violations of `fixed`, and jobs that could never start."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from qconf.evaluation.period import Period
 
 
 def never_start(base: SiteConfig, other: SiteConfig, jobs: Workload | None = None) -> list[str]:
-    """List the jobs that run under the base and would never start in a batch system configured as `other`.
+    """List, in sentences, the jobs that start under the base and would never start under `other`.
 
-    A job stays in its queue while that admits it, else it goes to any queue that does. Where nodes are of several types
-    some `jobs`, in the queues of the base, tell what chunks those of a queue ask for.
+    A job stays in its queue if the queue still admits it, else it may go to any queue that does. With nodes of several
+    types, `jobs` (in the queues of the base) show which chunks the jobs of a queue request.
     """
     takers = _takers(base, other)
     found = []
@@ -37,9 +37,9 @@ def never_start(base: SiteConfig, other: SiteConfig, jobs: Workload | None = Non
 
 
 def lowered(period: Period, config: SiteConfig) -> SiteConfig:
-    """Return a configuration whose queues admit no job that the base would start and its own partitions do not hold.
+    """Return a configuration with queue limits on cores lowered to what the partitions can start.
 
-    A limit that is fixed stays, and so does one that jobs of the period need.
+    Only jobs that the base would start count. A limit stays if it is fixed, or if jobs of the period need it.
     """
     base, takers = period.base, _takers(period.base, config)
     most = {queue.name: config.reach(queue) for queue in config.queues if _too_wide(base, config, queue, takers)}
@@ -60,7 +60,7 @@ _Takers = Collection[tuple[QueueConfig, QueueConfig]]
 
 
 def _takers(base: SiteConfig, other: SiteConfig) -> _Takers:
-    """Pair each queue of the base with those of `other` that take some of its jobs."""
+    """Return the pairs (queue of the base, queue of `other` that admits some of its jobs)."""
     kept = {queue.name: queue for queue in other.queues}
 
     def stays(old: QueueConfig) -> bool:
@@ -75,7 +75,7 @@ def _takers(base: SiteConfig, other: SiteConfig) -> _Takers:
 
 
 def _too_wide(base: SiteConfig, other: SiteConfig, queue: QueueConfig, takers: _Takers) -> bool:
-    """Return whether a queue of `other` admits a job that the base would start and it would not."""
+    """Return whether a queue of `other` admits a job that starts under the base and could never start under `other`."""
     taken = [min(base.widest(old), base.reach(old)) for old, new in takers if new is queue]
     return min(other.widest(queue), max(taken, default=0)) > other.reach(queue)
 
@@ -83,11 +83,11 @@ def _too_wide(base: SiteConfig, other: SiteConfig, queue: QueueConfig, takers: _
 def fixed_violations(base: SiteConfig, other: SiteConfig, binding: Collection[str] = ()) -> list[str]:
     """List the paths that `other` changes although they are ``fixed`` in the base or among the `binding` limits.
 
-    A field of a removed queue is unchanged if every queue that takes its jobs has the same value. A limit is changed by
-    a second queue that takes its jobs, since each queue counts its own. A field that loses its effect is changed too: a
-    partition where the machine becomes shared, a priority that a formula does not use. Who may use the queues
-    that a job can go to is always fixed, and so are QOS, reservations for queues, and throttles but for lower limits of
-    what nodes have of a queue's jobs together, which a search may try.
+    A field of a removed queue is unchanged if every queue that admits its jobs has the same value. A second queue for
+    the same jobs changes a limit, since each queue counts its own jobs. A field that loses its effect is changed too: a
+    partition when the machine becomes shared, a priority that the order does not read. Always fixed are: access to the
+    queues that a job can go to, QOS, reservations for queues, and throttles. The exception is a lower limit on a
+    queue's total resources (`max_run_resources`), which a search may try.
     """
     without_effect = ("reserve_after",) if base.reservation_delay and not other.reservation_delay else ()
     found = [name for name in SCALARS if getattr(base, name) != getattr(other, name) or name in without_effect]
@@ -127,12 +127,12 @@ def fixed_violations(base: SiteConfig, other: SiteConfig, binding: Collection[st
 
 
 def _of_nodes(config: SiteConfig, queue: str) -> Mapping[str, int]:
-    """Return the limits of what all jobs of a queue together take of nodes, by resource."""
+    """Return the limits on the total resources of a queue's running jobs, by resource."""
     return next((each.max_run_resources for each in config.throttles if each.is_of_queue(queue)), {})
 
 
 def _unlimited(base: SiteConfig, other: SiteConfig) -> dict[str, ThrottleConfig]:
-    """Return the throttles by whose jobs they are for, without those limits of the queues of both."""
+    """Return the throttles by their subject, without the resource limits of queues that both configurations have."""
     names = {*base.names} & {*other.names}
     found = {}
     for each in other.throttles:
@@ -144,7 +144,7 @@ def _unlimited(base: SiteConfig, other: SiteConfig) -> dict[str, ThrottleConfig]
 
 
 def _adds_up(base: SiteConfig, other: SiteConfig) -> bool:
-    """Return whether only the throttles of queues that were split or merged differ, and their totals are the same."""
+    """Return whether only throttles of queues that were split or merged differ, with equal totals."""
     ranges = {queue.name: (queue.cores, queue.walltime) for queue in base.queues}
     same = {queue.name for queue in other.queues if ranges.get(queue.name) == (queue.cores, queue.walltime)}
     kept, total = [], []
@@ -159,7 +159,7 @@ def _adds_up(base: SiteConfig, other: SiteConfig) -> bool:
 
 
 def _tier_changes(base: SiteConfig, other: SiteConfig) -> list[tuple[str, str]]:
-    """Return the queues whose jobs would be of another tier, or be preempted otherwise, and the field that says so."""
+    """Return (queue, field) where a job would have another tier or another way to be preempted."""
     if not base.has_tiers and not other.has_tiers:
         return []
     found = []
@@ -173,7 +173,7 @@ def _tier_changes(base: SiteConfig, other: SiteConfig) -> list[tuple[str, str]]:
 
 
 def fixed_text(changed: Collection[str], names: Collection[str]) -> str:
-    """Say in one clause which fixed paths are changed; a field of all queues, by their `names`, as ``queues.*``."""
+    """Say in one clause which fixed paths are changed; a field of all queues is written ``queues.*``."""
     found = []
     for path in changed:
         field = path.rpartition(".")[2]
@@ -188,7 +188,7 @@ SOMETIMES = ("partition", "priority")
 
 
 def _counts(name: str, queue: QueueConfig, config: SiteConfig) -> bool:
-    """Return whether one of `SOMETIMES` has an effect."""
+    """Return whether a field of `SOMETIMES` has an effect on a queue under a configuration."""
     if name == "partition":
         return config.mode != "shared"
     by_submission = queue.reservation and config.mode != "shared"  # in any order

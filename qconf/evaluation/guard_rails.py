@@ -1,4 +1,4 @@
-"""What a recommendation may not make worse."""
+"""Guard rails: limits on what a recommendation may make worse."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from parsim.metrics import Summary
 from parsim.metrics.nodes import ALL_NODES
 
 MONTH = 30  # days
-FEW = 20  # jobs of a queue; below, the 95th percentile of their waits is as good as the longest, and is marked
+FEW = 20  # jobs of a queue; with fewer, the 95th percentile is about the longest wait, and the text gives their number
 
 
 @dataclass(frozen=True)
 class GuardValues:
-    """What the guard rails compare."""
+    """The metrics that the guard rails compare."""
 
     p95: dict[str, float]  #: 95th percentile of the waits in each queue of the base, seconds; NaN without jobs
     longest: float  #: longest wait, seconds
-    utilization: float  #: share of the machine in use from first to last submit
+    utilization: float  #: fraction of the machine in use from first to last submit
     jobs: dict[str, int] = field(default_factory=dict)  #: jobs of each queue; empty for means over resamples
-    distance: float = math.nan  #: part of all use that is beyond shares; NaN where the base's order reads none
-    lost: float = 0.0  #: part of the work done that was lost to preemption
-    #: As `p95`, of the jobs that are meant for each type of nodes; empty where all are alike.
+    distance: float = math.nan  #: fraction of all use beyond users' fair shares; NaN if the order reads none
+    lost: float = 0.0  #: fraction of the work that preemption lost
+    #: As `p95`, by the type of nodes that jobs are meant for; empty if all nodes are of one type.
     nodes: dict[str, float] = field(default_factory=dict)
 
     @classmethod
@@ -38,7 +38,7 @@ class GuardValues:
 
 @dataclass(frozen=True)
 class Seen:
-    """The longest waits of the present in all known months: no change is worse than what the site has borne."""
+    """The longest waits of the current configuration in all known months: a change may be as bad as these."""
 
     p95: dict[str, float] = field(default_factory=dict)  #: the largest 95 % wait of each queue of the base, seconds
     longest: float = 0.0  #: seconds
@@ -49,18 +49,18 @@ NOTHING = Seen()
 
 @dataclass(frozen=True)
 class GuardRails:
-    """What a recommendation may not make worse, against the current configuration."""
+    """How much each metric may be worse than under the current configuration."""
 
-    factor: float = 1.5  #: most by which a queue's 95th percentile of waits, and the longest wait of all, may grow
-    grace: int = 3600  #: seconds that they may grow in any case: from one minute to three does no harm
-    #: Most by which utilization may fall in 30 days or more. In fewer days it may fall by as much work: the work that
-    #: is postponed at the end of a period, long jobs after short ones, does not grow with its length.
+    factor: float = 1.5  #: most by which a queue's 95 % wait, and the longest wait, may be multiplied
+    grace: int = 3600  #: seconds by which these may grow in any case: from one minute to three does no harm
+    #: Most by which utilization may fall in 30 days or more. A shorter period may lose the same work: the work that is
+    #: postponed past the end (long jobs after short ones) does not depend on the period's length.
     utilization: float = 0.005
-    distance: float = 0.05  #: most by which the part of all use may grow that is beyond users' shares
-    lost: float = 0.01  #: most by which the part of the work may grow that is lost to preemption
+    distance: float = 0.05  #: most by which the fraction of use beyond users' shares may grow
+    lost: float = 0.01  #: most by which the fraction of work lost to preemption may grow
 
     def broken(self, before: GuardValues, after: GuardValues, days: float, seen: Seen = NOTHING) -> dict[str, str]:
-        """Return the broken guard rails of a test period of `days`, each with a sentence for the reader."""
+        """Return the broken guard rails of a test period of `days`, each with a sentence for the report."""
         waits = {
             f"95 % wait of queue {name}": (then, after.p95[name], seen.p95.get(name, 0.0), _few(before.jobs.get(name)))
             for name, then in before.p95.items()

@@ -1,7 +1,7 @@
 """Holdout: strategies are trained on the earlier part of a history and evaluated on the later one.
 
-A strategy that does better there must do so beyond chance. So it is also trained on the first third alone and evaluated
-on the second third; in a long history it is trained on the first sixth too and evaluated on the second sixth.
+A strategy must gain there beyond chance. So it is also trained on the first third alone and evaluated on the second
+third; in a long history, also trained on the first sixth and evaluated on the second sixth.
 """
 
 from __future__ import annotations
@@ -22,42 +22,42 @@ from qconf.evaluation.period import Period, TrainingSet
 
 DAY = 86400
 WARMUP = 3 * DAY
-FEWEST_JOBS = 20  # in the training set and in the test period; with fewer nothing can be concluded
+FEWEST_JOBS = 20  # of a training set and of a test period, to conclude anything
 FEWEST_DAYS = 3  # to resample from
-#: Shares of a history's time: ends of the training set and of the test period. Tables show the last split.
+#: Ends of the training set and of the test period, as fractions of a history's time. Tables show the last split.
 SPLITS = {"first": (1 / 6, 1 / 3), "early": (1 / 3, 2 / 3), "last": (2 / 3, 1.0)}
 LONG = 60 * DAY  # from first to last submission; in a longer history a sixth is enough to train on
 
 
 class Simulated(Protocol):
-    """Anything that schedules the jobs of a period, such as a proposal of a strategy."""
+    """Anything that schedules the jobs of a period, such as a strategy's proposal."""
 
     def simulate(self, period: Period) -> Schedule:
-        """Simulate all jobs, from the period's state or else an empty machine."""
+        """Simulate all jobs, from the period's state if there is one, else from an empty machine."""
 
 
 @dataclass(frozen=True, eq=False)
 class Holdout:
-    """A test period, and the jobs before it that fill the machine and are not counted."""
+    """A test period with its warm-up: earlier jobs that fill the machine and are not counted."""
 
-    period: Period  #: both, ascending by submit
+    period: Period  #: warm-up and test period, ascending by submit
     start: int  #: jobs submitted in ``[start, end)`` are counted
     end: int
-    warmup: int  #: seconds before `start` from which there are jobs
+    warmup: int  #: length of the warm-up before `start`, seconds
 
     @classmethod
     def of(cls, period: Period, start: int, end: int, warmup: int = 0) -> Holdout:
-        """Hold out the jobs submitted in ``[start, end)`` after `warmup` seconds of earlier ones."""
+        """Hold out the jobs submitted in ``[start, end)``, with those of the `warmup` seconds before as warm-up."""
         return cls(period.between(start - warmup, end), start, end, warmup)
 
     @cached_property
     def counted(self) -> NDArray[np.bool_]:
-        """Which jobs are counted, shape (n,)."""
+        """Mask of the counted jobs, shape (n,)."""
         return self.period.counted(self.start)
 
     @property
     def jobs(self) -> Period:
-        """The jobs that are counted."""
+        """The counted jobs as a period."""
         return self.period.take(self.counted)
 
     @property
@@ -66,11 +66,11 @@ class Holdout:
         return (self.end - self.start) // DAY
 
     def outcome(self, subject: Simulated) -> Outcome:
-        """Simulate what is proposed; the test period is counted."""
+        """Simulate a proposal; the outcome counts the test period only."""
         return Outcome(self.period, subject.simulate(self.period), self.counted)
 
     def evaluate(self, subject: Simulated) -> Summary:
-        """Return all metrics of `outcome`."""
+        """Simulate a proposal; return all metrics of the test period."""
         return self.outcome(subject).summary
 
     @cached_property
@@ -82,18 +82,18 @@ class Holdout:
 
     @property
     def jobs_on_whole_days(self) -> int:
-        """How many jobs were submitted on the days that are resampled."""
+        """Number of jobs submitted on the whole days of the test period, from which resamples draw."""
         return sum(map(len, self._by_day))
 
     def resample(self, rng: np.random.Generator) -> Holdout:
-        """Return a resample: every day, those of the warm-up too, has the submissions of a random whole test day."""
+        """Return a resample: each day, warm-up included, has the submissions of a random whole test day."""
         warm = self.warmup // DAY
         sampled = rng.integers(0, self.days, warm + self.days)
         rows = [self._by_day[day] for day in sampled]
         moved = np.repeat((np.arange(-warm, self.days) - sampled) * DAY, [len(each) for each in rows])
         jobs = self.period.take(np.concatenate(rows))
         submit, after = jobs.workload.submit + moved, jobs.workload.after
-        before = submit[after[:, 1]] <= submit[after[:, 0]]  # what comes later now is waited for no more
+        before = submit[after[:, 1]] <= submit[after[:, 0]]  # drop dependencies on jobs that now come later
         resampled = replace(
             jobs, started=None, fills=None, workload=replace(jobs.workload, submit=submit, after=after[before])
         )
@@ -115,7 +115,7 @@ class Split:
 
 
 def splits_of(training: TrainingSet, first: int, last: int) -> dict[str, Split]:
-    """Divide a history, from its first to its last submission, into training sets and test periods."""
+    """Divide a history, given its first and last submission, into the training sets and test periods of `SPLITS`."""
     found = {}
     for name, (train_to, test_to) in SPLITS.items():
         if name != "first" or last - first >= LONG:
@@ -125,7 +125,7 @@ def splits_of(training: TrainingSet, first: int, last: int) -> dict[str, Split]:
 
 
 def spans_of(period: Period, splits: Mapping[str, Split], epoch: int) -> dict[str, tuple[int, int, int]]:
-    """Return jobs, first and last submit (Unix seconds) of each part that has jobs."""
+    """Return (jobs, first submit, last submit) in Unix seconds of each part that has jobs."""
     parts: dict[str, Period | TrainingSet] = {"history": period}
     for name, when in (("last", ""), ("early", "earlier "), ("first", "earliest ")):
         if name in splits:

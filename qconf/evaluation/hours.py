@@ -1,4 +1,4 @@
-"""Limits for some hours of some days, as quotas of a period's jobs."""
+"""Limits of a queue at certain hours of certain days, as quotas of a period's jobs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from parsim.model.system import LIMITS
 from qconf.config import SiteConfig
 from qconf.config.models import DAYS, HoursConfig, ShortpoolConfig
 
-AFTER = 366  #: days after the last submission on which limits hold still
+AFTER = 366  #: days after the last submission for which limits go on to apply
 
 
 def hourly(workload: Workload, config: SiteConfig, epoch: int, where: tzinfo) -> list[Quota]:
-    """Return the quotas that the hours of a configuration make of jobs, in the queues that it has.
+    """Return the quotas by which a configuration's `hours` limit these jobs, which are in its queues.
 
     Times of the day are local to `where`; second 0 of the jobs is the Unix time `epoch`.
     """
@@ -36,7 +36,7 @@ def hourly(workload: Workload, config: SiteConfig, epoch: int, where: tzinfo) ->
 def spans(
     each: HoursConfig | ShortpoolConfig, first: int, last: int, epoch: int, where: tzinfo
 ) -> Iterator[tuple[int, int]]:
-    """Yield from when to when it is these hours of these days, between two seconds and around them, ascending."""
+    """Yield (opens, closes) of the hours, in seconds, ascending, on each of their days from `first` to `last`."""
     begin, end = time.fromisoformat(each.begin), time.fromisoformat(each.end)
     day = datetime.fromtimestamp(first + epoch, where).date() - timedelta(days=2)
     until = datetime.fromtimestamp(last + epoch, where).date()

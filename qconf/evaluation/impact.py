@@ -1,6 +1,6 @@
 """Who wins and who loses by a change: waits of queues, types of nodes, sizes, users and QOS, before and after.
 
-A gain is a mean over all jobs. Behind a large one a queue, the wide jobs or the heaviest users may wait longer.
+A gain is a mean over all jobs: a large one can hide longer waits of a queue, of wide jobs or of the heaviest users.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from qconf.text import in_terms_of
 
 Kind = Literal["queue", "nodes", "size", "user", "qos"]
 
-#: By how much a metric must grow for a group to be worse: by more than a share, and by more than so much (seconds; a
-#: slowdown has no unit). Longest waits are of single jobs, so that they have the room that guard rails give them.
+#: A metric is worse if it grows by more than this fraction and by more than this amount (seconds; a slowdown has no
+#: unit). A longest wait is of a single job, so it may grow as much as guard rails allow.
 GROWTH: Mapping[str, tuple[float, float]] = {
     "mean_wait": (0.1, 300.0),
     "median_wait": (0.1, 300.0),
@@ -32,12 +32,12 @@ GROWTH: Mapping[str, tuple[float, float]] = {
 }
 _WAITS = tuple(key for key in GROWTH if key.endswith("_wait"))
 CLASSES_ABOVE_A_NODE = 4
-#: Shares of the hours of all users that divide them into classes.
+#: Fractions of all users' hours that bound the classes of users.
 HEAVY, OCCASIONAL = 0.1, 0.01
 
 
 def grown(before: Mapping[str, float], after: Mapping[str, float]) -> tuple[str, ...]:
-    """Return the metrics of `GROWTH` that grow by more than it lets them, in its order."""
+    """Return the metrics that grow by more than `GROWTH` allows, in its order."""
     return tuple(
         key for key, (share, least) in GROWTH.items() if after[key] - before[key] > max(share * before[key], least)
     )
@@ -45,46 +45,46 @@ def grown(before: Mapping[str, float], after: Mapping[str, float]) -> tuple[str,
 
 @dataclass(frozen=True)
 class Group:
-    """Some of the counted jobs of a period; times are seconds."""
+    """A group of counted jobs of a period, before and after a change; times are seconds."""
 
     kind: Kind
-    name: str  #: of a queue, else in words, like ``jobs of 25 to 192 cores``
+    name: str  #: name of a queue, else words such as ``jobs of 25 to 192 cores``
     jobs: int
     core_seconds: float
-    share: float  #: of the hours of the bottleneck (`Period.resource`) that all counted jobs take, 0..1
-    before: Mapping[str, float]  #: the metrics of `GROWTH` by name; of `parsim.metrics`
+    share: float  #: fraction of the bottleneck-hours (`Period.resource`) of all counted jobs, 0..1
+    before: Mapping[str, float]  #: the metrics of `GROWTH` by name
     after: Mapping[str, float]
-    charged: float | None = None  #: core-seconds that a QOS is charged, by factors (rule "charges and decay")
+    charged: float | None = None  #: core-seconds charged to a QOS, factors included (rule "charges and decay")
 
     @property
     def difference(self) -> dict[str, float]:
-        """After less before: above 0 is worse."""
+        """After minus before, by metric: above 0 is worse."""
         return {key: self.after[key] - self.before[key] for key in GROWTH}
 
     @property
     def grown(self) -> tuple[str, ...]:
-        """The metrics that grow by more than `GROWTH` lets them, in its order."""
+        """The metrics that grow by more than `GROWTH` allows, in its order."""
         return grown(self.before, self.after)
 
     @property
     def worse(self) -> bool:
-        """Whether any metric grows by more than `GROWTH` lets it."""
+        """Whether any metric grows by more than `GROWTH` allows."""
         return bool(self.grown)
 
     @property
     def worst(self) -> str:
-        """The wait that grows by the most hours, of those that grow; empty where none does."""
+        """The wait metric among `grown` that grows by the most seconds; empty if none grows."""
         return max((key for key in self.grown if key in _WAITS), key=self.difference.__getitem__, default="")
 
     @property
     def harm(self) -> float:
-        """Seconds by which its `worst` wait grows, times its jobs."""
+        """Job-seconds: the growth of the `worst` wait times the number of jobs."""
         return self.jobs * self.difference[self.worst] if self.worst else 0.0
 
 
 @dataclass(frozen=True)
 class Impact:
-    """The groups of one period under two configurations; only those with jobs."""
+    """The groups of one period under two configurations; groups without jobs are left out."""
 
     #: Queues and types of nodes in the base's order, then sizes from narrow to wide, users from heavy on, and QOS.
     groups: tuple[Group, ...]
@@ -95,20 +95,20 @@ class Impact:
         return tuple(group for group in self.groups if group.kind == kind)
 
     def record(self) -> list[dict[str, Any]]:
-        """Return the groups as JSON holds them, each with the metrics that grow."""
+        """Return the groups as JSON values, each with the metrics that grow."""
         return [{**asdict(group), "grown": list(group.grown)} for group in self.groups]
 
     @property
     def losers(self) -> tuple[Group, ...]:
-        """The groups that are worse, the one with the most harm first."""
+        """The groups that are worse, by descending harm."""
         return tuple(sorted((group for group in self.groups if group.worse), key=lambda group: -group.harm))
 
 
 def impact(before: Outcome, after: Outcome) -> Impact:
     """Compare two outcomes of the same period, group by group; jobs are in the queues of the base before and after.
 
-    Nodes, sizes or users that are all in one class are left out: it would repeat the whole. Raises ValueError for
-    different jobs.
+    If all jobs are of one type of nodes, size class or user class, that kind is left out: its only group would repeat
+    the total. Raises ValueError for different jobs.
     """
     jobs = before.jobs
     if not all(np.array_equal(getattr(jobs, name), getattr(after.jobs, name)) for name in ("submit", "cores", "queue")):
@@ -146,7 +146,7 @@ def impact(before: Outcome, after: Outcome) -> Impact:
 
 
 def metrics_of(outcome: Outcome, rows: NDArray[np.bool_]) -> dict[str, float]:
-    """Return the metrics of `GROWTH` of some of the counted jobs; NaN where there are none."""
+    """Return the metrics of `GROWTH` over the masked counted jobs; NaN without jobs."""
     wait = outcome.wait[rows]
     if not wait.size:
         return dict.fromkeys(GROWTH, np.nan)
@@ -160,7 +160,7 @@ def metrics_of(outcome: Outcome, rows: NDArray[np.bool_]) -> dict[str, float]:
 
 
 def _nodes(before: Outcome) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Yield the jobs that are meant for each type of nodes, unless they are those of a queue."""
+    """Yield the jobs that are meant for each type of nodes, unless they are exactly those of a queue."""
     for t, each in enumerate(before.period.base.nodes):
         rows = before.meant == t
         if not any(np.array_equal(rows, before.jobs.queue == q) for q in range(len(before.period.base.queues))):
@@ -168,9 +168,9 @@ def _nodes(before: Outcome) -> Iterator[tuple[str, NDArray[np.bool_]]]:
 
 
 def _sizes(period: Period, amount: NDArray[Any]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Yield one core, up to a node, and a few classes above it, each as many times as wide as the one before.
+    """Yield size classes: one core, up to a node, and some above, each a constant factor wider than the last.
 
-    Of GPUs where they are the bottleneck, after the jobs without.
+    If GPUs are the bottleneck: the jobs without GPUs, then classes by GPUs.
     """
     machine, unit, one = period.base.machine, "core", period.base.grid
     node, most = machine.cores_per_node, machine.cores
@@ -193,7 +193,7 @@ def _sizes(period: Period, amount: NDArray[Any]) -> Iterator[tuple[str, NDArray[
 def _users(
     user: NDArray[np.int64], work: NDArray[np.float64], resource: str
 ) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Yield users by their share of the hours of the bottleneck; jobs without a user are in no class."""
+    """Yield classes of users by their fraction of the bottleneck-hours; jobs without a user are in no class."""
     known = np.flatnonzero(user >= 0)
     _, index = np.unique(user[known], return_inverse=True)
     used = np.bincount(index, weights=work[known])

@@ -1,4 +1,4 @@
-"""What a formula, as the order of waiting jobs, makes of the jobs of a history."""
+"""Checks of a priority formula against the jobs of a history, for warnings."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from parsim.model.formula import of_requests, parse
 from parsim.model.system import ORDERS
 from qconf.config import SiteConfig
 
-#: Eligible times, seconds, at which a formula is tried: at submission, and after waits that are usual and long.
+#: Eligible times, seconds, at which a formula is evaluated: at submission, and after usual and long waits.
 WAITS = (0, 60, 3600, 6 * 3600, 86400, 7 * 86400)
 
 
 def values(order: str, workload: Workload, config: SiteConfig) -> NDArray[np.float64]:
-    """Evaluate a formula for each job after each of `WAITS`, shape (waits, jobs); NaN where it is undefined."""
+    """Evaluate a formula for each job after each of `WAITS`, shape (waits, jobs); NaN where undefined."""
     priority = np.array([queue.priority for queue in config.queues], dtype=np.float64)[workload.queue]
     none, whole = np.zeros(len(workload)), np.ones(len(workload))
     of = np.array([*((qos.priority, qos.target or 0.0) for qos in config.qos), (0.0, 0.0)])  # the last of no QOS
@@ -30,7 +30,7 @@ def values(order: str, workload: Workload, config: SiteConfig) -> NDArray[np.flo
 
 
 def order_warnings(config: SiteConfig, workload: Workload) -> list[str]:
-    """Warn of a formula that orders nothing, or has no value, for the jobs of a history that `config` routed."""
+    """Warn if the configured formula gives all jobs the same value, or none, for jobs that `config` routed."""
     if config.order in ORDERS or not len(workload):
         return []
     found = values(config.order, workload, config)
@@ -53,7 +53,7 @@ def order_warnings(config: SiteConfig, workload: Workload) -> list[str]:
 
 
 def _of_estimates(config: SiteConfig, workload: Workload) -> str:
-    """Say how good the estimates are that the order reads, and what they bring; or why there are none."""
+    """Say how good the run time estimates of the order are and how they change waits; or why there are none."""
     if not workload.estimate.any():
         return "the history tells of no job that ended before another came: estimate is the walltime"
     true, expected = workload.effective_runtime, workload.expected_runtime

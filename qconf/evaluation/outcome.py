@@ -1,4 +1,4 @@
-"""The outcome of a configuration on a period: the one record that everything which compares configurations reads."""
+"""The outcome of a configuration on a period: the record that all comparisons of configurations read."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """A schedule of a period's jobs, summarised by the base configuration's queues."""
+    """A schedule of a period's jobs, with metrics by the queues of the base configuration."""
 
     period: Period
-    schedule: Schedule  #: of all its jobs
-    #: Jobs that are summarised, shape (n,); the others only fill the machine. All by default.
+    schedule: Schedule  #: of all jobs of the period
+    #: Mask of the jobs that metrics count, shape (n,); the others only fill the machine. All by default.
     counted: NDArray[np.bool_] | None = None
 
     @property
     def rows(self) -> NDArray[np.bool_] | slice:
-        """The counted jobs among all."""
+        """Index of the counted jobs among all."""
         return slice(None) if self.counted is None else self.counted
 
     @cached_property
     def jobs(self) -> Workload:
-        """The counted jobs, their queues those of the base configuration."""
+        """The counted jobs, in the queues of the base configuration."""
         return self.period.workload.take(self.rows)
 
     @cached_property
@@ -48,23 +48,23 @@ class Outcome:
 
     @cached_property
     def queue_waits(self) -> list[NDArray[np.int64]]:
-        """Waits of the counted jobs of each base queue."""
+        """Waits of the counted jobs of each base queue, seconds."""
         queue = self.period.workload.queue[self.rows]
         return [self.wait[queue == q] for q in range(len(self.period.base.queues))]
 
     def queue_wait(self, name: str) -> NDArray[np.int64]:
-        """Return the waits of the counted jobs of a base queue."""
+        """Return the waits of the counted jobs of a base queue, seconds."""
         return self.queue_waits[self.period.base.names.index(name)]
 
     def group_wait(self, position: int) -> NDArray[np.int64]:
-        """Return those of the group of users at this position of the base's targets."""
+        """Return the waits of the counted jobs of the user group at this position in the base's targets."""
         group = self.period.group
         return self.wait[:0] if group is None else self.wait[group[self.rows] == position]
 
     def means(self, part: slice = slice(None)) -> Floats:
-        """Mean wait (seconds) and mean bounded slowdown of a part of the counted jobs, shape (2,).
+        """Mean wait (seconds) and mean bounded slowdown of a slice of the counted jobs, shape (2,).
 
-        Weighted where the base configuration gives queues or groups weights.
+        Weighted if the base configuration gives weights to queues or groups.
         """
         weight = None if self.period.weight is None else self.period.weight[self.rows][part]
         return np.array([np.average(values[part], weights=weight) for values in (self.wait, self.slowdown)])
@@ -81,7 +81,7 @@ class Outcome:
 
     @property
     def p95_nodes(self) -> Floats:
-        """The same of the jobs that are meant for each type of nodes of the base, shape (T,)."""
+        """95th percentile of the waits of the jobs meant for each type of nodes, seconds, shape (T,)."""
         return np.array([metrics.p95(self.wait[self.meant == t]) for t in range(len(self.period.base.nodes))])
 
     @property
@@ -91,14 +91,14 @@ class Outcome:
 
     @property
     def utilization(self) -> float:
-        """Share of the bottleneck in use from the first to the last counted submission."""
+        """Fraction of the bottleneck in use from the first to the last counted submission."""
         counted = np.ones(len(self.schedule), dtype=np.bool_) if self.counted is None else self.counted
         taken, there = by_run(self.schedule, self.period.base.system(), self.period.resource)
         return metrics.utilization_window(self.schedule, there, counted, taken=taken)
 
     @property
     def summary(self) -> Summary:
-        """All metrics, for tables and reports; overall also the weighted means, where there are weights."""
+        """All metrics, for tables and reports; with the weighted means if there are weights."""
         period = self.period
         found = metrics.summary(
             period.workload, self.schedule, period.base.system(), counted=self.counted, resource=period.resource

@@ -34,7 +34,7 @@ WEIGHTS = (1 / 3, 2 / 3, 1.0)
 T = TypeVar("T")
 P = ParamSpec("P")
 Subject = TypeVar("Subject")
-#: For each queue the actual run times that it takes, above the first and up to the second: for studies only.
+#: Actual run times that each queue admits, above the first and up to the second: for studies only.
 Runtimes = tuple[tuple[int, int], ...]
 
 
@@ -43,19 +43,19 @@ class NotApplicableError(QconfError):
 
 
 class UnroutableError(QconfError):
-    """A job fits no queue: the configuration is invalid, whatever it gains."""
+    """A job fits no queue: the configuration is invalid, whatever its gain."""
 
 
 class Cached(Protocol):
-    """What `cached` makes of a function."""
+    """A function that `cached` wraps."""
 
     known: WeakKeyDictionary[Any, dict[object, Any]]  #: results by subject and the further arguments
 
 
 def cached(function: Callable[Concatenate[Subject, P], T]) -> Callable[Concatenate[Subject, P], T]:
-    """Compute a result once for each subject (the first argument, by identity) and further arguments (hashable).
+    """Cache a function's results by subject (the first argument, by identity) and further arguments (hashable).
 
-    A result is dropped together with its subject.
+    The results of a subject live as long as the subject.
     """
     known: WeakKeyDictionary[Subject, dict[object, T]] = WeakKeyDictionary()
 
@@ -72,7 +72,7 @@ def cached(function: Callable[Concatenate[Subject, P], T]) -> Callable[Concatena
 
 
 def insert_result(function: Callable[..., T], subject: Any, args: tuple[object, ...], result: T) -> None:  # noqa: ANN401
-    """Let a `cached` function know a result that was computed elsewhere."""
+    """Add a result computed elsewhere to the cache of a `cached` function."""
     once = cast("Cached", function)
     once.known.setdefault(subject, {}).setdefault((args, ()), result)
 
@@ -81,29 +81,29 @@ def insert_result(function: Callable[..., T], subject: Any, args: tuple[object, 
 class Period:
     """The jobs of a stretch of time under the base configuration that routed them."""
 
-    workload: Workload  #: ascending by submit; `queue` counts the base configuration's queues
+    workload: Workload  #: ascending by submit; `queue` indexes the queues of the base configuration
     base: SiteConfig
-    #: Paths of the base's limits that keep jobs out of the period. They count as fixed: a configuration without one
-    #: would let in jobs that are not simulated, and look better than it is.
+    #: Paths of the base's limits that keep jobs out of the period. They count as fixed: without such a limit a
+    #: configuration would admit jobs that are not simulated, and look better than it is.
     binding: tuple[str, ...] = ()
-    #: Position in the base's targets of each job's group of users, -1 for none, shape (n,); None where no job has one.
+    #: Position of each job's user group in the base's targets, -1 for none, shape (n,); None if no job has one.
     group: NDArray[np.int64] | None = field(default=None, repr=False)
-    #: Recorded starts in the workload's time scale, -1 where the log tells none, shape (n,); None where it tells none.
+    #: Recorded starts in the workload's time scale, -1 if unknown, shape (n,); None if the log has no starts.
     started: NDArray[np.int64] | None = field(default=None, repr=False)
-    #: What runs where a simulation begins; None: an empty machine at the first submission.
+    #: The jobs that run when a simulation begins; None: an empty machine at the first submission.
     state: State | None = field(default=None, repr=False)
     outages: tuple[Outage, ...] = ()  #: downtimes of the base
     fills: NDArray[np.bool_] | None = field(default=None, repr=False)  #: jobs of an earlier period, shape (n,)
     epoch: int = 0  #: Unix time of second 0
-    timezone: str = "UTC"  #: of the hours of a configuration
-    #: The bottleneck of the history that the jobs are of: what utilization is of, and the shares of users.
+    timezone: str = "UTC"  #: time zone of a configuration's hours
+    #: The bottleneck of the jobs' history: utilization and users' fractions are of this resource.
     resource: str = CORES
     _workloads: dict[tuple[object, ...], Workload] = field(default_factory=dict, init=False, repr=False)
     _routed: dict[tuple[object, ...], NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, history: History, base: SiteConfig, binding: tuple[str, ...] | None = None) -> Period:
-        """Take the jobs of a history that was cleaned with `base`; `binding` are the history's own unless given."""
+        """Take the jobs of a history that was cleaned with `base`; default for `binding`: its binding limits."""
         binding = tuple(binding_limits(history)) if binding is None else binding
         started = history.jobs["start"].to_numpy(dtype=np.int64)
         workload = history.workload(base)
@@ -130,11 +130,11 @@ class Period:
     def routed(self, config: SiteConfig, runtimes: Runtimes | None = None, lowered: tuple[str, ...] = ()) -> Workload:
         """Return the jobs with the queues that `config` routes them to.
 
-        A job stays in the queue of its name where that still admits it; others go to the first queue in order that does
-        and whose limits and nodes let it start, as a Route queue would send them. Cores are compared in whole nodes
-        where jobs have whole nodes. With `runtimes` queues also select jobs by their actual run times, which no
-        scheduler knows: for studies only. A job that is too wide for all queues stays in one of those whose limits were
-        `lowered`, on nodes of several partitions. Raises `UnroutableError` where a job fits no queue.
+        A job stays in the queue of its name if that still admits it. Otherwise, as through a Route queue, it goes to
+        the first that admits it and whose limits and nodes let it start. Cores are compared in whole nodes if jobs have
+        whole nodes. With `runtimes` queues also select by actual run time, for studies only. A job too wide for all
+        queues stays in one whose limit was `lowered`, on nodes of several partitions. Raises `UnroutableError` if a job
+        fits no queue.
         """
         same = config.queues is self.base.queues and config.throttles is self.base.throttles
         if runtimes is None and (same or admission_keys(config) == admission_keys(self.base)):
@@ -146,7 +146,7 @@ class Period:
         return self.limited(replace(w, queue=self._routed[key]), config)
 
     def limited(self, jobs: Workload, config: SiteConfig) -> Workload:
-        """Return jobs, in the queues of `config`, with its limits for some hours, and the cores that they may have."""
+        """Return jobs in the queues of `config` with its quotas for hours, and without the cores kept for GPUs."""
         if [each.kept_per_gpu for each in config.nodes] != [each.kept_per_gpu for each in self.base.nodes]:
             jobs = self._with_kept_cores(jobs, config)
         if not config.hours:
@@ -184,7 +184,7 @@ class Period:
         if runtimes is None:
             for old, i in zip(self.base.queues, same_name, strict=True):
                 if i >= 0 and _admission_key(old) == _admission_key(config.queues[i]):
-                    admitted[i] |= named == i  # what cleaning routed to a queue stays there while the queue is the same
+                    admitted[i] |= named == i  # an unchanged queue keeps the jobs that cleaning routed to it
         else:
             ran = w.effective_runtime
             spans = [(ran > above) & (ran <= most) for above, most in runtimes]
@@ -215,7 +215,7 @@ class Period:
     def under(self, config: SiteConfig) -> Period:
         """Return the same jobs under another base, in the queues that it routes them to. Raises `UnroutableError`."""
         jobs = self.routed(config)
-        if config.hours:  # which are no part of the jobs
+        if config.hours:  # quotas of `hours` do not belong to the jobs
             jobs = replace(self.workload, queue=jobs.queue)
         return replace(self, workload=jobs, base=config)
 
@@ -225,11 +225,11 @@ class Period:
         return simulate(self.routed(config), system, self.begun(system))
 
     def system(self, config: SiteConfig) -> System:
-        """Return what parsim simulates of a configuration, with its shortpools while there are jobs."""
+        """Return parsim's system for a configuration, with its shortpools as windows during these jobs."""
         return self.dedicated(config.system(), config)
 
     def dedicated(self, system: System, config: SiteConfig | None = None) -> System:
-        """Return a system with the shortpools of a configuration, by default the base's, in the time of these jobs."""
+        """Return a system with the shortpools of a configuration (default: the base) as windows during these jobs."""
         shortpools = (self.base if config is None else config).shortpools
         if not shortpools or not len(self):
             return system
@@ -237,7 +237,7 @@ class Period:
         return dedicated(system, shortpools, (first, last), self.epoch, self.timezone)
 
     def begun(self, system: System) -> State | None:
-        """Return the state from which the jobs are simulated on a system, with downtimes; None if empty."""
+        """Return the initial state of a simulation on this system, downtimes included; None for an empty machine."""
         state = self.state
         if not self.outages or not len(self):
             return state
@@ -248,7 +248,7 @@ class Period:
 
     @cached_property
     def weight(self) -> NDArray[np.float64] | None:
-        """Weight of each job in means, that of its base queue times that of its group, shape (n,); None: all alike."""
+        """Weight of each job in means: its base queue's times its group's, shape (n,); None if all are equal."""
         weights = {target.what: target.weight or 1.0 for target in self.base.targets}
         if all(weight == 1 for weight in weights.values()):
             return None
@@ -257,17 +257,17 @@ class Period:
         return queues[self.workload.queue] * (1.0 if self.group is None else groups[self.group])
 
     def mean(self, values: NDArray[np.float64] | NDArray[np.int64]) -> float:
-        """Return the mean of a value of each job, weighted as the site wants."""
+        """Return the mean of a value per job, weighted by the site's weights."""
         return float(np.average(values, weights=self.weight))
 
     @cached_property
     def node_type(self) -> NDArray[np.int64]:
-        """Position in the base's `nodes` of those that each job is meant for, its first place there; shape (n,)."""
+        """Position in the base's `nodes` of the first type that fits each job, shape (n,)."""
         return first_types(self.workload, self.base.system())
 
     @cached_property
     def use(self) -> Use:
-        """What each job takes of the bottleneck."""
+        """The amount of the bottleneck that each job takes."""
         cores, *others = uses(self.workload, self.base.system())
         return next((each for each in others if each.resource == self.resource), cores)
 
@@ -298,16 +298,16 @@ class Period:
         return replace(self, workload=self.workload.take(rows), group=group, started=started, fills=fills, state=None)
 
     def counted(self, start: int) -> NDArray[np.bool_]:
-        """Return which jobs were submitted from `start` on, and do not only fill the machine; shape (n,)."""
+        """Return the mask of jobs submitted from `start` on that do not only fill the machine, shape (n,)."""
         since = self.workload.submit >= start
         return since if self.fills is None else since & ~self.fills
 
     def beginning(self, start: int, end: int, warmup: int) -> Period:
         """Return the jobs submitted in ``[start, end)``, and earlier ones that fill the machine.
 
-        Where the log tells when each job of the `warmup` seconds before started, these are the jobs that ran at
-        `start`, in the state of that instant, and those that waited. They come when the log says that they started:
-        whether they were ready before, it does not say. Else they are all jobs of these seconds, from an empty machine.
+        If the log has all starts of the `warmup` seconds before, the earlier jobs are those that ran at `start`, as the
+        state, and those that waited, submitted at their recorded start: the log does not show whether they were ready
+        before. Otherwise they are all jobs of these seconds, from an empty machine.
         """
         submit = self.workload.submit
         if self.started is None or (self.started[(submit >= start - warmup) & (submit < start)] < 0).any():
@@ -329,14 +329,14 @@ class Period:
 
     @property
     def days(self) -> float:
-        """From the first to the last submission."""
+        """Days from the first to the last submission."""
         submit = self.workload.submit
         return float(submit[-1] - submit[0]) / DAY if submit.size else 0.0
 
     def epochs(self, weights: tuple[float, ...], days: int | None = None) -> tuple[tuple[float, Period], ...]:
-        """Cut into equal spans of time, one for each weight: (weight, jobs); spans without jobs are left out.
+        """Cut into equal spans, one per weight, as pairs (weight, jobs); spans without jobs are left out.
 
-        They cover the period. With `days` each is so long, and the last ends with the last submission.
+        The spans cover the period. With `days` each has that length, and the last ends with the last submission.
         """
         if not len(self):
             return ()
@@ -350,16 +350,16 @@ class Period:
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """What a strategy is trained on: a period, cut into weighted epochs, and the periods before it."""
+    """The data that a strategy is trained on: a period, cut into weighted epochs, and the periods before it."""
 
     period: Period
-    #: Periods before it under the same base, the oldest first: `auto` compares orders on them too.
+    #: Earlier periods under the same base, the oldest first: `auto` compares orders on them too.
     earlier: tuple[Period, ...] = field(default=(), repr=False)
     weights: tuple[float, ...] = WEIGHTS  #: of the epochs, equal spans of time, the oldest first
     epoch_days: int | None = None  #: of each epoch; None: the epochs cover the period
-    #: The period with what is known of the jobs before it, for epochs that begin earlier; None: nothing is.
+    #: The period with all known jobs before it, for epochs that begin earlier; None if there are none.
     known: Period | None = field(default=None, repr=False)
-    site: SiteConfig | None = field(default=None, repr=False)  #: the site's own, where a strategy made the base of it
+    site: SiteConfig | None = field(default=None, repr=False)  #: the site's configuration, if not the base
 
     def __len__(self) -> int:
         """Return the number of jobs."""
@@ -367,12 +367,12 @@ class TrainingSet:
 
     @property
     def workload(self) -> Workload:
-        """The jobs."""
+        """The jobs of the period."""
         return self.period.workload
 
     @property
     def base(self) -> SiteConfig:
-        """The configuration that routed them."""
+        """The configuration that routed the jobs."""
         return self.period.base
 
     @cached_property
@@ -389,7 +389,7 @@ class TrainingSet:
         return self.of_each(lambda period: period.under(config))
 
     def of_each(self, change: Callable[[Period], Period]) -> TrainingSet:
-        """Return the training set with every period of it changed."""
+        """Return the training set with `change` applied to each of its periods."""
         known = None if self.known is None else change(self.known)
         return replace(self, period=change(self.period), earlier=tuple(map(change, self.earlier)), known=known)
 
@@ -403,9 +403,9 @@ class TrainingSet:
 
 @cached
 def in_epochs(training: TrainingSet, weights: tuple[float, ...], days: int | None) -> TrainingSet:
-    """Return a training set in other epochs; with `days` it is so many days for each, that end with it.
+    """Return a training set in other epochs; with `days` each has that length, and the last ends with the set.
 
-    Its first days are left out where it is longer; where it is shorter, jobs before it are taken that are known.
+    A longer set loses its first days; a shorter one is extended by known jobs before it.
     """
     if days is None or not len(training):
         return replace(training, weights=weights)
@@ -416,7 +416,7 @@ def in_epochs(training: TrainingSet, weights: tuple[float, ...], days: int | Non
 
 
 def fitting(workload: Workload, begun: NDArray[np.int64], start: int, cores: int) -> State:
-    """Return what runs at `start` by the log; of more than the machine holds, the last to start wait then."""
+    """Return the state at `start` by the log; the last starts that exceed the machine are undone, in `begun` too."""
     running = np.flatnonzero(begun < start)
     running = running[np.argsort(begun[running], kind="stable")]
     left = cores
@@ -429,7 +429,7 @@ def fitting(workload: Workload, begun: NDArray[np.int64], start: int, cores: int
 
 
 def admission_keys(config: SiteConfig) -> tuple[object, ...]:
-    """Return all by which a configuration lets jobs into its queues."""
+    """Return all values that decide which jobs the queues of a configuration admit, hashable."""
     keeps = tuple(each.kept_per_gpu for each in config.nodes)
     throttles = (each for each in config.throttles if each.queue is not None)
     return *map(_admission_key, config.queues), *keeps, *throttles, *config.owned

@@ -1,4 +1,4 @@
-"""Planning schedulers compared: every discipline on the same jobs, and the same jobs at another load."""
+"""Planning schedulers compared, for ``qconf policies``: every discipline on the same jobs, at any load."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ DISCIPLINES: tuple[Policy, ...] = (
 
 @dataclass(frozen=True)
 class DisciplineResult:
-    """One discipline on one workload; what is counted by order is None of a discipline that does not plan."""
+    """One discipline on one workload; counts by order are None for a discipline that does not plan."""
 
     name: str
-    metrics: dict[str, float]  #: those of `parsim.metrics`, overall
-    decisions: int = 0  #: of dynP
-    kept: int = 0  #: those that keep the order in use
+    metrics: dict[str, float]  #: overall metrics of `parsim.metrics`
+    decisions: int = 0  #: number of decisions of dynP
+    kept: int = 0  #: decisions that keep the current order
     switched_to: dict[str, int] | None = None  #: switches to each order
-    starts: dict[str, int] | None = None  #: jobs that start under it
-    seconds: dict[str, int] | None = None  #: that it is in use
+    starts: dict[str, int] | None = None  #: jobs started under each order
+    seconds: dict[str, int] | None = None  #: time that each order is in use
 
     def as_json(self) -> dict[str, Any]:
-        """Return what ``--json`` prints; an undefined metric, such as fairness without users, is null."""
+        """Return the value of ``--json``; an undefined metric, such as fairness without users, is null."""
         values = {key: None if math.isnan(value) else value for key, value in self.metrics.items()}
         shown = {"name": self.name, "metrics": values}
         return shown if self.starts is None else asdict(self) | shown
 
 
 def shrink(workload: Workload, factor: Decimal) -> Workload:
-    """Multiply the times between submissions by `factor`, in whole seconds; below 1 the load grows.
+    """Multiply the times between submissions by `factor`, in whole seconds; a factor below 1 raises the load.
 
-    Raises `InputError` where it is not above 0 and at most 100.
+    Raises `InputError` unless 0 < factor <= 100.
     """
     if not 0 < factor <= 100:
         raise InputError(
@@ -73,10 +73,10 @@ def compare(
     workers: int = 1,
     reference: bool = True,
 ) -> list[DisciplineResult]:
-    """Run every discipline on a workload, on one machine of `cores` without queues and limits.
+    """Run every discipline on a workload, on a machine of `cores` without queues and limits.
 
-    The result does not depend on `workers`, the simulations at a time. With `reference` it begins with ``fcfs-easy``,
-    which plans nothing but the reservation of its head job. Raises `InputError` where a job is wider than the machine.
+    `workers`, the parallel simulations, do not change the result. With `reference` it begins with ``fcfs-easy``, which
+    plans only the reservation of the head job. Raises `InputError` if a job is wider than the machine.
     """
     widest = int(workload.cores.max(initial=0))
     if widest > cores:

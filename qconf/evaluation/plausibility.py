@@ -1,7 +1,7 @@
-"""An implausible present: a queue that, simulated as it is configured, never drains or waits longer than the log.
+"""Warnings of an implausible base: a queue that, simulated as configured, never drains or waits longer than the log.
 
-No site runs so for long. The configuration is then not what was in force, or the log holds more than its jobs. A gain
-over such a present is no gain over what the users saw.
+No site runs like that for long. Then the configuration was not the one in force, or the log holds jobs of other
+machines. A gain over such a simulation is no gain over the waits that users saw.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from qconf.evaluation.outcome import Outcome
 
 DAY = 86400
 QUARTERS = 4
-#: Share of the log, and seconds, for which a queue goes on to start jobs after the last submission: more is long.
+#: A queue drains too long if it starts jobs for more than this fraction of the log, and these seconds, after its end.
 LONG_AFTER = (0.25, DAY)
-#: The same for a queue of which ever more jobs wait from quarter to quarter of the log.
+#: The same for a queue with more waiting jobs in each quarter of the log than in the one before.
 LONG_AFTER_GROWING = (0.1, DAY)
 
 
 def implausible(outcome: Outcome) -> list[str]:
-    """Return a sentence for each base queue whose waits no site would bear, with the figures; empty if there is none.
+    """Return a sentence, with figures, for each base queue with implausible waits; empty if there is none.
 
-    The log goes from the first to the last submission of the counted jobs. A queue is implausible where
+    The log lasts from the first to the last submission of the counted jobs. A queue is implausible if
 
-    * a job waits longer than the log;
-    * ever more jobs wait, on average in each quarter of the log than in that before, and the last of them starts more
-      than a tenth of the log, and a day, after the last submission: the queue never drains;
-    * the last of them starts more than a quarter of the log, and a day, after it.
+    * a job waits longer than the log lasts;
+    * more jobs wait, on average, in each quarter of the log than in the one before, and its last job starts more than a
+      tenth of the log, and a day, after the last submission: the queue never drains;
+    * its last job starts more than a quarter of the log, and a day, after the last submission.
     """
     submit = outcome.jobs.submit
     if not submit.size:
@@ -64,7 +64,7 @@ def implausible(outcome: Outcome) -> list[str]:
 
 
 def _waiting(submit: NDArray[np.int64], start: NDArray[np.int64], edges: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return how many jobs wait on average between two successive edges, shape (edges - 1,)."""
+    """Return the mean number of waiting jobs between two successive edges, shape (edges - 1,)."""
     within = np.clip(start[:, None], edges[:-1], edges[1:]) - np.clip(submit[:, None], edges[:-1], edges[1:])
     counts: NDArray[np.float64] = within.sum(axis=0) / np.diff(edges)
     return counts

@@ -1,4 +1,4 @@
-"""How a gain holds when the next month differs from the last: more load, longer run times."""
+"""Robustness: whether a gain holds when the next month differs from the last, in load or run times."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from qconf.evaluation.score import gain
 
 @dataclass(frozen=True)
 class Scenario:
-    """A proposal against the base on a test period that is changed; waits in seconds."""
+    """A proposal against the base on a changed test period; waits in seconds."""
 
-    name: str  #: what is changed: ``10 % more load``
+    name: str  #: the change: ``10 % more load``
     before: float  #: mean wait under the base, weighted where queues or groups have weights
     after: float  #: under the proposal
     gain: float  #: in the objective: 0.2 is a fifth less
@@ -33,12 +33,12 @@ def denser(workload: Workload, percent: int, begin: int | None = None) -> Worklo
 
 
 def longer(workload: Workload, percent: int) -> Workload:
-    """Make run times longer by `percent`, at most the walltime: a job is killed there."""
+    """Lengthen run times by `percent`, up to the walltime, where a job is killed."""
     runtime = -(-workload.runtime * (100 + percent) // 100)
     return replace(workload, runtime=np.minimum(runtime, workload.walltime))
 
 
-#: What is changed, in the test period and in a warm-up alike.
+#: Changes of the jobs, in test period and warm-up.
 SCENARIOS: dict[str, Callable[..., Workload]] = {
     "10 % more load": lambda workload, begin=None: denser(workload, 10, begin),
     "20 % more load": lambda workload, begin=None: denser(workload, 20, begin),
@@ -47,7 +47,7 @@ SCENARIOS: dict[str, Callable[..., Workload]] = {
 
 
 def robustness(holdout: Holdout, base: Simulated, proposal: Simulated, objective: str) -> tuple[Scenario, ...]:
-    """Simulate both on the test period with each change of `SCENARIOS`; the same jobs are counted as without."""
+    """Simulate base and proposal on the test period under each change of `SCENARIOS`; counted jobs stay the same."""
     found = []
     begin = None if holdout.period.state is None else holdout.period.state.begin
     for name, change in SCENARIOS.items():

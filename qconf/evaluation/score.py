@@ -1,9 +1,9 @@
-"""The log score of a schedule: what is minimised.
+"""The log score of a schedule, which searches minimise.
 
-It adds the logarithms of mean wait, mean bounded slowdown and what the longest waits are beyond those that the site has
-seen, weighted. A tenth less of one is worth the same whatever the others are, so that which of two schedules is better
-does not depend on the reference. A shorter mean wait is no gain where a few jobs wait for days in return; a wait as
-long as the site knows costs nothing.
+It is a weighted sum of the logarithms of mean wait, of mean bounded slowdown, and of the longest waits beyond those
+that the site has seen. With logarithms a tenth less counts the same at any level, so the ranking of two schedules does
+not depend on the reference. A shorter mean wait is no gain if a few jobs then wait for days; a wait as long as the site
+has seen costs nothing.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ OBJECTIVE_TEXTS = {
 WEIGHTS = {"mean-wait": (1.0, 0.4), "bounded-slowdown": (0.3, 2.0), "mixed": (1.0, 1.0)}
 #: The metrics of an objective.
 MEANS = ("mean_wait", "mean_bounded_slowdown")
-#: What a summary calls them where the site's configuration gives queues or groups of users weights.
+#: Their names in a summary if the site's configuration gives queues or groups of users weights.
 WEIGHTED = ("weighted_mean_wait", "weighted_mean_bounded_slowdown")
-LONGEST = 0.35  # weight of the logarithm of the longest wait, where no months before tell what the site has seen
+LONGEST = 0.35  # weight of the logarithm of the longest wait, if no earlier months show what the site has seen
 TAILS = 2.0  #: weight of the excess, unless `--tails` says otherwise
-GRACE = 3600.0  # seconds that the longest waits may grow in any case
-FLOORS = np.array([60.0, 1.0, GRACE])  # added before logarithms are taken: seconds, a slowdown, seconds
+GRACE = 3600.0  # seconds added to longest waits, so that small ones count little
+FLOORS = np.array([60.0, 1.0, GRACE])  # added to wait (s), slowdown and longest wait (s) before taking logarithms
 
 
 def gain(after: NDArray[np.float64], before: NDArray[np.float64], objective: str) -> NDArray[np.float64]:
-    """Return the share by which an objective falls; -1 where it was 0 and rises, NaN without jobs.
+    """Return the fraction by which an objective falls; -1 if it was 0 and rises, NaN without jobs.
 
     The last axis has mean wait and mean bounded slowdown.
     """
@@ -44,7 +44,7 @@ def gain(after: NDArray[np.float64], before: NDArray[np.float64], objective: str
 
 
 def means(summary: Summary) -> NDArray[np.float64]:
-    """Return mean wait (seconds) and mean bounded slowdown, weighted where the site has weights, shape (2,)."""
+    """Return mean wait (seconds) and mean bounded slowdown, weighted if the site has weights, shape (2,)."""
     found = summary.overall
     return np.array([found.get(weighted, found[plain]) for weighted, plain in zip(WEIGHTED, MEANS, strict=True)])
 
@@ -55,20 +55,20 @@ def reduction(mine: Summary, theirs: Summary, objective: str) -> float:
 
 
 def log_ratios(now: NDArray[np.float64], then: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Compare schedules by mean wait, slowdown and longest wait (the last axis, of length 3 or only the first 2)."""
+    """Return log((now + floor) / (then + floor)) of mean wait, slowdown and, if given, longest wait (last axis)."""
     floors = FLOORS[: now.shape[-1]]
     ratios: NDArray[np.float64] = np.log((now + floors) / (then + floors))
     return ratios
 
 
 def excess(longest: NDArray[np.float64], seen: NDArray[np.float64]) -> float:
-    """Return the mean over queues of the logarithms of longest waits over those that were seen; shapes (Q,).
+    """Return the mean over queues of log(longest / longest seen wait), at least 0 for each queue; shapes (Q,), seconds.
 
-    A wait that is not longer, or not by much, counts 0.
+    Both waits have `GRACE` added: a slightly longer wait costs little.
     """
     return float(np.maximum(np.log((longest + GRACE) / (seen + GRACE)), 0.0).mean())
 
 
 def weights(objective: str, tails: float = LONGEST) -> NDArray[np.float64]:
-    """Weights of mean wait, slowdown and tails, shape (3,)."""
+    """Return the weights of mean wait, slowdown and tails in the log score, shape (3,)."""
     return np.array([*WEIGHTS[objective], tails])

@@ -1,4 +1,4 @@
-"""Shortpools of a configuration as windows: one for each time that their cores are kept."""
+"""Shortpools of a configuration as windows of the simulator, one for each time that their cores are reserved."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from qconf.history.times import zone
 def dedicated(
     system: System, shortpools: tuple[ShortpoolConfig, ...], within: tuple[int, int], epoch: int, timezone: str
 ) -> System:
-    """Return a system with shortpools, for jobs submitted within two seconds, and for a year after.
+    """Return a system with windows for the shortpools, from the first to a year after the last second of `within`.
 
     Times of the day are local to the time zone; second 0 is the Unix time `epoch`.
     """
@@ -35,7 +35,7 @@ def _windows(
 
 
 def _joined(found: Iterator[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return one span for those that touch."""
+    """Merge spans that touch or overlap."""
     joined: list[tuple[int, int]] = []
     for begin, end in found:
         if joined and begin <= joined[-1][1]:

@@ -1,6 +1,6 @@
-"""What the site wants: 95 % waits of queues and of groups of users, and which of them a schedule meets.
+"""The site's targets: 95 % waits of queues and of user groups, and whether a schedule meets them.
 
-Targets are measured by the base configuration's queues, as guard rails are, whatever queues a proposal has.
+Targets are measured by the queues of the base configuration, as guard rails are, whatever queues a proposal has.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ NAMED = 5  # users or groups that a warning names
 
 @dataclass(frozen=True)
 class TargetResult:
-    """A target of the site and what a schedule makes of it."""
+    """A target of the site, and how a schedule does against it."""
 
     what: str  #: ``queue small`` or ``group physics``
     wanted: int  #: 95 % wait, seconds
     p95_wait: float  #: seconds; NaN without jobs
-    jobs: int  #: that are counted
+    jobs: int  #: counted jobs
 
     @property
     def met(self) -> bool:
-        """Whether the 95 % wait is within the target; without jobs it is."""
+        """Whether the 95 % wait is within the target; True without jobs."""
         return not self.p95_wait > self.wanted
 
 
@@ -46,22 +46,22 @@ def target_results(outcome: Outcome) -> tuple[TargetResult, ...]:
 
 
 def wanted_waits(base: SiteConfig) -> NDArray[np.float64]:
-    """Return the 95 % wait that is wanted of each queue, seconds, infinite where none is, shape (Q,)."""
+    """Return the target 95 % wait of each queue, seconds, infinite if it has none, shape (Q,)."""
     wanted = {target.queue: target.p95_wait for target in base.targets if target.p95_wait is not None}
     return np.array([wanted.get(name, np.inf) for name in base.names])
 
 
 def missed(outcome: Outcome) -> float:
-    """Sum how far the 95 % waits are above their targets, as logarithms: part of a log score, 0 where all are met.
+    """Return the sum of log(95 % wait / target) over missed targets, for a log score; 0 if all are met.
 
-    Twice a target costs as much as twice the mean wait; less than a target gains nothing.
+    Twice a target costs as much as twice the mean wait; a wait below the target gains nothing.
     """
     floor, unmet = float(FLOORS[0]), [each for each in target_results(outcome) if not each.met]
     return float(sum(np.log((each.p95_wait + floor) / (each.wanted + floor)) for each in unmet))
 
 
 def absent_members(history: History, base: SiteConfig) -> list[str]:
-    """Warn of users of a group, of groups that list none, and of QOS, that have no job in a history."""
+    """Warn of users and groups of targets, and of QOS, that have no job in a history."""
     users, groups, found = set(history.jobs["user"]), set(history.jobs["group"]) - {""}, []
     for i, target in enumerate(base.targets):
         absent = [user for user in dict.fromkeys(target.users) if user not in users]

@@ -1,4 +1,4 @@
-"""The time axis of an outcome: how much of the machine is in use, how much work and how many jobs wait, and when."""
+"""The time axis of an outcome, for figures: use of the machine, queued work and waiting jobs over time."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from qconf.evaluation.outcome import Outcome
 
 Floats = NDArray[np.float64]
 Weight = NDArray[np.int64] | Floats
-#: Lengths of a bin, seconds.
+#: Possible lengths of a bin, seconds.
 BINS = (900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 MOST = 400  # bins
 
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """Means over bins of time, of all jobs of a schedule, those of the warm-up too."""
+    """Means over bins of time, over all jobs of a schedule, warm-up included."""
 
     edges: NDArray[np.int64]  #: seconds, shape (bins + 1,)
-    used: Floats  #: share of the bottleneck in use, shape (bins,)
-    queued: Floats  #: what waiting jobs will use of it, times seconds: core-seconds where cores are the bottleneck
-    waiting: Floats  #: jobs that wait
-    #: Share in use of each resource but memory, by the name of the type of nodes and its own; none where all are alike.
+    used: Floats  #: fraction of the bottleneck in use, shape (bins,)
+    queued: Floats  #: work of the waiting jobs, bottleneck-seconds: core-seconds if cores are the bottleneck
+    waiting: Floats  #: number of waiting jobs
+    #: Fraction in use of each resource but memory, by (type of nodes, resource); empty if all nodes are alike.
     by_type: dict[tuple[str, str], Floats]
 
 
 def timeline(outcome: Outcome) -> Timeline:
-    """Cut the time from the first to the last counted submission into bins of a round length, `MOST` at most."""
+    """Average an outcome over bins from the first to the last counted submission; at most `MOST` bins."""
     submit = outcome.jobs.submit
     first, last = int(submit[0]), int(submit[-1])
     length = next((each for each in BINS if last - first <= MOST * each), -(-(last - first) // MOST))
@@ -57,7 +57,7 @@ def timeline(outcome: Outcome) -> Timeline:
 
 
 def _taken(outcome: Outcome) -> Iterator[tuple[tuple[str, str], NDArray[np.int64], int]]:
-    """Yield each resource of each type of nodes but memory, what each run of a job has of it, and how much there is."""
+    """Yield (type of nodes, resource), the amount that each run of a job takes, and the total; memory is left out."""
     demands = outcome.schedule.demands
     if demands is None:
         return
@@ -68,7 +68,7 @@ def _taken(outcome: Outcome) -> Iterator[tuple[tuple[str, str], NDArray[np.int64
 
 
 def _sum(since: NDArray[np.int64], times: NDArray[np.int64], weight: Weight | None) -> Floats:
-    """Return, at each of the times, the seconds since each earlier instant, weighted and added."""
+    """Return, at each of `times`, the weighted sum of seconds elapsed since each earlier instant of `since`."""
     order = np.argsort(since, kind="stable")
     weights = (np.ones(since.size) if weight is None else weight.astype(np.float64))[order]
     instants = since[order] - times[0]  # small numbers, so that products of them stay exact
