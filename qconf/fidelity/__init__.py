@@ -1,1 +1,1 @@
-"""How near simulated starts are to recorded ones, window by window, and what configuration brings them nearest."""
+"""How near simulated starts are to recorded ones, and which configuration brings them nearest: ``qconf fidelity``."""

@@ -1,6 +1,6 @@
-"""What a site probably runs: the configuration of a small family whose simulated starts are nearest to the log.
+"""Calibration, for ``qconf fidelity --calibrate``: the configuration whose simulated starts are nearest to the log.
 
-It is searched on every other window and evaluated on those between, which no choice was made on.
+The search trains on every other window of the log; the windows between evaluate the result.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from qconf.fidelity.windows import LENGTHS, MOST, LogWindow, Recorded, cut, span
 from qconf.history import History
 from qconf.parallel import Shared, parallel_map
 
-TRIALS = 400  #: configurations that are simulated, unless told
-LEAST = 0.005  #: by which the agreement has to rise for a change
+TRIALS = 400  #: most simulated configurations, by default
+LEAST = 0.005  #: least rise of the agreement that justifies a change
 FEWEST = 8  #: windows, two of each quarter
 
 
 @dataclass(frozen=True)
 class Step:
-    """A change that was kept, with the agreement on the windows that are trained on."""
+    """A change that the search kept, with the agreement on the training windows."""
 
     part: str
     text: str
@@ -36,27 +36,27 @@ class Step:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was found, and what it is worth on windows that it was not chosen on."""
+    """The result of a calibration, evaluated on windows that the search did not use."""
 
-    given: Verification  #: on the windows that are evaluated
-    found: Verification  #: the same of what is proposed: of `given` where nothing better was found
-    steps: tuple[Step, ...]  #: that lead to it; empty if nothing was
-    trained: tuple[Figures, Figures]  #: before and after, on the windows that were trained on
-    tried: int  #: configurations
-    rejected: str = ""  #: why what was found on the training windows is not proposed; empty if it is
+    given: Verification  #: of the given configuration, on the test windows
+    found: Verification  #: of the proposed configuration, on the test windows; `given` if none is better
+    steps: tuple[Step, ...]  #: the changes that lead to the best configuration of the training windows
+    trained: tuple[Figures, Figures]  #: of the given and the best configuration, on the training windows
+    tried: int  #: number of simulated configurations
+    rejected: str = ""  #: why the best configuration of the training windows is not proposed; empty if it is
 
     @property
     def config(self) -> SiteConfig:
-        """The configuration that is proposed."""
+        """The proposed configuration."""
         return self.found.config
 
     @property
     def verification(self) -> Verification:
-        """That of the configuration that is proposed."""
+        """The verification of the proposed configuration."""
         return self.found
 
     def document(self) -> dict[str, Any]:
-        """Return it as JSON holds it."""
+        """Return the calibration as JSON values."""
         return {
             "tried": self.tried,
             "steps": [asdict(step) for step in self.steps],
@@ -67,7 +67,7 @@ class Calibration:
         }
 
     def comment(self) -> str:
-        """Say what a configuration file holds, for its header."""
+        """Return the header comment of the configuration file."""
         if self.found is self.given:
             return "As given: qconf fidelity --calibrate found nothing that is nearer to the log."
         lines = [f"  {step.part}: {step.text}" for step in self.steps]
@@ -88,10 +88,10 @@ def calibrate(
     within: tuple[int, int] | None = None,
     progress: Callable[[str, float], None] = lambda *_: None,
 ) -> Calibration:
-    """Search on every other window `within` these seconds, by the change that raises the agreement most.
+    """Search on every other window `within` these seconds, each time by the change that raises the agreement most.
 
-    It goes on until none does by `LEAST`, and in both halves of these windows. Raises `InputError` where the log tells
-    no starts or is too short.
+    The search ends when no change raises it by `LEAST` and in both halves of these windows. Raises `InputError` if the
+    log has no starts or is too short.
     """
     recorded = Recorded.of(history, config)
     windows = cut(recorded, spans(recorded, lengths, count, seed, within))
@@ -124,18 +124,18 @@ class _Score:
     halves: tuple[float, float]  #: agreement in the first half of the windows, and in the second
 
     def betters(self, other: _Score) -> bool:
-        """Whether it is better beyond chance."""
+        """Whether the agreement is higher by `LEAST`, and higher in both halves."""
         gains = [_number(mine) - _number(its) for mine, its in zip(self.halves, other.halves, strict=True)]
         return min(gains) > 0 and _number(self.figures.agreement) >= _number(other.figures.agreement) + LEAST
 
 
 def _number(agreement: float) -> float:
-    """Where no job waits, in the log or the simulation, all agrees."""
+    """Return 1 for NaN: if no job waits, in the log or the simulation, everything agrees."""
     return 1.0 if np.isnan(agreement) else agreement
 
 
 def _score(windows: Shared[Sequence[LogWindow]], config: SiteConfig) -> _Score:
-    """Simulate windows; one worker's call."""
+    """Simulate the windows under a configuration; one worker's task."""
     found = windows.value
     starts = Starts.of(found, config)
     first = starts.window % 2 == 0
@@ -145,7 +145,7 @@ def _score(windows: Shared[Sequence[LogWindow]], config: SiteConfig) -> _Score:
 
 
 class _Search:
-    """Steepest ascent within the family, on the windows that are trained on."""
+    """Steepest ascent within the family, on the training windows."""
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class _Search:
         self.scores: dict[SiteConfig, _Score] = {}
 
     def run(self, config: SiteConfig, parts: Sequence[str]) -> tuple[SiteConfig, tuple[Step, ...]]:
-        """Return the best configuration, and the steps to it."""
+        """Return the best configuration, and the steps that lead to it."""
         self._simulate([config])
         steps: list[Step] = []
         while True:
@@ -178,7 +178,7 @@ class _Search:
         return _number(self.scores[change.config].figures.agreement)
 
     def _simulate(self, configs: Sequence[SiteConfig]) -> None:
-        """Score what is not scored yet, up to the number of trials."""
+        """Score the configurations without a score, up to the number of trials."""
         new = [each for each in dict.fromkeys(configs) if each not in self.scores]
         new = new[: max(0, self.trials - len(self.scores))]
         done = iter(range(1, len(new) + 1))

@@ -1,4 +1,4 @@
-"""The jobs farthest off, and what in the log could explain each."""
+"""The jobs whose simulated start is farthest off, and signs in the log of why."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from qconf.fidelity.windows import LogWindow, Mask, Recorded
 from qconf.history import History
 
 QUIET = 3600  #: seconds without any start that look like a downtime
-LONG = 0.25  #: of the delay, that such a time is at least
-FULL = 0.8  #: of the delay, for which a user has as many jobs running as ever, if that shows a limit
+LONG = 0.25  #: least fraction of the delay without any start that looks like a downtime
+FULL = 0.8  #: fraction of the delay with the user's most running jobs that shows a limit
 
 
 @dataclass(frozen=True)
 class Farthest:
-    """A job that is far off in one window; Unix seconds."""
+    """A job whose simulated start is far off in one window; times are Unix seconds."""
 
     job_id: str
     queue: str
@@ -30,9 +30,9 @@ class Farthest:
     submit: int
     recorded: int
     simulated: int
-    window: int  #: begin of it
-    alike: int  #: other jobs of the user that are at least half as far off in it
-    causes: tuple[str, ...]  #: kind and text, like "held: ..."
+    window: int  #: begin of the window
+    alike: int  #: other jobs of the user that are at least half as far off in the window
+    causes: tuple[str, ...]  #: possible causes as "kind: text", such as "held: ..."
 
 
 def farthest(
@@ -45,7 +45,7 @@ def farthest(
     timeline: Timeline,
     held: Mask,
 ) -> tuple[Farthest, ...]:
-    """Return the jobs whose starts differ most inside a window, one of each user, with what could explain it."""
+    """Return the `count` jobs whose waits in a window differ most, one for each user, with possible causes."""
     waits = starts.waits
     off = np.abs(waits[0] - waits[1])
     users = recorded.period.workload.user[starts.row]
@@ -70,7 +70,7 @@ def farthest(
 
 
 class _Log:
-    """The log, searched for what could explain the start of a job."""
+    """The log, searched for possible causes of a job's start."""
 
     def __init__(self, recorded: Recorded, timeline: Timeline, held: Mask) -> None:
         self.w, self.start = recorded.period.workload, recorded.start
@@ -82,7 +82,7 @@ class _Log:
         return str(self.recorded.jobs["job_id"].iloc[row])
 
     def too_early(self, row: int, simulated: int) -> Iterator[str]:
-        """Yield why a job may have started later than is simulated."""
+        """Yield why the job may have started later than in the simulation."""
         w, begun = self.w, int(self.start[row])
         since = max(int(w.submit[row]), simulated)
         others = w.after[w.after[:, 0] == row, 1]
@@ -101,7 +101,7 @@ class _Log:
             yield f"order: {int(later.sum())} jobs submitted later start before it, {wide} of them no narrower"
 
     def _same_user(self, row: int, since: int) -> Iterator[str]:
-        """Yield signs of a dependency, or of a limit of the user."""
+        """Yield signs of a dependency, or of a limit on the user."""
         w, begun, user = self.w, int(self.start[row]), self.w.user[row]
         if user < 0 or begun - since < HELD:
             return
@@ -120,7 +120,7 @@ class _Log:
             yield f"limit: the user has {most} jobs running most of the time, and never more"
 
     def _quiet(self, row: int, since: int, begun: int) -> int:
-        """Return the longest time then in which it fits and no job at all starts; 0 if that is short."""
+        """Return the longest time from `since` to `begun` in which the job fits and no job starts; 0 if short."""
         inside = np.sort(self.start[(self.start > since) & (self.start <= begun)])
         at = np.concatenate(([since], inside))
         seconds = np.diff(at)
@@ -131,7 +131,7 @@ class _Log:
         return longest if longest >= max(QUIET, LONG * (begun - since)) else 0
 
     def too_late(self, row: int, window: LogWindow, config: SiteConfig) -> Iterator[str]:
-        """Yield why a job may have started earlier than is simulated, and what it waits for in the simulation."""
+        """Yield why the job may have started earlier than in the simulation, and what holds it there."""
         w, begun = self.w, int(self.start[row])
         passed = (w.submit < w.submit[row]) & (self.start > begun) & (self.recorded.gone > begun)
         if passed.any():
@@ -144,7 +144,7 @@ class _Log:
         try:
             system = window.period.system(config)
             reasons = explain(of.jobs, system, of.schedule, place, names=names, state=of.state)
-        except ValueError:  # what runs by the log may break rules of the configuration, and has no replay
+        except ValueError:  # the log's running jobs may break the configuration's rules: no replay
             return
         until = [reason for reason in reasons if reason.begin <= begun < reason.end]
         for reason in until[:1]:

@@ -1,7 +1,7 @@
-"""Recorded minus simulated starts, as the paper's Table 1 has them, and how much of all waiting agrees.
+"""Errors of simulated starts, as in the paper's Table 1, and the agreement of waits.
 
-Karbach, section 6.1: counted are the jobs that started and were simulated to start in the window. A start that is
-simulated too early is positive.
+Karbach, section 6.1: counted are jobs whose recorded and simulated starts are both in the window. The error of a start
+that is simulated too early is positive.
 """
 
 from __future__ import annotations
@@ -25,50 +25,50 @@ GROUPS = ("queue", "user", "hour")
 
 @dataclass(frozen=True, eq=False)
 class Starts:
-    """Recorded and simulated starts of the jobs that wait in windows; columns of shape (n,)."""
+    """Recorded and simulated starts of jobs that wait in windows; seconds after the epoch, columns of shape (n,)."""
 
-    row: Column  #: of the job among those of `Recorded`
-    window: Column  #: which one
-    since: Column  #: from when on the job waits in its window
-    until: Column  #: end of its window
-    gone: Column  #: when it was deleted while it waited, `UNSTARTED` if it was not
-    recorded: Column  #: `UNSTARTED` of a job that was deleted before
-    simulated: Column  #: the same
+    row: Column  #: position of the job in `Recorded`
+    window: Column  #: position of the window
+    since: Column  #: when the job's wait in the window begins: its submit, or the window's begin
+    until: Column  #: end of the window
+    gone: Column  #: when the waiting job was deleted, `UNSTARTED` if it was not
+    recorded: Column  #: recorded start, `UNSTARTED` for a deleted job
+    simulated: Column  #: simulated start, `UNSTARTED` if deleted before
 
     @classmethod
     def of(cls, windows: Sequence[LogWindow], config: SiteConfig, leave_out: Mask | None = None) -> Starts:
-        """Simulate windows, without the waiting jobs at the rows of the log that are left out."""
+        """Simulate the windows, without waiting jobs that the mask `leave_out` (over the jobs of `Recorded`) has."""
         found = [_columns(i, window, config, leave_out) for i, window in enumerate(windows)]
         columns = zip(*found, strict=True) if found else [[np.empty(0, dtype=np.int64)]] * len(fields(cls))
         return cls(*map(np.concatenate, columns))
 
     def take(self, rows: Mask | NDArray[np.intp]) -> Starts:
-        """Return those of these rows."""
+        """Return the starts at these rows."""
         return Starts(*(getattr(self, column.name)[rows] for column in fields(self)))
 
     @property
     def began(self) -> Mask:
-        """Which jobs started."""
+        """Mask of the jobs with a recorded start."""
         return self.recorded < UNSTARTED
 
     @property
     def counted(self) -> Mask:
-        """Which jobs started, and are simulated to start, inside."""
+        """Mask of the jobs whose recorded and simulated starts are both in the window."""
         return (self.recorded < self.until) & (self.simulated < self.until)
 
     @property
     def inside(self) -> Mask:
-        """Which jobs started, or are simulated to start, inside."""
+        """Mask of the jobs whose recorded or simulated start is in the window."""
         return (self.recorded < self.until) | (self.simulated < self.until)
 
     @property
     def error(self) -> Column:
-        """Recorded minus simulated start."""
+        """Recorded minus simulated start, seconds."""
         return self.recorded - self.simulated
 
     @property
     def waits(self) -> tuple[Column, Column]:
-        """How long each job waits inside its window, recorded and simulated."""
+        """Recorded and simulated wait of each job inside its window, seconds."""
         last = np.minimum(self.until, self.gone)
         return np.minimum(self.recorded, last) - self.since, np.minimum(self.simulated, last) - self.since
 
@@ -92,7 +92,7 @@ def _columns(i: int, window: LogWindow, config: SiteConfig, leave_out: Mask | No
 
 
 def without(window: LogWindow, gone: Mask) -> LogWindow:
-    """Return a window without some of its jobs."""
+    """Return a window without the masked jobs."""
     rows, state = np.flatnonzero(~gone), window.period.state
     period = replace(window.period.take(rows), state=None if state is None else state.take(rows))
     return LogWindow(window.begin, window.end, period, window.start[rows], window.gone[rows], window.rows[rows])
@@ -100,7 +100,7 @@ def without(window: LogWindow, gone: Mask) -> LogWindow:
 
 @dataclass(frozen=True)
 class Errors:
-    """How far off starts are, seconds; NaN where there is none."""
+    """Statistics of recorded minus simulated starts, seconds; NaN without jobs."""
 
     jobs: int
     mean: float
@@ -108,7 +108,7 @@ class Errors:
     least: float
     most: float
     deviation: float
-    within_minute: float  #: share of the jobs
+    within_minute: float  #: fraction of the jobs
     within_ten_minutes: float
     within_hour: float
 
@@ -126,24 +126,24 @@ class Errors:
 
 @dataclass(frozen=True)
 class Figures:
-    """All that is measured of one window, one group of jobs, or all."""
+    """The measures of one window, one group of jobs, or all."""
 
-    counted: Errors  #: of the jobs that started and are simulated to start inside, as the paper counts
-    every: Errors  #: of all jobs that wait there and start, whenever they do
-    only_recorded: int  #: jobs that started inside and are simulated to start later
-    only_simulated: int  #: jobs that are simulated to start inside and started later
-    #: Share of the waiting inside, recorded or simulated, that is both, of the jobs that start inside by one of them;
-    #: what differs by a minute or less is the same. NaN where no job waits.
+    counted: Errors  #: of jobs whose recorded and simulated starts are both in the window, as in the paper
+    every: Errors  #: of all waiting jobs with a recorded start, whenever it is
+    only_recorded: int  #: jobs with the recorded start in the window and the simulated one later
+    only_simulated: int  #: jobs with the simulated start in the window and the recorded one later
+    #: 1 - sum of |recorded - simulated wait| / sum of the longer of both, over jobs with either start in the window;
+    #: differences up to a minute count as none. NaN if no job waits.
     agreement: float
 
     @property
     def inside(self) -> int:
-        """Jobs that start inside, by the log or the simulation."""
+        """Number of jobs whose recorded or simulated start is in the window."""
         return self.counted.jobs + self.only_recorded + self.only_simulated
 
     @classmethod
     def of(cls, starts: Starts) -> Figures:
-        """Measure starts."""
+        """Compute the figures of some starts."""
         recorded, simulated = (wait[starts.inside] for wait in starts.waits)
         off, either = np.abs(recorded - simulated), float(np.maximum(recorded, simulated).sum())
         counted, inside = starts.counted, starts.recorded < starts.until
@@ -157,14 +157,14 @@ class Figures:
 
 
 def by_window(starts: Starts, count: int) -> tuple[Figures, ...]:
-    """Measure each window by itself."""
+    """Return the figures of each of the `count` windows."""
     return tuple(Figures.of(starts.take(starts.window == i)) for i in range(count))
 
 
 def by_group(starts: Starts, history: History, recorded: Recorded) -> Iterator[tuple[str, str, Figures]]:
-    """Yield what groups are of, the group and its figures: queues, users, hours of the day at which jobs started.
+    """Yield (kind, name, figures) of each queue, user and hour of the day of recorded starts.
 
-    Users come by how far off theirs are in all. Jobs that were deleted have no hour.
+    Users come by descending total error; deleted jobs have no hour.
     """
     jobs, where = recorded.jobs.iloc[starts.row], zone(history.timezone)
     hours = [

@@ -1,4 +1,4 @@
-"""The small family of what a site may run: changes of a configuration, one part at a time."""
+"""The family of configurations that a calibration tries: changes of a configuration, one part at a time."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from qconf.fidelity.windows import LogWindow, Recorded
 from qconf.history import History
 from qconf.history.times import zone
 
-#: Parts of a configuration, in the order in which equals are preferred.
+#: Parts of a configuration; of equally good changes the first part's is kept.
 PARTS = ("order", "priorities", "backfill", "starvation", "limits", "dedicated")
 STARVATIONS = (12 * 3600, 24 * 3600, 72 * 3600, 168 * 3600)
-DELAYS = (0, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 72 * 3600, 720 * 3600)  #: the last: hardly any reservation at all
-DEPTHS = (1, 2, 3, 5, 10, 30, None)  #: jobs of a list with a reservation; the last: all
-LOOKED_AT = (5, 10, 20, 50, 100)  #: jobs that wait in the lists, while the others are kept out
-OF_USER = (1, 2, 3, 5, 10)  #: the same of each user
-JOBS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  #: running jobs of a user
-SHARES = (32, 16, 8, 4, 2)  #: of the machine, that a user's running cores are at most: one part of so many
+DELAYS = (0, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 72 * 3600, 720 * 3600)  #: the last: hardly any reservations
+DEPTHS = (1, 2, 3, 5, 10, 30, None)  #: jobs of a list with a reservation; None: all
+LOOKED_AT = (5, 10, 20, 50, 100)  #: limits on eligible waiting jobs
+OF_USER = (1, 2, 3, 5, 10)  #: limits on a user's eligible waiting jobs
+JOBS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  #: limits on a user's running jobs
+SHARES = (32, 16, 8, 4, 2)  #: limits on a user's running cores: the machine divided by this
 HOUR, WEEK = 3600, 168  #: seconds, hours
-UNLIKELY = 7.0  #: starts to be expected in an hour of the week, in which none is no chance (one of a thousand)
+UNLIKELY = 7.0  #: expected starts in an hour of the week of which seeing none has probability 1 in 1000
 
 
 @dataclass(frozen=True)
 class Change:
-    """One part of a configuration made different."""
+    """A configuration in which one part is changed, with a text that names the change."""
 
     part: str
     text: str
@@ -40,16 +40,16 @@ class Change:
 
 @dataclass(frozen=True)
 class Family:
-    """What changes are made of, besides the configuration: the jobs that limits must let start, and idle hours."""
+    """The values that changes take from the given configuration and from the training windows."""
 
     given: SiteConfig
-    widest: tuple[int, ...]  #: cores of the widest job of each queue of the log
-    peaks: tuple[tuple[int, int], ...]  #: most running jobs and cores of each queue that training windows show
+    widest: tuple[int, ...]  #: cores of the widest job of each queue in the log: a limit must let it start
+    peaks: tuple[tuple[int, int], ...]  #: most running jobs and cores of each queue in the training windows
     dedicated: tuple[Downtime, ...]  #: hours of the week in which no job starts
 
     @classmethod
     def of(cls, given: SiteConfig, recorded: Recorded, windows: Sequence[LogWindow], history: History) -> Family:
-        """Look at the windows that are trained on."""
+        """Build the family from the training windows of a log."""
         w, queues = recorded.period.workload, range(len(given.queues))
         widest = np.zeros(len(given.queues), dtype=np.int64)
         np.maximum.at(widest, w.queue, w.cores)
@@ -58,7 +58,7 @@ class Family:
         return cls(given, tuple(widest.tolist()), tuple((jobs, cores) for jobs, cores in peaks), idle_hours)
 
     def changes(self, config: SiteConfig, parts: Sequence[str] = PARTS) -> Iterator[Change]:
-        """Yield all configurations that differ in one part from this one."""
+        """Yield all changes of one part of this configuration."""
         for part in parts:
             for text, found in getattr(self, f"_{part}")(config):
                 if found != config:
@@ -68,7 +68,7 @@ class Family:
         plain = _queues(config, priority=[1.0] * len(config.queues), starvation=[None] * len(config.queues))
         for order in dict.fromkeys((self.given.order, *ORDERS)):
             yield f"order {order}", config.replace(order=order)
-            # Priorities and starvation come before any order but a formula, and hide it.
+            # Priorities and starvation precede any order but a formula, and mask its effect.
             yield f"order {order}, equal priorities, no starvation", plain.replace(order=order)
 
     def _priorities(self, config: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
@@ -98,14 +98,14 @@ class Family:
 
     @property
     def depths(self) -> Sequence[int | None]:
-        """How many jobs may have reservations, beside what is given."""
+        """Numbers of reservations to try; empty if the given configuration allows only its own."""
         given = self.given
         alone = given.reserve == "cores" and given.held_jobs == "pass" and self.alike
         return DEPTHS if alone and not (given.shortpools or any(each.users for each in given.downtime)) else ()
 
     @property
     def alike(self) -> bool:
-        """Whether no types of nodes and no tiers keep one reservation, and nothing out of service."""
+        """Whether all nodes are of one type and no queue has a tier."""
         return not (self.given.nodes or self.given.has_tiers)
 
     def _starvation(self, config: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
@@ -139,7 +139,7 @@ class Family:
 
 
 def _queues(config: SiteConfig, **columns: Sequence[object]) -> SiteConfig:
-    """Return a configuration whose queues have these values."""
+    """Return a configuration with these values, by field, of its queues."""
     changes = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     queues: list[QueueConfig] = [
         queue.model_copy(update=change) for queue, change in zip(config.queues, changes, strict=True)
@@ -154,7 +154,7 @@ def _reservations(depth: int | None) -> str:
 def _looking_at(
     throttles: Sequence[ThrottleConfig], whose: ThrottleConfig, most: int | None
 ) -> tuple[ThrottleConfig, ...]:
-    """Return the throttles with this number of jobs that wait in the lists, of those that `whose` is for."""
+    """Return the throttles with `max_eligible` set to `most` in the one for the same jobs as `whose`."""
     others = [each for each in throttles if each.what != whose.what]
     found = next((each for each in throttles if each.what == whose.what), whose)
     found = found.model_copy(update={"max_eligible": most})
@@ -162,13 +162,13 @@ def _looking_at(
 
 
 def _ranked(values: Sequence[float]) -> list[float]:
-    """Write priorities as 10, 20, 30, ..., equals alike."""
+    """Replace priorities by 10, 20, 30, ... in the same order; equal ones stay equal."""
     ranks = sorted(set(values))
     return [10.0 * (1 + ranks.index(value)) for value in values]
 
 
 def _peaks(window: LogWindow, queue: int) -> tuple[int, int]:
-    """Return the most running jobs and cores of a queue that the log shows inside a window."""
+    """Return the most running jobs and cores of a queue inside a window, by the log."""
     w = window.period.workload
     own = np.flatnonzero((w.queue == queue) & (window.start < window.end))
     start = np.maximum(window.start[own], window.begin)
@@ -183,7 +183,7 @@ def _peaks(window: LogWindow, queue: int) -> tuple[int, int]:
 
 
 def _dedicated(recorded: Recorded, windows: Sequence[LogWindow], history: History) -> Iterator[Downtime]:
-    """Yield a downtime each week for the hours in which windows show no start, though jobs wait that fit."""
+    """Yield a weekly downtime for hours in which no job starts in the windows though waiting jobs fit."""
     where, epoch = zone(history.timezone), history.epoch
     timeline = Timeline.of(recorded)
     begun, covered, seen = np.zeros(WEEK), np.zeros(WEEK), 0

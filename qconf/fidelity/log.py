@@ -1,4 +1,4 @@
-"""What a log shows of its machine by itself: cores that were idle, and jobs that were kept waiting though they fit."""
+"""Idle cores of the machine over a log, and jobs that waited although they fit."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from qconf.fidelity.windows import Column, Mask, Recorded
 
-HELD = 3600  #: seconds that a job goes on to wait after it first fits, from which on something else held it
+HELD = 3600  #: seconds; a job that waits so long after it first fits was held by something else
 
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """Idle cores as time goes by, by the recorded starts and ends."""
+    """Idle cores over time, by the recorded starts and ends."""
 
     instants: Column  #: ascending, shape (m,)
-    idle: Column  #: from each instant to the next
+    idle: Column  #: idle cores from each instant to the next
 
     @classmethod
     def of(cls, recorded: Recorded) -> Timeline:
-        """Add up what runs."""
+        """Count the cores of the running jobs at each start and end."""
         w = recorded.period.workload
         ran = recorded.began
         start, cores = recorded.start[ran], w.cores[ran]
@@ -35,14 +35,14 @@ class Timeline:
 
     @cached_property
     def _least(self) -> list[NDArray[np.int32]]:
-        """Least idle cores of 1, 2, 4, ... intervals from each one on."""
+        """Least idle cores over 1, 2, 4, ... intervals from each interval on."""
         levels = [np.clip(self.idle, -(2**31), 2**31 - 1).astype(np.int32)]
         while (half := 1 << (len(levels) - 1)) * 2 <= self.idle.size:
             levels.append(np.minimum(levels[-1][:-half], levels[-1][half:]))
         return levels
 
     def least_between(self, begin: Column, end: Column) -> Column:
-        """Return the least idle cores from each begin up to its end; both within the log."""
+        """Return the least idle cores from each begin to its end, elementwise; all within the log."""
         first = np.maximum(np.searchsorted(self.instants, begin, side="right") - 1, 0)
         last = np.maximum(np.searchsorted(self.instants, end, side="left"), first + 1)
         level = np.frexp(last - first)[1] - 1
@@ -54,9 +54,9 @@ class Timeline:
         return found
 
     def first_fit(self, cores: int, walltime: int, submit: int, start: int) -> int:
-        """Return from when on a job could have run to its walltime on cores that were idle; -1 where nowhere.
+        """Return the first instant from which idle cores sufficed for a job's whole walltime; -1 if there is none.
 
-        Only instants at least `HELD` before its start count. From its start on it has its own cores.
+        Only instants at least `HELD` seconds before the job's start count. After its start its own cores are not idle.
         """
         low, high = np.searchsorted(self.instants, (submit, start - HELD), side="right")
         at = np.concatenate(([submit], self.instants[low:high]))
@@ -65,11 +65,11 @@ class Timeline:
 
 
 def held(recorded: Recorded, timeline: Timeline, rows: Column) -> Mask:
-    """Return which jobs of the log something held that no scheduler decides; only `rows` are looked at.
+    """Return the mask of the jobs among `rows` that something other than the scheduler held.
 
-    From an instant on, `HELD` seconds before it started or more, cores were idle for all its walltime, and a job that
-    was submitted later and is neither narrower nor shorter started between that instant and its own start: where the
-    one may pass a head job, so may the other. Of a job that was deleted while it waited, that is in place of its start.
+    Such a job could have started on idle cores `HELD` seconds or more before its start. Between that instant and its
+    start, a job submitted later started that is at least as wide and as long: if backfilling let that one pass the head
+    job, it would have let this one. For a job deleted while it waited, the deletion counts as its start.
     """
     w, start, left = recorded.period.workload, recorded.start, recorded.left
     found = np.zeros(len(w), dtype=np.bool_)

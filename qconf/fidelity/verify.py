@@ -1,4 +1,4 @@
-"""The fidelity of a configuration to a log: all windows, groups of jobs, and those farthest off."""
+"""The fidelity of a configuration to a log, over all windows, by group, and the jobs farthest off."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from qconf.fidelity.windows import LENGTHS, MOST, LogWindow, Recorded, cut, span
 from qconf.history import History
 from qconf.history.times import zone
 
-SHOWN = 10  #: jobs farthest off
+SHOWN = 10  #: jobs listed as farthest off
 
 
 @dataclass(frozen=True)
 class Span:
-    """A window and its figures; Unix seconds."""
+    """A window and its figures; times are Unix seconds."""
 
     begin: int
     end: int
@@ -32,7 +32,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Group:
-    """The jobs of a queue, of a user, or that started in an hour of the day."""
+    """The figures of the jobs of a queue, of a user, or started in an hour of the day."""
 
     kind: str
     name: str
@@ -48,14 +48,14 @@ class Verification:
     total: Figures
     groups: tuple[Group, ...]
     farthest: tuple[Farthest, ...]
-    held: int  #: jobs of the windows that something held which no scheduler decides
-    without_held: Figures  #: of the others, simulated without them
-    grade: Grade | None  #: None where too few jobs start
+    held: int  #: jobs of the windows that something other than the scheduler held
+    without_held: Figures  #: of a simulation without the held jobs
+    grade: Grade | None  #: None if too few jobs start
     warnings: tuple[str, ...]
     timezone: str
 
     def document(self) -> dict[str, Any]:
-        """Return it as JSON holds it."""
+        """Return the verification as JSON values."""
         return {
             "grade": None if self.grade is None else asdict(self.grade),
             "total": asdict(self.total),
@@ -70,15 +70,15 @@ class Verification:
 
     @property
     def verification(self) -> Verification:
-        """Itself, as a calibration has one."""
+        """Itself, so that a calibration and a verification have the same field."""
         return self
 
     def comment(self) -> str:
-        """Say what a configuration file holds, for its header."""
+        """Return the header comment of the configuration file."""
         return "As given, with the grade of qconf fidelity on all windows."
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a table: each window, each group, all windows, and those without held jobs."""
+        """Yield the rows of a table: each window, each group, all, and all without held jobs."""
         where = zone(self.timezone)
         for each in self.windows:
             begin = datetime.fromtimestamp(each.begin, where).strftime("%Y-%m-%d %H:%M:%S")
@@ -106,9 +106,9 @@ def verify(
     shown: int = SHOWN,
     within: tuple[int, int] | None = None,
 ) -> Verification:
-    """Simulate windows of a history that was cleaned with `config` under it, all of them `within` these seconds.
+    """Simulate windows of a history, which was cleaned with `config`, `within` these seconds.
 
-    Raises `InputError` where the log tells no starts.
+    Raises `InputError` if the log has no starts.
     """
     recorded = Recorded.of(history, config)
     drawn = spans(recorded, lengths, count, seed, within)
@@ -117,7 +117,7 @@ def verify(
 
 
 def grade_of(history: History, config: SiteConfig, within: tuple[int, int]) -> Grade | None:
-    """Return the grade alone, of windows within these seconds of a history."""
+    """Return only the grade, from windows within these seconds of a history."""
     recorded = Recorded.of(history, config)
     windows = cut(recorded, spans(recorded, within=within))
     return grade(Figures.of(Starts.of(windows, config)), len(windows))
@@ -132,7 +132,7 @@ def verification(
     shown: int = SHOWN,
     empty: int = 0,
 ) -> Verification:
-    """Simulate these windows of a log."""
+    """Simulate these windows of a log under `config`; `empty` windows were left out."""
     starts = Starts.of(windows, config)
     timeline = Timeline.of(recorded)
     kept_back = held(recorded, timeline, np.unique(starts.row[starts.began]))

@@ -1,6 +1,6 @@
-"""Windows of a log: what ran and waited at their begin, and what was submitted until their end.
+"""Windows of a log: the jobs running and waiting at the begin, and the submissions up to the end.
 
-As Karbach verifies JuFo (section 6): run times are exact and submissions known, so that what differs is the scheduler.
+As in Karbach's verification of JuFo (section 6), run times are exact and submissions known: only the scheduler differs.
 """
 
 from __future__ import annotations
@@ -25,29 +25,28 @@ Column = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 DAY = 86400
-LEAD = 3 * DAY  #: after the first submission, until no job runs that the log does not have
-LEAD_SHARE = 10  #: of the log, its tenth part, that is at most left out for that
+LEAD = 3 * DAY  #: left out after the first submission, while jobs run that the log does not have
+LEAD_SHARE = 10  #: at most the log divided by this is left out
 LENGTHS = (2 * 3600, 24 * 3600)  #: seconds, the shortest and the longest window
-MOST = 60  #: windows, unless told
+MOST = 60  #: windows, by default
 
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """The jobs of a log of which it tells until when they waited, with the run times that they had."""
+    """The jobs of a log with a known end of their wait, with their exact run times."""
 
     period: Period
     start: Column  #: when each job started, `UNSTARTED` if it was deleted before, shape (n,)
-    gone: Column  #: when it was deleted while it waited, `UNSTARTED` if it was not
-    jobs: pd.DataFrame  #: the jobs as the history has them
-    unknown: int  #: jobs that are left out: the log tells no start of them
+    gone: Column  #: when the waiting job was deleted, `UNSTARTED` if it was not
+    jobs: pd.DataFrame  #: the same jobs as rows of the history
+    unknown: int  #: number of jobs left out, since the log has no start of them
 
     @classmethod
     def of(cls, history: History, config: SiteConfig) -> Recorded:
         """Take the jobs of a history that was cleaned with `config`.
 
-        Those that were deleted while something held them are left out: they never waited for cores.
-
-        A job that ran longer than its walltime has its run time as walltime: it is not cut off, since it was not.
+        Jobs that were deleted while something held them are left out: they never waited for cores. A job that ran
+        longer than its walltime gets its run time as walltime, since the site did not kill it.
         """
         every, deleted = history.with_deleted()
         period = Period.of(every, config, binding=())
@@ -62,14 +61,14 @@ class Recorded:
         return found.take(~held(found, Timeline.of(found), np.flatnonzero(~found.began))) if deleted.any() else found
 
     def take(self, rows: Mask) -> Recorded:
-        """Return those of these rows."""
+        """Return the masked jobs."""
         start = self.start[rows]
         period = replace(self.period.take(rows), started=start)
         return Recorded(period, start, self.gone[rows], self.jobs[rows], self.unknown)
 
     @property
     def began(self) -> Mask:
-        """Which jobs started, shape (n,)."""
+        """Mask of the jobs that started, shape (n,)."""
         return self.start < UNSTARTED
 
     @property
@@ -80,10 +79,10 @@ class Recorded:
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """A simulation that counts up to the next deletion."""
+    """A simulation from `begin`, valid until the next deletion of a waiting job."""
 
     begin: int
-    rows: Column  #: of the jobs in the window
+    rows: Column  #: positions of the jobs in the window
     jobs: Workload
     state: State | None
     schedule: Schedule
@@ -91,18 +90,18 @@ class Stretch:
 
 @dataclass(frozen=True, eq=False)
 class LogWindow:
-    """The jobs that ran or waited at `begin` or were submitted before `end`, seconds after the log's epoch."""
+    """The jobs that ran or waited at `begin`, or were submitted before `end`; seconds after the log's epoch."""
 
     begin: int
     end: int
-    period: Period  #: begins with what ran then
-    start: Column  #: recorded, of each job, shape (n,)
-    gone: Column  #: when it was deleted while it waited
-    rows: Column  #: of each job among those of `Recorded`
+    period: Period  #: its state has the jobs running at `begin`
+    start: Column  #: recorded start of each job, shape (n,)
+    gone: Column  #: when the waiting job was deleted
+    rows: Column  #: position of each job in `Recorded`
 
     @property
     def there(self) -> Mask:
-        """Which jobs wait at `begin` or are submitted later, shape (n,)."""
+        """Mask of the jobs that wait at `begin` or are submitted later, shape (n,)."""
         return self.start >= self.begin
 
     @property
@@ -112,14 +111,14 @@ class LogWindow:
 
     @property
     def crowded_out(self) -> int:
-        """Jobs that ran by the log where the machine had no cores left: they wait in the simulation."""
+        """Number of jobs that run in the log beyond the machine's cores; they wait in the simulation."""
         state = self.period.state
         return 0 if state is None else int(((self.start < self.begin) & (state.start >= self.begin)).sum())
 
     def simulate(self, config: SiteConfig) -> Column:
-        """Simulate from `begin` on under the queues that routed the jobs; nothing is submitted from `end` on.
+        """Simulate from `begin` on, in the queues that routed the jobs; nothing is submitted from `end` on.
 
-        Returns the start of each job, `UNSTARTED` where it is deleted before, shape (n,).
+        Returns the start of each job, `UNSTARTED` if the job is deleted before, shape (n,).
         """
         start = np.full(self.rows.size, UNSTARTED)
         for each in self.stretches(config):
@@ -127,9 +126,9 @@ class LogWindow:
         return np.where(start < self.gone, start, UNSTARTED)
 
     def stretches(self, config: SiteConfig) -> Iterator[Stretch]:
-        """Simulate up to each instant at which a job is deleted, and from there on without it.
+        """Simulate up to each deletion of a waiting job, and from there on without that job.
 
-        If it runs in the simulation by then, it ends there.
+        If the job runs in the simulation by then, it ends there.
         """
         jobs = self.period.limited(self.period.workload, config)
         system = self.period.system(config)
@@ -140,7 +139,7 @@ class LogWindow:
             yield Stretch(at, rows, jobs, state, schedule)
             gone = self.gone[rows]
             matters = (gone < self.end) & (schedule.end > gone)
-            if not matters.any() or system.has_tiers:  # what a preempted job has done no state says
+            if not matters.any() or system.has_tiers:  # no state has the work done by a preempted job
                 return
             at = int(gone[matters].min())
             stay = np.flatnonzero(gone > at)
@@ -149,7 +148,7 @@ class LogWindow:
 
 
 def cut(recorded: Recorded, spans: Sequence[tuple[int, int]]) -> tuple[LogWindow, ...]:
-    """Cut windows of these begins and ends out of a log; those with no job that waits are left out."""
+    """Cut windows of these begins and ends out of a log; a window without waiting jobs is left out."""
     period = recorded.period
     last = recorded.start + period.workload.effective_runtime
     found = []
@@ -172,10 +171,10 @@ def spans(
     seed: int = 0,
     within: tuple[int, int] | None = None,
 ) -> tuple[tuple[int, int], ...]:
-    """Draw windows: the log, or what is `within` it, in equal parts, in each one window at random, its length too.
+    """Draw begins and ends of windows: one of random place and length in each equal part of the log.
 
-    Windows do not overlap. There are fewer than `count` where the log is too short for so many; where it is too short
-    for one, it is one itself, up to its last start. Raises `InputError` where no start is known.
+    `within` restricts the log. Windows do not overlap. A log too short for `count` windows gets fewer; one too short
+    for a single window is a window itself, up to its last start. Raises `InputError` if no start is known.
     """
     submit = recorded.period.workload.submit
     low, high = within or (-MAX_TIME, MAX_TIME)

@@ -1,1 +1,1 @@
-"""When jobs will start: plans by walltimes, run times as they are, idle windows."""
+"""Predictions of job starts, for ``qconf predict``: plans by walltimes, likely run times, idle windows."""

@@ -1,7 +1,7 @@
-"""Intervals that hold: simulated ones, widened by how far off earlier predictions were.
+"""Calibrated intervals: simulated intervals, widened by the errors of earlier predictions.
 
-Normalised conformal prediction (Papadopoulos, Vovk and Gammerman, JAIR 40, 2011): a score is by how many times its half
-of the interval a start missed the middle. Late instants count more, since what a machine is used for changes.
+Normalised conformal prediction (Papadopoulos, Vovk and Gammerman, JAIR 40, 2011): the score of a start is its distance
+from the middle over the width of that half of the interval. Later instants weigh more, since users change.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Column = NDArray[np.int64]
 
-FEWEST = 50  #: predictions that have come true, without which simulated intervals stay as they are
-SLACK = 60.0  #: seconds by which each half is wider than simulated: some have no width at all
-HALF = 20.0  #: after so many later instants a prediction counts half
+FEWEST = 50  #: least number of past predictions; with fewer, simulated intervals stay unchanged
+SLACK = 60.0  #: seconds added to each half of an interval, since some have no width
+HALF = 20.0  #: half-life of a prediction's weight, in later instants
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """How many times the halves of intervals have to be as wide, by predictions that have come true."""
+    """The factor by which both halves of intervals are widened, from past predictions."""
 
     factor: float = 1.0
-    count: int = 0  #: of these predictions; 0 where they are too few
+    count: int = 0  #: number of past predictions; 0 if they are too few
 
     @classmethod
     def of(cls, level: float, now: Column, low: Floats, middle: Floats, high: Floats, true: Column) -> Calibration:
-        """Score predictions that have come true; `now` is when each was made.
+        """Fit the factor to past predictions, made at the instants `now`, of starts that were then `true`.
 
-        Jobs that wait at one instant are late together: what few instants show is not sure, so that they count as one
-        instant more, with none inside.
+        Jobs that wait at one instant are late together, so few instants prove little: one more instant is assumed, with
+        every start outside its interval.
         """
         if true.size < FEWEST:
             return cls()
@@ -43,7 +43,7 @@ class Calibration:
         return cls(quantile(np.maximum(late, early), weights[instant], part), true.size)
 
     def widened(self, now: int, low: Floats, middle: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Return the intervals that as many of the earlier predictions would have kept; none begins before `now`."""
+        """Return (low, high) of the widened intervals, none of which begins before `now`."""
         if not self.count:
             return low, high
         below, above = self.factor * (middle - low + SLACK), self.factor * (high - middle + SLACK)
@@ -51,7 +51,7 @@ class Calibration:
 
 
 def quantile(values: Floats, weights: Floats, part: float) -> float:
-    """Return the value up to which a part of the weight lies."""
+    """Return the smallest value at which the cumulated weight reaches `part` of the total."""
     order = np.argsort(values, kind="stable")
     up_to = np.cumsum(weights[order])
     return float(values[order][min(int(np.searchsorted(up_to, part * up_to[-1])), values.size - 1)])

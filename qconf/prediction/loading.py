@@ -1,4 +1,4 @@
-"""The days after another configuration is loaded into this state, and what the backlog does to a promised gain."""
+"""The days after another configuration is loaded: waits day by day, and how the backlog changes the gain."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from qconf.snapshot import Snapshot
 
 Floats = NDArray[np.float64]
 
-DAYS = 7  #: that are simulated
+DAYS = 7  #: simulated days
 RUNS = 30
 
 
 @dataclass(frozen=True)
 class Day:
-    """A day ahead, under the present configuration and the other one; means of the simulations."""
+    """A coming day under the current configuration and the other one; means over the simulations."""
 
     begin: int  #: Unix seconds
-    submitted: float  #: jobs
-    wait: tuple[float, float]  #: mean of these, seconds
-    waiting: tuple[float, float]  #: jobs at its end
+    submitted: float  #: jobs submitted
+    wait: tuple[float, float]  #: mean wait of the submitted jobs, seconds
+    waiting: tuple[float, float]  #: jobs waiting at the end of the day
 
 
 @dataclass(frozen=True)
 class Gained:
-    """A gain in an objective: its mean, and the tenth and ninetieth of a hundred simulations."""
+    """A gain in an objective over the simulations: mean, and 10th and 90th percentile."""
 
     mean: float
     low: float
@@ -49,17 +49,17 @@ class Gained:
 
 @dataclass(frozen=True)
 class Loading:
-    """What becomes of a state under the present configuration and another one."""
+    """Simulations from a snapshot under the current configuration and another one."""
 
     days: tuple[Day, ...]
-    gain: Gained  #: of the jobs that come, and those that wait
-    later: Gained  #: of those that come
-    empty: Gained  #: of those that come, on an empty machine: without the backlog
+    gain: Gained  #: over waiting and coming jobs
+    later: Gained  #: over coming jobs
+    empty: Gained  #: over coming jobs on an empty machine: without the backlog
     left_out: int  #: jobs of the snapshot that one of the configurations cannot start
     runs: int
 
     def document(self) -> dict[str, Any]:
-        """Return it as JSON holds it."""
+        """Return the result as JSON values."""
         return {
             **{name: vars(getattr(self, name)) for name in ("gain", "later", "empty")},
             "days": [
@@ -88,10 +88,10 @@ def loading(
     seed: int = 0,
     workers: int = 1,
 ) -> Loading:
-    """Simulate the days ahead under both, with the same run times and the same jobs to come.
+    """Simulate the coming days under both configurations, with the same run times and coming jobs.
 
-    Raises `InputError` where the log has no days before the snapshot, and `UnroutableError` where `other` has no queue
-    for some job.
+    Raises `InputError` if the log has no days before the snapshot, and `UnroutableError` if a job fits no queue of
+    `other`.
     """
     both, left_out = _common(snapshot, config, other)
     now, users = snapshot.now, both[0].users
@@ -121,7 +121,7 @@ def loading(
 
 
 def _common(snapshot: Snapshot, config: SiteConfig, other: SiteConfig) -> tuple[tuple[Ahead, Ahead], int]:
-    """Return the present under both, of the jobs that both can start, and how many of the others there are."""
+    """Return the snapshot under both configurations, only with jobs that both can start, and the number of others."""
     found = ahead(snapshot, config), ahead(snapshot, other)
     able = {job.job_id for job in found[0].jobs} & {job.job_id for job in found[1].jobs}
     shared = replace(snapshot, jobs=tuple(job for job in snapshot.jobs if job.job_id in able))
@@ -129,9 +129,9 @@ def _common(snapshot: Snapshot, config: SiteConfig, other: SiteConfig) -> tuple[
 
 
 def _simulated(found: Ahead, past: Workload, drawn: Draw, days: int) -> Floats:
-    """Return mean wait and slowdown of all jobs, of those to come, and of these alone; and three numbers of each day.
+    """Return means over (waiting and coming, coming, coming on an empty machine) jobs, then a row for each day.
 
-    These are the jobs submitted, their mean wait, and the jobs that wait at its end. Shape (3 + days, 3).
+    Means are (wait, slowdown, 0); a day is (submitted jobs, mean wait, jobs waiting at its end). Shape (3 + days, 3).
     """
     present, now = found.present, found.now
     later = coming(present, past, drawn)

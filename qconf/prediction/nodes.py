@@ -1,4 +1,4 @@
-"""Nodes of several types as a snapshot has them: which are in service, and which of them running jobs have."""
+"""Nodes of several types in a snapshot: the nodes in service, and the nodes that running jobs have."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from qconf.config import SiteConfig
 from qconf.snapshot import Closure, Job, Snapshot
 from qconf.snapshot.model import host_names
 
-ANY_CORES = 2**31  #: of a job on a node, where a snapshot names its nodes alone
+ANY_CORES = 2**31  #: cores of a job on a node, if a snapshot has only the node's name
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """A machine with the nodes that are in service alone."""
+    """A machine that has only the nodes in service."""
 
     system: System
-    #: Of each node, by its name, as `parsim.State.nodes` has them; empty where names are unknown.
+    #: Number of each node in service in `system`, by name; empty if names are unknown.
     number: Mapping[str, int]
-    down: Mapping[str, int]  #: how many are not in service, by type
-    lost: Set[str]  #: their names
-    renumbered: Mapping[int, int]  #: numbers of those in service, by their numbers in the configuration
-    cores: Mapping[str, int]  #: of each node of the configuration, by its name; empty where names are unknown
+    down: Mapping[str, int]  #: number of nodes out of service, by type
+    lost: Set[str]  #: names of the nodes out of service
+    renumbered: Mapping[int, int]  #: numbers of the nodes in service, by their numbers in the configuration
+    cores: Mapping[str, int]  #: cores of each node of the configuration, by name; empty if names are unknown
 
     def unnamed(self, names: Sequence[str]) -> list[str]:
-        """Return those of these nodes that the configuration does not name, where it names its own."""
+        """Return the names that the configuration lacks, if it names its nodes."""
         return [name for name in names if self.number and name not in self.number and name not in self.lost]
 
     def window(self, closure: Closure, end: int, queue: int | None) -> Iterator[Window]:
-        """Yield the nodes in service that a closure takes, until `end`, for the jobs of a queue, if there are any.
+        """Yield a window on the nodes in service of a closure, until `end`, open to jobs of `queue`; none without.
 
-        One of parts of nodes takes about as many cores by whole ones of these; a queue has one node at least.
+        Parts of nodes become about as many cores in whole nodes of the closure; a queue keeps at least one node.
         """
         nodes: list[int] = []
         left = closure.cores
@@ -46,11 +46,11 @@ class Nodes:
             yield Window(closure.begin, end, nodes=nodes, queue=queue)
 
     def takes_parts(self, closure: Closure) -> bool:
-        """Whether a closure takes parts of the nodes that it names."""
+        """Whether a closure has fewer cores than the nodes that it names."""
         return closure.cores < sum(self.cores.get(name, 0) for name in _nodes_of(closure))
 
     def moved(self, windows: Iterable[Window]) -> Iterator[Window]:
-        """Yield the windows of a configuration, of all its nodes, as those that are in service have them."""
+        """Yield windows of the configuration's nodes, with the numbers and types of the nodes in service."""
         there = {each.name for each in self.system.node_types}
         for window in windows:
             nodes = [k for k in map(self.renumbered.get, window.nodes) if k is not None]
@@ -59,7 +59,7 @@ class Nodes:
                 yield replace(window, nodes=nodes, node_types=types)
 
     def of(self, jobs: Sequence[Job]) -> dict[int, dict[int, int]]:
-        """Return the cores on each node of the jobs, by row, that run on nodes in service and no others."""
+        """Return each running job's cores by node number, by row; only of jobs whose nodes are all in service."""
         return {
             row: {self.number[name]: cores or ANY_CORES for name, cores in job.on}
             for row, job in enumerate(jobs)
@@ -73,7 +73,7 @@ def _nodes_of(closure: Closure) -> Sequence[str]:
 
 
 def _is_of_named_nodes(closure: Closure, cores_of: Mapping[str, int]) -> bool:
-    """Whether it names the nodes that are closed or reserved, and their cores are known."""
+    """Whether a closure names its nodes, and their cores are known."""
     names = _nodes_of(closure)
     return bool(names) and all(name in cores_of for name in names)
 
@@ -93,10 +93,10 @@ def cores_of(window: Window, system: System) -> int:
 
 
 def in_service(snapshot: Snapshot, config: SiteConfig, closures: Sequence[Closure]) -> Nodes | None:
-    """Return the machine without the nodes that are down; `closures`, those that last.
+    """Return the machine without the nodes that are down; `closures` are those that have not ended.
 
-    None where the type of such a node is not known, the machine is divided, or other cores are closed or reserved than
-    those of nodes with names: that is not simulated.
+    None if it cannot be simulated: the type of a node that is down is unknown, the machine is divided, or a closure is
+    not of named nodes.
     """
     hosts = [(each.name, host_names(each.hosts or "")) for each in config.nodes]
     shared = config.mode == "shared"
@@ -144,5 +144,5 @@ def in_service(snapshot: Snapshot, config: SiteConfig, closures: Sequence[Closur
 
 
 def _same(system: System) -> Mapping[int, int]:
-    """Return the numbers of nodes that are all in service, each as it was."""
+    """Map the number of each node to itself: all are in service."""
     return {k: k for k in range(sum(each.nodes for each in system.node_types))}

@@ -1,4 +1,4 @@
-"""A snapshot under a configuration: which jobs can be predicted, on which cores, and what is odd about it."""
+"""A snapshot under a configuration: the jobs and cores to simulate, the jobs left out, and warnings."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from qconf.prediction.nodes import cores_of, in_service
 from qconf.prediction.starts import Present
 from qconf.snapshot import Closure, Job, Snapshot
 
-FAR = 10 * 366 * 86400  #: after which nodes whose return is unknown are back, for the simulator
-GRACE = 60  #: seconds that a job past its walltime is expected to go on
+FAR = 10 * 366 * 86400  #: seconds after which a node of unknown return is back, in the simulator
+GRACE = 60  #: expected rest of a job past its walltime, seconds
 
 
 @dataclass(frozen=True)
 class Ahead:
-    """What is simulated, and what is not."""
+    """A snapshot ready to be simulated, and the jobs that are left out."""
 
     now: int
     present: Present
     system: System
-    jobs: tuple[Job, ...]  #: as `present` has them
-    left_out: tuple[tuple[Job, str], ...]  #: waiting jobs that no plan has a start for, and why
+    jobs: tuple[Job, ...]  #: in the order of `present`
+    left_out: tuple[tuple[Job, str], ...]  #: waiting jobs that are not simulated, and why
     warnings: tuple[str, ...]
-    users: Mapping[str, int]  #: numbers of the users in `present`
+    users: Mapping[str, int]  #: number of each user in `present`
 
     def idle(self, instant: int) -> int:
-        """Return the cores that are idle then, of those that run now and are in service."""
+        """Return the cores in service that are idle at an instant, if the running jobs use their whole walltimes."""
         w, state = self.present.workload, self.present.state
         runs = (state.start < self.now) & (state.start + w.walltime > instant)
         lost = sum(
@@ -56,14 +56,14 @@ class Ahead:
 
     @property
     def unknown_from(self) -> int:
-        """Starts from here on wait for nodes whose return is unknown."""
+        """A planned start from here on waits for nodes whose return is unknown."""
         return self.now + FAR
 
 
 def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> Ahead:
-    """Put the jobs of a snapshot on the machine of a configuration, `extra` ones behind the others.
+    """Put the jobs of a snapshot, and `extra` ones after them, on the machine of a configuration.
 
-    Raises `InputError` where nothing can be predicted at all.
+    Raises `InputError` if nothing can be predicted.
     """
     warnings = Counter(snapshot.warnings)
     now, cores = snapshot.now, config.machine.cores
@@ -161,7 +161,7 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
 
 
 def needing(jobs: Workload, kept: Sequence[tuple[Job, int]], config: SiteConfig) -> Workload:
-    """Return the jobs with what they need beside cores: that others have ended, licences, places in an array."""
+    """Return the jobs with their dependencies, licences, array limits and requests of chunks."""
     order = np.argsort(jobs.submit, kind="stable")
     table = pd.DataFrame({name: [getattr(kept[row][0], name) for row in order] for name in ("job_id", "needs")})
     after, quotas = needed(table, config.licences)
@@ -176,7 +176,7 @@ def needing(jobs: Workload, kept: Sequence[tuple[Job, int]], config: SiteConfig)
 def _sorted_out(
     jobs: Sequence[Job], config: SiteConfig, system: System, names: list[str], now: int, warnings: Counter[str]
 ) -> tuple[list[tuple[Job, int]], list[tuple[Job, str]]]:
-    """Return the jobs that are simulated with their queues, and those that are not with the reasons."""
+    """Return the jobs to simulate, with their queues, and the jobs left out, with the reasons."""
     kept: list[tuple[Job, int]] = []
     left_out: list[tuple[Job, str]] = []
     idle = system.cores
@@ -235,7 +235,7 @@ def _sorted_out(
             left_out.append((job, "finds no time between those of a shortpool"))
         else:
             kept.append((replace(job, walltime=walltime), queue))
-    while True:  # what waits for a job that is left out waits as long
+    while True:  # a job that depends on one left out is left out too
         gone = {job.job_id for job, _ in left_out}
         late = [(job, queue, set(followed(job.needs)) & gone) for job, queue in kept]
         if not any(others for *_, others in late):
@@ -245,7 +245,7 @@ def _sorted_out(
 
 
 def _on_nodes(config: SiteConfig, system: System, queue: int, job: Job, warnings: Counter[str]) -> Job | None:
-    """Return a job that runs as one that its nodes can hold: of cores alone where its chunks do not fit, else None."""
+    """Return a running job that its nodes can hold: without chunks if these do not fit; None if nothing fits."""
     if not _has_no_place(config, system, queue, job):
         return job
     plain = replace(job, needs=" ".join(each for each in job.needs.split() if not each.startswith("chunk:")))
@@ -257,7 +257,7 @@ def _on_nodes(config: SiteConfig, system: System, queue: int, job: Job, warnings
 
 
 def _request(job: Job, config: SiteConfig) -> tuple[Column, list[Request], Column]:
-    """Return the number of the request of a job, -1 for none, the requests, and its cores, as columns of one job."""
+    """Return a job's request number (-1 for none), the requests, and its cores, as arrays for one job."""
     cores = np.array([job.cores])
     number, found = requests(np.array([job.needs], dtype=object), cores, config)
     return np.maximum(number, -1), found, cores
@@ -290,7 +290,7 @@ def _qos(job: Job, config: SiteConfig, queue: int) -> NDArray[np.object_]:
 
 
 def _queue(job: Job, config: SiteConfig, names: list[str]) -> int:
-    """Return the queue of a job: that of its name, else the first that admits it, else the first."""
+    """Return the queue of a job: the one it names, else the first that admits it, else the first."""
     name = job.queue.removesuffix(POOL_SUFFIX) if job.queue not in names else job.queue
     if name in names:
         return names.index(name)
@@ -301,14 +301,14 @@ def _queue(job: Job, config: SiteConfig, names: list[str]) -> int:
 
 @dataclass(frozen=True)
 class Gap:
-    """So many cores are idle from now on, for so long, by the walltimes of what runs and is planned."""
+    """Cores that are idle from now on, and for how long, by the walltimes of running and planned jobs."""
 
     cores: int
     seconds: int | None  #: None: without end
 
 
 def gaps(found: Ahead, starts: NDArray[np.int64]) -> list[Gap]:
-    """Return the idle windows into which a new job fits now, the widest first."""
+    """Return the idle windows that begin now, the widest first."""
     w, now = found.present.workload, found.now
     spans = [*zip(starts.tolist(), (starts + w.walltime).tolist(), w.cores.tolist(), strict=True)]
     spans += [(each.begin, each.end, cores_of(each, found.system)) for each in found.present.state.windows]

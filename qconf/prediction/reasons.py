@@ -1,4 +1,4 @@
-"""Why a job waits now, in a few words."""
+"""Short texts for why a job waits now."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from qconf.prediction.present import Ahead
 
 
 def reasons(found: Ahead, planned: NDArray[np.int64]) -> Iterator[str]:
-    """Say for each job why it does not start at once; nothing of those that run."""
+    """Yield for each job why it does not start at once; an empty text for a running job."""
     w, state, system, now = found.present.workload, found.present.state, found.system, found.now
     running = state.start < now
     counts, cores = (np.bincount(w.queue[running], of, len(system.queues)) for of in (None, w.cores[running]))
@@ -73,7 +73,7 @@ def reasons(found: Ahead, planned: NDArray[np.int64]) -> Iterator[str]:
 
 
 def _throttle(found: Ahead, running: NDArray[np.bool_], row: int) -> str:
-    """Say which throttle a job would be above beside the running jobs; empty if none."""
+    """Name the throttle that a job would exceed beside the running jobs; empty if none."""
     w, now = found.present.workload, found.now
     whose, mates_of = {"": "all"}, {"": np.ones_like(running)}
     for each in get_args(Whose):
@@ -105,7 +105,7 @@ def _throttle(found: Ahead, running: NDArray[np.bool_], row: int) -> str:
 
 
 def _holding(found: Ahead, row: int) -> Callable[[str], bool]:
-    """Return whether limits of a name hold a job, by its QOS."""
+    """Return a test whether limits of a name apply to a job; its QOS may be exempt."""
     name = found.present.workload.qos_name(int(found.present.workload.qos[row]))
     qos = next((each for each in found.system.qos if each.name == name), None)
     return lambda limit: qos is None or not qos.is_exempt(limit)

@@ -1,4 +1,4 @@
-"""Earlier instants of a log, predicted as if they were now: by how much predictions miss what then came."""
+"""Replays: predictions for earlier instants of a log, compared with the starts that followed."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from qconf.prediction.starts import DAY, DAYS, Present, interval, likely_starts
 
 Column = NDArray[np.int64]
 
-SPAN = 90 * DAY  #: the last days of a log that are predicted again
+SPAN = 90 * DAY  #: the last part of a log, from which instants are drawn
 INSTANTS = 60
-RUNS = 40  #: simulations at an instant; fewer where many jobs are there
+RUNS = 40  #: most simulations at an instant; fewer for many jobs
 FEWEST_RUNS = 10
-WORK = 40_000  #: jobs in all simulations of an instant together
+WORK = 40_000  #: limit on jobs times simulations of an instant
 
 
 @dataclass(frozen=True)
 class Log:
-    """What a log tells of its jobs up to an instant; times in Unix seconds."""
+    """The jobs of a log as known at an instant; times in Unix seconds."""
 
     workload: Workload
-    start: Column  #: `UNSTARTED` where it came later, or the log does not tell
-    end: Column  #: the same
+    start: Column  #: `UNSTARTED` if later or unknown
+    end: Column  #: `UNSTARTED` if later or unknown
     user: NDArray[np.str_]
     name: NDArray[np.str_]
 
     @classmethod
     def of(cls, history: History, config: SiteConfig, now: int) -> Self:
-        """Take what was known at an instant. Starts are those of a simulation where the log tells none."""
+        """Take the jobs submitted before `now`; a log without starts gets those of a simulation."""
         jobs, w = history.jobs, history.workload(config)
         start, end = (jobs[key].to_numpy(dtype=np.int64) for key in ("start", "end"))
         if (start < 0).all():
@@ -62,14 +62,14 @@ class Log:
         )
 
     def ended(self, now: int) -> NDArray[np.intp]:
-        """Return the rows of the jobs that had ended by an instant, in the order of their ends."""
+        """Return the rows of the jobs that ended by `now`, in the order of their ends."""
         rows = np.flatnonzero(self.end <= now)
         return rows[np.argsort(self.end[rows], kind="stable")]
 
     def past(
         self, now: int, users: Mapping[str, int] | None = None, queue: NDArray[np.int64] | None = None
     ) -> Workload:
-        """Return the jobs of the last weeks that had ended, with the users and queues that they have elsewhere."""
+        """Return the jobs of the last `DAYS` that ended by `now`, with user numbers and queues of another workload."""
         rows = np.flatnonzero((self.end <= now) & (self.workload.submit >= now - DAYS * DAY))
         w = self.workload.take(rows)
         if users is not None:
@@ -79,7 +79,7 @@ class Log:
         return w if queue is None else replace(w, queue=queue[rows])
 
     def teach(self, model: RunTimes, rows: NDArray[np.intp]) -> None:
-        """Train on jobs of these rows."""
+        """Train a model on the jobs at these rows."""
         w = self.workload.take(rows)
         share = w.effective_runtime / w.walltime
         columns = (w.cores.tolist(), w.walltime.tolist(), share.tolist())
@@ -87,7 +87,7 @@ class Log:
             model.add(*job)
 
     def present(self, now: int, cores: int) -> tuple[Present, NDArray[np.intp]]:
-        """Return what ran and waited at an instant, and the rows of it."""
+        """Return the jobs that ran or waited at `now`, and their rows."""
         rows = np.flatnonzero((self.workload.submit < now) & (self.end > now))
         w = self.workload.take(rows)
         state = fitting(w, self.start[rows], now, cores)
@@ -104,7 +104,7 @@ def replay(
     seed: int = 0,
     workers: int = 1,
 ) -> tuple[RunTimes, dict[float, Calibration]]:
-    """Predict random instants of the last months anew; return a model of what ended by `now`, and the calibrations."""
+    """Predict again at random instants of the last months; return a model of all ended jobs, and the calibrations."""
     model, ends = RunTimes(), log.ended(now)
     if not ends.size:
         return model, {}

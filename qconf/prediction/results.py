@@ -1,4 +1,4 @@
-"""A prediction: for each waiting job its start, intervals, and why it waits; and the cores that are idle."""
+"""A prediction, the result of ``qconf predict``: start, intervals and reason of each waiting job; idle windows."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ from qconf.prediction.starts import DAY, DAYS, interval, likely_starts, plan
 from qconf.snapshot import Job, Snapshot
 
 LEVELS = (0.8, 0.95)
-OLD = 7 * DAY  #: after the last job of a history its users may do something else
+OLD = 7 * DAY  #: age of a history's last job from which its users may have changed
 
 
 @dataclass(frozen=True)
 class Start:
-    """When a waiting job will start; Unix seconds."""
+    """The predicted start of a waiting job; times in Unix seconds."""
 
     job: Job
-    planned: int | None  #: by the walltimes; None: not before nodes are back whose return is unknown
-    expected: int | None  #: median of the simulations with likely run times; as planned without a history
+    planned: int | None  #: start if all jobs use their walltimes; None: waits for nodes of unknown return
+    expected: int | None  #: median of the simulations with likely run times; `planned` without a history
     intervals: dict[float, tuple[int, int]]  #: by level; empty without a history
     why: str
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """All that is known of the time ahead."""
+    """Predicted starts, idle windows and warnings."""
 
     ahead: Ahead
-    planned: NDArray[np.int64]  #: start of each job of `ahead`
-    starts: tuple[Start, ...]  #: of the waiting jobs, by their planned starts
+    planned: NDArray[np.int64]  #: planned start of each job of `ahead`
+    starts: tuple[Start, ...]  #: the waiting jobs, by planned start
     gaps: tuple[Gap, ...]
     runs: int
-    checked: int = 0  #: earlier predictions that the intervals rest on; 0: they are as simulated
+    checked: int = 0  #: number of past predictions behind the intervals; 0: not calibrated
 
     @property
     def running(self) -> int:
-        """How many jobs run."""
+        """Number of running jobs."""
         return int((~self.ahead.present.waiting).sum())
 
     def document(self) -> dict[str, Any]:
-        """Return it as JSON holds it."""
+        """Return the prediction as JSON values."""
         return {
             "now": self.ahead.now,
             "runs": self.runs,
@@ -87,9 +87,9 @@ def predict(
     seed: int = 0,
     workers: int = 1,
 ) -> Prediction:
-    """Predict the starts of the jobs that wait, `extra` ones among them; intervals need a history.
+    """Predict the starts of the waiting jobs, `extra` ones included; intervals need a history.
 
-    They are widened by how far off predictions of so many earlier `instants` of the history were.
+    The intervals are calibrated by predictions at as many earlier `instants` of the history.
     """
     found = ahead(snapshot, config, extra)
     planned = plan(found.present, found.system)
@@ -110,7 +110,7 @@ def predict(
             if level in calibrations:
                 low, high = calibrations[level].widened(found.now, low, middle, high)
                 checked = calibrations[level].count
-            # Each level is widened by itself: of few predictions the larger share may need less.
+            # Levels are widened separately: with few predictions the higher level may get the smaller factor.
             within = low, high = np.minimum(low, within[0]), np.maximum(high, within[1])
             spans[level] = np.floor(low).astype(np.int64), np.ceil(high).astype(np.int64)
     why = list(reasons(found, planned))
@@ -132,7 +132,7 @@ def predict(
 
 
 def _age(log: Log, now: int) -> Iterator[str]:
-    """Say that a history has no job of the days before a snapshot."""
+    """Warn if a history has no recent job before the snapshot."""
     if not log.end.size:
         yield "the history has no job from before the snapshot: run times are any, and no jobs come"
         return

@@ -1,6 +1,6 @@
-"""Run times as they are: which share of its walltime a job runs, by jobs like it that have ended.
+"""Likely run times: the fraction of its walltime that a job runs, from similar jobs that have ended.
 
-Of a share either all quantiles are wanted (`RunTimes`), to draw from, or its mean (`Means`), for the order of jobs.
+`RunTimes` gives quantiles of the fraction, to draw from; `Means` gives its mean, for orders.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ Kind = tuple[object, ...]
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-MOST = 60  #: the last jobs of a kind that count
-HALF = 15.0  #: after so many later ones of its kind a job counts half
-PRIOR = 4.0  #: jobs of a kind that count as much as all kinds of less likeness together
-STEPS = 32  #: of the quantiles that are drawn from
-TOGETHER = 0.3  #: correlation of run times of one user: jobs of a campaign succeed or fail together
+MOST = 60  #: number of last jobs of a kind that count
+HALF = 15.0  #: half-life of a job's weight, in later jobs of its kind
+PRIOR = 4.0  #: weight of all less similar kinds together, in jobs
+STEPS = 32  #: steps between the quantiles
+TOGETHER = 0.3  #: correlation of a user's run times: jobs of a campaign succeed or fail together
 
 
 def kinds(user: object, name: object, cores: int, walltime: int) -> list[Kind]:
-    """Return what a job is like, the closest likeness first."""
+    """Return the kinds that a job belongs to, the most similar first: by user, name, size and walltime."""
     size = int(cores).bit_length()
     found: list[Kind] = [(user, name, size, walltime), (user, name, walltime)] if name else []
     return [*found, (user, size, walltime), (user, walltime), (user, size), (user,), (size, walltime // 3600), ()]
@@ -38,14 +38,14 @@ def kinds(user: object, name: object, cores: int, walltime: int) -> list[Kind]:
 
 @dataclass
 class RunTimes:
-    """Shares of their walltimes that jobs ran, by what the jobs were like."""
+    """Fractions of their walltimes that jobs ran, by kind of job."""
 
     shares: dict[Kind, list[float]] = field(default_factory=dict)
-    #: Shares for which jobs have run that have not ended: of jobs alike that started together the short ones end first.
+    #: Fractions run so far by running jobs: if only the ended ones counted, short run times would prevail.
     open: dict[Kind, list[float]] = field(default_factory=dict)
 
     def add(self, user: str, name: str, cores: int, walltime: int, share: float) -> None:
-        """Train on one job more."""
+        """Train on a job that ran for the fraction `share` of its walltime."""
         for kind in kinds(user, name, cores, walltime):
             known = self.shares.setdefault(kind, [])
             known.append(min(1.0, max(1e-6, share)))
@@ -53,17 +53,17 @@ class RunTimes:
                 del known[: len(known) - MOST]
 
     def watch(self, running: Iterable[tuple[str, str, int, int, int]]) -> None:
-        """Take note of the jobs that run: user, name, cores, walltime and seconds so far of each."""
+        """Set the running jobs: user, name, cores, walltime and seconds run so far of each."""
         self.open = {}
         for user, name, cores, walltime, elapsed in running:
             for kind in kinds(user, name, cores, walltime):
                 self.open.setdefault(kind, []).append(elapsed / max(1, walltime))
 
     def quantiles(self, user: str, name: str, cores: int, walltime: int, elapsed: int = 0) -> Floats:
-        """Return quantiles at equal steps of the share that a job like this one runs, shape (STEPS + 1,).
+        """Return quantiles, at equal steps, of the fraction of its walltime that such a job runs, shape (STEPS + 1,).
 
-        Above what it has run already. Each kind counts the more, the more jobs of it are known; those of less likeness
-        have what it leaves.
+        They are above the fraction of `elapsed`. The more jobs of a kind are known, the more weight it has; less
+        similar kinds share the remaining weight.
         """
         least = elapsed / max(1, walltime)
         shares, weights, closed, rest = [], [], [], 1.0
@@ -86,11 +86,11 @@ class RunTimes:
         return likely(np.concatenate(shares), np.concatenate(weights), np.concatenate(closed))
 
 
-ALL = "*"  #: stands for the user in what jobs of all users have
+ALL = "*"  #: stands for all users
 
 
 def likeness(user: str, cores: int, walltime: int) -> list[tuple[str, str]]:
-    """Return what a job is like, the closest likeness first: a user, and a word for size and walltime."""
+    """Return the classes (user, text of size and walltime) of a job for `Means`, the most similar first."""
     size = int(cores).bit_length()
     words = f"{size}:{walltime}", f":{walltime}", f"{size}:", ":"
     return [*((user, word) for word in words), (ALL, f"{size}:{walltime // 3600}h"), (ALL, ":")]
@@ -98,13 +98,13 @@ def likeness(user: str, cores: int, walltime: int) -> list[tuple[str, str]]:
 
 @dataclass
 class Means:
-    """Means of the shares of their walltimes that jobs ran, by what the jobs were like, weighted as in `RunTimes`."""
+    """Mean fractions of their walltimes that jobs ran, by class of job, weighted as in `RunTimes`."""
 
-    #: By user and word, the weight of the jobs and the mean.
+    #: Weight of the jobs and mean fraction, by class (`likeness`).
     known: dict[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
 
     def add(self, user: str, name: str, cores: int, walltime: int, share: float) -> None:
-        """Train on one job more; its name plays no part."""
+        """Train on a job that ran for the fraction `share` of its walltime; the name is ignored."""
         del name
         for kind in likeness(user, cores, walltime):
             weight, mean = self.known.get(kind, (0.0, 0.0))
@@ -112,7 +112,7 @@ class Means:
             self.known[kind] = weight, mean + (min(1.0, share) - mean) / weight
 
     def estimate(self, user: str, name: str, cores: int, walltime: int) -> int:
-        """Return how many seconds a job is expected to run, at most its walltime; 0 where nothing is known."""
+        """Return the expected run time of a job in seconds, at most its walltime; 0 before any training."""
         del name
         share, rest = 0.0, 1.0
         for kind in likeness(user, cores, walltime):
@@ -122,7 +122,7 @@ class Means:
         return max(1, round(walltime * share / (1 - rest))) if rest < 1 else 0
 
     def lines(self) -> list[str]:
-        """Write what is known, a line for each user: words with their weights and means, between tabs."""
+        """Return the model as text, a line for each user: class, weight and mean, separated by tabs."""
         found: dict[str, list[str]] = {}
         for (user, word), (weight, mean) in self.known.items():
             found.setdefault(user, [user]).append(f"{word}={weight:.3g},{mean:.3g}")
@@ -130,17 +130,17 @@ class Means:
 
 
 class Learner(Protocol[T_co]):
-    """A model that is trained job by job, and predicts one."""
+    """A model that is trained job by job, and predicts a job."""
 
     def add(self, user: str, name: str, cores: int, walltime: int, share: float) -> None:
-        """Train on one job more, which ran for a share of its walltime."""
+        """Train on a job that ran for the fraction `share` of its walltime."""
 
     def estimate(self, user: str, name: str, cores: int, walltime: int) -> T_co:
         """Predict a job."""
 
 
 def predictions(history: History, model: Learner[T]) -> list[T]:
-    """Predict each job of a history by what had ended when it came; in the end a model knows all that ended."""
+    """Predict each job of a history from the jobs that ended before its submission; `model` ends up trained on all."""
     jobs = history.jobs
     rows = list(zip(*(jobs[name].tolist() for name in ("user", "cores", "walltime", "runtime")), strict=True))
     end = jobs["end"].to_numpy(dtype=np.int64)
@@ -160,20 +160,20 @@ def predictions(history: History, model: Learner[T]) -> list[T]:
 
 
 def with_estimates(history: History, *configs: SiteConfig) -> History:
-    """Return a history with the estimates of its jobs, where the order of a configuration reads them."""
+    """Return a history with the estimated run time of each job, if the order of a configuration reads it."""
     if not any(config.reads_estimate for config in configs):
         return history
     return replace(history, jobs=history.jobs.assign(estimate=predictions(history, Means())))
 
 
-AGED = 0.5 ** (np.arange(MOST - 1, -1, -1) / HALF)  #: by how much each of the last jobs counts
+AGED = 0.5 ** (np.arange(MOST - 1, -1, -1) / HALF)  #: weights of the last jobs of a kind, the oldest first
 
 
 def likely(shares: Floats, weights: Floats, closed: NDArray[np.bool_]) -> Floats:
-    """Return the quantiles of shares of jobs that ended (`closed`), and of what the others may come to.
+    """Return quantiles of the final fractions of ended (`closed`) and of running jobs.
 
-    Kaplan and Meier, JASA 53, 1958: what stands behind a job that has not ended is divided among those that ran for
-    longer; what none did may end anywhere up to the walltime.
+    Kaplan and Meier, JASA 53, 1958: the weight of a running job goes to the jobs that ran for longer; if there is none,
+    its end is uniform up to the walltime.
     """
     order = np.lexsort((~closed, shares))
     shares, weights, closed = shares[order], weights[order], closed[order]
@@ -190,14 +190,14 @@ def likely(shares: Floats, weights: Floats, closed: NDArray[np.bool_]) -> Floats
 
 
 def together(rng: np.random.Generator, user: Column) -> Floats:
-    """Return a uniform number for each job, those of one user alike (a Gaussian copula)."""
+    """Return a uniform number for each job, correlated for jobs of one user (a Gaussian copula)."""
     of_user = rng.standard_normal(int(user.max(initial=-1)) + 2)[user]  # -1, of no user, is the last
     of_job = rng.standard_normal(user.size)
     return np.asarray(ndtr(TOGETHER**0.5 * of_user + (1 - TOGETHER) ** 0.5 * of_job))
 
 
 def sample(of: Floats, uniform: Floats) -> Floats:
-    """Return a share for each job from its `quantiles`, shape (n, STEPS + 1), for uniform numbers in [0, 1)."""
+    """Return a fraction for each job, from its `quantiles`, shape (n, STEPS + 1), and a uniform number in [0, 1)."""
     place = np.minimum(uniform, 1 - 1e-9) * STEPS
     low = place.astype(np.int64)
     row = np.arange(uniform.size)

@@ -1,4 +1,4 @@
-"""When waiting jobs will start: one simulation by walltimes, and many with run times as they are."""
+"""Starts of waiting jobs: one simulation by walltimes, and many with likely run times and coming jobs."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ Column = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 DAY = 86400
-DAYS = 28  #: the last ones, from which the days ahead are drawn
-WEEK = 7.0  #: after so many days a day counts half
-AHEAD = 7  #: days in which jobs come
+DAYS = 28  #: last days, from which the coming days are drawn
+WEEK = 7.0  #: half-life of a day's weight, days
+AHEAD = 7  #: coming days with submissions
 
 
 @dataclass(frozen=True)
 class Present:
-    """What runs and waits at an instant."""
+    """The jobs that run or wait at an instant."""
 
-    workload: Workload  #: run times are not looked at
+    workload: Workload  #: run times are ignored
     state: State
     user: Sequence[str]
     name: Sequence[str]
-    hourly: Callable[[Workload], Sequence[Quota]] | None = None  #: limits that hold for some hours, of jobs
+    hourly: Callable[[Workload], Sequence[Quota]] | None = None  #: returns the quotas for hours of some jobs
 
     @property
     def waiting(self) -> NDArray[np.bool_]:
-        """Which jobs wait, shape (n,)."""
+        """Mask of the waiting jobs, shape (n,)."""
         return np.asarray(self.state.start >= self.state.begin)
 
 
 def days_ahead(rng: np.random.Generator, submit: Column, now: int, days: int) -> tuple[NDArray[np.intp], Column]:
-    """Return which jobs, of those submitted at ascending instants, come again in the days ahead, and when.
+    """Draw coming days from the last weeks; return the rows of the jobs that come again, and their new submits.
 
-    Each day ahead is one of the last weeks' days. Days begin at the hour of `now`, so that nights stay nights; working
-    days stand for working days. Late ones count more: users who work now go on.
+    `submit` ascends. A day begins at the clock time of `now`, so nights stay nights; weekends are drawn for weekends.
+    Later days weigh more, since current users go on.
     """
     back = np.arange(1, min(DAYS, (now - int(submit[0])) // DAY if submit.size else 0) + 1)
     rows, when = [np.empty(0, dtype=np.intp)], [np.empty(0, dtype=np.int64)]
@@ -60,37 +60,37 @@ def days_ahead(rng: np.random.Generator, submit: Column, now: int, days: int) ->
 
 
 def is_weekend(second: Column | int) -> NDArray[np.bool_]:
-    """Tell whether most of the day that begins then, in Unix seconds, is a Saturday or a Sunday."""
-    return np.asarray(((np.asarray(second) + DAY // 2) // DAY + 3) % 7 >= 5)  # 1970 began on a Thursday
+    """Return whether the day that begins at this Unix second is mostly Saturday or Sunday."""
+    return np.asarray(((np.asarray(second) + DAY // 2) // DAY + 3) % 7 >= 5)  # 1970-01-01 was a Thursday
 
 
 def plan(present: Present, system: System) -> Column:
-    """Return the starts of all jobs if each runs as long as its walltime and none is submitted, shape (n,)."""
+    """Return the starts of all jobs if each runs for its walltime and no job is submitted, shape (n,)."""
     w = present.workload
     return simulate(by_hours(replace(w, runtime=w.walltime), present), system, present.state).start
 
 
 def by_hours(jobs: Workload, present: Present) -> Workload:
-    """Return jobs with the limits that hold for some hours."""
+    """Return jobs with the quotas for hours added."""
     found = present.hourly(jobs) if present.hourly else ()
     return replace(jobs, quotas=[*jobs.quotas, *found]) if found else jobs
 
 
 @dataclass(frozen=True)
 class Draw:
-    """What is random in one simulation."""
+    """The random part of one simulation."""
 
-    runtime: Column  #: of each job that is there
-    again: NDArray[np.intp]  #: rows, in past and present, of the jobs that come
-    when: Column  #: when each of them is submitted
-    ran: Column  #: how long each of them runs
+    runtime: Column  #: run time of each present job
+    again: NDArray[np.intp]  #: rows of the coming jobs in past and present, joined
+    when: Column  #: submit of each coming job
+    ran: Column  #: run time of each coming job
 
 
 class Sampler:
-    """Run times of the jobs that are there, and the jobs to come, for one simulation after another."""
+    """Draws run times of the present jobs, and coming jobs, for many simulations."""
 
     def __init__(self, present: Present, model: RunTimes, past: Workload | None = None, seed: int = 0) -> None:
-        """Come may what came before: `past`, whose run times are known, and the jobs that are there."""
+        """Coming jobs repeat those of `past`, whose run times are known, and the present ones."""
         w, state = present.workload, present.state
         self.present, self.past, self.seed = present, past, seed
         self.elapsed = np.where(state.start < state.begin, state.begin - state.start, 0)
@@ -102,7 +102,7 @@ class Sampler:
         self.order = np.argsort(w.submit if past is None else np.concatenate((past.submit, w.submit)), kind="stable")
 
     def draw(self, run: int, days: int = AHEAD) -> Draw:
-        """Return what is random in a simulation; the same number, the same draw."""
+        """Return the draw of simulation number `run`; the same number gives the same draw."""
         rng, w, now = np.random.default_rng([self.seed, run]), self.present.workload, self.present.state.begin
         drawn = np.ceil(sample(self.shares, together(rng, w.user)) * w.walltime).astype(np.int64)
         runtime = np.clip(drawn, self.elapsed + 1, np.maximum(w.walltime, self.elapsed + 1))
@@ -118,9 +118,9 @@ class Sampler:
 
 
 def coming(present: Present, past: Workload | None, drawn: Draw) -> Workload:
-    """Return the jobs to come as they were drawn, in the queues that they have in `past` and `present`.
+    """Return the drawn coming jobs, in the queues that they have in `past` and `present`.
 
-    They need nothing but cores.
+    They have no needs but cores.
     """
     there = present.workload.without_needs()
     if past is None:
@@ -129,7 +129,7 @@ def coming(present: Present, past: Workload | None, drawn: Draw) -> Workload:
 
 
 def simulate_from(present: Present, later: Workload, drawn: Draw, system: System) -> Schedule:
-    """Simulate from a present on, with the run times that were drawn; the jobs to come are the last of the schedule."""
+    """Simulate from the present with the drawn run times; the coming jobs are the last of the schedule."""
     state = present.state
     begun = np.concatenate((state.start, np.full(len(later), UNSTARTED)))
     jobs = joined(replace(present.workload, runtime=drawn.runtime), later)
@@ -148,7 +148,7 @@ def likely_starts(
     seed: int = 0,
     workers: int = 1,
 ) -> Column:
-    """Return the starts of all jobs in each of many simulations with likely run times, shape (runs, n)."""
+    """Return the starts of all present jobs in each of `runs` simulations with likely run times, shape (runs, n)."""
     sampler, n = Sampler(present, model, past, seed), len(present.workload)
 
     def one(run: int) -> Column:
@@ -159,7 +159,7 @@ def likely_starts(
 
 
 def joined(jobs: Workload, later: Workload) -> Workload:
-    """Return the jobs of both, in this order; their users have the same names. Those of `later` need cores only."""
+    """Return the jobs of both, in this order, with the same user names; those of `later` need cores only."""
     names = ("submit", "cores", "runtime", "walltime", "queue", "user", "group", "qos")
     both: dict[str, Any] = {name: np.concatenate((getattr(jobs, name), getattr(later, name))) for name in names}
     return Workload(
@@ -173,7 +173,7 @@ def joined(jobs: Workload, later: Workload) -> Workload:
 
 
 def interval(starts: Column, level: float) -> tuple[Floats, Floats]:
-    """Return between which instants each job starts with this probability, shape (n,) each."""
+    """Return (low, high), between which each job starts with probability `level`, shape (n,) each."""
     below = (1 - level) / 2
     low, high = np.quantile(starts, (below, 1 - below), axis=0)
     return low, high

@@ -1,4 +1,4 @@
-"""Snapshots: what a machine is doing now, from what its batch system prints or from files of our own."""
+"""Snapshots: the jobs and cores of a machine now, from a batch system's output or from files of our own."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ ASK = "qstat -t -f and pbsnodes -a -v (-F json or not), or squeue --json and sin
 
 
 def read_snapshot(folder: Path, timezone: str = "UTC") -> Snapshot:
-    """Read a folder; which system it is from is known by what is in its files.
+    """Read a snapshot from the files of a folder; their content shows which batch system printed them.
 
-    Raises `InputError` where it cannot be read or holds no jobs.
+    Raises `InputError` if the folder cannot be read or holds no jobs.
     """
     where = zone(timezone)
     try:
@@ -65,9 +65,9 @@ def _document(path: Path, text: str, warnings: Counter[str]) -> dict[str, Any]:
 
 
 def salvaged(text: str) -> Any:  # noqa: ANN401 - of a JSON document
-    """Return what a JSON document holds that was cut, up to its last whole job or node; None where there is none.
+    """Parse a JSON document that was cut off, up to its last whole job or node; None if there is none.
 
-    These are the values in the lists and objects of the outermost object.
+    A whole job or node is a value in a list or object of the outermost object.
     """
     open_, quoted, skip, whole = "", False, False, None
     for place, letter in enumerate(text):

@@ -1,4 +1,4 @@
-"""What ``qstat -f`` and ``pbsnodes -a`` print as text, as the documents that they print with ``-F json``."""
+"""The text of ``qstat -f`` and ``pbsnodes -a``, converted to the documents of ``-F json``."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-#: Heads of the blocks of qstat, and the names of what they have in a document.
+#: Heads of the blocks of qstat, and their keys in a document.
 _HEADS = {"Job Id": "Jobs", "Queue": "Queue", "Server": "Server"}
 _HEAD = re.compile(r"(Job Id|Queue|Server): *(\S+)")
-_OF_RESERVATION = re.compile("[RSM][0-9]+")  #: PBS names the queue of a reservation like it
+_OF_RESERVATION = re.compile("[RSM][0-9]+")  #: name of a reservation's queue in PBS
 _NODE = re.compile(r"[A-Za-z0-9][\w.\[\]-]*")
 _ATTRIBUTE = re.compile(r" +([A-Za-z_]\w*)(?:\.([\w-]+))? = ?(.*)")
-#: What the server says of itself and its queues, and no manager sets.
+#: Attributes of the server and its queues that a manager does not set.
 _STATE = (
     *("server_state", "server_host", "total_jobs", "state_count", "license_count", "pbs_version", "hasnodes"),
     *("resources_assigned", "mtime"),
@@ -21,7 +21,7 @@ _CONTINUED = re.compile(r"\t| {8}")
 
 
 def documents(text: str) -> Iterator[dict[str, Any]]:
-    """Yield a document of jobs, queues, servers and nodes each, where there are any."""
+    """Yield one document each for jobs, queues, servers and nodes, if the text has any."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for kind, name, attributes in _blocks(text):
         found.setdefault(kind, {})[name] = attributes
@@ -50,7 +50,7 @@ def _blocks(text: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def statements(documents: Iterable[dict[str, Any]]) -> str:
-    """Write the queues and the server in documents as ``print server`` does, without those of reservations."""
+    """Return the queues and the server of documents as statements of ``print server``, without reservations' queues."""
     queues: dict[str, dict[str, Any]] = {}
     server: dict[str, Any] = {}
     for document in documents:
@@ -64,13 +64,13 @@ def statements(documents: Iterable[dict[str, Any]]) -> str:
 
 
 def _is_of_reservation(name: str, attributes: dict[str, Any]) -> bool:
-    """Whether a queue was made by a reservation: it is named so, and has no type or lets in only named users."""
+    """Whether a reservation made the queue: by its name, and it has no type or admits only named users."""
     listed = attributes.get("acl_user_enable") == "True"
     return _OF_RESERVATION.fullmatch(name) is not None and (listed or "queue_type" not in attributes)
 
 
 def _settings(attributes: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what a manager sets of the attributes of a queue or a server, in quotes where it has blanks or commas."""
+    """Yield the attributes that a manager sets, in quotes if they have blanks or commas."""
     for name, held in attributes.items():
         for resource, value in held.items() if isinstance(held, dict) else [("", held)]:
             if name not in _STATE and not (quoted := f"{value}").count('"'):
@@ -78,7 +78,7 @@ def _settings(attributes: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _attributes(lines: list[str]) -> dict[str, Any]:
-    """Read ``    Resource_List.ncpus = 4``: what has a second name is in a document of its own."""
+    """Read lines such as `` Resource_List.ncpus = 4``; dotted names make nested dicts."""
     found: dict[str, Any] = {}
     for line in lines:
         match = _ATTRIBUTE.fullmatch(line)

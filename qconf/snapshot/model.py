@@ -1,4 +1,4 @@
-"""What a batch system says of its present: jobs, cores, and what is out of service."""
+"""The data of a snapshot: jobs, cores, and closures."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Job:
     name: str
     queue: str
     cores: int
-    walltime: int  #: 0 where none is given
+    walltime: int  #: 0 if not given
     submit: int
-    start: int | None = None  #: of a job that runs
-    held: str = ""  #: why it cannot start by itself: on hold, a dependency
-    not_before: int | None = None  #: it asked to wait until then
-    needs: str = ""  #: what it needs beside cores, as `qconf.history.needs` reads it
+    start: int | None = None  #: None for a waiting job
+    held: str = ""  #: why the scheduler cannot start it: on hold, a dependency
+    not_before: int | None = None  #: earliest start that the job asked for
+    needs: str = ""  #: needs beside cores, in the words of `qconf.history.needs`
     qos: str = ""
     account: str = ""
-    on: tuple[tuple[str, int], ...] = ()  #: nodes of a job that runs, and its cores there, 0 where they are not known
+    on: tuple[tuple[str, int], ...] = ()  #: a running job's nodes with its cores there, 0 if unknown
 
 
 @dataclass(frozen=True)
@@ -36,32 +36,32 @@ class Closure:
     begin: int
     end: int | None  #: None: unknown
     cores: int
-    queue: str = ""  #: whose jobs run there, if any do
-    node: str = ""  #: that is closed
-    nodes: tuple[str, ...] = ()  #: names of those that are reserved, where they are known
+    queue: str = ""  #: queue whose jobs may run there, empty for none
+    node: str = ""  #: name of a node that is down
+    nodes: tuple[str, ...] = ()  #: names of the reserved nodes, if known
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The present of a machine."""
+    """A machine at one instant."""
 
     now: int
     jobs: tuple[Job, ...]
-    cores: int | None = None  #: of all nodes, in service or not
+    cores: int | None = None  #: of all nodes, in service or not; None if unknown
     closures: tuple[Closure, ...] = ()
-    warnings: Counter[str] = field(default_factory=Counter)  #: what was odd, and how often
+    warnings: Counter[str] = field(default_factory=Counter)  #: each with its count
     nodes: tuple[str, ...] = ()  #: names of all nodes, in service or not
-    server: str = ""  #: of PBS, its queues and its own attributes as statements of qmgr, where they were printed
-    timezone: str = "UTC"  #: of times without an offset, in the configuration too
+    server: str = ""  #: queues and server attributes of PBS as statements of qmgr, if printed
+    timezone: str = "UTC"  #: for times without an offset, in the configuration too
 
     @property
     def running(self) -> list[Job]:
-        """The jobs that run."""
+        """The running jobs."""
         return [job for job in self.jobs if job.start is not None]
 
 
 def host_names(text: str) -> tuple[str, ...]:
-    """Return the names of nodes in a host list, like ``n[1-3],login``; none where it cannot be read."""
+    """Return the node names of a host list such as ``n[1-3],login``; empty if it cannot be read."""
     try:
         return tuple(NodeSet(text, resolver=RESOLVER_NOGROUP))
     except NodeSetException:
@@ -69,7 +69,7 @@ def host_names(text: str) -> tuple[str, ...]:
 
 
 def indices(text: str) -> list[int]:
-    """Read the tasks of an array, like ``2-6:2,9``, with or without ``%4`` behind them; what is none is left out."""
+    """Return the task numbers of an array such as ``2-6:2,9``, without a ``%4`` at the end; other parts are ignored."""
     found: list[int] = []
     for part in text.partition("%")[0].split(","):
         low, _, high = part.partition("-")

@@ -1,6 +1,6 @@
 """Snapshots of PBS: ``qstat -f`` (with ``-t`` also subjobs), ``pbsnodes -a``, as text or JSON, and ``pbs_rstat -F``.
 
-Torque prints the text too.
+Torque prints the same text.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from qconf.history.standing import is_shortpool
 from qconf.history.torque import is_in_form, requested, slots
 from qconf.snapshot.model import Closure, Job, Snapshot, indices
 
-OVER = {"X", "F", "E", "M", "C"}  #: finished, exiting, moved; in Torque complete
+OVER = {"X", "F", "E", "M", "C"}  #: states: finished, exiting, moved; in Torque complete
 CLOSED = re.compile(r"down|offline|unknown|stale|maintenance|sleep")
-VNODE = re.compile(r"([\w.-]+(?:\[\d+\])?)((?::\w+=[^:+()]+)+)")  #: with what a job has there
+VNODE = re.compile(r"([\w.-]+(?:\[\d+\])?)((?::\w+=[^:+()]+)+)")  #: a node, with a job's resources there
 WHEN = ("%a %b %d %H:%M:%S %Y", "%a %d %b %Y %H:%M:%S")
 
 
 def clock(text: object, where: tzinfo) -> int | None:
-    """Read a date of PBS as Unix seconds; None where it is none."""
+    """Return a PBS date as Unix seconds; None if it is not a date."""
     for form in WHEN:
         try:
             return int(datetime.strptime(str(text).strip(), form).replace(tzinfo=where).timestamp())
@@ -36,7 +36,7 @@ def clock(text: object, where: tzinfo) -> int | None:
 
 
 def duration(text: object) -> int:
-    """Read HH:MM:SS or seconds; 0 where it is neither."""
+    """Return the seconds of HH:MM:SS or of a number of seconds; 0 for other text."""
     parts = str(text).split(":")
     if not all(part.isdigit() for part in parts) or len(parts) > 3:
         return 0
@@ -47,7 +47,7 @@ def duration(text: object) -> int:
 
 
 def read_pbs(documents: list[dict[str, Any]], reservations: str, where: tzinfo, taken: int | None = None) -> Snapshot:
-    """Read a snapshot from its documents and what pbs_rstat printed; `taken` is when, where no document says so."""
+    """Read a snapshot from JSON documents and the text of pbs_rstat; `taken` is its time, if no document has one."""
     warnings: Counter[str] = Counter()
     held = max((doc for doc in documents if "Jobs" in doc), key=lambda doc: len(doc["Jobs"]))
     now = _time(held, documents, where, taken, warnings)
@@ -74,7 +74,7 @@ def read_pbs(documents: list[dict[str, Any]], reservations: str, where: tzinfo, 
 def _time(
     held: dict[str, Any], documents: list[dict[str, Any]], where: tzinfo, taken: int | None, warnings: Counter[str]
 ) -> int:
-    """Return when jobs were printed, else nodes, else `taken`, else the last time that a job has."""
+    """Return when the jobs were printed, else the nodes, else `taken`, else the last time in a job."""
     stamps = [int(doc["timestamp"]) for doc in (held, *documents) if str(doc.get("timestamp", "")).isdigit()]
     if stamps or taken is not None:
         return [*stamps, taken or 0][0]
@@ -122,7 +122,7 @@ def _jobs(found: dict[str, Any], now: int, where: tzinfo, warnings: Counter[str]
         if state in OVER:
             continue
         if "[]" in name and name.split("[")[0] in subjobs:
-            continue  # its subjobs are there
+            continue  # its subjobs are listed
         if state not in "RQHWTSUB":
             warnings[f"state {state} of a job is unknown: it is taken to wait"] += 1
         cores, submit = _ncpus(wanted), clock(job.get("ctime"), where)
@@ -158,7 +158,7 @@ def _jobs(found: dict[str, Any], now: int, where: tzinfo, warnings: Counter[str]
 
 
 def _on(job: dict[str, Any]) -> tuple[tuple[str, int], ...]:
-    """Return the nodes of a job that runs, and the cores on each."""
+    """Return the nodes of a running job, with the job's cores on each."""
     if "exec_vnode" not in job:
         return tuple(slots(str(job.get("exec_host", ""))).items())
     found: dict[str, int] = {}
@@ -177,12 +177,12 @@ def _held(state: str, job: dict[str, Any]) -> str:
         return ""
     depends, holds = str(job.get("depend", "")), str(job.get("Hold_Types", "u"))
     if waits_for(depends) and set(holds) <= {"s", "n"}:
-        return ""  # the server's own hold, until those have ended
+        return ""  # the server holds it until its dependencies have ended
     return f"waits for {depends}" if depends else f"on hold ({holds})"
 
 
 def _needs(name: str, job: dict[str, Any], found: dict[str, Any], warnings: Counter[str]) -> str:
-    """Return what a job needs beside cores; of a subjob some stands with its array only."""
+    """Return what a job needs beside cores; a subjob's array has some of the attributes."""
     parent = re.sub(r"\[\d+\]", "[]", name)
     both = {**(found.get(parent) or {}), **job}
     wanted = both.get("Resource_List", {}).items()

@@ -1,4 +1,4 @@
-"""Snapshots of our own: ``jobs.csv`` or ``jobs.yaml``; ``state.yaml``: the time, cores, what is out of service."""
+"""Snapshots in our own format: ``jobs.csv`` or ``jobs.yaml``, and ``state.yaml`` with time, cores and closures."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def read_plain(texts: Mapping[Path, str], folder: Path, where: tzinfo) -> Snapsh
 
 
 def _closures(given: Mapping[str, Any], now: int, where: tzinfo) -> Iterator[Closure]:
-    """Yield a downtime; of nodes that are down now, without an end, one of each."""
+    """Yield a downtime; nodes that are down now without a known end get one closure each."""
     name, begin, cores = str(given.get("name", "downtime")), _second(given["begin"], where), int(given["cores"])
     end = None if given.get("end") is None else _second(given["end"], where)
     queue, text = str(given.get("queue", "")), str(given.get("nodes", ""))
@@ -73,13 +73,13 @@ def _closures(given: Mapping[str, Any], now: int, where: tzinfo) -> Iterator[Clo
 
 
 def _refuse_others(given: Mapping[str, Any], known: Sequence[str]) -> None:
-    """Raise ValueError where a mapping has a key that no mapping of its kind has."""
+    """Raise ValueError for an unknown key."""
     if other := next((name for name in given if name not in known), None):
         raise ValueError(f"{other} is none of {', '.join(known)}")
 
 
 def _rows(source: Path, text: str) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
-    """Yield the jobs with their lines."""
+    """Yield the jobs with their line numbers."""
     if source.suffix == ".csv":
         yield from enumerate(csv.DictReader(io.StringIO(text)), start=2)
         return

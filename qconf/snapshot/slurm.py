@@ -17,13 +17,13 @@ from qconf.snapshot.model import Closure, Job, Snapshot, host_names, indices
 
 CLOSED = re.compile(r"DOWN|DRAIN|FAIL|MAINT|POWERED_DOWN|UNKNOWN|FUTURE")
 
-LICENCE = re.compile(r"([^,;|:]+)(?::(\d+))?")  #: a name, and how many
+LICENCE = re.compile(r"([^,;|:]+)(?::(\d+))?")  #: a name, and a count
 
-RESERVATION = "reservation "  #: before its name, where it stands for a queue
+RESERVATION = "reservation "  #: prefix of a reservation's name when it stands for a queue
 
 
 def read_slurm(documents: list[dict[str, Any]], reservations: str, where: tzinfo, now: int | None) -> Snapshot:
-    """Read a snapshot from its JSON documents and what scontrol printed; `now` where they do not say it."""
+    """Read a snapshot from JSON documents and the text of scontrol; `now` is its time, if no document has one."""
     warnings: Counter[str] = Counter()
     listed = [job for doc in documents for job in doc.get("jobs", [])]
     stamps = [number(doc.get("last_update")) for doc in documents if "jobs" in doc]
@@ -46,7 +46,7 @@ def read_slurm(documents: list[dict[str, Any]], reservations: str, where: tzinfo
 
 
 def _hosts(text: str, warnings: Counter[str]) -> tuple[str, ...]:
-    """Return the names of nodes in a host list; a warning where it cannot be read."""
+    """Return the node names of a host list; warn if it cannot be read."""
     found = host_names(text)
     if text and not found:
         warnings["names of nodes that cannot be read are left out"] += 1
@@ -54,7 +54,7 @@ def _hosts(text: str, warnings: Counter[str]) -> tuple[str, ...]:
 
 
 def _nodes(documents: list[dict[str, Any]], warnings: Counter[str]) -> dict[str, tuple[int, str]]:
-    """Return cores and state of each node, as scontrol and older sinfo list them, or as newer sinfo groups them."""
+    """Return cores and state by node, from scontrol or older sinfo (nodes) and from newer sinfo (groups)."""
     found = {}
     for doc in documents:
         for node in doc.get("nodes", []):
@@ -76,7 +76,7 @@ def _state(parts: list[Any]) -> str:
 
 
 def _jobs(job: dict[str, Any], now: int, reserved: set[str], warnings: Counter[str]) -> Iterator[Job]:
-    """Yield a job, or each of the tasks of an array that wait together."""
+    """Yield a job, or each waiting task of an array."""
     state = job.get("job_state", "")
     state = state[0] if isinstance(state, list) and state else str(state)
     if state not in ("RUNNING", "PENDING", "SUSPENDED", "CONFIGURING"):
