@@ -1,4 +1,4 @@
-"""From a history to a recommendation: CHANGE to what a strategy proposes, KEEP what is there, or CHECK first."""
+"""The recommendation of ``qconf tune`` from a history: CHANGE to a strategy's proposal, KEEP the base, or CHECK it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from qconf.strategies.partitioning.sizes import PartitionSpace
 
 
 def default_strategies() -> tuple[str, ...]:
-    """Return the strategies that ``qconf tune`` compares when none is named."""
+    """Return the strategies that ``qconf tune`` compares by default."""
     return tuple(name for name, strategy in registry().items() if strategy.tune_default)
 
 
@@ -46,32 +46,32 @@ def recommend(
     history: History,
     base: SiteConfig,
     *,
-    earlier: Sequence[History] = (),  # periods before it, the oldest first: `auto` compares orders on them too
-    strategies: Sequence[str] | None = None,  # unless given, the defaults; ``current`` and the baselines are added
+    earlier: Sequence[History] = (),  # earlier periods, the oldest first: `auto` compares orders on them too
+    strategies: Sequence[str] | None = None,  # None: the defaults; ``current`` and the baselines are added
     settings: Mapping[str, Any] | None = None,  # options of the strategies by name, the objective among them
     guards: GuardRails | None = None,
-    scope: str = "any",  # what may be recommended: any change, or ``queues`` alone
-    least_gain: float = 0.02,  # below, a change is not worth the effort
+    scope: str = "any",  # ``any`` change may be recommended, or only ``queues``
+    least_gain: float = 0.02,  # least expected gain that is worth a change
     check: Check | None = None,
     needs: Check | None = None,
-    may_change: Collection[str] = (),  # parts of the policy, besides those of the configuration
+    may_change: Collection[str] = (),  # parts of the policy, in addition to the configuration's
     checkpoint: Checkpoint | None = None,  # finished proposals of an interrupted run
-    progress: Callable[[str, float], None] | None = None,  # called with what is being done, and the share done
-    nearness: Callable[[], Fidelity | None] | None = None,  # of the simulation to the log; called while workers work
+    progress: Callable[[str, float], None] | None = None,  # called with the name of the step, and the finished fraction
+    nearness: Callable[[], Fidelity | None] | None = None,  # fidelity to the log; called while workers work
 ) -> Recommendation:
     """Train every strategy on the first two thirds of the history, evaluate it on the rest, recommend the best.
 
-    A strategy that does better there must do so beyond chance. So it is also trained and evaluated on the earlier
-    splits (`qconf.evaluation.holdout`), and all test days are resampled. The current configuration `base` cleaned the
-    history and the periods `earlier`; its limits that keep jobs out of them count as fixed. A strategy that breaks one
-    of the guard rails is shown, and ineligible; so is what is not exportable, unless the base is not exportable either.
+    A strategy must gain there beyond chance. So it is also trained and evaluated on earlier splits
+    (`qconf.evaluation.holdout`), and all test days are resampled. The current configuration `base` cleaned the history
+    and the periods `earlier`; its limits that keep jobs out of them count as fixed. A strategy that breaks a guard rail
+    is ineligible; so is one that is not exportable, unless the base is not exportable either.
     """
     guards, chosen = guards or GuardRails(), all_settings(settings)
     wanted = default_strategies() if strategies is None else strategies
     names = tuple(dict.fromkeys(("current", *baselines(base), *wanted)))
     check_strategies(names, chosen, base)
     graded, given = carried(base), base
-    # The grade is of what is given, and of nothing that a strategy makes of it.
+    # The grade belongs to the given configuration only, not to proposals derived from it.
     plain = base.replace(fidelity=None)
     base = plain.replace(policy=(*base.policy, *may_change))
     binding = tuple(dict.fromkeys(path for each in (history, *earlier) for path in binding_limits(each)))
@@ -113,7 +113,7 @@ def recommend(
     odd = cache(lambda: implausible(evaluator.whole.outcome(evaluator.base)))
 
     def beside() -> None:
-        """Do what needs none of the proposals."""
+        """Compute what does not depend on proposals, while workers train."""
         for each in (near, drawn, odd, lambda: evaluator.current):
             each()
 
@@ -152,13 +152,13 @@ def recommend(
 def _checked(
     found: Recommendation, history: History, near: Fidelity | None, implausible: Sequence[str]
 ) -> Recommendation:
-    """Say how near the simulation is to the log; where it does not fit, the verdict is CHECK."""
+    """Add the fidelity and the doubts; with any doubt the verdict is CHECK."""
     odd = tuple(doubts(history, found.base, near, found.graded, implausible))
     return replace(found, near=near, doubts=odd, verdict="CHECK" if odd else found.verdict)
 
 
 def quiet(training: TrainingSet, months: Sequence[str]) -> str:
-    """Say that no job waits, and which of the earlier months an order would have helped; empty where jobs wait."""
+    """Return a sentence if jobs hardly wait, with the earlier months that an order would have helped; else no text."""
     wait, *before = (float(of_base(each).means[0, 0]) for each in (training.period, *training.earlier))
     if wait >= FLOORS[0]:
         return ""
@@ -170,7 +170,7 @@ def quiet(training: TrainingSet, months: Sequence[str]) -> str:
 
 
 def _given_back(found: Recommendation, given: SiteConfig) -> Recommendation:
-    """Let the configurations say of the policy what the given one says: an option of a run is no part of it."""
+    """Reset `policy` in all configurations to the given one's: `may_change` is an option of the run only."""
     policy = given.policy
 
     def row(each: Row) -> Row:
@@ -187,7 +187,7 @@ def _given_back(found: Recommendation, given: SiteConfig) -> Recommendation:
 
 
 def _before(earlier: Sequence[History]) -> dict[str, tuple[int, int, int]]:
-    """Count the jobs of the earlier periods, as `spans_of` does."""
+    """Return the span of the earlier periods in the form of `spans_of`."""
     if not earlier:
         return {}
     oldest, latest = earlier[0], earlier[-1]
@@ -195,7 +195,7 @@ def _before(earlier: Sequence[History]) -> dict[str, tuple[int, int, int]]:
 
 
 def curves(training: TrainingSet) -> list[Curve]:
-    """Simulate every queue that owns a partition alone, over sizes from its widest job to the machine."""
+    """Simulate every queue that owns a partition alone, over partition sizes from its widest job to the machine."""
     base, period = training.base, training.period
     node = base.grid
     queues = np.array([i for i, q in enumerate(base.queues) if not q.reservation and period.widest[i]], dtype=np.int64)

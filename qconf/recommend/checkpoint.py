@@ -1,4 +1,4 @@
-"""Finished work of an interrupted run: one file for each piece, valid for the same fingerprint only."""
+"""Checkpoint of a run: finished work in one file for each piece, valid for one fingerprint only."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from qconf.text import SCRATCH, replace_file, write_whole
 FOLDER = ".unfinished"
 FINGERPRINT = "fingerprint"
 LIBRARIES = ("numba", "numpy", "pandas", "scikit-learn", "scipy")
-Proposals = Mapping[str, Proposal]  #: of one strategy, by the names of its variants
-Numbers = NDArray[np.float64]  #: what was measured on the resamples
+Proposals = Mapping[str, Proposal]  #: proposals of one strategy, by variant
+Numbers = NDArray[np.float64]  #: the measures on the resamples
 Failure = NotApplicableError | UnroutableError  #: why there is no proposal
-Chunk = list[Numbers | Failure]  #: what some resamples gave, proposal by proposal
+Chunk = list[Numbers | Failure]  #: the results of some resamples, by proposal
 Finished = Proposals | Numbers | Failure | Chunk  #: one piece of work: a training, or some resamples
 F = TypeVar("F", bound=Finished)
 
-#: Fields of a proposal that are texts.
+#: Text fields of a proposal.
 _TEXTS = ("not_exportable", "title", "not_yet")
 #: Parts of a fingerprint in words; the others are options.
 _PARTS = {"inputs": "the log", "config": "the configuration"} | dict.fromkeys(
@@ -44,31 +44,31 @@ _PARTS = {"inputs": "the log", "config": "the configuration"} | dict.fromkeys(
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what computes."""
+    """Return the versions of qconf, Python and the libraries that results depend on."""
     return {"qconf": __version__, "python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
 
 
 def unfinished(directory: Path) -> bool:
-    """Tell whether a run directory holds finished work of a run that is not complete."""
+    """Return whether a run directory holds finished work of an incomplete run."""
     return any((directory / FOLDER).glob("*.json"))
 
 
 class Checkpoint:
     """Keeps finished work in a folder of the run directory until the run is complete.
 
-    The `fingerprint` has everything that the work depends on: inputs' sha256, configuration, settings, versions. With
-    `resume` the work that is there is used. Raises InputError where that is of another fingerprint, and names what
-    differs. Without `resume` it is deleted.
+    The `fingerprint` has everything that results depend on: inputs' sha256, configuration, settings, versions. With
+    `resume` existing work is used; raises InputError with the differences if it has another fingerprint. Without
+    `resume` it is deleted.
 
-    It goes to the workers, who keep each piece as they finish it. One on another machine may not reach the folder: of
-    those the process that began the run keeps what arrives.
+    Workers get the checkpoint and store each piece when it is finished. A worker on another machine may not reach the
+    folder; the process that began the run stores what that worker returns.
     """
 
     def __init__(self, directory: Path, fingerprint: Mapping[str, Any], *, resume: bool) -> None:
         text = json.dumps(fingerprint, sort_keys=True, default=str)
         self.key = _hash(text.encode())
         self.folder = directory.absolute() / FOLDER
-        self.note = ""  #: what to say about the run before this one
+        self.note = ""  #: a sentence about the run before this one, for the user
         if unfinished(directory):
             if not resume:
                 self.note = "what an interrupted run had finished here is deleted: --resume would have gone on from it"
@@ -92,7 +92,7 @@ class Checkpoint:
         return found if isinstance(found, dict) else {}
 
     def kept(self, key: str, work: Callable[[], F]) -> F:
-        """Return finished work; what is not finished is done, and kept."""
+        """Return finished work; if there is none, do the work and store its result."""
         found = self.get(key)
         if found is None:
             found = work()
@@ -110,20 +110,20 @@ class Checkpoint:
             return None
         except (ValueError, KeyError, TypeError, AttributeError, QconfError):
             pass
-        path.unlink(missing_ok=True)  # done again, it takes this place
+        path.unlink(missing_ok=True)  # the work is done again and stored here
         return None
 
     def put(self, key: str, finished: Finished) -> None:
-        """Keep finished work that a worker did not keep itself.
+        """Store finished work that a worker could not store.
 
-        A proposal that no configuration expresses is not kept: it takes no time to make.
+        A proposal that is not a plain configuration is not stored: it takes no time to make.
         """
         path = self._path(key)
         if not path.exists() and self._is_here() and (kept := _written(finished)) is not None:
             replace_file(path, json.dumps({"fingerprint": self.key, **kept}))
 
     def _is_here(self) -> bool:
-        """Tell whether the folder is this run's: it may be out of reach, or another's by now."""
+        """Return whether the folder is still this run's: it may be out of reach, or another run's by now."""
         try:
             return _hash((self.folder / FINGERPRINT).read_bytes()) == self.key
         except OSError:
@@ -137,7 +137,7 @@ class Checkpoint:
             path.unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Delete all, and no part before the others: the run is complete."""
+        """Delete all work at once: the run is complete."""
         gone = self.folder.with_name(f"{SCRATCH}gone")
         shutil.rmtree(gone, ignore_errors=True)
         with suppress(OSError):
@@ -150,7 +150,7 @@ def _hash(data: bytes) -> str:
 
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """Name what differs between two fingerprints."""
+    """Name the differences between two fingerprints."""
     if not before:
         yield "the version of qconf"
         return
@@ -212,7 +212,7 @@ def _read_proposal(kept: Mapping[str, Any], path: Path) -> Proposal:
 def fingerprint(
     sources: Sequence[SourceInfo], config: SiteConfig, settings: Mapping[str, Any], **more: object
 ) -> dict[str, Any]:
-    """Return all that finished work depends on, for `Checkpoint`: everything but the number of workers."""
+    """Return all that results depend on, for `Checkpoint`: everything but the number of workers."""
     kept = {name: value for name, value in settings.items() if name != "workers"}
     inputs = [source.sha256 for source in sources]
     return {"versions": versions(), "inputs": inputs, "config": dump(config), "settings": kept, **more}

@@ -1,4 +1,4 @@
-"""The verdict in a sentence and a plain paragraph: which row is recommended, if any, and why."""
+"""The verdict in a sentence and a paragraph: which row is recommended, if any, and why."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOUR = 3600.0
 def decide(recommendation: Recommendation, chosen: Row | None, least_gain: float, quiet: str = "") -> Recommendation:
     """Recommend the chosen row, or nothing, and give the reason.
 
-    `quiet` says that no job waits, where that is so.
+    `quiet` is the sentence that jobs hardly wait, or empty.
     """
     if chosen is None:
         return replace(recommendation, lead=quiet or _kept(recommendation, least_gain), reason="")
@@ -55,7 +55,7 @@ def decide(recommendation: Recommendation, chosen: Row | None, least_gain: float
 
 
 def on_test(found: Recommendation, row: Row) -> str:
-    """Say what a row makes of the test period: the gain, mean waits and longest waits, before and after."""
+    """Return a sentence on a row's test period: gain, mean waits and longest waits, before and after."""
     current = found.rows[0].test
     if current is None or row.test is None or row.gain is None:
         return ""
@@ -76,17 +76,17 @@ def _what(found: Recommendation) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share in per cent: whole from ten on."""
+    """Format a fraction in per cent: without decimals from ten on."""
     return f"{100 * share + 0.0:.{0 if abs(share) >= 0.095 else 1}f}"
 
 
 def gain_and_interval(found: BootstrapResult | Gain) -> str:
-    """Write a gain to be expected with its 90 % interval."""
+    """Format an expected gain with its 90 % interval."""
     return f"{percent(found.expected)} % (90 % interval {percent(found.low)} to {percent(found.high)} %)"
 
 
 def _kept(found: Recommendation, least_gain: float) -> str:
-    """Say why nothing is recommended: what the row would bring that gains most, and what is against it."""
+    """Say why nothing is recommended: the gain of the best row, and what rules it out."""
     rows = [row for row in found.rows if row.name != "current" and _expected(row) > 0]
     most = max(rows, key=lambda row: (not row.not_exportable, _expected(row)), default=None)
     stuck = "; everything that could be changed is fixed" if _all_fixed(found) else ""
@@ -103,12 +103,12 @@ def _kept(found: Recommendation, least_gain: float) -> str:
 
 
 def _expected(row: Row) -> float:
-    """Return the gain to be expected: of what was not resampled that on the test period."""
+    """Return the expected gain: without resamples, the gain on the test period."""
     return row.bootstrap.expected if row.bootstrap is not None else row.gain or 0.0
 
 
 def _against(found: Recommendation, row: Row, least_gain: float) -> str:
-    """Say what is against a row that gains."""
+    """Say why a row with a gain is not recommended."""
     result, before = row.bootstrap, found.rows[0].test
     if row not in found.candidates:
         return NO_QUEUES
@@ -129,7 +129,7 @@ def _against(found: Recommendation, row: Row, least_gain: float) -> str:
 
 
 def _in_times(text: str) -> str:
-    """Say of waits that at least double how many times as long they would be."""
+    """Rewrite "grows from a to b h" of waits that at least double: as how many times as long."""
     grown = re.compile(r"([^;]*?) grows from ([\d.]+) to ([\d.]+) h")
     return grown.sub(lambda each: _grown(each[1], float(each[2]), float(each[3])), text)
 
@@ -141,7 +141,7 @@ def _grown(what: str, before: float, after: float) -> str:
 
 
 def _all_fixed(found: Recommendation) -> bool:
-    """Whether every other configuration that was tried changes something that is fixed."""
+    """Whether every other configuration that was tried changes something fixed."""
     others = [row for row in found.rows if row.config not in (None, found.base)]
     return bool(found.base.fixed) and all(re.search(r", which (is|are) fixed", row.ineligible) for row in others)
 
@@ -155,7 +155,7 @@ def _given_up(base: SiteConfig, best: Row) -> str:
 
 
 def _smallest(found: Recommendation, best: Row) -> str:
-    """Say where on the ladder the change is, and that nothing above it gains beyond chance."""
+    """Say which rung the change is on, and that no higher one gains beyond chance."""
     above = [
         (each.row.bootstrap.expected, each.row.title or each.row.label, each.row.bootstrap)
         for each in found.ladder
@@ -171,7 +171,7 @@ def _smallest(found: Recommendation, best: Row) -> str:
 
 
 def _surpassed(found: Recommendation, best: Row) -> str:
-    """Name the strategies that are expected to gain more than the best one, and what is against them."""
+    """Name the strategies with a higher expected gain than the best one, and why they are not recommended."""
     return " ".join(
         f"{row.label} would gain {percent(_expected(row))} %, but "
         f"{(row.ineligible or _larger(row, best)) if row in found.candidates else NO_QUEUES}."
@@ -181,7 +181,7 @@ def _surpassed(found: Recommendation, best: Row) -> str:
 
 
 def _larger(row: Row, best: Row) -> str:
-    """Return why a row that is expected to gain more than the best is not the best."""
+    """Return why a row with a higher expected gain than the best is not the best."""
     if row.rung > best.rung:
         return f"it changes more ({RUNGS[row.rung]}) and does not gain beyond chance over it"
     if row.bootstrap is not None and row.bootstrap.certain:

@@ -1,4 +1,4 @@
-"""What the simulation of the present does not fit, each with its likeliest cause and the command that settles it."""
+"""Doubts: where the simulation of the current configuration does not fit the log, with likely cause and a command."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from qconf.history.cleaning import TOO_LARGE
 from qconf.history.records import most_at_once
 from qconf.recommend.fidelity import Fidelity
 
-DROPPED = 0.1  # of all jobs: from so many on that the configuration cannot run, it is not what the site has
-BEYOND = 1.1  # cores that ran at once, of those of the machine: a little more is a matter of the log's seconds
-FAR = 2.0  # factor between the recorded and the simulated mean wait from which it tells a cause
-MINUTE = 60.0  # seconds, added to both
+DROPPED = 0.1  # fraction of jobs that the configuration cannot run, from which it is not the site's
+BEYOND = 1.1  # cores that ran at once / the machine's; rounding of the log's times explains a little more than 1
+FAR = 2.0  # factor between recorded and simulated mean wait that points to a cause
+MINUTE = 60.0  # seconds, added to both mean waits
 
 CALIBRATE = "qconf fidelity LOG --config SITE.yaml --calibrate"
 INSPECT = "qconf inspect LOG --config SITE.yaml"
@@ -23,11 +23,11 @@ INSPECT = "qconf inspect LOG --config SITE.yaml"
 
 @dataclass(frozen=True)
 class Doubt:
-    """One thing that does not fit."""
+    """One point on which simulation and log do not fit."""
 
-    what: str  #: with its figures, without a full stop
-    cause: str  #: the likeliest, a noun phrase
-    command: str  #: that settles it
+    what: str  #: a sentence with figures, without a full stop
+    cause: str  #: the likeliest cause, a noun phrase
+    command: str  #: the command that settles it
 
 
 def doubts(
@@ -37,7 +37,7 @@ def doubts(
     carries: FidelityConfig | None,
     implausible: Iterable[str],
 ) -> Iterator[Doubt]:
-    """Yield what does not fit; the grade that the configuration `carries` counts where the log at hand gives none."""
+    """Yield the doubts; the grade that the configuration `carries` counts only if this log gives none."""
     yield from _size(history, base)
     yield from _dropped(history, base)
     if near is not None and near.grade is not None:

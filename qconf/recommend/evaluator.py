@@ -1,4 +1,4 @@
-"""Every strategy is trained and evaluated on the same splits of a history, all of them step by step together."""
+"""Training and evaluation of all strategies on the same splits of a history, step by step together."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from qconf.recommend.training import WHOLE, Check, Measured, Parts, Trainer, bar
 from qconf.strategies import Options, Proposal, registry
 from qconf.strategies.auto.measures import of_base
 
-AHEAD = 2  #: workers from which on all are trained on the earlier parts too, before it is known whether they gain
+AHEAD = 2  #: workers from which on all strategies train on the early splits at once
 
 Progress = Callable[[str, float], None]
 
@@ -32,7 +32,7 @@ Progress = Callable[[str, float], None]
 class Evaluator:
     """Trains and evaluates strategies; `splits` are those with enough jobs, ``last`` among them.
 
-    The `check` says why a configuration is not exportable, `needs` what must be installed for it; both may be None.
+    `check` returns why a configuration is not exportable, `needs` what must be installed for it; both may be None.
     """
 
     training: TrainingSet
@@ -50,7 +50,7 @@ class Evaluator:
         self.base = Proposal(self.training.base)
         self.test = self.splits["last"].test
         self.early = [part for part in self.splits if part != "last"]
-        self.evaluated: dict[tuple[str, str], Proposal] = {}  # the proposal behind each row, trained for the test
+        self.evaluated: dict[tuple[str, str], Proposal] = {}  # by row, trained before the test period
         self.measured: dict[tuple[str, str], Measured] = {}
         training = {WHOLE: self.training} | {name: split.training for name, split in self.splits.items()}
         parts = Parts(training, self.whole, self.test, self.settings)
@@ -58,7 +58,7 @@ class Evaluator:
 
     @cached_property
     def present(self) -> Outcome:
-        """What the current configuration does on the test period."""
+        """The outcome of the current configuration on the test period."""
         return self.test.outcome(self.base)
 
     @cached_property
@@ -68,7 +68,7 @@ class Evaluator:
 
     @cached_property
     def seen(self) -> Seen:
-        """What the present makes jobs wait in all known months."""
+        """The longest waits of the current configuration in all known months."""
         known = [of_base(each) for each in (*self.training.earlier, self.training.period)]
         late = np.max([np.nan_to_num(each.late) for each in known], axis=0)
         names = self.training.base.names
@@ -76,17 +76,17 @@ class Evaluator:
 
     @cached_property
     def checked(self) -> Check | None:
-        """The check, None where the current configuration is not exportable either: none is ineligible for it then."""
+        """`check`; None if the current configuration is not exportable either, so that it rules out nothing."""
         return None if self.check is None or self.check(self.training.base) else self.check
 
     @cached_property
     def there(self) -> tuple[str, ...]:
-        """What the present needs, which is installed already."""
+        """The needs of the current configuration, which are installed already."""
         return () if self.needs is None or self.checked is None else tuple(self.needs(self.training.base))
 
     @cached_property
     def bootstrap(self) -> Bootstrap | NoDaysError:
-        """Resample the test days of all splits, or say why that is impossible."""
+        """The resamples of the test days of all splits, or the reason why there are none."""
         tests, options = [split.test for split in self.splits.values()], self.options
         common = options.objective, options.seed, options.workers, self.checkpoint
         try:
@@ -99,7 +99,7 @@ class Evaluator:
         return self.test.outcome(self.evaluated[row.name, row.variant])
 
     def compare(self, row: Row, with_: Row | None) -> BootstrapResult:
-        """Compare a row with another, or with the current configuration, over the resamples; both have some."""
+        """Compare a row with another, or with the current configuration, over the resamples; both were resampled."""
         found, other = row.bootstrap, None if with_ is None else with_.bootstrap
         if found is None or isinstance(self.bootstrap, NoDaysError):
             raise ValueError(f"{row.name} was not resampled")
@@ -113,10 +113,10 @@ class Evaluator:
     ) -> list[Row]:
         """Train strategies on the whole history, and on its earlier part to evaluate them on the later one.
 
-        Returns a row for each variant of a strategy that differs from those before it, one at least of each. Of a
-        strategy of several kinds the one that does best with an order, or a reservation delay, is evaluated on the
-        higher rungs too. All of them go through each step together, for the workers. `progress` is called with what is
-        done and the share of all that is, `meanwhile` while workers train.
+        Returns at least one row for each strategy, and one for each variant that differs from those before. Of a
+        strategy with several kinds of search only the best kind on the rungs up to `LOW` is evaluated on higher rungs.
+        All strategies go through each step together, to keep workers busy. `progress` gets the step and the finished
+        fraction; `meanwhile` is called while workers train.
         """
         ahead = names if self.options.workers >= AHEAD else [name for name in names if registry()[name].has_variants]
         wanted = [(name, part) for name in names for part in (WHOLE, "last")]
@@ -153,7 +153,7 @@ class Evaluator:
         trained: Mapping[str, Proposals],
         advance: Callable[[float], None],
     ) -> list[Row]:
-        """Evaluate these variants of each strategy, each that is not the same as one before it."""
+        """Evaluate these variants of each strategy, without repeats of the same proposal."""
         rows: list[Row] = []
         new: list[tuple[int, Proposal, Proposal]] = []
         for name, variants in wanted.items():
@@ -182,7 +182,7 @@ class Evaluator:
         return self._resampled(rows, promising, advance)
 
     def _on_test(self, row: Row, final: Proposal, proposal: Proposal, found: Measured) -> tuple[Row, list[str]]:
-        """Compare with the current configuration on the test period; return why it may not be recommended, too."""
+        """Compare with the current configuration on the test period; also return why the row is ineligible."""
         row = replace(self._of(row, final, found.in_sample), unmet=found.unmet)
         self.evaluated[row.name, row.variant], self.measured[row.name, row.variant] = proposal, found
         gained = reduction(found.test, self.current, self.options.objective)
@@ -203,7 +203,7 @@ class Evaluator:
         promising: Sequence[tuple[int, Proposal, Proposal, list[str]]],
         advance: Callable[[float], None],
     ) -> list[Row]:
-        """Compare with the current configuration over resamples of the test days of all splits."""
+        """Compare promising rows with the current configuration over resamples of the test days of all splits."""
         self.trainer.train([(rows[place].name, part) for place, *_ in promising for part in self.early])
         subjects: dict[int, list[Proposal]] = {}
         results: dict[int, BootstrapResult | Failed] = {}
@@ -231,7 +231,7 @@ class Evaluator:
         reasons: list[str],
         result: BootstrapResult | Failed,
     ) -> Row:
-        """Say what the resamples say of a row: guard rails that are broken by chance are tolerated."""
+        """Add the resamples to a row: a guard rail broken on the test period but not over them is tolerated."""
         if row.test is None:
             raise ValueError(f"{row.name} was not evaluated")
         worse = self._broken(row.test)
@@ -241,7 +241,7 @@ class Evaluator:
             why = f"what is trained on an earlier part cannot be evaluated on the next: {result}"
         else:
             usual = self.guards.broken(result.before, result.after, self.test.days, self.seen)
-            tolerated = "; ".join(text for what, text in worse.items() if what not in usual)  # by chance
+            tolerated = "; ".join(text for what, text in worse.items() if what not in usual)  # broken by chance
             kept = [text for what, text in worse.items() if what in usual]
             ineligible = "; ".join([*reasons, *kept])
             row = replace(row, bootstrap=result, tolerated=tolerated, ineligible=ineligible)
@@ -249,7 +249,7 @@ class Evaluator:
         return replace(row, ineligible="; ".join([*reasons, why, *worse.values()]))
 
     def _earlier(self, row: Row) -> list[Proposal]:
-        """Return what the row's variant proposes on the splits before the last."""
+        """Return the proposals of the row's variant on the splits before the last."""
         found = []
         for part in self.early:
             proposals = self.trainer.found[row.name, part]
@@ -261,7 +261,7 @@ class Evaluator:
         return found
 
     def fallback(self, row: Row, proposal: Proposal, final: Proposal) -> Row:
-        """Recommend the evaluated proposal where that of the whole history breaks a guard rail that this one keeps."""
+        """Recommend the evaluated proposal if the one of the whole history breaks a guard rail that it keeps."""
         if final.config == proposal.config or self.measured[row.name, row.variant].test_reasons or row.test is None:
             return row
         kept = self._broken(row.test)
@@ -271,7 +271,7 @@ class Evaluator:
         return replace(self._of(row, proposal, self.whole.evaluate(proposal)), fallback="; ".join(worse))
 
     def _of(self, row: Row, proposal: Proposal, in_sample: Summary) -> Row:
-        """Put a proposal into a row."""
+        """Fill a row with a proposal and its metrics on the whole history."""
         config = proposal.config
         needs: tuple[str, ...] = ()
         if self.needs is not None and not proposal.not_exportable:

@@ -1,4 +1,4 @@
-"""How near simulated waits are to the actual ones, where a log has the starts of its jobs, and the grade of that."""
+"""Recorded and simulated waits, for logs that have starts, and their grade."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from qconf.fidelity.verify import grade_of
 from qconf.history import History
 from qconf.history.times import zone
 
-FEWEST = 20  # jobs whose start is known; with fewer nothing can be concluded
+FEWEST = 20  # least jobs with a known start, to conclude anything
 
 
 @dataclass(frozen=True)
 class Day:
-    """The jobs of one queue that were submitted on one day and whose start is known; waits in seconds."""
+    """The jobs of a queue submitted on one day, with a known start; waits in seconds, `real_mean` the recorded one."""
 
     queue: str
     date: str
@@ -35,26 +35,26 @@ class Day:
 
 @dataclass(frozen=True)
 class Fidelity:
-    """Actual and simulated waits, in seconds, of the jobs whose start is known."""
+    """Recorded (`real_`) and simulated waits of the jobs with a known start, seconds."""
 
     jobs: int
     real_mean: float
     real_median: float
     mean: float
     median: float
-    correlation: float  #: Spearman's rank correlation of both waits; NaN where either is the same for all jobs
+    correlation: float  #: Spearman's rank correlation of both waits; NaN if either is constant
     days: tuple[Day, ...] = ()  #: by queue, then date
-    #: Of windows that begin with what ran by the log; None where too few jobs start in them, or the log is too short.
+    #: Grade of windows that begin with the log's running jobs; None if too few jobs start in them or the log is short.
     grade: Grade | None = None
 
     @property
     def doubtful(self) -> bool:
-        """Whether the simulation is too far from what was recorded to be taken on trust."""
+        """Whether the simulation is too far from the log to be trusted."""
         return self.grade is not None and self.grade.doubtful
 
 
 def fidelity(history: History, config: SiteConfig, span: tuple[int, int]) -> Fidelity | None:
-    """Simulate jobs under the configuration they ran under; None where too few starts are known.
+    """Simulate a history under `config`; None if too few starts are known.
 
     Jobs submitted within `span`, both ends included, are counted; the others fill the machine.
     """

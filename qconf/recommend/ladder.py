@@ -1,7 +1,7 @@
-"""The ladder of changes, from an order of the waiting list alone up to partitions and a pool, and where to stop on it.
+"""The ladder of changes, from an order of the waiting jobs up to partitions and a pool, and where to stop on it.
 
-A small change is easier to load, to explain and to take back than a large one. So of all rows that gain, the one on the
-lowest rung is recommended from which no higher one gains beyond chance.
+A small change is easier to load, explain and undo than a large one. So the row on the lowest rung is recommended over
+which no row on a higher rung gains beyond chance.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from qconf.recommend.recommendation import EQUAL, Row, Rung, among
 from qconf.strategies import baselines
 from qconf.strategies.nodes import alone, given_whole
 
-#: What a rung changes, from the smallest to the largest; nothing is on the ground.
+#: Kinds of change, from the smallest to the largest; the ground is no change.
 RUNGS = ("nothing", "points", "order", "reservation delay", "policy", "boundaries", "partitions and pool")
-LOW = 3  #: the highest rung on which kinds of one search are compared
+LOW = 3  #: the highest rung on which a strategy's kinds of search are compared
 
 #: Compares a row with another, or with the current configuration, over the resamples of the test days.
 Compare = Callable[[Row, Row | None], BootstrapResult]
 
 
 def rung_of(base: SiteConfig, config: SiteConfig) -> int:
-    """Return the place among `RUNGS` of the largest change; what may change of the policy counts as order."""
+    """Return the index in `RUNGS` of the largest change; a change of policy that may change counts as order."""
     if (base.mode, base.pool_cores) != (config.mode, config.pool_cores) or (
         base.mode != "shared"
         and (base.pool != config.pool or _partitions(base, base.names) != _partitions(config, base.names))
@@ -46,20 +46,20 @@ def rung_of(base: SiteConfig, config: SiteConfig) -> int:
 
 
 def given_up(base: SiteConfig, config: SiteConfig) -> list[str]:
-    """Name the parts of the policy that `config`, with the same queues, changes, though they are to be kept."""
+    """Name the parts of the policy that `config`, with the same queues, changes although they must stay."""
     return [part for part in POLICY if part not in base.policy and _changes(part, base, config)]
 
 
 def _partitions(config: SiteConfig, names: Sequence[str]) -> list[tuple[object, ...]]:
-    """Partitions of the queues of these names; of others where the queues are not the same."""
+    """Return the partitions of the queues of these names; fewer if `config` lacks some."""
     return [(queue.name, queue.partition, queue.partition_nodes) for queue in config.queues if queue.name in names]
 
 
 def _changes(part: str, base: SiteConfig, config: SiteConfig) -> bool:
-    """Return whether a part of the policy is not the same, or loses its effect."""
+    """Return whether a part of the policy differs or loses its effect."""
     if part == "priorities":
         if not base.uses_priority or len({queue.priority for queue in base.queues}) == 1:
-            return False  # there are none
+            return False  # equal priorities are none
         if config.is_formula and not re.search(r"queue_priority(?! ==)", config.order):
             return True  # a condition that names a queue by its priority does not put it before others
     if part == "fairshare":
@@ -72,7 +72,7 @@ def _changes(part: str, base: SiteConfig, config: SiteConfig) -> bool:
         return alone(base) != alone(config)
     took_over = base.mode == config.mode == "shared" and config.is_formula and not base.is_formula
     if part == "starvation" and took_over and any(queue.starvation is not None for queue in base.queues):
-        return "eligible_time >=" not in config.order  # where the queues' periods live on
+        return "eligible_time >=" not in config.order  # a formula keeps the starvation periods in this form
     return any(
         getattr(old, field) != getattr(new, field)
         for old, new in zip(base.queues, config.queues, strict=True)
@@ -81,14 +81,14 @@ def _changes(part: str, base: SiteConfig, config: SiteConfig) -> bool:
 
 
 def worthwhile(result: BootstrapResult | None, least_gain: float, *, larger: bool = False) -> bool:
-    """Return whether a gain is beyond chance and worth a change, or worth a larger one than a change that gains."""
+    """Return whether a gain is beyond chance and at least `least_gain`; for a larger change it must be clear."""
     return result is not None and (result.clear if larger else result.certain) and result.expected >= least_gain
 
 
 def best_of(rows: Sequence[Row]) -> Row | None:
-    """Return the best row: the certain ones first, then what meets more targets, then by expected gain.
+    """Return the best row: certain ones first, then by targets met, then by expected gain.
 
-    Of equals the one with the shortest longest waits is taken, and a baseline where these are equal too.
+    Among about equal rows the one with the shortest longest wait is best, then a baseline.
     """
     known = [(row, row.bootstrap) for row in rows if row.bootstrap is not None]
     if not known:
@@ -104,9 +104,9 @@ def best_of(rows: Sequence[Row]) -> Row | None:
 
 
 def choose(rows: Sequence[Row], compare: Compare, least_gain: float) -> Row | None:
-    """Return the best row of the lowest rung from which no higher one gains beyond chance; None for the ground.
+    """Return the best row of the lowest rung over which no higher one gains beyond chance; None for no change.
 
-    To meet a target that a lower rung misses is a gain too, of what is better than the current configuration.
+    A higher row that gains over the current configuration also counts if it meets a target that the lower one misses.
     """
     unmet = next((row.unmet for row in rows if row.name == "current"), ())
     by_rung = [[row for row in rows if row.rung == i and row.eligible] for i in range(1, len(RUNGS))]
@@ -125,7 +125,7 @@ def choose(rows: Sequence[Row], compare: Compare, least_gain: float) -> Row | No
 
 
 def best_queues(rows: Sequence[Row], chosen: Row | None, compare: Compare, least_gain: float) -> Rung | None:
-    """Return the best queue configuration, against what is chosen: as `choose` has it, else the best that gains."""
+    """Return the best row that changes queues: that of `choose`, else the highest expected gain; None if none gains."""
     own = among(rows, "queues")
     row = chosen if chosen in own else choose(own, compare, least_gain)
     row = row or best_of([each for each in own if each.eligible and each.bootstrap and each.bootstrap.expected > 0])
@@ -135,9 +135,9 @@ def best_queues(rows: Sequence[Row], chosen: Row | None, compare: Compare, least
 
 
 def ladder(rows: Sequence[Row], chosen: Row | None, compare: Compare) -> tuple[Rung, ...]:
-    """Return the lines of the ladder: of each rung the best row, and the other variants of the chosen kind.
+    """Return the lines of the ladder: the best row of each rung, and the variants of the chosen kind of search.
 
-    Where several kinds of `auto` are evaluated, the lines are of the one that is recommended, else of the best.
+    If nothing is recommended, or no variant of `auto`, the kind is that of the best variant.
     """
     tried = [row for row in rows if row.rung and row.bootstrap is not None]
     variants = [row for row in tried if row.variant]
@@ -157,7 +157,7 @@ def ladder(rows: Sequence[Row], chosen: Row | None, compare: Compare) -> tuple[R
 
 
 def shown_rows(rows: Sequence[Row], chosen: Row | None) -> list[Row]:
-    """Return one row a strategy: what is recommended, else the best variant, the eligible ones first."""
+    """Return one row for each strategy: the recommended one, else the best variant, eligible ones first."""
     found = []
     for name in dict.fromkeys(row.name for row in rows):
         own = [row for row in rows if row.name == name]
@@ -168,7 +168,7 @@ def shown_rows(rows: Sequence[Row], chosen: Row | None) -> list[Row]:
 
 
 def _one_a_proposal(rows: list[Row]) -> list[Row]:
-    """Let `pp` stand for `static` too where both propose the same."""
+    """If `pp` and `static` propose the same, keep only the row of `pp`, labelled with both."""
     own = {row.name: row for row in rows}
     pp, static = own.get("pp"), own.get("static")
     if pp is None or static is None or pp.config != static.config:

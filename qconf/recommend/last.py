@@ -1,4 +1,4 @@
-"""What an earlier run promised, and what became of it on the jobs that were submitted since."""
+"""The promise of an earlier run, and the gain realised on the jobs submitted since."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Span = tuple[int, int, int]  #: jobs, first and last submit in Unix seconds
 
 @dataclass(frozen=True)
 class Gain:
-    """The gain that a run promised: on its test period, and over the resamples."""
+    """The gain that a run promised: on its test period, and expected with its interval over the resamples."""
 
     gain: float
     expected: float
@@ -30,41 +30,41 @@ class Gain:
 
 @dataclass(frozen=True)
 class Promise:
-    """What an earlier run recommended."""
+    """The recommendation of an earlier run."""
 
     run: str  #: the directory, for messages
-    sha256: str  #: of its run.json
+    sha256: str  #: hash of its run.json
     verdict: str
     winner: str
-    title: str  #: what the change is, in a few words
+    title: str  #: the change in a few words
     objective: str
-    span: Span  #: of its history
+    span: Span  #: span of its history
     before: SiteConfig  #: the configuration in force then
-    after: SiteConfig  #: the one recommended
-    gain: Gain | None  #: None of KEEP
+    after: SiteConfig  #: the recommended configuration
+    gain: Gain | None  #: None for KEEP
 
 
 @dataclass(frozen=True)
 class Realised:
-    """A promise, and what became of it."""
+    """A promise, evaluated on later jobs."""
 
     promise: Promise
-    span: Span  #: of the jobs on which it is evaluated
-    before: Summary | None = None  #: of them, under the configuration in force then; None where nothing was promised
-    after: Summary | None = None  #: under the one recommended; None where it has no queue for some job
+    span: Span  #: span of the later jobs
+    before: Summary | None = None  #: under the configuration in force then; None if nothing was promised
+    after: Summary | None = None  #: under the recommended one; None if it has no queue for some job
     gain: float | None = None
-    not_evaluated: str = ""  #: why there is no gain, where one was promised
-    loaded: bool | None = None  #: whether it is in force now; None where that cannot be told
-    timezone: str = "UTC"  #: of dates
+    not_evaluated: str = ""  #: why a promised gain was not evaluated
+    loaded: bool | None = None  #: whether the recommended configuration is in force now; None if unknown
+    timezone: str = "UTC"  #: time zone of dates
 
     @property
     def inside(self) -> bool | None:
-        """Whether the gain is in the interval that was promised; None where there are no two."""
+        """Whether the realised gain is in the promised interval; None if one of them is missing."""
         promised = self.promise.gain
         return None if promised is None or self.gain is None else promised.low <= self.gain <= promised.high
 
     def record(self) -> dict[str, Any]:
-        """Return it as JSON holds it."""
+        """Return the result as JSON values."""
         promise, promised = self.promise, self.promise.gain
         waits = {"before": self.before, "after": self.after}
         return {
@@ -86,16 +86,16 @@ class Realised:
 
 
 _SPAN = ("jobs", "first_submit", "last_submit")
-#: What of a configuration is not simulated, or is the same for both.
+#: Fields that are not simulated, or are equal in both configurations.
 _BESIDE: dict[str, Any] = {"policy": (), "fixed": (), "targets": (), "strategies": {}}
 
 
 def realised(promise: Promise, records: Records, period: tuple[int, int], now: SiteConfig | None) -> Realised:
-    """Evaluate a promise on the jobs of a log that were submitted in a period, in seconds of the log.
+    """Evaluate a promise on the jobs of a log submitted in a period (both ends included), in seconds of the log.
 
-    Both configurations meet the same jobs, as they did when the promise was made: cleaned by the configuration in force
-    then, after those of the days before, where the log has them. `now` is the configuration in force today, if known.
-    Raises InputError if the machine is another one, or the jobs are those on which the promise rests.
+    Both configurations get the same jobs, cleaned with the configuration in force at the promise, after a warm-up of
+    earlier jobs if the log has them. `now` is the configuration in force today, if known. Raises InputError if the
+    machine is another one, or the promise was trained on these jobs.
     """
     if now is not None and now.machine != promise.before.machine:
         was, is_ = (f"{each.name}, {each.cores} cores" for each in (promise.before.machine, now.machine))
@@ -130,7 +130,7 @@ def _incomparable(promise: Promise, why: str) -> InputError:
 
 
 def _loaded(promise: Promise, now: SiteConfig) -> bool | None:
-    """Whether what was recommended is in force; None where neither that is, nor what was in force before."""
+    """Whether the recommended configuration is in force; None if neither it nor the one before is."""
     before, after, today = (each.replace(**_BESIDE) for each in (promise.before, promise.after, now))
     if before == after:
         return None  # nothing was to be loaded

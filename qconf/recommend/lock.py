@@ -1,4 +1,4 @@
-"""One run at a time in a run directory."""
+"""The lock of a run directory: one run at a time."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ os.register_at_fork(after_in_child=_let_go)  # a worker would hold a lock for a 
 
 @contextmanager
 def exclusive(directory: Path) -> Iterator[None]:
-    """Keep other runs out of a run directory, which is made; it is taken away again if nothing came of it.
+    """Lock a run directory against other runs, and create it; remove it again if the run leaves nothing.
 
-    The lock dies with its process, however that ends. On a file system without locks there is none. Raises QconfError
+    The lock ends with its process, in whatever way that ends. A file system without locks gets none. Raises QconfError
     if another process has the lock, or the directory cannot be written.
     """
     made = [folder for folder in (directory, *directory.parents) if not folder.exists()]
@@ -45,7 +45,7 @@ def exclusive(directory: Path) -> Iterator[None]:
         raise QconfError(f"{inert(str(directory))}: cannot be written: {error.strerror or error}") from error
     _held.add(handle)
     for left in (*directory.glob(f"{SCRATCH}*"), *folder.glob(f"{SCRATCH}*")):
-        if left.is_dir():  # of a run that was killed
+        if left.is_dir():  # left by a killed run
             shutil.rmtree(left, ignore_errors=True)
         else:
             left.unlink(missing_ok=True)
@@ -53,18 +53,18 @@ def exclusive(directory: Path) -> Iterator[None]:
         yield
     finally:
         with suppress(OSError):
-            if os.path.samestat(os.fstat(handle), (folder / LOCK).stat()):  # else all was cleared, and may be another's
+            if os.path.samestat(os.fstat(handle), (folder / LOCK).stat()):  # else cleared, and maybe another's
                 if not unfinished(directory):
                     (folder / FINGERPRINT).unlink(missing_ok=True)
                 (folder / LOCK).unlink()
                 for each in (folder, *made):
-                    each.rmdir()  # only if nothing is in it
+                    each.rmdir()  # fails unless empty
         _held.discard(handle)
         os.close(handle)
 
 
 def _locked(path: Path, directory: Path) -> int:
-    """Lock a file that is there under its name, and return its descriptor; its text says by which process."""
+    """Lock the file at `path` and return its descriptor; the file's text names the process."""
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
@@ -84,4 +84,4 @@ def _locked(path: Path, directory: Path) -> int:
                 os.ftruncate(handle, 0)
                 os.write(handle, f"process {os.getpid()} on {platform.node()}\n".encode())
                 return handle
-        os.close(handle)  # its holder has deleted it in between
+        os.close(handle)  # its holder deleted it in the meantime

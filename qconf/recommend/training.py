@@ -1,4 +1,4 @@
-"""What workers compute for a recommendation: what strategies propose on the parts of a history, and its outcomes."""
+"""The work of a recommendation's workers: training on parts of a history, and evaluation of the proposals."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from qconf.recommend.checkpoint import Checkpoint, Failure, Proposals
 from qconf.strategies import Proposal, gathered, registry, variants
 from qconf.strategies.ahead import Computed, compute_ahead, learn
 
-WHOLE = "whole"  # the part of a history, all of it, whose proposals are shown
+WHOLE = "whole"  # the whole history as a part; its proposals are the ones to load
 Check = Callable[[SiteConfig], list[str]]  #: why a configuration is not exportable; empty if it is
 Result = Proposals | Failure  #: the proposals of a strategy by variant, or why it has none
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What strategies are trained and evaluated on."""
+    """The parts of a history that strategies are trained and evaluated on."""
 
     training: Mapping[str, TrainingSet]  #: by part: `WHOLE`, and the splits' names
     whole: Holdout
-    test: Holdout  #: of the last split
+    test: Holdout  #: test period of the last split
     settings: Mapping[str, Any]
 
 
 class Measured(NamedTuple):
-    """One variant: its metrics on the whole history, as trained on all of it, and on the test period."""
+    """A variant's metrics: on the whole history, trained on it, and on the test period, trained before it."""
 
     in_sample: Summary
     test: Summary
     unmet: tuple[str, ...]  #: targets of the site that are not met on the test period
     reasons: tuple[str, ...]  #: why the proposal for the whole history is ineligible, whatever it gains
-    test_reasons: tuple[str, ...]  #: why the one for the test period is
+    test_reasons: tuple[str, ...]  #: why the proposal for the test period is ineligible
 
 
 class Trainer:
-    """Runs strategies on parts of a history, each once, and keeps what they propose."""
+    """Runs strategies on parts of a history, each once, and keeps their proposals."""
 
     def __init__(self, parts: Parts, workers: int, checkpoint: Checkpoint | None) -> None:
         self.workers, self.checkpoint = workers, checkpoint
@@ -59,9 +59,9 @@ class Trainer:
         advance: Callable[[float], None] = lambda _: None,
         meanwhile: Callable[[], object] | None = None,
     ) -> None:
-        """Propose for (strategy, part), but for what is known; `advance` gets the share of all that is done.
+        """Train (strategy, part) pairs that are not known yet; `advance` gets the finished fraction.
 
-        `meanwhile` may be called while workers work, once or twice.
+        `meanwhile` may be called once or twice while workers work.
         """
         new = [each for each in wanted if each not in self.found and not self._resumed(*each)]
         parts = self.shared.value
@@ -91,13 +91,13 @@ class Trainer:
         return (name, part) in self.found
 
     def measure(self, pairs: Sequence[tuple[Proposal, Proposal]], check: Check | None) -> list[Measured | str]:
-        """Evaluate proposals: trained on the whole history, and for the test period."""
+        """Evaluate pairs of proposals: one trained on the whole history, one before the test period."""
         tasks = [(self.shared, check, bare(final), bare(proposal)) for final, proposal in pairs]
         return parallel_map(self.workers, _measure, tasks, processes=True)
 
 
 def why_ineligible(parts: Parts, check: Check | None, proposal: Proposal) -> tuple[str, ...]:
-    """Return why a proposal is ineligible at this site, whatever it gains."""
+    """Return why a proposal is ineligible at this site, whatever its gain."""
     if proposal.not_exportable:
         return (proposal.not_exportable,)
     training, config = parts.training[WHOLE], proposal.config
@@ -112,15 +112,15 @@ def why_ineligible(parts: Parts, check: Check | None, proposal: Proposal) -> tup
 
 
 def bare(proposal: Proposal) -> Proposal:
-    """Leave out the log, which no simulation reads."""
+    """Return a proposal without its log, which no simulation reads."""
     return replace(proposal, steps=())
 
 
-_Task = tuple[str, tuple[str, ...]]  # a part, and strategies that are trained on it
+_Task = tuple[str, tuple[str, ...]]  # a part, and the strategies to train on it
 
 
 def _tasks(wanted: Sequence[tuple[str, str]], workers: int, parts: Parts) -> list[_Task]:
-    """Gather by part and package, what takes longest first; with one worker each strategy is a step of its own."""
+    """Group strategies by part and package, the longest task first; with one worker each strategy is a task."""
     if workers <= 1:
         return [(part, (name,)) for name, part in wanted]
     names: dict[str, list[str]] = {}
@@ -142,7 +142,7 @@ def _propose(
     part: str,
     names: Sequence[str],
 ) -> list[tuple[Result, float]]:
-    """Run these strategies on a part, and keep what each proposes; the time that it took goes with it."""
+    """Train these strategies on a part and store each proposal; return each with its seconds."""
     learn(ahead, tuple(shared.value.training.values()))
 
     def trained(name: str) -> Result:

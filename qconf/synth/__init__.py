@@ -1,4 +1,4 @@
-"""Generated workloads: months like the paper's Cray XC40 and, in `stable`, streams for benchmarks."""
+"""Generated workloads: months like the paper's Cray XC40, users who react (`agents`), benchmark streams (`stable`)."""
 
 from qconf.synth.monthly import COLUMNS, generate, generate_month, month_of
 from qconf.synth.output import markdown, month_table, write_history, write_months

@@ -1,8 +1,8 @@
-"""Users who answer to what they see: the next job of a log depends on when the last one ended.
+"""Agents: users who react to the machine, so that the next job of a log depends on when the last one ended.
 
-Every ten minutes each agent looks at the machine as it is then and submits what its kind does. The scheduler goes on
-from that state until the next look, so another scheduler gets another log. The kinds are those that the authors of the
-comparison of PBS and Maui planned for their next one; the numbers are ours.
+Every ten minutes each agent looks at the machine and submits the jobs of its kind. The scheduler continues from that
+state to the next look, so another scheduler gets another log. The kinds are those that the authors of the comparison of
+PBS and Maui planned for their next paper; the numbers are ours.
 
 References
 ----------
@@ -24,15 +24,15 @@ from parsim.model.workload import Column
 from qconf.config import SiteConfig, route, throttled, too_wide
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
-LOOK = 10 * MINUTE  #: seconds from look to look
+LOOK = 10 * MINUTE  #: seconds between looks
 MONDAY = 1_577_836_800 + 5 * DAY  #: epoch second of a Monday's begin, 2020-01-06 UTC
-WORK = (8 * HOUR, 18 * HOUR)  #: of a working day
-GIVES_UP = HOUR  #: a developer whose job has waited for so long submits no more that day
-KEPT = 3  #: jobs that a heavy user has waiting or running
-AT_ONCE = 20  #: jobs that a greedy user submits at one look, at most
-SHORTEST_GAP = 10 * MINUTE
+WORK = (8 * HOUR, 18 * HOUR)  #: begin and end of work on a working day
+GIVES_UP = HOUR  #: a developer submits no more that day after a job has waited this long
+KEPT = 3  #: jobs that a heavy user keeps waiting or running
+AT_ONCE = 20  #: most jobs that a greedy user submits at one look
+SHORTEST_GAP = 10 * MINUTE  #: least time of idle cores that a greedy user uses
 
-Route = Callable[[Column, Column, list[str]], Column]  #: queue by cores, walltime and user; -1 where none admits a job
+Route = Callable[[Column, Column, list[str]], Column]  #: from cores, walltimes and users to queues, -1 for none
 
 
 @dataclass(frozen=True)
@@ -46,39 +46,39 @@ class Request:
 
 @dataclass(frozen=True)
 class View:
-    """What an agent sees when it looks; times are seconds."""
+    """The machine as an agent sees it at a look; times are seconds."""
 
     now: int  #: epoch seconds
-    cores: int  #: of the machine
-    longest: int  #: walltime that some queue takes
-    waits: Column  #: for how long each of its own waiting jobs has waited
-    running: int  #: its own running jobs
-    idle: int  #: cores
-    gap: int  #: for how long the scheduler lets a job have these that is submitted now
+    cores: int  #: cores of the machine
+    longest: int  #: longest walltime that a queue admits
+    waits: Column  #: current wait of each of the agent's waiting jobs
+    running: int  #: number of the agent's running jobs
+    idle: int  #: idle cores
+    gap: int  #: time for which a job submitted now may have the idle cores
 
 
 @dataclass(frozen=True)
 class Lived:
-    """What became of what agents asked for."""
+    """The log of the agents' jobs."""
 
-    log: pd.DataFrame  #: columns of a history, by submission; `start` is -1 of jobs that had not started
-    refused: int  #: requests that no queue takes
+    log: pd.DataFrame  #: columns of a history, by submission; `start` is -1 if a job had not started
+    refused: int  #: number of requests that no queue admits
 
 
 class Developer:
-    """Tries one small job after another in working hours, and goes home when a job waits for long."""
+    """Tries one small job after another in working hours, and goes home if a job waits for long."""
 
     def __init__(self) -> None:
-        self.home = -1  #: day on which it submits no more
+        self.home = -1  #: day on which the developer submits no more
 
     def submits(self, view: View, rng: np.random.Generator) -> Iterator[Request]:
-        """Yield the jobs that are submitted at this look."""
+        """Yield the jobs to submit at this look."""
         day, second = divmod(view.now - MONDAY, DAY)
         if view.waits.size and view.waits.max() > GIVES_UP:
             self.home = day
         if day % 7 > 4 or not WORK[0] <= second < WORK[1] or day == self.home:
             return
-        if view.running or view.waits.size or rng.random() < 0.5:  # it thinks about what it saw
+        if view.running or view.waits.size or rng.random() < 0.5:  # the developer is thinking
             return
         cores = int(rng.integers(1, max(1, view.cores // 16) + 1))
         walltime = min(30 * MINUTE, view.longest)
@@ -86,10 +86,10 @@ class Developer:
 
 
 class Heavy:
-    """Has always some long wide jobs in the queue, each with the longest walltime."""
+    """Always keeps some long wide jobs in the queue, each with the longest walltime."""
 
     def submits(self, view: View, rng: np.random.Generator) -> Iterator[Request]:
-        """Yield the jobs that are submitted at this look."""
+        """Yield the jobs to submit at this look."""
         for _ in range(KEPT - view.running - view.waits.size):
             cores = int(rng.integers(max(1, view.cores // 8), max(1, view.cores // 2) + 1))
             walltime = min(DAY, view.longest)
@@ -98,10 +98,10 @@ class Heavy:
 
 
 class Greedy:
-    """Looks for idle cores, and submits jobs that fit on them for as long as they are free."""
+    """Looks for idle cores, and submits jobs that fit on them while they are idle."""
 
     def submits(self, view: View, rng: np.random.Generator) -> Iterator[Request]:
-        """Yield the jobs that are submitted at this look."""
+        """Yield the jobs to submit at this look."""
         if view.waits.size or view.gap < SHORTEST_GAP:
             return
         left = view.idle
@@ -110,7 +110,7 @@ class Greedy:
                 return
             cores = int(rng.integers(1, max(1, view.cores // 32) + 1))
             cores = min(cores, left)
-            walltime = min(view.gap - MINUTE, 4 * HOUR, view.longest)  # it is submitted within the next minute
+            walltime = min(view.gap - MINUTE, 4 * HOUR, view.longest)  # the submission is within the next minute
             left -= cores
             yield Request(cores, int(rng.integers(max(1, walltime // 2), walltime + 1)), walltime)
 
@@ -124,13 +124,13 @@ USUAL = {"developer": 6, "heavy": 4, "greedy": 2}
 
 
 def anywhere(cores: Column, walltime: Column, users: list[str]) -> Column:
-    """Send all jobs to the first queue."""
+    """Return queue 0 for all jobs."""
     del walltime, users
     return np.zeros(cores.size, dtype=np.int64)
 
 
 def routing(config: SiteConfig) -> Route:
-    """Return where a configuration sends a job; none takes one that a limit would never let start."""
+    """Return the routing of a configuration; a queue whose limits would never let a job start does not admit it."""
 
     def routed(cores: Column, walltime: Column, users: list[str]) -> Column:
         has_user, names = np.ones(cores.size, dtype=np.bool_), {"user": np.array(users, dtype=object)}
@@ -154,10 +154,10 @@ def live(
     grid: int = 1,
     progress: Callable[[int], object] | None = None,
 ) -> Lived:
-    """Let agents, so many of each of `KINDS`, use a machine and its scheduler for some days from a Monday on.
+    """Simulate agents, so many of each of `KINDS`, on a machine with its scheduler for some days from a Monday on.
 
-    A job that has no queue (`to_queue`) is not submitted. Jobs ask for whole multiples of `grid` cores. `progress` is
-    told each day that is over.
+    A job without a queue (`to_queue`) is not submitted. Cores are rounded up to multiples of `grid`. `progress` is
+    called with the number of each finished day.
     """
     rng = np.random.default_rng(seed)
     users = [(f"{kind}{i + 1}", KINDS[kind]()) for kind, count in agents.items() for i in range(count)]
@@ -186,15 +186,15 @@ _SUBMIT, _CORES, _RUNTIME, _WALLTIME, _QUEUE, _USER, _START, _NUMBER = range(8)
 
 
 def _remembers(system: System) -> bool:
-    """Whether what comes next hangs on more than a `State` tells, or a look, which is no event, would start a job."""
+    """Whether each simulation has to begin with the first job: a `State` lacks something, or a look starts jobs."""
     by_past = system.is_fair or system.reserve in ("nodes", "queue_nodes", "nothing")
-    held = system.has_limits and system.formula is not None  # for how long limits held a job, its order knows
+    held = system.has_limits and system.formula is not None  # the order depends on how long limits held a job
     by_past |= system.has_tiers
     return by_past or held or system.pool is not None or bool(system.throttles)
 
 
 class _Table:
-    """The jobs that are still to be simulated, and those that have ended."""
+    """The open jobs, which are still to be simulated, and the ended ones."""
 
     def __init__(self, system: System, users: list[str], to_queue: Route, grid: int) -> None:
         self.system, self.users, self.to_queue, self.grid = system, users, to_queue, grid
@@ -203,15 +203,15 @@ class _Table:
         self.ended: list[NDArray[np.int64]] = []
         self.placement: dict[int, Mapping[int, int]] = {}
         self.begin = MONDAY
-        self.jobs = self.refused = 0  #: requests that a queue takes, and that none takes
+        self.jobs = self.refused = 0  #: numbers of admitted and of refused requests
 
     @property
     def start(self) -> Column:
-        """When each open job starts, if nothing is submitted any more."""
+        """Start of each open job if no more jobs are submitted."""
         return self.open[:, _START]
 
     def simulated(self, runtime: Column) -> Schedule:
-        """Simulate the open jobs, for so many seconds each, from the last look or, if that matters, from the first."""
+        """Simulate the open jobs with these run times, from the last look, or from the first if `remembers`."""
         submit, cores, _, walltime, queue, user = self.open.T[:_START]
         state = None if self.remembers else State(self.begin, self.start, self.placement)
         return simulate(Workload(submit, cores, runtime, walltime, queue, user, self.users), self.system, state)
@@ -230,7 +230,7 @@ class _Table:
         self.begin = now
 
     def gap(self) -> tuple[int, int]:
-        """Return how many cores are idle, and for how long: as walltimes tell, until the next job is to start."""
+        """Return the idle cores, and the seconds until the next job is to start on them, by walltimes."""
         started = self.start < self.begin
         over = started & (self.start + self.open[:, _RUNTIME] <= self.begin)
         idle = self.system.cores - int(self.open[started & ~over, _CORES].sum())
@@ -241,7 +241,7 @@ class _Table:
         return (idle, first) if first > 0 else (0, 0)
 
     def add(self, requests: list[tuple[int, int, Request]]) -> None:
-        """Submit jobs: instant, user and what is asked for, ascending."""
+        """Submit requests (instant, user, request), which ascend."""
         if not requests:
             return
         cells = [

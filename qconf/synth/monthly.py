@@ -1,9 +1,8 @@
 """Months of jobs that follow a preset: exact counts, exact CPU hours, everything else random, from one seed.
 
-A queue's month comes in bursts, as people work: one user submits a few jobs of one shape within minutes.
-Bursts follow the hour of the day and the day of the week. Runtimes are lognormal, truncated at the walltime;
-some jobs fail at once and some are killed at their limit. The location of the lognormal is then found by
-bisection, so that the queue's core-seconds are those of the preset whatever the sizes turned out to be.
+Jobs come in bursts: one user submits a few jobs of one shape within minutes. Bursts follow the hour of the day and the
+day of the week. Runtimes are lognormal, truncated at the walltime; some jobs fail early and some are killed at their
+limit. Bisection finds the location of the lognormal at which the queue's core-seconds are those of the preset.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ BY_WEEKDAY = np.array([1.05, 1.10, 1.10, 1.05, 1.00, 0.55, 0.45])
 DAY_SPREAD = 0.25  # sigma of the lognormal that makes one Tuesday busier than the next
 
 FAIL_MEDIAN, FAIL_MOST = 60.0, 600.0  # seconds until a failing job fails
-SIGMA = 1.3  # of the runtimes' lognormal
-SIGMA_SHARED = 0.8  # part of a standard normal that the jobs of a burst have in common (the rest is their own)
+SIGMA = 1.3  # sigma of the runtimes' lognormal
+SIGMA_SHARED = 0.8  # weight of the normal variate that the jobs of a burst share
 
 ZIPF = 1.0  # exponent of the users' popularity
-_USERS, _ACTIVITY, _QUEUE = 0, 1, 2  # which stream of random numbers
+_USERS, _ACTIVITY, _QUEUE = 0, 1, 2  # streams of random numbers
 
 
 def _stream(seed: int, *key: int) -> np.random.Generator:
-    """Give each part random numbers of its own, so that a month is the same however many are made."""
+    """Return a generator for each part of the data, so that a month does not depend on the number of months."""
     return np.random.default_rng(np.random.SeedSequence(entropy=seed, spawn_key=key))
 
 
@@ -57,7 +56,7 @@ def _burst_sizes(rng: np.random.Generator, jobs: int, mean: float) -> Ints:
 
 
 def _arrivals(rng: np.random.Generator, bursts: Ints, first_weekday: int, length: int, gap: float) -> Ints:
-    """Second of the month of every job, burst after burst."""
+    """Return the second of the month of every job's submission, burst by burst."""
     days = length // (24 * HOUR)
     weekday = (first_weekday + np.arange(days)) % 7
     rate = (BY_WEEKDAY[weekday] * rng.lognormal(0.0, DAY_SPREAD, days))[:, None] * BY_HOUR[None, :]
@@ -82,7 +81,7 @@ def _pick(rng: np.random.Generator, weights: dict[int, float], size: int) -> Int
 def _cores(rng: np.random.Generator, model: QueueModel, size: int, cores_per_node: int) -> Ints:
     nodes = _pick(rng, model.nodes, size)
     low, high = model.any_nodes
-    # Log-uniform: between two powers of two lie as many odd sizes as between the next two.
+    # Log-uniform: as many odd sizes between two powers of two as between the next two.
     other = np.exp(rng.uniform(np.log(low), np.log(high + 1), size)).astype(np.int64).clip(low, high)
     cores = np.where(rng.random(size) < model.odd, other, nodes) * cores_per_node
     cores[rng.random(size) < model.sub_node] = 8
@@ -101,7 +100,7 @@ def _runtimes(
     log_wall = np.log(walltime)
 
     def runtimes(mu: float) -> Ints:
-        # Quantiles of the lognormal given that it is below the walltime: only the killed reach the limit.
+        # Quantiles of the lognormal truncated at the walltime: only killed jobs reach the limit.
         drawn = np.exp(mu + SIGMA * ndtri_exp(log_u + log_ndtr((log_wall - mu) / SIGMA)))
         drawn = np.where(fate < model.failed, fixed, drawn)
         drawn = np.where(fate >= 1 - model.killed, walltime, drawn)
@@ -116,7 +115,7 @@ def _runtimes(
 
 
 def _popularity(preset: Preset, index: int, seed: int) -> Floats:
-    """Chance of each user in each queue, shape (queues, users): Zipf, lasting likings, moods of the month."""
+    """Return the probability of each user in each queue, shape (queues, users): Zipf with lasting and monthly noise."""
     rank = np.arange(1, preset.users + 1)
     shape = (len(preset.queues), preset.users)
     liking = _stream(seed, _USERS).lognormal(0.0, 0.6, shape)
@@ -187,11 +186,11 @@ def generate(
 ) -> pd.DataFrame:
     """Generate consecutive months of jobs: `COLUMNS`, by submission; `submit` in epoch seconds, durations in seconds.
 
-    The first month is the preset's; beyond its profiles these repeat, on the next calendar months. A month depends on
-    its index and the seed only. `offered_load` replaces the preset's own in every month: submitted core-seconds,
-    ``cores * min(runtime, walltime)``, divided by the machine's cores and the length of the month. Counts, sizes and
-    shares of the queues stay; the runtimes give. Raises `InputError` where the preset is unknown, a number is out of
-    range, or the walltimes leave the load out of reach.
+    The first month is the preset's first; after the last of its profiles the first follows again. A month depends only
+    on its index and the seed. `offered_load` replaces the preset's in every month: submitted core-seconds, ``cores *
+    min(runtime, walltime)``, divided by the machine's cores and the length of the month. Only runtimes change for it,
+    not counts, sizes and the queues' shares. Raises `InputError` if the preset is unknown, a number is out of range, or
+    walltimes make the load unreachable.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Generated months as files, and the table of what was generated."""
+"""Generated months as files, and a table of them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def write_months(preset: str, months: int, seed: int, directory: Path, offered_l
 
 
 def month_table(preset: str, months: int = 9, seed: int = 0, offered_load: float | None = None) -> pd.DataFrame:
-    """Tabulate by month (``2015-07``) what is generated: jobs per queue and in all, core-hours, load, shares in %."""
+    """Return a row for each month (``2015-07``): jobs per queue and in total, core-hours, load, shares in %."""
     model = preset_named(preset)
     names = [queue.name for queue in model.queues]
     rows = {}

@@ -1,4 +1,4 @@
-"""What the generated months are made to look like: a machine, its queues and a row of targets per month."""
+"""Presets of generated months: a machine, its queues, and targets for each month."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ JANUARY = 6  # the position of January 2016
 
 @dataclass(frozen=True)
 class QueueModel:
-    """How the jobs of one queue look."""
+    """Distributions of the jobs of one queue."""
 
     name: str
     nodes: dict[int, float]  #: the sizes that users favour, in whole nodes, and their relative weights
-    any_nodes: tuple[int, int]  #: inclusive range from which the other sizes come
-    odd: float  #: share of submissions whose size is not one of `nodes`
-    walltimes: dict[int, float]  #: walltimes in seconds and their weights; the queue's maximum carries most of it
+    any_nodes: tuple[int, int]  #: inclusive range of the other sizes
+    odd: float  #: fraction of submissions whose size is not one of `nodes`
+    walltimes: dict[int, float]  #: walltimes in seconds and their weights; the queue's maximum has most of it
     burst: float  #: mean number of jobs that a user submits in one go, all of one size and walltime
-    sub_node: float = 0.0  #: share of submissions that request 8 cores, less than a node
-    failed: float = 0.07  #: share of jobs that fail within minutes
-    killed: float = 0.06  #: share of jobs that are killed at their walltime
+    sub_node: float = 0.0  #: fraction of submissions that request 8 cores, less than a node
+    failed: float = 0.07  #: fraction of jobs that fail within minutes
+    killed: float = 0.06  #: fraction of jobs that are killed at their walltime
     gap: float = 240.0  #: mean seconds between two submissions of a burst
-    #: Cores, GPUs and GiB that a job takes of each of its nodes, and their weights; none takes whole nodes by cores.
+    #: Cores, GPUs and GiB of a job on each of its nodes, with weights; if empty, jobs request cores only.
     of_node: dict[tuple[int, int, int], float] = field(default_factory=dict)
 
 
@@ -34,7 +34,7 @@ class MonthProfile:
 
     jobs: tuple[int, ...]  #: jobs submitted, hit exactly
     load: float  #: offered load: submitted core-seconds / (cores of the machine * length of the month)
-    shares: tuple[float, ...]  #: parts of the core-seconds, relative to their sum
+    shares: tuple[float, ...]  #: core-seconds of each queue, relative to their sum
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Preset:
     users: int
 
     def profile(self, index: int) -> MonthProfile:
-        """Return the targets of month `index`; beyond the last they start again."""
+        """Return the targets of month `index`; after the last profile the first follows again."""
         return self.months[index % len(self.months)]
 
 

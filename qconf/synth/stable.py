@@ -1,4 +1,4 @@
-"""A stream of jobs at a constant offered load, as long as one likes: what scaling benchmarks run on."""
+"""A stream of any number of jobs at a constant offered load, for scaling benchmarks."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from qconf.errors import InputError
 #: Epoch second of the first submission: 2020-01-01 UTC.
 START = 1_577_836_800
 WALLTIMES = np.array([1, 2, 4, 8, 12, 24], dtype=np.int64) * 3600
-WIDEST = 1 / 4  # of the machine: enough to make jobs wait, too little to make waits hang on a handful of them
-MEAN_LOG, SIGMA = 7.5, 1.5  # of the runtimes' lognormal: median half an hour
+WIDEST = 1 / 4  # of the machine: wide enough to make jobs wait, too narrow for a few jobs to decide the waits
+MEAN_LOG, SIGMA = 7.5, 1.5  # parameters of the runtimes' lognormal: median half an hour
 USERS = 500
 
 
 def stable_workload(
     n: int, cores: int, load: float = 0.8, seed: int = 0, mean_log: float = MEAN_LOG
 ) -> parsim.Workload:
-    """Generate jobs whose queue neither empties nor grows over the years.
+    """Generate `n` jobs whose queue neither empties nor grows over the years.
 
-    Sizes are powers of two up to a quarter of the machine, runtimes lognormal and cut off at a day, walltimes one of
-    the next three usual steps; the submissions are a Poisson process over the span that gives the offered `load`,
+    Sizes are powers of two up to a quarter of the machine. Runtimes are lognormal, cut off at a day; the walltime is
+    one of the next three usual steps. Submissions are a Poisson process over the span that gives the offered `load`,
     core-seconds / (cores * span). There is one queue, and users 0 to 499 of uneven activity. `mean_log` is the mean
-    logarithm of the runtimes in seconds: less, where so many jobs would else span more than parsim's 68 years. Raises
-    `InputError` where a number is out of range, or the submissions span more seconds than parsim takes.
+    logarithm of the runtimes in seconds; a smaller one keeps many jobs within parsim's 68 years. Raises `InputError` if
+    a number is out of range, or the submissions span more seconds than parsim takes.
     """
     if n < 1 or cores < 1:
         raise InputError("must be at least 1", field="jobs" if n < 1 else "cores", value=min(n, cores))
@@ -51,7 +51,7 @@ def stable_workload(
 
 
 def as_history(workload: parsim.Workload) -> pd.DataFrame:
-    """Lay a `stable_workload` out in the columns of a history."""
+    """Return a `stable_workload` as a table with the columns of a history."""
     return pd.DataFrame(
         {
             "job_id": np.arange(1, len(workload) + 1),
