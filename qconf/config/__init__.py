@@ -1,4 +1,4 @@
-"""The configuration of a site: read, checked as a whole, changed safely, written."""
+"""The configuration of a site, for all other packages: read, checked as a whole, changed safely, written."""
 
 from qconf.config.durations import format_clock, format_duration, parse_duration
 from qconf.config.models import (

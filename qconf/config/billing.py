@@ -1,27 +1,27 @@
-"""TRESBillingWeights of Slurm, and the weights of resources that they are (rule "charges and decay")."""
+"""Slurm's TRESBillingWeights, read into and written from weights of resources (rule "charges and decay")."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-#: Resources by the names of Slurm's TRES; any other of a node is ``gres/`` and its name.
+#: Resources by TRES of Slurm; the TRES of any other resource of a node is ``gres/`` and its name.
 _RESOURCES = {"cpu": "cores", "mem": "memory", "gres/gpu": "gpus"}
 _TRES = {"cores": "CPU", "memory": "Mem", "gpus": "GRES/gpu"}
 _UNITS = "KMGTP"
 
 
 def weights(text: str | None) -> dict[str, float]:
-    """Return the weight of each resource that jobs can be charged for; memory counts in MiB."""
+    """Return the weight of each simulated resource in TRESBillingWeights; memory per MiB."""
     return {name: weight for tres, weight in _parts(text) if (name := _resource(tres)) is not None}
 
 
 def left_out(text: str | None) -> list[str]:
-    """Name the TRES that are not simulated: nodes, licences, energy, and GPUs by type."""
+    """Return the TRES that are not simulated: nodes, licences, energy, GPUs by type."""
     return [tres for tres, _ in _parts(text) if _resource(tres) is None]
 
 
 def written(charges: Mapping[str, float]) -> str:
-    """Write weights of resources as TRESBillingWeights."""
+    """Return weights of resources as TRESBillingWeights."""
     by_name = ((name, weight * 1024 if name == "memory" else weight) for name, weight in charges.items())
     return ",".join(
         f"{_TRES.get(name, f'GRES/{name}')}={weight:.12f}".rstrip("0").rstrip(".") + "G" * (name == "memory")

@@ -1,4 +1,4 @@
-"""What the parts of a configuration must be to each other."""
+"""Checks of a configuration as a whole: mistakes and warnings about parts that do not fit together."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ GRID = ("machine.cores_per_node", "machine.whole_nodes")
 class Finding(NamedTuple):
     """A mistake or a warning."""
 
-    path: str  #: where it is: ``queues[2].walltime``
+    path: str  #: such as ``queues[2].walltime``
     message: str
-    needs: tuple[str, ...] = ()  #: paths that it follows from: where one of those is wrong itself, it is not reported
+    needs: tuple[str, ...] = ()  #: paths that the finding depends on: if one of them is wrong, it is not reported
 
 
 NO_POOL = "nodes of several types have no common pool: write mode: partitioned or shared, and leave pool out"
 
 
 def mistakes(config: SiteFields) -> Iterator[Finding]:
-    """Yield what makes the configuration unusable, given that each field by itself is well-formed."""
+    """Yield the mistakes that make a configuration unusable; each field by itself is valid already."""
     checks = (_machine, _depth, _tiers, _queues, _names, _pool, _owned, _sum, _order, _fixed, _targets, _downtime)
     for check in (*checks, _hours, _shortpools, _shares, _throttles, _qos, _nodes):
         yield from check(config)
 
 
 def _nodes(config: SiteFields) -> Iterator[Finding]:
-    """Yield what types of nodes must not have, and what does not go with them."""
+    """Yield mistakes in the types of nodes, and settings that do not go with them."""
     names = [each.name for each in config.nodes]
     for i, each in enumerate(config.nodes):
         if each.name in names[:i]:
@@ -103,7 +103,7 @@ def _hosts_in(text: str) -> int:
 
 
 def _owned(config: SiteFields) -> Iterator[Finding]:
-    """Yield what partitions must not be where nodes are of several types, and what does not go with them."""
+    """Yield mistakes in partitions of nodes of several types, and settings that do not go with them."""
     names = [each.name for each in config.nodes]
     needs = ("nodes", "mode", *_each_queue(config, ".partition"))
     if not config.nodes:
@@ -154,7 +154,7 @@ def _owned(config: SiteFields) -> Iterator[Finding]:
 
 
 def _shares(config: SiteFields) -> Iterator[Finding]:
-    """Yield what the tree of shares must not have; each field by itself is checked already."""
+    """Yield mistakes in the tree of shares; each field by itself is valid already."""
     tree = [Share(each.name, each.shares, each.group or "") for each in config.shares]
     for path, message in Fairshare(tree).problems():
         needs = tuple(f"shares[{i}].{name}" for i in range(len(tree)) for name in ("name", "group"))
@@ -198,7 +198,7 @@ def _throttles(config: SiteFields) -> Iterator[Finding]:
 
 
 def _qos(config: SiteFields) -> Iterator[Finding]:
-    """Yield what qualities of service must not have: a name twice, or jobs that are of two."""
+    """Yield mistakes in the qualities of service: a name twice, or jobs of two of them."""
     seen: dict[tuple[str, str], int] = {}
     for i, qos in enumerate(config.qos):
         for kind in ("name", "users", "accounts", "groups", "queues"):
@@ -420,7 +420,7 @@ def _downtime(config: SiteFields) -> Iterator[Finding]:
 
 
 def _downtime_of_types(config: SiteFields, each: Downtime, at: str) -> Iterator[Finding]:
-    """Yield what a downtime must not say where nodes are of several types, or are not."""
+    """Yield mistakes in the types of nodes of a downtime."""
     names = [of.name for of in config.nodes]
     there = {of.name: of.count for of in config.nodes}
     part = None if config.mode == "shared" else each.partition
@@ -444,7 +444,7 @@ def _downtime_of_types(config: SiteFields, each: Downtime, at: str) -> Iterator[
 
 
 def _nodes_there(path: str, name: str, count: int, there: Mapping[str, int]) -> Iterator[Finding]:
-    """Yield that no nodes have a name, or that there are not so many."""
+    """Yield a mistake if no nodes have this name, or there are fewer than `count`."""
     if name not in there:
         yield Finding(path, f"{name}: no nodes have this name{did_you_mean(name, there)}", ("nodes",))
     elif not 1 <= count <= there[name]:
@@ -484,7 +484,7 @@ def _shortpools(config: SiteFields) -> Iterator[Finding]:
 
 
 def _shortpool_of_types(config: SiteFields, each: ShortpoolConfig, at: str) -> Iterator[Finding]:
-    """Yield what a shortpool must not say where nodes are of several types, or are not."""
+    """Yield mistakes in the types of nodes of a shortpool."""
     there = {its.name: its.count for its in config.nodes}
     if not there:
         yield Finding(f"{at}.types", "the site has no types of nodes: write cores", ("nodes",))
@@ -496,8 +496,8 @@ def _shortpool_of_types(config: SiteFields, each: ShortpoolConfig, at: str) -> I
 
 
 def kept_waiting(config: SiteFields, queue: QueueConfig) -> str:
-    """Say which jobs of a queue the shortpools never let start; empty if none, or if nodes are of several types."""
-    if config.nodes:  # jobs tell
+    """Name the jobs of a queue that shortpools never let start; empty if none, or if nodes are of several types."""
+    if config.nodes:  # depends on the jobs' chunks: `qconf.history.chunks.without_time`
         return ""
     widest = np.array([config.widest(queue)])
     for kept, longest in shortpool_gaps(config):
@@ -508,7 +508,7 @@ def kept_waiting(config: SiteFields, queue: QueueConfig) -> str:
 
 
 def warnings(config: SiteFields) -> Iterator[Finding]:
-    """Yield what can be simulated but is probably not meant."""
+    """Yield settings that are valid but probably not intended."""
     grid = config.grid
     for i, queue in enumerate(config.queues):
         at = f"queues[{i}]"
@@ -528,7 +528,7 @@ def warnings(config: SiteFields) -> Iterator[Finding]:
             yield Finding(f"{at}.preempted", "plays no part: no queue has a higher tier")
         if never := kept_waiting(config, queue):
             yield Finding(at, f"{never} never start: they find no time between those of a shortpool")
-        # With types of nodes jobs name the queue of theirs.
+        # With types of nodes jobs name their queue.
         if not config.nodes and lost_job([queue], config.queues[:i]) is None:
             yield Finding(at, f"no job is ever routed to {queue.name}: the queues before it take everything it admits")
     for i, throttle in enumerate(config.throttles):

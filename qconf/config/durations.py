@@ -1,4 +1,4 @@
-"""Durations as people write them: 7200, 2h, 2h30m, 7d, 02:00:00, 1-00:00:00."""
+"""Durations in the forms that people write: 7200, 2h, 2h30m, 7d, 02:00:00, 1-00:00:00."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _CLOCK = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,7}):([0-5][0-9]):([0-5][0-9])")
 
 
 def parse_duration(value: object) -> int:
-    """Read a duration, a whole number of seconds or a text in one of `FORMS`, as seconds up to ``MAX_DURATION``.
+    """Return a duration in seconds, at most ``MAX_DURATION``, from a whole number of seconds or a text (`FORMS`).
 
-    ``24:00`` is refused: PBS and Slurm read it as 24 minutes. Raises `ValueError` where `value` is anything else.
+    ``24:00`` is refused: PBS and Slurm read it as 24 minutes. Raises `ValueError` for anything else.
     """
     seconds = _seconds(value)
     if seconds is None:
@@ -45,7 +45,7 @@ def _seconds(value: object) -> int | None:
 
 
 def format_duration(seconds: int) -> str:
-    """Write `seconds` in the shortest usual form that `parse_duration` reads back: 0, 90s, 2h30m, 72h, 7d."""
+    """Format `seconds` in the shortest usual form that `parse_duration` reads: 0, 90s, 2h30m, 72h, 7d."""
     if seconds == 0:
         return "0"
     if seconds % 86400 == 0 and seconds > 3 * 86400:
@@ -56,5 +56,5 @@ def format_duration(seconds: int) -> str:
 
 
 def format_clock(seconds: int) -> str:
-    """Write `seconds` as HH:MM:SS, hours beyond 24 included: what PBS takes and prints."""
+    """Format `seconds` as HH:MM:SS, with more than 24 hours if need be, as PBS does."""
     return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"

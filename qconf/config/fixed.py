@@ -1,4 +1,4 @@
-"""The paths of a configuration that `fixed` names: what no search may change."""
+"""The paths that `fixed` of a configuration can name: fields that no search may change."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from qconf.config.models import SCALARS, MachineConfig, PoolConfig, QueueConfig
 
 
 def fixable_paths(names: Iterable[str]) -> list[str]:
-    """List every path that `fixed` can name, given the names of the queues."""
+    """Return every path that `fixed` can name, given the names of the queues."""
     return [
         *SCALARS,
         "shortpools",
@@ -27,6 +27,6 @@ def fixable_paths(names: Iterable[str]) -> list[str]:
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Whether a pattern of `fixed`, where ``*`` is any text, covers `path` or what it lies beneath."""
+    """Return whether a pattern of `fixed`, where ``*`` is any text, covers `path` or one of its parents."""
     text = re.escape(pattern).replace(r"\*", ".*")
     return re.fullmatch(rf"{text}(\..*)?", path, re.DOTALL) is not None

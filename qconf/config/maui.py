@@ -1,4 +1,4 @@
-"""Maui's priority: a sum of components, each a factor of the job with a cap, times a weight; it is a formula here.
+"""Maui's priority as a formula: a sum of components, each a factor of the job, capped, times a weight.
 
 References
 ----------
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-#: The factor of a job, by component. Maui's weights of them, in this order: QUEUETIME, XFACTOR, FSUSER, CLASS, QOS,
-#: TARGETXFACTOR, PROC, WALLTIME and PS; each is multiplied by that of its group (SERVICE, FS, CRED, TARGET, RES).
+#: The factor of a job, by component. Maui's weights are, in this order, QUEUETIME, XFACTOR, FSUSER, CLASS, QOS,
+#: TARGETXFACTOR, PROC, WALLTIME and PS, each times the weight of its group (SERVICE, FS, CRED, TARGET, RES).
 FACTORS: Mapping[str, str] = {
     "queue_time": "eligible_time / 60",
     "expansion_factor": "(eligible_time + walltime) / max(walltime, 1)",
@@ -24,15 +24,15 @@ FACTORS: Mapping[str, str] = {
     "core_seconds": "ncpus * walltime",
 }
 SIGNED = ("fairshare", "qos")  #: components whose factor may be below 0
-MOST = 1e12  #: a weight or a cap is at most so large
+MOST = 1e12  #: largest weight and cap
 FORM = "{maui: {queue_time: 1, expansion_factor: {weight: 10, cap: 100}}}"
 
 
 @dataclass(frozen=True)
 class Maui:
-    """Weights of components, and caps of their factors, by name; a factor counts from minus its cap to its cap.
+    """Weights of components and caps of their factors, by name; a factor is limited to minus its cap ... its cap.
 
-    Raises ValueError for a component that there is not, and a number that is none.
+    Raises ValueError for an unknown component or an invalid number.
     """
 
     weights: Mapping[str, float]
@@ -53,7 +53,7 @@ class Maui:
 
     @property
     def formula(self) -> str:
-        """The order as a formula."""
+        """The priority as a formula."""
         terms = (f"{weight:.12g} * {self._factor(name)}" for name, weight in self.weights.items() if weight)
         return " + ".join(terms).replace("+ -", "- ")
 
@@ -65,7 +65,7 @@ class Maui:
 
 
 def parse_order(value: object) -> object:
-    """Let the weights of Maui's priority stand for their formula; ValueError for other mappings."""
+    """Replace a mapping of Maui's weights by their formula; other values stay. ValueError for other mappings."""
     if not isinstance(value, Mapping):
         return value
     components = value.get("maui")

@@ -1,4 +1,4 @@
-"""The fields of a configuration and of its machine, queues and pool; each field checked by itself."""
+"""The fields of a configuration, of its machine, queues, pool and other parts; each field is checked by itself."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from qconf.config.maui import parse_order
 from qconf.config.policy import parse_policy
 from qconf.inert import inert
 
-#: Ends the name of the PBS queue through which the jobs of another one enter the pool.
+#: Suffix of the PBS queue through which a queue's jobs enter the pool.
 POOL_SUFFIX = "_p"
 
 
 def _as_tuple(value: object) -> object:
-    """Let a list stand for a tuple, as it comes from YAML."""
+    """Convert a list, as YAML has it, to a tuple."""
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -39,7 +39,7 @@ def _name(value: str) -> str:
 
 
 def _user(value: object) -> object:
-    """Let a number stand for the user that a log calls by it."""
+    """Convert a number to the user name that logs have for it."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -67,7 +67,7 @@ def _whole(least: int, most: int | None = None, text: str = "") -> Any:  # noqa:
     return Field(ge=least, le=most, description=text or bounds)
 
 
-HIGHEST_TIER = 65533  #: PriorityTier of Slurm
+HIGHEST_TIER = 65533  #: highest PriorityTier of Slurm
 _LIMIT = "a whole number from 1 up, or leave it out for no limit"
 
 Name = Annotated[
@@ -87,15 +87,15 @@ Entries = Annotated[
 
 
 class Settings(dict[str, Any]):
-    """Settings by name, which nothing changes: with a hash, as all parts of a configuration have one."""
+    """An unchanging, hashable dict of settings by name."""
 
     def __hash__(self) -> int:  # type: ignore[override]
-        """Return the same for equal settings."""
+        """Equal settings have equal hashes."""
         return hash(frozenset(self.items()))
 
 
 def _of_preset(value: object) -> object:
-    """Take the name of a public trace for what its columns are."""
+    """Read the name of a public trace as the preset of its columns."""
     return {"preset": value} if isinstance(value, str) else value
 
 
@@ -104,7 +104,7 @@ Setting = bool | int | float | str | Annotated[tuple[int | float, ...], BeforeVa
 
 
 class Model(BaseModel):
-    """Strict and frozen: ``"8"`` is no number, an unknown key is a mistake."""
+    """A strict and frozen model: ``"8"`` is no number, an unknown key is a mistake."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", revalidate_instances="always")
 
@@ -126,7 +126,7 @@ Feature = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:=@/-]{1,128}$")]
 
 
 def _memory(value: object) -> object:
-    """Read memory like 256gb as MiB; a number is MiB."""
+    """Read memory such as 256gb as MiB; a number is MiB already."""
     match = re.fullmatch(r"([0-9]{1,9})(mb|gb|tb)", value) if isinstance(value, str) else None
     return int(match[1]) * {"mb": 1, "gb": 1024, "tb": 1024**2}[match[2]] if match else value
 
@@ -134,19 +134,19 @@ def _memory(value: object) -> object:
 Hosts = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.,\[\]-]{1,65536}$")]
 
 
-#: The resource that those cores are which jobs without GPUs may have, where they leave some to others.
+#: The resource of cores that jobs without GPUs may use, if they leave some cores to GPU jobs.
 KEPT = "cores_without_gpus"
 
 
 def _limits(value: object) -> object:
-    """Read a limit of memory as that of a node is read."""
+    """Read a limit of memory as the memory of a node is read."""
     if not isinstance(value, dict):
         return value
     return {name: _memory(limit) if name == "memory" else limit for name, limit in value.items()}
 
 
 class NodesConfig(Model):
-    """Nodes of one type: how many, and what each has; memory in MiB. Their names, `hosts`, are for exports alone."""
+    """Nodes of one type: their number, and the resources of each; memory in MiB. Only exports use `hosts`."""
 
     name: Name
     count: Annotated[int, _whole(1, MOST_NODES)]
@@ -164,12 +164,12 @@ class NodesConfig(Model):
 
     @property
     def amounts(self) -> dict[str, int]:
-        """What each node has beside cores, by the names that jobs ask for it."""
+        """Amount of each resource but cores on a node, by the names that jobs request."""
         return {**self.resources, "memory": self.memory, "gpus": self.gpus}
 
 
 class AccessConfig(Model):
-    """Who may use a queue: lists as the batch system writes them, of all those given; None lets all in."""
+    """Who may use a queue, by lists as in the batch system; a job has to satisfy all given lists."""
 
     users: Entries | None = None
     groups: Entries | None = None
@@ -182,10 +182,10 @@ _WEIGHT = r"[A-Za-z0-9_/:.-]{1,64}=([0-9]{1,16}(\.[0-9]{0,16})?|\.[0-9]{1,16})[K
 BILLING = rf"{_WEIGHT}(,{_WEIGHT}){{0,31}}"
 Billing = Annotated[str, Field(pattern=f"^{BILLING}$")]
 
-#: What a second of a job is charged for each resource that it takes.
+#: Charge for a second of each resource that a job takes.
 Charges = Annotated[dict[Name, Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]], AfterValidator(Settings)]
 
-#: How many nodes of each type a partition has.
+#: Number of nodes of each type in a partition.
 Owned = Annotated[
     dict[Name, Annotated[int, Field(ge=0, le=MOST_NODES)]],
     AfterValidator(Settings),
@@ -194,7 +194,7 @@ Owned = Annotated[
 
 
 class QueueConfig(Model):
-    """A queue: which jobs it admits (cores inclusive; walltime above the first, up to the second), which it starts."""
+    """A queue: the jobs that it admits (cores inclusive; walltime above the first, up to the second) and its limits."""
 
     name: Name
     cores: tuple[int, int] = (1, MAX_CORES)
@@ -212,7 +212,7 @@ class QueueConfig(Model):
     access: AccessConfig | None = None
     nodes: Annotated[tuple[Name, ...], BeforeValidator(_as_tuple), Field(min_length=1)] | None = None
     exclusive: bool = False
-    partition_nodes: Owned = Settings()  #: of each type, by name: what `partition` is in cores
+    partition_nodes: Owned = Settings()  #: number of nodes of each type; `partition` has their cores
     billing: Billing | None = None  #: TRESBillingWeights of Slurm, as written there
 
     _check_name = field_validator("name")(_name)
@@ -241,7 +241,7 @@ class QueueConfig(Model):
 
     @property
     def limited(self) -> bool:
-        """Whether what runs of it, or of one of its users, is limited."""
+        """Whether running jobs of the queue, or of its users, are limited."""
         return any(getattr(self, name) is not None for name in LIMITS)
 
     @overload
@@ -251,17 +251,17 @@ class QueueConfig(Model):
     def admits(self, cores: NDArray[np.int64], walltime: NDArray[np.int64], grid: int = 1) -> NDArray[np.bool_]: ...
 
     def admits(self, cores: Any, walltime: Any, grid: int = 1) -> Any:
-        """Whether a job, or each of many, is within the queue's ranges.
+        """Return whether a job, or each of many, is within the queue's ranges.
 
-        By its cores alone where the walltime (seconds) is unknown: None, or not above 0. The jobs' cores are rounded
-        up to multiples of `grid`, and the queue's most cores with them.
+        Only cores count if the walltime (seconds) is unknown: None, or not above 0. The queue's most cores are rounded
+        up to a multiple of `grid`.
         """
         (least, most), (above, longest) = self.cores, self.walltime
         fits = (cores >= least) & (cores <= -(-most // grid) * grid)
         return fits if walltime is None else fits & ((walltime <= 0) | (walltime > above) & (walltime <= longest))
 
 
-#: What a queue without a partition has of one.
+#: Fields of a queue without a partition.
 UNDIVIDED: dict[str, object] = {"partition": 0, "partition_nodes": Settings()}
 
 
@@ -283,7 +283,7 @@ class PoolConfig(Model):
 
 
 class Target(Model):
-    """What the site wants for the jobs of one queue, or of one group of users; no part of what is simulated."""
+    """A target of the site for the jobs of a queue or of a group of users; not simulated."""
 
     queue: Name | None = None
     group: Name | None = None
@@ -295,12 +295,12 @@ class Target(Model):
 
     @property
     def what(self) -> str:
-        """Whose jobs, for a sentence."""
+        """The queue or group, for a sentence."""
         return f"group {self.group}" if self.queue is None else f"queue {self.queue}"
 
 
 class ShareConfig(Model):
-    """What a user or a group of users should have, beside others of the same group."""
+    """The fair share of a user or a group of users, relative to others of the same group."""
 
     name: User
     shares: Annotated[int, _whole(0, MOST_SHARES)] = 1
@@ -310,7 +310,7 @@ class ShareConfig(Model):
 
 
 def _exemptions(value: object) -> object:
-    """Let one name stand for a list of it."""
+    """Convert a single name to a tuple of one."""
     return (value,) if isinstance(value, str) else _as_tuple(value)
 
 
@@ -321,7 +321,7 @@ def _exemption(value: str) -> str:
 
 
 class QOSConfig(Model):
-    """A quality of service: what it is worth, and whose jobs are of it where a log does not say so."""
+    """A quality of service: its priority and exemptions, and the jobs that have it unless the log says otherwise."""
 
     name: User
     priority: Annotated[float, Field(ge=-1e9, le=1e9, allow_inf_nan=False)] = 0.0
@@ -335,83 +335,83 @@ class QOSConfig(Model):
 
 
 class ThrottleConfig(Model):
-    """Limits of what all jobs, those of each user, group or QOS, or those of one have running."""
+    """Limits on the running jobs of all, of each user, group or QOS, or of one of them."""
 
     each: Whose | None = Field(None, description=f"{form(Whose)}, or leave it out for all jobs together")
     user: User | None = None
     group: User | None = None
-    qos: User | None = None  #: whose jobs alone count; alone the one that it is for
+    qos: User | None = None  #: only jobs of this QOS count; without user and group, they count together
     queue: Name | None = None
     max_run: Limit = None
     max_run_cores: Limit = None
     max_run_core_seconds: Work = None
     max_eligible: Limit = None
     max_queued: Limit = None
-    #: What the running jobs take together of what nodes have beside cores, by name; memory in MiB.
+    #: Limits on the running jobs' total of each resource of nodes but cores; memory in MiB.
     max_run_resources: Annotated[
         dict[Counted, Annotated[int, Field(ge=1, le=MOST_WORK)]], BeforeValidator(_limits), AfterValidator(Settings)
     ] = Settings()
 
     @classmethod
     def of(cls, limits: Mapping[str, int], **whose: object) -> ThrottleConfig:
-        """Return a throttle with limits by the names that `limits` has."""
+        """Return a throttle with these limits, named as in `limits`, for these jobs."""
         plain = {name: limit for name, limit in limits.items() if "." not in name}
         of_nodes = {name.partition(".")[2]: limit for name, limit in limits.items() if "." in name}
         return cls.model_validate({**whose, **plain, RESOURCES: of_nodes})
 
     @property
     def kind(self) -> Each:
-        """Whose jobs count together, as parsim has it."""
+        """Whether jobs are counted by user, group or QOS, or all together (empty), as in parsim."""
         if self.user is not None or self.group is not None:
             return "user" if self.user is not None else "group"
         return self.each or ("qos" if self.qos is not None else "")
 
     @property
     def name(self) -> str:
-        """The one user, group or QOS that it is for; empty for each, or all."""
+        """The single user, group or QOS that is limited; empty for each of them, or all."""
         return self.user or self.group or (self.qos if self.kind == "qos" and self.qos else "")
 
     @property
     def of_qos(self) -> str:
-        """The QOS whose jobs alone count; empty for all."""
+        """The QOS to whose jobs a limit of others is restricted; empty for none."""
         return "" if self.kind == "qos" else self.qos or ""
 
     @property
     def is_of_qos(self) -> bool:
-        """Whether it is a limit of QOS: of each, of one, or of each user or group in one."""
+        """Whether the throttle belongs to QOS: each, one, or each user or group in one."""
         return self.kind == "qos" or bool(self.of_qos)
 
     @property
     def limits(self) -> dict[str, int]:
-        """What it limits, by its names; of a resource like ``max_run_resources.gpus``."""
+        """The limits by name; a resource's as ``max_run_resources.gpus``."""
         found = {name: limit for name in THROTTLES if (limit := getattr(self, name)) is not None}
         return found | {f"{RESOURCES}.{name}": limit for name, limit in self.max_run_resources.items()}
 
     def is_of_queue(self, queue: str) -> bool:
-        """Whether it limits all jobs of a queue together."""
+        """Return whether the throttle limits all jobs of a queue together."""
         return self.queue == queue and not self.kind and not self.of_qos
 
     @property
     def what(self) -> str:
-        """Whose jobs, for a sentence."""
+        """The limited jobs, for a sentence."""
         whose = f"{self.kind} {self.name}" if self.name else f"each {self.each}" if self.each else "all jobs"
         whose += f" in qos {self.of_qos}" if self.of_qos else ""
         return whose + (f" in queue {self.queue}" if self.queue is not None else "")
 
 
 class FairshareConfig(Model):
-    """How use is set against shares, and how it decays."""
+    """How use is compared with shares, and how it decays."""
 
     decay_time: Duration = EQUAL_SHARES.decay_time
     decay_factor: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = EQUAL_SHARES.decay_factor
     fair_share: Literal["classic", "tree"] = EQUAL_SHARES.fair_share
     unknown_shares: Annotated[int, _whole(0, MOST_SHARES)] = EQUAL_SHARES.unknown_shares
-    charges: Charges = Settings()  #: weights of what jobs take, by name; without any, their cores
+    charges: Charges = Settings()  #: weights of resources, by name; without any, cores are charged
     charged: Literal["sum", "max"] = EQUAL_SHARES.charged
 
 
 def _moment(value: object) -> object:
-    """Let a date stand for the text that YAML makes one of."""
+    """Convert a date that YAML parsed back to text."""
     text = str(value)
     try:
         datetime.fromisoformat(text)
@@ -431,11 +431,11 @@ class Downtime(Model):
     cores: Cores | None = None
     partition: Name | None = None  #: a queue's, or ``pool``
     nodes: Annotated[tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(_as_tuple)] = ()
-    known_from: Moment | None = None  #: planned ones are known from the first
+    known_from: Moment | None = None  #: default: known from the first second
     known_end: bool = True
-    queue: Name | None = None  #: a reservation: the jobs of this queue run there, and no others
-    users: Users = ()  #: one for these: they may run there, no others
-    types: Owned = Settings()  #: in place of cores, where nodes are of several types: how many of each, by name
+    queue: Name | None = None  #: a reservation in which only jobs of this queue run
+    users: Users = ()  #: a reservation in which only these users run
+    types: Owned = Settings()  #: nodes of each type, in place of cores
 
 
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
@@ -445,7 +445,7 @@ Closed = Annotated[int, _whole(0, MAX_CORES, "a whole number from 0 up")] | None
 
 
 class HoursConfig(Model):
-    """Limits of a queue for some hours of some days, beside its own; an end before the begin is the next day's."""
+    """Limits of a queue at some hours of some days, beside its own; an `end` before `begin` is on the next day."""
 
     queue: Name
     days: Annotated[tuple[Day, ...], BeforeValidator(_as_tuple)] = DAYS
@@ -458,18 +458,18 @@ class HoursConfig(Model):
 
 
 class ShortpoolConfig(Model):
-    """Cores that are kept for short jobs, for some hours of some days; an end not after the begin is the next day's."""
+    """Cores reserved for short jobs at some hours of some days; an `end` not after `begin` is the next day's."""
 
     cores: Cores
-    types: Owned = Settings()  #: of nodes of several types, by name: what `cores` is in cores
-    walltime: Duration  #: a job that asks for no more may use them
+    types: Owned = Settings()  #: number of nodes of each type; `cores` has their cores
+    walltime: Duration  #: longest walltime of a job that may use the cores
     days: Annotated[tuple[Day, ...], BeforeValidator(_as_tuple)] = DAYS
     begin: Clock = "00:00"
     end: Clock = "00:00"
 
     @property
     def minutes(self) -> NDArray[np.bool_]:
-        """Mark the minutes of a week without a change of the clock in which its cores are kept, shape (10080,)."""
+        """Mask of the minutes of a week in which the cores are reserved, shape (10080,); no clock changes."""
         begin, end = (60 * int(clock[:2]) + int(clock[3:]) for clock in (self.begin, self.end))
         lasts = np.arange((end - begin) % 1440 or 1440)
         kept = np.zeros(7 * 1440, dtype=np.bool_)
@@ -479,17 +479,17 @@ class ShortpoolConfig(Model):
 
 
 class FidelityConfig(Model):
-    """How near a log is to what is simulated under a configuration: what ``qconf fidelity`` found; not simulated."""
+    """The fidelity of a log to the simulation of this configuration, found by ``qconf fidelity``; not simulated."""
 
     grade: Literal["A", "B", "C", "D", "E"]
     agreement: Annotated[float, Field(ge=0, le=1)]
     jobs: Annotated[int, _whole(0)]
     windows: Annotated[int, _whole(0)]
-    of: Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]  #: digest of what was simulated
+    of: Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]  #: digest of the simulated configuration
 
 
 class HistoryConfig(Model):
-    """How the site's logs are read, where no option says it."""
+    """How to read the site's logs, unless an option says otherwise."""
 
     columns: Annotated[dict[str, str], BeforeValidator(_of_preset), AfterValidator(Settings)] = Settings()
     units: Annotated[dict[str, str], AfterValidator(Settings)] = Settings()
@@ -498,7 +498,7 @@ class HistoryConfig(Model):
 
 
 class SiteFields(Model):
-    """All that a configuration file holds, and what follows from it alone; `SiteConfig` is one whose parts fit."""
+    """All fields of a configuration file, and values derived from them; `SiteConfig` also checks that they fit."""
 
     machine: MachineConfig
     nodes: Annotated[tuple[NodesConfig, ...], BeforeValidator(_as_tuple)] = ()
@@ -512,7 +512,7 @@ class SiteFields(Model):
     reservation_depth: Limit = Field(1, description="a whole number from 1 up, or null for all that wait")
     queues: Annotated[tuple[QueueConfig, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
     pool: PoolConfig | None = None
-    routing: Name | None = None  #: the queue of the batch system that leads to the others: for exports alone
+    routing: Name | None = None  #: the batch system's routing queue, for exports only
     fairshare: FairshareConfig | None = None
     shares: Annotated[tuple[ShareConfig, ...], BeforeValidator(_as_tuple)] = ()
     throttles: Annotated[tuple[ThrottleConfig, ...], BeforeValidator(_as_tuple)] = ()
@@ -523,18 +523,18 @@ class SiteFields(Model):
     downtime: Annotated[tuple[Downtime, ...], BeforeValidator(_as_tuple)] = ()
     hours: Annotated[tuple[HoursConfig, ...], BeforeValidator(_as_tuple)] = ()
     shortpools: Annotated[tuple[ShortpoolConfig, ...], BeforeValidator(_as_tuple)] = ()
-    #: How many licences the site has, by name.
+    #: Number of licences, by name.
     licences: Annotated[dict[Licence, Annotated[int, Field(ge=0, le=MAX_CORES)]], AfterValidator(Settings)] = Settings()
     fidelity: FidelityConfig | None = None
     history: HistoryConfig | None = None
-    #: Settings of the strategies by name, as the file has them: what they may be, the strategies know.
+    #: Settings of the strategies by name, as in the file; the strategies check them.
     strategies: Annotated[dict[Name, Setting], AfterValidator(Settings)] = Settings()
 
     _check_routing = field_validator("routing")(lambda value: value if value is None else _name(value))
 
     @property
     def grid(self) -> int:
-        """The unit of partition sizes: a node where nodes are whole, else one core."""
+        """Unit of partition sizes in cores: a node if nodes are whole, else 1."""
         return self.machine.cores_per_node if self.machine.whole_nodes else 1
 
     @property
@@ -544,27 +544,27 @@ class SiteFields(Model):
 
     @property
     def owned(self) -> tuple[tuple[str, Mapping[str, int]], ...]:
-        """Path and nodes of each type, by name, of every partition, where they count."""
+        """Path and nodes by type of every queue's partition; empty on a shared machine."""
         parts = () if self.mode == "shared" else enumerate(self.queues)
         return tuple((f"queues[{i}].partition", queue.partition_nodes) for i, queue in parts)
 
     def owned_by(self, partition: str) -> Mapping[str, int]:
-        """Return the nodes of each type, by name, of the partition of a queue of a divided machine."""
+        """Return the nodes by type of a queue's partition; empty if there is no such queue."""
         return next((queue.partition_nodes for queue in self.queues if queue.name == partition), {})
 
     @property
     def pool_cores(self) -> int:
-        """Cores of the common pool; 0 where there is none."""
+        """Cores of the common pool; 0 if there is none."""
         return self.pool.cores if self.mode == "hybrid" and self.pool is not None else 0
 
     @property
     def reservation_delay(self) -> int:
-        """Seconds of waiting from which a job gets a reservation: `reserve_after` where it counts, else 0."""
+        """Seconds that a job waits before it gets a reservation: `reserve_after`, 0 where it has no effect."""
         return self.reserve_after if self.mode == "shared" and self.backfill else 0
 
     @property
     def reserves_nothing(self) -> bool:
-        """Whether what fits starts, wherever it stands in the list, however long others wait."""
+        """Whether any waiting job that fits starts, and no job ever gets a reservation."""
         return self.reserve == "nothing" and not self.reserve_after and self.mode == "shared" and self.backfill
 
     @property
@@ -574,15 +574,15 @@ class SiteFields(Model):
 
     @property
     def has_tiers(self) -> bool:
-        """Whether jobs of some queues go before, and may preempt, those of others."""
+        """Whether jobs of some queues go before, and may preempt, jobs of others."""
         return len({queue.tier for queue in self.queues}) > 1
 
     def widest(self, queue: QueueConfig) -> int:
-        """Cores of the widest job that a queue admits."""
+        """Return the cores of the widest job that a queue admits on this machine."""
         return min(queue.cores[1], self.machine.cores)
 
 
-#: Keys of a configuration that have keys, or lists of them, in their turn.
+#: Fields of a configuration that are parts with fields of their own, or lists of parts.
 PARTS = (
     *("machine", "nodes", "queues", "pool", "fairshare", "shares", "throttles", "qos", "targets", "downtime", "hours"),
     *("shortpools", "licences", "fidelity", "history", "strategies"),
@@ -591,5 +591,5 @@ PARTS = (
 DURATIONS = {
     name for model in Model.__subclasses__() for name, field in model.model_fields.items() if form(field) == FORMS
 }
-#: Fields of a configuration that are single values, as `parsim.System` has them too.
+#: Fields of a configuration that are single values; `parsim.System` has the same.
 SCALARS = tuple(name for name in SiteFields.model_fields if name not in (*PARTS, "routing", "policy", "fixed"))

@@ -1,10 +1,9 @@
 """Orders that Slurm's multifactor priority can express, written as formulas.
 
-A point of priority is a second of waiting, as far as waiting counts: ``PriorityWeightAge`` equals ``PriorityMaxAge``.
-All other terms, but those of fair share and of what a job asks for, are whole points, so Slurm's rounding down to
-integers changes no order. Jobs of short walltimes, of few cores and of queues of a higher priority get points, which
-the others lose by their nice value; jobs that are expected to end early get theirs as a site factor. Partitions of a
-higher ``PriorityTier`` go before all others.
+A point of priority is a second of waiting: ``PriorityWeightAge`` equals ``PriorityMaxAge``. All other terms but fair
+share and TRES are whole points, so Slurm's rounding down to integers changes no order. Short walltimes, few cores and
+queues of a higher priority get points; Slurm gives the other jobs a nice value instead. Short expected run times get
+points as a site factor. Partitions of a higher ``PriorityTier`` go before all others.
 
 References
 ----------
@@ -21,41 +20,41 @@ from typing import Self
 from parsim.model.formula import expression
 
 MAX_AGE = 30 * 86400  # seconds of waiting that count
-TIER = 10_000_000_000  # points of a unit of `queue_priority`: more than Slurm's 32 bits of all other points
-MOST = 2**32 - 1  # points that a priority has at most
-MOST_ADDED = 2**31 - 3  # by a site factor
+TIER = 10_000_000_000  # points of a unit of `queue_priority` with tiers: more than all others in Slurm's 32 bits
+MOST = 2**32 - 1  # most points of a priority
+MOST_ADDED = 2**31 - 3  # most points of a site factor
 _TRES = re.compile(r"([0-9]+) \* (ncpus|ngpus|mem) / ([0-9]+)")
 
 
 def _classes(name: str, order: str) -> tuple[tuple[int, int], ...]:
-    """Find the classes of a formula by what they are of: bound and points of each."""
+    """Return (bound, points) of each class of a variable in a formula."""
     found = re.findall(rf"([0-9]+) if {name} <= ([0-9]+) else ", order)
     return tuple((int(bound), int(points)) for points, bound in found)
 
 
 @dataclass(frozen=True)
 class Multifactor:
-    """An order by waiting time and class of walltime.
+    """A multifactor order: waiting time, and points by classes of jobs.
 
     Attributes
     ----------
     classes : tuple of (int, int)
-        Longest walltime of each class in seconds, whole minutes, and its points; the shortest and its most first.
-        Longer jobs have none.
+        Longest walltime of each class in seconds, whole minutes, and its points. Bounds rise and points fall; longer
+        jobs get none.
     max_age : int
-        Seconds of waiting that count.
+        Longest waiting time that counts, seconds.
     tiers : bool
         Whether jobs of queues of higher priority go before all others.
     sizes : tuple of (int, int)
-        Most cores of each class of sizes, and its points, in the same way.
+        Most cores of each class of sizes, and its points, as in `classes`.
     weight : int
-        Points of a unit of a queue's priority.
+        Points for a unit of a queue's priority.
     fair_share : int
-        Points of a user who has used nothing: ``PriorityWeightFairshare``.
+        Points of a user without any use: ``PriorityWeightFairshare``.
     qos : int
-        Points of a unit of the priority of a QOS: of the greatest one they make ``PriorityWeightQOS``.
+        Points for a unit of a QOS's priority; times the greatest priority they are ``PriorityWeightQOS``.
     tres : tuple of (str, int, int)
-        ``ncpus``, ``ngpus`` or ``mem``, the points of a job that asks for all of it, and how much that is:
+        ``ncpus``, ``ngpus`` or ``mem``, the points of a job that requests the total, and this total:
         ``PriorityWeightTRES``.
     expected : tuple of (int, int)
         Longest expected run time of each class in seconds, and its points, as in `classes`.
@@ -73,16 +72,16 @@ class Multifactor:
 
     @property
     def bonus(self) -> int:
-        """Points of the jobs that have the most by their expected run time."""
+        """Most points for an expected run time."""
         return max((points for _, points in self.expected), default=0)
 
     @property
     def most(self) -> int:
-        """Points of the jobs that have the most by their walltime and their size."""
+        """Most points for walltime and size together."""
         return sum(max((points for _, points in classes), default=0) for classes in (self.classes, self.sizes))
 
     def behind(self, walltime: int, cores: int) -> int:
-        """Return the points that a job of this walltime, seconds, and size has less than those."""
+        """Return `most` minus the points of a job of this walltime (seconds) and size: its nice value."""
         pairs = ((self.classes, walltime), (self.sizes, cores))
         return self.most - sum(next((points for bound, points in each if value <= bound), 0) for each, value in pairs)
 
@@ -100,7 +99,7 @@ class Multifactor:
 
     @classmethod
     def of(cls, order: str) -> Self | None:
-        """Return the order that a formula is; None for one that Slurm cannot express."""
+        """Return the order of a formula; None if Slurm cannot express it."""
         age = re.search(r"min\(eligible_time, ([0-9]+)\)", order)
         if age is None:
             return None
@@ -120,7 +119,7 @@ class Multifactor:
 
     @property
     def possible(self) -> bool:
-        """Whether the classes fall, end at whole minutes, and all points fit into Slurm's priority."""
+        """Whether all classes are valid, and all points fit into Slurm's priority."""
         return (
             self.max_age > 0
             and _fall(self.classes, 60)
@@ -134,7 +133,7 @@ class Multifactor:
 
 
 def _fall(classes: tuple[tuple[int, int], ...], unit: int) -> bool:
-    """Whether bounds, whole multiples of `unit`, rise, and points fall."""
+    """Whether bounds are whole multiples of `unit` and rise, and points fall."""
     bounds, points = [each[0] for each in classes], [each[1] for each in classes]
     return (
         bounds == sorted(set(bounds))
@@ -145,7 +144,7 @@ def _fall(classes: tuple[tuple[int, int], ...], unit: int) -> bool:
 
 
 def _same(formula: str, other: str) -> bool:
-    """Whether two formulas differ in blanks, parentheses and the order of a sum at most: of whole points it is none."""
+    """Whether two formulas are equal up to blanks, parentheses and the order of a sum's terms."""
     try:
         first, second = (expression(text.strip()) for text in (formula, other))
     except (SyntaxError, ValueError):

@@ -1,4 +1,4 @@
-"""Orders that are sums of points: some for each hour waited, fewer for each hour asked for, as a site tells users."""
+"""Orders that are sums of points, such as some points per hour waited minus some per hour of walltime."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from parsim.model.formula import NAMES, expression
 from parsim.model.system import ORDERS
 
 HOUR = 3600
-STARVING = "starving"  #: the name of points that a job has once it has waited so long
-MOST = 20  #: whole points up to which each is tried; above them two digits are kept
+STARVING = "starving"  #: key of the points of a job that has waited for a given time
+MOST = 20  #: up to this, `ratio` tries every whole number; above, it keeps two digits
 
 
 def term(points: float, name: str, per: int = 1) -> str:
-    """Write the points of so many units of what a formula names, as a term of a sum, with its sign."""
+    """Format `points` for `per` units of a name as a signed term of a sum: `` + 2 * ncpus / 3600``."""
     sign, points = ("-" if points < 0 else "+"), abs(points)
     if 0 < points < 1:
         points, per = 1, round(per / points)
@@ -25,7 +25,7 @@ def term(points: float, name: str, per: int = 1) -> str:
 
 
 def ratio(wanted: float) -> tuple[int, int]:
-    """Return the small whole numbers whose ratio, second to first, is nearest to a positive number."""
+    """Return the pair of small whole numbers whose ratio, second to first, is nearest to a positive number."""
     if wanted > MOST:
         size = 10 ** (math.floor(math.log10(wanted)) - 1)
         return 1, round(wanted / size) * size
@@ -35,11 +35,11 @@ def ratio(wanted: float) -> tuple[int, int]:
 
 @lru_cache(maxsize=256)
 def points_of(order: str) -> Mapping[str, float] | None:
-    """Return the points of a unit of each name in a formula, seconds of waiting among them.
+    """Return the points for a unit of each name in a formula, ``eligible_time`` (seconds) included.
 
-    None for what is no sum, and where waiting counts nothing.
+    None if the formula is no such sum, or waiting gives no points.
 
-    What a job has once it has waited so long, ``100 if eligible_time >= 86400 else 0``, is under `STARVING`.
+    Points after a given wait, ``100 if eligible_time >= 86400 else 0``, are under `STARVING`.
     """
     if order in ORDERS and order != "fcfs":
         return None
@@ -54,7 +54,7 @@ def points_of(order: str) -> Mapping[str, float] | None:
 
 
 def _add(node: ast.expr, factor: float, found: dict[str, float]) -> None:
-    """Add the points of a term, times a factor; ValueError for what is no sum of points."""
+    """Add the points of a term, times a factor; ValueError if it is not a sum of points."""
     if (constant := _number(node)) is not None:
         found[""] = found.get("", 0.0) + factor * constant
         return
@@ -81,7 +81,7 @@ def _add(node: ast.expr, factor: float, found: dict[str, float]) -> None:
 
 
 def _number(node: ast.expr) -> float | None:
-    """Return a number that is written out; None for anything else."""
+    """Return the value of a literal number; None for anything else."""
     try:
         return float(ast.literal_eval(node))
     except (ValueError, TypeError):

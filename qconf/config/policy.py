@@ -1,26 +1,26 @@
-"""What of a configuration is a site's policy: kept by every search, unless the site says that it may change."""
+"""The site's policy in a configuration: parts that no search changes unless the site allows it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-#: Parts of the policy, and the fields of a queue that each consists of.
+#: Parts of the policy, and the fields of a queue that belong to each.
 POLICY: Mapping[str, tuple[str, ...]] = {
     "limits": ("max_run", "max_run_cores"),
     "user-limits": ("max_user_run", "max_user_cores"),
     "starvation": ("starvation",),
     "priorities": ("priority",),
-    "fairshare": (),  # no field of a queue: that the order reads shares
-    "qos": (),  # that it reads the QOS of jobs
-    "shortpools": (),  # nor this
-    "sharing": (),  # whether jobs have nodes alone, by queues or types of nodes
+    "fairshare": (),  # whether the order reads shares
+    "qos": (),  # whether the order reads the QOS of jobs
+    "shortpools": (),  # the configuration's `shortpools`
+    "sharing": (),  # `exclusive` of queues and of types of nodes
 }
 KEEP, MAY_CHANGE = "keep", "may-change"
 FORMS = f"{KEEP}, {MAY_CHANGE}, or either for each of {', '.join(POLICY)}, like {{limits: {MAY_CHANGE}}}"
 
 
 def parse_policy(value: object) -> tuple[str, ...]:
-    """Return the parts that may change; ValueError for what is none."""
+    """Return the parts that may change; ValueError if the value is not a policy."""
     if value in (KEEP, MAY_CHANGE):
         return tuple(POLICY) if value == MAY_CHANGE else ()
     if isinstance(value, Mapping):
@@ -33,7 +33,7 @@ def parse_policy(value: object) -> tuple[str, ...]:
 
 
 def policy_text(parts: tuple[str, ...]) -> str:
-    """Write the parts that may change as a configuration file has them."""
+    """Format the parts that may change as in a configuration file."""
     if set(parts) == set(POLICY):
         return MAY_CHANGE
     return "{" + ", ".join(f"{part}: {MAY_CHANGE}" for part in parts) + "}"

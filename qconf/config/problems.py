@@ -1,4 +1,4 @@
-"""The mistakes of a configuration, and the one error that carries all of them."""
+"""The mistakes of a configuration, and the error that carries all of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from qconf.inert import shorten
 
 
 class Problem(NamedTuple):
-    """One mistake: its line (None if unknown), its path, its value as written and what is wrong."""
+    """One mistake: line (None if unknown), path, value as written, and message."""
 
     line: int | None
     path: str
@@ -35,17 +35,17 @@ class ConfigError(InputError):
         super().__init__(f"the configuration has {count}{lines}", file=source)
 
     def __reduce__(self) -> tuple[type[ConfigError], tuple[str | Path | None, list[Problem]], dict[str, object]]:
-        """Let it come back from a worker."""
+        """Make the error picklable, for workers."""
         return type(self), (self.file, self.problems), self.__dict__
 
 
 def dotted(path: Iterable[str | int]) -> str:
-    """Write a path as in messages: ``queues[2].walltime``."""
+    """Format a path for messages: ``queues[2].walltime``."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{shorten(step, 30)}" for step in path)
     return text.removeprefix(".")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ``, did you mean ...?`` where one of the known words is close, else nothing."""
+    """Return ``, did you mean ...?`` if one of the known words is close, else an empty text."""
     close = difflib.get_close_matches(word, list(known), n=1)
     return f", did you mean {close[0]}?" if close else ""

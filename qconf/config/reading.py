@@ -1,4 +1,4 @@
-"""A configuration read from YAML: every mistake at once, each with its line, path and value."""
+"""Reading of a configuration from YAML: every mistake at once, each with its line, path and value."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ _ALLOWED = {
     "queue": "the name of a queue",
     "users": "a list of users as logs name them, like [alice, bob]",
 }
-#: What stands in for required fields that are wrong, so that the rest can be checked; no message quotes it.
+#: Values in place of wrong required fields, so that the rest can be checked; no message quotes them.
 _STAND_INS: dict[str, dict[str, object]] = {
     "machine": {"cores": 1},
     **{part: {"name": "?"} for part in ("queues", "shares", "qos")},
@@ -99,7 +99,7 @@ _STAND_INS: dict[str, dict[str, object]] = {
     "throttles": {},
 }
 
-#: What an item of a list of parts looks like.
+#: Examples of an item of each list of parts.
 _ITEMS = {
     "queues": "like {name: small, cores: [1, 64], walltime: [0, 24h]}",
     "downtime": "like {begin: 2026-03-01T08:00, end: 2026-03-01T18:00, cores: 512}",
@@ -113,14 +113,14 @@ _ITEMS = {
 }
 
 Steps = tuple[str | int, ...]
-#: Takes name and value of a setting in ``strategies:``, and returns what is wrong with it, else nothing.
+#: Takes name and value of a setting in ``strategies:``, and returns the mistake, or an empty text.
 CheckSetting = Callable[[str, object], str]
 
 
 def load(path: str | Path, check_setting: CheckSetting | None = None) -> SiteConfig:
-    """Read a configuration file; the settings in ``strategies:`` are checked by `check_setting`, if at all.
+    """Read a configuration file; `check_setting`, if given, checks the settings in ``strategies:``.
 
-    Raises `ConfigError` with every mistake at once, `InputError` where the file cannot be read at all.
+    Raises `ConfigError` with every mistake at once, `InputError` if the file cannot be read.
     """
     try:
         data = Path(path).read_bytes()
@@ -138,14 +138,13 @@ def load(path: str | Path, check_setting: CheckSetting | None = None) -> SiteCon
 
 
 def with_changes(config: SiteConfig, changes: Mapping[str, str]) -> SiteConfig:
-    """Return a configuration with values in place of others, as its YAML would have them.
+    """Return a configuration with the values at some paths replaced, written as in YAML.
 
-    Queues, types of nodes and whatever has a name are found by it: ``queues.small.max_run``. No value leaves a key out.
-    Raises `ConfigError`.
+    Parts of lists are found by name: ``queues.small.max_run``. An empty value removes the key. Raises `ConfigError`.
     """
     try:
         return parse(dump(config), changes=changes)
-    except ConfigError as error:  # its lines are those of no file
+    except ConfigError as error:  # line numbers refer to no file
         raise ConfigError(None, [problem._replace(line=None) for problem in error.problems]) from error
 
 
@@ -175,7 +174,7 @@ def parse(
 
 
 class _Reader(yaml.SafeLoader):
-    """YAML without its traps: ``no`` is a name, ``24:00:00`` no number, and nothing refers to elsewhere."""
+    """YAML without its traps: ``no`` is a name, ``24:00:00`` is no number, and there are no aliases."""
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:  # noqa: ANN401
         if self.check_event(yaml.AliasEvent):
@@ -195,7 +194,7 @@ for _tag, _pattern, _first in (
 
 
 class _Document:
-    """One text: its data, the line and the wording of every path in it, and what is wrong with it."""
+    """One YAML text: its data, the line and the text of each path, and the mistakes."""
 
     def __init__(self, source: str | Path | None) -> None:
         self.source = source
@@ -215,7 +214,7 @@ class _Document:
             reader.dispose()
 
     def change(self, data: dict[str, Any], path: str, text: str) -> None:
-        """Set what lies at a path; no text leaves it out."""
+        """Set the value at a path; an empty text removes the key."""
 
         def fail(why: str) -> NoReturn:
             raise ConfigError(self.source, [Problem(None, path, shorten(text), why)])
@@ -229,7 +228,7 @@ class _Document:
             if isinstance(place, list):
                 known = [str(each.get("name")) for each in _dicts(place)]
                 while name not in known and outer:
-                    name = f"{name}.{outer.pop(0)}"  # which has a point itself
+                    name = f"{name}.{outer.pop(0)}"  # the name has a point
                 if name not in known:
                     first = path.split(".")[len(steps)]
                     fail(f"nothing has the name {first}{did_you_mean(first, known)}")
@@ -253,7 +252,7 @@ class _Document:
         self.written |= {each: (None, shorten(text)) for each in (*self.written, steps) if each[: len(steps)] == steps}
 
     def _plain(self, reader: _Reader, node: yaml.Node, path: Steps, line: int) -> Any:  # noqa: ANN401
-        """Turn a node into plain data."""
+        """Convert a node to plain data, and record its lines and texts."""
         first, last = node.start_mark, node.end_mark
         self.written[path] = line, shorten(" ".join((first.buffer or "")[first.pointer : last.pointer].split()))
         if isinstance(node, yaml.SequenceNode):
@@ -277,7 +276,7 @@ class _Document:
         return result
 
     def check(self, data: dict[str, Any], check_setting: CheckSetting | None) -> SiteConfig:
-        """Check the fields first; then, with stand-ins for wrong ones, what they must be to each other."""
+        """Check each field, then, with stand-ins for wrong ones, the configuration as a whole."""
         fields = None
         self._count_cores(data)
         while fields is None:
@@ -304,7 +303,7 @@ class _Document:
         return SiteConfig.model_construct(fields.model_fields_set, **dict(fields))
 
     def _count_cores(self, data: dict[str, Any]) -> None:
-        """Read partitions that are nodes of several types: their cores follow."""
+        """Convert partitions and shortpools given as nodes of several types: add their cores."""
         each_has = {
             each["name"]: each["cores"]
             for each in _dicts(data.get("nodes"))
@@ -333,7 +332,7 @@ class _Document:
                 each["cores"] = max(1, cores_of(each["types"]) if isinstance(each["types"], dict) else 1)
 
     def _note(self, path: Steps, message: str) -> None:
-        """Note a mistake, at the line of its path or of the nearest thing around it."""
+        """Record a mistake at the line of its path, or of the nearest parent with a line."""
         name = dotted(path)
         if any(_within(name, wrong) for wrong in self.broken):
             return
@@ -411,7 +410,7 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401
 
 
 def _stand_in(data: dict[str, Any], path: Steps) -> None:
-    """Replace what is wrong by something harmless; an optional field is left out."""
+    """Replace a wrong value by a harmless one; remove an optional field."""
     part, last = str(path[0]), path[-1]
     if part in ("fidelity", "history"):
         data.pop(part, None)

@@ -1,4 +1,4 @@
-"""Which queue a job goes to: the one it names if that admits it, else the first in order that does."""
+"""Routing: a job goes to the queue that it names if that admits it, else to the first that does."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ CORE_LIMITS = ("max_run_cores", "max_user_cores")
 
 
 def route(named: Column, admitted: Sequence[Mask]) -> Column:
-    """Return the index of each job's queue, -1 where none admits it, shape (J,).
+    """Return the index of each job's queue, -1 if none admits it, shape (J,).
 
-    `named` is the index of the queue that each job names, -1 where it names none of these; `admitted` marks, for each
-    queue in order, the jobs that it admits.
+    `named` is the index of the queue that each job names, -1 for none of these; `admitted` has a mask of the admitted
+    jobs for each queue, in order.
     """
     queue = np.full(named.size, -1, dtype=np.int64)
     for i, jobs in enumerate(admitted):
@@ -37,8 +37,8 @@ def route(named: Column, admitted: Sequence[Mask]) -> Column:
 def qos_of(config: SiteFields, logged: Texts, user: Texts, account: Texts, group: Texts, queue: Texts) -> Texts:
     """Return the name of each job's QOS, empty for none, shape (J,).
 
-    That of the log if the configuration has it, else the one that lists the user, the account, the group or the queue,
-    in this order. Where a log has no account the group is one.
+    It is the log's if the configuration has it, else the first that lists the user, the account, the group or the
+    queue, in this order. For a job without an account its group stands in.
     """
     found = np.full(logged.size, "", dtype=object)
     lists: tuple[tuple[Texts, dict[str, str]], ...] = (
@@ -55,13 +55,13 @@ def qos_of(config: SiteFields, logged: Texts, user: Texts, account: Texts, group
 
 
 def exempt(config: SiteFields, limit: str, jobs: int, qos: Texts | None) -> Mask:
-    """Mark the jobs that are exempt from limits of this name, by the names of their QOS, shape (J,)."""
+    """Mark the jobs whose QOS exempts them from limits of this name, shape (J,)."""
     names = [each.name for each in config.qos if {limit, ALL_LIMITS} & {*each.exempt}]
     return np.zeros(jobs, dtype=np.bool_) if qos is None or not names else np.isin(qos.astype(str), names)
 
 
 def too_wide(config: SiteFields, queue: QueueConfig, cores: Column, has_user: Mask, qos: Texts | None = None) -> Mask:
-    """Mark the jobs that a limit of a queue, one of `CORE_LIMITS`, never lets start, shape (J,)."""
+    """Mark the jobs that never start because of a limit of the queue on cores (`CORE_LIMITS`), shape (J,)."""
     over = np.zeros(cores.size, dtype=np.bool_)
     for limit in CORE_LIMITS:
         over |= over_limit(config, queue, limit, cores, has_user, qos)
@@ -71,7 +71,7 @@ def too_wide(config: SiteFields, queue: QueueConfig, cores: Column, has_user: Ma
 def over_limit(
     config: SiteFields, queue: QueueConfig, limit: str, cores: Column, has_user: Mask, qos: Texts | None = None
 ) -> Mask:
-    """Mark the jobs that a limit, one of `CORE_LIMITS`, never lets start, shape (J,); limits per user need a user."""
+    """Mark the jobs wider than one limit of `CORE_LIMITS`, shape (J,); a limit per user spares jobs without one."""
     most = getattr(queue, limit)
     if most is None:
         return np.zeros(cores.size, dtype=np.bool_)
@@ -89,8 +89,8 @@ def throttled(
 ) -> Mask:
     """Mark the jobs of a queue that throttles never let start, shape (J,).
 
-    `names` has whose they are by what `ThrottleConfig.each` may be, empty where there is none. `taken` returns
-    what jobs take of a resource by its name; without it they take cores alone.
+    `names` has the jobs' user, group and QOS, by the values of `ThrottleConfig.each`, empty for none. `taken` returns
+    the jobs' amounts of a resource by its name; without it only cores and core-seconds count.
     """
     out = np.zeros(cores.size, dtype=np.bool_)
     amounts = {"max_run_cores": cores, "max_run_core_seconds": cores * walltime}
@@ -115,9 +115,9 @@ def throttled(
 
 
 def shortpool_gaps(config: SiteFields) -> list[tuple[int, int]]:
-    """Return pairs of cores and seconds: what shortpools keep at times, and the longest time between those.
+    """Return pairs: cores that shortpools reserve at some time, and the longest time (s) without that many.
 
-    Those that keep their cores at a time count together, and so do those that follow one another.
+    Overlapping shortpools add up. A gap is at least the shortpools' longest walltime, up to which jobs may use them.
     """
     found = []
     for walltime in sorted({each.walltime for each in config.shortpools}):
@@ -130,7 +130,7 @@ def shortpool_gaps(config: SiteFields) -> list[tuple[int, int]]:
 
 
 def shortpool_gaps_of_types(config: SiteFields) -> list[tuple[dict[str, int], int]]:
-    """Return the same of nodes of several types: how many of each are kept at times, and the longest time between."""
+    """Return pairs as `shortpool_gaps`, for nodes of several types: nodes of each type by name, and seconds."""
     found = []
     for walltime in sorted({each.walltime for each in config.shortpools}):
         pools = [each for each in config.shortpools if each.walltime <= walltime]
@@ -145,10 +145,10 @@ def shortpool_gaps_of_types(config: SiteFields) -> list[tuple[dict[str, int], in
 
 
 def beside_shortpools(config: SiteFields, kept: int, cores: Column, queue: Column) -> Column:
-    """Return the cores that jobs of these sizes and queues can have beside `kept` cores, shape (J,).
+    """Return the most cores that jobs of these sizes and queues can have while `kept` cores are reserved, shape (J,).
 
-    On a divided machine each part keeps its share (rule "shares of a reservation"), and a job has its
-    partition, the pool, with combined placement both, or where no part is as large as it is all of them.
+    On a divided machine each part gives its part of `kept` (rule "shares of a reservation"). A job may have its
+    partition, or the pool, with combined placement both; if it fits none of them, all parts together.
     """
     beside = np.full(cores.size, config.machine.cores - kept, dtype=np.int64)
     if config.mode == "shared":
@@ -166,10 +166,10 @@ def beside_shortpools(config: SiteFields, kept: int, cores: Column, queue: Colum
 
 
 def kept_off(config: SiteFields, cores: Column, walltime: Column, queue: Column | None = None) -> Mask:
-    """Mark the jobs that find no time between those of shortpools, and no cores beside them, shape (J,).
+    """Mark the jobs that never start beside shortpools: too long for the gaps and too wide beside them, shape (J,).
 
-    Without `queue`, the index of each one's queue, those that do in no queue. None where nodes are of several types:
-    `qconf.history.chunks.without_time` marks those.
+    `queue` is the index of each job's queue; without it, marked are jobs that no queue can start. With nodes of several
+    types no job is marked: `qconf.history.chunks.without_time` does that.
     """
     if config.nodes:
         return np.zeros(cores.size, dtype=np.bool_)
@@ -184,7 +184,7 @@ def kept_off(config: SiteFields, cores: Column, walltime: Column, queue: Column 
 
 
 def lost_job(queues: Sequence[QueueConfig], others: Sequence[QueueConfig]) -> tuple[int, int] | None:
-    """Return cores and walltime of a job that one of `queues` admits and none of `others`; None if there is none."""
+    """Return (cores, walltime) of a job that one of `queues` admits and none of `others`; None if there is none."""
     for job in _corners(queues, others):
         if any(queue.admits(*job) for queue in queues) and not any(queue.admits(*job) for queue in others):
             return job
@@ -192,7 +192,7 @@ def lost_job(queues: Sequence[QueueConfig], others: Sequence[QueueConfig]) -> tu
 
 
 def access_changes(queues: Sequence[QueueConfig], others: Sequence[QueueConfig]) -> list[str]:
-    """Name the queues whose jobs `others` would open to more users, or to fewer, than `queues` do."""
+    """Return the names of `queues` whose jobs more or fewer users may submit to `others`."""
     if all(queue.access is None for queue in (*queues, *others)):
         return []
     changed: dict[str, None] = {}
@@ -205,13 +205,13 @@ def access_changes(queues: Sequence[QueueConfig], others: Sequence[QueueConfig])
 
 
 def _accesses(takers: Sequence[QueueConfig]) -> list[AccessConfig | None]:
-    """Return who may use the queues that a job may go to, in their order, up to the first that is open to all users."""
+    """Return the access lists of the queues that a job may go to, in order, up to the first that is open to all."""
     found = list(dict.fromkeys(queue.access for queue in takers))
     return found[: found.index(None) + 1] if None in found else found
 
 
 def _corners(*both: Sequence[QueueConfig]) -> Iterator[tuple[int, int]]:
-    """Yield a job of every kind that these queues tell apart: cores and walltime."""
+    """Yield (cores, walltime) of a job of each kind that these queues distinguish."""
     every = [queue for queues in both for queue in queues]
     cores = sorted({edge for queue in every for edge in (queue.cores[0], queue.cores[1] + 1)})
     walltimes = sorted({edge + 1 for queue in every for edge in queue.walltime})

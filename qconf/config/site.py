@@ -1,4 +1,4 @@
-"""What a site is: its machine, its queues, its discipline. Frozen; a change is a new, checked object."""
+"""`SiteConfig`, a checked, frozen configuration with the parsim system that it describes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SiteConfig(SiteFields):
 
     @property
     def is_formula(self) -> bool:
-        """Whether the order is a formula, not one of those that have a name."""
+        """Whether the order is a formula, not one of the named orders."""
         return self.order not in ORDERS
 
     @property
@@ -46,13 +46,13 @@ class SiteConfig(SiteFields):
 
     @property
     def uses_priority(self) -> bool:
-        """Whether the priorities of queues make a difference: to any order but a formula that does not name them."""
+        """Whether queue priorities have an effect: under any order but a formula without them."""
         return self.mode == "hybrid" or not self.is_formula or "queue_priority" in self.order
 
     def reach(self, queue: QueueConfig) -> int:
-        """Cores of the widest job of a queue that a batch system can ever start.
+        """Return the cores of the widest job of a queue that can ever start in a batch system.
 
-        A job that fits no part spans several in the simulator; in a batch system it does with a reservation only.
+        In the simulator a job too wide for a partition may span several; in a batch system only with a reservation.
         """
         cores = self.machine.cores
         if queue.nodes is not None:
@@ -70,8 +70,8 @@ class SiteConfig(SiteFields):
     def threshold(self) -> float:
         """Tau: ``pool.threshold``, or half the priority of the reference queue.
 
-        The reference is ``pool.reference``, else the queue named ``medium``, else the middle queue by
-        priority (of an even number the lower of the two in the middle).
+        The reference is ``pool.reference``, else the queue named ``medium``, else the middle queue by priority (the
+        lower of two).
         """
         if self.pool is not None and self.pool.threshold is not None:
             return self.pool.threshold
@@ -82,18 +82,18 @@ class SiteConfig(SiteFields):
 
     @property
     def tree(self) -> Fairshare:
-        """The tree of shares, as parsim has it."""
+        """The tree of shares as parsim's `Fairshare`."""
         shares = [Share(each.name, each.shares, each.group or "", each.target, each.bound) for each in self.shares]
         return Fairshare(shares, **({} if self.fairshare is None else dict(self.fairshare)))
 
     @property
     def is_fair(self) -> bool:
-        """Whether the order reads shares or what is used of them."""
+        """Whether the order reads shares or their use."""
         return self.order == FAIRSHARE or (self.is_formula and parse_formula(self.order).uses_shares)
 
     @property
     def charged_for(self) -> set[str]:
-        """What jobs of some queue are charged for as they run, ``cores`` or other resources by name."""
+        """The resources that running jobs of some queue are charged for: ``cores`` or others, by name."""
         default = dict(self.tree.charges) or {CORES: 1.0}
         return {name for queue in self.queues for name in weights(queue.billing) or default}
 
@@ -104,11 +104,11 @@ class SiteConfig(SiteFields):
 
     @property
     def reads_estimate(self) -> bool:
-        """Whether the order reads how long jobs are expected to run."""
+        """Whether the order reads the expected run times of jobs."""
         return self.is_formula and parse_formula(self.order).uses_estimate
 
     def system(self) -> System:
-        """Return what parsim simulates."""
+        """Return the parsim system of this configuration."""
         return self._system
 
     @cached_property
@@ -157,13 +157,13 @@ class SiteConfig(SiteFields):
 
     @property
     def _never_reserving(self) -> dict[str, object]:
-        """Reservations that no job waits long enough to get, where nothing is reserved."""
+        """The setting of parsim for no reservations at all: a delay that no job reaches."""
         placed = bool(self.nodes) and self.machine.cores <= MOST_NODE_CORES
         never: dict[str, object] = {"reserve": "nodes" if placed else "cores", "reserve_after": MAX_DURATION}
         return never if self.reserves_nothing else {}
 
     def reserving(self) -> SiteConfig:
-        """Return the site with a reservation for the first job, unless that it has none is fixed."""
+        """Return the site with a reservation for the first job, unless `reserve: nothing` is fixed."""
         if not self.reserves_nothing or self.is_fixed("reserve"):
             return self
         placed = bool(self.nodes) or self.machine.cores_per_node > 1
@@ -171,7 +171,7 @@ class SiteConfig(SiteFields):
 
     @classmethod
     def build(cls, **fields: object) -> SiteConfig:
-        """Return the checked configuration of these fields; raises `ConfigError` with every mistake."""
+        """Return the checked configuration with these fields; raises `ConfigError` with every mistake."""
         try:
             return cls.model_validate(fields)
         except ValidationError as error:
@@ -186,11 +186,11 @@ class SiteConfig(SiteFields):
         return self.build(**{**dict(self), **changes})
 
     def with_each(self, change: Callable[[QueueConfig], Mapping[str, object]], **changes: object) -> SiteConfig:
-        """Return a checked copy in which `change` says what is other of each queue, with other changes."""
+        """Return a checked copy with the fields of each queue that `change` returns, and other changes."""
         return self.replace(queues=tuple(queue.model_copy(update=change(queue)) for queue in self.queues), **changes)
 
     def with_queues(self, queues: Sequence[QueueConfig], **changes: object) -> SiteConfig:
-        """Return a checked copy with these queues, without what names others in other parts."""
+        """Return a checked copy with these queues; entries of other parts that name missing queues are removed."""
         paths = fixable_paths(queue.name for queue in queues)
         kept = tuple(pattern for pattern in self.fixed if any(matches(pattern, path) for path in paths))
         names = {None, *(queue.name for queue in queues)}
@@ -207,7 +207,7 @@ class SiteConfig(SiteFields):
         return self._divided(**{**found, **changes})
 
     def _divided(self, **changes: object) -> SiteConfig:
-        """Return a checked copy, with downtimes of the machine where the partition that they name lacks the nodes."""
+        """Return a checked copy; a downtime of a partition that lacks its nodes becomes one of the machine."""
         fields = {**dict(self), **changes}
         held = {queue.name: queue.partition_nodes for queue in fields["queues"]}
         if fields["pool"] is not None:
@@ -225,7 +225,7 @@ class SiteConfig(SiteFields):
         return self.build(**fields)
 
     def sized(self, downtime: Downtime) -> Downtime:
-        """Return a downtime with what it takes of the partition that it names, which may be another size elsewhere."""
+        """Return a downtime with the cores or nodes that it takes of its partition here."""
         part = downtime.partition
         if self.mode == "shared" or part is None or downtime.nodes or downtime.types:
             return downtime
@@ -236,7 +236,7 @@ class SiteConfig(SiteFields):
         return downtime.model_copy(update={"cores": min(downtime.cores or cores, cores) or downtime.cores})
 
     def with_all_alike(self) -> SiteConfig:
-        """Return a checked copy without types of nodes, and so without limits of what nodes have."""
+        """Return a checked copy without types of nodes, and without limits on their resources."""
         alike = {"nodes": None, "exclusive": False, "partition_nodes": Settings()}
         queues = tuple(queue.model_copy(update=alike) for queue in self.queues)
         others = (each.model_copy(update={RESOURCES: Settings()}) for each in self.throttles)
@@ -257,9 +257,9 @@ class SiteConfig(SiteFields):
         return self.replace(nodes=(), queues=queues, throttles=throttles, reserve=reserve, **kept)
 
     def with_one_tier(self) -> SiteConfig:
-        """Return a checked copy in which no job preempts another; priorities go by the tiers first.
+        """Return a checked copy in which no job preempts another; priorities follow tiers first.
 
-        A formula has the priorities that it reads.
+        A formula keeps the priorities that it reads.
         """
         ranks = sorted({(queue.tier, queue.priority) for queue in self.queues})
         named = self.order in ORDERS
@@ -271,7 +271,7 @@ class SiteConfig(SiteFields):
         return self.with_each(alike)
 
     def with_partitions(self, sizes: Sequence[int], **changes: object) -> SiteConfig:
-        """Return the site partitioned by these sizes, in queue order, with other changes."""
+        """Return the site partitioned by these sizes in cores, in queue order, with other changes."""
         queues = tuple(
             queue.model_copy(update={"partition": int(size), "partition_nodes": Settings()})
             for queue, size in zip(self.queues, sizes, strict=True)
@@ -280,7 +280,7 @@ class SiteConfig(SiteFields):
         return self.reserving().replace(**{**partitioned, **changes})
 
     def with_owned(self, owned: Sequence[Mapping[str, int]], **changes: object) -> SiteConfig:
-        """Return the site on partitions of so many nodes of each type, in queue order, with other changes."""
+        """Return the site partitioned by these numbers of nodes of each type, in queue order, with other changes."""
         cores = {each.name: each.cores for each in self.nodes}
         sizes = [sum(cores[name] * count for name, count in nodes.items()) for nodes in owned]
         queues = tuple(
@@ -293,19 +293,19 @@ class SiteConfig(SiteFields):
         return self._divided(**{**partitioned, **changes})
 
     def is_fixed(self, path: str) -> bool:
-        """Whether `fixed` forbids a search to change `path`, like ``queues.large.priority``.
+        """Return whether `fixed` forbids a search to change `path`, such as ``queues.large.priority``.
 
-        A pattern covers what lies beneath it: ``queues.large`` all of that queue. ``queues[2].priority``
-        names the queue by position.
+        A pattern covers the paths beneath: ``queues.large`` all of that queue. ``queues[2].priority`` names the queue
+        by position.
         """
         if position := re.match(r"queues\[([0-9]+)\]", path):
             path = f"queues.{self.queues[int(position[1])].name}{path[position.end() :]}"
         return any(matches(pattern, path) for pattern in self.fixed)
 
     def unless_fixed(self, reserve_after: int) -> int:
-        """Return that `reserve_after`, or the one that is fixed."""
+        """Return this `reserve_after`, or the fixed one."""
         return self.reserve_after if self.is_fixed("reserve_after") else reserve_after
 
     def warnings(self) -> list[str]:
-        """List what is allowed but probably not meant, each with its path."""
+        """List valid but probably unintended settings, each with its path."""
         return [f"{warning.path}: {warning.message}" for warning in warnings(self)]

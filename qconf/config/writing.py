@@ -1,4 +1,4 @@
-"""A configuration as YAML that is pleasant to read: one queue a line, durations as 24h, defaults left out."""
+"""Writing of a configuration as readable YAML: one queue a line, durations as 24h, defaults left out."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from qconf.config.policy import policy_text
 from qconf.config.site import SiteConfig
 from qconf.inert import inert
 
-ALWAYS = ("cores", "partition")  #: keys that are written whatever they are, but those of downtimes
+ALWAYS = ("cores", "partition")  #: keys that are written even with default values, except in downtimes
 RANGES = ("cores", "walltime")  #: keys whose values are the least and the most
 
 
 def dump(config: SiteConfig, comment: str = "") -> str:
-    """Write a configuration that `parse` reads back as an equal one; `comment` becomes its header."""
+    """Return a configuration as text that `parse` reads back as an equal one; `comment` becomes its header."""
     lines = [f"# {inert(line)}".rstrip() for line in comment.splitlines()]
     for name in type(config).model_fields:
         lines += _shown(config, [name], ("mode", "order")) if name in SCALARS else _part(config, name)
@@ -39,7 +39,7 @@ def _part(config: SiteConfig, name: str) -> list[str]:
 
 
 def _item(config: SiteConfig, item: BaseModel) -> str:
-    """Write an item of a list of parts; cores of whole nodes follow from these."""
+    """Format an item of a list of parts; cores that follow from whole nodes are left out."""
     if isinstance(item, QueueConfig):
         hidden = item.partition == 0 and (config.mode == "shared" or item.reservation)
         if item.partition_nodes:
@@ -50,7 +50,7 @@ def _item(config: SiteConfig, item: BaseModel) -> str:
 
 
 def flow(model: BaseModel, leave_out: tuple[str, ...] = (), always: tuple[str, ...] = ALWAYS) -> str:
-    """Write a part as one line."""
+    """Format a part as one line."""
     names = [name for name in type(model).model_fields if name not in leave_out]
     return "{" + ", ".join(_shown(model, names, always)) + "}"
 
@@ -62,7 +62,7 @@ def _shown(model: BaseModel, names: Iterable[str], always: tuple[str, ...]) -> l
 
 
 def written(name: str, value: object) -> str:
-    """Write the value of a key."""
+    """Format the value of a key."""
     if isinstance(value, tuple) and name in RANGES:
         unlimited = MAX_DURATION if name == "walltime" else MAX_CORES
         low, high = value
