@@ -1,6 +1,6 @@
-"""The named strategies: a training set in, a configuration out.
+"""The named strategies, for `recommend`, `backtest` and the command: a training set in, a configuration out.
 
-Being in this package registers a strategy: every module's ``STRATEGIES`` are collected.
+A module in this package registers its strategies in a tuple ``STRATEGIES``.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from qconf.strategies.base import Strategy as Strategy
 
 @cache
 def registry() -> dict[str, Strategy]:
-    """Return all strategies by name, in the order in which tables show them."""
+    """Return all strategies by name, in the order of tables."""
     modules = [importlib.import_module(found.name) for found in pkgutil.walk_packages(__path__, f"{__name__}.")]
     found: list[Strategy] = [strategy for module in modules for strategy in getattr(module, "STRATEGIES", ())]
     return {strategy.name: strategy for strategy in sorted(found, key=lambda each: each.position)}
 
 
 def gathered(names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Gather strategies by package: what those of a package compute, they share where they run together."""
+    """Group strategies by package: those of a package share cached results when they run in one process."""
     found: dict[str, tuple[str, ...]] = {}
     for name in names:
         package = type(registry()[name]).__module__.rpartition(".")[0]
@@ -41,24 +41,24 @@ def gathered(names: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def names(*, default: bool = False) -> tuple[str, ...]:
-    """Return the strategies' names; with `default` those compared unless others are named."""
+    """Return the strategies' names; with `default` only those that are compared by default."""
     return tuple(name for name, strategy in registry().items() if strategy.default or not default)
 
 
 def baselines(base: SiteConfig | None = None) -> tuple[str, ...]:
-    """Return the names of the strategies that tune nothing; of a site with GPU nodes, those for them too."""
+    """Return the names of the strategies that tune nothing; with `base`, those always compared at that site."""
     found = registry().items()
     return tuple(name for name, each in found if (each.baseline if base is None else each.is_baseline_of(base)))
 
 
 @cache
 def option_fields() -> Mapping[str, Field[Any]]:
-    """Return the options of all strategies by name: what a command line may set."""
+    """Return the options of all strategies by name, from which the command line makes flags."""
     return {each.name: each for strategy in registry().values() for each in fields(strategy.Options)}
 
 
 def settings(given: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the value of every option: the given one, else its default; raise InputError for an unknown name."""
+    """Return the value of every option, the given one or its default; raise InputError for an unknown name."""
     known, given = option_fields(), dict(given or {})
     for name, value in given.items():
         _one_of("option", name, tuple(known), value)
@@ -68,7 +68,7 @@ def settings(given: Mapping[str, Any] | None = None) -> dict[str, Any]:
 def propose(name: str, training: TrainingSet, given: Mapping[str, Any] | None = None) -> Proposal:
     """Run the strategy called `name` with the given options.
 
-    Raises InputError as `check` does, and NotApplicableError if it has no proposal for this training set.
+    Raises InputError as `check` does, and NotApplicableError if the strategy has no proposal for this training set.
     """
     prepared = _prepared(name, training, given)  # which raises for an unknown name
     strategy = registry()[name]
@@ -80,7 +80,7 @@ def variants(
 ) -> Mapping[str, Proposal]:
     """Run the strategy called `name` as `propose` does, and return all of its proposals by variant.
 
-    Where they are not shown they need no appraisal (`Strategy.appraised`).
+    Proposals that are not shown need no appraisal (`Strategy.appraised`).
     """
     prepared = _prepared(name, training, given)  # which raises for an unknown name
     strategy = registry()[name]
@@ -92,10 +92,10 @@ def variants(
 
 
 def wanted_ahead(names: Sequence[str], training: TrainingSet, given: Mapping[str, Any] | None = None) -> list[Question]:
-    """Return what these strategies compute of single periods of a training set: nothing where one has no proposal."""
+    """Return the computations that these strategies need for single periods; none if one has no proposal."""
     found: list[Question] = []
     for name in names:
-        with suppress(NotApplicableError):  # which `propose` raises again
+        with suppress(NotApplicableError):  # `propose` raises it again
             found += registry()[name].wanted_ahead(*_prepared(name, training, given))
     return found
 
@@ -113,7 +113,7 @@ def _prepared(name: str, training: TrainingSet, given: Mapping[str, Any] | None)
 
 
 def check(wanted: Sequence[str], given: Mapping[str, Any], base: SiteConfig) -> None:
-    """Raise InputError if there is no such strategy, or an option makes no sense at this site: before any work."""
+    """Raise InputError, before any work, if a strategy does not exist or an option makes no sense at this site."""
     check_names(wanted)
     chosen = settings(given)
     for strategy in registry().values():
@@ -121,7 +121,7 @@ def check(wanted: Sequence[str], given: Mapping[str, Any], base: SiteConfig) -> 
 
 
 def check_names(wanted: Sequence[str]) -> None:
-    """Raise InputError if there is no such strategy."""
+    """Raise InputError if a strategy does not exist."""
     for name in wanted:
         _one_of("strategy", name, names(), name)
 

@@ -1,4 +1,4 @@
-"""What strategies compute of single periods is computed ahead, in parallel, and once for all training sets."""
+"""Computations of strategies on single periods, done ahead, in parallel, and once for all training sets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from qconf.evaluation.period import Period, TrainingSet, cached, insert_result
 from qconf.parallel import Shared, parallel_map
 from qconf.strategies import wanted_ahead
 
-#: A cached function, the place of a period, the further arguments, the result.
+#: A cached function, the index of a period, the further arguments, the result.
 Computed = tuple[Callable[..., Any], int, tuple[Any, ...], Any]
 
 
@@ -21,9 +21,9 @@ def compute_ahead(
     workers: int,
     meanwhile: Callable[[], object] | None = None,
 ) -> Shared[list[Computed]]:
-    """Compute what strategies ask of the periods that several of these training sets have; others ask for themselves.
+    """Compute what strategies need for periods that several of these training sets have.
 
-    With one worker nothing is: what is computed is kept anyway. `meanwhile` is as `parallel_map` takes it.
+    With one worker nothing is computed: results are cached anyway. `meanwhile` is passed to `parallel_map`.
     """
     if workers <= 1 or not any(each.earlier for each in training):
         return Shared([])
@@ -43,7 +43,7 @@ def compute_ahead(
 
 
 def periods_of(training: Sequence[TrainingSet]) -> tuple[Period, ...]:
-    """Return the periods of training sets, each once."""
+    """Return the distinct periods of training sets."""
     return tuple(dict.fromkeys(period for each in training for period in (*each.earlier, each.period)))
 
 
@@ -53,7 +53,7 @@ def _compute(periods: Shared[tuple[Period, ...]], function: Callable[..., Any], 
 
 @cached
 def learn(ahead: Shared[list[Computed]], training: tuple[TrainingSet, ...]) -> None:
-    """Let strategies know the ahead; the second time there is nothing to do."""
+    """Insert the results computed ahead into the caches of their functions; a second call does nothing."""
     periods = periods_of(training)
     for function, i, args, result in ahead.value:
         insert_result(function, periods[i], args, result)

@@ -1,4 +1,4 @@
-"""The contract of a strategy: a training set in, a configuration out, with options and a log."""
+"""The interface of a strategy: options, steps of its log, and proposals."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def option(
     most: float = math.inf,
     shown: str = "",
 ) -> T:
-    """Define an option of a strategy, from which the command line derives its flag.
+    """Define an option of a strategy, from which the command line makes a flag.
 
-    Its type is that of `default`; None stands for an optional whole number or text. `shown` is the default as the help
-    shows it, unless it is the value itself.
+    The type is that of `default`; with None, an optional whole number or text. `shown` replaces the default in the
+    help.
     """
     metadata = {"help": text, "choices": tuple(choices), "least": least, "most": most, "shown": shown}
     return field(default=default, metadata=metadata)
@@ -43,10 +43,10 @@ def option(
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Options of every strategy; those of one are a subclass.
+    """The options of every strategy; a strategy's own options are in a subclass.
 
-    `auto` and the search of hybrid's pool minimise the objective, and gains are given in it; the paper's strategies
-    minimise mean wait only.
+    `auto` and the search of hybrid's pool minimise the objective, and gains are of the objective; the paper's
+    strategies minimise mean wait.
     """
 
     seed: int = option(0, "Seed of all random choices.", least=0, most=2**32 - 1)
@@ -56,7 +56,7 @@ class Options:
 
     @classmethod
     def of(cls, settings: Options | Mapping[str, Any]) -> Self:
-        """Pick the options of this class out of `settings`; what is not among them has its default."""
+        """Take the options of this class out of `settings`; missing ones have their defaults."""
         found = settings if isinstance(settings, Mapping) else vars(settings)
         return cls(**{each.name: found[each.name] for each in fields(cls) if each.name in found})
 
@@ -76,20 +76,20 @@ class Options:
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def step(cls: type[T]) -> type[T]:
-    """Make a class one of the steps of a log: a frozen dataclass; its title is its name in words."""
+    """Make a class a step of a log: a frozen dataclass with a title, by default the class's name in words."""
     cls.title = cls.__dict__.get("title", re.sub(r"(?<!^)(?=[A-Z])", " ", cls.__name__).lower())  # type: ignore[attr-defined]
     return dataclass(frozen=True, kw_only=True)(cls)
 
 
 @step
 class Step:
-    """One step of a strategy's log. A subclass has fields; None is no value."""
+    """One step of a strategy's log; the fields of a subclass are its values, None is left out."""
 
     title: ClassVar[str]
-    notes: tuple[str, ...] = ()  # what the training set, or an option, is too poor for
+    notes: tuple[str, ...] = ()  # warnings
 
     def record(self) -> dict[str, Any]:
-        """Return title and values as JSON holds them: {"step": title, ...}."""
+        """Return title and values as JSON values: {"step": title, ...}."""
         found = {each.name: getattr(self, each.name) for each in fields(self)}
         return {"step": self.title} | {
             name.rstrip("_"): list(value) if isinstance(value, tuple) else value
@@ -100,18 +100,18 @@ class Step:
 
 @step
 class Recorded(Step):
-    """A step as an earlier run recorded it."""
+    """A step read from the checkpoint of an earlier run."""
 
     values: Mapping[str, Any]
 
     def record(self) -> dict[str, Any]:
-        """Return what was recorded."""
+        """Return the recorded values."""
         return dict(self.values)
 
 
 @step
 class LoweredLimits(Step):
-    """The most cores of queues, as the partitions allow."""
+    """Queues whose most cores were lowered to what their partitions hold."""
 
     queues: list[str]
     before: list[int]
@@ -120,7 +120,7 @@ class LoweredLimits(Step):
 
 @step
 class RefusedJobs(Step):
-    """Jobs that are too wide for lowered limits, where a proposal is evaluated."""
+    """The number of jobs wider than lowered limits in an evaluation."""
 
     refused: int
     jobs: int
@@ -128,24 +128,24 @@ class RefusedJobs(Step):
 
 @dataclass(frozen=True)
 class Proposal:
-    """A configuration, and how the strategy came to it."""
+    """A configuration, and the steps by which a strategy came to it."""
 
     config: SiteConfig
     steps: tuple[Step, ...] = ()
-    not_exportable: str = ""  # why no batch system can do this: the proposal is shown and never recommended
-    system: System | None = None  # what is simulated where a configuration cannot express it
-    title: str = ""  # what it is in a few words, where a strategy has several proposals
-    not_yet: str = ""  # why it is shown and not recommended, though a batch system can do it
-    runtimes: Runtimes | None = None  # actual run times that each queue takes, where a study splits on them
-    lowered: tuple[str, ...] = ()  # queues that admit narrower jobs than now, since their partitions hold no wider ones
+    not_exportable: str = ""  # why no batch system can run this: the proposal is shown and never recommended
+    system: System | None = None  # the simulated system if no configuration can express it
+    title: str = ""  # the proposal in a few words, if the strategy has several
+    not_yet: str = ""  # why it is not recommended, though a batch system can run it
+    runtimes: Runtimes | None = None  # actual run times that each queue admits, if a study splits by them
+    lowered: tuple[str, ...] = ()  # queues whose most cores were lowered to what their partitions hold
 
     @property
     def decisions(self) -> list[dict[str, Any]]:
-        """The steps as JSON holds them."""
+        """The steps as JSON values."""
         return [step.record() for step in self.steps]
 
     def simulate(self, period: Period) -> Schedule:
-        """Simulate all jobs of a period as proposed, from its state or else an empty machine."""
+        """Simulate all jobs of a period as proposed, from the period's state or else an empty machine."""
         system = self._system(period)
         return simulate(self.routed(period), system, period.begun(system))
 
@@ -154,7 +154,7 @@ class Proposal:
         return period.routed(self.config, self.runtimes, self.lowered)
 
     def refused(self, period: Period, counted: NDArray[np.bool_]) -> list[dict[str, Any]]:
-        """Say how many of the counted jobs of a period no queue admits any more; they span partitions all the same."""
+        """Return a step with the number of counted jobs wider than lowered limits; they span partitions."""
         if not self.lowered:
             return []
         jobs, grid = self.routed(period), self.config.grid
@@ -167,7 +167,7 @@ class Proposal:
         return [RefusedJobs(refused=number, jobs=of, notes=(text,)).record()] if number else []
 
     def startable(self, period: Period) -> Proposal:
-        """Return the proposal with limits lowered where queues admit jobs that, unlike now, would never start."""
+        """Return the proposal with lower limits if queues admit jobs that could never start, unlike under the base."""
         config = lowered(period, self.config)
         if config == self.config:
             return self
@@ -181,16 +181,16 @@ class Proposal:
         return replace(self, config=config, steps=(*self.steps, step), lowered=tuple(step.queues))
 
     def _system(self, period: Period) -> System:
-        """Return what is simulated, with the shortpools in the time of a period."""
+        """Return the simulated system, with the shortpools as windows during a period."""
         return period.dedicated(self.system or self.config.system(), self.config)
 
     def verify(self, period: Period, schedule: Schedule) -> list[Violation]:
-        """Check what `simulate` returned by the rules alone."""
+        """Check a schedule of `simulate` against the rules, without the engine."""
         workload, system = self.routed(period), self._system(period)
         return check_schedule(workload, system, schedule, period.begun(system))
 
     def explain(self, period: Period, schedule: Schedule, job: int, names: Sequence[str]) -> tuple[Reason, ...]:
-        """Explain why `job` started when it did in what `simulate` returned; `names` are the jobs' identifiers.
+        """Explain why `job` started when it did in a schedule of `simulate`; `names` are the jobs' identifiers.
 
         Raises ValueError for a schedule of another period or proposal, InputError for a planning discipline.
         """
@@ -198,7 +198,7 @@ class Proposal:
         return explain(workload, system, schedule, job, names=names, state=period.begun(system))
 
 
-#: A function that is `qconf.evaluation.period.cached`, a period, and the further arguments.
+#: A computation on one period: a `cached` function, the period, and the further arguments.
 Question = tuple[Callable[..., Any], Period, tuple[Any, ...]]
 
 
@@ -209,12 +209,12 @@ class Strategy(ABC):
     """
 
     name: str
-    position: int  # in tables: 0 to 9 current and baselines, from 10 on the paper's, from 30 on those of this project
-    baseline: bool = False  # tunes nothing, and is always among those compared
+    position: int  # in tables: 0 to 9 current and baselines, from 10 on the paper's, from 30 on this project's
+    baseline: bool = False  # tunes nothing, and is always compared
     default: ClassVar[bool] = True  # compared by `compare` and `backtest` unless strategies are named
     tune_default: bool = True  # compared by `tune` unless strategies are named
-    any_nodes: ClassVar[bool] = False  # whether it goes with nodes of several types
-    cost: ClassVar[float] = 1.0  # seconds that it takes, relative to the others': progress, and what workers do first
+    any_nodes: ClassVar[bool] = False  # whether it can handle nodes of several types
+    cost: ClassVar[float] = 1.0  # relative duration, for progress and for the order of workers' tasks
     Options: ClassVar[type[Options]] = Options
 
     @property
@@ -223,7 +223,7 @@ class Strategy(ABC):
         return type(self).variants is not Strategy.variants
 
     def is_baseline_of(self, base: SiteConfig) -> bool:
-        """Whether it is always compared at a site."""
+        """Whether the strategy is always compared at a site."""
         del base
         return self.baseline
 
@@ -232,15 +232,15 @@ class Strategy(ABC):
         """Propose a configuration; raise NotApplicableError if there is none for this training set."""
 
     def wanted_ahead(self, training: TrainingSet, options: Any) -> list[Question]:  # noqa: ANN401 - as above
-        """Return what it computes of single periods, of earlier ones too: training sets that share periods share it."""
+        """Return the computations on single periods that can be shared by training sets with the same periods."""
         del training, options
         return []
 
     def variants(self, training: TrainingSet, options: Any) -> Mapping[str, Proposal]:  # noqa: ANN401 - as above
-        """Return all proposals among which an evaluation chooses, by name; of most strategies the one."""
+        """Return all proposals by name, for an evaluation to choose from; most strategies have one."""
         return {"": self.propose(training, options)}
 
     def appraised(self, training: TrainingSet, options: Any, proposal: Proposal) -> Proposal:  # noqa: ANN401 - as above
-        """Return one of its proposals with what the log says of it, and no choice needs, once it is to be shown."""
+        """Return a proposal with results added to its log that no choice needs; called before it is shown."""
         del training, options
         return proposal

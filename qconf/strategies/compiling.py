@@ -1,4 +1,4 @@
-"""What strategies compute is compiled ahead, beside the simulator, by `parsim.compiling`."""
+"""The kernel of the strategies, compiled ahead with the simulator's by `parsim.compiling`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from qconf.strategies.partitioning.divide import best_division
 
 
 def load() -> None:
-    """Call what divides machines: what is on disk is loaded, the rest compiled."""
+    """Call the kernel that divides machines, which loads it from disk or compiles it."""
     whole = np.ones(2, dtype=np.int64)
     best_division([np.ones(2)] * 2, whole, whole, 2)

@@ -1,4 +1,4 @@
-"""`mqb`: multiple-queue backfilling, the paper's rival: classes by walltime lend one another their idle cores.
+"""`mqb`: multiple-queue backfilling, a rival in the paper: classes by walltime lend each other idle cores.
 
 References
 ----------
@@ -30,7 +30,7 @@ class Class(Step):
 
 @step
 class NoSearch(Step):
-    """Nothing is searched: the classes are given."""
+    """A note that nothing is searched: the classes are given."""
 
     why: str = "each class has one reservation, for its first job; no partition binds"
 

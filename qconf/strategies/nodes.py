@@ -1,8 +1,8 @@
-"""What is compared where nodes are of several types: which of them queues may use, and whether jobs have them alone.
+"""Strategies for nodes of several types: whether queues may use GPU nodes, and whether jobs have nodes alone.
 
-`gpu-nodes-open` and `gpu-nodes-closed` answer the first question of a site with GPU nodes without any search.
-`nodes-shared` and `nodes-exclusive` show what nodes of their own cost the jobs; run times stay as the log has them,
-though jobs that share a node may slow each other down.
+`gpu-nodes-open` and `gpu-nodes-closed` answer the first question of a site with GPU nodes without a search.
+`nodes-shared` and `nodes-exclusive` show the cost of exclusive nodes; run times stay as in the log, although jobs that
+share a node may slow each other down.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from qconf.strategies.base import Options, Proposal, Strategy
 
 
 def without_gpus(training: TrainingSet) -> NDArray[np.bool_]:
-    """Mark the queues of the base that have jobs, none of which takes GPUs; none if no job does; shape (Q,)."""
+    """Mark the queues of the base that have jobs but none with GPUs, shape (Q,); none if no job uses GPUs."""
     workload, queues = training.workload, len(training.base.queues)
     takes = of_requests(workload.requests)[0, workload.request] > 0
     jobs, with_gpus = (np.bincount(workload.queue[rows], minlength=queues) for rows in (slice(None), takes))
@@ -27,19 +27,19 @@ def without_gpus(training: TrainingSet) -> NDArray[np.bool_]:
 
 
 def alone(config: SiteConfig) -> list[bool]:
-    """Return whether jobs have nodes alone because of each type of nodes and each queue."""
+    """Return whether each type of nodes, then each queue, gives jobs nodes alone."""
     return [*(each.exclusive for each in config.nodes), *(queue.exclusive for queue in config.queues)]
 
 
 def given_whole(config: SiteConfig, *, exclusive: bool) -> SiteConfig:
-    """Return a site on which every job has its nodes alone, or none has but those that ask for it."""
+    """Return the site with all jobs alone on their nodes, or with only those that request it."""
     changed = {"exclusive": True, "kept_per_gpu": 0} if exclusive else {"exclusive": False}
     nodes = tuple(each.model_copy(update=changed) for each in config.nodes)
     return config.with_each(lambda _: {"exclusive": False}, nodes=nodes)
 
 
 def both_ways(config: SiteConfig, queue: QueueConfig) -> tuple[QueueConfig, QueueConfig] | None:
-    """Return a queue that may use no GPU nodes, and one that may use all of them; None if there are only such nodes."""
+    """Return a queue without GPU nodes, and the queue with all GPU nodes; None if the site has only one kind."""
     own = queue.nodes or tuple(each.name for each in config.nodes)
     with_gpus = {each.name for each in config.nodes if each.gpus}
     plain = tuple(name for name in own if name not in with_gpus)
@@ -51,7 +51,7 @@ def both_ways(config: SiteConfig, queue: QueueConfig) -> tuple[QueueConfig, Queu
 
 
 class _OfNodes(Strategy):
-    """One of two ways to use nodes; always compared where a site has them, and nowhere else unless it is named."""
+    """One of two ways to use nodes; compared by default only at sites that have a choice."""
 
     any_nodes = True
     default = False
@@ -62,14 +62,14 @@ class _OfNodes(Strategy):
 
 
 class GpuNodes(_OfNodes):
-    """The base with other nodes for the queues in which no job takes GPUs."""
+    """The base with all GPU nodes, or none, for queues in which no job uses GPUs."""
 
     def is_baseline_of(self, base: SiteConfig) -> bool:
-        """Whether the site has GPU nodes and others, which a queue may use."""
+        """Whether some queue could use GPU nodes and others."""
         return any(both_ways(base, queue) is not None for queue in base.queues)
 
     def propose(self, training: TrainingSet, options: Options) -> Proposal:
-        """Let these queues use GPU nodes, or not."""
+        """Open GPU nodes to queues without GPU jobs, or close them."""
         del options
         base, queues = training.base, []
         if base.mode != "shared" or not self.is_baseline_of(base):
@@ -85,10 +85,10 @@ class GpuNodes(_OfNodes):
 
 
 class Sharing(_OfNodes):
-    """The base with all nodes given whole, or none."""
+    """The base with jobs alone on all nodes, or with jobs that share them."""
 
     def is_baseline_of(self, base: SiteConfig) -> bool:
-        """Whether jobs have some nodes alone because of what nodes or queues are."""
+        """Whether some type of nodes or some queue gives jobs nodes alone."""
         return any(alone(base))
 
     def propose(self, training: TrainingSet, options: Options) -> Proposal:

@@ -1,4 +1,4 @@
-"""What tunes nothing: `current`, the base; `fcfs-easy` and `lxf-easy`, one list under EASY; `shared`, no partitions.
+"""Strategies that tune nothing: `current`, the base; `fcfs-easy` and `lxf-easy`, one EASY list; `shared`, one machine.
 
 `shared` is the paper's static system without partitions (section IV.B).
 """
@@ -14,10 +14,10 @@ from qconf.strategies.base import Options, Proposal, Strategy
 
 
 def undistinguished(base: SiteConfig, order: str) -> SiteConfig:
-    """Return the base queues on a shared machine, without anything that prefers one to another.
+    """Return the base queues on a shared machine with equal priorities, under EASY and this order.
 
-    The queues keep their names, the ranges of jobs that they admit, and their limits per user. Cores are kept for short
-    jobs only where that is fixed.
+    The queues keep their names, the ranges of jobs that they admit, and their limits per user. Shortpools stay only if
+    they are fixed.
     """
     alike: dict[str, object] = {"priority": 1.0, "starvation": None, "max_run": None, "max_run_cores": None}
     alike |= {**UNDIVIDED, "tier": 0, "preempted": "off"}
@@ -27,13 +27,13 @@ def undistinguished(base: SiteConfig, order: str) -> SiteConfig:
 
 
 def whole(base: SiteConfig) -> SiteConfig:
-    """Return a site without its partitions, everything else kept."""
-    delay = base.unless_fixed(base.reservation_delay)  # without effect in partitions, in effect here
+    """Return the site without its partitions; all else stays."""
+    delay = base.unless_fixed(base.reservation_delay)  # has an effect only on a shared machine
     return base.with_each(lambda _: UNDIVIDED, mode="shared", reserve_after=delay, pool=None)
 
 
 class Baseline(Strategy):
-    """A configuration made of the base alone."""
+    """A configuration derived from the base alone."""
 
     any_nodes = True
 
@@ -43,7 +43,7 @@ class Baseline(Strategy):
         self.name, self.position, self.made_of, self.baseline = name, position, made_of, baseline
 
     def propose(self, training: TrainingSet, options: Options) -> Proposal:
-        """Make it."""
+        """Propose that configuration."""
         del options
         return Proposal(self.made_of(training.base))
 

@@ -1,6 +1,6 @@
-"""Planning disciplines: schedulers that plan their whole waiting list, which no configuration can express.
+"""Planning disciplines as strategies: they plan their whole waiting list, which no configuration can express.
 
-They are strategies by name, so that a site can compare them on its own log.
+A site can compare them by name on its own log.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ NOT_EXPORTABLE = "no batch system plans its whole waiting list like this"
 
 @dataclass(frozen=True)
 class PlannedProposal(Proposal):
-    """One machine without queues and limits under the planning discipline of this name."""
+    """One machine without queues and limits under a planning discipline."""
 
     discipline: str = "planned-fcfs"
 
     def simulate(self, period: Period) -> Schedule:
-        """Plan all jobs of a period, from its state or else an empty machine."""
+        """Plan all jobs of a period, from the period's state or else an empty machine."""
         return plan(
             period.workload, period.base.machine.cores, self.discipline, period.begun(self.config.system())
         ).schedule
 
     def verify(self, period: Period, schedule: Schedule) -> list[Violation]:
-        """Check what `simulate` returned by the rules of the discipline."""
+        """Check a schedule of `simulate` against the rules of the discipline."""
         return check_planned(
             period.workload,
             period.base.machine.cores,
@@ -42,7 +42,7 @@ class PlannedProposal(Proposal):
         )
 
     def explain(self, period: Period, schedule: Schedule, job: int, names: Sequence[str]) -> tuple[Reason, ...]:
-        """Refuse: each pass plans all jobs again, so that no single job is the reason why another waits."""
+        """Raise InputError: each pass plans all jobs again, so no single job is the reason why another waits."""
         del period, schedule, job, names
         raise InputError(
             "the start of a job under a planning discipline cannot be explained",
@@ -63,7 +63,7 @@ class Planned(Strategy):
         self.name = name
 
     def propose(self, training: TrainingSet, options: Options) -> Proposal:
-        """Return the discipline."""
+        """Propose the discipline."""
         del options
         if training.workload.has_needs:
             raise NotApplicableError("jobs wait for others, licences or places in an array, which it does not plan")

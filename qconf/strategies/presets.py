@@ -1,4 +1,4 @@
-"""Settings that belong together: ``paper`` is the paper to the letter."""
+"""Presets of strategies' settings: ``paper`` follows the paper to the letter."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from qconf.errors import InputError
 
 @dataclass(frozen=True)
 class Preset:
-    """Settings of the strategies by name, and whether processors are given one by one, not in whole nodes."""
+    """Settings of the strategies by name; `whole_nodes` False: single processors are allocated, not whole nodes."""
 
     settings: Mapping[str, Any]
     whole_nodes: bool = True
 
     def site(self, base: SiteConfig) -> SiteConfig:
-        """Return the site as the preset needs it: before its jobs are cleaned."""
+        """Return the site for the preset; to be called before the jobs are cleaned."""
         if self.whole_nodes or not base.machine.whole_nodes:
             return base
         return base.replace(machine=base.machine.model_copy(update={"whole_nodes": False}))
 
 
-#: Kondameedi and Vadhiyar, CCGrid 2017: what the text says, and of what it leaves open the nearest reading. The section
-#: or table stands beside each; docs/research/paper.md has the effect of every one alone.
+#: Kondameedi and Vadhiyar, CCGrid 2017: the settings of the text, and the nearest reading of what it leaves open. The
+#: section or table is beside each; docs/research/paper.md has the effect of each one alone.
 PAPER = Preset(
     {
         # Section II.A.
         "samples": 100,
-        "simulations": 100,  # once
+        "simulations": 100,  # a single pass
         "surrogate": "plain",
-        "degree": 3,  # at most, it says
+        "degree": 3,  # the text: at most
         "slack": 0.0,
         "proportions": "one-sided",
         "decide_by": "program",
@@ -44,10 +44,10 @@ PAPER = Preset(
         "rounding": "remainders",  # open
         # Section IV.A.
         "least_size": "queue",
-        "partition_limits": "dropped",  # open: its limits are those of the shared machine
+        "partition_limits": "dropped",  # open: the paper's limits are those of the shared machine
         "partition_starvation": "24h",
         # Section II.B.
-        "split_on": "walltime",  # what a queue's range is of (section I)
+        "split_on": "walltime",  # a queue has a range of walltimes (section I)
         "half_walltime": "second",
         "split_parts": "first",  # Figure 3
         "visit_order": "size",
@@ -66,7 +66,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType({"paper": PAPER})
 
 
 def preset(name: str | None) -> Preset:
-    """Return the preset called `name`, an empty one for None; raise InputError where there is none of this name."""
+    """Return the preset called `name`, an empty one for None; raise InputError if there is no such preset."""
     if name is None:
         return Preset({})
     if name not in PRESETS:

@@ -1,1 +1,1 @@
-"""The search for the best order of the waiting list, and its candidates."""
+"""The strategy `auto`: the search for the best order of the waiting jobs, and its other candidates."""

@@ -1,8 +1,7 @@
-"""`auto`: the order of the waiting list that is expected to be best, and what lies above it; of two kinds.
+"""`auto`: the order of the waiting jobs with the best expected score, and larger changes; in two kinds.
 
-`auto-guarded` has factors for queues whose longest waits would grow: the general kind weighs tails against means, and
-the guard rails may make its proposals ineligible. Where proposals are evaluated, `auto` stands for both and hands out
-the best.
+`auto-guarded` raises queues whose longest waits would grow by factors. The general kind only weighs tails against
+means, so guard rails may make its proposals ineligible. In an evaluation `auto` has the proposals of both kinds.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from qconf.strategies.base import Proposal, Question, Strategy
 
 
 class Auto(Strategy):
-    """The order of the waiting list that is best beyond its training set, or the unchanged base."""
+    """The order of the waiting jobs that is best beyond its training set, or the unchanged base."""
 
     any_nodes = True
     cost = 20.0
@@ -26,11 +25,11 @@ class Auto(Strategy):
         self.name, self.position, self.kinds, self.tune_default = name, position, kinds, tune_default
 
     def propose(self, training: TrainingSet, options: AutoOptions) -> Proposal:
-        """Search as `qconf.strategies.auto.search.climb` does, by the first kind."""
+        """Return the choice of `qconf.strategies.auto.search.climb` for the first kind."""
         return climb(training, options, guard=self.kinds[0] == "guarded")[""]
 
     def variants(self, training: TrainingSet, options: AutoOptions) -> Mapping[str, Proposal]:
-        """Return the best of every kind, by what it changes: ``fitted order``; the base where nothing may change."""
+        """Return the best proposal of each kind and change, like ``general order``; the base if nothing may change."""
         found = {
             f"{kind} {what}": proposal
             for kind in self.kinds
@@ -40,7 +39,7 @@ class Auto(Strategy):
         return found or {"": self.propose(training, options)}
 
     def wanted_ahead(self, training: TrainingSet, options: AutoOptions) -> list[Question]:
-        """Return the orders that every kind tries, in each period."""
+        """Return the simulations of all orders, for each period; both kinds use them."""
         return orders_wanted(training, options)
 
 

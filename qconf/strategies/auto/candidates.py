@@ -1,4 +1,4 @@
-"""What `auto` tries besides its orders: factors of requests, running limits, shortpools, boundaries, partitions."""
+"""Candidates of `auto` other than orders: factors of requests, running limits, shortpools, boundaries, partitions."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from qconf.strategies.nodes import both_ways, without_gpus
 from qconf.strategies.partitioning.sizes import partition_space, proportional
 from qconf.strategies.partitioning.split_merge import free_name
 
-POOLS = (0.0, 0.25, 0.5, 0.75, 0.9)  # shares of the machine in the common pool; 0 is partitions alone
-CAPS = (0.6, 0.8)  # shares of the machine that one queue's running jobs may have
-SHORTPOOLS = (0.0625, 0.125, 0.25)  # shares of the machine that are kept for short jobs
-SHORT = (3600, 7200, 14400)  # their longest walltime, seconds
-FEW = 0.05  # share of the jobs that must be short, and must not be, for that to be tried
-REQUEST_EXPONENTS = (-1.0, -0.5, 0.5, 1.0)  # of GPUs and memory, by which jobs that ask for them go later or earlier
-GPU_LIMITS = tuple(3600 * hours for hours in (1, 2, 4, 8, 16))  # walltimes up to which jobs may use GPU nodes
-KEPT_PARTS = (0.25, 0.5, 0.75)  # of the cores of GPU nodes, which jobs without GPUs leave to others
-DEMANDING = 0.1  # share of all core-seconds from which a queue is worth a limit or a split
+POOLS = (0.0, 0.25, 0.5, 0.75, 0.9)  # fractions of the machine in the common pool; 0: partitions only
+CAPS = (0.6, 0.8)  # limits on one queue's running jobs, fractions of the machine
+SHORTPOOLS = (0.0625, 0.125, 0.25)  # fractions of the machine reserved for short jobs
+SHORT = (3600, 7200, 14400)  # longest walltimes of short jobs, seconds
+FEW = 0.05  # least fraction of jobs on each side of a distinction that is tried
+REQUEST_EXPONENTS = (-1.0, -0.5, 0.5, 1.0)  # exponents of the factors for GPUs and memory; above 0: jobs go earlier
+GPU_LIMITS = tuple(3600 * hours for hours in (1, 2, 4, 8, 16))  # walltimes up to which jobs may use GPU nodes, seconds
+KEPT_PARTS = (0.25, 0.5, 0.75)  # fractions of GPU nodes' cores that jobs without GPUs leave to others
+DEMANDING = 0.1  # fraction of all core-seconds from which a queue is worth a limit or a split
 
 
 def by_requests(training: TrainingSet) -> Iterator[tuple[str, str]]:
-    """Yield factors of an order by GPUs and by memory, each with a name, where the machine has them and jobs differ."""
+    """Yield (name, factor) for an order by GPUs and by memory, if the machine has them and jobs differ in them."""
     nodes, workload = training.base.nodes, training.workload
     gpus, memory = of_requests(workload.requests)[:, workload.request]
     node = max((each.memory for each in nodes), default=0) * 1024  # KiB, as formulas have it
@@ -43,9 +43,9 @@ def by_requests(training: TrainingSet) -> Iterator[tuple[str, str]]:
 
 
 def on_gpu_nodes(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
-    """Yield shared machines on which the jobs of one queue, none of which takes GPUs, may use GPU nodes or may not.
+    """Yield (name, configuration) with GPU nodes opened or closed to one queue in which no job uses GPUs.
 
-    Or only those up to a walltime, in a queue of their own: one with limits is not split. Each has a name.
+    Or opened to its jobs up to a walltime, in a queue of their own, unless it has limits. Shared machines only.
     """
     if chosen.mode != "shared":
         return
@@ -75,7 +75,7 @@ def on_gpu_nodes(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[st
 
 
 def keeping_cores(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
-    """Yield configurations in which jobs without GPUs leave some cores of GPU nodes to others, each with a name."""
+    """Yield (name, configuration) in which jobs without GPUs leave some cores of GPU nodes to others."""
     both = [both_ways(chosen, queue) for queue in chosen.queues]
     are_open = [
         each is not None and queue.nodes == each[1].nodes for queue, each in zip(chosen.queues, both, strict=True)
@@ -95,7 +95,7 @@ def keeping_cores(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[s
 def _keeps_together(
     training: TrainingSet, config: SiteConfig, members: NDArray[np.bool_], names: Sequence[str]
 ) -> bool:
-    """Whether all jobs still have a queue, and these are in the queues of these names."""
+    """Whether all jobs still have a queue, and the masked ones are in queues of these names."""
     try:
         queue = training.period.routed(config).queue
     except UnroutableError:
@@ -104,9 +104,9 @@ def _keeps_together(
 
 
 def limited(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
-    """Yield shared machines on which the running jobs of one queue have fewer cores, or GPUs, each with a name.
+    """Yield (name, configuration) with fewer running cores, or GPUs, for one queue of a shared machine.
 
-    GPUs are limited where two or more queues take them.
+    GPUs are limited if two or more queues use them.
     """
     workload = training.workload
     for q in _demanding(chosen, training.period.core_seconds):
@@ -132,7 +132,7 @@ def limited(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[str, Si
 
 
 def kept_for_short(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
-    """Yield a configuration with shortpools in working hours or always, or with its own ones changed, with a name."""
+    """Yield (name, configuration) with a shortpool in working hours or always, or the site's own changed."""
     walltime, machine = training.workload.walltime, chosen.machine.cores
     if chosen.shortpools:
         yield "no shortpool", chosen.replace(shortpools=())
@@ -155,9 +155,9 @@ def kept_for_short(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[
 
 
 def split(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
-    """Yield shared machines on which one queue is split at half its longest walltime, and its longer jobs are limited.
+    """Yield (name, configuration) with one queue split at half its longest walltime, and its longer jobs limited.
 
-    Each has a name. A queue with limits of its own is not split: each part would count its own.
+    Shared machines only. A queue with limits is not split, since each part would count its own jobs.
     """
     w = training.workload
     for q in _demanding(chosen, training.period.core_seconds):
@@ -178,12 +178,12 @@ def split(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[str, Site
 
 
 def _demanding(chosen: SiteConfig, work: NDArray[Any]) -> list[int]:
-    """Return the queues of a shared machine that are worth a limit or a split, by the work of each."""
+    """Return the queues of a shared machine that have enough work to be worth a limit or a split."""
     return np.flatnonzero(work > DEMANDING * work.sum()).tolist() if chosen.mode == "shared" else []
 
 
 def _capped(chosen: SiteConfig, cap: float) -> int:
-    """Return the cores of a share of the machine."""
+    """Return a fraction of the machine in whole units of cores."""
     return int(cap * chosen.machine.cores) // chosen.grid * chosen.grid
 
 
@@ -192,7 +192,7 @@ def _with(chosen: SiteConfig, q: int, *queues: QueueConfig) -> SiteConfig:
 
 
 def divided(training: TrainingSet) -> Iterator[tuple[str, SiteConfig]]:
-    """Yield partitions in proportion to work, with pools of several sizes that jobs enter late or at once."""
+    """Yield (name, configuration) with partitions in proportion to work, and pools of several sizes and thresholds."""
     try:
         space = partition_space(training)
     except NotApplicableError:

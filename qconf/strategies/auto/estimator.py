@@ -1,10 +1,10 @@
-"""The estimator of `auto`: what each order is worth at a site, from many logs and from the site's own months.
+"""The estimator of `auto`: the expected effect of each order at a site, from many logs and from the site's months.
 
-What is estimated of each member of a family is how the logarithms of mean wait, bounded slowdown and longest wait, and
-of the excess of the longest waits over what the site has seen, differ from first come, first served. The prior is the
-mean of these over many machines (``prior.json``, which ``python -m studies.advice`` writes). It counts as `STRENGTH`
-months of the site; every month that is known counts as one, or less where it has few jobs. A month without waits has
-differences of 0 and moves nothing.
+Estimated are, for each member of a family, the differences to first come, first served in the logarithms of mean wait,
+bounded slowdown and longest wait, and the excess of the longest waits over those that the site has seen. The prior is
+the mean over many machines (``prior.json``, written by ``python -m studies.advice``) and has the weight of `STRENGTH`
+months. Each known month of the site has weight one, or less if it has few jobs. A month without waits has differences
+of 0 and changes no ranking.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 from qconf.strategies.auto.families import Member
 
 Floats = NDArray[np.float64]
-Prior = Callable[[tuple[Member, ...]], Floats]  #: of members, shape (members, 4)
+Prior = Callable[[tuple[Member, ...]], Floats]  #: returns the prior of members, shape (members, 4)
 
 PRIOR = Path(__file__).with_name("prior.json")
-COLUMNS = ("wait", "slowdown", "longest", "excess")  #: of a prior, and of `measures.logarithms`
-STRENGTH = 4.0  #: months of a site that the prior counts as
-WISHED = 1.0  #: the same where the site gives queues or groups weights, of which the prior knows nothing
-LATE = 0.01  #: by which reservations after a delay must be better, log score: they demand more of a site
-MONTH = 2500  #: jobs from which on a month counts as one
+COLUMNS = ("wait", "slowdown", "longest", "excess")  #: columns of a prior and of `measures.logarithms`
+STRENGTH = 4.0  #: weight of the prior, in months of a site
+WISHED = 1.0  #: weight of the prior if the site weighs queues or groups, which the prior ignores
+LATE = 0.01  #: penalty (log score) of a reservation delay, which demands more of a site
+MONTH = 2500  #: least jobs of a month with weight one
 
 
 @cache
@@ -38,10 +38,10 @@ def prior_of(members: tuple[Member, ...]) -> Floats:
 
 
 def posterior(prior: Floats, months: Floats, jobs: Sequence[int], strength: float = STRENGTH) -> Floats:
-    """Return what is expected of each member at a site, by a prior that counts as `strength` months.
+    """Return the expected effects of each member at a site: means of `prior` and months, weighted.
 
-    Shapes are (members, k) and (months, members, k or more): what was measured at the site in months of so many `jobs`.
-    What follows the columns of the prior is the mean of the months alone.
+    Shapes are (members, k) and (months, members, k or more); a month counts by its number of `jobs`, the prior as
+    `strength` months. Columns beyond those of the prior are means over the months alone.
     """
     weights = np.minimum(np.asarray(jobs) / MONTH, 1.0)
     total = (weights[:, None, None] * months).sum(axis=0)
@@ -51,9 +51,9 @@ def posterior(prior: Floats, months: Floats, jobs: Sequence[int], strength: floa
 
 
 def prices(expected: Floats, weights: Floats) -> Floats:
-    """Return what is minimised: wait, slowdown, excess and missed targets by their weights; shape (members,).
+    """Return the log score to minimise: wait, slowdown, excess and missed targets by their weights, shape (members,).
 
-    The longest wait itself is not among them: what is no longer than what the site has seen costs nothing.
+    The longest wait has no weight of its own: a wait as long as the site has seen costs nothing.
     """
     wait, slowdown, tails = weights
     missed: Floats = expected[..., 4:].sum(axis=-1)
@@ -61,6 +61,6 @@ def prices(expected: Floats, weights: Floats) -> Floats:
 
 
 def ranked(members: Sequence[Member], expected: Floats, weights: Floats) -> Floats:
-    """Return the prices by which members are chosen; shape (members,)."""
+    """Return the log scores by which members are chosen, with the penalty of a delay, shape (members,)."""
     found: Floats = prices(expected, weights) + LATE * np.array([each.delay > 0 for each in members])
     return found

@@ -1,17 +1,17 @@
-"""The families of orders that `auto` weighs, one for each kind of batch system.
+"""The families of orders that `auto` searches, one for each kind of batch system.
 
-PBS's are the general orders, and what every batch system has. PBS can express them: ``(1 + (eligible_time / T) ** 2.5 *
-(ncpus / eighth) ** 1.2) / (walltime * ncpus ** 0.7) * (1 + (eligible_time / c) ** 5)``, where T is the wait that is
-usual for a walltime, and an eighth is of the machine. Of jobs that have just come, short and narrow ones go first. A
-job that has waited for T counts twice, and soon many times; a wide job sooner. That T grows with the walltime comes
-from Argonne's utility function (WFP3, ``(wait / walltime) ** 3 * cores``). The last factor is ageing: c is a share of
-the longest wait to be expected in half a year, so that no job waits much longer. Where all queues have starvation
-periods, which a formula keeps, these are the bound, and the factor is left out.
+PBS's family has general formulas, named orders and sums of points. A general formula is ``(1 + (eligible_time / T) **
+2.5 * (ncpus / eighth) ** 1.2) / (walltime * ncpus ** 0.7) * (1 + (eligible_time / c) ** 5)``, with T the usual wait for
+the walltime, and an eighth of the machine. New jobs go first if they are short and narrow. A job that has waited for T
+counts twice, and soon many times; a wide job sooner. T grows with the walltime as in Argonne's utility function (WFP3,
+``(wait / walltime) ** 3 * cores``). The last factor is ageing: c is a fraction of the longest wait expected in half a
+year, so that no job waits much longer. If all queues have starvation periods, which a formula keeps, these bound the
+waits, and the factor is left out.
 
-Slurm's priority is a sum. Its family adds to the seconds that a job has waited points for each time that its walltime
-is halved: jobs of 16 hours go before jobs of 32 that came as much earlier, down to a quarter of an hour. A job that has
-waited so much longer than all others goes first, however long it is, so it needs no ageing factor. Maui's priority is a
-sum, too, of the expansion factor and, against it, the walltime. Points and weights are shares of the longest wait.
+Slurm's priority is a sum. Its family adds points for each halving of the walltime to the seconds waited: jobs of 16
+hours go before jobs of 32 hours that came a given time earlier, down to a quarter of an hour. A job that has waited
+that much longer than all others goes first whatever its walltime, so no ageing factor is needed. Maui's priority is
+also a sum: of the expansion factor and, negative, the walltime. Points and weights are fractions of the longest wait.
 
 References
 ----------
@@ -32,40 +32,40 @@ from qconf.config.points import ratio, term
 from qconf.strategies.base import Options, option
 
 HOUR, DAY = 3600, 86400
-LEAST = 12 * HOUR  #: of the ageing constant: quiet months do not make an order first come, first served
-#: The longest wait of so many days is about ``(days / fewer) ** GROWTH`` times that of fewer (on thirteen logs).
-USUAL, FEWEST, GROWTH = 180, 10, 0.37  # days, and an exponent
-SHORTEST, CLASSES = HOUR // 4, 8  # walltime of the first class; each has jobs twice as long as the one before
+LEAST = 12 * HOUR  #: least ageing constant, so that a quiet month does not make an order first come, first served
+#: The longest wait grows with the length of a log about as ``days ** GROWTH`` (on thirteen logs).
+USUAL, FEWEST, GROWTH = 180, 10, 0.37  # days to extrapolate to, least days to extrapolate from, exponent
+SHORTEST, CLASSES = HOUR // 4, 8  # longest walltime of the first class; it doubles from class to class
 
 
 class Order(Protocol):
     """A member of a family."""
 
     def formula(self, cores: int, longest: float | None = None) -> str:
-        """Return it for a machine of `cores`; `longest` is the longest wait that was seen, seconds, None: unknown."""
+        """Return the formula for a machine of `cores`; `longest` is the longest wait seen, seconds, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """An order that a batch system has by itself: a rival of the others."""
+    """A named order that every batch system has."""
 
     name: str
 
     def formula(self, cores: int, longest: float | None = None) -> str:
-        """Return its name."""
+        """Return the name."""
         del cores, longest
         return self.name
 
 
 @dataclass(frozen=True, slots=True)
 class General:
-    """A member of PBS's family."""
+    """A general formula of PBS's family."""
 
     usual: float = 30.0  #: hours of waiting after which a job of ten hours on an eighth of the machine counts twice
-    share: float = 0.7  #: of the longest wait that was seen, after which waiting itself doubles the urgency
+    share: float = 0.7  #: fraction of the longest wait after which ageing doubles the priority
 
     def formula(self, cores: int, longest: float | None = None) -> str:
-        """Return it in the names of PBS's job_sort_formula; without `longest` it does not age beyond T."""
+        """Return the formula in the names of PBS's job_sort_formula; without `longest` it has no ageing factor."""
         waited = f"eligible_time / ({self.usual * HOUR:.0f} * (max(walltime, 1) / 36000) ** 0.8)"
         urgency = f"(1 + ({waited}) ** 2.5 * (ncpus / {cores / 8:g}) ** 1.2)"
         order = f"{urgency} / (max(walltime, 1) * ncpus ** 0.7)"
@@ -74,16 +74,16 @@ class General:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """A sum that a site can tell its users: points for each hour waited, fewer for each hour asked for.
+    """A sum of points that a site can explain to users: some per hour waited, minus some per hour of walltime.
 
-    It needs no ageing factor: who has waited longest goes first in the end.
+    No ageing factor is needed: the job that has waited longest goes first in the end.
     """
 
-    share: float  #: of the longest wait that was seen: so much longer waits a job that asks for a day more
-    width: float = 0.0  #: the same of a job that asks for the whole machine
+    share: float  #: longer wait of a job with a day more of walltime, as a fraction of the longest wait
+    width: float = 0.0  #: longer wait of a job of the whole machine, as a fraction of the longest wait
 
     def formula(self, cores: int, longest: float | None = None) -> str:
-        """Return it with small whole numbers; a day is the longest wait if none is known."""
+        """Return the formula with small whole numbers; without `longest` it assumes a day."""
         hours = seen(longest) / HOUR
         waited, requested = ratio(self.share * hours / 24)
         text = term(waited, "eligible_time", HOUR) + term(-requested, "walltime", HOUR)
@@ -93,32 +93,32 @@ class Points:
 
 
 def ageing(share: float, longest: float) -> int:
-    """Return the ageing constant, seconds: a share of the longest wait that was seen, half a day at least.
+    """Return the ageing constant, seconds: a fraction of the longest wait, at least half a day.
 
-    It is rounded to whole hours near quarter powers of two, so that parts of a history mostly share their orders.
+    It is rounded to whole hours near quarter powers of two, so that parts of a history mostly have equal orders.
     """
     hours = max(share * longest, LEAST) / HOUR
     return max(HOUR * round(2 ** (round(4 * math.log2(hours)) / 4)), LEAST)
 
 
 def seen(longest: float | None) -> int:
-    """Return the longest wait from which points are made, rounded as ageing is."""
+    """Return the longest wait for points, seconds, rounded as `ageing` is; a day if None."""
     return ageing(1.0, DAY if longest is None else longest)
 
 
 def usual_longest(longest: float, days: float) -> float:
-    """Return the longest wait to be expected in half a year, seconds, of the longest in the days that are known."""
+    """Extrapolate the longest wait, seconds, of a log of so many days to half a year."""
     return float(longest * max(USUAL / max(days, FEWEST), 1.0) ** GROWTH)
 
 
 @dataclass(frozen=True, slots=True)
 class Classes:
-    """A member of Slurm's family."""
+    """An order of Slurm's family."""
 
-    share: float = 0.2  #: of the longest wait: points of a halving of the walltime
+    share: float = 0.2  #: points for halving the walltime, as a fraction of the longest wait
 
     def formula(self, cores: int = 0, longest: float | None = None) -> str:
-        """Return it as a sum; a day is the longest wait if none is known."""
+        """Return the formula, a sum; without `longest` it assumes a day."""
         del cores
         points = round(self.share * seen(longest))
         return Multifactor(tuple((SHORTEST * 2**i, points * (CLASSES - i)) for i in range(CLASSES))).formula
@@ -126,13 +126,13 @@ class Classes:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A member of Maui's family, its weights shares of the longest wait."""
+    """An order of Maui's family; its weights are fractions of the longest wait."""
 
-    expansion: float = 0.01  #: of a unit of the expansion factor
-    length: float = 0.4  #: what a day of walltime costs
+    expansion: float = 0.01  #: weight of the expansion factor
+    length: float = 0.4  #: negative weight of a day of walltime
 
     def formula(self, cores: int = 0, longest: float | None = None) -> str:
-        """Return it as a sum; a day is the longest wait if none is known."""
+        """Return the formula, a sum; without `longest` it assumes a day."""
         del cores
         minutes = seen(longest) / 60
         weights = {
@@ -145,19 +145,19 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """An order, and how long a job waits before it has a reservation."""
+    """An order with a reservation delay."""
 
     order: Order
     delay: int = 0  #: seconds
 
     @property
     def sums(self) -> bool:
-        """Whether it is a sum of points, which a site can tell its users."""
+        """Whether the order is a sum of points that a site can explain to users."""
         return isinstance(self.order, Points)
 
     @property
     def name(self) -> str:
-        """What it is called in the table of priors: its parameters."""
+        """The key in the table of priors: kind and parameters."""
         shown = [f"{each.name}={getattr(self.order, each.name)}" for each in fields(self.order)]  # type: ignore[arg-type]
         return ", ".join([type(self.order).__name__.lower(), *shown, f"delay={self.delay // HOUR}h"])
 
@@ -168,7 +168,7 @@ def _with_delays(*orders: Order) -> tuple[Member, ...]:
 
 AGEING = (0.35, 0.5, 0.7, 1.0, 1.4)  # shares of the longest wait
 
-#: By what a batch system can express.
+#: Families by the kind of order that a batch system can express.
 FAMILIES: Mapping[str, tuple[Member, ...]] = {
     "formula": (
         *_with_delays(*(General(*each) for each in product((15.0, 30.0), AGEING))),

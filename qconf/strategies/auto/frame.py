@@ -1,4 +1,4 @@
-"""What stands around an order of the waiting list: the site's policy, kept inside the formula or dropped."""
+"""The frame of an order: the site's policy, kept inside the formula or dropped."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from qconf.evaluation.period import Period
 from qconf.strategies.nodes import alone, given_whole
 
 NEVER = "1e15"  # seconds of waiting that no job reaches
-#: Added to the factor of fairshare, so that a job that has waited long goes before others whatever its user has used.
+#: Added to the factor of fairshare, so that a long wait outweighs any use by the user.
 LEAST = 0.01
-#: How many times as much as a job of the QOS of least priority one of the greatest counts.
+#: Factor of the QOS with the greatest priority over the one with the least.
 MOST_QOS = 10
 DAY = 86400
-STARVING = "1e28 * (1 + eligible_time)"  # above all others, in single precision too: the oldest starving job first
+STARVING = "1e28 * (1 + eligible_time)"  # above all others even in single precision; the oldest starving job goes first
 
 
 def policy_of(period: Period) -> tuple[str, ...]:
-    """Return the parts of the policy that the base has, and that a search could drop: something of it is not fixed."""
+    """Return the parts of the policy that the base has and a search could drop, since they are not all fixed."""
     base = period.base
     free = not base.is_fixed("order")
     sharing = ["nodes", *(f"queues.{name}.exclusive" for name in base.names)]
@@ -50,7 +50,7 @@ def policy_of(period: Period) -> tuple[str, ...]:
 
 
 def _distinct(base: SiteConfig) -> bool:
-    """Whether queues have different priorities, which the order uses."""
+    """Whether queues have different priorities that the order uses."""
     return base.uses_priority and len({queue.priority for queue in base.queues}) > 1
 
 
@@ -61,18 +61,18 @@ def _pinned(base: SiteConfig) -> bool:
 
 @dataclass(frozen=True)
 class Frame:
-    """Makes a configuration of an order: the base's queues, with what of the policy is not dropped.
+    """Makes a configuration from an order: the base's queues, with the parts of the policy that are not dropped.
 
-    A formula takes the order over from the queues' priorities and starvation periods, so they live on inside it, as far
-    as PBS can say it. PBS knows a queue in a formula by its priority alone.
+    A formula replaces the queues' priorities and starvation periods, so it includes them, as far as PBS can express
+    them: in a formula PBS knows a queue only by its priority.
     """
 
-    dropped: frozenset[str] = frozenset()  #: parts of the policy
-    factors: tuple[float, ...] | None = None  #: by which jobs of each queue go before others, beyond its priority
+    dropped: frozenset[str] = frozenset()  #: dropped parts of the policy
+    factors: tuple[float, ...] | None = None  #: factor for each queue's jobs, in addition to its priority
     delay: int = 0  #: reservation delay, seconds
-    reserving: bool = False  #: whether the first job has a reservation though the base reserves nothing
+    reserving: bool = False  #: whether to reserve for the first job although the base reserves nothing
     shared: bool = True  #: whether the machine is shared, whatever the base's mode
-    #: Whether orders are sums, as Slurm's priority is: queues of higher priority go first, nothing starves.
+    #: Whether orders are sums, as in Slurm: queues of higher priority go first, no starvation periods.
     sums: bool = False
 
     def config(self, period: Period, order: str) -> SiteConfig:
@@ -99,14 +99,14 @@ class Frame:
         return given_whole(found, exclusive=False) if "sharing" in self.dropped else found
 
     def formula(self, base: SiteConfig, order: str) -> str:
-        """Put what is kept of the policy into a formula; an order that has a name, or is the base's, has it already."""
+        """Return the formula with the kept parts of the policy; a named order, and the base's, stay as they are."""
         if order in ORDERS or order == base.order:
             return order
         if self.sums:
             if (found := Multifactor.of(order)) is not None:
                 shares, qos = self._points(base, found), self._qos_points(base)
                 own = Multifactor.of(base.order)
-                tres = found.tres if own is None else own.tres  # the site's own
+                tres = found.tres if own is None else own.tres  # as in the site's order
                 return replace(found, tiers=self._prioritised(base), fair_share=shares, qos=qos, tres=tres).formula
             before = f"{TIER} * queue_priority + " if self._prioritised(base) else ""
             text = before + order + (f" + {DAY // 60} * fair_share" if self._shares(base) else "")
@@ -128,7 +128,7 @@ class Frame:
         return text
 
     def _sum(self, base: SiteConfig, order: str, points: Mapping[str, float]) -> str:
-        """Add points for what is kept of the policy: the most that a priority or a share gives are those of a day."""
+        """Return a sum with points for the kept policy: the greatest priority or share is worth a day of waiting."""
         day, most = points["eligible_time"] * DAY, 0.0
         priorities = [queue.priority for queue in base.queues]
         terms: list[tuple[str, float]] = [("queue_priority", np.ptp(priorities))] if self._prioritised(base) else []
@@ -151,12 +151,12 @@ class Frame:
         return order
 
     def bounds_waits(self, base: SiteConfig) -> bool:
-        """Return whether the formula bounds the waits of all jobs, since every queue has a starvation period."""
+        """Return whether the formula bounds the waits of all jobs, because every queue has a starvation period."""
         starving = all(queue.starvation is not None for queue in base.queues)
         return starving and not self.sums and "starvation" not in self.dropped
 
     def differences(self, base: SiteConfig) -> list[str]:
-        """Say which of the queues' starvation periods the formula cannot keep."""
+        """Return a sentence for each starvation period that the formula cannot keep."""
         if "starvation" in self.dropped:
             return []
         if self.sums:
@@ -172,22 +172,22 @@ class Frame:
         ]
 
     def _shares(self, base: SiteConfig) -> bool:
-        """Whether the formula has a factor for what a user should have: the base's order reads shares."""
+        """Whether the formula has a factor for fair shares, as the base's order does."""
         return base.is_fair and "fairshare" not in self.dropped
 
     def _reads_qos(self, base: SiteConfig) -> bool:
-        """Whether the formula has factors for the QOS of jobs: the base's order reads it."""
+        """Whether the formula has factors for QOS, as the base's order does."""
         return base.reads_qos and "qos" not in self.dropped
 
     def _points(self, base: SiteConfig, order: Multifactor) -> int:
-        """Return the points of a user who has used nothing: the base's own, else as many as walltimes make."""
+        """Return the points of a user without any use: the base's own, else as many as walltimes give."""
         if not self._shares(base):
             return 0
         own = Multifactor.of(base.order)
         return own.fair_share if own is not None and own.fair_share else max(order.most, DAY)
 
     def _qos_points(self, base: SiteConfig) -> int:
-        """Return the points of a unit of the priority of a QOS: the base's own, else a day for the greatest one."""
+        """Return the points for a unit of QOS priority: the base's own, else a day for the greatest priority."""
         greatest = max((qos.priority for qos in base.qos), default=0.0)
         if not (self._reads_qos(base) and "qos_priority" in base.order and greatest > 0):
             return 0
@@ -200,12 +200,12 @@ class Frame:
 
 
 def _share_name(base: SiteConfig) -> str:
-    """Return the factor of fairshare that the base's order names, else PBS's."""
+    """Return the name of the fair share factor in the base's order, else PBS's."""
     return "fair_share" if re.search(r"\bfair_share\b", base.order) else "fairshare_factor"
 
 
 def _of_qos(base: SiteConfig) -> list[str]:
-    """Return the factors of what the base's order reads of QOS: priorities from 1 to `MOST_QOS`, and the targets'."""
+    """Return the QOS factors that the base's order has: priorities scaled to 1 ... `MOST_QOS`, and targets."""
     found = []
     if "qos_priority" in base.order:
         priorities = [0.0, *(qos.priority for qos in base.qos)]
@@ -228,7 +228,7 @@ def _by_priority(base: SiteConfig) -> dict[float, int | None]:
 
 
 def _starvation(base: SiteConfig) -> str:
-    """Write the waiting time from which a job starves, as an expression of its queue's priority; empty for never."""
+    """Return the waiting time from which a job starves, as an expression of queue priority; empty for never."""
     periods = _by_priority(base)
     if not any(periods.values()):
         return ""
@@ -237,7 +237,7 @@ def _starvation(base: SiteConfig) -> str:
 
 
 def _of_priority(base: SiteConfig, factors: Sequence[float]) -> str | None:
-    """Write a factor for each queue as an expression of its priority; None where it does not tell the queues apart."""
+    """Return a factor for each queue as an expression of queue priority; None if equal priorities differ in it."""
     found: dict[float, str] = {}
     for queue, factor in zip(base.queues, factors, strict=True):
         if found.setdefault(queue.priority, f"{factor:g}") != f"{factor:g}":
@@ -246,7 +246,7 @@ def _of_priority(base: SiteConfig, factors: Sequence[float]) -> str | None:
 
 
 def _choice(values: dict[float, str]) -> str:
-    """Write values by priority as a conditional; the most common one comes last."""
+    """Return values by priority as a conditional expression; the most common one comes last."""
     texts = list(values.values())
     usual = max(texts, key=texts.count)
     return (

@@ -1,4 +1,4 @@
-"""Measures of a configuration on a period: means to be lowered, tails to be limited, and their comparison."""
+"""Measures of a configuration on a period: means and tails, compared with first come, first served."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from qconf.strategies.auto.frame import Frame
 class Measure:
     """Means (to be lowered) and tails (to be limited) of one configuration on a period, waits in seconds."""
 
-    #: Mean wait and mean bounded slowdown of all jobs, of the earlier and of the later half, shape (3, 2).
+    #: Mean wait and mean bounded slowdown of all jobs, of the first half, and of the second half, shape (3, 2).
     means: NDArray[np.float64]
-    longest: NDArray[np.float64]  # wait of each base queue, 0 without jobs, shape (Q,)
+    longest: NDArray[np.float64]  # longest wait of each base queue, 0 without jobs, shape (Q,)
     late: NDArray[np.float64]  # 95th percentile of the waits of each base queue, NaN without jobs, shape (Q,)
-    missed: float  # what the site's targets cost that are not met, log score
+    missed: float  # log score of the missed targets
 
 
 def measure(period: Period, routed: Workload, system: System) -> Measure:
-    """Simulate a candidate on jobs that are routed by it; tails are those of the base's queues."""
+    """Simulate a system on routed jobs; tails are by the queues of the base."""
     found = Outcome(period, simulate(routed, system))
     middle = max(len(routed) // 2, 1)
     halves = slice(None, middle), slice(min(middle, len(routed) - 1), None)
@@ -50,14 +50,14 @@ def of_base(period: Period) -> Measure:
 
 @cached
 def of_first_come(period: Period) -> Measure:
-    """Simulate the shared machine, first come, first served, with everything fixed as in the base."""
+    """Simulate the shared machine under first come, first served, with the base's fixed settings."""
     config = Frame(frozenset(("limits", "starvation"))).config(period, "fcfs")
     return measure(period, period.routed(config), period.system(config))
 
 
 @cached
 def of_orders(period: Period, system: System, orders: tuple[str, ...], workers: int) -> list[Measure]:
-    """Simulate a system under each of these orders, with the base's hours and shortpools."""
+    """Simulate a system under each of these orders, with the base's shortpools and `hours`."""
     jobs = period.routed(period.base)
     tasks = [(period, jobs, period.dedicated(replace(system, order=order))) for order in orders]
     return parallel_map(workers, measure, tasks)
@@ -65,13 +65,13 @@ def of_orders(period: Period, system: System, orders: tuple[str, ...], workers: 
 
 @cached
 def _known(period: Period) -> dict[SiteConfig, Measure]:
-    """Return the configurations that are measured already."""
+    """Return the cache of `of_configs` for a period."""
     del period
     return {}
 
 
 def of_configs(period: Period, configs: Sequence[SiteConfig], workers: int) -> list[Measure]:
-    """Simulate configurations, each once."""
+    """Simulate each configuration once."""
     known = _known(period)
     new = [config for config in dict.fromkeys(configs) if config not in known]
     tasks = [(period, period.routed(config), period.system(config)) for config in new]
@@ -80,10 +80,10 @@ def of_configs(period: Period, configs: Sequence[SiteConfig], workers: int) -> l
 
 
 def logarithms(period: Period, measure: Measure, seen: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Compare with first come, first served: log ratios of mean wait, slowdown, longest wait; the excess; shape (4,).
+    """Return log ratios to FCFS of mean wait, slowdown and longest wait, then the excess, shape (4,).
 
-    `seen` has the longest wait that the site has seen in each queue, shape (Q,). Where the site has targets, also what
-    those cost that are not met; shape (5,).
+    `seen` has the longest wait that the site has seen in each queue, shape (Q,). If the site has targets, their log
+    score is a fifth column.
     """
     now, then = (np.array([*each.means[0], each.longest.max()]) for each in (measure, of_first_come(period)))
     targets = [measure.missed] if period.base.targets else []

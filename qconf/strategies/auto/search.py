@@ -1,13 +1,13 @@
-"""The search of `auto`: the order of the waiting list that is expected to be best, and what lies above it.
+"""The search of `auto`: the order of the waiting jobs with the best expected score, and larger changes.
 
-It climbs from small changes to large ones. First the members of a family of orders are simulated on all known periods,
-with the site's limits, starvation periods and priorities kept, and the estimator says what each is worth: at once, and
-with reservations after a day. Where the machine has GPUs or counts memory, jobs that ask for them go earlier or later
-by a factor. Then parts of the policy are dropped, one by one and together, and anything more complicated is tried:
-running limits, other nodes, other boundaries, partitions, a common pool. The best of every kind is a proposal; the
-search's own choice leaves the lower one only for what is better by a margin in both halves of the training set, and the
-base only for what is better. With guarding, queues whose longest waits would grow too much, or whose 95 % wait is above
-the site's target, go before others by a factor until they do not.
+It climbs from small changes to large ones. First all members of a family of orders are simulated on all known periods,
+with the site's limits, starvation periods and priorities kept, and the estimator scores them: without and with a
+reservation delay. If the machine has GPUs or memory, factors order the jobs that request them earlier or later. Then
+parts of the policy are dropped, one by one and together, and larger changes are tried: running limits, other nodes,
+boundaries, partitions, a common pool. The best of each kind is a proposal. The search's own choice takes a larger
+change only if it is better by a margin in both halves of the training set, and leaves the base only for a better score.
+With guarding, queues whose longest waits would grow too much, or whose 95 % wait is above the site's target, get
+growing factors until they no longer do.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ from qconf.strategies.auto.frame import Frame, policy_of
 from qconf.strategies.auto.measures import Measure, logarithms, of_base, of_configs, of_first_come, of_orders
 from qconf.strategies.base import Proposal, Question, Step, step
 
-# What the search weighs; chosen on several logs together, for no site in particular. Scores are log scores.
+# Parameters of the search, chosen on several logs together. Scores are log scores.
 ALLOWED = 1.4  # growth of the longest wait, and of a queue's 95 % wait, from which a factor guards a queue
-MARGIN = 0.25  # by which what is more complicated must be better: the best of twenty in a noisy period
+MARGIN = 0.25  # required advantage of a larger change: the luck of the best of twenty in a noisy period
 TRIED = 8  # best orders that are tried with factors
-ROUNDS = 8  # of raising them
-INCREASE = 1.8  # by which a queue's factor is raised when its tails are too long
-MONTHS = 3  # from which on a reservation delay is recommended: it demands more of a site than another order
+ROUNDS = 8  # most times that factors are raised
+INCREASE = 1.8  # multiplies a queue's factor while its tails are too long
+MONTHS = 3  # least known months for a reservation delay, which demands more of a site than another order
 PIECE = 64  # orders that a worker simulates at a time
 PRICES = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # weights of the tails that the log compares
 
-#: Kinds of proposals, by what they change; `_Search.kinds` yields the others.
+#: Kinds of proposals by the change that they make; `_Search.kinds` yields the others.
 POINTS, ORDER, DELAY = "points", "order", "delay"
-ALL = "policy"  #: all of the policy, of which the parts are kinds too
+ALL = "policy"  #: all of the policy; each part of it is a kind too
 WITHOUT = {
     "limits": "without running limits",
     "user-limits": "without limits per user",
@@ -70,7 +70,7 @@ WITHOUT = {
 
 @step
 class Orders(Step):
-    """The order of the waiting list that is expected to be best, or why none was tried."""
+    """The order with the best expected score, or why none was tried; ratios are to first come, first served."""
 
     tried: int | None = None
     months: int | None = None
@@ -85,7 +85,7 @@ class Orders(Step):
 
 @step
 class Tails(Step):
-    """What other weights of the tails would choose: ratios to first come, first served, as they are expected."""
+    """The orders that other weights of the tails would choose: expected ratios to first come, first served."""
 
     title: ClassVar[str] = "tails"
     weights: list[float]
@@ -97,7 +97,7 @@ class Tails(Step):
 
 @step
 class Reservations(Step):
-    """Whether reservations are better made after a delay."""
+    """Whether a reservation delay is better."""
 
     after: str
     months: int
@@ -127,7 +127,7 @@ class NotTried(Step):
 
 @step
 class Compare(Step):
-    """The score of a candidate, 0 is the base."""
+    """The score of a candidate relative to the base's."""
 
     with_: str
     score: float
@@ -141,12 +141,12 @@ class _Candidate:
     what: str
     config: SiteConfig
     score: float  # on the whole training set
-    halves: NDArray[np.float64]  # scores by the means alone, of the earlier and of the later half, shape (2,)
+    halves: NDArray[np.float64]  # scores without tails, of the first and of the second half, shape (2,)
     broken: NDArray[np.bool_]  # queues with longer tails than the guard rails allow, shape (Q,)
-    behind: NDArray[np.bool_]  # queues that priorities would help: those above the site's targets, else the broken ones
-    trouble: int  # how many of both there are, targets first
-    expected: float  # decides whether the base stays: of an order what the estimator says, else `score`
-    member: Member | None = None  # that `frame` made a configuration of
+    behind: NDArray[np.bool_]  # queues above the site's targets, or if there are none, the broken ones
+    trouble: int  # number of queues above targets, then of broken ones, as one number
+    expected: float  # decides whether the base stays: the estimator's score for an order, else `score`
+    member: Member | None = None  # the order in `config`
     frame: Frame = field(default_factory=Frame)
 
 
@@ -158,10 +158,10 @@ def climb(
     guard: bool = False,
     prior: Prior | None = None,
 ) -> dict[str, Proposal]:
-    """Search orders, limits, boundaries, partitions and pools; return the best of every kind by what it changes.
+    """Search orders, limits, boundaries, partitions and pools; return the best proposal of each kind of change.
 
-    Under the empty name is the simplest that is best, or the base. With `guard` factors keep the tails of queues within
-    `ALLOWED`. Raises NotApplicableError if there are no jobs.
+    The empty key has the search's choice, or the base. With `guard` factors keep the tails of queues within `ALLOWED`.
+    Raises NotApplicableError if there are no jobs.
     """
     if not len(training):
         raise NotApplicableError("there are no jobs to train on")
@@ -169,7 +169,7 @@ def climb(
 
 
 def orders_wanted(training: TrainingSet, options: AutoOptions) -> list[Question]:
-    """Return what the search asks of each period alone: all orders of its family."""
+    """Return the computations of the search on single periods: simulations of all orders of its family."""
     if not len(training) or training.base.mode == "hybrid":
         return []
     search = _Search(training, options)
@@ -197,18 +197,18 @@ class _Search:
         self.policy = policy_of(training.period)
         dropped = frozenset(part for part in self.policy if part in self.base.policy)
         self.frame = Frame(dropped, shared=self.base.mode == "shared", sums=options.orders != "formula")
-        #: A site's own may change only where it says so.
+        #: The site's own shortpools may change only if its policy allows it.
         free = not self.base.shortpools or "shortpools" in self.base.policy
         dedicates = not self.base.is_fixed("shortpools") and not self.base.reserves_for_queues
         dedicates &= self.base.reservation_depth == 1 and not (self.base.nodes or self.base.has_tiers)
         self.searches_shortpools = options.shortpools == "search" and free and dedicates
         self.periods = [*training.earlier, training.period]
-        #: Reservations may come after a delay, or where there are none at all.
+        #: Whether a reservation delay may change, or reservations be added.
         may_wait = self.base.mode == "shared" and not self.base.is_fixed("reserve_after")
         may_wait &= not (self.base.reserves_nothing and self.base.is_fixed("reserve"))
         self.members = [each for each in FAMILIES[options.orders] if may_wait or not each.delay]
-        #: Longest wait of each queue, first come, first served: what a schedule is compared with must not depend on
-        #: the base, else every run would gain a little over the last one, only by longer waits.
+        #: Longest wait of each queue under first come, first served. The reference must not depend on the base, else
+        #: each run would gain a little over the last, only by longer waits.
         self.seen = np.max([of_first_come(each).longest for each in self.periods], axis=0)
         self.usual = usual_longest(float(self.seen.max()), sum(each.days for each in self.periods))
         present = [of_base(each) for each in self.periods]
@@ -223,7 +223,7 @@ class _Search:
         self.current = self.scored("current", training.base, self.before, expected=float(prices(own, self.weights)[0]))
 
     def prior_of_base(self) -> NDArray[np.float64]:
-        """Return what is known of the present order: of a formula, that somebody chose it, so it is like the best."""
+        """Return the prior of the base's order; the site chose a formula, so it counts as the best member."""
         named = {each.order.name: place for place, each in enumerate(self.members) if isinstance(each.order, Named)}
         if self.base.is_formula:
             place = int(np.argmin(prices(self.prior, self.weights)))
@@ -232,7 +232,7 @@ class _Search:
         return np.asarray(self.prior[place])
 
     def run(self) -> dict[str, Proposal]:
-        """Go through the kinds; `log` records the result of each."""
+        """Go through the kinds of change; return the best proposal of each, and the choice."""
         found: dict[str, _Candidate] = {}
         chosen = self.current
         if self.base.mode == "hybrid":
@@ -266,7 +266,7 @@ class _Search:
         return Proposal(candidate.config, tuple(self.log), title=candidate.what, not_yet=not_yet)
 
     def kinds(self, chosen: _Candidate) -> Iterator[tuple[str, list[tuple[str, SiteConfig]]]]:
-        """Yield the candidates above an order, by what they change, from the smallest change to the largest."""
+        """Yield the candidates beyond an order, by kind of change, from the smallest to the largest."""
         member, training = chosen.member, self.training
         if member is not None and not self.frame.sums:
             order = self.order(member, chosen.frame)
@@ -294,7 +294,7 @@ class _Search:
         yield "partitions", shared + list(divided(training))
 
     def orders(self, found: dict[str, _Candidate]) -> _Candidate:
-        """Return the best order of the waiting list; with guarding, with factors that keep the tails short."""
+        """Return the best order of the waiting jobs; with guarding, with factors that keep the tails short."""
         if stuck := self.stuck():
             self.log.append(Orders(note=f"none can be tried: {', '.join(stuck)} is fixed"))
             return self.current
@@ -347,7 +347,7 @@ class _Search:
         return found[DELAY] if enough and better and not longer else found[ORDER]
 
     def found(self, what: str, places: NDArray[np.int64], measured: list[Measure], score: Floats) -> _Candidate:
-        """Return the best of these members; with guarding the best that factors keep the tails short of."""
+        """Return the best of these members; with guarding, the best whose tails factors can keep short."""
 
         def candidate(place: int) -> _Candidate:
             member = self.members[place]
@@ -375,7 +375,7 @@ class _Search:
         return found
 
     def tails(self, expected: NDArray[np.float64]) -> Tails:
-        """Say what other weights of the tails would choose."""
+        """Return the step with the orders that other weights of the tails would choose."""
         wait, slowdown, own = self.weights
         tried = sorted({*PRICES, float(own)})
         priced = [ranked(self.members, expected, np.array([wait, slowdown, each])) for each in tried]
@@ -390,7 +390,7 @@ class _Search:
         )
 
     def named(self, what: str) -> str:
-        """Add what the site says may change, and the order drops."""
+        """Add to a title the parts of the policy that the site lets change and the order drops."""
         dropped = [part for part in self.policy if part in self.frame.dropped]
         if not dropped:
             return what
@@ -398,31 +398,31 @@ class _Search:
         return f"{what.removesuffix(' alone')}, {without}"
 
     def order(self, member: Member, frame: Frame) -> str:
-        """Return the order of a member, which ages where no starvation periods bound the waits."""
+        """Return the formula of a member, with ageing unless starvation periods bound the waits."""
         bounded = frame.bounds_waits(self.base)
         return member.order.formula(self.base.machine.cores, None if bounded else self.usual)
 
     def ordered(self, order: str, frame: Frame) -> SiteConfig:
-        """Return the base ordered by a formula."""
+        """Return the base with a formula as its order."""
         return frame.config(self.training.period, order)
 
     def config(self, member: Member, frame: Frame) -> SiteConfig:
-        """Return the base in the order of a member."""
+        """Return the base with a member's formula as its order."""
         return self.ordered(self.order(member, frame), frame)
 
     def framed(self, member: Member) -> Frame:
-        """Return the frame with a member's reservation delay; where nothing is reserved, with reservations at once."""
+        """Return the frame with a member's delay; if the base reserves nothing, with reservations at once."""
         if not member.delay:
             return self.frame
         never = self.base.reserves_nothing
         return replace(self.frame, reserving=True) if never else replace(self.frame, delay=member.delay)
 
     def violations(self, config: SiteConfig) -> list[str]:
-        """List the violations of `fixed` of a configuration."""
+        """Return the violations of `fixed` of a configuration."""
         return fixed_violations(self.base, config, self.training.period.binding)
 
     def measured(self, period: Period) -> list[Measure]:
-        """Simulate all members on a period, equal ones once."""
+        """Simulate all members on a period, equal ones once; one measure for each member."""
         found: dict[tuple[System, str], Measure] = {}
         for system, orders, workers in self.pieces:
             measures = of_orders(period, system, orders, workers)
@@ -431,7 +431,7 @@ class _Search:
 
     @cached_property
     def pieces(self) -> list[tuple[System, tuple[str, ...], int]]:
-        """What `of_orders` is to simulate on a period, in pieces for several workers."""
+        """Arguments of `of_orders`, in pieces for several workers."""
         orders: dict[System, dict[str, None]] = {}
         for system, order in self.systems:
             orders.setdefault(system, {})[order] = None
@@ -443,19 +443,19 @@ class _Search:
 
     @cached_property
     def systems(self) -> list[tuple[System, str]]:
-        """Of each member the system, under any order, and the order as the frame has it."""
+        """The system of each member, with a placeholder order, and its formula in the frame."""
         order = self.order(self.members[0], self.frame)
         first = {each.delay: each for each in self.members}
         plain = {delay: self.ordered(order, self.framed(each)).system() for delay, each in first.items()}
         return [(plain[m.delay], self.frame.formula(self.base, self.order(m, self.frame))) for m in self.members]
 
     def stuck(self) -> list[str]:
-        """List what is fixed and keeps the order from being tried."""
+        """Return the fixed paths that keep the order from being changed."""
         plain = self.config(self.members[0], self.frame)
         return ["order"] if self.base.is_fixed("order") else self.violations(plain)
 
     def guarded(self, found: _Candidate) -> _Candidate | None:
-        """Raise the factors of queues that are behind until the fewest are; None where nothing gains."""
+        """Raise the factors of queues that are behind until as few as possible are; None if nothing gains."""
         best, member, factors = found, found.member, np.ones(len(self.base.queues))
         for _ in range(ROUNDS):
             if member is None or not found.behind.any() or found.behind.all():
@@ -471,7 +471,7 @@ class _Search:
         return None if best.score >= self.current.score else best
 
     def simulate(self, configs: Iterable[tuple[str, SiteConfig]]) -> list[_Candidate | None]:
-        """Score configurations in parallel; None for those that violate `fixed` or never start a job."""
+        """Score configurations in parallel; None for one that violates `fixed` or never starts a job."""
         allowed: list[tuple[str, SiteConfig] | None] = []
         for what, config in configs:
             why = [f"changes {path}, which is fixed" for path in self.violations(config)]
@@ -495,7 +495,7 @@ class _Search:
         *,
         expected: float | None = None,
     ) -> _Candidate:
-        """Compare with first come, first served; tails with those of the present in all known periods."""
+        """Score a measure against first come, first served, and its tails against the base in all known periods."""
         halves = (log_ratios(found.means[1:], self.before.means[1:]) * self.weights[:2]).sum(axis=-1)
         broken = _beyond(found.late, self.late) | _beyond(found.longest, np.asarray(self.longest))
         missed = found.late > self.wanted
@@ -505,7 +505,7 @@ class _Search:
         return _Candidate(what, config, score, halves, broken, behind, trouble, expected, member, frame or self.frame)
 
     def outdoes(self, candidate: _Candidate, chosen: _Candidate) -> tuple[bool, str]:
-        """Return whether a more complicated candidate is kept, and why.
+        """Return whether a larger change replaces the chosen one, and why.
 
         It must be better by the margin, as a whole and in both halves, without a longer tail.
         """
@@ -518,12 +518,12 @@ class _Search:
         return True, "better by more than the margin, in both halves of the history"
 
     def note(self, candidate: _Candidate, text: str) -> None:
-        """Log a comparison."""
+        """Log a comparison with the base."""
         self.log.append(
             Compare(with_=candidate.what, score=round(candidate.score - self.current.score, 4), note=text or None)
         )
 
 
 def _beyond(after: Floats, before: Floats) -> NDArray[np.bool_]:
-    """Mark tails that are longer than the guard rails allow."""
+    """Mark tails that are longer than `ALLOWED`."""
     return np.asarray(after > np.maximum(ALLOWED * before, before + GRACE))

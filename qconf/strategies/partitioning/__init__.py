@@ -1,1 +1,1 @@
-"""The strategies that divide the machine into partitions, and their mathematics."""
+"""The strategies that divide the machine into partitions, with the programs and searches that they use."""

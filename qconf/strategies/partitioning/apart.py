@@ -1,7 +1,7 @@
-"""What simulated divisions tell of each queue by itself, and which division is worth simulating next by that.
+"""What simulated divisions show about each queue alone, and which division to simulate next.
 
-Queues on partitions of their own hardly wait for one another: a division of which each size was simulated with some
-other division is all but known.
+Queues on their own partitions hardly affect each other: if each size of a division was simulated in some other
+division, its wait is almost known.
 """
 
 from __future__ import annotations
@@ -15,28 +15,29 @@ from numpy.typing import NDArray
 from qconf.strategies.partitioning.feasible import Feasible, Floats
 from qconf.strategies.partitioning.sizes import Sizes
 
-HOPE = 0.5  # standard deviations below what is expected between two sizes
-STEPS = 50  # from one start
-MOST = 50_000  # moves of a step, of all pairs of queues; at least so many of each
-FEWEST = 64
-AT_ONCE = 1000  # moves that are compared with the constraints
+HOPE = 0.5  # optimism: standard deviations below the expected wait between two sizes
+STEPS = 50  # most moves from one start
+MOST = 50_000  # moves that are compared in a step, over all pairs of queues
+FEWEST = 64  # least moves of a pair
+AT_ONCE = 1000  # moves that are checked against the constraints at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Apart:
-    """Queues' parts of the weighted mean wait, shape (k,), seconds, by simulated division.
+    """Each queue's contribution to the weighted mean wait, shape (k,), seconds, by simulated division.
 
-    Between two sizes that were simulated of a queue its part falls at one size, and any is as likely: what is expected
-    falls evenly, and is most uncertain in the middle. Curves of waits are such stairs, where the next wide job fits.
+    A wait falls in steps, where the next wide job fits. Between two simulated sizes the step is equally likely
+    anywhere: the expected wait falls linearly, and is most uncertain in the middle.
     """
 
     simulated: Mapping[tuple[int, ...], Floats]
     feasible: Feasible
 
     def next(self, starts: Sequence[Sizes]) -> Sizes | None:
-        """Return the most hopeful division that is not simulated, by moves between two queues; None where none is left.
+        """Return the most promising division that is not simulated, by moves between two queues; None if none is left.
 
-        That is where moves end that lower what can be hoped for, from one of the starts; else a single move.
+        It ends a series of moves that lower the optimistic wait, from one of the starts; if all ends are known, a
+        single move.
         """
         curves = self._curves()
         ends: list[tuple[float, Sizes]] = []
@@ -56,7 +57,7 @@ class Apart:
         return next((each for each in moves if tuple(each.tolist()) not in self.simulated), None)
 
     def _curves(self) -> list[tuple[Sizes, Floats]]:
-        """Return the sizes of each queue that were simulated, ascending, and its parts of the wait there."""
+        """Return the simulated sizes of each queue, ascending, and its contributions to the wait there."""
         divisions, parts = np.array([*self.simulated]), np.array([*self.simulated.values()])
         firsts = [np.unique(sizes, return_index=True) for sizes in divisions.T]
         return [(sizes, parts[first, q]) for q, (sizes, first) in enumerate(firsts)]
@@ -82,7 +83,7 @@ class Apart:
 
 
 def _hoped(sizes: Sizes, parts: Floats, at: NDArray[np.int64]) -> Floats:
-    """Return what can be hoped for at some sizes: below the least simulated it rises as behind it, then it stays."""
+    """Return optimistic waits at some sizes; below the simulated ones the first slope goes on, above them it is 0."""
     if sizes.size == 1:
         return np.full(at.shape, parts[0])
     left = np.clip(np.searchsorted(sizes, at, side="right") - 1, 0, sizes.size - 2)

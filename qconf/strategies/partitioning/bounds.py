@@ -1,4 +1,4 @@
-"""Lower bounds of partition sizes, and the slack of the proportional constraint that is feasible with them."""
+"""Lower bounds of partition sizes, and the least slack of the proportional constraint that they allow."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from qconf.evaluation.period import TrainingSet, cached
 from qconf.strategies.partitioning.feasible import Feasible
 from qconf.strategies.partitioning.sizes import PartitionSpace, Sizes, apportion
 
-POINTS = 64  # sizes at which a queue's utilization is measured
+POINTS = 64  # most sizes at which a queue's utilization is measured
 
 
 @dataclass(frozen=True, eq=False)
 class Utilization:
-    """One queue alone on partitions of several sizes: nodes, mean waits in seconds, utilizations."""
+    """One queue alone on partitions of several sizes (nodes): mean waits in seconds, and utilizations (`shares`)."""
 
     sizes: Sizes
     waits: NDArray[np.float64]
@@ -25,7 +25,7 @@ class Utilization:
 
 
 def grid(least: int, most: int, count: int) -> Sizes:
-    """Return whole sizes in geometric progression, `count` at most."""
+    """Return at most `count` whole sizes in geometric progression."""
     return np.unique(np.round(np.geomspace(least, most, count)).astype(np.int64))
 
 
@@ -51,10 +51,10 @@ def lower_bounds(
 ) -> Feasible:
     """Derive the bounds of the paper's program.
 
-    A queue's bound is the largest size at which it alone still uses `share_of_best` of the best utilization that it
-    reaches at any size. Bounds that do not fit the machine are moved toward the widest jobs until they do, divide the
-    machine in proportion to themselves, or are dropped for the widest jobs, as `excess` says. A slack that leaves no
-    solution is raised to the least that leaves one. `notes` report both.
+    A queue's bound is the largest size at which the queue, alone, reaches `share_of_best` of its best utilization at
+    any size. If the bounds exceed the machine, `excess` says whether they move toward the widest jobs until they fit,
+    divide the machine in proportion to themselves, or become the widest jobs. A slack without a solution is raised to
+    the least with one. `notes` report both.
 
     References
     ----------
@@ -99,17 +99,17 @@ def lower_bounds(
 
 
 def least_slack(low: Sizes, share: NDArray[np.float64], total: int, *, one_sided: bool = False) -> float:
-    """Return the least slack with which sizes above `low` that sum to `total` can be proportional.
+    """Return the least slack with which sizes above `low` that sum to `total` can satisfy the proportional constraint.
 
-    A queue needs its own bound at least, and 1 - slack of what, in proportion to its share, any other (with `one_sided`
-    any later one) needs by its bound. If these sizes fit the machine, what is left is dealt out in proportion.
+    A queue needs at least its own bound, and (1 - slack) times any other queue's bound in proportion to their shares;
+    with `one_sided`, any later queue's. If these sizes fit the machine, the rest can be divided in proportion.
     """
     bound = share > 0
     if bound.sum() < 2:
         return 0.0
-    own = low[bound] / share[bound]  # nodes for all of the work, as this queue's bound would have it
+    own = low[bound] / share[bound]  # nodes for all of the work at this queue's bound per share
     greatest = np.maximum.accumulate(own[::-1])[::-1] if one_sided else own.max()
-    left = (total - low[~bound].sum()) * (1 + 1e-9)  # rounding, where the bounds fill the machine
+    left = (total - low[~bound].sum()) * (1 + 1e-9)  # tolerance for bounds that fill the machine
 
     def feasible(slack: float) -> bool:
         return bool(share[bound] @ np.maximum(own, (1 - slack) * greatest) <= left)

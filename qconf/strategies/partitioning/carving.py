@@ -1,4 +1,4 @@
-"""A common pool carved out of partitions, chunk by chunk.
+"""Carving of a common pool out of partitions, chunk by chunk.
 
 References
 ----------
@@ -20,13 +20,13 @@ from qconf.evaluation.evaluator import CachedEvaluator, MeanWaits
 from qconf.parallel import parallel_map
 from qconf.strategies.partitioning.sizes import Sizes
 
-AHEAD = 4  # steps per worker that are simulated before it is known whether earlier ones are refused
+AHEAD = 4  # steps per worker that are simulated ahead, as if no earlier one were refused
 Measurement = Callable[[list[Sizes]], list[MeanWaits]]
 
 
 @dataclass(frozen=True)
 class Stop:
-    """A part (None: all of them) that gives no more chunks, the chunk at which it stopped, and the waits."""
+    """A partition that gives no more chunks (None: all), the step at which it stopped, and the waits."""
 
     step: int
     part: int | None
@@ -36,21 +36,21 @@ class Stop:
 
 @dataclass(eq=False)
 class Carving:
-    """State of a carving."""
+    """The state of a carving."""
 
-    sizes: Sizes  # of the parts, shape (parts,); the pool has the rest
-    waits: MeanWaits  # after the last chunk
+    sizes: Sizes  # cores of the partitions, shape (Q,); the pool has the rest
+    waits: MeanWaits  # waits after the last chunk
     steps: int = 0  # chunks moved so far
     stops: list[Stop] = field(default_factory=list)
-    #: Step, cores of the pool, overall wait: at the first step, the second, the fourth, ...
+    #: (step, cores of the pool, overall wait) at steps 1, 2, 4, ...
     trace: list[tuple[int, int, float]] = field(default_factory=list)
 
 
 class CarvingSequence:
-    """Chunks in the paper's order: in rounds over the queues, by the size that partitions have when a round begins.
+    """The paper's order of chunks: in rounds over the queues, by partition size at the begin of the round.
 
-    A queue is passed over while its widest job would fit neither its remaining partition nor the pool. `sizes` are
-    those of the partitions, in cores.
+    A queue is skipped while its widest job would fit neither its remaining partition nor the pool. `sizes` are the
+    partitions' cores.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class CarvingSequence:
         return self.total - int(sizes.sum())
 
     def next(self) -> int | None:
-        """Move the next chunk; return the part that it came from, None if none can give one."""
+        """Move the next chunk; return the index of its partition, None if none can give one."""
         while self._idle <= int(self.active.sum()):
             if not self._left:
                 order = np.argsort(self.sizes, kind="stable")
@@ -99,13 +99,13 @@ class CarvingSequence:
         return True
 
     def refuse(self, part: int, before: int) -> None:
-        """Give back the last chunk; this part gives no more."""
+        """Undo the last chunk, and take no more from this partition."""
         self.sizes[part] = before
         self.active[part] = False
 
 
 def with_pool(system: System, sizes: Sizes, pool: Pool) -> System:
-    """Return `system` with these partitions and a pool of the rest."""
+    """Return `system` with partitions of these sizes and a pool of the remaining cores."""
     common = replace(pool, cores=system.cores - int(sizes.sum()))
     return replace(system, mode="hybrid", queues=_sized(system, sizes), pool=common)
 
@@ -117,7 +117,7 @@ def _sized(system: System, sizes: Sizes) -> tuple[Queue, ...]:
 def measurement(
     evaluator: CachedEvaluator, workloads: list[Workload], system: System, pool: Pool | None
 ) -> Measurement:
-    """Return a function that simulates divisions of `system`: with the pool in use, or (None) with its cores idle."""
+    """Return a function that simulates divisions of `system`, with the pool in use or, for None, its cores idle."""
 
     def one(sizes: Sizes) -> MeanWaits:
         if pool is not None:
@@ -136,9 +136,9 @@ def carve(
 ) -> Carving:
     """Move chunks until no queue can give one.
 
-    A queue stops at the chunk that would raise its mean wait by more than `degradation` (0.3 is 30 %) above the
-    original. The carving ends at the chunk that would raise the overall mean wait by as much.
-    `ahead` steps are simulated at once, as if none were refused; the result does not depend on it.
+    A queue stops before the chunk that would raise its mean wait by more than `degradation` (0.3 is 30 %) over the
+    original. The carving ends before the chunk that would raise the overall mean wait by as much. `ahead` steps are
+    simulated at once, as if none were refused; this does not change the result.
     """
     done = Carving(sequence.sizes.copy(), original)
     most = 1 + degradation

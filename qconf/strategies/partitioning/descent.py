@@ -1,4 +1,4 @@
-"""Local search for a better division: cores move between two queues as long as that helps."""
+"""Local search for a better division: nodes move between two queues while the wait falls."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def descend(
     most: int,
     known: Mapping[tuple[int, ...], float] | None = None,
 ) -> tuple[Sizes, float, int]:
-    """Move `step` nodes between pairs of queues while it helps, then half as many, down to one.
+    """Move `step` nodes between pairs of queues while the wait falls, then half as many, down to one.
 
-    At most `most` divisions are simulated, each once, and those whose wait is `known` not at all. Returns the best of
-    them, its wait, and how many were simulated.
+    At most `most` divisions are simulated, each once, and none whose wait is `known`. Returns the best division, its
+    wait, and the number of simulated ones.
     """
     seen = dict(known or {})
     most += len(seen)

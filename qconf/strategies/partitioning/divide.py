@@ -1,6 +1,6 @@
 """The best division of the machine, given the cost of each queue at some sizes: dynamic programming over queues.
 
-Sizes are counted in steps of a grid (`Grid`), so that the work depends on the number of sizes and not on that of nodes.
+Sizes are counted in steps of a grid (`Grid`), so that the work depends on the number of sizes, not of nodes.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 
 from parsim.engine.compile.compiled import on_disk
 
-RATIOS = 128  # sizes per share that are tried as the least of a division, where costs are interpolated
-MOST_ADDITIONS = 10**9  # of two costs, in one search for the best proportional division
+RATIOS = 128  # values tried for the least size per share of a division, with interpolated costs
+MOST_ADDITIONS = 10**9  # most additions of two costs in one search for the best proportional division
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Sizes that queues can have: `unit` nodes from one to the next, from `first` on, `count` of each; shapes (k,).
+    """Possible sizes of each queue: `count` sizes from `first` on, `unit` nodes apart; shapes (k,).
 
-    Divisions are counted in units above `first`; all of a machine sum to `total`.
+    A division is counted in units above `first`; these counts sum to `total`.
     """
 
     first: NDArray[np.int64]
@@ -31,7 +31,7 @@ class Grid:
 
     @classmethod
     def around(cls, nodes: NDArray[np.int64], unit: int, low: NDArray[np.int64], high: NDArray[np.int64]) -> Grid:
-        """Return the grid within ``low..high`` on which this division is."""
+        """Return the grid of sizes within ``low..high`` that contains this division."""
         below = (nodes - low) // unit
         return cls(nodes - below * unit, unit, below + (high - nodes) // unit + 1, int(below.sum()))
 
@@ -41,13 +41,13 @@ class Grid:
         return [first + self.unit * np.arange(count) for first, count in zip(self.first, self.count, strict=True)]
 
     def nodes(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the division that is so many units above the first sizes."""
+        """Return the division, in nodes, with these counts of units above `first`."""
         return self.first + self.unit * steps
 
 
 @on_disk
 def _best(cost, low, high, total, value, choice):  # type: ignore[no-untyped-def]
-    """Fill ``value[i, s]``, the least cost of the first i queues on s, and the size of the last of them.
+    """Fill ``value[i, s]``, the least cost of the first i queues with s in total, and ``choice``, the last one's size.
 
     Only sums from which the other queues can reach `total` are filled.
     """
@@ -78,10 +78,10 @@ def _best(cost, low, high, total, value, choice):  # type: ignore[no-untyped-def
 def best_division(
     cost: Sequence[NDArray[np.float64]], low: NDArray[np.int64], high: NDArray[np.int64], total: int
 ) -> tuple[NDArray[np.int64] | None, float]:
-    """Return the sizes within ``low..high`` that sum to `total` at the least cost, and that cost; None if none fits.
+    """Return the sizes within ``low..high`` that sum to `total` at the least cost, and the cost; None if none fits.
 
-    `cost` has an array of shape (h + 1,) for each of the k queues, where h is at least the queue's `high` or `total`;
-    all sizes have the shape (k,).
+    `cost` has an array of shape (h + 1,) for each of the k queues, with h at least the queue's `high` or `total`; all
+    sizes have the shape (k,).
     """
     k, width = len(cost), max(column.size for column in cost)
     padded = np.full((k, width), np.inf)
@@ -108,14 +108,13 @@ def best_proportional_division(
     tolerance: int = 0,
     most: float = MOST_ADDITIONS,
 ) -> tuple[NDArray[np.int64] | None, float, bool]:
-    """Return the best nodes on a grid with ``P_i / P_j >= (1 - slack) * share_i / share_j`` for every pair.
+    """Return the best division on a grid with ``P_i / P_j >= (1 - slack) * share_i / share_j`` for every pair.
 
-    That is: the sizes per share all lie in some ``[m, m / (1 - slack)]``. Only sizes per share that occur are tried as
-    m, and only those for which the sizes can sum to the machine. Queues with no share are bound by `low` alone. With a
-    `tolerance` it is enough if sizes that many nodes larger (of i) and smaller (of j) keep the constraint.
+    Equivalently, all sizes per share are in some ``[m, m / (1 - slack)]``. Tried as m are the sizes per share on the
+    grid with which sizes can sum to the machine. Queues without a share are bound by `low` alone. With a `tolerance` a
+    division counts if sizes that many nodes larger (of i) and smaller (of j) satisfy the constraint.
 
-    Also returns the cost, and whether every m was tried: at most about `most` costs are added up, and where that is not
-    enough one m in so many is tried.
+    Also returns the cost, and whether every m was tried: beyond about `most` additions of costs, only every n-th m is.
     """
     bound = share > 0
     free_low = np.maximum(-((grid.first - low) // grid.unit), 0)
@@ -149,10 +148,11 @@ def nearly_best_proportional_division(
     slack: float,
     within: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return fractional sizes under the same constraint, from costs that are interpolated between few sizes.
+    """Return fractional sizes under the same constraint, with costs interpolated between few sizes.
 
-    For each of some m, all queues buy sizes at the least price of a node at which they take no more than `total`; the
-    rest is divided. That is the best division where costs are convex. `within` is a division that keeps the constraint.
+    For each m, each queue takes the size with the least cost plus price per node, at the least price at which all sizes
+    fit `total`; the remaining nodes are divided. For convex costs that is optimal. `within` is a division that
+    satisfies the constraint.
     """
     bound = share > 0
     least = float((within[bound] / share[bound]).min())
@@ -184,7 +184,7 @@ def nearly_best_proportional_division(
 
 
 def _additions(low: NDArray[np.int64], high: NDArray[np.int64], total: int) -> float:
-    """Bound the costs that are added up to divide `total` within each of these ranges, shapes (m, k)."""
+    """Return an upper bound on the additions of costs to divide `total` within each of these ranges, shapes (m, k)."""
     spans = (high - low + 1).astype(np.float64)
     sums = np.minimum(np.cumsum(high - low, axis=1)[:, :-1] + 1.0, total + 1)
     return float(spans[:, 0].sum() + (sums[:, :-1] * spans[:, 1:-1]).sum() + sums[:, -1].sum())
@@ -193,7 +193,7 @@ def _additions(low: NDArray[np.int64], high: NDArray[np.int64], total: int) -> f
 def _least_ratios(
     grid: Grid, share: NDArray[np.float64], low: NDArray[np.int64], slack: float, tolerance: int
 ) -> NDArray[np.float64]:
-    """Sizes per share that can be the least of a division, ascending."""
+    """Return the sizes per share that can be the least of a division, ascending."""
     bound = share > 0
     nodes = int(grid.first.sum()) + grid.unit * grid.total
     even = (nodes + tolerance * bound.sum()) / share.sum()

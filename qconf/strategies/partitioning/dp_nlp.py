@@ -1,6 +1,6 @@
-"""`dp-nlp`: the paper's weighted program, again and again: fit, minimise, simulate the minimum, add it to the samples.
+"""`dp-nlp`: the paper's weighted program, repeated: fit, minimise, simulate the minimum, add it to the samples.
 
-The best of all that is simulated is the answer: the log says whether the surrogate proposed it, a sample, or a move.
+The proposal is the best of all simulated divisions; the log says whether it is the surrogate's, a sample or a move.
 
 References
 ----------
@@ -29,11 +29,11 @@ class DpNlp(Strategy):
     Options = DpNlpOptions
 
     def propose(self, training: TrainingSet, options: DpNlpOptions) -> Proposal:
-        """Find partition sizes; queues stay the same."""
+        """Find partition sizes; the queues stay the same."""
         return solved(as_read(training, options), options)
 
     def appraised(self, training: TrainingSet, options: DpNlpOptions, proposal: Proposal) -> Proposal:
-        """Add how far its division is from the best ones, where it is not the present one."""
+        """Add the distance of the division from the best ones to the log, unless it is the present one."""
         if isinstance(proposal.steps[-1], Keep):
             return proposal
         training = as_read(training, options)
@@ -43,7 +43,7 @@ class DpNlp(Strategy):
 
 
 def solved(training: TrainingSet, options: DpNlpOptions) -> Proposal:
-    """Return dp-nlp's proposal: other strategies begin with it."""
+    """Return dp-nlp's proposal, with which other strategies begin."""
     return _solved(training, DpNlpOptions.of(options))
 
 
@@ -55,7 +55,7 @@ def _solved(training: TrainingSet, options: DpNlpOptions) -> Proposal:
 
 
 def constraints(training: TrainingSet, options: DpNlpOptions) -> tuple[PartitionSpace, Feasible]:
-    """Return what dp-nlp divides, and within which bounds."""
+    """Return the partition space and the bounds of dp-nlp."""
     space = partition_space(training, options.least_size, options.rounding)
     return space, options.bounds(training, space)
 

@@ -1,4 +1,4 @@
-"""`dqr`: dp-nlp's sizes, then queues split, then queues merged, as long as the simulator finds that it helps.
+"""`dqr`: dp-nlp's sizes, then splits of queues, then merges, while simulation shows a gain.
 
 References
 ----------
@@ -72,7 +72,7 @@ class Change(Step):
 
 @step
 class Split(Change):
-    """One queue made two."""
+    """One queue split into two."""
 
     queue: str
     by: str
@@ -80,14 +80,14 @@ class Split(Change):
 
 @step
 class Merge(Change):
-    """Two queues made one."""
+    """Two queues merged into one."""
 
     queues: str
 
 
 @step
 class Queues(Step):
-    """The result, weighted mean waits in seconds."""
+    """The resulting queues; weighted mean waits in seconds."""
 
     queues: int
     before: int
@@ -105,12 +105,12 @@ class Dqr(Strategy):
     Options = DqrOptions
 
     def propose(self, training: TrainingSet, options: DqrOptions) -> Proposal:
-        """Change sizes, then queues."""
+        """Propose new sizes, then new queues."""
         return reconfigured(as_read(training, options), options)
 
 
 def reconfigured(training: TrainingSet, options: DqrOptions) -> Proposal:
-    """Return dqr's proposal: hybrid begins with it."""
+    """Return dqr's proposal, with which hybrid begins."""
     return _reconfigured(training, DqrOptions.of(options))
 
 
@@ -139,7 +139,7 @@ def _reconfigured(training: TrainingSet, options: DqrOptions) -> Proposal:
 
 
 def measured_set(training: TrainingSet, options: DqrOptions) -> TrainingSet:
-    """Return what splits, merges and chunks are simulated on; their waits are weighted sums only over epochs."""
+    """Return the training set on which splits, merges and chunks are simulated: epochs or the whole period."""
     return _undivided(training) if options.measured_on == "period" else training
 
 
@@ -158,7 +158,7 @@ def _visits(config: SiteConfig, options: DqrOptions) -> list[str]:
 
 
 class _Search:
-    """The layout reached so far, its mean waits, and the steps to it."""
+    """The current layout, its mean waits, and the steps to it."""
 
     def __init__(self, training: TrainingSet, options: DqrOptions, layout: Layout) -> None:
         self.training = training
@@ -171,7 +171,7 @@ class _Search:
         self.made = 0
 
     def split_on(self, name: str) -> None:
-        """Split a queue, and its first part or both parts again, as long as that helps."""
+        """Split a queue, then its first part, or both parts, again, while that helps."""
         left = [name]
         while left:
             name, before = left.pop(), set(self.layout.config.names)
@@ -180,7 +180,7 @@ class _Search:
                 left += [*second, name]
 
     def split(self, name: str) -> bool:
-        """Try the three splits of a queue and keep the best if it helps."""
+        """Try the three splits of a queue; keep the best if it helps."""
         options = self.options
         found = splits(
             self.training,
@@ -194,7 +194,7 @@ class _Search:
         return self._best(list(found), queue=name)
 
     def merge(self) -> bool:
-        """Try to merge every pair that may be merged and keep the best if it helps."""
+        """Try to merge each mergeable pair; keep the best if it helps."""
         pairs = mergeable(self.layout, apart=1 if self.options.merge_cores == "adjacent" else 0)
         return self._best([merged(self.training, self.layout, pair) for pair in pairs])
 
@@ -218,7 +218,7 @@ class _Search:
         return helps
 
     def _values(self, layout: Layout, waits: MeanWaits, *, best: bool, helps: bool) -> dict[str, Any]:
-        """Return the log of a layout that was tried."""
+        """Return the log's values for a layout that was tried."""
         before = self.waits.overall
         if best:
             why = "the best, and less than before" if helps else "the best, but no less than before"

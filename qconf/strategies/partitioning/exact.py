@@ -1,4 +1,4 @@
-"""`exact`: the best partition sizes for the training set, without a surrogate: the measure of the others."""
+"""`exact`: the best partition sizes for the training set, without a surrogate; the standard for the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from qconf.strategies.partitioning.sizes import data_warnings
 
 @step
 class Table(Step):
-    """Best division by the table of waits, free and, once appraised, under dp-nlp's constraints."""
+    """The best division by the table of waits, free and, once appraised, under dp-nlp's constraints."""
 
     queues: list[str]
     nodes: list[int]
@@ -28,7 +28,7 @@ class Table(Step):
 
 @step
 class LocalSearch(Step):
-    """Where the table is an estimate: the best that a search on the simulator finds from there."""
+    """The best division by a search on the simulator, if the table is only an estimate."""
 
     nodes: list[int]
     weighted_wait: float
@@ -39,7 +39,7 @@ class LocalSearch(Step):
 
 @step
 class BesideDpNlp(Step):
-    """dp-nlp's search has another start: whether it ends lower."""
+    """Whether dp-nlp's division, from another start, is better."""
 
     title: ClassVar[str] = "beside dp-nlp"
     dp_nlp_weighted_wait: float
@@ -48,7 +48,7 @@ class BesideDpNlp(Step):
 
 
 class Exact(Strategy):
-    """The optimum of one training set."""
+    """The optimal division for one training set."""
 
     name = "exact"
     cost = 3.0
@@ -56,7 +56,7 @@ class Exact(Strategy):
     Options = DpNlpOptions
 
     def propose(self, training: TrainingSet, options: DpNlpOptions) -> Proposal:
-        """Find the sizes of least weighted mean wait without dp-nlp's constraints."""
+        """Find the sizes with the least weighted mean wait, without dp-nlp's constraints."""
         training = as_read(training, options)
         space, _ = dp_nlp.constraints(training, options)
         free = optimum(training, space, None, options.workers)
@@ -83,7 +83,7 @@ class Exact(Strategy):
         return Proposal(config, tuple(steps))
 
     def appraised(self, training: TrainingSet, options: DpNlpOptions, proposal: Proposal) -> Proposal:
-        """Add the least wait with dp-nlp's constraints to the log."""
+        """Add the least wait under dp-nlp's constraints to the log."""
         training = as_read(training, options)
         tight = optimum(training, *dp_nlp.constraints(training, options), options.workers)
 

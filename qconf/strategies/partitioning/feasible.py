@@ -1,4 +1,4 @@
-"""The divisions that dp-nlp may choose: one definition, for the program, its rounding, searches, and its samples."""
+"""The divisions that dp-nlp may choose, defined once for its program, rounding, searches and samples."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 from qconf.strategies.partitioning.sizes import Sizes, apportion
 
 Floats = NDArray[np.float64]
-EXACT = 1e-6  # nodes by which a sum of rounded numbers may miss a constraint
-MOST_CANDIDATES = 2**13  # for samples, before what is not feasible is left out
-INWARD = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)  # parts of the way to the middle, from where a division is rounded
+EXACT = 1e-6  # tolerance of a constraint for rounding errors, nodes
+MOST_CANDIDATES = 2**13  # most candidates for samples, infeasible ones included
+INWARD = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)  # fractions of the way to the middle from which rounding is tried
 
 
 @dataclass(frozen=True, eq=False)
 class Feasible:
-    """Nodes of each queue: at least `low`, `total` in sum, in proportion to their `share` of the work up to a slack.
+    """Feasible divisions: nodes of each queue at least `low`, `total` in sum, proportional to `share` up to a slack.
 
-    The proportional constraint is ``P_i / P_j >= (1 - slack) * share_i / share_j`` of every ordered pair of queues with
-    a share, or with `one_sided`, as the paper writes it (equation 6), of those in which i comes before j. Nodes are
-    whole, so it holds to a node of each size.
+    The proportional constraint is ``P_i / P_j >= (1 - slack) * share_i / share_j`` for every ordered pair of queues
+    with a share; with `one_sided`, as in the paper's equation 6, only for pairs in which i comes before j. Since nodes
+    are whole, it holds to a node of each size.
 
     References
     ----------
@@ -32,14 +32,14 @@ class Feasible:
     total: int
     low: Sizes
     slack: float = 1.0
-    share: Floats = field(default_factory=lambda: np.zeros(0))  # shape (k,); empty or 0 where nothing binds
+    share: Floats = field(default_factory=lambda: np.zeros(0))  # shape (k,); empty or 0: no constraint
     one_sided: bool = False
     wanted: Sizes | None = None  # lower bounds before they are made to fit the machine
-    notes: tuple[str, ...] = ()  # constraints that are relaxed, and how
+    notes: tuple[str, ...] = ()  # how constraints were relaxed
 
     @cached_property
     def rows(self) -> tuple[Floats, Floats]:
-        """A and b of ``A @ nodes <= b``: the proportional constraint; without pairs that the bounds keep apart."""
+        """A and b of the proportional constraint ``A @ nodes <= b``, without pairs that the bounds satisfy."""
         k, most = self.low.size, self.low + (self.total - int(self.low.sum()))
         bound = np.flatnonzero(self.share > 0)
         rows, limits = [], []
@@ -55,21 +55,21 @@ class Feasible:
         return np.array(rows).reshape(-1, k), np.array(limits)
 
     def excess(self, nodes: Sizes | Floats) -> Floats:
-        """Return by how many nodes divisions miss the constraints beside the sum, shape (..., k) to (...)."""
+        """Return the nodes by which divisions violate bounds and proportions (not the sum), shape (..., k) to (...)."""
         matrix, limits = self.rows
         over, below = np.asarray(nodes) @ matrix.T - limits, np.maximum(self.low - nodes, 0).sum(axis=-1)
         missed = np.where(over > EXACT, over, 0).sum(axis=-1) + np.where(below > EXACT, below, 0)
         return np.asarray(np.round(missed, 6))
 
     def keeps(self, nodes: Sizes) -> bool:
-        """Return whether a division keeps every constraint."""
+        """Return whether a division satisfies every constraint."""
         return int(nodes.sum()) == self.total and not self.excess(nodes)
 
     def rounded(self, sizes: Floats, rounding: str = "remainders") -> Sizes | None:
-        """Return the feasible division of whole nodes near fractional sizes; None where there is none.
+        """Return the feasible division in whole nodes near fractional sizes; None if there is none.
 
-        Largest remainders come first. As long as that misses a constraint, the node moves that mends most. Where no
-        move does, sizes are rounded from nearer to the middle of the feasible ones.
+        Largest remainders come first. While that violates a constraint, the move of a node that helps most is made. If
+        no move helps, rounding starts again from sizes nearer to the middle of the feasible ones.
         """
         for part in INWARD:
             if part and not len(self.corners):
@@ -91,14 +91,14 @@ class Feasible:
 
     @cached_property
     def middle(self) -> Sizes | None:
-        """A division amid the feasible ones; None where there is none."""
+        """A division in the middle of the feasible ones; None if there is none."""
         return self.rounded(self.corners.mean(axis=0)) if len(self.corners) else None
 
     @cached_property
     def corners(self) -> Floats:
-        """Divisions, in fractions of nodes, in which one queue has its least or its most; shape (n, k), n is 0 if none.
+        """Divisions, in fractional nodes, in which one queue has its least or its most; shape (n, k), n is 0 if none.
 
-        They keep the proportional constraint to half a node.
+        They satisfy the proportional constraint to half a node.
         """
         from scipy.optimize import linprog
 
@@ -116,9 +116,8 @@ class Feasible:
 def feasible_samples(count: int, feasible: Feasible, seed: int, rounding: str = "remainders") -> list[Sizes]:
     """Return `count` distinct feasible divisions, or as many as are found.
 
-    The simplex above the least size that each queue has in any feasible division is sampled, and what is not feasible
-    is left out. Where too few are left, because the size of a queue is almost fixed, mixtures of the outermost feasible
-    divisions are added.
+    Samples are drawn from the simplex above each queue's least feasible size, and infeasible ones are left out. If too
+    few are left, because a queue's size is almost fixed, mixtures of the corners are added.
     """
     corners = feasible.corners
     if not len(corners):
@@ -127,7 +126,7 @@ def feasible_samples(count: int, feasible: Feasible, seed: int, rounding: str = 
     gaps = _gaps(min(MOST_CANDIDATES, 64 * count), low.size, seed)
     hopeful = low + gaps * (feasible.total - low.sum())
     hopeful = hopeful[feasible.excess(hopeful) == 0][: 2 * count]
-    weights = _gaps(4 * count, len(corners), seed) ** 2  # squared: less in the middle, more toward the corners
+    weights = _gaps(4 * count, len(corners), seed) ** 2  # squared: fewer in the middle, more near the corners
     mixed = (weights / weights.sum(axis=1, keepdims=True)) @ corners
     found: dict[tuple[int, ...], Sizes] = {}
     for sizes in np.round(np.vstack([hopeful, mixed]), 6):

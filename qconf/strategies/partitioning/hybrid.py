@@ -26,8 +26,8 @@ from qconf.strategies.partitioning.program import current_wait
 from qconf.strategies.partitioning.sizes import Sizes, fixed_partition
 
 FEW_CORES = 5  # the paper's chunk
-FEWEST_CHUNKS, MOST_CHUNKS = 64, 2048  # in the machine, where no chunk is given
-MOST_WORK = 2e7  # jobs times chunks, as long as the chunks are not fewer than `FEWEST_CHUNKS`
+FEWEST_CHUNKS, MOST_CHUNKS = 64, 2048  # chunks in the machine, by default
+MOST_WORK = 2e7  # most jobs times chunks, with at least `FEWEST_CHUNKS`
 BOTH_WAYS = "a job waits for its partition and for the pool at once, but a batch system holds it in one queue"
 
 
@@ -75,7 +75,7 @@ class HybridOptions(dqr.DqrOptions):
 
 @step
 class Threshold(Step):
-    """Priority factor above which a job may enter the pool."""
+    """The priority factor above which a job may enter the pool."""
 
     tau: float
     reference: str
@@ -83,7 +83,7 @@ class Threshold(Step):
 
 @step
 class Carve(Step):
-    """State of the carving after so many chunks."""
+    """The state of the carving after some chunks."""
 
     chunks: int
     pool: int
@@ -92,7 +92,7 @@ class Carve(Step):
 
 @step
 class Stopped(Step):
-    """A queue, or all, that gives no more chunks."""
+    """A queue that gives no more chunks, or all."""
 
     title: ClassVar[str] = "stop"
     chunks: int
@@ -104,7 +104,7 @@ class Stopped(Step):
 
 @step
 class PoolSearch(Step):
-    """The best pool with a threshold, by the log score against no pool; waits in seconds."""
+    """The best pool for one threshold, by the log score against no pool; waits in seconds."""
 
     tau: float
     divisions: int
@@ -118,7 +118,7 @@ class PoolSearch(Step):
 
 @step
 class Pool(Step):
-    """The pool, weighted mean waits in seconds."""
+    """The pool of the result; weighted mean waits in seconds."""
 
     cores: int
     partitions: list[str]
@@ -143,9 +143,9 @@ class Hybrid(Strategy):
     Options = HybridOptions
 
     def propose(self, training: TrainingSet, options: HybridOptions) -> Proposal:
-        """Take a pool out of dqr's partitions: the one with the best score, or as the paper carves it.
+        """Take a pool out of dqr's partitions: the one with the best score, or the one that the paper carves.
 
-        Where jobs wait longer with the pool than now, and with dqr's partitions they do not, the proposal is dqr's.
+        If jobs wait longer with the pool than now, but not with dqr's partitions alone, the proposal is dqr's.
         """
         training = as_read(training, options)
         first = dqr.reconfigured(training, options)
@@ -180,20 +180,20 @@ class Hybrid(Strategy):
             pool = rules.model_copy(update={"cores": cores, "threshold": found.tau})
             sizes, delay = found.sizes.tolist(), config.reserve_after
             config = config.with_partitions(sizes, mode="hybrid", reserve_after=delay, pool=pool)
-        # Whether there is a pool here or not: the proposal for another training set may have one.
+        # Also without a pool: the proposal for another training set may have one.
         not_exportable = first.not_exportable or (BOTH_WAYS if rules.entry == "either" else "")
         return Proposal(config, tuple(steps), not_exportable=not_exportable, runtimes=first.runtimes)
 
 
 def default_chunk(training: TrainingSet) -> int:
-    """Return the paper's chunk or a node; more cores where a carving could move too many chunks to simulate each."""
+    """Return the paper's chunk or a node; more cores if that gives too many chunks to simulate."""
     machine = training.base.machine
     most = int(np.clip(MOST_WORK // len(training), FEWEST_CHUNKS, MOST_CHUNKS))
     return max(training.base.grid if machine.whole_nodes else FEW_CORES, -(-machine.cores // most))
 
 
 class _Start:
-    """dqr's partitions on the training set, before any core is taken from them."""
+    """dqr's partitions on the training set, before carving."""
 
     def __init__(self, training: TrainingSet, options: HybridOptions, first: Proposal, rules: PoolConfig) -> None:
         config, base = first.config, training.base
@@ -209,7 +209,7 @@ class _Start:
         self.pool = CommonPool(**rules.model_dump(exclude={"reference"}))  # without cores: each division sets its own
 
     def sequence(self, divisions: int | None = None, *, pooled: bool) -> CarvingSequence:
-        """Return the paper's sequence of chunks, or one of larger chunks, about so many of them."""
+        """Return the paper's sequence of chunks, or one of larger chunks, about `divisions` of them."""
         config, chunk = self.config, self.chunk
         chunk = -(-chunk // config.grid) * config.grid
         if divisions is not None:
@@ -220,13 +220,13 @@ class _Start:
         return CarvingSequence(self.sizes, widest, chunk, self.movable, pooled=pooled)
 
     def in_pool(self, sizes: Sizes) -> int:
-        """Return the cores that are left for a pool beside these partitions."""
+        """Return the cores that these partitions leave for a pool."""
         return self.config.machine.cores - int(sizes.sum())
 
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """Partitions beside a pool, or without one."""
+    """Partitions with a pool of the rest, or without one."""
 
     sizes: Sizes
     tau: float
@@ -235,7 +235,7 @@ class _Found:
 
 
 def _searched(start: _Start) -> _Found:
-    """Find the pool with the best score, for jobs that enter it by the paper's threshold, and at once."""
+    """Find the pool with the best score, with the paper's threshold and with entry at once."""
     options, tau = start.options, start.pool.threshold
     thresholds = (tau,) if start.training.base.is_fixed("pool.threshold") else dict.fromkeys((tau, 0.0))
     tried = search(
@@ -268,7 +268,7 @@ def _searched(start: _Start) -> _Found:
 
 
 def _carved(start: _Start) -> _Found:
-    """Carve the pool chunk by chunk, as the paper does."""
+    """Carve the pool chunk by chunk, as in the paper."""
     options, pooled = start.options, start.options.carve == "live"
     in_use = measurement(start.evaluator, start.workloads, start.system, start.pool)
     measured = in_use if pooled else measurement(start.evaluator, start.workloads, start.system, None)
@@ -279,9 +279,9 @@ def _carved(start: _Start) -> _Found:
 
 
 def threshold(training: TrainingSet, reference: str | None = None) -> tuple[float, str]:
-    """Return tau and the queue half of whose priority it is (empty: the site's configuration has the number).
+    """Return tau, and the queue half of whose priority it is (empty if the site's configuration has the number).
 
-    A number that hybrid wrote for the month before is none of the site's: queues and priorities may have changed since.
+    A threshold that hybrid wrote in the month before is ignored: queues and priorities may have changed since.
     """
     base, given = training.base, (training.site or training.base).pool
     if reference is None and given is not None:
@@ -294,7 +294,7 @@ def threshold(training: TrainingSet, reference: str | None = None) -> tuple[floa
 
 
 def _carving_steps(done: Carving, config: SiteConfig, options: HybridOptions) -> list[Step]:
-    """Return a few steps of the carving, and where each queue stopped."""
+    """Return some steps of the carving, and where each queue stopped."""
     entries: list[tuple[int, Step]] = [
         (step, Carve(chunks=step, pool=cores, weighted_wait=round(wait, 1))) for step, cores, wait in done.trace
     ]

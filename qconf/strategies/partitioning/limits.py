@@ -1,4 +1,4 @@
-"""Running limits of queues that a split or a merge replaces: what the site allows in total stays."""
+"""Running limits of queues that a split or a merge replaces; the site's total limits stay the same."""
 
 from __future__ import annotations
 
@@ -13,23 +13,22 @@ from qconf.config import QueueConfig, SiteConfig, ThrottleConfig
 from qconf.config.models import HoursConfig
 from qconf.strategies.partitioning.sizes import Sizes, apportion
 
-Row = Sequence["int | None"]  # one kind of limit, of each of several queues
+Row = Sequence["int | None"]  # the values of one kind of limit for several queues
 OfQueue = TypeVar("OfQueue", HoursConfig, ThrottleConfig)
 
 
 class UndividedLimitError(Exception):
-    """A limit is too small to be shared out; the message names it."""
+    """A limit is too small to be divided; the message names it."""
 
 
 def with_limits(
     config: SiteConfig, gone: Sequence[int], parts: Sequence[QueueConfig], work: NDArray[np.float64], widest: Sizes
 ) -> tuple[list[QueueConfig], dict[str, object]]:
-    """Return `parts` with the limits of the queues at the indices `gone`, and what else of a configuration changes.
+    """Return `parts` with the limits of the queues at the indices `gone`, and changes of other configuration fields.
 
-    Limits of the queues, their throttles and their hours are added up and shared out among the parts by their `work`,
-    shape (parts,): the total of each kind stays. No part has less than one job, or the cores of its `widest` job. A
-    kind that one of the queues does not limit limits none of the parts. Raises UndividedLimitError if a limit is less
-    than the parts need together.
+    Limits of the queues, their throttles and `hours` are added up and divided among the parts by their `work`, shape
+    (parts,), so that each total stays. A part gets at least one job, or the cores of its `widest` job. A kind of limit
+    that one of the queues lacks is left out. Raises UndividedLimitError if a limit is less than the parts need.
     """
     queues = [config.queues[i] for i in gone]
     before, after = [queue.name for queue in queues], [part.name for part in parts]
@@ -77,7 +76,7 @@ def with_limits(
 def _rows(
     entries: Sequence[OfQueue], names: Sequence[str], key: Callable[[OfQueue], tuple[object, ...]]
 ) -> Iterator[tuple[tuple[object, ...], list[OfQueue | None]]]:
-    """Yield each key of the entries of the queues, and the entry of each of these, None where it has none."""
+    """Yield each key of these queues' entries, with each queue's entry for it, None if it has none."""
     own = {(each.queue, key(each)): each for each in entries if each.queue in names}
     for whose in dict.fromkeys(whose for _, whose in own):
         yield whose, [own.get((name, whose)) for name in names]

@@ -1,4 +1,4 @@
-"""The paper's program: least weighted surrogates under sum, bounds and proportionality, from many starts."""
+"""The paper's program: minimise the weighted surrogates under sum, bounds and proportionality, from many starts."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from qconf.strategies.partitioning.feasible import Feasible, Floats
 from qconf.strategies.partitioning.sizes import Sizes
 from qconf.strategies.partitioning.surrogate import Surrogate
 
-STEPS = 100  # of one search at most
-ENOUGH = 1e-9  # part of the wait by which the last step of a search lowers it
-NEAR = 1  # decimals of the nodes in which a search ends: the rest differs from one processor to the next
+STEPS = 100  # most iterations of a search
+ENOUGH = 1e-9  # relative gain of a step below which a search ends
+NEAR = 1  # decimals of the nodes at which a search ends; further ones depend on the processor
 
 
-CONVERGED = (0, 8)  # states of SLSQP in which no direction goes down, as far as numbers tell
-NODES = 4  # that move first from where a search ends
-MOVES = 500  # at most
+CONVERGED = (0, 8)  # exit states of SLSQP at a minimum, up to rounding
+NODES = 4  # first step of the descent from the end of a search
+MOVES = 500  # most divisions of a descent
 
 
 @dataclass(frozen=True, eq=False)
 class Minima:
-    """Divisions of least surrogate wait, best first, and how the searches end."""
+    """Divisions with the least wait by the surrogates, best first, and how the searches ended."""
 
     divisions: list[Sizes]  # distinct, in nodes, within the constraints
     expected: list[float]  # weighted mean wait by the surrogates, seconds
-    converged: int  # searches that end where no direction within the constraints goes down
+    converged: int  # number of searches that ended at a minimum
     starts: int
 
 
 def expected(surrogates: Sequence[tuple[float, Surrogate]], fractions: Floats) -> float:
-    """Return the weighted mean wait that surrogates expect, seconds."""
+    """Return the weighted mean wait predicted by the surrogates, seconds."""
     return float(sum(weight * surrogate(fractions) for weight, surrogate in surrogates))
 
 
@@ -46,8 +46,8 @@ def minimise(
 ) -> Minima:
     """Minimise ``sum(weight * surrogate(P / total))`` from every start, by SLSQP with analytic gradients.
 
-    A search that ends in NaN is left out. Ends are rounded to whole nodes within the constraints, and nodes move as
-    long as less is expected: searches end a little elsewhere on other processors, minima in whole nodes do not.
+    A search that ends in NaN is left out. Its end is rounded to whole nodes within the constraints, then nodes move
+    while the prediction falls: searches end slightly differently on other processors, minima in whole nodes do not.
 
     References
     ----------

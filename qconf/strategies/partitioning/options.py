@@ -1,4 +1,4 @@
-"""The options of strategies that divide the machine: how the paper is read, and how dp-nlp searches.
+"""The options of strategies that divide the machine: readings of the paper, and dp-nlp's search.
 
 References
 ----------
@@ -52,7 +52,7 @@ class PartitionOptions(Options):
 
 
 def as_read(training: TrainingSet, options: PartitionOptions) -> TrainingSet:
-    """Return the training set with the queues that are put on partitions; the same one where nothing differs."""
+    """Return the training set with the limits and starvation periods that the options give queues on partitions."""
     if options.partition_limits == "kept" and options.partition_starvation == "configured":
         return training
     return _as_read(training, options.partition_limits, options.partition_starvation)
@@ -131,7 +131,7 @@ class DpNlpOptions(PartitionOptions):
     )
 
     def bounds(self, training: TrainingSet, space: PartitionSpace) -> Feasible:
-        """Return the bounds of the sizes in a space."""
+        """Return the bounds of the sizes in a partition space."""
         one_sided = self.proportions == "one-sided"
         return lower_bounds(training, space, self.slack, self.tau_util, one_sided=one_sided, excess=self.excess)
 

@@ -1,8 +1,8 @@
-"""The pool with the best log score: divisions along the carving sequence, and thresholds, on the simulator.
+"""Search for the pool with the best log score: divisions of the carving sequence, and thresholds, simulated.
 
-A batch system moves a job into the pool for good, and there the job loses its turn: jobs that were submitted later
-start on its partition's cores before it does, so that it may wait far longer than it would have in its partition. The
-pool is therefore sought by a score in which the longest wait counts, under the paper's limit on what a queue may lose.
+A batch system moves a job into the pool for good, and the job loses its turn: later jobs start on its partition's cores
+before it, so it may wait far longer than in its partition. The score therefore includes the longest wait; the paper's
+limit on a queue's longer wait applies too.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from qconf.parallel import parallel_map
 from qconf.strategies.partitioning.carving import CarvingSequence, with_pool
 from qconf.strategies.partitioning.sizes import Sizes
 
-DIVISIONS = 24  # of the machine: the least pool has a 24th of it
-TAIL = np.array([1.0, 1.0, 2.0])  # factors of the score's weights: the longest wait is what a pool endangers
+DIVISIONS = 24  # the least pool has the machine divided by this
+TAIL = np.array([1.0, 1.0, 2.0])  # factors on the score's weights: a pool endangers the longest wait most
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """A division of the machine on a training set, each epoch from an empty machine."""
+    """The waits of a division of the machine on a training set, each epoch from an empty machine."""
 
-    sizes: Sizes  #: of the partitions: cores, shape (Q,)
+    sizes: Sizes  #: cores of the partitions, shape (Q,)
     waits: MeanWaits
-    #: Means over the epochs of mean wait (seconds) and bounded slowdown; longest wait (seconds), shape (3,).
+    #: Mean wait (s) and mean bounded slowdown, weighted over the epochs, and longest wait (s), shape (3,).
     scored: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Best:
-    """The best division with one threshold."""
+    """The best division for one threshold."""
 
     tau: float
     divisions: int
-    left_out: int  #: divisions that make the jobs of a queue wait too long
-    score: float = 0.0  #: against no pool: -0.1 is a tenth less mean wait, all else equal
-    found: Measured | None = None  #: None where all are left out
+    left_out: int  #: number of divisions in which the jobs of a queue wait too long
+    score: float = 0.0  #: log score against no pool: -0.1 is a tenth less mean wait, all else equal
+    found: Measured | None = None  #: None if all are left out
 
 
 def measure(training: TrainingSet, workloads: Sequence[Workload], system: System) -> Measured:
-    """Simulate the epochs of a training set, with routed jobs; means are weighted as the site wants."""
+    """Simulate a system on the epochs of a training set; means have the site's weights."""
     longest, total = 0, sum(weight for weight, _ in training.epochs)
     queues, means = np.zeros(len(system.queues)), np.zeros(2)
     for (weight, epoch), jobs in zip(training.epochs, workloads, strict=True):
@@ -65,7 +65,7 @@ def measure(training: TrainingSet, workloads: Sequence[Workload], system: System
 
 
 def divisions(sequence: CarvingSequence) -> list[Sizes]:
-    """Return all divisions along a sequence, without the first, which has no pool."""
+    """Return the partition sizes after each chunk of a sequence."""
     found: list[Sizes] = []
     while sequence.next() is not None:
         found.append(sequence.sizes.copy())
@@ -83,10 +83,10 @@ def search(
     objective: str,
     workers: int,
 ) -> list[Best]:
-    """Find the best of the divisions for each of `pools`, which differ in their threshold.
+    """Find the best of the candidate divisions for each of `pools`, which differ in their threshold.
 
-    A division in which the mean wait of a queue is more than `degradation` (0.3 is 30 %) above that without a pool is
-    left out, as in the paper; a minute is added to both, so that a queue that hardly waits does not decide.
+    A division is left out if the mean wait of a queue is more than `degradation` (0.3 is 30 %) above that without a
+    pool, as in the paper. A minute is added to both, so that a queue that hardly waits does not decide.
     """
     without = measure(training, workloads, system)
     most = (1 + degradation) * (without.waits.queues + FLOORS[0])

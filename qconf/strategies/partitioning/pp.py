@@ -1,6 +1,6 @@
 """`pp` and `static`: partitions in proportion to each queue's core-seconds (the paper's equation 7, section IV.A).
 
-`static` are those of the first known period, never changed; of one period, `pp`.
+`static` keeps the partitions of the first known period; with a single period it equals `pp`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from qconf.strategies.partitioning.sizes import data_warnings, partition_space, 
 
 @step
 class Proportional(Step):
-    """Partition sizes in nodes, from core-hours."""
+    """Partition sizes in nodes, in proportion to core-hours."""
 
     queues: list[str]
     core_hours: list[float]
@@ -52,7 +52,7 @@ class Static(Pp):
     position = 11
 
     def propose(self, training: TrainingSet, options: PartitionOptions) -> Proposal:
-        """Divide the machine by the first of the known periods."""
+        """Divide the machine as `pp` does for the first known period."""
         first = replace(training, period=training.earlier[0], earlier=()) if training.earlier else training
         return super().propose(first, options)
 

@@ -21,16 +21,16 @@ from qconf.strategies.partitioning.surrogate import DEGREES, PENALTIES, Surrogat
 
 Key = tuple[int, ...]  # a division
 STARTS = 3  # best samples from which searches start
-SAMPLES = 5  # of each queue, and their least number
-FEWEST = 20
-BUDGET = 3  # simulations of each sample, where no other number is given
-FIRST_PART = 0.4  # of the simulations after the samples: before what each queue tells by itself decides
-NEAREST = 10  # best divisions from which that begins
+SAMPLES = 5  # default samples per queue
+FEWEST = 20  # least number of samples by default
+BUDGET = 3  # default simulations, in multiples of the samples
+FIRST_PART = 0.4  # fraction of the simulations after the samples that go to minima of the surrogates; then moves
+NEAREST = 10  # best divisions from which moves start
 
 
 @step
 class BoundsStep(Step):
-    """Lower bounds in nodes, and the slack that leaves a solution."""
+    """Lower bounds in nodes, and the least slack with a solution."""
 
     title: ClassVar[str] = "bounds"
     queues: list[str]
@@ -51,13 +51,13 @@ class SurrogateStep(Step):
     r2: float | None = None
     rmse: float | None = None
     simulated: list[int] | None = None  # mean waits of the samples, seconds
-    expected: list[int] | None = None  # the same by a polynomial that was fitted without the sample
+    expected: list[int] | None = None  # predicted by a polynomial fitted without the sample
     note: str = ""
 
 
 @step
 class Minimum(Step):
-    """The searches on the surrogates."""
+    """The searches for minima of the surrogates."""
 
     samples: int
     starts: int
@@ -68,7 +68,7 @@ class Minimum(Step):
 
 @step
 class Optimum(Step):
-    """The answer without a choice by simulation: the program's, or without surrogates the best sample's."""
+    """The program's optimum, or without surrogates the best sample: not the best of all simulations."""
 
     nodes: list[int]
     weighted_wait: float
@@ -77,18 +77,18 @@ class Optimum(Step):
 
 @step
 class Proposals(Step):
-    """Divisions that the surrogates proposed one after the other, each simulated and added to the samples."""
+    """Divisions that the surrogates proposed in turn, each simulated and added to the samples."""
 
     nodes: list[list[int]]
-    of: list[str]  # which fit
-    expected: list[float]  # weighted mean waits, seconds
+    of: list[str]  # the fit behind each
+    expected: list[float]  # predicted weighted mean waits, seconds
     weighted_waits: list[float]
     note: str = ""
 
 
 @step
 class Decide(Step):
-    """The best of all simulated divisions and who proposed it, weighted mean waits in seconds."""
+    """The best of all simulated divisions and its origin; weighted mean waits in seconds."""
 
     tried: int
     nodes: list[int]
@@ -100,7 +100,7 @@ class Decide(Step):
 
 @step
 class Neighbours(Step):
-    """Search around the best division that keeps the constraints."""
+    """Moves around the best division that keeps the constraints."""
 
     of: list[int]
     tried: int
@@ -128,9 +128,9 @@ class Program:
         self.samples = options.samples or max(FEWEST, SAMPLES * space.queues.size)
         self.budget = max(options.simulations or BUDGET * self.samples, self.samples)
         self.simulated: dict[Key, Floats] = {}  # mean wait of each epoch, seconds
-        self.of_queues: dict[Key, Floats] = {}  # their parts of the weighted mean wait, seconds
+        self.of_queues: dict[Key, Floats] = {}  # each queue's contribution to the weighted mean wait, seconds
         self.proposed_by: dict[Key, str] = {}
-        self.chosen: dict[tuple[int, bool], tuple[int, Surrogate]] = {}  # of an epoch: by so many samples
+        self.chosen: dict[tuple[int, bool], tuple[int, Surrogate]] = {}  # by (epoch, local), with samples
         self.known = {"pp": proportional(space)}  # the result is no worse than these divisions
         if (present := space.present(training.base)) is not None:
             self.known["current"] = present
@@ -145,7 +145,7 @@ class Program:
         ]
 
     def run(self) -> tuple[Sizes, float]:
-        """Go through the steps; return the division and its weighted mean wait, seconds."""
+        """Run all steps; return the division and its weighted mean wait, seconds."""
         for name, nodes in self.known.items():
             self.simulate([nodes], name)
         sampled = feasible_samples(self.samples, self.feasible, self.options.seed, self.space.rounding)
@@ -159,7 +159,7 @@ class Program:
         return self.optimum(found) if self.options.decide_by == "program" else self.improved(*self.decided())
 
     def simulate(self, divisions: Sequence[Sizes], proposed_by: str = "sample") -> None:
-        """Simulate divisions that are not known yet."""
+        """Simulate the divisions that are not known yet."""
         new = {_key(each): each for each in divisions if _key(each) not in self.simulated}
         configs = [(self.space.configured(self.training.base, nodes),) for nodes in new.values()]
         for key, waits in zip(new, parallel_map(self.options.workers, self.evaluator.by_epoch, configs), strict=True):
@@ -168,7 +168,7 @@ class Program:
             self.proposed_by[key] = proposed_by
 
     def ranked(self) -> list[Sizes]:
-        """Return the simulated divisions that keep the constraints, the best first."""
+        """Return the simulated divisions that keep the constraints, best first."""
         divisions = [np.array(key, dtype=np.int64) for key in sorted(self.simulated, key=self.wait)]
         return [each for each in divisions if self.feasible.keeps(each)]
 
@@ -177,9 +177,9 @@ class Program:
         return float((self.simulated[_key(nodes)] * self.weights).sum())
 
     def fitted(self, *, reported: bool = False, local: bool = False) -> list[tuple[float, Surrogate]]:
-        """Fit a surrogate to what is simulated of each epoch, where `local` near the best; none where one has none.
+        """Fit a surrogate to each epoch's simulations, if `local` weighted near the best; none if one cannot be fitted.
 
-        Degree and penalty are chosen anew when there are half as many samples again.
+        Degree and penalty are chosen again when the samples have grown by half.
         """
         fractions = np.array([*self.simulated]) / self.space.total
         waits = np.array([*self.simulated.values()])
@@ -226,7 +226,7 @@ class Program:
         return found
 
     def minimised(self, surrogates: list[tuple[float, Surrogate]], *, reported: bool = False) -> Minima:
-        """Search the surrogates from the best samples."""
+        """Minimise the surrogates from the best samples."""
         found = minimise(surrogates, self.feasible, self.ranked()[:STARTS], self.space.rounding)
         if reported:
             note = "no search ended well" if found.starts and not found.divisions else ""
@@ -244,7 +244,7 @@ class Program:
         return found
 
     def propose(self) -> None:
-        """Simulate minima of the surrogates, fitted anew after each: to all samples and near the best in turn."""
+        """Simulate minima of the surrogates, refitted after each: to all samples and near the best in turn."""
         step = Proposals(nodes=[], of=[], expected=[], weighted_waits=[])
         most = self.samples + round((self.budget - self.samples) * FIRST_PART)
         while len(self.simulated) < most:
@@ -261,9 +261,9 @@ class Program:
         self.log.append(step)
 
     def next(self) -> tuple[Sizes, str, float] | None:
-        """Return what the surrogates propose next, of which fit it is, and the wait that is expected; None: nothing.
+        """Return the next minimum that is not simulated, the fit that it is of, and its predicted wait; None if none.
 
-        That is a minimum that is not simulated yet, of one fit or the other.
+        If one fit has no new minimum, the other is asked.
         """
         turns = [("all samples", False), ("those near the best", True)]
         for what, local in turns if len(self.simulated) % 2 else reversed(turns):
@@ -275,7 +275,7 @@ class Program:
         return None
 
     def optimum(self, found: Minima) -> tuple[Sizes, float]:
-        """Return the program's optimum and its wait, simulated to be reported; without surrogates the best sample."""
+        """Return the program's optimum and its simulated wait; without surrogates the best sample."""
         nodes = next(iter((*found.divisions, *self.ranked())), self.known["pp"])
         self.simulate([nodes], "surrogate")
         wait = self.wait(nodes)
@@ -285,7 +285,7 @@ class Program:
         return nodes, wait
 
     def decided(self) -> tuple[Sizes, float]:
-        """Return the best of what is simulated, and its wait; of equals the first."""
+        """Return the best simulated division and its wait; of equal ones the first."""
         best = min(self.simulated, key=self.wait)
         self.log.append(
             Decide(
@@ -300,7 +300,7 @@ class Program:
         return np.array(best, dtype=np.int64), self.wait(best)
 
     def improved(self, nodes: Sizes, wait: float) -> tuple[Sizes, float]:
-        """Go on around the best that keep the constraints: surrogates are smooth and the simulator is not."""
+        """Continue with moves around the best divisions within the constraints, since the simulator is not smooth."""
         inside, before = self.ranked(), len(self.simulated)
         if not inside or before >= self.budget:
             return nodes, wait
@@ -324,7 +324,7 @@ class Program:
         return np.array(move, dtype=np.int64), self.wait(move)
 
     def kept(self, nodes: Sizes, wait: float) -> Proposal:
-        """Propose a division; the present partitions if they are better, though too narrow for their widest jobs."""
+        """Propose a division, or the present partitions if they are better although too narrow for their jobs."""
         base = self.training.base
         simulated = self.options.decide_by == "simulation"
         if simulated and base.mode == "partitioned" and current_wait(self.training) < wait * (1 - 1e-9):

@@ -1,10 +1,10 @@
-"""How far a division of the machine is from the best one: the exact search as a measure of the others.
+"""The distance of a division from the best one, by an exact search.
 
-Queues on partitions of their own do not interact, so the weighted mean wait is a sum over queues, of a term that
-depends on the queue's size alone. All terms are tabulated, then dynamic programming divides the machine. Where there
-are too many sizes, one in so many is tabulated, and then more of them around the best division, until none is left out
-there. With reserved jobs, with limits, or with another order than fcfs the table is an estimate, and a local search on
-the simulator continues from it.
+Queues on their own partitions do not interact, so the weighted mean wait is a sum of one term per queue, which depends
+on the queue's size only. All terms are tabulated, then dynamic programming divides the machine. With too many sizes,
+only every n-th is tabulated, then more around the best division, until all around it are. With reserved jobs, limits,
+or an order other than fcfs the table is an estimate, and a local search on the simulator continues from its best
+division.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ from qconf.strategies.partitioning.divide import (
 from qconf.strategies.partitioning.feasible import Feasible
 from qconf.strategies.partitioning.sizes import PartitionSpace, Sizes, fixed_partition, proportional
 
-LONGEST_SEARCH = 60  # simulations of a local search at most
-MOST_SIZES = 2048  # of each queue that are tabulated at once
-MOST_WORK = 1e7  # jobs times sizes that are tabulated at once, as long as the sizes are not fewer than those around
-GEOMETRIC = 256  # sizes of each queue, if so many, by which a first division within bounds is found
-WINDOW = 2  # steps around a division between which the next grid has sizes
-FINER = 8  # times as many
-PIECES = 16  # pieces into which the sizes of one queue are cut for the workers
+LONGEST_SEARCH = 60  # most simulations of a local search
+MOST_SIZES = 2048  # most tabulated sizes of a queue at once
+MOST_WORK = 1e7  # most jobs times tabulated sizes at once, unless the window needs more sizes
+GEOMETRIC = 256  # most sizes of a queue in the search for a first division within bounds
+WINDOW = 2  # steps on each side of a division that the next grid covers
+FINER = 8  # ratio of the steps of two successive grids
+PIECES = 16  # pieces of a queue's sizes, for the workers
 
 
 class WaitTable:
-    """For each queue of the partition space, its part of the weighted mean wait at each size in nodes, seconds.
+    """The contribution of each queue to the weighted mean wait at each size in nodes, seconds.
 
-    A size is simulated when it is first needed. Reserved jobs, limits and starvation are ignored: with them the
-    table is an estimate. So it is where groups of users have weights: every job of a queue counts with their mean.
+    A size is simulated when it is first needed. Reserved jobs, limits and starvation are ignored, which makes the table
+    an estimate. It is one also if user groups have weights, since all jobs of a queue count with the mean weight.
     """
 
     def __init__(self, training: TrainingSet, space: PartitionSpace, workers: int = 1) -> None:
         self.space, self.workers = space, workers
         self.waits = partial(waits_by_size, backfill=training.base.backfill)
-        self.own = list(_own(training, space))  # and not the training set, which keeps the table
+        self.own = list(_own(training, space))  # not the training set itself, whose cache keeps this table
         self.known: list[dict[int, float]] = [{} for _ in space.queues]  # seconds by nodes
 
     def columns(self, sizes: Sequence[Sizes]) -> list[NDArray[np.float64]]:
@@ -78,7 +78,7 @@ class WaitTable:
 
 
 def _own(training: TrainingSet, space: PartitionSpace) -> Iterator[tuple[int, Workload, float]]:
-    """Yield the jobs of each queue on each epoch, and what a second that one of them waits adds to the mean."""
+    """Yield (queue, jobs, weight) by epoch: the weight of a second of one job's wait in the mean."""
     for weight, epoch in training.epochs:
         w, weights = epoch.workload, np.ones(len(epoch)) if epoch.weight is None else epoch.weight
         counted = float(weights[np.isin(w.queue, space.queues)].sum())
@@ -90,7 +90,7 @@ def _own(training: TrainingSet, space: PartitionSpace) -> Iterator[tuple[int, Wo
 
 @cached
 def tabulate(training: TrainingSet, space: PartitionSpace, workers: int = 1) -> WaitTable:
-    """Return the table of a training set, of which nothing is simulated yet."""
+    """Return the table of a training set, still empty."""
     return WaitTable(training, space, workers)
 
 
@@ -101,14 +101,14 @@ class Optimum:
     nodes: Sizes
     wait: float
     tabulated_nodes: Sizes
-    tabulated: float  # wait of `tabulated_nodes` by the table; ``wait`` where there are no doubts
-    doubts: str  # why `nodes` is only the best division found, or why it is the free one; empty if proven
-    simulations: int  # of the local search, without those that compare its starts
+    tabulated: float  # wait of `tabulated_nodes` by the table; equals `wait` without doubts
+    doubts: str  # why `nodes` may not be optimal, or is the free optimum; empty if proven
+    simulations: int  # simulations of the local search, without those that chose its start
 
 
 @step
 class RegretStep(Step):
-    """How far a division is from the best ones."""
+    """The distance of a division from the best ones."""
 
     title: ClassVar[str] = "regret"
     weighted_wait: float
@@ -121,28 +121,28 @@ class RegretStep(Step):
 
 @dataclass(frozen=True)
 class Regret:
-    """Weighted mean wait of a division (seconds), and the part by which it exceeds the best ones."""
+    """The weighted mean wait of a division (seconds), and those of the best ones."""
 
     wait: float
-    constrained: float  # of the best division with dp-nlp's constraints
-    free: float  # and without them
+    constrained: float  # of the best division under dp-nlp's constraints
+    free: float  # of the best division without constraints
     proven: bool  # whether these are optima, or only the best divisions found
 
     @property
     def to_constrained(self) -> float:
-        """0.05 is 5 % above the constrained optimum; below 0 only for divisions outside the constraints."""
+        """Fraction above the constrained optimum: 0.05 is 5 %; below 0 only outside the constraints."""
         return self._above(self.constrained)
 
     @property
     def to_free(self) -> float:
-        """0.05 is 5 % above the free optimum."""
+        """Fraction above the free optimum: 0.05 is 5 %."""
         return self._above(self.free)
 
     def _above(self, best: float) -> float:
         return self.wait / best - 1 if best > 0 else 0.0 if self.wait <= 0 else np.inf
 
     def step(self) -> RegretStep:
-        """Return the entry of a strategy's log."""
+        """Return the step of a strategy's log."""
         return RegretStep(
             weighted_wait=round(self.wait, 1),
             constrained_optimum=round(self.constrained, 1),
@@ -161,7 +161,7 @@ def regret(training: TrainingSet, space: PartitionSpace, bounds: Feasible, nodes
     best = optimum(training, space, bounds, workers)
     if not (best.doubts or free.doubts):
         return Regret(wait, best.wait, free.wait, proven=True)
-    # The optimum is only the best division found: a better one replaces it.
+    # The optimum is not proven: a better division replaces it.
     constrained = min(best.wait, wait) if bounds.keeps(nodes) else best.wait
     return Regret(wait, constrained, min(free.wait, constrained, wait), proven=False)
 
@@ -170,7 +170,7 @@ def regret(training: TrainingSet, space: PartitionSpace, bounds: Feasible, nodes
 def optimum(training: TrainingSet, space: PartitionSpace, bounds: Feasible | None, workers: int = 1) -> Optimum:
     """Return the best division, free or under dp-nlp's bounds.
 
-    Where no division keeps the bounds it is the free one, and `doubts` has the reason.
+    If no division keeps the bounds, it is the free one, and `doubts` has the reason.
     """
     evaluator = CachedEvaluator(training, workers)
 
@@ -184,7 +184,7 @@ def optimum(training: TrainingSet, space: PartitionSpace, bounds: Feasible | Non
         return descend(wait, start, within, step=max(1, space.total // 16), most=LONGEST_SEARCH)
 
     pp = proportional(space)
-    if bounds is not None and bounds.one_sided:  # no table divides by such proportions
+    if bounds is not None and bounds.one_sided:  # the table's search needs the two-sided constraint
         nodes, found, tried = searched(pp if bounds.middle is None else bounds.middle)
         return Optimum(nodes, found, nodes, found, "proportions are one-sided", tried)
     tabulated, least, coarse = solve(training, space, bounds, workers)
@@ -201,9 +201,9 @@ def optimum(training: TrainingSet, space: PartitionSpace, bounds: Feasible | Non
 def solve(
     training: TrainingSet, space: PartitionSpace, bounds: Feasible | None = None, workers: int = 1
 ) -> tuple[Sizes | None, float, str]:
-    """Return the best division by the table, free or under dp-nlp's bounds, its wait, and why it may not be the best.
+    """Return the best division by the table, free or under dp-nlp's bounds, its wait, and why it may not be optimal.
 
-    The first grid of sizes has a division within the bounds on it, each later one the best of the grid before.
+    The first grid of sizes contains a division within the bounds, each later one the best of the grid before.
     """
     table = tabulate(training, space, workers)
     most = space.widest + (space.total - int(space.widest.sum()))
@@ -227,12 +227,12 @@ def solve(
         if not complete:
             doubts = doubts or "not all ratios of sizes are tried"
         if found is None or unit == 1:
-            return found, wait, doubts if wait else ""  # none is below 0
+            return found, wait, doubts if wait else ""  # a wait of 0 is optimal
         nodes, reach, unit = found, WINDOW * unit, -(-unit // FINER)
 
 
 def _start(table: WaitTable, space: PartitionSpace, bounds: Feasible, most: Sizes, nodes: Sizes, count: int) -> Sizes:
-    """Return a division within the bounds, near the best by `count` sizes in geometric progression, else `nodes`."""
+    """Return a division within the bounds, near the best of `count` sizes in geometric progression, or else `nodes`."""
     within = bounds.middle
     if within is None:
         return nodes

@@ -1,4 +1,4 @@
-"""Partition sizes in nodes: the partition space, and how shares become sizes."""
+"""Partition sizes in nodes: the partition space, and proportional division."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ SHORT = (
 
 @dataclass(frozen=True, eq=False)
 class PartitionSpace:
-    """The nodes (of one core where nodes are shared) to be divided among the queues that own a partition."""
+    """The nodes (of one core, unless nodes are whole) to be divided among the queues that own a partition."""
 
-    queues: NDArray[np.int64]  # their indices in the base configuration, shape (k,)
-    total: int
-    widest: NDArray[np.int64]  # least size of each: of its queue's widest job, or of the widest that it admits
+    queues: NDArray[np.int64]  # indices of the queues in the base configuration, shape (k,)
+    total: int  # nodes to divide
+    widest: NDArray[np.int64]  # least size of each partition: nodes of its widest job, submitted or admitted
     node: int  # cores of a node
     work: NDArray[np.float64]  # core-seconds of each queue, shape (k,)
-    kept: tuple[tuple[int, int], ...] = ()  # queues with a fixed partition, and its cores, which are not divided
-    rounding: str = "remainders"  # how shares become whole: see `apportion`
-    note: str = ""  # why partitions hold less than their queues admit, where that was wanted
+    kept: tuple[tuple[int, int], ...] = ()  # (queue, cores) of fixed partitions, which are not divided
+    rounding: str = "remainders"  # see `apportion`
+    note: str = ""  # why partitions are too small for all admitted jobs, although that was wanted
 
     def cores(self, nodes: Sizes, count: int) -> list[int]:
         """Return partition sizes in cores for all `count` queues of the base configuration."""
@@ -39,15 +39,15 @@ class PartitionSpace:
         return [int(size) for size in sizes]
 
     def configured(self, base: SiteConfig, nodes: Sizes) -> SiteConfig:
-        """Return the base on partitions of these sizes."""
+        """Return the base with partitions of these sizes."""
         return base.with_partitions(self.cores(nodes, len(base.queues)))
 
     def nodes(self, config: SiteConfig) -> Sizes:
-        """Return the partition sizes of a configuration with the queues of the base, shape (k,)."""
+        """Return the partition sizes of a configuration with the base's queues, in nodes, shape (k,)."""
         return np.array([config.queues[i].partition for i in self.queues], dtype=np.int64) // self.node
 
     def present(self, base: SiteConfig) -> Sizes | None:
-        """Return the division that the base has; None where it has none that holds the widest jobs."""
+        """Return the base's own division; None if it has none, or one too small for the widest jobs."""
         nodes = self.nodes(base)
         return nodes if base.mode == "partitioned" and (nodes >= self.widest).all() else None
 
@@ -56,13 +56,13 @@ class PartitionSpace:
 def partition_space(training: TrainingSet, least_size: str = "job", rounding: str = "remainders") -> PartitionSpace:
     """Return the partition space of a training set.
 
-    With the `least_size` ``queue`` a partition holds the widest job that its queue admits and can start, submitted or
-    not, if those of all fit at once; else that of a queue whose limits may be lowered holds the widest submitted.
+    With the `least_size` ``queue`` a partition holds the widest job that its queue admits and can start, if these fit
+    the machine at once. Otherwise a queue whose limit may be lowered only needs to hold its widest submitted job.
     Raises NotApplicableError if there is no job or no partition to size, or the widest jobs do not fit.
     """
     if not len(training):
         raise NotApplicableError("there is no job to train on")
-    if training.base.nodes:  # of `auto`, which goes with them
+    if training.base.nodes:  # `auto` gets here
         raise NotApplicableError("nodes are of several types: partitions of all alike do not divide them")
     base, node = training.base, training.base.grid
     if base.has_tiers:
@@ -112,15 +112,14 @@ def data_warnings(training: TrainingSet, space: PartitionSpace) -> list[str]:
 
 
 def fixed_partition(base: SiteConfig, index: int) -> bool:
-    """Return whether a queue has a partition that is fixed in the configuration."""
+    """Return whether the configuration fixes a queue's partition."""
     return base.mode != "shared" and base.is_fixed(f"queues[{index}].partition")
 
 
 def apportion(shares: NDArray[np.float64], total: int, least: Sizes, rounding: str = "remainders") -> Sizes:
-    """Round shares, of any sum, to whole nodes that sum to `total`, none below `least`.
+    """Divide `total` whole nodes in proportion to `shares` (of any sum), each at least its `least`.
 
-    A share below its least gets the least; the others divide the rest in proportion: by largest remainders, or
-    (``down``) all are rounded down and the largest gets what is left.
+    The nodes that are left after rounding down go to the largest remainders, or (``down``) to the largest size.
     """
     shares = np.maximum(np.asarray(shares, dtype=np.float64), 0)
     if shares.sum() <= 0:

@@ -25,16 +25,16 @@ from qconf.strategies.partitioning.limits import UndividedLimitError, with_limit
 from qconf.strategies.partitioning.sizes import apportion
 
 ANY_RUNTIME = (0, MAX_DURATION)
-Part = tuple[QueueConfig, tuple[int, int]]  # a queue, and the actual run times that it takes
+Part = tuple[QueueConfig, tuple[int, int]]  # a queue, and the range of actual run times that it admits
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Queues on partitions, and the split that made each."""
+    """Queues on partitions, and the split that made each queue."""
 
     config: SiteConfig
     origin: tuple[int, ...]  # for each queue the number of the split that made it, 0 for none
-    runtimes: Runtimes | None = None  # actual run times that each queue takes, where a study splits on them
+    runtimes: Runtimes | None = None  # actual run times that each queue admits, if a study splits by them
 
     @classmethod
     def of(cls, config: SiteConfig) -> Layout:
@@ -43,13 +43,13 @@ class Layout:
 
     @property
     def spans(self) -> Runtimes:
-        """Actual run times that each queue takes: any, unless a study splits on them."""
+        """Actual run times that each queue admits: any, unless a study splits by them."""
         return self.runtimes or (ANY_RUNTIME,) * len(self.config.queues)
 
     def replaced(self, gone: tuple[int, ...], new: list[Part], origin: int, **changes: object) -> Layout:
-        """Return the layout with `new` queues in the place of the first of those at the indices `gone`.
+        """Return the layout with `new` queues at the place of the first of the queues `gone` (indices).
 
-        `changes` are those of other parts of the configuration.
+        `changes` are of other fields of the configuration.
         """
         at = min(gone)
         queues: list[tuple[QueueConfig, int, tuple[int, int]]] = []
@@ -68,11 +68,11 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A layout to try, or why there is none."""
+    """A layout to try, or the reason why there is none."""
 
-    what: str  # kind of split, or the pair to be merged
+    what: str  # kind of split, or the pair to merge
     layout: Layout | None
-    rule: str  # where the queue is cut: ``cores <= 240``; without a layout, why it cannot be tried
+    rule: str  # where the queue is cut: ``cores <= 240``; without a layout, the reason
 
 
 def splits(
@@ -85,11 +85,11 @@ def splits(
     half_first: bool = True,
     rounding: str = "remainders",
 ) -> Iterator[Candidate]:
-    """Yield the three ways to split the queue at `index`; `number` is that of this split, from 1.
+    """Yield the three splits of the queue at `index`; `number` identifies this split, from 1.
 
-    The first child keeps the queue's name and position, so that jobs that name the queue stay in it. The first way
-    splits by the requested walltime, which a scheduler knows, or by the actual run time; jobs of exactly half the limit
-    are in the first part, or with `half_first` false in the second.
+    The first part keeps the queue's name and position, so that jobs that name the queue stay in it. The first split is
+    by walltime, or by actual run time; jobs of exactly half the limit go to the first part, with `half_first` false to
+    the second. The others halve the core-seconds and the number of jobs, by cores.
     """
     jobs = training.period.routed(layout.config, layout.runtimes)
     own = jobs.take(jobs.queue == index)
@@ -110,7 +110,7 @@ def splits(
 
 
 def _by_cores(layout: Layout, index: int, cores: NDArray[np.int64], load: NDArray[np.int64]) -> list[Part] | str:
-    """Cut after the size at which the jobs, narrowest first, have half the load."""
+    """Split by cores at the size up to which the narrowest jobs have half the load; a text says why not."""
     queue = layout.config.queues[index]
     sizes, which = np.unique(cores, return_inverse=True)
     held = np.cumsum(np.bincount(which, load))
@@ -125,7 +125,7 @@ def _by_cores(layout: Layout, index: int, cores: NDArray[np.int64], load: NDArra
 
 
 def _by_time(layout: Layout, index: int, split_on: str, longest: int, *, half_first: bool) -> list[Part] | str:
-    """Cut at half the walltime limit; without a limit, at half the longest walltime."""
+    """Split at half the walltime limit; without a limit, at half the longest walltime; a text says why not."""
     queue, runtimes = layout.config.queues[index], layout.spans[index]
     above, limit = queue.walltime
     if split_on == "runtime":
@@ -147,7 +147,7 @@ def _second(layout: Layout, queue: QueueConfig) -> QueueConfig:
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:
-    """Return a name like `name` that no queue has and that PBS accepts, with the suffix of a pool too."""
+    """Return a free name like `name` that PBS accepts, even with the suffix of a pool."""
     stem = re.sub(r"[^A-Za-z0-9_-]", "_", name)
     stem = stem if stem[0].isascii() and stem[0].isalpha() else f"q{stem}"
     used = {other.lower() for other in taken}
@@ -209,7 +209,7 @@ def _work(jobs: Workload, mask: NDArray[np.bool_]) -> float:
 
 
 def rule(queues: list[QueueConfig], runtimes: Runtimes | None = None) -> str:
-    """Describe the jobs that the first of these queues admits and the others do not."""
+    """Describe the jobs that only the first of these queues admits."""
     first = queues[0]
     if len(queues) == 1:
         spans = " to ".join(format_duration(edge) for edge in first.walltime)
@@ -222,27 +222,27 @@ def rule(queues: list[QueueConfig], runtimes: Runtimes | None = None) -> str:
 
 
 def mergeable(layout: Layout, apart: int = 1) -> Iterator[tuple[int, int]]:
-    """Yield the pairs whose ranges of cores and of walltimes touch or overlap, but not the two parts of one split.
+    """Yield pairs of queues whose ranges touch or overlap, except the two parts of one split.
 
-    Ranges of cores touch where the least of one is `apart` above the most of the other.
+    Ranges of cores touch if the least of one is at most `apart` above the most of the other.
     """
     for i, j in combinations(range(len(layout.config.queues)), 2):
         a, b = layout.config.queues[i], layout.config.queues[j]
         if a.reservation or b.reservation or (layout.origin[i] and layout.origin[i] == layout.origin[j]):
             continue
         if a.access != b.access or a.billing != b.billing:
-            continue  # one of both would let others in, or charge otherwise
+            continue  # a merged queue would admit other users, or charge differently
         if any((a.name in each.queues) != (b.name in each.queues) for each in layout.config.qos):
-            continue  # jobs of one of both would be of another QOS
+            continue  # jobs of one queue would get another QOS
         near = max(a.cores[0], b.cores[0]) <= min(a.cores[1], b.cores[1]) + apart
         if near and max(a.walltime[0], b.walltime[0]) <= min(a.walltime[1], b.walltime[1]):
             yield i, j
 
 
 def merged(training: TrainingSet, layout: Layout, pair: tuple[int, int]) -> Candidate:
-    """Make one queue of two: the name of the busier, both partitions, the sum of their limits.
+    """Merge two queues: the name of the busier, both partitions, the sum of their limits.
 
-    Its priority is the mean weighted by core-seconds; its jobs starve as soon as those of either queue.
+    The priority is the mean weighted by core-seconds; the starvation period is the shorter one.
     """
     jobs = training.period.routed(layout.config, layout.runtimes)
     queues = [layout.config.queues[i] for i in pair]
@@ -263,7 +263,7 @@ def merged(training: TrainingSet, layout: Layout, pair: tuple[int, int]) -> Cand
 
 
 def _objection(training: TrainingSet, before: Layout, layout: Layout) -> str:
-    """Return what `layout` violates of `fixed`, or a job that it no longer admits or never starts; empty if nothing."""
+    """Return a new violation of `fixed`, or a job that `layout` does not admit or never starts; empty if none."""
     old, new = (set(fixed_violations(training.base, each.config, training.period.binding)) for each in (before, layout))
     if fixed := new - old:
         return f"changes {min(fixed)}, which is fixed"

@@ -1,4 +1,4 @@
-"""The surrogate of the simulator: a polynomial for the mean wait of one epoch in the partition sizes."""
+"""The surrogate of the simulator: a polynomial for the mean wait of one epoch as a function of partition sizes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 DEGREES = (1, 2, 3)
 PENALTIES = (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
-NO_PENALTY = 1e-9  # what a column that is a sum of others needs
-DIGITS = 7  # significant ones of what a BLAS adds up: the rest differs from one processor to the next
-TIED = 4  # digits of errors: penalties whose errors differ in less are tied, and the larger is taken
-ENOUGH = 1.5  # samples of each coefficient, beyond the first degree
-FEWEST = 8  # samples to which a polynomial is fitted
-NEAR = 12  # nearest samples, or half of all, that count most in a fit near the best
+NO_PENALTY = 1e-9  # least penalty, which linearly dependent columns need
+DIGITS = 7  # significant digits of a BLAS result; further ones depend on the processor
+TIED = 4  # significant digits of errors; of penalties with equal errors the largest is taken
+ENOUGH = 1.5  # least samples for each coefficient, beyond the first degree
+FEWEST = 8  # least samples for a fit
+NEAR = 12  # nearest samples, or half of all, with the largest weights in a fit near the best
 
 
 class UnfittedError(Exception):
@@ -26,11 +26,11 @@ class UnfittedError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Surrogate:
-    """A fitted polynomial of degree at most 3 in the fractions of the machine, the last one left out (they sum to 1).
+    """A fitted polynomial, of degree at most 3, in the fractions of the machine; the last is left out (they sum to 1).
 
-    Degree and penalty (of the ridge regression) are chosen by cross-validation. Where `logs`, it is one for the
-    logarithm of a second and the wait, and ends where what was sampled is left by more than its spread: what it expects
-    is neither negative nor out of all proportion.
+    Cross-validation chose degree and penalty (of the ridge regression). With `logs` it predicts the logarithm of a
+    second plus the wait, limited to the sampled range plus its spread on each side: no wait is negative or out of
+    proportion.
     """
 
     degree: int
@@ -43,12 +43,12 @@ class Surrogate:
     coefficients: Floats
     intercept: float
     logs: bool
-    least: float  # of the polynomial, and the most
+    least: float  # limits of the polynomial's value
     most: float
-    crossed: Floats  # what is expected at each sample by a fit without it, seconds, shape (samples,)
+    crossed: Floats  # prediction for each sample by a fit without it, seconds, shape (samples,)
 
     def __call__(self, fractions: Floats) -> float:
-        """Return the mean wait that is expected, seconds; fractions of shape (k,)."""
+        """Return the predicted mean wait, seconds; fractions of shape (k,)."""
         value = self._polynomial(fractions)
         return float(np.expm1(np.clip(value, self.least, self.most))) if self.logs else value
 
@@ -85,10 +85,9 @@ def fit(
 ) -> Surrogate:
     """Fit a surrogate to waits, shape (samples,), at fractions, shape (samples, k).
 
-    Degree and penalty are chosen by leave-one-out cross-validation. A degree with more coefficients than `most`, or
-    with too many for so few samples, is left out, unless it is the only one. Samples count by their `weights`. Raises
-    UnfittedError if there are too few samples, fewer than coefficients of the first degree at `most`, or a wait is no
-    number.
+    Leave-one-out cross-validation chooses degree and penalty. A degree is skipped, unless it is the only one, if it has
+    more coefficients than `most` or too many for the samples. `weights` are of the samples. Raises UnfittedError if
+    there are too few samples, `most` is below the coefficients of the first degree, or a wait is not finite.
     """
     from sklearn import config_context
     from sklearn.linear_model import Ridge, RidgeCV
@@ -150,7 +149,7 @@ def fit(
 
 
 def near(fractions: Floats, best: int) -> Floats:
-    """Return weights of samples that fall with the distance from one of them, in standard deviations."""
+    """Return weights of the samples that fall with the distance from sample `best`, in standard deviations."""
     spread = fractions.std(axis=0)
     apart = (fractions - fractions[best]) / np.where(spread > 0, spread, 1.0)
     distance = np.sqrt((apart**2).mean(axis=1))
@@ -159,11 +158,11 @@ def near(fractions: Floats, best: int) -> Floats:
 
 
 def _unscored(*_: object, **__: object) -> float:
-    """Score nothing: what is expected of each sample is all that is wanted of a cross-validation."""
+    """Return no score: of a cross-validation only the predictions are used."""
     return 0.0
 
 
 def _stable(values: Floats) -> Floats:
-    """Round to significant digits of the largest."""
+    """Round all values to `DIGITS` significant digits of the largest."""
     largest = float(np.abs(values).max(initial=0.0))
     return np.round(values, DIGITS - 1 - int(np.floor(np.log10(largest)))) if largest > 0 else values
