@@ -1,1 +1,1 @@
-"""A recommendation for people: the terminal's table, figures, and a page that opens anywhere."""
+"""Recommendations, backtests and predictions for people: terminal tables, figures, and pages that open offline."""

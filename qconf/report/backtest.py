@@ -1,4 +1,4 @@
-"""A backtest in cells and sentences, as terminal and page show it, and its report.html."""
+"""A backtest as table cells, sentences and advice, for the terminal and for its report.html."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from qconf.report.verdict import NAMED, NO_LOSER, Advice
 from qconf.report.wording import ABSENT, hours, longest_text, merged, notes
 from qconf.text import grouped
 
-LEAST_GAIN = 0.02  #: below, a change is not worth the effort
+LEAST_GAIN = 0.02  #: least gain that is worth a change
 SHOWN = ("mean_wait", "mean_bounded_slowdown", "utilization_window")  #: metrics of the tables of periods
 LAYERS = (
     (
@@ -54,17 +54,17 @@ _AT_ONCE = {"figures": "Strategies, as figures", "periods": "The test period, as
 
 
 def is_comparison(found: Backtest) -> bool:
-    """Whether it is of two logs (``qconf compare``) and not of the periods of one (``qconf backtest``)."""
+    """Whether the backtest compares two logs (``qconf compare``), not the periods of one (``qconf backtest``)."""
     return "period" not in found.settings
 
 
 def running(found: Backtest) -> str:
-    """Name what stands for what the site runs: `current`, or without a configuration the present queues shared."""
+    """Return the strategy that stands for what the site runs: `current`, or without a configuration `shared`."""
     return CURRENT if CURRENT in found.strategies else "shared"
 
 
 def advise(found: Backtest) -> Advice:
-    """Say what would have served the site best, of what a batch system can do, and at whose cost."""
+    """Return the advice: the exportable strategy that would have gained most, its gain, and who would have lost."""
     here, what = running(found), OBJECTIVE_TEXTS[found.objective]
     better = [each for each in found.averages if each.strategy != here and each.against[here].reduction > 0]
     better.sort(key=lambda each: -each.against[here].reduction)
@@ -85,12 +85,12 @@ def advise(found: Backtest) -> Advice:
 
 
 def _results(found: Backtest, strategy: str, what: str) -> list[Any]:
-    """List what is known of a strategy in the periods, without what is empty."""
+    """Return the non-empty values of a field in a strategy's results."""
     return [value for each in found.results if each.strategy == strategy and (value := getattr(each, what))]
 
 
 def _against(found: Backtest, name: str, here: str, result: Gain) -> str:
-    """Say what is against a strategy that gains: what is fixed, guard rails on average, chance; empty if nothing is."""
+    """Say why a strategy with a gain is not advised: fixed paths, guard rails on average, chance; empty if nothing."""
     if fixed := _results(found, name, "fixed"):
         return f"it changes what is fixed: {', '.join(sorted({path for each in fixed for path in each}))}"
     days = sum(fold.end - fold.start for fold in found.folds) / len(found.folds) / DAY
@@ -104,7 +104,7 @@ def _against(found: Backtest, name: str, here: str, result: Gain) -> str:
 
 
 def _guarded(summaries: Sequence[Summary]) -> GuardValues:
-    """Return the means over the periods of what the guard rails compare."""
+    """Return the means over the periods of the values that guard rails compare."""
     values = [GuardValues.of(each) for each in summaries]
     p95 = {name: _mean(each.p95[name] for each in values) for name in values[0].p95}
     jobs = {name: sum(each.jobs[name] for each in values) for name in values[0].jobs}
@@ -117,7 +117,7 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def _impact(found: Backtest, name: str, here: str) -> Impact:
-    """Compare the queues over all periods: longest waits of all, the others as means over their jobs."""
+    """Compare the queues over all periods: the longest wait of all, other metrics as means over the jobs."""
     before, after = (_results(found, each, "summary") for each in (here, name))
     groups = []
     for queue in before[0].queues:
@@ -142,7 +142,7 @@ def _tested(found: Backtest) -> str:
 
 
 def _facts(found: Backtest, average: Average, here: str) -> Iterator[str]:
-    """Say the waits before and after, the worst period, and the change against fcfs-easy."""
+    """Yield sentences: waits before and after, the worst period, and the change against fcfs-easy."""
     own = next(each for each in found.averages if each.strategy == here)
     (then, longest), (now, long) = ([each.means[key] for key in ("mean_wait", "max_wait")] for each in (own, average))
     several = ", on average over the periods" * (len(found.folds) > 1)
@@ -160,7 +160,7 @@ def _facts(found: Backtest, average: Average, here: str) -> Iterator[str]:
 
 
 def headings() -> list[str]:
-    """Headings of the summary table."""
+    """Return the headings of the summary table."""
     ratios = [f"/{name.removeprefix('fcfs-')}" for name in REFERENCES]
     mean, slowdown, longest, used = (
         COLUMNS[key].heading for key in ("mean_wait", "mean_bounded_slowdown", "max_wait", "utilization_window")
@@ -169,7 +169,7 @@ def headings() -> list[str]:
 
 
 def cells(average: Average) -> list[str]:
-    """Write the row of a strategy in the summary table."""
+    """Return a strategy's row of the summary table."""
     easy = average.against["fcfs-easy"]
 
     def mean(key: str) -> str:
@@ -181,12 +181,12 @@ def cells(average: Average) -> list[str]:
     return [*out, mean("utilization_window")]
 
 
-#: Headings of the table of periods, each strategy against fcfs-easy.
+#: Headings of the table of periods; each strategy is compared with fcfs-easy.
 PERIOD_HEADINGS = ("worse %", "best period", "worst period")
 
 
 def against(average: Average, reference: str) -> list[str]:
-    """Write the change of the objective against a reference: its mean, the worse periods, the best and the worst."""
+    """Return the change of the objective against a reference: mean, worse periods, best and worst period."""
     if average.strategy == reference:
         return [ABSENT] * 4
     found = average.against[reference]
@@ -194,7 +194,7 @@ def against(average: Average, reference: str) -> list[str]:
 
 
 def period_cells(average: Average) -> list[str]:
-    """Write the row of a strategy in the table of periods: with one period there is no best and no worst."""
+    """Return a strategy's row of the table of periods."""
     return against(average, "fcfs-easy")[1:]
 
 
@@ -203,7 +203,7 @@ def _ratio(value: float) -> str:
 
 
 def _change(reduction: float) -> str:
-    """Write a reduction as the change it is: less is minus."""
+    """Format a reduction as a change: a lower value has a minus."""
     return f"{-100 * reduction + 0.0:+.0f} %"
 
 
@@ -212,20 +212,20 @@ def _period(labelled: tuple[str, float]) -> str:
 
 
 def mark(found: Backtest, average: Average) -> str:
-    """Name a strategy: * where it is not exportable, # where it changes what is fixed."""
+    """Return a strategy's name with its marks: * not exportable, # changes something fixed."""
     own = [result for result in found.results if result.strategy == average.strategy]
     star = "*" if any(result.not_exportable for result in own) else ""
     return average.strategy + star + ("#" if any(result.fixed for result in own) else "")
 
 
 def qualifications(found: Backtest) -> list[str]:
-    """Say what the marks of the table mean, and what was left out."""
+    """Return sentences for the table's marks and the skipped periods."""
     marks = dict.fromkeys(f"* {result.not_exportable}" for result in found.results if result.not_exportable)
     return [*(f"left out: {label}: {why}" for label, why in found.skipped), *marks, *_fixed(found)]
 
 
 def sentences(found: Backtest) -> list[str]:
-    """Say what the table does not: its columns, what was left out, where a strategy made no proposal."""
+    """Return sentences for the table's columns, its marks, and periods in which a strategy made no proposal."""
     folds = found.folds
     if len(folds) > 1:
         text = (
@@ -244,9 +244,8 @@ def sentences(found: Backtest) -> list[str]:
 
 
 def _noted(found: Backtest) -> Iterator[str]:
-    """Say what strategies noted, and where the current configuration stood in for one: once, with any one number.
-
-    Each with the periods in which it is so.
+    """Yield the strategies' notes and fallbacks with the number of their periods; texts differing in a number are
+    merged.
     """
     noted = [
         ((each.strategy, text), each.period)
@@ -265,7 +264,7 @@ def _noted(found: Backtest) -> Iterator[str]:
 
 
 def _fixed(found: Backtest) -> Iterator[str]:
-    """Say of each strategy what it changes that is fixed; once for all that change the same."""
+    """Yield sentences on the fixed paths that strategies change, one for all with the same paths."""
     paths = grouped((result.strategy, path) for result in found.results for path in result.fixed)
     for changed, names in grouped((", ".join(sorted(each)), name) for name, each in paths.items()).items():
         verb = "changes what is fixed, and is" if len(names) == 1 else "change what is fixed, and are"
@@ -281,7 +280,7 @@ def render_backtest(
     versions: Mapping[str, str] | None = None,
     inputs: Sequence[Mapping[str, str]] = (),
 ) -> str:
-    """Write the report of a backtest, or of a comparison, with `figures` from `qconf.report.figures`."""
+    """Return the page of a backtest or a comparison, with `figures` from `qconf.report.figures`."""
     last, comparison, here = found.folds[-1].label, is_comparison(found), running(found)
     columns = beside(each.means for each in found.averages)
 

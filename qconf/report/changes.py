@@ -1,4 +1,4 @@
-"""What one configuration has otherwise than another, fact by fact."""
+"""The differences between two configurations, fact by fact."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from qconf.report.points import in_points
 
 
 def pairs(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Put each fact as it is before beside what it is after; None where there is no such queue."""
+    """Return each fact before and after, for a table; None where the queue does not exist."""
     return [
         {"name": name, "before": before.get(name), "after": after.get(name)}
         for name in dict.fromkeys([*before, *after])
@@ -21,13 +21,13 @@ def pairs(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str,
 
 
 def site_pairs(base: SiteConfig, config: SiteConfig) -> list[dict[str, Any]]:
-    """Put what holds for all queues as it is before beside what it is after."""
+    """Return the facts that hold for all queues, before and after."""
     found = pairs(wording.site_facts(base), wording.site_facts(config))
     return [{name: wording.ABSENT if value is None else value for name, value in fact.items()} for fact in found]
 
 
 def definitions(base: SiteConfig, config: SiteConfig) -> list[dict[str, Any]]:
-    """Compare the queues of two configurations: per queue its state and each property before and after."""
+    """Compare the queues of two configurations: for each its state, and each property before and after."""
     rows = []
     for name in dict.fromkeys([*base.names, *config.names]):
         old = wording.queue_facts(base.queue(name), base) if name in base.names else {}
@@ -38,7 +38,7 @@ def definitions(base: SiteConfig, config: SiteConfig) -> list[dict[str, Any]]:
 
 
 def changes(recommendation: Recommendation) -> Iterator[tuple[str, str]]:
-    """Yield (queue, what changes) for every queue that is not the same, and what changes for all of them."""
+    """Yield (queue, changes) for every queue that differs, and the changes for all of them."""
     base, config = recommendation.base, recommendation.config
     if everywhere := _changed(site_pairs(base, config)):
         yield "all queues", everywhere

@@ -1,7 +1,7 @@
-"""Charts as Vega-Lite specifications, plain dicts, and what a page needs to draw them offline.
+"""Charts as Vega-Lite specifications (plain dicts), and the script that draws them offline.
 
-Colours are the variables of the page's style (`templates/page.css`), so that a chart is light, dark or on paper as the
-page is. Instants are wall-clock times: `clock` gives them as numbers that the charts write as UTC.
+Colours are the variables of the page's style (`templates/page.css`), so a chart is light, dark or for paper as the page
+is. Instants are wall-clock times: `clock` converts them to numbers that the charts format as UTC.
 """
 
 from __future__ import annotations
@@ -81,25 +81,25 @@ CONFIG: Spec = {
 class Figure:
     """One figure of a page."""
 
-    name: str  #: of its file in figures/ and of its place in the page
+    name: str  #: names its file in figures/ and its place in the page
     spec: Spec
     caption: str
 
     @property
     def json(self) -> str:
-        """The specification as the page carries it, safe within a script element."""
+        """The specification as JSON that is safe within a script element."""
         text = json.dumps(self.spec, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
         return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("\u2028", "\\u2028")
 
     @property
     def file(self) -> str:
-        """The specification as a file of its own, which any tool for Vega-Lite draws."""
+        """The specification as the text of a file for any Vega-Lite tool."""
         return f"{self.json}\n"
 
 
 @lru_cache(maxsize=1)
 def script() -> str:
-    """Return what draws the charts of a page: Vega, Vega-Lite, Vega's interpreter, and how they are used."""
+    """Return the script of a page's charts: Vega, Vega-Lite, Vega's interpreter, and our code."""
     folder = files("qconf.report")
     vega, lite, interpreter = (
         (folder / "vendor" / name).read_text(encoding="utf-8")
@@ -116,28 +116,28 @@ def script() -> str:
 
 
 def chart(rows: Rows, mark: str | Spec, encoding: Spec, **more: object) -> Spec:
-    """Return a chart of one mark; what the field `says` has is read at the pointer and by the keyboard."""
+    """Return a chart of one mark; the rows' field `says` is the tooltip, also read by the keyboard."""
     spoken = {"tooltip": {"field": "says"}} if any("says" in row for row in rows) else {}
     return {"data": {"values": list(rows)}, "mark": mark, "encoding": {**encoding, **spoken}, **more}
 
 
 def rule(channel: str, at: float, **look: object) -> Spec:
-    """Draw a line across a chart, where a channel has a value."""
+    """Return a line across a chart at a value of a channel."""
     return {"data": {"values": [{}]}, "mark": {"type": "rule", **look}, "encoding": {channel: {"datum": at}}}
 
 
 def layers(*charts: Spec, **more: object) -> Spec:
-    """Draw charts on one another."""
+    """Return charts drawn over each other."""
     return {"layer": list(charts), **more}
 
 
 def below(*charts: Spec, **more: object) -> Spec:
-    """Draw charts below one another."""
+    """Return charts drawn below each other."""
     return {"vconcat": list(charts), "spacing": 14, **more}
 
 
 def panels(rows: Rows, names: Sequence[str], inner: Spec, *, columns: int = 3, **more: object) -> Spec:
-    """Draw a chart for each name that the field `panel` has, beside one another where the page is wide enough."""
+    """Return a chart for each value of the rows' field `panel`, in up to `columns` columns."""
     facet = {"field": "panel", "type": "nominal", "sort": list(names), "header": {"title": None}}
     beside = min(columns, len(names) or 1)
     return {"data": {"values": list(rows)}, "facet": facet, "columns": beside, "spec": inner, **more}
@@ -146,52 +146,52 @@ def panels(rows: Rows, names: Sequence[str], inner: Spec, *, columns: int = 3, *
 def number(
     field: str, title: str | None = None, *, log: bool = False, domain: Iterable[float] | None = None, **axis: object
 ) -> Spec:
-    """Encode a number, from zero on unless a domain says otherwise."""
+    """Encode a number; the axis starts at zero unless `domain` is given."""
     scale: Spec = {"type": "log"} if log else {}
     scale |= {} if domain is None else {"domain": list(domain), "clamp": True, "nice": False}
     return {"field": field, "type": "quantitative", "title": title, "scale": scale, "axis": axis}
 
 
 def duration(field: str, title: str | None, low: float, high: float, **axis: object) -> Spec:
-    """Encode seconds on a log axis of minutes, hours and days; what is beyond stands at the edge."""
+    """Encode seconds on a log axis of minutes, hours and days; values beyond the ends are drawn there."""
     values = [each for each in DURATIONS if low <= each <= high]
     return number(field, title, log=True, domain=(low, high), values=values, labelExpr=LABEL, **axis)
 
 
 def moment(field: str, title: str | None = None, **axis: object) -> Spec:
-    """Encode an instant of `clock`."""
+    """Encode an instant from `clock`."""
     pattern = "utchours(datum.value) || utcminutes(datum.value) ? '%H:%M' : '%b %-d'"
     about = {"labelExpr": f"utcFormat(datum.value, {pattern})", "tickCount": 7} | axis
     return {"field": field, "type": "temporal", "title": title, "scale": {"type": "utc"}, "axis": about}
 
 
 def name(field: str, title: str | None = None, *, sort: Sequence[str] | None = None, **axis: object) -> Spec:
-    """Encode a name, in the order that is given."""
+    """Encode a name, in the given order."""
     order = None if sort is None else list(sort)
     return {"field": field, "type": "nominal", "title": title, "sort": order, "axis": axis}
 
 
 def colour(field: str, colours: Mapping[str, str], title: str | None = None) -> Spec:
-    """Encode names by the variables of the style that they are given, such as ``q0``."""
+    """Encode names by colour, with a variable of the style, such as ``q0``, for each."""
     scale = {"domain": list(colours), "range": [f"var(--{each})" for each in colours.values()]}
     return {"field": field, "type": "nominal", "title": title, "scale": scale}
 
 
 def before_after(*, dashed: bool = False) -> Spec:
-    """Encode the field `when`, before or after: light and dashed, or dark and whole."""
+    """Encode the field `when`: before is light and dashed, after dark and solid."""
     when = {"field": "when", "type": "nominal", "title": None}
     scales = {"color": PAIR, "strokeDash": DASHES} if dashed else {"color": PAIR}
     return {channel: {**when, "scale": scale, "legend": STROKES} for channel, scale in scales.items()}
 
 
 def clock(second: float, where: str) -> int:
-    """Return the wall-clock time of a Unix second in a zone, as milliseconds that are written as those of UTC."""
+    """Return the wall-clock time in a zone of a Unix second, as milliseconds that read the same in UTC."""
     local = datetime.fromtimestamp(second, zone(where))
     return int(local.replace(tzinfo=UTC).timestamp() * 1000)
 
 
 def hues(names: Sequence[str], weights: Iterable[float]) -> dict[str, str]:
-    """Give each queue a look; where there are more queues than colours, the lightest share the last one."""
+    """Return a colour for each queue; with more queues than colours, those with the least weight share the last."""
     heavy = sorted(range(len(names)), key=[-weight for weight in weights].__getitem__)
     own = set(heavy if len(names) <= HUES else heavy[: HUES - 1])
     looks = iter(range(HUES))
@@ -199,11 +199,11 @@ def hues(names: Sequence[str], weights: Iterable[float]) -> dict[str, str]:
 
 
 def shown_as(looks: Mapping[str, str]) -> dict[str, str]:
-    """Name each queue as the legend does: those that share a colour are others."""
+    """Return each queue's name in the legend: queues that share a colour are `OTHER`."""
     own = list(looks.values())
     return {name: name if own.count(look) == 1 else OTHER for name, look in looks.items()}
 
 
 def queue_colours(looks: Mapping[str, str]) -> Spec:
-    """Encode the field `queue`, named by `shown_as`, by the looks."""
+    """Encode the field `queue`, with names of `shown_as`, by the colours."""
     return colour("queue", {called: looks[name] for name, called in shown_as(looks).items()})

@@ -1,4 +1,4 @@
-"""The one registry of metric columns: every table picks its columns here, by the metric's key."""
+"""The registry of metric columns, from which every table takes its columns by metric key."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from qconf.report import wording
 class Column:
     """One metric as a column of a table."""
 
-    key: str  #: in `parsim.metrics.METRICS`, in comparison.csv, backtest.csv and run.json
-    title: str  #: for a terminal, short, without the unit
-    name: str  #: in full, for a page
-    unit: str  #: of `UNITS`, as it is shown; metrics themselves are seconds and shares in 0..1
+    key: str  #: key in `parsim.metrics.METRICS`, comparison.csv, backtest.csv and run.json
+    title: str  #: short title for a terminal, without the unit
+    name: str  #: full name for a page
+    unit: str  #: unit of the column, a key of `UNITS`; metrics are in seconds and fractions
 
     @property
     def meaning(self) -> str:
-        """One line on the metric, for a reader."""
+        """One line on the metric's meaning."""
         return METRICS[self.key].description
 
     @property
     def heading(self) -> str:
-        """Title and unit, as a terminal shows them."""
+        """Title and unit, for a terminal."""
         return self.title if self.unit in ("", "jobs") else f"{self.title} {self.unit}"
 
     @property
     def caption(self) -> str:
-        """Name and unit, as pages and figures show them."""
+        """Name and unit, for pages and figures."""
         return self.name if self.unit in ("", "jobs") else f"{self.name}, {self.unit}"
 
     def scaled(self, value: float) -> float:
-        """Return a metric's value in the unit of the column."""
+        """Convert a metric's value to the unit of the column."""
         return UNITS[self.unit][0](value)
 
     def write(self, value: float, digits: int | None = None) -> str:
-        """Write a metric's value as a table shows it, with its decimals or so many; ``-`` if there is none."""
+        """Format a metric's value with the column's decimals, or `digits`; ``-`` if there is none."""
         return wording.number(self.scaled(value), UNITS[self.unit][1] if digits is None else digits)
 
 
-#: Unit to what makes it of a metric's value, and to the decimals that are shown.
+#: Conversion from a metric's value, and decimals, by unit.
 UNITS: dict[str, tuple[Callable[[float], float], int]] = {
     "h": (lambda seconds: seconds / 3600, 2),
     "%": (lambda share: 100 * share, 1),
@@ -50,7 +50,7 @@ UNITS: dict[str, tuple[Callable[[float], float], int]] = {
     "": (float, 2),
 }
 
-#: Metric key to column, in the order of comparison.csv and backtest.csv.
+#: Columns by metric key, in the order of comparison.csv and backtest.csv.
 COLUMNS: Mapping[str, Column] = {
     key: Column(key, title, name, unit)
     for key, title, name, unit in (
@@ -89,17 +89,17 @@ def columns(*keys: str) -> tuple[Column, ...]:
     return tuple(COLUMNS[key] for key in keys)
 
 
-#: What strategies are compared by, at the terminal.
+#: Columns by which the terminal compares strategies.
 COMPARISON = columns("mean_wait", "p95_wait", "max_wait", "mean_bounded_slowdown", "utilization_window")
-#: Where jobs are preempted, what that cost.
+#: Metrics of the cost of preemption.
 PREEMPTION = ("preempted", "suspended", "work_lost")
-OTHERWISE = 0.01  #: share by which the slowdown of published figures differs where it is worth a column
+OTHERWISE = 0.01  #: least relative difference of `bsld` from our slowdown that is worth a column
 
 
 def beside(found: Iterable[Mapping[str, float]]) -> tuple[Column, ...]:
-    """Return what a page has beside that, of such metrics: how fairly users are served, and another slowdown.
+    """Return a page's further columns: fairness, preemption, and the other bounded slowdown if it differs.
 
-    It differs for jobs that run less than ten seconds alone; where there are few both columns have the same numbers.
+    `bsld` differs only for jobs that run less than ten seconds; with few such jobs both columns have the same numbers.
     """
     found = list(found)
     differs = any(abs(each["bsld"] - each["mean_bounded_slowdown"]) > OTHERWISE * each["bsld"] for each in found)

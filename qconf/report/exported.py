@@ -1,4 +1,4 @@
-"""What a run directory holds for the batch system: the export of what is recommended, or why there is none."""
+"""The export in a run directory: the files for the batch system, or why there are none."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class Exported:
     """The export of a recommendation."""
 
     exporter: Exporter
-    export: Export  #: its files lie in a folder of the exporter's target; PLAN.md alone where there are no scripts
+    export: Export  #: files for a folder named by the exporter's target; only PLAN.md if there are no scripts
     not_exportable: str = ""  #: why there are no scripts
-    #: Of the best queue configuration, where another one is recommended: its files lie in the folder `QUEUES`.
+    #: The export of the best queue configuration, for the folder `QUEUES`, if that is not the recommendation.
     queues: Exported | None = None
 
     @classmethod
     def of(cls, recommendation: Recommendation, exporter: Exporter) -> Exported:
-        """Export what is recommended; where there is nothing to load, that stands in every file that could be."""
+        """Export the recommendation; if there is nothing to load, each loadable file says so."""
         note = "" if recommendation.proposes else KEPT
         if recommendation.doubts:
             first = recommendation.doubts[0]
@@ -47,7 +47,7 @@ class Exported:
         return cls(exporter, replace(found, files=found.files | {"PLAN.md": f"{title}\n{note}{rest}"}))
 
     def record(self) -> dict[str, Any]:
-        """Return what run.json has of it."""
+        """Return the export's entry in run.json."""
         return {
             "target": self.exporter.target,
             "not_exportable": self.not_exportable,

@@ -1,4 +1,4 @@
-"""The fidelity of a configuration, and a calibration, as terminal and page show them."""
+"""The fidelity of a configuration, and a calibration, for the terminal and as a page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from qconf.report.html import page
 from qconf.report.layout import new_table, print_lines, print_table, print_text
 from qconf.report.wording import date, grade_text, hours, number, queue_label
 
-WINDOWS = 12  #: that a terminal shows
+WINDOWS = 12  #: windows shown in a terminal
 USERS = 5
 #: Columns of the paper's Table 1, in hours.
 ERRORS = ("jobs", "mean", "median", "min", "max", "\N{GREEK SMALL LETTER SIGMA}")
@@ -35,21 +35,21 @@ SECTIONS = (
 
 
 def print_fidelity(found: Verification | Calibration, to: Console, *, verbose: bool = False) -> None:
-    """Print what there is to say of either; only `verbose` windows and groups."""
+    """Print a verification, and the calibration if there is one; windows and groups only if `verbose`."""
     if isinstance(found, Calibration):
         _print_calibration(found, to)
     _print_verification(found.verification, to, verbose=verbose)
 
 
 def print_grade(found: Verification | Calibration, to: Console) -> None:
-    """Print the grade, and what a calibration found, in a few sentences."""
+    """Print the grade, and the result of a calibration, in a few sentences."""
     if isinstance(found, Calibration):
         print_text(to, verdict(found))
     print_text(to, " ".join(summary(found.verification)))
 
 
 def render_fidelity(found: Verification | Calibration, warnings: Sequence[str] = ()) -> str:
-    """Write report.html of a verification, or of a calibration."""
+    """Return the page of a verification or a calibration."""
     shown, search = found.verification, found if isinstance(found, Calibration) else None
     context = {
         "search": search,
@@ -79,7 +79,7 @@ def render_fidelity(found: Verification | Calibration, warnings: Sequence[str] =
 
 
 def _print_verification(found: Verification, to: Console, *, verbose: bool) -> None:
-    """Print the grade, all windows together, the jobs farthest off; `verbose` some windows and groups too."""
+    """Print the grade, the totals and the jobs farthest off; if `verbose`, some windows and groups too."""
     to.print()
     print_text(to, " ".join(summary(found)))
     for text in found.warnings:
@@ -109,7 +109,7 @@ def _print_verification(found: Verification, to: Console, *, verbose: bool) -> N
 
 
 def _print_calibration(found: Calibration, to: Console) -> None:
-    """Print what was searched and found, and the agreement before and after."""
+    """Print the search, its result, and the agreement before and after."""
     to.print()
     print_text(to, verdict(found))
     if found.steps:
@@ -126,7 +126,7 @@ def _print_calibration(found: Calibration, to: Console) -> None:
 
 
 def verdict(found: Calibration) -> str:
-    """Say in a few sentences what a calibration found."""
+    """Return the result of a calibration in a few sentences."""
     tried = f"{found.tried} configurations were simulated on {len(found.given.windows)} windows"
     if found.rejected:
         return f"{tried}. What was best there is not proposed: {found.rejected}. Keep what is given."
@@ -140,7 +140,7 @@ def verdict(found: Calibration) -> str:
 
 
 def summary(found: Verification) -> list[str]:
-    """Say the grade, and how far off starts are, in sentences."""
+    """Return sentences on the grade and the errors of starts."""
     total = found.total
     return [
         "Too few jobs start in windows for a grade." if found.grade is None else grade_text(found.grade),
@@ -156,7 +156,7 @@ def summary(found: Verification) -> list[str]:
 
 
 def share(value: float) -> str:
-    """Write a share in per cent."""
+    """Format a fraction in per cent."""
     return number(100 * value, 1)
 
 
@@ -166,18 +166,18 @@ def cells(errors: Errors) -> list[str]:
 
 
 def differences(errors: Errors) -> list[str]:
-    """Return the cells of `ERRORS` alone: hours."""
+    """Return the cells of `ERRORS`: number of jobs, then hours."""
     values = (errors.mean, errors.median, errors.least, errors.most, errors.deviation)
     return [str(errors.jobs), *map(hours, values)]
 
 
 def row(figures: Figures) -> list[str]:
-    """Return the cells of a row with the agreement."""
+    """Return the cells of a row, with the agreement."""
     return [*cells(figures.counted), share(figures.agreement)]
 
 
 def totals(found: Verification) -> list[tuple[str, list[str]]]:
-    """Return the rows of all windows together."""
+    """Return the rows over all windows."""
     total = found.total
     every, without = [*cells(total.every), ""], row(found.without_held)
     return [("start in both", row(total)), ("wait, all", every), ("are not held", without)]
@@ -188,7 +188,7 @@ def _name(group: Group) -> str:
 
 
 def farthest_lines(found: Verification) -> Iterator[str]:
-    """Yield a line for each of the jobs farthest off: when it starts, and what could explain that."""
+    """Yield a line for each job farthest off: its start, the error, and possible causes."""
     for job in found.farthest:
         late = job.recorded - job.simulated
         text = f"{format_duration(abs(late))} {'later' if late > 0 else 'earlier'} than simulated"

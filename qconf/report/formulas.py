@@ -1,8 +1,8 @@
 """A formula for the order of waiting jobs in plain words.
 
-No sentence belongs to a formula. The formula is evaluated for typical jobs, short and long, narrow and wide, after many
-waits, and the sentences say how these compare: with each other when they have just been submitted, after which wait one
-comes before another, what the priority of a queue counts, and from which wait on a job starves.
+The sentences are not written for certain formulas. The formula is evaluated for typical jobs (short, long, narrow,
+wide) after many waits, and the sentences compare these values: which new job goes first, after which wait one job comes
+before another, the effect of a queue's priority, and the wait from which a job starves.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from qconf.config import SiteConfig
 from qconf.text import grouped
 
 HOUR, DAY = 3600, 86400
-#: Orders that are no formula, as one; fcfs needs no words.
+#: Named orders as formulas; fcfs needs no words.
 NAMED = {
     "sjf": "-walltime",
     "ljf": "walltime",
     "lxf": "(eligible_time + walltime) / max(walltime, 1)",
     "wfp3": "(eligible_time / max(walltime, 1)) ** 3 * ncpus",
 }
-LONGEST = 90 * DAY  # wait up to which one job is looked for that comes before another
+LONGEST = 90 * DAY  # longest wait at which jobs are compared
 WAITS = np.concatenate([[0.0], np.geomspace(60, LONGEST, 400)])
-SAME = 1e-9  # relative difference below which values are the same
+SAME = 1e-9  # relative difference below which values are equal
 
 
 @dataclass(frozen=True)
@@ -45,20 +45,20 @@ class Job:
 
 @dataclass(frozen=True)
 class Reading:
-    """A formula, and the typical jobs of a machine for which it is evaluated."""
+    """A formula, and typical jobs of a machine for which it is evaluated."""
 
     formula: str
-    walltimes: tuple[int, int]  #: of a short job and of a long one, seconds
-    cores: tuple[int, int]  #: of a narrow job and of a wide one
+    walltimes: tuple[int, int]  #: walltimes of a short and of a long job, seconds
+    cores: tuple[int, int]  #: cores of a narrow and of a wide job
     queues: Mapping[str, float]  #: priority of each queue by its name
 
     def value(self, job: Job, waits: Sequence[float] | NDArray[np.float64] = (0.0,)) -> NDArray[np.float64]:
-        """Evaluate the formula after each wait, seconds; 0 where it is undefined, as the simulator takes it."""
+        """Evaluate the formula after each wait, seconds; 0 where undefined, as in the simulator."""
         base = np.repeat([[job.priority], [job.walltime], [job.cores], [0], [1]], len(waits), axis=1).astype(np.float64)
         return np.nan_to_num(parse(self.formula).values(base, np.asarray(waits, dtype=np.float64)), nan=0.0)
 
     def overtakes(self, job: Job, other: Job, waited: float = 0.0) -> float | None:
-        """Return after which wait, seconds, `job` comes before `other` that has `waited`; None if in 90 days not."""
+        """Return the wait, seconds, after which `job` comes before `other`, which has `waited`; None beyond 90 days."""
         mark = self.value(other, [waited])[0]
         above = self.value(job, WAITS) > mark
         if not above.any():
@@ -74,20 +74,20 @@ class Reading:
 
     @cached_property
     def priority(self) -> float:
-        """The middle one of the queues' priorities: that of all jobs but where priorities are compared."""
+        """The middle of the queues' priorities, which typical jobs have by default."""
         found = sorted(self.queues.values())
         return found[(len(found) - 1) // 2]
 
     def job(self, long: int, wide: int, priority: float | None = None) -> Job:
-        """Return a typical job: short or long, narrow or wide, each 0 or 1."""
+        """Return a typical job: short (0) or long (1), narrow (0) or wide (1)."""
         return Job(self.walltimes[long], self.cores[wide], self.priority if priority is None else priority)
 
     def jobs(self, priority: float | None = None) -> list[Job]:
-        """Return the four of them."""
+        """Return the four typical jobs."""
         return [self.job(long, wide, priority) for long in (0, 1) for wide in (0, 1)]
 
     def sentences(self) -> Iterator[str]:
-        """Yield the reading, sentence by sentence."""
+        """Yield the sentences on the formula."""
         yield from self.preference()
         waits = [self.value(job, WAITS) for job in self.jobs()]
         if all(_same(float(each.min()), float(each.max())) for each in waits):
@@ -100,26 +100,26 @@ class Reading:
             yield f"Before that, {sentence[0].lower()}{sentence[1:]}" if starving else sentence
 
     def compared(self, jobs: tuple[Job, Job], waited: float) -> int:
-        """Return 1 where the first of two jobs that have waited as long goes first, -1 the second, 0 neither."""
+        """Return 1 if the first of two jobs that have waited as long goes first, -1 if the second, 0 if neither."""
         return _compared(*(float(self.value(job, [waited])[0]) for job in jobs))
 
     def axis(self, pairs: Sequence[tuple[Job, Job]]) -> tuple[int, list[int]]:
-        """Compare each pair: jobs that are new or, where all these count the same, that have waited two hours."""
+        """Return a wait and each pair's comparison after it: 0, or if all new jobs are equal, two hours."""
         found = [(waited, [self.compared(pair, waited) for pair in pairs]) for waited in (0, 2 * HOUR)]
         return next((each for each in found if any(each[1])), found[0])
 
     @cached_property
     def length(self) -> tuple[int, list[int]]:
-        """Compare short jobs with long ones, for narrow and for wide ones: after which wait, and the signs."""
+        """The `axis` of short against long jobs: narrow ones, then wide ones."""
         return self.axis([(self.job(0, wide), self.job(1, wide)) for wide in (0, 1)])
 
     @cached_property
     def width(self) -> tuple[int, list[int]]:
-        """Compare narrow jobs with wide ones, for short and for long ones: after which wait, and the signs."""
+        """The `axis` of narrow against wide jobs: short ones, then long ones."""
         return self.axis([(self.job(long, 0), self.job(long, 1)) for long in (0, 1)])
 
     def preference(self) -> Iterator[str]:
-        """Say which of the jobs that have waited as long go first."""
+        """Yield which of the jobs that have waited as long go first."""
         parts = [
             (_age(waited), text)
             for (waited, signs), names, others in ((self.length, LENGTH, WIDTH), (self.width, WIDTH, LENGTH))
@@ -131,7 +131,7 @@ class Reading:
         elif age and later:
             yield "Jobs that have just been submitted count the same"
         if all(set(signs) in ({1}, {-1}) for signs in (length, width)):
-            long, wide = int(length[0] < 0), int(width[0] < 0)  # what goes first of each
+            long, wide = int(length[0] < 0), int(width[0] < 0)  # 1 if long, or wide, jobs go first
             pair = self.job(long, 1 - wide), self.job(1 - long, wide)
             ones = f"a {LENGTH[long]} {WIDTH[1 - wide]} one", f"a {LENGTH[1 - long]} {WIDTH[wide]} one"
             if between := self.compared(pair, max(age, later)):
@@ -141,7 +141,7 @@ class Reading:
             yield f"Of jobs {when}, {', '.join(texts)}"
 
     def overtaking(self) -> Iterator[str]:
-        """Say after which waits a job comes before one that would go first if both had waited as long."""
+        """Yield after which wait a job comes before one that goes first at equal waits."""
         short, long, wide = self.job(0, 0), self.job(1, 0), self.job(1, 1)
         waited, (sign, _) = self.length
         if sign:
@@ -159,7 +159,7 @@ class Reading:
             yield f"{text} {_young(waited)} {_when(self.overtakes(last, first, waited))}"
 
     def starvation(self) -> Iterator[str]:
-        """Say from which waits on the jobs of a queue go before all that do not starve."""
+        """Yield from which wait on the jobs of a queue go before all that do not starve."""
         typical = [job for priority in set(self.queues.values()) for job in self.jobs(priority)]
         calm = max(float(self.value(job, [0.0, self.thresholds(job)[0] - 1]).max()) for job in typical)
         found = []
@@ -174,7 +174,7 @@ class Reading:
             yield f"From {waited} of waiting on, {whose} goes before all that do not starve"
 
     def thresholds(self, job: Job) -> list[float]:
-        """List the waits with which the formula compares that of a job, seconds, ascending; the last is `LONGEST`."""
+        """Return the waits with which the formula compares a job's wait, seconds, ascending; the last is `LONGEST`."""
         found = {float(LONGEST)}
         for node in ast.walk(expression(self.formula.strip())):
             sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
@@ -187,7 +187,7 @@ class Reading:
         return sorted(number for number in found if 1 < number <= LONGEST)
 
     def priorities(self) -> Iterator[str]:
-        """Say what the priorities of queues count, the least against the greatest, before any job starves."""
+        """Yield the effect of queue priorities: the least against the greatest, before any job starves."""
         low, high = min(self.queues.values()), max(self.queues.values())
         if low == high:
             return
@@ -228,22 +228,22 @@ def in_words(
     walltimes: tuple[int, int] = (HOUR, 12 * HOUR),
     queues: Mapping[str, float] | None = None,
 ) -> str:
-    """Read a formula, or the name of an order, for typical jobs.
+    """Describe a formula, or a named order, for typical jobs.
 
     Parameters
     ----------
     formula : str
     cores : (int, int)
-        Of a narrow job and of a wide one.
+        Cores of a narrow and of a wide job.
     walltimes : (int, int)
-        Of a short job and of a long one, seconds.
+        Walltimes of a short and of a long job, seconds.
     queues : mapping, optional
-        Priority of each queue by its name. Without it all jobs are of one queue of priority 1.
+        Priority of each queue by name. Without it there is one queue of priority 1.
 
     Returns
     -------
     str
-        Sentences, each with its full stop; nothing for fcfs, and for a formula that is the same for every job.
+        Sentences, each with its full stop; empty for fcfs, and for a formula with the same value for every job.
     """
     if formula == "fcfs":
         return ""
@@ -255,21 +255,21 @@ def in_words(
 
 
 def reading_of(config: SiteConfig) -> Reading:
-    """Return the order of a configuration with typical jobs of its machine."""
+    """Return the order of a configuration, with typical jobs of its machine."""
     machine = config.machine
     node = machine.cores_per_node
     wide = max(machine.cores // 8 // node * node, min(2 * node, machine.cores))
     longest = max(queue.walltime[1] for queue in config.queues)
     walltimes = (HOUR, 12 * HOUR) if longest >= 12 * HOUR else (max(longest // 12, 1), longest)
-    # The priorities of orders by name come before them, as they always do.
-    tier = min(queue.tier for queue in config.queues)  # no job is compared with one of another
+    # With a named order, queue priorities always come first.
+    tier = min(queue.tier for queue in config.queues)  # jobs are compared within a tier only
     alike = {queue.name: queue.priority for queue in config.queues if queue.tier == tier}
     queues = {"": 1.0} if config.order in ORDERS else alike
     return Reading(NAMED.get(config.order, config.order), walltimes, (node, wide), queues)
 
 
 def order_in_words(config: SiteConfig) -> str:
-    """Read the order of a configuration for typical jobs of its machine; nothing for fcfs."""
+    """Describe the order of a configuration for typical jobs of its machine; empty for fcfs."""
     if config.order == "fcfs":
         return ""
     if config.order == FAIRSHARE:
@@ -288,12 +288,12 @@ def _same(a: float, b: float) -> bool:
 
 
 def _compared(a: float, b: float) -> int:
-    """Return 1 where the first is more, -1 where the second is, 0 where they are the same."""
+    """Return 1 if the first is greater, -1 if the second is, 0 if they are equal."""
     return 0 if _same(a, b) else (1 if a > b else -1)
 
 
 def _first(signs: Sequence[int], names: tuple[str, str], others: tuple[str, str]) -> Iterator[str]:
-    """Say which of two kinds of jobs goes first, the same for both of the other two kinds or not."""
+    """Yield which of two kinds of jobs goes first, once or for each of the other two kinds."""
 
     def said(sign: int) -> str:
         first, second = names if sign > 0 else names[::-1]

@@ -1,4 +1,4 @@
-"""Every metric of every strategy in long form, for other programs: comparison.csv and backtest.csv."""
+"""Tables of every metric of every strategy in long form: comparison.csv and backtest.csv."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from qconf.report.wording import queue_label
 def comparison_frame(recommendation: Recommendation) -> pd.DataFrame:
     """Return every metric of every strategy in the test period: strategy, queue, metric, value.
 
-    Queue ``all`` is the whole; a queue of that name is ``all (queue)``. Beside the metrics of `COLUMNS` the whole has
-    the ``gain`` of the objective and, where the test days were resampled, ``resampled_gain_expected``, ``_low`` and
-    ``_high``. Where nodes are of several types, ``nodes gpu`` has the metrics of `parsim.metrics.nodes`, each with the
-    resource's name before it, and the waits of jobs that ran there; ``jobs for nodes gpu`` has the waits of those that
-    are meant for them, and ``all nodes`` is what all nodes have. Seconds, shares in 0..1; NaN where there is no such
+    Queue ``all`` stands for all jobs; a queue of that name is ``all (queue)``. In addition to the metrics of `COLUMNS`,
+    ``all`` has the ``gain`` of the objective and, if the test days were resampled, ``resampled_gain_expected``,
+    ``_low`` and ``_high``. With nodes of several types, ``nodes gpu`` has the metrics of `parsim.metrics.nodes`,
+    prefixed with the resource's name, and the waits of jobs that ran there; ``jobs for nodes gpu`` has the waits of
+    jobs meant for them, and ``all nodes`` the metrics of all nodes. Seconds, fractions in 0..1; NaN if there is no
     value. Strategies without numbers have no rows.
     """
     found = [(row.name, *cells) for row in recommendation.rows if row.test for cells in _cells(row.test, _gains(row))]
@@ -31,14 +31,14 @@ def comparison_frame(recommendation: Recommendation) -> pd.DataFrame:
 def backtest_frame(found: Backtest) -> pd.DataFrame:
     """Return every metric of every strategy in every period: period, strategy, queue, metric, value.
 
-    The last three are those of `comparison_frame`.
+    The last three columns are as in `comparison_frame`.
     """
     rows = [(each.period, each.strategy, *cells) for each in found.results for cells in _cells(each.summary)]
     return pd.DataFrame(rows, columns=["period", "strategy", "queue", "metric", "value"])
 
 
 def period_frame(found: Backtest, metric: str) -> pd.DataFrame:
-    """Return one metric of the whole: a row per test period, a column per strategy, both in their order."""
+    """Return one metric over all jobs: a row per test period, a column per strategy, both in their order."""
     values = [(each.period, each.strategy, each.summary[metric]) for each in found.results]
     long = pd.DataFrame(values, columns=["period", "strategy", "value"])
     wide = long.pivot(index="period", columns="strategy", values="value")
@@ -46,7 +46,7 @@ def period_frame(found: Backtest, metric: str) -> pd.DataFrame:
 
 
 def _cells(summary: Summary, whole: Mapping[str, float] | None = None) -> list[tuple[str, str, float]]:
-    """List (queue, metric, value); `whole` is what the row ``all`` has besides its metrics."""
+    """Return (queue, metric, value) triples; `whole` has further metrics for ``all``."""
     found = {"all": {key: summary[key] for key in COLUMNS} | dict(whole or {})}
     found |= {queue_label(name): {key: row[key] for key in COLUMNS} for name, row in summary.queues.items()}
     for name, each in summary.nodes.items():

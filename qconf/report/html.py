@@ -1,7 +1,7 @@
-"""A page that opens offline: one file with its style, its script and its figures, in light and dark, on paper too.
+"""Pages that open offline: one file with style, script and figures, for light, dark and paper.
 
-Whatever is given, a name or a comment in a log, is text: Jinja escapes it, the script sets it as text, and the page's
-content security policy lets no script run but its own and no request go out.
+Names and comments from logs stay text: Jinja escapes them, the script inserts them as text, and the page's content
+security policy allows only its own script and no requests.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from qconf.report.charts import Figure, script
 from qconf.text import TERMS, in_terms_of
 
 Sections = Sequence[tuple[str, str]]  #: id and title of each section, in order; the id names its template
-Layers = Sequence[tuple[str, Sections]]  #: title of what opens at a click, and its sections; those of "" are open
+Layers = Sequence[tuple[str, Sections]]  #: title of a part that opens at a click ("": always open), and its sections
 METHOD = "For who checks the method"  #: the layer that is not printed
-#: Terms that texts link to the glossary, by their anchor there.
+#: Terms that texts link to the glossary, with their anchors.
 LINKED = {
     "resamples": "resamples",
     "test period": "test-period",
@@ -44,9 +44,9 @@ def page(
     figures: Mapping[str, Figure],
     context: Mapping[str, Any],
 ) -> str:
-    """Write a page of the templates in a folder, or of those that all pages have; empty sections are left out.
+    """Return a page from the templates of a folder, or else the common ones; empty sections are left out.
 
-    `resource` of the context is the bottleneck, of which texts speak in place of cores.
+    `resource` in the context is the bottleneck; texts then name it instead of cores.
     """
     resource = context.get("resource", CORES)
     about = {"figures": figures, "bottleneck": TERMS[resource][0], "terms": partial(in_terms_of, resource)}
@@ -77,7 +77,7 @@ def page(
 
 
 def load_templates(folder: str) -> None:
-    """Compile what `page` needs for a folder, while there is time for it."""
+    """Compile the templates that `page` needs for a folder, ahead of time."""
     environment = _environment()
     for name in environment.list_templates(extensions=["j2"]):
         if "/" not in name or name.startswith(f"{folder}/"):
@@ -89,17 +89,17 @@ def _asset(name: str) -> str:
 
 
 def settings_shown(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings on which the result depends, by name: all but the number of workers."""
+    """Return the settings that the result depends on, by name: all but the number of workers."""
     return {key: settings[key] for key in sorted(settings) if key != "workers"}
 
 
 def settings_rows(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Write the settings on which the result depends."""
+    """Return the settings that the result depends on, as texts."""
     return [setting(*item) for item in settings_shown(settings).items()]
 
 
 def setting(name: str, value: Any) -> tuple[str, str]:  # noqa: ANN401 - whatever was set
-    """Write a setting; what counts seconds as a duration."""
+    """Format a setting; a value in seconds becomes a duration."""
     if name.endswith("_seconds") and isinstance(value, int):
         return name.removesuffix("_seconds").replace("_", " "), format_duration(value) if value else "none"
     return name.replace("_", " "), wording.value_text(value)
@@ -132,13 +132,13 @@ def _environment() -> jinja2.Environment:
 
 
 def _arrows(text: str) -> str:
-    """Set a text of a terminal as a page does: arrows, and units on the line of their number."""
+    """Convert a terminal's text for a page: arrows, and no break between a number and its unit."""
     arrows = text.replace(" -> ", "\N{NO-BREAK SPACE}\N{RIGHTWARDS ARROW} ")
     return re.sub(r"(?<=\d) (?=(h|%|cores|jobs)\b|%)", "\N{NO-BREAK SPACE}", arrows)
 
 
 def _linked(text: str) -> Markup:
-    """Link the first of each term to the glossary, in a text that is set by `_arrows`; options stay on one line."""
+    """Convert a text with `_arrows`, and link the first use of each term; options are kept on one line."""
     found = re.sub("--[a-z]+", r'<span class="option">\g<0></span>', str(escape(inert(_arrows(text)))))
     for term, anchor in LINKED.items():
         found = found.replace(term, f'<a class="term" href="#term-{anchor}">{term}</a>', 1)
@@ -146,14 +146,14 @@ def _linked(text: str) -> Markup:
 
 
 def _sense(row: Row) -> str:
-    """Tell whether a gain is a certain one, or a loss."""
+    """Return ``better`` for a certain gain, ``worse`` for a loss, else an empty text."""
     if row.gain is not None and row.gain < 0:
         return "worse"
     return "better" if row.bootstrap is not None and row.bootstrap.certain else ""
 
 
 def steps(decisions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Write a strategy's log for a person: each step, and its facts by name; long lists are in run.json."""
+    """Yield a strategy's log for a reader: each step with its facts by name; long lists are only in run.json."""
     for step in decisions:
         texts = {
             str(key).replace("_", " "): f"{len(value)} values"

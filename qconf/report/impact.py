@@ -1,4 +1,4 @@
-"""Who loses, in words: a line for each group of jobs that a change makes worse, the one with most lost hours first."""
+"""Losers in words: a line for each group of jobs that a change makes worse, the one with most lost hours first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from qconf.report.columns import COLUMNS
 from qconf.report.wording import number
 from qconf.text import in_terms_of
 
-ALIKE = 0.1  #: share by which the spread among users may change and still be as before
+ALIKE = 0.1  #: relative change of the spread among users below which it is as before
 
 #: The metrics of a line, in its order.
 _NAMES = {
@@ -24,12 +24,12 @@ _NAMES = {
 
 
 def losers(found: Impact) -> list[str]:
-    """Return a line for each group that is worse, the one with the most harm first."""
+    """Return a line for each group that is worse, by descending harm."""
     return [line(group, found.resource) for group in found.losers]
 
 
 def short(group: Group) -> str:
-    """Say in a few words by how much a group is worse, with the wait that grows most, before and after."""
+    """Return a few words on a group that is worse: the metric that grows most, before and after."""
     key = group.worst or "mean_bounded_slowdown"
     jobs = f"{group.jobs} job{'s' * (group.jobs != 1)}"
     return f"{_named(group)}, {jobs}: {_fact(group, key, _NAMES[key])}"
@@ -40,7 +40,7 @@ def _named(group: Group) -> str:
 
 
 def line(group: Group, resource: str = CORES) -> str:
-    """Say by how much a group is worse, or how it fares where it is not, and what it waits before and after."""
+    """Return a line on a group: how much it is worse, if it is, and its waits before and after."""
     facts = ", ".join(_fact(group, key, text.removesuffix(" wait")) for key, text in _NAMES.items())
     share = f"{100 * group.share:.0f} %" if group.share >= 0.01 else "under 1 %"
     of = f"{share} {in_terms_of(resource, 'of the core-hours')}"
@@ -58,7 +58,7 @@ def _lead(group: Group) -> str:
 
 
 def _growth(before: float, after: float, more: str) -> str:
-    """Write how many per cent more, how many times as much, or that there was next to nothing before."""
+    """Format a growth: per cent more, times as much, or only "longer" if there was next to nothing before."""
     if before < 60 and more == "longer":
         return more
     ratio = after / before
@@ -75,7 +75,7 @@ def _fact(group: Group, key: str, name: str) -> str:
 
 
 def fairness(before: Summary, after: Summary) -> str:
-    """Say whether users are served more alike, by one figure; empty where the log does not name enough of them."""
+    """Return a sentence on how alike users are served, before and after; empty if the log names too few."""
     then, now = before["spread_users"], after["spread_users"]
     if not (math.isfinite(then) and math.isfinite(now)):
         return ""

@@ -1,4 +1,4 @@
-"""The layout of texts and tables: as wide as the terminal, 80 columns where there is none."""
+"""Layout of texts and tables in a terminal: its width, or 80 columns without one."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from rich.text import Text
 from qconf.inert import inert
 from qconf.text import grouped
 
-WIDTH = 80  #: columns where there is no terminal
-NARROWEST = 12  #: columns that a text in a table has at least
-MOST = 100  #: columns of a text: longer lines are hard to read
+WIDTH = 80  #: columns without a terminal
+NARROWEST = 12  #: least width of a text column in a table
+MOST = 100  #: most columns of a paragraph: longer lines are hard to read
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def width() -> int:
-    """Return the columns of the terminal that stdout is, else `WIDTH`."""
+    """Return the width of stdout's terminal in columns, else `WIDTH`."""
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or WIDTH
     except (AttributeError, OSError, ValueError):
@@ -32,9 +32,9 @@ def width() -> int:
 
 
 def filled(text: str, columns: int | None = None, indent: str = "") -> str:
-    """Break a text into lines of at most so many columns, those of the terminal unless given, and never over `MOST`.
+    """Break a text into lines of at most `columns` (default: the terminal's width) and `MOST`.
 
-    No line breaks between a number and its unit, or within a word, such as a path; those after the first begin with
+    No line breaks between a number and its unit, or within a word such as a path; lines after the first begin with
     `indent`.
     """
     glued = re.sub(r"(?<=[0-9]) (?=(?:%|h|s)(?![A-Za-z0-9]))", NO_BREAK, inert(text, lines=True))
@@ -49,27 +49,27 @@ def filled(text: str, columns: int | None = None, indent: str = "") -> str:
 
 
 def listed(items: Iterable[tuple[str, str]], columns: int | None = None) -> list[str]:
-    """Write a text for each name, once for all names that have the same; names left, texts beside them."""
+    """Return (names: text) lines; names with the same text share a line, names on the left."""
     named = [(", ".join(names), text) for text, names in grouped((text, name) for name, text in items).items()]
     indent = " " * (min(24, max((len(names) for names, _ in named), default=0)) + 4)
     return [filled(f"  {names}".ljust(len(indent) - 2) + f"  {text}", columns, indent) for names, text in named]
 
 
 def styled(stream: TextIO) -> TextIO:
-    """Return what takes the colours of a terminal, where the stream itself takes plain text only."""
+    """Return the stream that takes a terminal's colours, if `stream` itself takes plain text only."""
     return getattr(stream, "styled", stream)
 
 
 class InertTable(Table):
-    """A table whose cells are plain text, whatever stands in them."""
+    """A table whose cells are shown as plain text, without markup."""
 
     def add_row(self, *cells: Any, **given: Any) -> None:  # noqa: ANN401 - of rich
-        """Add a row of texts."""
+        """Add a row of plain texts."""
         super().add_row(*(Text(inert(str(cell)), style=getattr(cell, "style", "")) for cell in cells), **given)
 
 
 def console() -> Console:
-    """Return the console of tables: as wide as the terminal, or plain text `WIDTH` wide where there is none."""
+    """Return the console for tables: as wide as the terminal; without one, plain text of `WIDTH`."""
     if sys.stdout.isatty():
         return Console(highlight=False, file=styled(sys.stdout))
     return Console(width=WIDTH, highlight=False, color_system=None, force_terminal=False)
@@ -92,8 +92,8 @@ def new_table(
 def print_table(to: Console, table: Table) -> None:
     """Print a table with every cell whole.
 
-    Where the console is too narrow for it, columns stand closer, then texts break; numbers never do, and a line that is
-    still too long is not cut off. On a terminal narrower than `WIDTH` each row is then a paragraph, its cells named.
+    If the console is too narrow, columns move closer, then texts break; numbers never do, and a line that is still too
+    long is not cut off. On a terminal narrower than `WIDTH` each row then becomes a paragraph with named cells.
     """
     available = to.width
     widest = [max(cell_len(str(cell)) for cell in (column.header, *column.cells)) for column in table.columns]
@@ -118,20 +118,20 @@ def print_table(to: Console, table: Table) -> None:
 
 
 def print_text(to: Console, text: str, indent: str = "", *, style: str = "") -> None:
-    """Print a paragraph; the lines after the first begin with `indent`. Its first word has the style."""
+    """Print a paragraph; lines after the first begin with `indent`. The first word gets the style."""
     shown = Text(filled(text, to.width, indent))
     shown.stylize(style, 0, len(text.partition(" ")[0]))
     to.print(shown, soft_wrap=True)
 
 
 def print_list(to: Console, title: str, items: Sequence[tuple[str, str]]) -> None:
-    """Print a text for each name below a title, once for all names that have the same; nothing where there is none."""
+    """Print (name: text) lines below a title; names with the same text share a line. Nothing for no items."""
     if items:
         _print_below(to, title, listed(items, to.width))
 
 
 def print_lines(to: Console, title: str, lines: Iterable[str]) -> None:
-    """Print lines below a title; those after the first of each are indented further."""
+    """Print lines below a title; continuation lines are indented further."""
     _print_below(to, title, (filled(f"  {line}", to.width, "    ") for line in lines))
 
 

@@ -1,4 +1,4 @@
-"""Nodes of several types in tables: what jobs have of each resource, and how long they wait, before and after."""
+"""Tables for nodes of several types: use of each resource, and waits, before and after."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WAITS = (
 
 
 class NodeTable(NamedTuple):
-    """A table: headings, then a row of texts for each type of nodes and resource."""
+    """A table: headings, `texts` columns of text, then numbers; a row for each type of nodes and resource."""
 
     title: str
     headings: Sequence[str]
@@ -35,7 +35,7 @@ class NodeTable(NamedTuple):
 
 
 def tables_of(before: Uses, after: Uses | None = None) -> Iterator[NodeTable]:
-    """Yield a table of use and one of waits, of one outcome or two beside each other; none where nodes are alike."""
+    """Yield a table of use and one of waits, for one outcome or two; none if nodes are of one type."""
     if not before:
         return
     outcomes = [before] if after is None else [before, after]
@@ -81,7 +81,7 @@ def _beside(texts: Iterator[str]) -> str:
 
 
 def node_tables(found: Recommendation) -> Iterator[NodeTable]:
-    """Yield the tables of the test period: of the present, beside the recommendation where there is one."""
+    """Yield the tables of the test period: of the base, and of the recommendation if there is one."""
     before, after = found.rows[0].test, found.row.test
     if before is not None:
         change = found.proposes and after is not None
@@ -89,7 +89,7 @@ def node_tables(found: Recommendation) -> Iterator[NodeTable]:
 
 
 def printed(table: NodeTable) -> Table:
-    """Return a table as a terminal shows it."""
+    """Return a table for the terminal."""
     headings = [_SHORT.get(each, each) for each in table.headings]
     return new_table(headings[: table.texts], headings[table.texts :], table.rows)
 

@@ -1,4 +1,4 @@
-"""The points of an order, as a site can post them for its users, and those of typical jobs as they wait."""
+"""The points of an order, for a site to post for its users, and the points of typical jobs as they wait."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _UNITS = {
 
 
 def in_points(config: SiteConfig) -> str:
-    """Say what a job has points for; empty where the order is no sum of them."""
+    """Return a sentence on what gives a job points; empty if the order is not a sum of points."""
     points = points_of(config.order)
     if points is None or len(points) == 1:
         return ""
@@ -51,9 +51,9 @@ def in_points(config: SiteConfig) -> str:
 
 
 def typical_table(config: SiteConfig) -> NodeTable | None:
-    """Return a table of typical jobs, short and long, narrow and wide, and the values that the order gives them.
+    """Return a table of typical jobs (short, long, narrow, wide) with the values of the order.
 
-    None where the order is none of jobs alone.
+    None if the order depends on more than the job.
     """
     if config.order in ("fcfs", FAIRSHARE):
         return None

@@ -1,4 +1,4 @@
-"""A prediction as tables of the terminal, and as the page of ``qconf predict --html``."""
+"""A prediction as tables for the terminal, and as the page of ``qconf predict --html``."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ SECTIONS = (
 
 @dataclass(frozen=True)
 class Loaded:
-    """A recommendation, and the days after it is loaded."""
+    """A recommendation, and a simulation of the days after loading it."""
 
     promise: Promise
     found: Loading
 
     def document(self) -> dict[str, Any]:
-        """Return it as JSON holds it."""
+        """Return the result as JSON values."""
         promised = self.promise.gain
         return {
             "run": self.promise.run,
@@ -57,7 +57,7 @@ class Loaded:
         }
 
     def sentences(self) -> Iterator[str]:
-        """Say what becomes of the promise."""
+        """Yield sentences on the promised gain and the gain from the current state."""
         promised, found = self.promise.gain, self.found
         if promised is not None:
             expected = Gained(promised.expected, promised.low, promised.high)
@@ -75,7 +75,7 @@ def _gain(gained: Gained) -> str:
 
 
 def clocks(found: Prediction, timezone: str, today: str = "%H:%M:%S") -> Clock:
-    """Return what writes instants: those of today without their date, in this format."""
+    """Return a function that formats instants: today's as `today`, others with their date."""
     where = zone(timezone)
     day = datetime.fromtimestamp(found.ahead.now, where).date()
 
@@ -89,7 +89,7 @@ def clocks(found: Prediction, timezone: str, today: str = "%H:%M:%S") -> Clock:
 
 
 def tables(found: Prediction, timezone: str, width: int, loaded: Loaded | None = None) -> Iterator[Table | Text]:
-    """Yield what a person wants to see: the jobs, what is not predicted, the idle cores, the days ahead."""
+    """Yield the tables and lines: the jobs, those not predicted, the idle cores, the days after loading."""
     clock, now, last = clocks(found, timezone), found.ahead.now, horizon(found)
     yield Text(f"{clock(now)}: {found.running} jobs run, {len(found.starts)} wait")
     yield Text(f"cores in use by the plan until {clock(last)}: {spark(found, now, last, min(width - 50, 60))}")
@@ -109,7 +109,7 @@ def tables(found: Prediction, timezone: str, width: int, loaded: Loaded | None =
 
 
 def _one_line(found: Prediction, clock: Clock, last: int | None) -> Table:
-    """Return a row for each job, with a bar up to `last` if there is one."""
+    """Return a table with a row for each job, and a bar up to `last` if given."""
     table = InertTable(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for name in ("job", "user", "queue", "cores", "walltime", "plan"):
         table.add_column(name, justify="right" if name in ("cores", "walltime", "plan") else "left", no_wrap=True)
@@ -128,7 +128,7 @@ def _one_line(found: Prediction, clock: Clock, last: int | None) -> Table:
 
 
 def _two_lines(starts: Sequence[Start], clock: Clock) -> Iterator[Text]:
-    """Yield a line of instants for each job, and one of all else."""
+    """Yield two lines for each job: instants, then the rest."""
     form = "{:<12} {:>5} {:>12} {:>12}  {}".format
     yield Text(form("job", "cores", "plan", "expected", "80 %"), style="bold")
     for each in starts:
@@ -143,7 +143,7 @@ def _spans(start: Start, clock: Clock) -> list[str]:
 
 
 def idle(found: Prediction) -> str:
-    """Say what a new job would get now."""
+    """Say what job would start now."""
     if not found.gaps:
         return "no core is idle for a new job now"
     lasts = ["as long as it likes" if gap.seconds is None else format_duration(gap.seconds) for gap in found.gaps]
@@ -154,7 +154,7 @@ def idle(found: Prediction) -> str:
 
 
 def rests(found: Prediction) -> str:
-    """Say what the intervals rest on."""
+    """Say what the intervals are based on."""
     if found.checked:
         return f"intervals: {found.runs} simulations, widened by {found.checked} earlier predictions that came true"
     return f"intervals: {found.runs} simulations as they are; too few earlier predictions came true to widen them"
@@ -175,7 +175,7 @@ def _then(loaded: Loaded, clock: Clock) -> Iterator[Table | Text]:
 
 
 def spark(found: Prediction, begin: int, end: int, width: int) -> str:
-    """Draw the share of the cores that is in use, from `begin` to `end`."""
+    """Return a bar of characters for the fraction of cores in use, from `begin` to `end`."""
     edges, used = cores_in_use(found, begin, end)
     means, place = [], 0
     for i in range(width):
@@ -191,7 +191,7 @@ def spark(found: Prediction, begin: int, end: int, width: int) -> str:
 
 
 def bar(start: int | None, walltime: int, now: int, last: int) -> str:
-    """Draw when a job runs, from now to the last end."""
+    """Return a bar of characters for when a job runs, between `now` and `last`."""
     if start is None or last <= now:
         return ""
     first = round((start - now) / (last - now) * WIDTH)
@@ -201,7 +201,7 @@ def bar(start: int | None, walltime: int, now: int, last: int) -> str:
 
 
 def render_prediction(found: Prediction, timezone: str, loaded: Loaded | None = None) -> str:
-    """Write the page of a prediction."""
+    """Return the page of a prediction."""
     now = datetime.fromtimestamp(found.ahead.now, zone(timezone))
     context: dict[str, Any] = {
         "found": found,

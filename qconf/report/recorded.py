@@ -1,4 +1,4 @@
-"""What an earlier run of ``qconf tune`` recorded: the configuration of a strategy, and what it recommended."""
+"""Records of earlier runs of ``qconf tune``: the configuration of a strategy, and the recommendation."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from qconf.recommend.last import Gain, Promise
 from qconf.report.exported import QUEUES
 from qconf.report.run_directory import RECORD
 
-#: What is needed of each of the strategies in run.json.
+#: Required fields of each strategy in run.json.
 _KEYS = ("name", "config", "ineligible", "not_exportable")
-#: Names the recommendation that needs no script, where the winner needs one.
+#: Name for the recommendation without scripts, if the winner needs some.
 WITHOUT_SCRIPTS = "without-scripts"
 _AGAIN = "run `qconf tune` again, with --out elsewhere to keep this run; nothing in it was changed"
 
@@ -26,19 +26,19 @@ _AGAIN = "run `qconf tune` again, with --out elsewhere to keep this run; nothing
 class RecordedRow:
     """A row of an earlier run that has a configuration."""
 
-    name: str  #: as it was given, without what stands in brackets: ``static`` of the row ``static (= pp)``
+    name: str  #: the given name without brackets: ``static`` of the row ``static (= pp)``
     config: SiteConfig
     ineligible: str  #: why it may not be recommended; empty if it may
 
 
 def recorded(directory: str | Path, strategy: str) -> RecordedRow:
-    """Read what a run recorded of a strategy, named as in its table or by either name of ``static (= pp)``.
+    """Read a strategy's row from a run, named as in its table or by either name of ``static (= pp)``.
 
-    `WITHOUT_SCRIPTS` is what the run would recommend where nothing may run beside the batch system, `QUEUES` the best
-    queue configuration.
+    `WITHOUT_SCRIPTS` names the recommendation without anything beside the batch system, `QUEUES` the best queue
+    configuration.
 
-    Raises InputError for what is no run of ``qconf tune``, or one of a version that recorded less; for a strategy that
-    is not in it, has no configuration, or that no batch system can do.
+    Raises InputError if it is no run of ``qconf tune`` or an older one that recorded less; if the strategy is not in
+    it, has no configuration, or no batch system can run it.
     """
     path = Path(directory) / RECORD
     record = read_record(path)
@@ -64,9 +64,9 @@ def recorded(directory: str | Path, strategy: str) -> RecordedRow:
 
 
 def promised(directory: str | Path) -> Promise:
-    """Read what a run recommended, and the gain that it promised.
+    """Read the recommendation of a run, and the gain that it promised.
 
-    Raises InputError for what is no run of ``qconf tune``, or one of a version that recorded less.
+    Raises InputError if it is no run of ``qconf tune``, or an older one that recorded less.
     """
     path = Path(directory) / RECORD
     record = read_record(path)
@@ -102,7 +102,7 @@ def _config(fields: Any, name: str, record: dict[str, Any], path: Path) -> SiteC
 
 
 def winning(record: dict[str, Any]) -> tuple[dict[str, Any], Gain | None]:
-    """Return the row of what a run recommends, and the gain that it promised; KeyError and such of another form."""
+    """Return the recommended row of a record, and its promised gain; KeyError and others for another format."""
     row = next(row for row in record["strategies"] if row["name"] == record["winner"])
     if record["winner"] == "current":
         return row, None
@@ -126,7 +126,7 @@ def read_record(path: Path) -> dict[str, Any]:
 
 
 def older(record: dict[str, Any], path: Path, lacking: str) -> InputError:
-    """Return the error of a record of another version that lacks something."""
+    """Return the error for a record of another version that lacks something."""
     versions = record["versions"]
     version = versions.get("qconf", "an unknown version") if isinstance(versions, dict) else "an unknown version"
     return InputError(

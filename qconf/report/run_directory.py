@@ -1,4 +1,4 @@
-"""The directory of a run: a page, tables, figures and a record, the same bytes for the same inputs and seed."""
+"""The directory of a run: page, tables, figures and record, the same bytes for the same inputs and seed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from qconf.text import (
 )
 
 RECORD, TIMINGS = "run.json", "timings.json"
-#: What a run that is being written puts where, and what it replaces: if it is killed meanwhile, all that is its own.
+#: The files of a run while they are written, old and new: if the run is killed, all of them are its own.
 JOURNAL = f"{FOLDER}/files"
 _COMMON = ("report.html", "dropped.csv", RECORD, TIMINGS)
 _TABLES = {"tune": ("comparison.csv", "config.yaml"), "compare": ("comparison.csv",), "backtest": ("backtest.csv",)}
@@ -53,11 +53,11 @@ _TABLES = {"tune": ("comparison.csv", "config.yaml"), "compare": ("comparison.cs
 
 @dataclass(frozen=True)
 class Run:
-    """What was written."""
+    """The written files of a run."""
 
     directory: Path
-    files: tuple[str, ...]  #: relative to it, sorted
-    backups: tuple[str, ...] = ()  #: copies of the files that were edited since the last run
+    files: tuple[str, ...]  #: relative to the directory, sorted
+    backups: tuple[str, ...] = ()  #: copies of files that were edited since the last run
 
 
 def write_run(
@@ -73,12 +73,12 @@ def write_run(
 ) -> Run:
     """Write report.html, the table, figures/, dropped.csv, run.json and timings.json.
 
-    A recommendation has config.yaml and its export too. All but timings.json depend on nothing but the inputs, the
-    seed and the versions of what computed them. An earlier run in the directory is replaced. `inputs` is what was read
-    besides the history, by what it is; `timings` are seconds; with `assumed_current` no configuration was given, so
-    its warnings are left out.
+    A recommendation also has config.yaml and its export. All files but timings.json depend only on the inputs, the seed
+    and the versions. An earlier run in the directory is replaced. `inputs` are files read besides the history, by
+    purpose; `timings` are in seconds; `assumed_current` says that no configuration was given, and leaves out warnings
+    about it.
 
-    Raises InputError where `check_target` does, and QconfError where the directory cannot be written.
+    Raises InputError as `check_target` does, and QconfError if the directory cannot be written.
     """
     configs = [result.base, *([result.config] if isinstance(result, Recommendation) else [])]
     odd = [] if assumed_current else [warning for config in configs for warning in config.warnings()]
@@ -114,13 +114,13 @@ def write_run(
 
 
 def names_of(command: str, exporter: Exporter | None = None) -> tuple[str, ...]:
-    """Name the files that each run of a command has, with an exporter the plans too."""
+    """Return the names of the files that each run of a command has; with an exporter, the plans too."""
     plan = () if exporter is None else (f"{exporter.target}/PLAN.md", f"{QUEUES}/PLAN.md", f"{QUEUES}/config.yaml")
     return (*_COMMON, *_TABLES[command], *plan)
 
 
 def check_target(directory: str | Path, inputs: Iterable[str | Path], names: Iterable[str]) -> None:
-    """Raise InputError where a file of these names is of no run or is an input; call it before long work too."""
+    """Raise InputError if a file of these names belongs to no run or is an input; also called before long work."""
     target = Path(directory)
     elsewhere = "choose another directory with --out"
     above = (path for path in (target, *target.parents) if path.exists() or path.is_symlink())
@@ -136,7 +136,7 @@ def check_target(directory: str | Path, inputs: Iterable[str | Path], names: Ite
 
 
 def labels_of(paths: Sequence[str]) -> dict[str, str]:
-    """Name each path from the folder on that holds them all: the same wherever that folder lies."""
+    """Return each path relative to the folder that contains all of them, so that labels do not depend on its place."""
     if not paths:
         return {}
     common = os.path.commonpath([Path(path).absolute().parent for path in paths])
@@ -231,12 +231,12 @@ def _backtest(
 
 
 def _record(found: Row | FoldResult, *without: str) -> dict[str, Any]:
-    """Return the fields of a strategy's result, but its seconds."""
+    """Return the fields of a strategy's result, except its seconds and those in `without`."""
     return {name: value for name, value in vars(found).items() if name not in ("seconds", *without)}
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - of any field
-    """Return what JSON holds of a value."""
+    """Convert a value to JSON values."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if isinstance(value, Summary):
@@ -246,7 +246,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - of any field
     if isinstance(value, BootstrapResult):
         record = {**asdict(value), "certain": value.certain}
         del record["numbers"]
-        for which in ("before", "after"):  # means over the resamples, which count no jobs
+        for which in ("before", "after"):  # these are means over resamples, without job counts
             del record[which]["jobs"]
         return record
     if isinstance(value, Mapping):
@@ -273,11 +273,11 @@ def _history(history: History, labels: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _write(target: Path, files: Mapping[str, str], inputs: Iterable[str | Path]) -> tuple[str, ...]:
-    """Write all files, by their names relative to `target`, or none; an earlier run's are replaced.
+    """Write all files, named relative to `target`, or none; the files of an earlier run are replaced.
 
-    A file that was edited since that run is kept as a backup, ``config.yaml`` as ``config.yaml~``. What that run left
-    in figures/ and the export's folder is deleted. Returns the names of the backups. A journal lets a run after this
-    one know its files even if it is killed between two of them.
+    A file that was edited since that run is kept as a backup: ``config.yaml`` as ``config.yaml~``. Leftovers of that
+    run in figures/ and the export's folder are deleted. Returns the names of the backups. A journal lets a later run
+    recognise these files even if this run is killed in the middle.
     """
     check_target(target, inputs, files)
     before = _previous(target)
@@ -294,12 +294,12 @@ def _write(target: Path, files: Mapping[str, str], inputs: Iterable[str | Path])
     (target / JOURNAL).unlink()
     for folder in (FOLDER, *{Path(name).parts[0] for name in before if _in_folder(name)}):
         with suppress(OSError):
-            (target / folder).rmdir()  # if nothing is left in it
+            (target / folder).rmdir()  # fails unless empty
     return tuple(path.relative_to(target).as_posix() for path in backups)
 
 
 def _previous(target: Path) -> dict[str, set[str]]:
-    """Return the files of the run that is there, finished or not, with the hashes that each may have."""
+    """Return the files of the run in a directory, finished or not, with the hashes that each may have."""
     found: dict[str, set[str]] = {}
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         record = json.loads((target / RECORD).read_text(encoding="utf-8"))
@@ -312,6 +312,6 @@ def _previous(target: Path) -> dict[str, set[str]]:
 
 
 def _in_folder(name: str) -> bool:
-    """Whether a recorded file is in a folder of the run directory; all of those hold a run's own files only."""
+    """Whether a recorded file is in a folder of the run directory; such folders hold only the run's files."""
     parts = Path(name).parts
     return len(parts) == 2 and not Path(name).is_absolute() and ".." not in parts

@@ -1,4 +1,4 @@
-"""Recommendations month by month: what each promised, and what became of it."""
+"""Past recommendations month by month: what each promised, and what gain followed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOTHING: dict[str, Any] = dict.fromkeys(("gain", "expected", "low", "high"))  #
 
 @dataclass(frozen=True)
 class PastRun:
-    """A run, and what a later one found of its recommendation; None where it did not, or there is no such thing."""
+    """A run, and a later run's evaluation of its recommendation; None for values that are unknown."""
 
     run: str  #: the directory; empty where it is known from a later run alone
     sha256: str  #: of its run.json
@@ -47,16 +47,16 @@ class PastRun:
 
     @property
     def period(self) -> str:
-        """The calendar month where the jobs are of one, else first and last day."""
+        """The calendar month if all jobs are in one, else first and last day."""
         first, last = self.first_submit[:10], self.last_submit[:10]
         return first[:7] if first[:7] == last[:7] else f"{first} to {last}"
 
 
 def past_runs(directories: Sequence[Path], left_out: Callable[[str], None] | None = None) -> list[PastRun]:
-    """Read runs of ``qconf tune``, and runs in folders, and join each with what a later one found of it.
+    """Read runs of ``qconf tune``, or folders of runs, and join each with a later run's evaluation of it.
 
-    Raises InputError where a directory holds no run, or one of a version that recorded less; of several in a folder
-    such a run is left out, and `left_out` gets the reason, if it is given.
+    Raises InputError if a directory holds no run, or an older one that recorded less; in a folder of several such a run
+    is left out instead, and `left_out` gets the reason.
     """
     paths = list(dict.fromkeys(path for directory in directories for path in _records(directory)))
     if not paths:
@@ -83,7 +83,7 @@ def past_runs(directories: Sequence[Path], left_out: Callable[[str], None] | Non
 
 
 def _records(directory: Path) -> list[Path]:
-    """List run.json of a run, or of the runs in a folder, those of compare and backtest left out."""
+    """Return the run.json of a run, or of each run of ``qconf tune`` in a folder."""
     if (directory / RECORD).exists() or not directory.is_dir():
         return [directory / RECORD]
     inside = sorted(path for path in directory.glob(f"*/{RECORD}"))
@@ -114,7 +114,7 @@ def _past_run(path: Path, record: dict[str, Any]) -> PastRun:
 
 
 def _joined(found: Mapping[str, PastRun], last: dict[str, Any], run: str) -> PastRun:
-    """Return a run with what a later one, `run`, found of it."""
+    """Return a run with the evaluation in a later one, `run`."""
     known = asdict(found.get(last["sha256"]) or _only_in(last))
     waits = {name: last["mean_wait"][name] for name in ("before", "after")}
     values = {name: last[name] for name in ("realised", "inside", "loaded")}
@@ -122,7 +122,7 @@ def _joined(found: Mapping[str, PastRun], last: dict[str, Any], run: str) -> Pas
 
 
 def _only_in(last: dict[str, Any]) -> PastRun:
-    """Return what a later run says of one that is not there."""
+    """Return a run that is known only from a later one."""
     span: dict[str, Any] = {
         name: date(last["span"][name], "UTC").replace(" ", "T") for name in ("first_submit", "last_submit")
     }
@@ -132,7 +132,7 @@ def _only_in(last: dict[str, Any]) -> PastRun:
 
 
 def summary(found: Sequence[PastRun]) -> str:
-    """Say how many promises were kept; empty where nothing is known of any."""
+    """Return a sentence on how many promises were kept; empty if none was evaluated."""
     known = [past for past in found if past.realised is not None and past.expected is not None]
     if not known:
         return ""
@@ -145,7 +145,7 @@ def summary(found: Sequence[PastRun]) -> str:
 
 
 def table(found: Sequence[PastRun]) -> Table:
-    """Return a row for each run."""
+    """Return a table with a row for each run."""
     out = new_table(("period", "change", "run"), ("promised %", "realised %", "inside", "loaded"))
     for past in found:
         change = past.verdict if past.winner == "current" else past.title or past.winner
@@ -157,5 +157,5 @@ def table(found: Sequence[PastRun]) -> Table:
 
 
 def as_csv(found: Sequence[PastRun]) -> str:
-    """Write the runs as CSV: gains are shares, waits seconds, what is unknown is empty."""
+    """Return the runs as CSV: gains are fractions, waits seconds, unknown values empty."""
     return csv_text(pd.DataFrame([asdict(past) for past in found]))

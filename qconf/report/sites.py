@@ -1,4 +1,4 @@
-"""Walk-forwards of several sites in one table: what each strategy makes of all of them."""
+"""Walk-forwards of several sites in one table: each strategy over all sites."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ REFERENCE = "fcfs-easy"
 
 @dataclass(frozen=True)
 class AcrossSites:
-    """One strategy at all sites that have it, against fcfs-easy: geometric means, in which each site counts alike."""
+    """One strategy over all sites that have it, against fcfs-easy: geometric means with equal weights."""
 
     strategy: str
     sites: int
-    ratios: dict[str, float]  #: of each `COMPARED` metric: below 1 is less than under fcfs-easy
-    best: tuple[str, float]  #: the site with the least mean wait against fcfs-easy, and the ratio
+    ratios: dict[str, float]  #: by `COMPARED` metric: below 1 is less than under fcfs-easy
+    best: tuple[str, float]  #: the site with the smallest ratio of mean waits, and the ratio
     worst: tuple[str, float]
 
 
 def across(found: Mapping[str, Backtest]) -> list[AcrossSites]:
-    """Compare the strategies over all sites, in the order of the first that has them."""
+    """Compare the strategies over all sites, in the order of their first site."""
     rows = []
     for name, own in sites_frame(found).groupby("strategy", sort=False):
         ratios = own.set_index("site")[[f"{key}_against_fcfs_easy" for key in COMPARED]].set_axis(COMPARED, axis=1)
@@ -49,7 +49,7 @@ def _geometric(ratios: pd.Series[float]) -> float:
 
 
 def sites_frame(found: Mapping[str, Backtest]) -> pd.DataFrame:
-    """Return a row for each strategy of each site: its ratios to fcfs-easy, and to what the site runs where known."""
+    """Return a row for each strategy of each site: ratios to fcfs-easy, and to `current` if evaluated."""
     rows = []
     for site, each in found.items():
         for average in each.averages:
@@ -64,7 +64,7 @@ def sites_frame(found: Mapping[str, Backtest]) -> pd.DataFrame:
 
 
 def write_sites(directory: Path, found: Mapping[str, Backtest], inputs: Iterable[Path]) -> Path:
-    """Write sites.csv and sites.json, and return the path of the latter; each site has its own directory beside them.
+    """Write sites.csv and sites.json, and return the latter's path; each site has a directory beside them.
 
     Raises InputError as `check_sites` does.
     """
@@ -81,7 +81,7 @@ def write_sites(directory: Path, found: Mapping[str, Backtest], inputs: Iterable
 
 
 def check_sites(directory: Path, inputs: Iterable[Path]) -> None:
-    """Raise InputError where one of the files is an input or is there alone; call it before long work too."""
+    """Raise InputError if one of the files is an input, or exists without the other; also called before long work."""
     paths = [directory / name for name in NAMES]
     fix = "choose another directory with --out"
     refuse_outside(directory, paths)
@@ -92,7 +92,7 @@ def check_sites(directory: Path, inputs: Iterable[Path]) -> None:
 
 
 def print_sites(found: Mapping[str, Backtest], to: Console | None = None) -> None:
-    """Print a row for each strategy, over all sites."""
+    """Print a row for each strategy over all sites."""
     to = to or console()
     table = new_table(("strategy",), ("sites", "wait", "slowdown", "longest", "least wait at", "most wait at"))
     for each in across(found):

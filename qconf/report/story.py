@@ -1,4 +1,4 @@
-"""How partitions came about, as a story: from sizes in proportion, by the program, splits and merges, to the pool."""
+"""The story of the partitions: from proportional sizes, by the program, splits and merges, to the pool."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from qconf.recommend import Recommendation
 from qconf.report.wording import hours
 
 Step = Mapping[str, Any]
-FARTHEST = ("hybrid", "dqr", "dp-nlp")  #: the strategy whose log is shown: the first of these that has one
-ALL = 2.0  #: sum of the weights of the epochs, unless the log has them
+FARTHEST = ("hybrid", "dqr", "dp-nlp")  #: the story is that of the first of these with a log
+ALL = 2.0  #: default sum of the epochs' weights, if the log has none
 
 
 @dataclass(frozen=True)
 class Chapter:
-    """One stage: what was decided, and the mean wait that it left; waits in seconds, means over the epochs."""
+    """One stage: its decision, and the mean wait after it (seconds, mean over the epochs)."""
 
     title: str
     text: str
     wait: float | None = None
-    rejected: tuple[float, ...] = ()  #: waits of what was tried there and not kept
+    rejected: tuple[float, ...] = ()  #: waits of rejected attempts
 
 
 @dataclass(frozen=True)
 class Story:
-    """The stages of one strategy on its training set, and the wait under the current configuration."""
+    """The stages of a strategy on its training set, and the wait under the current configuration."""
 
     strategy: str
     chapters: tuple[Chapter, ...]
@@ -35,7 +35,7 @@ class Story:
 
 
 def story(found: Recommendation) -> Story | None:
-    """Tell the log of the strategy that goes farthest with partitions; None where there is none."""
+    """Return the story of the strategy that changes partitions most; None if there is none."""
     logs = {row.name: row.decisions for row in found.rows if row.decisions}
     name = next((each for each in FARTHEST if any(s.get("step") == "decide" for s in logs.get(each, ()))), None)
     if name is None:
@@ -86,7 +86,7 @@ def _chapters(steps: Sequence[Step], weights: float) -> Iterator[Chapter]:
 
 
 def _changes(kind: str, steps: Sequence[Step], wait: float, weights: float) -> Iterator[Chapter]:
-    """Yield a chapter for each kept split or merge, and one for those that were tried in vain after the last."""
+    """Yield a chapter for each kept split or merge, and one for the rejected ones after the last."""
     rejected: list[float] = []
     tried = 0
     for step in steps:

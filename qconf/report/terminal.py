@@ -1,4 +1,4 @@
-"""What a terminal shows of a recommendation and of a backtest."""
+"""Recommendations and backtests as printed in a terminal."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from qconf.report.points import typical_table
 from qconf.report.verdict import Advice, advise, sections
 from qconf.report.wording import ABSENT, fidelity_text, gain_text, interval_text, notes
 
-#: How verdicts stand out on a terminal that has colours.
+#: Styles of verdicts in a terminal with colours.
 STYLES = {"CHANGE": "bold green", "KEEP": "bold blue", "CHECK": "bold yellow"}
 WORSE = "Worse off:"
-#: Strategies of the first screen, beside what is recommended and the best queue configuration.
+#: Strategies of the first screen, in addition to the recommendation and the best queue configuration.
 FIRST = ("current", "fcfs-easy", "lxf-easy", "hybrid")
 
 
 def print_advice(found: Recommendation, exported: Exported | None, place: str, to: Console | None = None) -> None:
-    """Print the first screen: the advice, the strategies that matter, the names of the others, where to go on."""
+    """Print the first screen: advice, the main strategies, gains of the others, and where to read on."""
     to = to or console()
     first = advise(found, exported)
     print_verdict(first, to)
@@ -52,7 +52,7 @@ def print_advice(found: Recommendation, exported: Exported | None, place: str, t
 
 
 def print_verdict(first: Advice, to: Console | None = None) -> None:
-    """Print verdict and gain, and what they rest on."""
+    """Print verdict, gain and the facts behind them."""
     to = to or console()
     print_text(to, " ".join([first.headline, *first.facts[:1]]), style=STYLES[first.verdict])
     for text in first.facts[1:]:
@@ -65,7 +65,7 @@ def _print_losers(first: Advice, to: Console) -> None:
 
 
 def print_recommendation(found: Recommendation, exported: Exported | None = None, to: Console | None = None) -> None:
-    """Print what stands beside the advice, all tables, what changes, and why rows are ineligible."""
+    """Print the sections beside the advice, all tables, the changes, and why rows are ineligible."""
     to = to or console()
     rows = found.rows
     if found.near is not None:
@@ -94,7 +94,7 @@ def print_recommendation(found: Recommendation, exported: Exported | None = None
 
 
 def _strategies(found: Recommendation, rows: Sequence[Row]) -> Table:
-    """Return the table of these strategies in the test period: ``>`` is what to load, ``x`` is ineligible."""
+    """Return a table of strategies in the test period: ``>`` is the one to load, ``x`` is ineligible."""
     headings = [*(column.heading for column in COMPARISON), "gain %", "resampled (90 %)"]
     table = new_table(("", "strategy"), headings)
     for row in rows:
@@ -110,7 +110,7 @@ def _strategies(found: Recommendation, rows: Sequence[Row]) -> Table:
 
 
 def _ladder(found: Recommendation) -> Table:
-    """Every rung that was tried, with its gain and what it gains over the rungs below."""
+    """Return a table of every rung with a row, its gain, and its gain over the rungs below."""
     rows = []
     for rung, title in zip(found.ladder, found.rung_titles, strict=True):
         gains = (interval_text(each, short=True) for each in (rung.row.bootstrap, rung.step))
@@ -126,7 +126,7 @@ def _mark(found: Recommendation, row: Row) -> str:
 
 
 def print_backtest(found: Backtest, to: Console | None = None, *, verbose: bool = False) -> None:
-    """Print the verdict, the table of a backtest, and, `verbose`, that of its periods and what a reader has to know."""
+    """Print verdict and table of a backtest; if `verbose`, also the table of periods and notes."""
     to = to or console()
     first = backtest.advise(found)
     print_verdict(first, to)

@@ -1,4 +1,4 @@
-"""report.html of ``qconf tune``: first what to do, how sure that is and who loses, then everything it rests on."""
+"""The page of ``qconf tune``: first what to do, how sure that is and who loses, then the evidence."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KINDS: dict[Kind, str] = {
     "user": "users by their core-hours",
     "qos": "qualities of service",
 }
-LONGEST_FILE = 200  # lines of an export's main file that the page shows
+LONGEST_FILE = 200  # most lines of an export's main file on the page
 LAYERS = (
     ("", (("warnings", "Warnings"),)),
     ("For the boss", (("boss", "In short"),)),
@@ -81,10 +81,10 @@ def render(
     versions: Mapping[str, str] | None = None,
     inputs: Sequence[Mapping[str, str]] = (),
 ) -> str:
-    """Write the report of a recommendation, with `figures` from `qconf.report.figures`.
+    """Return the page of a recommendation, with `figures` from `qconf.report.figures`.
 
-    The history adds what was dropped and changed, and gives the time zone, else UTC. No other file is referred to
-    but the export's PLAN.md.
+    With a history the page also shows what was dropped and changed, and uses its time zone instead of UTC. It refers to
+    no file except the export's PLAN.md.
     """
     r, first = recommendation, verdict.advise(recommendation, exported)
     plan = "" if exported is None else exported.export.files.get("PLAN.md", "")
@@ -128,12 +128,12 @@ def render(
     return page("tune", f"{r.verdict}: {r.base.machine.name}", LAYERS, figures, context)
 
 
-#: What `verdict.sections` has and this page shows in places of its own.
+#: Sections of `verdict.sections` that this page shows elsewhere.
 _ELSEWHERE = ("What it needs", "Who waits longer", "In another month")
 
 
 def _groups(recommendation: Recommendation) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Yield what groups are of, and the groups: numbers of current, those of the winner, and their differences."""
+    """Yield each kind of groups with its groups: values of the base, of the winner, and differences."""
     if recommendation.impact is None:
         row = recommendation.rows[0]
         queues = {} if row.test is None else row.test.queues
@@ -181,7 +181,7 @@ def _group(
 
 
 def _proposals(recommendation: Recommendation, exported: Exported | None) -> Iterator[dict[str, Any]]:
-    """Yield what every strategy proposes: its definitions and the export's main file, or why there is none."""
+    """Yield each strategy's proposal: definitions and the export's main file, or why there is none."""
     first: dict[str, str] = {}
     for row in recommendation.rows:
         found: dict[str, Any] = {"name": row.label, "note": "", "site": {}, "file": ""}
@@ -202,7 +202,7 @@ def _proposals(recommendation: Recommendation, exported: Exported | None) -> Ite
 
 
 def _main_file(config: SiteConfig, exported: Exported) -> dict[str, Any]:
-    """Return the export's first file to load, cut where it is long, or the reason why there is none."""
+    """Return the export's first file to load, cut if long, or the reason why there is none."""
     try:
         export = exported.exporter.export(config)
     except ExportError as error:

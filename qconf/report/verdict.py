@@ -1,4 +1,4 @@
-"""The advice that a person reads first, and what stands beside it: one story for terminal, page and run.json."""
+"""The advice on the first screen, and the sections beside it: the same texts for terminal, page and run.json."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from qconf.report.wording import (
 )
 from qconf.text import TERMS
 
-FAR = 2.0  # factor between the mean waits of the test period and of the whole history from which both are shown
+FAR = 2.0  # least factor between the mean waits of test period and whole history at which both are shown
 MINUTE = 60.0  # seconds, added to both
-NAMED = 3  #: losers that the advice names
+NAMED = 3  #: most losers in the advice
 NO_LOSER = "no queue, size or user class"
 
 
 @dataclass(frozen=True)
 class Advice:
-    """The first screen: what to do, what to expect of it, who loses, how to load and to undo it."""
+    """The first screen: what to do, the expected gain, who loses, how to load and undo it."""
 
     verdict: str
-    lead: str  #: the sentence that follows it
-    facts: tuple[str, ...]  #: what the lead rests on, a sentence or two each
+    lead: str  #: the sentence after the verdict
+    facts: tuple[str, ...]  #: the reasons for the lead, a sentence or two each
     losers: tuple[str, ...]  #: the groups that lose the most hours, a few words each
     queues: tuple[str, ...]  #: the best queue configuration, and what it costs against the recommendation
     load: str
@@ -94,7 +94,7 @@ def _undo(found: Recommendation, exported: Exported | None) -> str:
 
 
 def _snapshot(exported: Exported) -> str:
-    """Return how to take the snapshot without which there is no undo; empty where it is there, or needless."""
+    """Return how to take the snapshot that an undo needs; empty if it exists or is not needed."""
     if not exported.exporter.current_for_rollback or exported.export.rollback or exported.not_exportable:
         return ""
     command = exported.exporter.source.removeprefix("output of ")
@@ -102,7 +102,7 @@ def _snapshot(exported: Exported) -> str:
 
 
 def sure(found: Recommendation) -> Iterator[str]:
-    """Say how sure that is: the interval over the resamples, other months, the grade of fidelity."""
+    """Yield how sure the gain is: the interval over the resamples, changed months, the fidelity grade."""
     rows = [found.row] if found.proposes else [row for row in found.candidates if row.bootstrap is not None]
     best = max(rows, key=lambda row: -1.0 if row.bootstrap is None else row.bootstrap.expected, default=None)
     if best is None or best.bootstrap is None:
@@ -121,7 +121,7 @@ def sure(found: Recommendation) -> Iterator[str]:
 
 
 def best_queues(found: Recommendation) -> list[str]:
-    """Say what the best queue configuration gains, and in a second line what it costs against the recommendation."""
+    """Return two sentences on the best queue configuration: its gain, and its cost against the recommendation."""
     what, best = "Best queue configuration", found.queues
     chosen = found.row if found.proposes else None
     recommended = "to keep what you have" if chosen is None else chosen.label
@@ -152,7 +152,7 @@ def best_queues(found: Recommendation) -> list[str]:
 
 
 def sections(found: Recommendation, exported: Exported | None = None) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield what stands beside the advice, each with its title; sections without content are left out."""
+    """Yield the sections beside the advice, each with its title; empty ones are left out."""
     before, after = found.rows[0].test, found.row.test
     alike = "" if not found.proposes or before is None or after is None else fairness(before, after)
     texts = (
@@ -168,7 +168,7 @@ def sections(found: Recommendation, exported: Exported | None = None) -> Iterato
 
 
 def _bottleneck(found: Recommendation) -> Iterator[str]:
-    """Say which resource jobs wait for, and how much of it and of the others is in use, unless it is cores."""
+    """Yield which resource jobs wait for, and the use of it and others, unless it is cores."""
     test = found.rows[0].test if found.rows else None
     if test is None or test.resource == CORES:
         return
@@ -186,7 +186,7 @@ def _bottleneck(found: Recommendation) -> Iterator[str]:
 
 
 def _whole(found: Recommendation) -> Iterator[str]:
-    """Say what the present and the change make of the whole history where that is far from the test period."""
+    """Yield the waits over the whole history, if they differ much from those of the test period."""
     rows = [row for row in found.rows if row.name in ("current", found.winner)]
     shown = [(row, row.test, row.in_sample) for row in rows if row.test is not None and row.in_sample is not None]
     pairs = [(means(test)[0] + MINUTE, means(whole)[0] + MINUTE) for _, test, whole in shown]
@@ -199,7 +199,7 @@ def _whole(found: Recommendation) -> Iterator[str]:
 
 
 def needs(found: Recommendation, exported: Exported | None = None) -> Iterator[str]:
-    """Say what a change needs: the snapshot for its undo, what runs beside the batch system, and what were without."""
+    """Yield the needs of a change: the snapshot for its undo, services beside the batch system, and the change without."""
     if not found.proposes:
         return
     if exported is not None and (snapshot := _snapshot(exported)):
@@ -216,7 +216,7 @@ def needs(found: Recommendation, exported: Exported | None = None) -> Iterator[s
 
 
 def _targets(found: Recommendation) -> Iterator[str]:
-    """Say of each target whether it is met now and by what is recommended, and by which rungs of the ladder."""
+    """Yield for each target whether it is met now, by the recommendation, and by which rungs."""
     if not found.targets:
         return
     measured = [each for each in found.targets if each.jobs]
@@ -243,13 +243,13 @@ def _kept(each: TargetResult) -> str:
 
 
 def _robustness(found: Recommendation) -> Iterator[str]:
-    """Say the gain, and the longest wait, with more load and with longer run times; the worst gain comes last."""
+    """Yield gain and longest wait with more load and with longer run times; the worst gain comes last."""
     for each in sorted(found.robustness, key=lambda scenario: -scenario.gain):
         yield f"At {each.name}: gain {gain_text(each.gain)} %, {longest_text(each.longest_before, each.longest_after)}."
 
 
 def last_lines(found: Realised) -> Iterator[str]:
-    """Say what an earlier run promised, and what became of it."""
+    """Yield what an earlier run promised, and the gain since."""
     promise, promised = found.promise, found.promise.gain
     first, last = (date(second, found.timezone)[:10] for second in promise.span[1:])
     if promised is None:

@@ -1,4 +1,4 @@
-"""Numbers, spans and times as people read them; the same everywhere in tables and reports."""
+"""Formats of numbers, spans and times, the same in all tables and reports."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 ABSENT = "-"
 UNUSED = "not used"
 GIB = 1024  # MiB
-OF_NODES = {"gpus": "GPUs", "memory": "MiB"}  #: units of limits of what nodes have
+OF_NODES = {"gpus": "GPUs", "memory": "MiB"}  #: units of limits on resources of nodes
 
 
 def queue_label(name: str) -> str:
-    """Tell a queue of the name ``all`` from the whole."""
+    """Return a queue's name; a queue named ``all`` is distinguished from the total."""
     return "all (queue)" if name == "all" else name
 
 
 def fidelity_text(near: Fidelity) -> str:
-    """Say how near the simulation is to what was recorded, with the grade."""
+    """Return sentences on recorded and simulated waits, with the grade."""
     text = (
         f"According to the log, the {near.jobs} jobs with a recorded start waited {near.real_mean / 3600:.2f} h on "
         f"average (median {near.real_median / 3600:.2f} h); simulated under the current configuration they wait "
@@ -53,7 +53,7 @@ def fidelity_text(near: Fidelity) -> str:
 
 
 def grade_text(found: Grade) -> str:
-    """Say a grade of fidelity, and what it goes by."""
+    """Return a sentence on a fidelity grade and its agreement."""
     windows = f"{found.windows} window{'s' * (found.windows != 1)}"
     waiting = "no job waits there, recorded or simulated"
     if math.isfinite(found.agreement):
@@ -62,7 +62,7 @@ def grade_text(found: Grade) -> str:
 
 
 def carried_text(found: FidelityConfig) -> str:
-    """Say the grade that a configuration carries."""
+    """Return a sentence on the grade that a configuration carries."""
     return (
         f"The configuration carries fidelity grade {found.grade}: {100 * found.agreement:.0f} % of the waiting in "
         f"{found.windows} windows that it was not calibrated on is as the log recorded."
@@ -70,36 +70,36 @@ def carried_text(found: FidelityConfig) -> str:
 
 
 def number(value: float, digits: int = 2) -> str:
-    """Write a number with so many decimals, none from 1000 on."""
+    """Format a number with `digits` decimals, none from 1000 on."""
     if not math.isfinite(value):
         return ABSENT
     return f"{value:.{digits}f}" if abs(value) < 1000 else f"{value:.0f}"
 
 
 def hours(seconds: float) -> str:
-    """Write seconds as hours."""
+    """Format seconds as hours."""
     return number(seconds / 3600)
 
 
 def longest_text(before: float, after: float) -> str:
-    """Write a longest wait before and after, seconds, in hours."""
+    """Format the longest wait before and after, given in seconds, in hours."""
     return f"longest wait {hours(before)} -> {hours(after)} h"
 
 
 def count(value: float) -> str:
-    """Write a whole number in groups of three digits that no line break tears apart."""
+    """Format a whole number in groups of three digits, without line breaks between them."""
     return f"{value:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}") if math.isfinite(value) else ABSENT
 
 
 def gain_text(gain: float | None) -> str:
-    """Write a gain in per cent like ``+20.1``; plus is better than the current configuration."""
+    """Format a gain in per cent, like ``+20.1``; plus is better than the current configuration."""
     return ABSENT if gain is None or not math.isfinite(gain) else f"{100 * gain:+.1f}"
 
 
 def interval_text(found: BootstrapResult | Gain | None, *, short: bool = False) -> str:
-    """Write the gain on resampled days and its 90 % interval, per cent, like ``+20.1 (+12.0 to +27.9)``.
+    """Format an expected gain and its 90 % interval, per cent, like ``+20.1 (+12.0 to +27.9)``.
 
-    In `short` the interval is in whole per cents: ``+20.1 (+12 to +28)``.
+    If `short`, the interval is in whole per cents: ``+20.1 (+12 to +28)``.
     """
     if found is None:
         return ABSENT
@@ -108,18 +108,18 @@ def interval_text(found: BootstrapResult | Gain | None, *, short: bool = False) 
 
 
 def sure_text(found: BootstrapResult) -> str:
-    """Say whether a gain may be chance."""
+    """Return how many resamples gain, and whether the gain may be chance."""
     gained = f"{100 * found.sure:.0f} % of the resamples gain"
     return gained if found.certain else f"{gained}, it may be chance"
 
 
 def date(second: int, timezone: str) -> str:
-    """Write a Unix second as local date and time."""
+    """Format a Unix second as local date and time."""
     return datetime.fromtimestamp(second, zone(timezone)).strftime("%Y-%m-%d %H:%M")
 
 
 def reasons_in_words(reasons: Iterable[Reason], date_of: Callable[[int], str]) -> Iterator[tuple[str, str]]:
-    """Yield when each reason held that a job waited, and the reason, with dates by the seconds of a history."""
+    """Yield (when, text) of each reason why a job waited, with dates for the seconds of a history."""
     for reason in reasons:
         until = "" if reason.begin == reason.end else f" to {date_of(reason.end)}"
         text = re.sub(r"(?<=from )\d+(?= on\b)", lambda second: date_of(int(second[0])), reason.text)
@@ -127,10 +127,10 @@ def reasons_in_words(reasons: Iterable[Reason], date_of: Callable[[int], str]) -
 
 
 def queue_facts(queue: QueueConfig, config: SiteConfig) -> dict[str, str]:
-    """Describe a queue of `config`, one short text per property; a property that its order does not use is `UNUSED`."""
+    """Describe a queue of `config`, a short text for each property; `UNUSED` for one without effect."""
     reserved = config.mode != "shared" and any(each.reservation for each in config.queues)
     pooled = config.mode == "hybrid" and config.pool is not None and config.pool.starving_first
-    within = "eligible_time >=" in config.order  # a formula makes no use of starvation, but may say it itself
+    within = "eligible_time >=" in config.order  # a formula ignores starvation periods, but may contain its own
     starves = config.order in ORDERS or within or reserved or pooled
     if queue.reservation:
         size = "by reservation"
@@ -167,7 +167,7 @@ def queue_facts(queue: QueueConfig, config: SiteConfig) -> dict[str, str]:
 
 
 def site_facts(config: SiteConfig) -> dict[str, str]:
-    """Say what holds for all queues."""
+    """Describe the settings that hold for all queues."""
     wait = config.reservation_delay
     delay = f", a reservation after {format_duration(wait)}" if wait and config.backfill else ""
     alone = [each.name for each in config.nodes if each.exclusive]
@@ -188,7 +188,7 @@ def _backfill(config: SiteConfig) -> str:
 
 
 def reservations(config: SiteConfig) -> str:
-    """Say from when on cores are reserved for a job that does not fit."""
+    """Return when cores are reserved for a job that does not fit."""
     if config.reserves_nothing:
         return "nothing is reserved for a job that does not fit, however long it waits"
     if not config.reservation_delay:
@@ -219,16 +219,16 @@ def _walltime(above: int, upto: int) -> str:
 
 
 def notes(logs: Iterable[tuple[str, Sequence[Mapping[str, Any]]]]) -> Iterator[tuple[str, str]]:
-    """Yield (strategy, note), each once, of the logs of strategies: what a history or a setting did not suffice for."""
+    """Yield (strategy, note), each once, from logs of strategies: warnings about the history or a setting."""
     for name, decisions in logs:
         for text, _ in merged(dict.fromkeys(note for step in decisions for note in step.get("notes", ()))):
             yield name, text
 
 
 def merged(texts: Iterable[str]) -> list[tuple[str, list[str]]]:
-    """Merge texts in which one number alone differs; return each text, and those that it stands for.
+    """Merge texts that differ in one number only; return each merged text with its originals.
 
-    ``raised to 0.34`` and ``raised to 0.41`` are ``raised to 0.34 ... 0.41``, the least number and the greatest.
+    ``raised to 0.34`` and ``raised to 0.41`` become ``raised to 0.34 ... 0.41``, the least and the greatest number.
     """
     groups: dict[object, list[str]] = {}
     for text in dict.fromkeys(texts):
@@ -236,12 +236,12 @@ def merged(texts: Iterable[str]) -> list[tuple[str, list[str]]]:
     return [each for texts_alike in groups.values() for each in _merged_alike(texts_alike)]
 
 
-#: A number that stands by itself; those in names such as ``small72`` do not.
+#: A separate number, not one in a name such as ``small72``.
 _NUMBER = re.compile(r"(?<![\w.-])[0-9]+(?:\.[0-9]+)?(?![\w-]|\.[0-9])")
 
 
 def _merged_alike(texts: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """Merge texts that are the same but for their numbers, along that number which leaves the fewest texts."""
+    """Merge texts that differ only in numbers, along the number that leaves the fewest texts."""
     numbers = {text: _NUMBER.findall(text) for text in texts}
     count = len(numbers[texts[0]])
 
@@ -263,7 +263,7 @@ def _merged_alike(texts: list[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def value_text(value: Any) -> str:  # noqa: ANN401 - whatever a strategy noted down
-    """Write a value of a decision: numbers short, lists and dicts on one line, nothing as -."""
+    """Format a value of a strategy's log: numbers short, lists and dicts on one line, nothing as -."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if value is None or value == "":

@@ -1,4 +1,4 @@
-"""Figures of recommendations and backtests: of each its specification and its caption."""
+"""Figures of recommendations and backtests, each a specification and a caption."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from qconf.strategies import baselines
 
 
 def figures(found: Recommendation, history: History | None = None) -> dict[str, Figure]:
-    """Draw every figure that there are numbers for, by name; of jobs' ids, users and days the history tells."""
+    """Return every figure that has data, by name; the history provides jobs' ids, users and days."""
     return {figure.name: figure for figure in _figures(found, history) if figure is not None}
 
 
@@ -55,14 +55,14 @@ def _figures(found: Recommendation, history: History | None) -> Iterator[Figure 
         yield curves_figure(found.curves, "utilizations", dict(configs), looks)
     if (partitions := story(found)) is not None:
         yield path_figure(partitions)
-    # Of surrogates those of the first strategy that has some: the others begin with the same.
+    # The surrogates of one strategy: the others begin with the same ones.
     yield next(filter(None, (surrogate_figure(row.decisions) for row in found.rows)), None)
     yield from (tails_figure(row.decisions) for row in found.rows if row.name == "auto")
     yield None if found.near is None else recorded_figure(found.near, looks)
 
 
 def partitioned(found: Recommendation) -> bool:
-    """Whether partitions are there, are proposed by what may be recommended, or were wanted: strategies were named."""
+    """Return whether partitions exist, are proposed by an eligible row, or were asked for by naming strategies."""
     usual = {*default_strategies(), *baselines(found.base), "current"}
     named = set(found.settings.get("strategies", usual)) != usual
     divided = [row for row in found.rows if row.config is not None and row.config.mode != "shared"]

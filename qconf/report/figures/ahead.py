@@ -1,4 +1,4 @@
-"""Figures of a prediction: the plan as a Gantt chart, the starts with their intervals, the cores in use."""
+"""Figures of a prediction: the plan as a Gantt chart, starts with intervals, and cores in use."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from qconf.report.charts import (
 from qconf.report.figures.gantt import jobs_on_cores, on_cores
 from qconf.report.wording import count, date
 
-MOST = 1500  #: jobs in the Gantt chart
-ROWS = 40  #: jobs whose starts are drawn
+MOST = 1500  #: most jobs in the Gantt chart
+ROWS = 40  #: most jobs in the chart of starts
 
 
 def ahead_figures(found: Prediction, where: str) -> dict[str, Figure]:
@@ -38,14 +38,14 @@ def ahead_figures(found: Prediction, where: str) -> dict[str, Figure]:
 
 
 def horizon(found: Prediction) -> int:
-    """Return until when is drawn: the plan's end, but for the few farthest off, which would hide the others."""
+    """Return the right end of the figures: the plan's end, without the few jobs that end much later."""
     ends = [each.planned + each.job.walltime for each in found.starts if each.planned is not None]
     ends += [job.start + job.walltime for job in found.ahead.jobs if job.start is not None]
     return max(int(np.quantile(ends, 0.9)) if ends else 0, found.ahead.now + 3600)
 
 
 def plan_chart(found: Prediction, where: str) -> Figure:
-    """Draw what runs and is planned, each job on cores that lie together where there are such."""
+    """Draw running and planned jobs, each on adjacent cores if possible."""
     now, last = found.ahead.now, horizon(found)
     w = found.ahead.present.workload
     rows = [row for row in np.argsort(found.planned, kind="stable").tolist() if found.planned[row] < last][:MOST]
@@ -99,7 +99,7 @@ def cores_in_use(found: Prediction, begin: int, end: int) -> tuple[list[int], li
 
 
 def starts(found: Sequence[Start], now: int, where: str) -> Figure:
-    """Draw the starts that are expected, with both intervals, and those of the plan."""
+    """Draw expected starts with both intervals, and planned starts."""
     shown = [each for each in found if each.intervals][:ROWS]
     far = [next(iter(each.intervals.values()))[1] for each in shown]
     points = [point for each in shown for point in (each.planned, each.expected) if point is not None]

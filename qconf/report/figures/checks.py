@@ -1,4 +1,4 @@
-"""Models beside what they stand for: surrogate and simulator, simulation and log."""
+"""Checks of models: surrogate against simulator, simulation against log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from qconf.report.wording import date, hours
 
 
 def _equal(rows: Sequence[Mapping[str, Any]], across: str, up: str, color: Spec | None = None) -> Spec:
-    """Draw dots on axes of the same scale, and the line on which both are equal."""
+    """Return a scatter plot on equal axes with the line of equality."""
     values = [float(row[axis]) for row in rows for axis in "xy"]
     low, high = min(values) / 1.2, max(*values, 2 * min(values)) * 1.2
     x, y = (duration(axis, title, low, high, grid=True) for axis, title in (("x", across), ("y", None)))
@@ -28,11 +28,11 @@ def _equal(rows: Sequence[Mapping[str, Any]], across: str, up: str, color: Spec 
 
 
 def surrogate_figure(steps: Sequence[Mapping[str, Any]]) -> Figure | None:
-    """Draw what the surrogate of each epoch expects, cross-validated, against the simulated waits of the samples."""
+    """Draw the cross-validated predictions of each epoch's surrogate against the simulated waits."""
     fitted = [step for step in steps if step.get("step") == "surrogate" and step.get("simulated")]
     if not fitted:
         return None
-    fitted = fitted[: len({step["epoch"] for step in fitted})]  # of several types of nodes the first
+    fitted = fitted[: len({step["epoch"] for step in fitted})]  # only the first fit of each epoch
     rows = [
         {"panel": f"epoch {step['epoch']}, R\N{SUPERSCRIPT TWO} {step['r2']:.2f}"}
         | {"x": max(real, 60), "y": max(guess, 60)}
@@ -50,7 +50,7 @@ def surrogate_figure(steps: Sequence[Mapping[str, Any]]) -> Figure | None:
 
 
 def recorded_figure(near: Fidelity, looks: Mapping[str, str]) -> Figure | None:
-    """Draw the mean wait of each queue and day as simulated against that which the log recorded."""
+    """Draw the simulated mean wait of each queue and day against the recorded one."""
     if not near.days:
         return None
     rows = []
@@ -68,7 +68,7 @@ def recorded_figure(near: Fidelity, looks: Mapping[str, str]) -> Figure | None:
 
 
 def agreement_figure(found: Verification) -> Figure | None:
-    """Draw how much of the waiting in each window is the same in the log and the simulation, and the grades."""
+    """Draw the agreement of waits in each window, with the limits of the grades."""
     shown = [each for each in found.windows if not math.isnan(each.figures.agreement)]
     if not shown:
         return None

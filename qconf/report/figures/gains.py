@@ -1,4 +1,4 @@
-"""Gains with their intervals, as dots and whiskers: strategies, and the ladder of changes."""
+"""Gains with intervals, as dots and whiskers: of strategies, and of the ladder of changes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from qconf.recommend import Recommendation, Row
 from qconf.report.charts import Figure, Spec, chart, colour, layers, name, number, rule
 from qconf.report.wording import gain_text, interval_text
 
-LEAST = -100.0  #: per cent; what is less stands at the edge
-#: A line: its label, the gain on the test period, the resamples, and one of `LOOKS`.
+LEAST = -100.0  #: per cent; lower gains are drawn here
+#: A line: label, gain on the test period, resamples, and a key of `LOOKS`.
 Whisker = tuple[str, float | None, BootstrapResult | None, str]
 LOOKS = {"recommended": "after", "kept": "after", "others": "before", "ineligible": "bad"}
 
 
 def gain_figures(found: Recommendation) -> Iterator[Figure]:
-    """Draw the strategies, and the ladder."""
+    """Yield the figures of the strategies and of the ladder."""
     best = "recommended" if found.proposes else "kept"
 
     def whisker(label: str, row: Row, chosen: bool) -> Whisker:
@@ -43,7 +43,7 @@ def gain_figures(found: Recommendation) -> Iterator[Figure]:
 
 
 def whiskers(found: Sequence[Whisker]) -> Spec:
-    """Draw a line for each row."""
+    """Draw a line with dot and interval for each row."""
     rows = []
     for label, gain, resampled, kind in found:
         says = f"{label}: {gain_text(gain)} % on the test period"

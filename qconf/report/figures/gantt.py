@@ -1,7 +1,7 @@
-"""A Gantt chart: every job as a rectangle of time and cores, before and after, with the numbers behind each.
+"""A Gantt chart: jobs as rectangles of time and cores, before and after, with their data as tooltips.
 
-A schedule says how many cores of a partition a job has and not which. Here a job gets the lowest idle ones that lie
-together, or several pieces where none does: no node list, but a true picture of what is in use, and of what idles.
+A schedule has the number of a job's cores in a partition, not which. Here a job gets the lowest adjacent idle cores, or
+several pieces if there are none: no true node list, but a true picture of use and idle cores.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from qconf.recommend import Evaluated
 from qconf.report.charts import Figure, Rows, Spec, clock, hues, moment, number, panels, queue_colours, shown_as
 from qconf.report.wording import count, hours
 
-MOST = 400  # jobs; of more those about the longest queue are drawn
+MOST = 400  # most jobs; of more, those around the longest queue are drawn
 
 Piece = tuple[int, int]  #: first core and number of cores
 
 
 def gantt(shown: Sequence[tuple[str, Evaluated]], history: History | None, epoch: int, where: str) -> Figure:
-    """Draw the jobs of the part of the test period in which the queue is longest."""
+    """Draw the jobs of that part of the test period in which the queue is longest."""
     outcomes = [(name, each.outcome) for name, each in shown]
     present = outcomes[0][1]
     begin, end = window([outcome for _, outcome in outcomes])
@@ -69,7 +69,7 @@ def gantt(shown: Sequence[tuple[str, Evaluated]], history: History | None, epoch
 
 
 def jobs_on_cores(marks: Rows, said: Rows, names: Sequence[str], colours: Spec) -> Spec:
-    """Draw rectangles of time and cores, a panel for each name; what each job says and its queue are in `said`."""
+    """Draw rectangles of time and cores, a panel for each name; `said` has each job's tooltip and queue."""
     zoom = {"type": "interval", "encodings": ["x"], "zoom": "wheel![event.ctrlKey]"}
     inner = {
         "mark": {"type": "rect", "stroke": "var(--paper)", "strokeWidth": 0.5, "aria": False, "clip": True},
@@ -86,7 +86,7 @@ def jobs_on_cores(marks: Rows, said: Rows, names: Sequence[str], colours: Spec) 
 
 
 def window(outcomes: Sequence[Outcome]) -> tuple[int, int]:
-    """Return the stretch of the test period that is drawn, so that at most `MOST` jobs run in it."""
+    """Return begin and end of the drawn part of the test period, in which at most `MOST` jobs run."""
     submit = outcomes[0].jobs.submit
     first, last = int(submit[0]), int(submit[-1])
 
@@ -104,7 +104,7 @@ def window(outcomes: Sequence[Outcome]) -> tuple[int, int]:
 
 
 def _peak(outcome: Outcome, begin: int, end: int) -> int:
-    """Return when the queue is longest in the present."""
+    """Return when the queue is longest in an outcome."""
     found = timeline(outcome)
     inside = (found.edges[:-1] >= begin) & (found.edges[:-1] <= end)
     return int(found.edges[:-1][np.argmax(np.where(inside, found.waiting, -1.0))])
@@ -115,13 +115,13 @@ def _during(schedule: Schedule, begin: int, end: int) -> NDArray[np.bool_]:
 
 
 def partitions(found: Evaluated) -> list[tuple[str, int]]:
-    """Return the parts of the machine with their cores, from below; those without cores are left out."""
+    """Return the partitions of the machine with their cores, from below; empty ones are left out."""
     system = found.config.system()
     return [(name, size) for name, size in zip(system.partition_names, system.partition_cores, strict=True) if size]
 
 
 def pieces(found: Evaluated, rows: NDArray[np.int64]) -> Iterator[tuple[int, list[Piece]]]:
-    """Yield each job with the cores that it is drawn on, by start."""
+    """Yield each job, by start, with the cores on which it is drawn."""
     schedule = found.outcome.schedule
     order = rows[np.argsort(schedule.start[rows], kind="stable")].tolist()
     jobs = ((job, int(schedule.start[job]), int(schedule.end[job]), schedule.placement(job)) for job in order)
@@ -131,7 +131,7 @@ def pieces(found: Evaluated, rows: NDArray[np.int64]) -> Iterator[tuple[int, lis
 def on_cores(
     jobs: Iterable[tuple[int, int, int, Mapping[str, int]]], sizes: Mapping[str, int]
 ) -> Iterator[tuple[int, list[Piece]]]:
-    """Yield each job with the cores that it is drawn on: jobs by start, each with its end and its cores by part."""
+    """Yield (job, pieces of cores) for jobs given by start, each as (job, start, end, cores by partition)."""
     free, base = {}, 0
     for name, size in sizes.items():
         free[name] = [(base, base + size)]
@@ -148,7 +148,7 @@ def on_cores(
 
 
 def take(free: list[tuple[int, int]], cores: int) -> Iterator[Piece]:
-    """Take cores out of the intervals that are free: of the lowest that has all, else of the largest first."""
+    """Take cores from the free intervals: from the lowest that has enough, else from the largest first."""
     whole = next((each for each in free if each[1] - each[0] >= cores), None)
     order = [whole] if whole is not None else sorted(free, key=lambda each: each[0] - each[1])
     for low, high in order:
@@ -163,7 +163,7 @@ def take(free: list[tuple[int, int]], cores: int) -> Iterator[Piece]:
 
 
 def give_back(free: list[tuple[int, int]], piece: Piece) -> None:
-    """Give cores back to the intervals that are free."""
+    """Return cores to the free intervals."""
     low, high = piece[0], piece[0] + piece[1]
     for each in [each for each in free if each[1] == low or each[0] == high]:
         free.remove(each)
@@ -172,7 +172,7 @@ def give_back(free: list[tuple[int, int]], piece: Piece) -> None:
 
 
 def names_of(submit: NDArray[np.int64], history: History | None) -> tuple[list[str], list[str]]:
-    """Return the ids and users of jobs that are a stretch of a history; their places where there is none."""
+    """Return ids and users of jobs that are a stretch of a history; numbers if they are not."""
     if history is not None:
         first = int(np.searchsorted(history.jobs["submit"].to_numpy(), submit[0]))
         rows = history.jobs.iloc[first : first + submit.size]

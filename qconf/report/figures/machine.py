@@ -1,4 +1,4 @@
-"""The machine: how its cores are divided, before and after, and what the size of a partition does."""
+"""Figures of the machine: its division before and after, and the effect of a partition's size."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POOL, SHARED = "common pool", "shared by all queues"
 
 
 def machine_bar(configs: Sequence[tuple[str, SiteConfig]], looks: Mapping[str, str]) -> Figure:
-    """Draw a bar for each named configuration, and in panels for each type of nodes."""
+    """Draw a bar for each named configuration, with panels for types of nodes."""
     rows: list[dict[str, Any]] = []
     notes = []
     for when, config in configs:
@@ -56,7 +56,7 @@ def machine_bar(configs: Sequence[tuple[str, SiteConfig]], looks: Mapping[str, s
 
 
 def parts(config: SiteConfig) -> Iterator[tuple[str, str, int]]:
-    """Yield the parts of a machine: its type of nodes, name, cores, or nodes where there are types."""
+    """Yield (type of nodes, name, size) of the machine's partitions; sizes are cores, or nodes if there are types."""
     if config.nodes:
         for each in config.nodes:
             left = each.count
@@ -83,7 +83,7 @@ def curves_figure(
     marks: Mapping[str, SiteConfig],
     looks: Mapping[str, str],
 ) -> Figure:
-    """Draw mean wait or utilization of each queue alone against its partition's size; `marks` have sizes to mark.
+    """Draw mean wait or utilization of each queue alone against its partition's size; sizes of `marks` are marked.
 
     As Figures 1 and 2 of Kondameedi and Vadhiyar, CCGrid 2017.
     """
@@ -125,7 +125,7 @@ def curves_figure(
 
 
 def path_figure(found: Story) -> Figure | None:
-    """Draw the mean wait after each stage of a story, the stages that were tried and not kept as rings."""
+    """Draw the mean wait after each stage of a story; rejected attempts are rings."""
     stages = [chapter for chapter in found.chapters if chapter.wait is not None or chapter.rejected]
     if sum(chapter.wait is not None for chapter in stages) < 2:
         return None

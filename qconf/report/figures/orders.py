@@ -1,4 +1,4 @@
-"""Orders: the priority that a formula gives typical jobs as they wait, and what other prices of long waits choose."""
+"""Figures of orders: the priority of typical jobs as they wait, and the effect of other weights of long waits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WAITS = np.concatenate([[0.0], np.geomspace(60, LONGEST, 60)])
 
 
 def formula_figure(config: SiteConfig, name: str = "order") -> Figure | None:
-    """Draw a line for each of four typical jobs; None for an order in which waiting counts nothing or is all."""
+    """Draw the priority of four typical jobs over their waits; None if waiting has no effect or is everything."""
     if config.order in ("fcfs", "sjf", "ljf", FAIRSHARE):
         return None
     reading = reading_of(config)
@@ -55,11 +55,11 @@ def formula_figure(config: SiteConfig, name: str = "order") -> Figure | None:
 
 
 def tails_figure(decisions: Sequence[Mapping[str, Any]]) -> Figure | None:
-    """Draw the cut of the mean wait over the longest wait, a mark for each price; None where prices choose alike."""
+    """Draw the cut of the mean wait against the longest wait for each weight; None if all choose the same order."""
     found = next((step for step in decisions if step["step"] == Tails.title), None)
     if found is None:
         return None
-    prices: dict[tuple[float, float], list[float]] = {}  # of orders that several prices choose one mark
+    prices: dict[tuple[float, float], list[float]] = {}  # one mark for prices that choose the same order
     chosen = None
     for price, wait, longest in zip(found["weights"], found["wait_ratios"], found["longest_ratios"], strict=True):
         prices.setdefault((longest, wait), []).append(price)
@@ -101,7 +101,7 @@ def tails_figure(decisions: Sequence[Mapping[str, Any]]) -> Figure | None:
 
 
 def around(values: Iterable[float]) -> tuple[float, float]:
-    """Return the ends of an axis, with room for what is written beside marks."""
+    """Return the ends of an axis, with room for labels beside marks."""
     found = list(values)
     room = 0.2 * (max(found) - min(found)) or 0.1
     return min(found) - room, max(found) + room

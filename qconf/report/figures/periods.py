@@ -1,6 +1,6 @@
-"""A backtest's periods: each strategy in a small panel of its own, as ratios to what it is compared with.
+"""Figures of a backtest: a small panel for each strategy, with ratios to its references over the periods.
 
-Of one period there is nothing to follow: all strategies are rows of one panel.
+With a single period, all strategies are rows of one panel.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from qconf.report.figures.workload import core_hours
 from qconf.report.frames import period_frame
 from qconf.report.wording import number as number_text
 
-HIGHEST = 3.0  #: ratios above are drawn at the edge
+HIGHEST = 3.0  #: higher ratios are drawn here
 EASY = "fcfs-easy"
-#: Metric to name, unit of its floor (a minute, a slowdown of 1), and what is drawn of it.
+#: Name and floor (added to both sides of a ratio) by metric.
 RATIOS = {"mean_wait": ("mean wait", 60.0), "mean_bounded_slowdown": ("bounded slowdown", 1.0)}
 
 
 def backtest_figures(found: Backtest, history: History) -> dict[str, Figure]:
-    """Draw ratios of mean wait and slowdown, and utilization, strategy by strategy, and what was submitted."""
+    """Return figures of wait, slowdown and utilization by strategy, and of the submitted work."""
     jobs = history.workload(found.base)
     use = bottleneck(jobs, found.base.system())
     workload = core_hours(jobs, use, found.base.names, history.epoch, history.timezone)
@@ -69,7 +69,7 @@ def _drawn(
     bounds: tuple[float, float],
     rule: float | None,
 ) -> Spec:
-    """Draw a panel for each strategy with a line for each frame; of one period a row for each strategy."""
+    """Draw a panel for each strategy with a line for each frame; with one period a row for each strategy."""
     labels = [fold.label for fold in found.folds]
     unit = "" if rule else " %"
     rows = [

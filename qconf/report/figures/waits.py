@@ -1,4 +1,4 @@
-"""Waits of each queue before and after: at a glance, their whole distribution; and the test period as time goes by."""
+"""Figures of waits by queue, before and after: at a glance, as distributions, and over the test period."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from qconf.report.charts import (
 from qconf.report.wording import GIB, count, date, hours
 from qconf.text import in_terms_of
 
-SHORTEST = 60.0  # seconds: what waits less stands at the left edge
-MOST = 11  # queues that have a panel
-STEPS = 60  # of a line
+SHORTEST = 60.0  # seconds; shorter waits are drawn here, at the left edge
+MOST = 11  # most queues with a panel
+STEPS = 60  # points of a line
 EVERY = "all jobs"
 
 Pairs = list[tuple[str, list[NDArray[np.int64]]]]
 
 
 def _pairs(outcomes: Sequence[tuple[str, Outcome]]) -> tuple[Pairs, int]:
-    """Return the waits of all jobs and of the largest queues, and how many queues are left out."""
+    """Return the waits of all jobs and of the largest queues, and the number of queues left out."""
     first = outcomes[0][1]
     names = first.period.base.names
     sizes = [len(waits) for waits in first.queue_waits]
@@ -52,7 +52,7 @@ def _left_out(queues: int) -> str:
 
 
 def glance_figure(outcomes: Sequence[tuple[str, Outcome]]) -> Figure:
-    """Draw for all jobs and each queue the mean wait, and from what half of the jobs wait to what 19 of 20 do not."""
+    """Draw for all jobs and each queue the mean wait, and a line from the 25th to the 95th percentile."""
     pairs, left_out = _pairs(outcomes)
     high = max(36000.0, *(float(np.quantile(waits, 0.95)) for _, both in pairs for waits in both if len(waits)))
     rows = []
@@ -87,7 +87,7 @@ def glance_figure(outcomes: Sequence[tuple[str, Outcome]]) -> Figure:
 
 
 def waits_figure(outcomes: Sequence[tuple[str, Outcome]]) -> Figure:
-    """Draw the share of jobs that have started after each wait, for all jobs and each queue."""
+    """Draw the fraction of jobs that have started after each wait, for all jobs and each queue."""
     pairs, left_out = _pairs(outcomes)
     rows = [
         {"panel": queue, "when": when, "wait": wait, "share": share}
@@ -116,7 +116,7 @@ def waits_figure(outcomes: Sequence[tuple[str, Outcome]]) -> Figure:
 
 
 def ecdf(waits: NDArray[np.int64]) -> Iterator[tuple[int, float]]:
-    """Yield points of the empirical distribution function: waits, and per cent of the jobs that wait no longer."""
+    """Yield points of the empirical distribution: a wait, and the per cent of jobs that wait no longer."""
     values = np.sort(np.maximum(waits, int(SHORTEST)))
     if not values.size:
         return
@@ -128,9 +128,9 @@ def ecdf(waits: NDArray[np.int64]) -> Iterator[tuple[int, float]]:
 
 
 def over_time(outcomes: Sequence[tuple[str, Outcome]], epoch: int, where: str) -> Figure:
-    """Draw three panels, and one for each type of nodes and resource, with a line for each named outcome.
+    """Draw use, queued work and queue length over time, and use by type of nodes, a line for each named outcome.
 
-    `epoch` is the second 0 of their times.
+    `epoch` is the Unix time of their second 0.
     """
     found = [timeline(outcome) for _, outcome in outcomes]
     resource = outcomes[0][1].period.resource

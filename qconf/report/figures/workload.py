@@ -1,4 +1,4 @@
-"""What was submitted: core-hours by queue over time, and where jobs lie in the plane of walltime and cores."""
+"""Figures of the submitted work: core-hours by queue over time, and jobs by walltime and cores."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from qconf.report.charts import (
 from qconf.report.wording import GIB, count, date
 from qconf.text import in_terms_of
 
-MOST_DAYS = 130  # bars of single days; of a longer log ten days and months are drawn alone
-CELLS = (44, 28)  # of the queue map, across and up
+MOST_DAYS = 130  # most bars of single days; a longer log has only ten-day and monthly bars
+CELLS = (44, 28)  # cells of the queue map, across and up
 
 
 def core_hours(jobs: Workload, use: Use, names: Sequence[str], epoch: int, where: str) -> Figure:
-    """Draw the hours of the bottleneck submitted a day by queue: of each day, of ten days, of the whole or its months.
+    """Draw the bottleneck-hours submitted per day by queue: means of each day, ten days, and month or the whole.
 
     As Figures 4 to 6 of Kondameedi and Vadhiyar, CCGrid 2017.
     """
@@ -60,7 +60,7 @@ def core_hours(jobs: Workload, use: Use, names: Sequence[str], epoch: int, where
     spans.append(("each month" if len(edges) > 2 else "the whole period", edges))
     charts = []
     for i, (title, cuts) in enumerate(spans):
-        span = np.diff(np.clip(cuts, None, max(last, cuts[0] + 1))) / DAY  # the last is not over when the log ends
+        span = np.diff(np.clip(cuts, None, max(last, cuts[0] + 1))) / DAY  # the last span ends with the log
         sums = np.zeros((len(groups), len(cuts) - 1))
         np.add.at(sums, (group, np.searchsorted(cuts, submit, side="right") - 1), work)
         rates = sums / np.maximum(span if title != "each day" else 1.0, 1 / 24)
@@ -86,7 +86,7 @@ def core_hours(jobs: Workload, use: Use, names: Sequence[str], epoch: int, where
 
 
 def midnights(first: int, last: int, where: str) -> list[int]:
-    """Return when the days begin in a zone, from that of the first Unix second to that of the last."""
+    """Return the Unix seconds of all midnights in a zone, from the day of the first second to that of the last."""
     day = datetime.fromtimestamp(first, zone(where)).replace(hour=0, minute=0, second=0, microsecond=0)
     found: list[int] = []
     while (second := int(day.timestamp())) <= last:
@@ -96,7 +96,7 @@ def midnights(first: int, last: int, where: str) -> list[int]:
 
 
 def queue_map(jobs: Workload, base: SiteConfig, config: SiteConfig) -> Figure:
-    """Draw jobs as density over walltime and cores, and the ranges that queues admit: before, and after beside it."""
+    """Draw the density of jobs over walltime and cores, with the ranges of queues: before and, if changed, after."""
     longest = int(max(jobs.walltime.max(), *(q.walltime[1] for q in base.queues if q.walltime[1] < MAX_DURATION), 3600))
     shortest = max(60, min(3600, int(jobs.walltime.min())))
     x = (float(shortest), longest * 1.06)
@@ -139,7 +139,7 @@ def _side(title: str, queues: list[dict[str, Any]], x: tuple[float, float], y: t
 def _queues(
     config: SiteConfig, other: SiteConfig, x: tuple[float, float], y: tuple[float, float]
 ) -> Iterator[dict[str, Any]]:
-    """Yield a row for each range that queues admit, of what can be seen of it."""
+    """Yield a row for each range that queues admit, clipped to the axes."""
     named: dict[tuple[tuple[int, int], tuple[int, int]], list[QueueConfig]] = {}
     for queue in config.queues:
         named.setdefault((queue.cores, queue.walltime), []).append(queue)
@@ -163,5 +163,5 @@ def _ranges(config: SiteConfig) -> dict[str, tuple[tuple[int, int], tuple[int, i
 
 
 def _cell(values: NDArray[np.int64], edges: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the stretch between two edges in which each value lies, at the ends what is beyond."""
+    """Return the index of the interval of each value; values beyond the ends are in the first or last."""
     return np.clip(np.searchsorted(edges, values, side="right") - 1, 0, edges.size - 2)
