@@ -244,9 +244,7 @@ def sentences(found: Backtest) -> list[str]:
 
 
 def _noted(found: Backtest) -> Iterator[str]:
-    """Yield the strategies' notes and fallbacks with the number of their periods; texts differing in a number are
-    merged.
-    """
+    """Yield the strategies' notes and fallbacks, each with its number of periods, texts with other numbers merged."""
     noted = [
         ((each.strategy, text), each.period)
         for each in found.results

@@ -199,7 +199,7 @@ def _whole(found: Recommendation) -> Iterator[str]:
 
 
 def needs(found: Recommendation, exported: Exported | None = None) -> Iterator[str]:
-    """Yield the needs of a change: the snapshot for its undo, services beside the batch system, and the change without."""
+    """Yield the needs of a change: the snapshot for its undo, services beside the batch system, the change without."""
     if not found.proposes:
         return
     if exported is not None and (snapshot := _snapshot(exported)):
