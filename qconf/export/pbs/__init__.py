@@ -1,4 +1,4 @@
-"""PBS (OpenPBS, PBS Professional): qmgr scripts with the plan to load and undo them; and back from ``print server``."""
+"""Exporter for PBS (OpenPBS, PBS Professional): qmgr scripts with a plan; reads ``print server`` back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Binding = Literal["qlist", "limits"]
 
 @dataclass(frozen=True)
 class PbsExporter(Exporter):
-    """Writes a configuration for PBS; with what the server holds, `current`, only the difference and a rollback."""
+    """Writes a configuration for PBS; with the server's state, `current`, only the difference and a rollback."""
 
     target = "pbs"
     name = "PBS"
@@ -53,19 +53,19 @@ class PbsExporter(Exporter):
 
     @property
     def missing(self) -> str:
-        """The scheduler's sched_config, where the server is given without it."""
+        """A request for the scheduler's sched_config, if the server was given without it, else ""."""
         from qconf.export.pbs.init import ASK_FOR_SCHEDULER
 
         return ASK_FOR_SCHEDULER if self.current is not None and self.scheduler is None else ""
 
     def export(self, config: SiteConfig) -> Export:
-        """Write the qmgr scripts, the scheduler's lines, the scripts that run beside PBS, and PLAN.md."""
+        """Return the qmgr scripts, the lines of sched_config, the scripts that run beside PBS, and PLAN.md."""
         from qconf.export.pbs.scripts import export
 
         return export(config, self)
 
     def present(self, config: SiteConfig) -> SiteConfig | None:
-        """Return the configuration that the server runs; what only files say that are not given is as in `config`."""
+        """Return the server's present configuration, None without `current`; unknown parts are taken from `config`."""
         from qconf.export.pbs.init import present
 
         return None if self.current is None else present(config, self.current, self)
@@ -76,7 +76,7 @@ class PbsExporter(Exporter):
         return needs(config)
 
     def notes(self, config: SiteConfig) -> tuple[str, ...]:
-        """Name what PBS does otherwise than the simulator."""
+        """Return the differences between PBS and the simulator."""
         from qconf.export.pbs.differences import notes, sorting
         from qconf.export.pbs.order import formula
         from qconf.export.pbs.preemption import preemption
@@ -91,7 +91,7 @@ class PbsExporter(Exporter):
         return (*found.notes, *ended, *others)
 
     def read(self, path: str | Path, **given: Unpack[Given]) -> Derived:
-        """Derive a configuration from a saved ``print server``, its partitions from ``pbsnodes -av`` output."""
+        """Derive a configuration from a saved ``print server``; partitions from the nodes, if given."""
         from qconf.export.nodes import of_statements, read_text
         from qconf.export.pbs import qos
         from qconf.export.pbs.fairshare import read_shares

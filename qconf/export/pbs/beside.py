@@ -1,4 +1,4 @@
-"""What is installed beside a PBS server: when, with which files, and what a plan says of each; one table."""
+"""Scripts, hooks and cron files installed beside a PBS server: a table of conditions, files and plan rows."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 NOT_KNOWN = "not known"
 PROMOTE, RESERVE, SHORTPOOL = SCRIPTS = ("qconf-promote", "qconf-reserve", "qconf-shortpool")
-ESTIMATE, ESTIMATES, RESERVE_HOOK = "estimate", "qconf_estimate", "qconf_reserve"  #: a resource of jobs, and hooks
+ESTIMATE, ESTIMATES, RESERVE_HOOK = "estimate", "qconf_estimate", "qconf_reserve"  #: a resource of jobs; hooks
 HOOKS = [nodes.KEPT_HOOK, qos.HOOK, ESTIMATES, RESERVE_HOOK]
 
 
 class Change(NamedTuple):
-    """An attribute of an object, what it is and what it becomes; empty, it is not there."""
+    """A changed attribute of an object, with its old and new value ("" if absent) and the reason."""
 
     of: str
     name: str
@@ -35,14 +35,14 @@ class Change(NamedTuple):
 
 
 class Extra(NamedTuple):
-    """Something beside the server, known by a file of it."""
+    """An item to install beside the server, identified by its main file."""
 
     file: str
     wanted: Callable[[SiteConfig], object]
-    row: Change  #: of the plan's table
-    templates: Mapping[str, str] = {}  #: of its files, by their names
-    need: str = ""  #: what root has to install and keep running
-    does: str = ""  #: for the units that run it every minute
+    row: Change  #: its row in the plan's table
+    templates: Mapping[str, str] = {}  #: template by file name
+    need: str = ""  #: noun phrase of what root must install and keep running
+    does: str = ""  #: description in the units that run it every minute
 
 
 def _promotes(config: SiteConfig) -> bool:
@@ -99,7 +99,7 @@ EXTRAS = (
 
 
 def files(goal: Desired) -> dict[str, str]:
-    """Write all that a configuration has beside the server. Raises ExportError."""
+    """Return the files (text by name) to install beside the server. Raises ExportError."""
     config, options = goal.config, goal.options
     values = {
         "config": config,
@@ -126,17 +126,17 @@ def files(goal: Desired) -> dict[str, str]:
 
 
 def needs(config: SiteConfig) -> tuple[str, ...]:
-    """Name what root has to install and keep running, with what runs it, how often, and why."""
+    """Return what root must install and keep running, each with its runner, frequency and reason."""
     return tuple(extra.need for extra in EXTRAS if extra.need and extra.wanted(config))
 
 
 def rows(there: Mapping[str, str]) -> Iterator[Change]:
-    """Yield what a plan says of those whose files are there."""
+    """Yield the plan rows of the items whose file is in `there`."""
     return (extra.row for extra in EXTRAS if extra.file in there)
 
 
 def reservations(config: SiteConfig) -> list[Standing]:
-    """Return the reservation of each shortpool."""
+    """Return the standing reservation of each shortpool."""
     return [
         standing(each, number, [day for day in DAYS if day in each.days], each.cores)
         for number, each in enumerate(config.shortpools, start=1)

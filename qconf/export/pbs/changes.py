@@ -1,4 +1,4 @@
-"""What an export changes, attribute by attribute, with the reason; and what ends by it, in plain words."""
+"""List the changes of an export by attribute, with reasons, and describe their side effects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from qconf.export.pbs.desired import Desired
 
 NOTHING = "Your server is this configuration already: there is nothing to load."
-#: What ends where a setting of sched_config that is on is turned off or taken away.
+#: Effect of turning off or removing a setting of sched_config that is on.
 _ENDS = {
     "by_queue": "PBS takes the jobs of all queues together, and no longer one queue after the other",
     "round_robin": "PBS no longer takes the queues in turn",
@@ -28,14 +28,14 @@ _ENDS = {
 }
 
 
-#: Settings that sort waiting jobs.
+#: Settings of sched_config that sort waiting jobs.
 _OF_ORDER = ("by_queue", "round_robin", "fair_share", "job_sort_key")
 
 
 def changes(
     goal: Desired, files: Mapping[str, str], counts: Mapping[str, int], left_over: Sequence[str]
 ) -> list[Change]:
-    """List all that is loaded, in the order of the plan."""
+    """List all changes in the order of the plan; `counts`: nodes by what they get, `left_over`: hooks to remove."""
     before, after, options = goal.before, goal.server, goal.options
     found: list[Change] = []
     new = [name for name in after.resources if name not in before.resources]
@@ -70,7 +70,7 @@ def _attributes(of: str, old: Attributes, new: Attributes) -> Iterator[Change]:
 
 
 def ended(table: Sequence[Change], goal: Desired) -> list[str]:
-    """Say in plain words which settings end by these changes, and which go on that were not simulated."""
+    """Describe settings that these changes end, and settings that stay although they were not simulated."""
     before, closed = goal.before, goal.closed
     rows = [row for row in table if row.of == "sched_config" and row.old == NOT_KNOWN]
     peer = (goal.options.scheduler or Scheduler()).value("peer_queue")

@@ -1,4 +1,4 @@
-"""What a PBS server is to hold to run as a configuration describes."""
+"""Compute the PBS server state that implements a configuration."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from qconf.export.types import is_bound
 if TYPE_CHECKING:
     from qconf.export.pbs import Binding, PbsExporter
 
-#: Limits of resources that every server has.
+#: Limits on resources that are built into PBS.
 BUILT_IN = ("max_run_res.mem", "max_run_res.naccelerators")
 
 
 class Desired:
-    """The server as it is to be, and what to know before it is changed.
+    """The desired state, `server`, and notes to read before changing it.
 
-    It is what a server has, `before`, and over it that in which `config` differs from `base`, the configuration that
-    the server runs now; None, it is none that can be read. Raises ExportError.
+    It is the present state `before` with the differences between `config` and `base`, the server's present
+    configuration (None if that cannot be read). Raises ExportError.
     """
 
     def __init__(self, config: SiteConfig, before: Server, options: PbsExporter, base: SiteConfig | None) -> None:
@@ -41,19 +41,19 @@ class Desired:
         self.server = deepcopy(before)
         self.pool_queues = _pool_queues(config)
         self._refuse()
-        #: Limits of the configuration: attributes, as `throttles.keys` has them.
+        #: Attributes of the configuration's limits, by limit, from `throttles.keys`.
         self.limits = throttles.keys(config, types.gpus_of(options.scheduler))
         self.preemption = preemption(config, before, options.scheduler, base)
         self.priorities = self.preemption.priorities
         same_nodes = base is not None and of_nodes(base) == of_nodes(config)
-        #: The nodes of each queue whose binding changes.
+        #: Queue whose binding changes -> its nodes.
         self.bound = {} if same_nodes else types.to_bind(config, before, options)
         self.closed: list[str] = []
         self.new: list[str] = []
         self.notes = [*self.preemption.notes]
-        self.settings: dict[str, str | None] = {}  #: of sched_config to set, None to take away
+        self.settings: dict[str, str | None] = {}  #: lines of sched_config to set, None to remove
         self.target = _targeted(config, before, options, self.preemption, self.bound)
-        #: What the present configuration asks for.
+        #: Priorities, preemption and state that `base` requires.
         self.present = None if base is None else preemption(base, before, options.scheduler, base)
         self.had = Server()
         if base is not None and self.present is not None:
@@ -63,7 +63,7 @@ class Desired:
         self._put_resources()
         self._close()
         entry = merging.entry(before, options.route or config.routing, self.names)
-        #: The Route queue that jobs come through; empty where there is none.
+        #: The routing queue for jobs, "" without one.
         self.route = entry or merging.new_entry(config, before, self.closed, base)
         checked_queue(self.route or "route")
         for name, attributes in self.target.queues.items():
@@ -75,18 +75,18 @@ class Desired:
         self.notes += notes(config, options.binding, self.priorities, before, options.scheduler, options.nodes or ())
 
     def note(self, feature: str, **values: object) -> None:
-        """Add what is to be known of a feature."""
+        """Add the notes on a feature."""
         self.notes += rendering.notes("pbs", feature, **values)
 
     def _set(self, lines: Settings) -> None:
-        """Set the lines of sched_config that the scheduler does not have; all where its settings are not known."""
+        """Set the lines of sched_config that the scheduler lacks; all of them if its settings are unknown."""
         scheduler = self.options.scheduler
         self.settings |= {
             name: value for name, value in lines.items() if scheduler is None or scheduler.lacks(name, value)
         }
 
     def _refuse(self) -> None:
-        """Raise ExportError where PBS has no form for the configuration, which is not the one that it runs."""
+        """Raise ExportError if PBS cannot express the configuration, unless `base` has the same problem."""
         binding = self.options.binding
         new, known = ([] if each is None else _reasons(each, binding)[:1] for each in (self.config, self.base))
         if new and new != known:
@@ -99,7 +99,7 @@ class Desired:
                 raise ExportError(f"queue {pool_queue} has the name of {name}'s queue for the pool: rename one of them")
 
     def _put_resources(self) -> None:
-        """Create the resources that the present configuration has no need of and the server lacks."""
+        """Create the resources that the server lacks, unless `base` already needs them or the server uses them."""
         before, had, resources = self.before, self.had, self.server.resources
         used = {key.partition(".")[2] for held in (before.attributes, *before.queues.values()) for key in held}
         for name, wanted in self.target.resources.items():
@@ -117,7 +117,7 @@ class Desired:
             resources.setdefault(name, wanted)
 
     def _close(self) -> None:
-        """Close the queues that routing reaches and the configuration lacks, and those that are to be removed."""
+        """Close the queues that routing reaches but the configuration lacks, and those of `--remove`."""
         before, base, names = self.before, self.base, self.names
         remove = self.options.remove
         routed = [name for route in before.of_type("route") for name in before.reached(route)]
@@ -136,7 +136,7 @@ class Desired:
             self.note("left", names=others)
 
     def _put_queue(self, name: str, target: Attributes, had: Attributes | None) -> None:
-        """Set the attributes of an Execution queue, `had` those that the present configuration asks for."""
+        """Set the attributes of an execution queue; `had` are those that `base` requires."""
         old = self.before.queues.get(name)
         if old is None:
             self.new.append(name)
@@ -150,7 +150,7 @@ class Desired:
         self.server.queues[name] = now = merged(old, had, target, self.held)
         for names, switch in ACCESS.values():
             if is_true(target.get(switch)) and names not in target and is_true(now.get(switch)):
-                now.pop(names, None)  # the list is empty
+                now.pop(names, None)  # an empty list
         if limits := throttles.of_resources(now, self.limits.values()):
             self.notes.append(f"Queue {name} keeps {', '.join(limits)}; none was simulated.")
         foreign = [
@@ -162,7 +162,7 @@ class Desired:
             self.note("foreign", name=name, kept=foreign)
 
     def _check_access(self) -> None:
-        """Raise ExportError where jobs could go to queues that other users may use than those they can go to now."""
+        """Raise ExportError if routing would let other users' jobs into a queue than now."""
         if (base := self.base) is None:
             return
         kept = {queue.name: queue.access for queue in base.queues}
@@ -214,7 +214,7 @@ class Desired:
     def _put_server(self) -> None:
         before, config, had = self.before, self.config, self.had
         server = self.server
-        if not had.queues and config.throttles:  # what the server runs is not known
+        if not had.queues and config.throttles:  # the server's configuration is unknown
             had.attributes = {key: value for key, value in before.attributes.items() if key in self.limits.values()}
         server.attributes = merged(before.attributes, had.attributes, self.target.attributes, self.held)
         there = {key: value for key, value in had.scheduler.items() if key in self.target.scheduler}
@@ -230,7 +230,7 @@ class Desired:
             self.note("endless", names=endless)
 
     def _put_scheduling(self) -> None:
-        """Set the formula and the lines of sched_config, as far as what they are for is another than in `base`."""
+        """Set formula, backfill depth and lines of sched_config, if their features differ from `base`."""
         config, base, scheduler = self.config, self.base, self.options.scheduler
         self._put_order()
         wanted: dict[str, str | None] = {}
@@ -248,13 +248,13 @@ class Desired:
             self.note("unknown_scheduler")
 
     def _put_order(self) -> None:
-        """Set the formula and what it needs, where the order is another than that of `base`."""
+        """Set the formula and the settings that it needs, if the order differs from `base`."""
         before, config, base = self.before, self.config, self.base
         scheduler, jobs, present = self.options.scheduler, self.options.jobs, self.present
         now = order.present_formula(before)
         lines, same = _lines_of_order(config), base is not None and _sorts(base) == _sorts(config)
         if base is not None and same and (read := fairshare.settings(base)) != (use := fairshare.settings(config)):
-            known = scheduler is not None  # a value that was read as the same may have other words
+            known = scheduler is not None  # an equal value may be spelled differently
             self._set({name: value for name, value in use.items() if not known or read.get(name) != value})
         text, _ = order.formula(config, self.priorities, jobs, now)
         if base is not None and present is not None and not same and lines == _lines_of_order(base):
@@ -265,7 +265,7 @@ class Desired:
         order.refuse(config, self.priorities, jobs, now)
         server = self.server
         if text != now:
-            server.scheduler.pop("job_sort_formula", None)  # PBS holds one formula, and this one is the server's
+            server.scheduler.pop("job_sort_formula", None)  # PBS has one formula; ours is the server's
             server.attributes.pop("job_sort_formula", None)
             if text is not None:
                 server.scheduler.pop("job_sort_formula_threshold", None)
@@ -275,17 +275,17 @@ class Desired:
             if before.attributes:
                 self.note("eligible_time")
         if scheduler and scheduler.on("help_starving_jobs"):
-            lines["help_starving_jobs"] = "false"  # the formula has starving jobs
+            lines["help_starving_jobs"] = "false"  # the formula handles starving jobs
         self._set(lines)
 
 
 def _pool_queues(config: SiteConfig) -> dict[str, str]:
-    """Name the pool queue of each queue that has one."""
+    """Return the pool queue of each queue that has one."""
     return {q.name: q.name + POOL_SUFFIX for q in config.queues if config.pool_cores and not q.reservation}
 
 
 def of_nodes(config: SiteConfig) -> tuple[object, ...]:
-    """Return what says which nodes the queues have."""
+    """Return the fields that decide the nodes of each queue."""
     parts = [(q.name, q.partition, q.partition_nodes, q.nodes, q.reservation) for q in config.queues]
     return config.nodes, config.mode, config.pool, parts
 
@@ -293,7 +293,7 @@ def of_nodes(config: SiteConfig) -> tuple[object, ...]:
 def _targeted(
     config: SiteConfig, before: Server, options: PbsExporter, preempting: Preemption, bound: Collection[str]
 ) -> Server:
-    """Return what a configuration asks of a server, in the words that `before` has for it."""
+    """Return the server state that a configuration requires, in the spelling of `before`."""
     result, values = Server(), preempting.priorities.values
     limits = throttles.keys(config, types.gpus_of(options.scheduler))
     pool_queues = _pool_queues(config)
@@ -305,7 +305,7 @@ def _targeted(
             attributes[types.PLACE] = default
         result.queues[queue.name] = attributes | _binding(config, queue, before, bound)
         if (name := pool_queues.get(queue.name)) is not None:
-            pooled = {key: value for key, value in attributes.items() if key != "backfill_depth"}  # the server's goes
+            pooled = {key: value for key, value in attributes.items() if key != "backfill_depth"}  # the server's counts
             own = {"Priority": str(-values[queue.name]), "from_route_only": "True"}
             result.queues[name] = pooled | {"default_chunk.Qlist": name} | own
     result.attributes = {"backfill_depth": depth(config) if config.backfill else "0"}
@@ -326,7 +326,7 @@ def _targeted(
 
 
 def _binding(config: SiteConfig, queue: QueueConfig, before: Server, bound: Collection[str]) -> Attributes:
-    """Write what binds a queue of the server to its nodes: what does so now, if it has them already."""
+    """Return the attributes that bind a queue to its nodes; the present ones, if its binding does not change."""
     if not is_bound(config):
         return {}
     wanted = {} if queue.nodes is None else {types.resource_of(queue.name): "True"}
@@ -347,7 +347,7 @@ def _reasons(config: SiteConfig, binding: Binding) -> list[str]:
 
 
 def _lines_of_order(config: SiteConfig) -> dict[str, str | None]:
-    """Return the lines of sched_config that the order of the waiting list needs."""
+    """Return the lines of sched_config for the order of the waiting jobs."""
     fair = config.order == FAIRSHARE
     return {
         "job_sort_key": None,
@@ -359,11 +359,11 @@ def _lines_of_order(config: SiteConfig) -> dict[str, str | None]:
 
 
 def _reserves(config: SiteConfig) -> tuple[object, ...]:
-    """Return what decides for which jobs time is reserved, and where."""
+    """Return the fields that decide which jobs get reservations."""
     return config.backfill, config.reserves_nothing, config.mode != "shared", config.reservation_delay
 
 
 def _sorts(config: SiteConfig) -> tuple[object, ...]:
-    """Return what decides how waiting jobs are sorted, beside how use is counted."""
+    """Return the fields that decide the order of waiting jobs, except the counting of usage."""
     queues = [(q.name, q.priority, q.starvation, q.reservation, q.tier) for q in config.queues]
     return config.order, config.mode, config.pool, queues

@@ -1,4 +1,4 @@
-"""Differences between the simulator and PBS: every plan names those of its configuration."""
+"""List the differences between the simulator and PBS for a configuration; every plan shows them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from qconf.hosts import expand
 if TYPE_CHECKING:
     from qconf.export.pbs import Binding
 
-#: Setting of the scheduler, the beginning of a queue's name as PBS ships it, and when such a queue's jobs start.
+#: Setting of the scheduler, its default prefix of queue names, and when jobs of such queues start.
 _PREFIXES = (
     ("primetime_prefix", "p_", "prime time"),
     ("nonprimetime_prefix", "np_", "non-prime time"),
@@ -36,7 +36,7 @@ def notes(
     scheduler: Scheduler | None = None,
     nodes: Sequence[Node] = (),
 ) -> tuple[str, ...]:
-    """Name the differences that follow from the configuration, and from what server, scheduler and nodes have."""
+    """Return the differences that follow from the configuration, and the state of server, scheduler and nodes."""
     cores, walltime = envelope(config.queues)
     values = {
         "binding": binding,
@@ -56,7 +56,7 @@ def notes(
 
 
 def _nodes_alone(config: SiteConfig, nodes: Sequence[Node]) -> list[str]:
-    """Name the types of nodes that are to be given whole or shared, and are not or not known to be."""
+    """Return notes on types whose nodes have, or may have, another `sharing` than `exclusive` requires."""
     sharing = {node.name: node.exclusive for node in nodes if node.resources}
     known = {
         each.name: {sharing[name] for name in expand(each.hosts or "") if name in sharing} for each in config.nodes
@@ -72,7 +72,7 @@ def _nodes_alone(config: SiteConfig, nodes: Sequence[Node]) -> list[str]:
 
 
 def prime_time(config: SiteConfig, scheduler: Scheduler) -> list[str]:
-    """Name the queues whose jobs PBS starts at some times only, by their names, and what else prime time changes."""
+    """Return notes on queues whose name makes PBS start their jobs only at some times, and on prime time."""
     prefixes = []
     for setting, shipped, when in _PREFIXES:
         prefix = scheduler.value(setting) or shipped
@@ -82,9 +82,9 @@ def prime_time(config: SiteConfig, scheduler: Scheduler) -> list[str]:
 
 
 def sorting(text: str | None, server: Server | None, scheduler: Scheduler | None, *, changed: bool) -> list[str]:
-    """Name what else sorts the waiting jobs now, or keeps them waiting, and what becomes of it.
+    """Return notes on other settings that sort or hold waiting jobs now, and on what becomes of them.
 
-    `text` is the formula; `changed`, the order is another one now.
+    `text` is the new formula; `changed` is whether the order changes.
     """
     server = server or Server()
     values = {
@@ -97,7 +97,7 @@ def sorting(text: str | None, server: Server | None, scheduler: Scheduler | None
 
 
 def unroutable(config: SiteConfig, default: int | None) -> Iterator[str]:
-    """Name jobs that no queue takes with the walltime that the server gives those that name none; seconds."""
+    """Yield notes on jobs without a walltime that no queue admits with the server's `default` (seconds)."""
     for width in sorted({edge for queue in config.queues for edge in (queue.cores[0], queue.cores[1] + 1)}):
         takers = [queue.name for queue in config.queues if queue.admits(width, None)]
         if default and takers and not any(queue.admits(width, default) for queue in config.queues):
@@ -108,7 +108,7 @@ def unroutable(config: SiteConfig, default: int | None) -> Iterator[str]:
 
 
 def envelope(queues: Sequence[QueueConfig]) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return the least ranges of cores and of walltimes that hold those of all `queues`."""
+    """Return the smallest ranges of cores and walltimes that contain those of all `queues`."""
     least, most = zip(*(queue.cores for queue in queues), strict=True)
     above, upto = zip(*(queue.walltime for queue in queues), strict=True)
     return (min(least), max(most)), (min(above), max(upto))

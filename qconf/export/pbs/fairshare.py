@@ -1,4 +1,4 @@
-"""Fairshare in PBS: the shares as a resource_group, the lines of sched_config about use, and both back."""
+"""Fair share in PBS: write and read the shares as a resource_group, and the lines of sched_config on usage."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import seconds
 
 ROOT, UNKNOWN = "root", "unknown"
-FIRST_ID = 10  #: of a resource_group; those below are PBS's own
+FIRST_ID = 10  #: first id in a resource_group; lower ones are reserved by PBS
 _ENTRY = re.compile(r"(\S+)\s+([0-9]{1,9})\s+(\S+)\s+([0-9]{1,10})\s*(?:#.*)?")
-USAGE = "ncpus*walltime"  #: use as the simulator counts it
-_NAMES = {"cores": "ncpus", "gpus": "ngpus", "memory": "mem"}  #: PBS's, of resources
+USAGE = "ncpus*walltime"  #: usage as in the simulator
+_NAMES = {"cores": "ncpus", "gpus": "ngpus", "memory": "mem"}  #: PBS's names of resources
 _SAME = ("cput", USAGE, "walltime*ncpus")
 
 
 def by_pbs(config: SiteConfig, text: str) -> str:
-    """Write a formula in PBS's names of what it reads of users. Raises ExportError."""
+    """Return a formula with PBS's names of fair-share values. Raises ExportError."""
     tree = config.tree
     if re.search(r"\bactive_jobs\b", text):
         raise ExportError("order: active_jobs: PBS's formulas do not count the running jobs of a user")
@@ -38,7 +38,7 @@ def by_pbs(config: SiteConfig, text: str) -> str:
 
 
 def usage(config: SiteConfig) -> str:
-    """Return what PBS charges: weighted resources times walltime. Raises ExportError."""
+    """Return fairshare_usage_res: weighted resources times walltime. Raises ExportError."""
     charges = dict(config.tree.charges)
     if not charges:
         return USAGE
@@ -52,7 +52,7 @@ def usage(config: SiteConfig) -> str:
 
 
 def charges_of(text: str) -> dict[str, float] | None:
-    """Return the weights of a fairshare_usage_res that is a weighted sum times walltime; None of any other."""
+    """Return the weight by resource of a fairshare_usage_res, None if it is no weighted sum times walltime."""
     if text in _SAME:
         return {}
     try:
@@ -70,7 +70,7 @@ def charges_of(text: str) -> dict[str, float] | None:
 
 
 def _sums(node: ast.expr) -> dict[tuple[str, ...], float]:
-    """Return an expression as the factor of each product of names. Raises ValueError."""
+    """Expand an expression into a sum: the coefficient of each product of names. Raises ValueError."""
     match node:
         case ast.Constant(value=int() | float() as number):
             return {(): float(number)}
@@ -85,7 +85,7 @@ def _sums(node: ast.expr) -> dict[tuple[str, ...], float]:
 
 
 def resource_group(config: SiteConfig) -> str:
-    """Write the tree of shares as PBS's file; a group comes before those below it."""
+    """Return the tree of shares as the text of a resource_group; parents come first."""
     lines = ["# The tree of shares. Written by qconf export.", "# name\tid\tgroup\tshares"]
     numbers = {share.name: FIRST_ID + i for i, share in enumerate(config.shares)}
     left = list(config.shares)
@@ -99,7 +99,7 @@ def resource_group(config: SiteConfig) -> str:
 
 
 def settings(config: SiteConfig) -> dict[str, str]:
-    """Return the lines of sched_config about use, by their names; none where the order reads no shares."""
+    """Return the lines of sched_config on usage, by name; empty if the order reads no shares."""
     if not config.is_fair:
         return {}
     tree = config.tree
@@ -108,7 +108,7 @@ def settings(config: SiteConfig) -> dict[str, str]:
         "fairshare_entity": "euser",
         "fairshare_decay_time": format_clock(tree.decay_time),
         "fairshare_decay_factor": f"{tree.decay_factor:.9g}",
-        # Without a tree all users are unknown, and have equal shares of all there is.
+        # Without a tree all users are unknown, and share equally.
         "unknown_shares": str(tree.unknown_shares if config.shares else max(tree.unknown_shares, 1)),
     }
 
@@ -137,7 +137,7 @@ def read_shares(path: str | Path) -> tuple[ShareConfig, ...]:
 def with_shares(
     config: SiteConfig, shares: Sequence[ShareConfig], scheduler: Scheduler, warnings: list[str]
 ) -> SiteConfig:
-    """Return `config` with the shares, and how use decays, where the order reads them or a tree is given."""
+    """Return `config` with shares and decay of usage, if the order reads them or shares are given."""
     if not (config.is_fair or shares):
         return config
     found: dict[str, object] = {}

@@ -1,4 +1,4 @@
-"""A first configuration from what a PBS server holds, with warnings about everything in it that contradicts itself."""
+"""Derive a first configuration from a PBS server's state, with warnings about contradictions in it."""
 
 from __future__ import annotations
 
@@ -62,10 +62,9 @@ def derive(
 ) -> Derived:
     """Derive a configuration, as `Exporter.read` does.
 
-    ``print server`` has neither the machine's size nor its nodes: `cores` or `nodes` from ``pbsnodes -av`` give the
-    size, nodes that carry a Qlist the partitions and the pool, those that differ the types. `scheduler`, `shares` and
-    `qos` have what the server does not. `like` is a configuration whose machine and nodes are taken where no nodes are
-    given.
+    ``print server`` shows neither the machine's size nor its nodes. The size comes from `cores` or `nodes`, partitions
+    and pool from the nodes' Qlist, types from differences of nodes. `scheduler`, `shares` and `qos` add settings that
+    the server does not show. Without nodes, machine and nodes are those of `like`, if given.
     """
     of_torque, settings = is_torque(server), scheduler or Scheduler()
     server = as_pbs(server) if of_torque else server
@@ -112,9 +111,9 @@ def derive(
 
 
 def present(config: SiteConfig, server: Server, options: PbsExporter) -> SiteConfig | None:
-    """Read what `server` runs; None where it cannot be read.
+    """Return the server's present configuration, None if it cannot be read.
 
-    What only the nodes say is taken to be what `config` has, where they are not given.
+    If the nodes are not known, the properties that they show are taken from `config`.
     """
     nodes = options.nodes
     if nodes is None and server.file is not None:
@@ -135,7 +134,7 @@ def present(config: SiteConfig, server: Server, options: PbsExporter) -> SiteCon
 
 
 def _is_divided(server: Server, names: Sequence[str], nodes: Sequence[Node], scheduler: Scheduler) -> bool:
-    """Whether these queues have the machine for themselves, each a part of it; so too where its nodes are not known."""
+    """Whether these queues divide the machine into separate parts; also true if its nodes are unknown."""
     if not nodes or not any(node.qlist for node in nodes):
         return True
     held = usable(server, names, nodes, scheduler, [])
@@ -144,7 +143,7 @@ def _is_divided(server: Server, names: Sequence[str], nodes: Sequence[Node], sch
 
 
 class _Division:
-    """The machine and how it is divided."""
+    """Derives the machine and its division: mode, partitions and pool, or types of nodes."""
 
     def __init__(
         self, reader: Reader, queues: Sequence[QueueConfig], scheduler: Scheduler, records: Records | None
@@ -157,7 +156,7 @@ class _Division:
         self.types = self._types()
 
     def machine(self, cores: int | None, name: str) -> MachineConfig:
-        """Find the size of the machine, or guess it from the queues."""
+        """Return the machine; without nodes or `cores`, guess its size from the log or the queues."""
         nodes, sizes = self.nodes, {node.cores for node in self.nodes}
         if nodes and all(sizes):
             total = sum(node.cores or 0 for node in nodes)
@@ -179,7 +178,7 @@ class _Division:
             cores = max(1, *limits, *widest)
             if self.bound:
                 cores = max(cores, sum(limits), sum(q.cores[0] for q in self.queues))
-            if self.pooled:  # the pool has cores too
+            if self.pooled:  # add cores for the pool
                 cores += max(1, min(q.max_run_cores or q.cores[0] for q in self.queues))
             cores = min(cores, MAX_CORES)
             self.warnings.append(
@@ -190,7 +189,7 @@ class _Division:
         return MachineConfig(name=name, cores=cores, cores_per_node=per_node, whole_nodes=self.whole())
 
     def whole(self) -> bool:
-        """Whether every node is given to one job at a time."""
+        """Whether every node serves one job at a time."""
         exclusive = sum(node.exclusive for node in self.nodes)
         if 0 < exclusive < len(self.nodes):
             self.warnings.append(
@@ -200,7 +199,7 @@ class _Division:
         return 0 < exclusive == len(self.nodes)
 
     def shape(self, machine: MachineConfig, queues: Sequence[QueueConfig]) -> dict[str, Any]:
-        """Work out mode, partitions and pool, or types of nodes."""
+        """Return the fields mode, queues, and pool or nodes."""
         if self.types is not None:
             bound = self.types.bound
             attributes = {q.name: {**self.server.attributes, **self.server.queues[q.name]} for q in queues}
@@ -231,11 +230,11 @@ class _Division:
             both = any({name, name + POOL_SUFFIX} <= set(qlist) for qlist in self.qlists for name in self.pooled)
             found = PoolConfig(cores=pool, entry="move", placement="combined" if both else "pool")
             return {"mode": "hybrid", "queues": parted, "pool": found}
-        _give_rest(parted, pool, self.warnings)  # nodes that no queue has
+        _give_rest(parted, pool, self.warnings)  # the cores of nodes without a queue
         return {"mode": "partitioned", "queues": parted}
 
     def _types(self) -> Types | None:
-        """Find the types of the nodes; None where all are alike or are told apart by partitions alone."""
+        """Return the types of the nodes, None if all are alike or differ only by partition."""
         nodes, server, names = self.nodes, self.server, [queue.name for queue in self.queues]
         holders = [server.attributes, *(server.queues[name] for name in names)]
         by = {resource for attributes in holders for resource in bindings(attributes)}
@@ -276,10 +275,10 @@ class _Division:
         return any(len(own & {*qlist}) > 1 for qlist in self.qlists)
 
     def reserved(self) -> list[str]:
-        """Name the queues that run on the nodes of all others."""
+        """Return the queues with reservations, which run on the nodes of all others."""
         qlists = [qlist for qlist in self.qlists if any(qlist)]
         if qlists and len(self.bound) > 1:
-            owners = {qlist[0] for qlist in qlists}  # an export names the owner first
+            owners = {qlist[0] for qlist in qlists}  # an export writes the owner first
             everywhere = [name for name in self.bound if all(name in qlist for qlist in qlists)]
             return [name for name in everywhere if name not in owners or len(owners) > 1]
         unpooled = [name for name in self.bound if self.pooled and name not in self.pooled]
@@ -288,7 +287,7 @@ class _Division:
         return unpooled or [name for name in self.bound if self.server.queues[name].get("Priority") in first]
 
     def sizes_by_nodes(self, own: Sequence[QueueConfig]) -> dict[str, int]:
-        """Count the cores of the nodes that name each queue in their Qlist."""
+        """Return the cores of the nodes with each queue in their Qlist."""
         sizes = dict.fromkeys((q.name for q in own), 0)
         for node, qlist in zip(self.nodes, self.qlists, strict=True):
             owners = [name for name in qlist if name in sizes]
@@ -299,7 +298,7 @@ class _Division:
         return sizes
 
     def sizes_by_limits(self, machine: MachineConfig, own: Sequence[QueueConfig]) -> dict[str, int]:
-        """Take running-cores limits for sizes where they fit, else divide the machine evenly."""
+        """Use running-cores limits as partition sizes if they fit, else divide the machine evenly."""
         limits = {q.name: q.max_run_cores or 0 for q in own}
         total = sum(limits.values())
         if all(limits.values()) and (total == machine.cores or (self.pooled and total < machine.cores)):
@@ -317,13 +316,13 @@ class _Division:
 
 
 def _shaped(shape: dict[str, Any], like: SiteConfig, server: Server) -> dict[str, Any]:
-    """Return how a machine is divided, with the nodes of `like` as far as the server's queues are bound to some."""
+    """Return the shape with nodes and partitions of `like`, where the server's queues are bound to nodes."""
     divided = like.mode if shape["mode"] != "shared" else "shared"
     queues = []
     for queue in shape["queues"]:
         held = {**server.attributes, **server.queues[queue.name]}
         if queue.name not in like.names:
-            lost = (like.nodes and bindings(held)) or queue.cores[0] > like.machine.cores  # left out: no node is its
+            lost = (like.nodes and bindings(held)) or queue.cores[0] > like.machine.cores  # left out: it has no nodes
             queues += [] if lost else [queue.model_copy(update={"partition": 0})]
             continue
         wanted = like.queue(queue.name)
@@ -339,14 +338,14 @@ def _shaped(shape: dict[str, Any], like: SiteConfig, server: Server) -> dict[str
 
 
 def _give_rest(queues: list[QueueConfig], cores: int, warnings: list[str]) -> None:
-    """Give the first queue the cores that belong to none."""
+    """Add cores that belong to no queue to the first queue's partition."""
     if cores:
         warnings.append(f"{cores} cores belong to no queue; {queues[0].name} was given them")
         queues[0] = queues[0].model_copy(update={"partition": queues[0].partition + cores})
 
 
 def _consistent(fields: dict[str, Any], throttles: Sequence[ThrottleConfig], warnings: list[str]) -> SiteConfig:
-    """Return the configuration without the limits, and queues, that no job can keep to; each is a warning."""
+    """Build the configuration without the limits and queues that it refuses; each becomes a warning."""
     queues, names = list(fields["queues"]), [queue.name for queue in fields["queues"]]
     left = [each for each in throttles if each.queue in (None, *names)]
     while True:
@@ -379,9 +378,9 @@ def _consistent(fields: dict[str, Any], throttles: Sequence[ThrottleConfig], war
 def _with_top_job(
     config: SiteConfig, nodes: Sequence[Node], scheduler: Scheduler | None, server: Server, warnings: list[str]
 ) -> SiteConfig:
-    """Take over what PBS does for its top job, where the simulator can: hold its nodes, and be one that is held.
+    """Return `config` with PBS's reservations: of nodes if possible, also for a job that a limit holds.
 
-    Of several top jobs it reserves cores. Without ``strict_ordering`` there is no top job, whatever backfill_depth.
+    With several top jobs, cores are reserved. Without ``strict_ordering`` PBS has no top job, whatever backfill_depth.
     """
     holders = [server.attributes] if config.mode == "shared" else [server.queues[name] for name in config.names]
     depth, *others = {each.get("backfill_depth", "1") for each in holders}
@@ -412,9 +411,9 @@ def _with_top_job(
 
 
 def _helped(config: SiteConfig, scheduler: Scheduler, warnings: list[str], *, waits: bool) -> SiteConfig:
-    """Take the starvation period of a scheduler that helps starving jobs, as PBS before 22.05 does by default.
+    """Return `config` with the starvation period of help_starving_jobs, which PBS before 22.05 has on by default.
 
-    PBS reserves for them; Torque's scheduler `waits`, and starts no other job until they have started.
+    PBS reserves for starving jobs; Torque's scheduler `waits`: it starts no other job before them.
     """
     if not scheduler.on("help_starving_jobs"):
         return config
@@ -427,7 +426,7 @@ def _helped(config: SiteConfig, scheduler: Scheduler, warnings: list[str], *, wa
         f"starvation: {format_clock(period)} for every queue, from sched_config (help_starving_jobs, max_starve); PBS "
         "counts a job's eligible_time there"
     )
-    if config.reserves_nothing:  # but for jobs that starve
+    if config.reserves_nothing:  # except for starving jobs
         config = (config if waits and not config.nodes else config.reserving()).replace(reserve_after=period)
     return config.with_each(
         lambda queue: {"starvation": min(period, MAX_DURATION if queue.starvation is None else queue.starvation)}

@@ -1,6 +1,6 @@
-"""What differs between two configurations, written over what a server has: the rest stays as it is, word for word.
+"""Merge the differences between two configurations into a server's state; all other attributes stay word for word.
 
-Then the fewest statements of qmgr that lead there, in an order that the server accepts; and where its routes lead.
+Also the shortest list of qmgr statements to reach a state, in an order that the server accepts, and its routes.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from qconf.config import SiteConfig, lost_job
 from qconf.errors import ExportError
 from qconf.export.pbs.server import Attributes, Server, as_limits, destinations, is_type, limits_in, seconds
 
-#: PBS's older kind of limits, which cannot be mixed with max_run.
+#: PBS's older limits, which cannot be mixed with max_run.
 OLD_LIMITS = (
     *("max_running", "max_user_run", "max_group_run", "max_user_run_soft", "max_group_run_soft"),
     *("max_user_res", "max_user_res_soft", "max_group_res", "max_group_res_soft"),
 )
 _LIMITS = ("max_run", "max_queued", "queued_jobs_threshold")
 _DURATION = re.compile(r"[0-9]+(:[0-9]+){0,2}")
-#: Limits of the older kind: what they are called since, and whose.
+#: Older limit -> (new name, scope).
 _OLDER = {
     "max_running": ("max_run", "o:PBS_ALL"),
     "max_user_run": ("max_run", "u:PBS_GENERIC"),
@@ -31,14 +31,14 @@ _NAMES = {new: old for old, new in _OLDER.items()}
 
 
 def older(server: Server) -> list[str]:
-    """Name the limits of the older kind that a server has: PBS takes no others beside them."""
+    """Return the older limits that a server has; PBS then accepts no new ones."""
     found = [key for key in server.attributes if key.partition(".")[0] in OLD_LIMITS]
     queues = server.queues.items()
     return found + [f"{name}: {key}" for name, held in queues for key in held if key.partition(".")[0] in OLD_LIMITS]
 
 
 def by_scope(attributes: Mapping[str, str]) -> Attributes:
-    """Return attributes with a key for each scope of a limit, like ``max_run o:PBS_ALL``; the older ones likewise."""
+    """Split limits into a key per scope, like ``max_run o:PBS_ALL``; older limits get the same keys."""
     found: Attributes = {}
     for key, value in attributes.items():
         name, _, resource = key.partition(".")
@@ -53,9 +53,9 @@ def by_scope(attributes: Mapping[str, str]) -> Attributes:
 
 
 def merged(before: Attributes, base: Mapping[str, str], wanted: Mapping[str, str], held: Iterable[str]) -> Attributes:
-    """Return `before` with that in which `wanted` differs from `base`; `held` are limits of the older kind.
+    """Return `before` with the differences between `base` and `wanted`; `held` are the server's older limits.
 
-    Raises ExportError where a limit has no form of the older kind.
+    Raises ExportError if there are older limits and a changed limit has no older form.
     """
     now, had, target = by_scope(before), by_scope(base), by_scope(wanted)
     changed = [key for key in {**had, **target} if had.get(key) != target.get(key)]
@@ -75,7 +75,7 @@ def merged(before: Attributes, base: Mapping[str, str], wanted: Mapping[str, str
 
 
 def _put(result: Attributes, name: str, scopes: Mapping[str, str], held: Iterable[str]) -> None:
-    """Set the limits of one name by scope, in the kind that the server has."""
+    """Set a limit by scope, in the older form if the server has older limits."""
     kind, dot, resource = name.partition(".")
     for each in [old for old, (new, _) in _OLDER.items() if new == kind]:
         result.pop(f"{each}{dot}{resource}", None)
@@ -92,7 +92,7 @@ def _put(result: Attributes, name: str, scopes: Mapping[str, str], held: Iterabl
 
 
 def _is_same(old: str | None, new: str | None) -> bool:
-    """Whether two values are one, however they are spelled."""
+    """Whether two values are equal up to case and the format of durations."""
     if old is None or new is None:
         return old is new
     durations = _DURATION.fullmatch(old) and _DURATION.fullmatch(new)
@@ -104,7 +104,7 @@ _BARE = re.compile(r"[A-Za-z0-9_.:@*+/-]+|\[[a-z]:[A-Za-z0-9_.-]+=[0-9]+\]")
 
 
 def quoted(value: str) -> str:
-    """Write a value as it may stand in a statement; raises `ExportError` where qmgr has no way to."""
+    """Return a value quoted for a qmgr statement; `ExportError` if that is impossible."""
     if _BARE.fullmatch(value):
         return value
     if value and value.isascii() and value.isprintable() and not set("\\;#") & set(value):
@@ -115,7 +115,7 @@ def quoted(value: str) -> str:
 
 
 def transition(before: Server, after: Server) -> dict[str, list[str]]:
-    """Write what turns `before` into `after`, section by section, in the order in which to load them."""
+    """Return the statements that turn `before` into `after`, by section, in loading order."""
     resources = {name: new for name, new in after.resources.items() if name not in before.resources}
     created: list[str] = []
     changed: list[str] = []
@@ -133,7 +133,7 @@ def transition(before: Server, after: Server) -> dict[str, list[str]]:
         ],
         "new queues": [line for line in created if line not in targets],
         "changed queues": [line for line in changed if line not in targets],
-        "what jobs preempt": targets,  # of queues that have to be there
+        "what jobs preempt": targets,  # name queues that must exist
         "the scheduler's own formula": [line for line in scheduler if line.startswith("unset")],
         "server": list(_change("server", before.attributes, after.attributes)),
         "scheduler": [line for line in scheduler if line.startswith("set")],
@@ -145,7 +145,7 @@ def transition(before: Server, after: Server) -> dict[str, list[str]]:
 
 def _create(name: str, attributes: Attributes) -> Iterator[str]:
     yield f"create queue {name}"
-    last = {"enabled": 1, "started": 2}  # the server takes them after everything else only
+    last = {"enabled": 1, "started": 2}  # the server accepts them only after all others
     for key in sorted(attributes, key=lambda key: last.get(key, 0)):
         yield f"set queue {name} {key} = {quoted(attributes[key])}"
 
@@ -160,7 +160,7 @@ def _change(subject: str, old: Attributes, new: Attributes) -> Iterator[str]:
 
 
 def entry(before: Server, given: str | None, names: Collection[str]) -> str:
-    """Name the Route queue that jobs come through: `given`, else that which is there; nothing where none is."""
+    """Return the routing queue for jobs: `given`, else the server's, "" without one. Raises ExportError."""
     if given is not None:
         if given in names or not is_type(before.queues.get(given, {"queue_type": "Route"}), "route"):
             raise ExportError(f"{given!r} cannot be the Route queue: it is a queue of jobs")
@@ -172,9 +172,9 @@ def entry(before: Server, given: str | None, names: Collection[str]) -> str:
 
 
 def new_entry(config: SiteConfig, before: Server, closed: Collection[str], base: SiteConfig | None) -> str:
-    """Name the Route queue that has to be made for jobs to find their queues; nothing where they do by themselves.
+    """Return the name of a new routing queue, "" if jobs find their queues without one.
 
-    They do where every queue takes what it takes now, and the default one is there still.
+    None is needed if every queue still admits the jobs that it admits now, and the default queue stays.
     """
     if base is not None and not closed:
         default = before.attributes.get("default_queue", "")
@@ -191,11 +191,11 @@ def new_entry(config: SiteConfig, before: Server, closed: Collection[str], base:
 def led_to(
     before: Server, base: Sequence[str], names: Sequence[str], closed: Collection[str], entry: str
 ) -> dict[str, list[str]]:
-    """Return the destinations that each Route queue of a server is to have, where they are others than now.
+    """Return the new destinations of each routing queue whose destinations change.
 
-    `base` are the queues of the present configuration and `names` those of the new one, in their order. A queue that
-    is new comes behind the one before it, in the Route queue that has this one; what is closed leaves. A Route queue
-    that has none left leads to all queues: jobs that users send there still find one.
+    `base` are the queues of the present configuration, `names` those of the new one, both in order. A new queue is
+    inserted after its predecessor, in the routing queue that has it; closed queues are removed. A routing queue without
+    destinations left gets all queues, so that jobs sent there still find one.
     """
     now = {route: destinations(before.queues[route]) for route in before.of_type("route")}
     found = {route: [name for name in listed if name not in closed] for route, listed in now.items()}

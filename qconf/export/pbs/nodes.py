@@ -1,7 +1,7 @@
-"""What nodes are given: a Qlist, resources by which queues are bound, cores that jobs without GPUs leave; and back.
+"""Resources of PBS nodes: Qlist, resources that bind queues, and cores kept for jobs with GPUs; write and read them.
 
-Of cores that are kept: a node has as much of the resource `KEPT` as it has cores but for those, and every chunk of a
-job without GPUs takes as much as it takes cores, as a hook has it ask: the scheduler counts it as it counts cores.
+Kept cores: a node has its other cores as an amount of the resource `KEPT`, and a hook makes every chunk of a job
+without GPUs request as much of it as it has cores. So the scheduler counts it like cores.
 
 References
 ----------
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from qconf.export.pbs.scheduler import Scheduler
 
 KEPT_HOOK = "qconf_kept"
-OF_QUEUE = "q_"  #: begins the name of the resource that the nodes of a queue have
-#: What the values of booleans are.
+OF_QUEUE = "q_"  #: prefix of the resource that marks the nodes of a queue
+#: Spellings of booleans.
 TRUTH = {"true": True, "t": True, "1": True, "y": True, "false": False, "f": False, "0": False, "n": False}
 _PER_STATEMENT = 24
 
 
 def qlists(config: SiteConfig, nodes: Sequence[Node]) -> dict[str, str]:
-    """Return the Qlist of every node, by its name.
+    """Return the Qlist of every node, by name.
 
-    A node of a partition carries its queue, with ``pool.placement: combined`` that queue's pool queue too; a
-    node of the pool carries every pool queue; all of them carry the queues with reservations.
+    A node of a partition lists its queue, and with ``pool.placement: combined`` that queue's pool queue; a node of the
+    pool lists every pool queue; all nodes list the queues with reservations.
     """
     reserved = [queue.name for queue in config.queues if queue.reservation]
     own = [queue.name for queue in config.queues if not queue.reservation]
@@ -46,7 +46,7 @@ def qlists(config: SiteConfig, nodes: Sequence[Node]) -> dict[str, str]:
 
 
 def kept(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, int]:
-    """Return the cores of each node that jobs without GPUs may use. Raises ExportError where nodes have no names."""
+    """Return by node the cores that jobs without GPUs may use. Raises ExportError if nodes have no names."""
     if not config.keeps_cores:
         return {}
     names = types.hosts(config, nodes)
@@ -54,7 +54,7 @@ def kept(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, int]:
 
 
 def read_kept(nodes: tuple[NodesConfig, ...], there: Sequence[Node], scheduler: Scheduler) -> tuple[NodesConfig, ...]:
-    """Return types of nodes with what they keep for each GPU, where nodes have the resource and it is scheduled."""
+    """Return the types with `kept_per_gpu` read from the resource `KEPT`, if nodes have it and it is scheduled."""
     line = scheduler.value("resources")
     if line is not None and KEPT not in line:
         return nodes
@@ -66,9 +66,9 @@ def read_kept(nodes: tuple[NodesConfig, ...], there: Sequence[Node], scheduler: 
 
 
 def statements(wanted: Iterable[tuple[str, str, str]], nodes: Sequence[Node]) -> tuple[list[str], list[str]]:
-    """Write the statements that give nodes what they are to have, and those that restore what they have.
+    """Return the statements that set resources of nodes, and those that restore the present values.
 
-    It is wanted as the name of a node, that of a resource, and its value; empty, there is none.
+    `wanted` are (node, resource, value), with "" for no value.
     """
     held = {node.name: node for node in nodes}
     rows = [(name, resource, new, _now(held.get(name), resource)) for name, resource, new in wanted]
@@ -91,7 +91,7 @@ def _is_same(resource: str, new: str, now: str) -> bool:
 
 
 def _statement(name: str, resource: str, value: str) -> str:
-    """Write a statement with ``{}`` for the name of a node."""
+    """Return a statement with ``{}`` in place of the node."""
     key = f"resources_available.{resource}"
     if resource == "Qlist" and value:
         if not re.fullmatch(r"[A-Za-z0-9_,-]*", value):
@@ -101,7 +101,7 @@ def _statement(name: str, resource: str, value: str) -> str:
 
 
 def _per_node(pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """Write the statements for the names of nodes, those that are alike for many nodes at once."""
+    """Fill in the nodes, up to `_PER_STATEMENT` in one statement."""
     return [
         statement.format(",".join(names[at : at + _PER_STATEMENT]))
         for statement, names in grouped(pairs).items()

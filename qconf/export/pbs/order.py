@@ -1,4 +1,4 @@
-"""The order of the waiting list as a job_sort_formula, and back."""
+"""Write the order of waiting jobs as a job_sort_formula, and read it back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from qconf.export.pbs.server import Server, priority_of
 from qconf.export.precision import MOST, Jobs, lost
 from qconf.export.priorities import Priorities, are_several
 
-# Orders within one list, largest value first; 0 leaves PBS's own order, by submission.
+# Orders of one list, largest value first; 0 keeps PBS's own order, by submission.
 _ALONE = {
     "fcfs": "0",
     "sjf": "-walltime",
@@ -24,10 +24,10 @@ _ALONE = {
     "lxf": "(eligible_time + walltime) / max(walltime, 1)",
     "wfp3": "(eligible_time / max(walltime, 1)) ** 3 * ncpus",
 }
-# The same behind the queue's priority; logarithms let no job reach the next priority. PBS keeps the value of a formula
-# as a float of 24 binary digits: where priorities are large, their places stand for them.
+# The same orders within equal queue priorities; logarithms keep a job below the next priority. PBS stores the value of
+# a formula as a float of 24 bits: large priorities are replaced by their ranks.
 _STEP = "queue_priority * 32"
-_LARGE = 128  #: priority from which keys that differ by 0.03 % would be equal
+_LARGE = 128  #: with higher priorities, keys that differ by 0.03 % would become equal
 _BEHIND_PRIORITY = {
     "fcfs": "queue_priority",
     "sjf": "queue_priority * 32 - log(max(walltime, 1))",
@@ -35,18 +35,18 @@ _BEHIND_PRIORITY = {
     "lxf": "queue_priority * 32 + log((eligible_time + walltime) / max(walltime, 1))",
     "wfp3": "queue_priority * 32 + log(1 + eligible_time / max(walltime, 1) * ncpus ** (1 / 3))",
 }
-# Each keeps its digits: nothing is added to what is much larger.
+# No small value is added to a much larger one, so no digits are lost.
 _STARVING = "1e28 * (1 + eligible_time)"
 _RESERVED = "1e38"
 _PRIORITY = re.compile(r"\bqueue_priority\b")
-#: What PBS has in the place of names that a formula reads; a job without a prediction has an estimate of 0.
+#: PBS's expressions for names in a formula; a job without a prediction has an estimate of 0.
 _IN_PBS = {
     "qos_target_factor": (
         "((qos_target > 0) / max(qos_target - (eligible_time + walltime) / max(walltime, 1), 0.0001) ** 2)"
     ),
     "estimate": "(min(estimate, walltime) if estimate > 0 else walltime)",
 }
-#: Settings of the scheduler that a configuration has no place for, and what they do.
+#: Settings of the scheduler without a counterpart in a configuration, with their effect.
 _NAMED = {
     "round_robin": "lets the queues take turns",
     "sort_by": "sorts jobs too",
@@ -54,7 +54,7 @@ _NAMED = {
     "server_dyn_res": "asks a script how much there is of a resource",
     "load_balancing": "keeps jobs from nodes that are busy",
 }
-# A job_sort_key, within a queue or over all of them; and behind the queues' priorities where they go by these.
+# job_sort_key -> (order without priorities, order within equal queue priorities).
 _SORT_KEYS = {
     "walltime low": ("-walltime", "sjf"),
     "walltime high": ("walltime", "ljf"),
@@ -66,10 +66,10 @@ _SORT_KEYS = {
 def formula(
     config: SiteConfig, priorities: Priorities, jobs: Jobs | None = None, present: str | None = None
 ) -> tuple[str | None, list[str]]:
-    """Write the order of `config` as a formula, None for PBS's own order by submission; note what it approximates.
+    """Return the formula for the order of `config`, None for PBS's order by submission, and notes on approximations.
 
-    Queues of the pool have the negative of their queue's Priority, by which the formula knows a job's list. It keeps
-    `jobs`, by default all that the queues admit, apart in single precision, unless it is what sorts at `present`.
+    A pool queue has the negative of its queue's Priority, so that the formula can tell the lists apart. The notes
+    report how well single precision orders `jobs` (default: `Jobs.of`), unless the formula is `present`, today's.
     """
     text, notes = _formula(config, priorities, jobs, present)
     if text is None or len(text) <= MOST_CHARACTERS or priorities.unit is not None:
@@ -79,9 +79,9 @@ def formula(
 
 
 def refuse(config: SiteConfig, priorities: Priorities, jobs: Jobs | None = None, present: str | None = None) -> None:
-    """Raise ExportError where single precision leaves no order of the jobs; `present` is what sorts them now."""
+    """Raise ExportError if single precision loses the order of too many jobs, unless the formula is `present`."""
     if config.order in _ALONE or config.order == FAIRSHARE:
-        return  # written for it
+        return  # these formulas suit single precision
     own = _own_formula(config, priorities)
     if own != present and (wrong := lost(own, config, tuple(priorities.values.items()), jobs)) > MOST:
         raise ExportError(
@@ -92,13 +92,13 @@ def refuse(config: SiteConfig, priorities: Priorities, jobs: Jobs | None = None,
 
 
 def _own_formula(config: SiteConfig, priorities: Priorities) -> str:
-    """Write the formula of a configuration in PBS's names, whatever its numbers."""
+    """Return the configuration's own formula in PBS's names and exported priorities."""
     text = by_pbs(config, " ".join(config.order.split()))
     return _own_units(re.sub(rf"\b({'|'.join(_IN_PBS)})\b", lambda name: _IN_PBS[name[0]], text), priorities)
 
 
 def _from_pbs(text: str) -> str:
-    """Write a formula of PBS in the names of a configuration."""
+    """Return a PBS formula with the names of a configuration."""
     for name, own in _IN_PBS.items():
         text = text.replace(own, name)
     return text
@@ -135,7 +135,7 @@ def _formula(
             for level in sorted({values[queue.name] for queue in reserved}):
                 held = [queue.starvation for queue in reserved if values[queue.name] == level]
                 periods = [period for period in held if period is not None]
-                # who starves has waited longest anyhow: the term holds the period and changes no order
+                # starving jobs have waited longest anyway: the term only stores the period
                 starving = f" + (eligible_time >= {min(periods)})" if periods else ""
                 text = f"{_RESERVED}{starving} if queue_priority == {level} else {_grouped(text)}"
         else:
@@ -154,17 +154,17 @@ def _formula(
 
 
 def _grouped(text: str) -> str:
-    """Put what is no single word between parentheses."""
+    """Put an expression in parentheses unless it is a single word."""
     return text if re.fullmatch(r"-?\w+", text) else f"({text})"
 
 
 def _own_units(text: str, priorities: Priorities) -> str:
-    """Write a formula of the configuration for its own priorities, not the scaled ones.
+    """Rewrite queue_priority in a formula, so that it has the configuration's priority and not the exported one.
 
-    What is written in the place of queue_priority has the very value of the configuration, so that comparisons hold.
+    The value is exact, so that comparisons in the formula still hold.
     """
     if by := priorities.raised:
-        lowered = f"(queue_priority - {by})"  # as `read_order` has what the server calls queue_priority
+        lowered = f"(queue_priority - {by})"  # as `read_order` writes the server's queue_priority
         own = f"(queue_priority + {by})"
         return re.sub(
             rf"{re.escape(lowered)}|{_PRIORITY.pattern}", lambda m: own if m[0] != lowered else "queue_priority", text
@@ -179,7 +179,7 @@ def _own_units(text: str, priorities: Priorities) -> str:
 
 
 def _exactly(priorities: Priorities, sign: int = 1) -> str:
-    """Write the configuration's priority by the exported one, of the pool's queues with `sign` -1."""
+    """Return an expression for the configuration's priority; `sign` -1 for the pool's queues."""
     *others, (_, last) = sorted(priorities.exact.items())
     chain = "".join(f"{_number(own)} if queue_priority == {sign * value} else " for value, own in others)
     return f"({chain}{_number(last)})"
@@ -190,11 +190,11 @@ def _number(value: float) -> str:
 
 
 def _with_starvation(text: str, config: SiteConfig, values: dict[str, int], notes: list[str]) -> str:
-    """Put the jobs that wait longer than their queue's starvation period first, by their waiting time."""
+    """Add starvation to a formula: jobs that wait longer than their queue's period go first, by waiting time."""
     periods: dict[int, int | None] = {}
     for queue in config.queues:
         if config.mode != "shared" and queue.reservation:
-            continue  # its order is by submission, starving or not
+            continue  # reserved jobs go by submission, starving or not
         value = values[queue.name]
         if value in periods and periods[value] != queue.starvation:
             notes.append(
@@ -215,12 +215,12 @@ def _with_starvation(text: str, config: SiteConfig, values: dict[str, int], note
 
 
 def present_formula(server: Server) -> str | None:
-    """Return the formula that sorts now: the server's, or where it has none the scheduler's own."""
+    """Return the present formula: the server's, else the scheduler's, else None."""
     return server.attributes.get("job_sort_formula") or server.scheduler.get("job_sort_formula")
 
 
 def read_order(config: SiteConfig, server: Server, scheduler: Scheduler, warnings: list[str]) -> SiteConfig:
-    """Return `config` with the order that PBS sorts by now; what has no place in a configuration is a warning."""
+    """Return `config` with PBS's present order; settings without a counterpart become warnings."""
     text = present_formula(server)
     warnings += [
         f"sched_config: {name} is one thing in prime time and another out of it; that out of it was taken"
@@ -273,7 +273,7 @@ def read_order(config: SiteConfig, server: Server, scheduler: Scheduler, warning
 
 
 def _by_sort_key(config: SiteConfig, scheduler: Scheduler, warnings: list[str], *, behind_priority: bool) -> SiteConfig:
-    """Return `config` with the order of a server without a formula, `behind_priority` of the queues or by itself."""
+    """Return `config` with the order of job_sort_key; `behind_priority`: queue priorities come first."""
     first, _, others = (scheduler.value("job_sort_key") or "").partition(", ")
     key = _SORT_KEYS.get(" ".join(first.lower().split()))
     if (first and key is None) or others:
@@ -283,14 +283,14 @@ def _by_sort_key(config: SiteConfig, scheduler: Scheduler, warnings: list[str], 
         return config if key is None else config.replace(order=key[0])
     several = are_several(config.queues)
     if key is None:
-        return config if behind_priority or not several else config.replace(order="0")  # by submission alone
+        return config if behind_priority or not several else config.replace(order="0")  # by submission only
     return config.replace(order=key[1] if behind_priority or (not several and key[1] in _ALONE) else key[0])
 
 
 def _recognise(config: SiteConfig, text: str, values: dict[str, int]) -> SiteConfig | None:
-    """Return `config` with the order, priorities and starvation periods with which `formula` writes `text`, or None.
+    """Return `config` with the order, priorities and starvation for which `formula` returns `text`, else None.
 
-    `values` are the priorities of the server's queues.
+    `values` are the Priorities of the server's queues, by name.
     """
     own, priorities = _own_priorities(text, values, {values[q.name]: q.priority for q in config.queues})
     pool_part, found, order = text.partition(" if queue_priority < 0 else ")
@@ -326,9 +326,9 @@ def _recognise(config: SiteConfig, text: str, values: dict[str, int]) -> SiteCon
 
 
 def _own_priorities(text: str, values: dict[str, int], own: dict[int, float]) -> tuple[str, Priorities]:
-    """Find what stands for queue_priority in an exported formula, and the priorities that it stands for.
+    """Return the expression in place of queue_priority in an exported formula, and the priorities that it encodes.
 
-    They are the queues' `own` where nothing does.
+    Without such an expression the priorities are `own`, by the server's Priority.
     """
     numbers = {*values.values()}
     if found := re.search(r"\(queue_priority \* ([0-9]+)(?: / ([0-9]+))?\)", text):
@@ -340,7 +340,7 @@ def _own_priorities(text: str, values: dict[str, int], own: dict[int, float]) ->
             (int(value) if int(value) in numbers else -int(value)): float(stands)
             for stands, value in re.findall(rf"({number}) if \S+ == (-?[0-9]+)", found[0])
         }
-        if len(left := numbers - {*exact}) == 1 and {*exact} < numbers and found[1] != "1e15":  # that is of starvation
+        if len(left := numbers - {*exact}) == 1 and {*exact} < numbers and found[1] != "1e15":  # 1e15 is of starvation
             priorities = Priorities(values, None, exact | {left.pop(): float(found[1])})
             return _exactly(priorities), priorities
     same = all(value == priority for value, priority in own.items())

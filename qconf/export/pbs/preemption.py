@@ -1,9 +1,9 @@
-"""Queues whose jobs preempt those of others, as express queues and back; or how an export keeps queues from it.
+"""Write preemption between queues as express queues, and read it back; or keep queues from becoming express.
 
-PBS calls a queue whose Priority reaches preempt_queue_prio an express queue: its waiting jobs preempt running ones of
-every lower level, before any formula is looked at. Express queues of different Priority are different levels, all
-other queues are one. What becomes of the preempted is one setting for all, preempt_order; which jobs one may preempt is
-a resource of its own, preempt_targets.
+PBS calls a queue with Priority >= preempt_queue_prio an express queue: its waiting jobs preempt running jobs of every
+lower level, whatever the formula. Each Priority of express queues is a level, all other queues are one level.
+preempt_order is the single setting for the preempted jobs; the resource preempt_targets names the jobs that a job may
+preempt.
 
 References
 ----------
@@ -23,9 +23,9 @@ from qconf.export.pbs.server import Attributes, Server, priority_of
 from qconf.export.priorities import HIGHEST, LOWEST, Priorities, as_present, scale
 from qconf.export.rendering import notes
 
-LINE = 150  #: preempt_queue_prio as PBS ships it
+LINE = 150  #: default of preempt_queue_prio
 METHODS = {"suspend": "S", "checkpoint": "C", "requeue": "R"}  #: preempt_order, by `preempted`
-#: What decides about preemption, as PBS ships it.
+#: Defaults of the settings for preemption.
 _DEFAULTS = {
     "preempt_queue_prio": str(LINE),
     "preempt_prio": "express_queue, normal_jobs",
@@ -36,17 +36,17 @@ _DEFAULTS = {
 
 @dataclass(frozen=True)
 class Preemption:
-    """The priorities to export, what decides about preemption, and what to know of it."""
+    """The priorities to export, the settings for preemption, and notes."""
 
     priorities: Priorities
-    on: bool | None = None  #: whether to turn preemption on or off; None: as it is
+    on: bool | None = None  #: turn preemption on or off; None leaves it
     scheduler: Attributes = field(default_factory=dict)  #: attributes of the scheduler
-    targets: dict[str, str] = field(default_factory=dict)  #: the queues that jobs of one preempt
+    targets: dict[str, str] = field(default_factory=dict)  #: queue -> preempt_targets
     notes: tuple[str, ...] = ()
 
 
 def express_line(server: Server, scheduler: Scheduler) -> int | None:
-    """Return the Priority from which the jobs of a queue suspend running ones; None where none do."""
+    """Return the Priority at which a queue becomes express, None if preemption is off."""
     if not scheduler.on("preemptive_sched", default=True):
         return None
     if "express_queue" not in _present(server, scheduler, "preempt_prio"):
@@ -56,7 +56,7 @@ def express_line(server: Server, scheduler: Scheduler) -> int | None:
 
 
 def _present(server: Server, scheduler: Scheduler, name: str) -> str:
-    """Return a setting: the scheduler's attribute, or as versions before 20 have it a line of sched_config."""
+    """Return a setting: the scheduler's attribute, or (PBS before 20) a line of sched_config, or the default."""
     return server.scheduler.get(name) or scheduler.value(name) or _DEFAULTS[name]
 
 
@@ -65,7 +65,7 @@ def _levels(config: SiteConfig) -> list[int]:
 
 
 def preempted_queues(config: SiteConfig) -> list[QueueConfig]:
-    """Return the queues whose running jobs those of others preempt."""
+    """Return the queues whose running jobs may be preempted."""
     highest = _levels(config)[-1]
     return [queue for queue in config.queues if queue.tier < highest and queue.preempted != "off"]
 
@@ -76,9 +76,9 @@ def preemption(
     scheduler: Scheduler | None = None,
     base: SiteConfig | None = None,
 ) -> Preemption:
-    """Make queues of a higher tier express queues, or keep all below the line, and find what that needs.
+    """Return priorities and settings that make queues of higher tiers express queues, or keep all queues below.
 
-    Queues keep the Priority that they have where their priority is that of `base`, what the server does now.
+    Queues keep their present Priority if their priority is the same in `base`, the server's present configuration.
     """
     server, scheduler = server or Server(), scheduler or Scheduler()
     there = (
@@ -122,7 +122,7 @@ def _express(
 
 
 def _notes(config: SiteConfig, express: dict[str, int], targets: dict[str, str], server: Server) -> list[str]:
-    """Name what PBS does otherwise with jobs that are preempted, and with other queues."""
+    """Return the differences between PBS and the simulator in preemption."""
     present = {name: server.queues[name].get(TARGETS) for name in express if name in server.queues}
     held = {name: priority_of(server.queues[name]) for name in server.of_type("execution")}
     preempted = preempted_queues(config)
@@ -137,7 +137,7 @@ def _notes(config: SiteConfig, express: dict[str, int], targets: dict[str, str],
 
 
 def read_tiers(config: SiteConfig, server: Server, scheduler: Scheduler, warnings: list[str]) -> SiteConfig:
-    """Return `config` with the tiers of express queues; what has no place in a configuration is a warning."""
+    """Return `config` with tiers for express queues; settings without a counterpart become warnings."""
     line = express_line(server, scheduler)
     if line is None:
         return config
@@ -179,7 +179,7 @@ def read_tiers(config: SiteConfig, server: Server, scheduler: Scheduler, warning
 
 
 def _method(order: str, warnings: list[str]) -> str:
-    """Return what becomes of preempted jobs, the first that PBS tries."""
+    """Return `preempted` for the first method in preempt_order."""
     found = next((mode for mode, letter in METHODS.items() if order.strip('" ').startswith(letter)), "off")
     if found == "off" or not order.strip('" ').isalpha():
         warnings.append(f"preempt_order = {order}: {found} was taken, the simulator has no other form for it")
@@ -187,7 +187,7 @@ def _method(order: str, warnings: list[str]) -> str:
 
 
 def _targets(name: str, server: Server, config: SiteConfig, warnings: list[str]) -> list[str]:
-    """Name the queues whose jobs those of a queue may preempt."""
+    """Return the queues whose jobs a queue's jobs may preempt."""
     text = server.queues[name].get(TARGETS) or server.attributes.get(TARGETS)
     if text is None:
         return list(config.names)
@@ -198,7 +198,7 @@ def _targets(name: str, server: Server, config: SiteConfig, warnings: list[str])
 
 
 def _ranked(values: Mapping[str, int], line: int | None) -> dict[str, int]:
-    """Rank queues by the level at which their jobs preempt others; 0 for all below the `line` from which any do."""
+    """Return each queue's preemption level, 0 for all queues below `line`."""
     most = HIGHEST if line is None else line - 1
     levels = sorted({most, *(max(value, most) for value in values.values())})
     return {name: levels.index(max(value, most)) for name, value in values.items()}
@@ -211,9 +211,9 @@ def _none(
     base: SiteConfig | None,
     present: Mapping[str, tuple[float, int]],
 ) -> Preemption:
-    """Keep the priorities of `config` below the line; what cannot lie below it needs preemption turned off."""
+    """Keep all priorities below the line; if that is impossible, turn preemption off."""
     line = express_line(server, scheduler)
-    least = 1 if config.pool_cores else LOWEST  # the pool's queues have their negatives
+    least = 1 if config.pool_cores else LOWEST  # pool queues have the negatives
     held = {name: priority_of(server.queues[name]) for name in server.of_type("execution")}
     express = {name: priority for name, priority in held.items() if line is not None and priority >= line}
     own = [name for name in express if name in config.names]

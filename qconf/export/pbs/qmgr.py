@@ -1,7 +1,7 @@
-r"""Statements of qmgr, PBS's manager: text split as qmgr splits it, and parsed.
+r"""Parse statements of qmgr, PBS's manager.
 
 qmgr joins lines that end in ``\``, starts a comment at ``#`` after white space, separates statements by
-``;``, and knows two kinds of quotes with no escape inside them.
+``;``, and has two kinds of quotes, without escapes.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ KINDS = ("server", "queue", "node", "resource", "sched", "hook", "pbshook")
 _NAMES = r"[^\s,=\"']+(?:,[^\s,=\"']+)*"
 _NAME = re.compile(
     r"[A-Za-z0-9_.@:+*-]+(?:\[[A-Za-z0-9_.-]+\])?"
-)  # nothing that a shell, to which a plan gives it, would obey
+)  # without characters that are special in a shell, since plans use it there
 _ATTRIBUTE = r"\s*([A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z][A-Za-z0-9_-]*)?)\s*"
 _END = r"\s*(?:,(?=\s*\S)|$)"  # a comma and another attribute, or the end
 _UNSET = re.compile(_ATTRIBUTE + _END)
 _SET = re.compile(rf"""{_ATTRIBUTE}(\+=|-=|=)\s*("[^"]*"|'[^']*'|[^\s,"'][^,]*?){_END}""")
 
-#: What ``print hook`` imports, a text in base64; what a terminal shows beside; what ``list hook`` shows of a hook.
+#: The base64 text in ``print hook``; prompts of a terminal; the block of a hook in ``list hook``.
 _SHOWN = re.compile(
     r"^import hook .*\n(?:[A-Za-z0-9+/=]+(?:\n|\Z))*"
     r"|^(?:Max open servers:.*|Qmgr:.*|.*[#$>] *(?:\S*/)?qmgr\b.*)(?:\n|\Z)"
@@ -30,12 +30,12 @@ _SHOWN = re.compile(
     re.MULTILINE,
 )
 
-#: Of a line: what ends a statement, a comment among it; a text in quotes; a quote left open; a character.
+#: Tokens of a line: end of a statement (also by a comment); quoted text; open quote; other character.
 _TOKEN = re.compile(r"""(?P<end>(?:^|(?<=\s))\#.*\n|[;\n])|"[^"\n]*"|'[^'\n]*'|(?P<open>["'])|.""")
 
 
 class QmgrSyntaxError(ValueError):
-    """A text that qmgr would not understand; `line` is where it starts, from 1."""
+    """A text that qmgr would reject; `line` is the number of its first line, from 1."""
 
     def __init__(self, line: int, message: str) -> None:
         self.line = line
@@ -51,7 +51,7 @@ class Setting(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """One statement: what to do, to which objects, with which attributes."""
+    """One statement: command, kind and names of the objects, settings of attributes."""
 
     command: str
     kind: str
@@ -61,7 +61,7 @@ class Statement(NamedTuple):
 
 
 def split(text: str) -> Iterator[tuple[int, str]]:
-    """Yield (line, text) of each statement, comments and blanks removed. Raises `QmgrSyntaxError`."""
+    """Yield (line, text) of each statement, without comments and outer blanks. Raises `QmgrSyntaxError`."""
     pending, first = "", 0
     for number, line in enumerate(text.split("\n"), start=1):
         first = first if pending else number
@@ -88,12 +88,12 @@ def _pieces(line: str, number: int) -> Iterator[str]:
 
 
 def parse(text: str) -> list[Statement]:
-    """Parse a script, or what ``print server`` printed. Raises `QmgrSyntaxError`."""
+    """Parse a script, or the output of ``print server``. Raises `QmgrSyntaxError`."""
     return [parse_statement(piece, line) for line, piece in split(_SHOWN.sub(_hook, text))]
 
 
 def _hook(found: re.Match[str]) -> str:
-    """Return as statements what ``list hook`` shows of one, without the text that ``print hook`` imports."""
+    """Convert a hook's block of ``list hook`` to statements; drop the text of ``print hook``."""
     name, of = found["name"], found["of"] or ""
     shown = "".join(
         f"; set hook {name} {key} = '{value}'" for key, value in re.findall(r"(\w+) = (.+)", of.replace("\n\t", ""))
@@ -111,7 +111,7 @@ def parse_statement(text: str, line: int = 1) -> Statement:
         if word not in known:
             raise QmgrSyntaxError(line, f"{word!r} is none of {', '.join(known)}")
     names: tuple[str, ...] = ()
-    anonymous = kind == "sched" and command not in ("create", "delete")  # the name may be left out
+    anonymous = kind == "sched" and command not in ("create", "delete")  # the name is optional
     named = rf"({_NAMES})\s+(?![+-]?=|,)" if anonymous else rf"({_NAMES})(?:\s+(?![+-]?=)|$)"
     if kind != "server" and (match := re.match(named, rest)):
         names, rest = tuple(match[1].split(",")), rest[match.end() :]

@@ -1,4 +1,4 @@
-"""Qualities of service in PBS: projects, and the resources that a hook gives their jobs; and back."""
+"""Write qualities of service as PBS projects, with a hook that sets resources of their jobs; read them back."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _CLASSES = re.compile(r"^CLASSES = (\{.*\})$", re.MULTILINE)
 
 
 def limits(config: SiteConfig) -> list[str]:
-    """Name the limits of queues and throttles that are not those of a QOS."""
+    """Return the names of limits in queues and throttles that do not belong to a QOS."""
     found = [name for name in LIMITS for queue in config.queues if getattr(queue, name) is not None]
     return [*found, *(name for throttle in config.throttles if not throttle.is_of_qos for name in throttle.limits)]
 
 
 def needs_hook(config: SiteConfig) -> bool:
-    """Whether a QOS is more than a name that limits have."""
+    """Whether some QOS has a priority, target or members, and not only limits."""
     return any(
         qos.priority or qos.target or qos.queues or any(getattr(qos, name) for name in _LISTS) for qos in config.qos
     )
 
 
 def scoped(config: SiteConfig, throttle: ThrottleConfig, name: str) -> list[str]:
-    """Name the projects that a limit of QOS is for: each that has none of its own, or the one."""
+    """Return the projects of a throttle of QOS: the named one, or each without a limit `name` of its own."""
     if throttle.name:
         return [throttle.name]
     own = {
@@ -45,7 +45,7 @@ def scoped(config: SiteConfig, throttle: ThrottleConfig, name: str) -> list[str]
 
 
 def defaults(config: SiteConfig, queue: str) -> dict[str, str]:
-    """Return the resources that jobs of a queue have by its QOS."""
+    """Return the resources_default attributes for the QOS of a queue."""
     of = next((qos for qos in config.qos if queue in qos.queues), None)
     if of is None:
         return {}
@@ -54,7 +54,7 @@ def defaults(config: SiteConfig, queue: str) -> dict[str, str]:
 
 
 def classes(config: SiteConfig) -> dict[str, dict[str, object]]:
-    """Return what the hook has of each QOS."""
+    """Return the data of the hook, by QOS."""
     return {
         qos.name: {
             "priority": qos.priority,
@@ -66,7 +66,7 @@ def classes(config: SiteConfig) -> dict[str, dict[str, object]]:
 
 
 def read(folder: Path) -> tuple[QOSConfig, ...]:
-    """Read the QOS in the hook of an export; none where there is no such file."""
+    """Read the QOS from the hook in an export's folder; empty without the file."""
     found = _CLASSES.search(beside(folder, FILE))
     if found is None:
         return ()
@@ -77,7 +77,7 @@ def read(folder: Path) -> tuple[QOSConfig, ...]:
 
 
 def completed(known: Sequence[QOSConfig], throttles: Sequence[ThrottleConfig]) -> tuple[QOSConfig, ...]:
-    """Return the QOS with those that limits of projects name."""
+    """Return the QOS, plus those that only occur in limits of projects."""
     names = dict.fromkeys(each.name for each in throttles if each.kind == "qos" and each.name)
     others = [name for name in names if name not in {qos.name for qos in known}]
     return (*known, *(QOSConfig(name=name) for name in others))

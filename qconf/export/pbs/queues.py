@@ -1,4 +1,4 @@
-"""Queues of a server as those of a configuration: the attributes that say so, written and read."""
+"""Write queues of a configuration as attributes of PBS queues, and read them back."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from qconf.export.pbs.types import PLACE, bindings, by_qlist
 if TYPE_CHECKING:
     from qconf.export.pbs import Binding
 
-ALL_TOP_JOBS = 100_000  #: stands for all waiting jobs
+ALL_TOP_JOBS = 100_000  #: backfill_depth that means all waiting jobs
 OPEN = {"enabled": "True", "started": "True"}
-_NODES = "nodect"  #: what PBS calls a limit of nodes
-#: Attributes of an Execution queue that follow from the configuration.
+_NODES = "nodect"  #: PBS's resource for limits of nodes
+#: Attributes of an execution queue that the configuration determines.
 MANAGED = (
     *("resources_min.ncpus", "resources_min.walltime", "resources_max.ncpus", "resources_max.walltime"),
     *("Priority", *throttles.KEYS.values(), "default_chunk.Qlist", "backfill_depth", "from_route_only", PLACE),
     *(f"resources_default.{name}" for name in qos.RESOURCES),
 )
-#: Others that are read, or change no start of a job.
+#: Other attributes that are read, or do not affect the start of a job.
 _UNDERSTOOD = re.compile(
     r"queue_type|enabled|started|resources_(?:min|max)\.nodect|default_chunk\.ncpus|resources_default\..*"
     r"|hasnodes|total_jobs|state_count|kill_delay|max_array_size"
 )
-#: Limits of a queue of the older kind, which yield to the others.
+#: Older limits of a queue; newer ones take precedence.
 _OLD_LIMITS = {"max_running": "max_run", "max_user_run": "max_user_run", "max_user_res.ncpus": "max_user_cores"}
 _PRIORITY = r"-?[0-9]{1,5}"
-#: Why an attribute changes: the key of the configuration, or what needs it; the first pattern that matches.
+#: Reasons for changes: (pattern of the attribute, key of the configuration or other reason); the first match counts.
 _WHY = (
     (r"queue_type|enabled|started", "the queue is new"),
     (r"from_route_only", "jobs come to it by routing alone, as to its neighbours"),
@@ -70,14 +70,14 @@ _WHY = (
 
 
 def why_of(key: str) -> str:
-    """Say why an attribute of the server, of a queue or of the scheduler changes."""
+    """Return the reason for a change of an attribute of server, queue or scheduler."""
     return next((why for pattern, why in _WHY if re.match(pattern, key)), "the configuration says so")
 
 
 def execution(
     config: SiteConfig, queue: QueueConfig, before: Server, limited: dict[str, str], binding: Binding
 ) -> Attributes:
-    """Write the attributes of an Execution queue; its Priority, and what binds it to nodes by types, come later."""
+    """Return the attributes of an execution queue, still without Priority and the binding to types of nodes."""
     held = before.queues.get(queue.name, {})
     limited_by = {key.partition(".")[2] for key in held if key.startswith(("resources_min.", "resources_max."))}
     by_node = _NODES in limited_by and "ncpus" not in limited_by and config.machine.cores_per_node > 1
@@ -101,12 +101,12 @@ def execution(
 
 
 def depth(config: SiteConfig) -> str:
-    """Write how many jobs of a list have reservations."""
+    """Return backfill_depth: the number of waiting jobs with reservations."""
     return str(ALL_TOP_JOBS if config.reservation_depth is None else config.reservation_depth)
 
 
 def _lists(queue: QueueConfig) -> Attributes:
-    """Write who may use a queue."""
+    """Return the access lists of a queue."""
     listed = {} if queue.access is None else dict(queue.access)
     return {
         key: value
@@ -118,7 +118,7 @@ def _lists(queue: QueueConfig) -> Attributes:
 
 
 def ranges(queues: Sequence[QueueConfig], per_node: int = 0) -> Attributes:
-    """Write the least range of cores and walltimes that holds those of all `queues`; of nodes with cores `per_node`."""
+    """Return limits that contain the ranges of all `queues`; in nodes if `per_node` (cores) is given and fits."""
     (least, most), (above, upto) = envelope(queues)
     name = "ncpus"
     if per_node and (least - 1) % per_node == 0 and (most % per_node == 0 or most == MAX_CORES):
@@ -128,13 +128,13 @@ def ranges(queues: Sequence[QueueConfig], per_node: int = 0) -> Attributes:
         f"resources_max.{name}": str(most) if most < MAX_CORES else "",
         "resources_max.walltime": format_clock(upto) if upto < MAX_DURATION else "",
         f"resources_min.{name}": str(least) if least > 1 else "",
-        "resources_min.walltime": format_clock(above + 1) if above > 0 else "",  # ours is exclusive, PBS's inclusive
+        "resources_min.walltime": format_clock(above + 1) if above > 0 else "",  # exclusive here, inclusive in PBS
     }
     return {key: value for key, value in wanted.items() if value}
 
 
 def within(queue: QueueConfig, cores: int, warnings: list[str]) -> QueueConfig:
-    """Cut a queue's widest job to the machine."""
+    """Return the queue with its maximum of cores cut to the machine's `cores`."""
     if queue.cores[0] > cores or cores >= queue.cores[1] or queue.cores[1] == MAX_CORES:
         return queue
     warnings.append(f"{queue.name}: resources_max.ncpus {queue.cores[1]} is above the machine's {cores}; cut")
@@ -142,16 +142,16 @@ def within(queue: QueueConfig, cores: int, warnings: list[str]) -> QueueConfig:
 
 
 class Reader:
-    """Reads queues one by one and collects what is odd about them."""
+    """Reads the queues of a server, and collects warnings."""
 
     def __init__(self, server: Server, nodes: Sequence[Node], like: SiteConfig | None, *, divided: bool = True) -> None:
         self.server, self.nodes, self.divided = server, nodes, divided
-        self.free: list[str] = []  #: the queues without nodes of their own, where a machine is `divided` by Qlist
+        self.free: list[str] = []  #: queues without nodes, if the machine is `divided` by Qlist
         self.warnings: list[str] = []
-        self.entered: list[str] = []  #: the queues that jobs can enter
-        self.taken: list[str] = []  #: the queues of the configuration
+        self.entered: list[str] = []  #: queues that jobs can enter
+        self.taken: list[str] = []  #: queues that were read
         sizes = {node.cores for node in nodes}
-        #: cores of a node, where all are alike: what limits of nodes count
+        #: cores per node if all are equal, to convert limits of nodes
         self.per_node = next(iter(sizes)) if len(sizes) == 1 else None
         self.whole = bool(nodes) and all(node.exclusive for node in nodes)
         if like is not None:
@@ -163,7 +163,7 @@ class Reader:
             self.warnings.append(f"default_queue = {default}: there is no such queue")
 
     def names(self) -> list[str]:
-        """Name the queues that jobs can enter, in the order of routing."""
+        """Return the queues that jobs can enter, in the order of routing."""
         queues = self.server.queues
         for route in self.routes:
             missing = [name for name in destinations(queues[route]) if name not in queues]
@@ -190,9 +190,9 @@ class Reader:
         return self.entered
 
     def queue(self, name: str) -> QueueConfig | None:
-        """Read one queue; None, with a warning, where no job can enter it."""
+        """Read one queue; None, with a warning, if no job can enter it."""
         attributes = self.server.queues[name]
-        # the server's hold where the queue has none of its own
+        # the server's limits apply if the queue has none
         ranges = {key: value for key, value in self.server.attributes.items() if key.startswith("resources_max.")}
         ranges |= attributes
         least, most = self._sizes(name, ranges)
@@ -226,7 +226,7 @@ class Reader:
         )
 
     def _sizes(self, name: str, attributes: Attributes) -> tuple[int, int]:
-        """Read the fewest and most cores of a queue's jobs, by limits of nodes too where these are known."""
+        """Read the range of cores of a queue, including limits of nodes if cores per node are known."""
         least = max(1, self._number(name, attributes, "resources_min.ncpus") or 1)
         most = self._number(name, attributes, "resources_max.ncpus") or MAX_CORES
         nodes = [self._number(name, attributes, f"resources_{end}.nodect") for end in ("min", "max")]
@@ -244,7 +244,7 @@ class Reader:
         return least, most
 
     def _access(self, name: str, attributes: Attributes) -> AccessConfig | None:
-        """Return who may use a queue; None, with a warning, where its lists are not understood."""
+        """Read the access lists of a queue; None, with a warning, if they are invalid."""
         found = lists(attributes)
         try:
             return AccessConfig.model_validate(found) if found else None
@@ -253,7 +253,7 @@ class Reader:
             return None
 
     def _value(self, name: str, attributes: Attributes, key: str, pattern: str) -> str | None:
-        """Return an attribute's value; None where there is none or, with a warning, where it is not understood."""
+        """Return an attribute's value; None if absent or, with a warning, if it does not match `pattern`."""
         value = attributes.get(key)
         if value is None or re.fullmatch(pattern, value):
             return value
@@ -274,7 +274,7 @@ class Reader:
 
     @cached_property
     def lowest(self) -> int:
-        """The lowest Priority of the queues that jobs can enter."""
+        """The lowest Priority among the queues that jobs can enter."""
         texts = [self.server.queues[name].get("Priority", "0") for name in self.entered]
         values = {int(text) for text in texts if re.fullmatch(_PRIORITY, text)}
         lowest = min(values, default=0)
@@ -283,7 +283,7 @@ class Reader:
         return lowest
 
     def _limits(self, name: str, attributes: Attributes) -> dict[str, Any]:
-        """Read the running limits of a queue, by their names in a configuration."""
+        """Read the running limits of a queue, by name in a configuration."""
         found: dict[str, Any] = throttles.of_queue(attributes)
         for key, limit in _OLD_LIMITS.items():
             if most := self._number(name, attributes, key):
@@ -291,7 +291,7 @@ class Reader:
         return found
 
     def throttles(self, nodes: Iterable[NodesConfig]) -> tuple[ThrottleConfig, ...]:
-        """Read the limits of the server, those of named users and of groups of its queues, and of what `nodes` have."""
+        """Read the throttles: limits of the server, of users and groups in queues, and of resources of `nodes`."""
         counted = {name for each in nodes for name, amount in each.amounts.items() if amount}
         found: list[ThrottleConfig] = []
         for name in (None, *self.taken):
@@ -303,7 +303,7 @@ class Reader:
         return tuple(found)
 
     def contradictions(self, config: SiteConfig) -> Iterator[str]:
-        """Name what the server holds against itself."""
+        """Yield the contradictions in the server's state."""
         queues, attributes = self.server.queues, self.server.attributes
         for queue in config.queues:
             limit, widest = queue.max_run_cores, config.widest(queue)

@@ -1,4 +1,4 @@
-"""What PBS's scheduler is set to: the lines of sched_config, and what ``print sched`` prints of its attributes."""
+"""Read the settings of PBS's scheduler from sched_config."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _SETTING = re.compile(
     r"([A-Za-z_]\w*)(?:\s*:\s*|\s+(?=\w+\s+(?:prime|non_prime|all)\b))(\"[^\"]*\"|[^\s\"#]+)(?:\s+(\w+))?",
     re.IGNORECASE,
 )
-_FORMER = {"strict_fifo": "strict_ordering"}  #: names that settings had
-#: What holds at the times for which a setting has no line.
+_FORMER = {"strict_fifo": "strict_ordering"}  #: former names of settings
+#: Values at times (prime or not) for which a setting has no line.
 _DEFAULTS = {"strict_ordering": "false", "by_queue": "true", "round_robin": "false", "fair_share": "false"}
 TRUE = ("true", "yes", "t", "1")
-#: What PBS takes for a line that is not there.
+#: PBS's values for missing lines.
 _SHIPPED = _DEFAULTS | {"preemptive_sched": "true", "help_starving_jobs": "false"}
 _PRIME = {"prime": ("prime",), "non_prime": ("non_prime",), "all": ("prime", "non_prime")}
 
-Settings = Mapping[str, str | None]  #: what each is to be; None, it is taken away
+Settings = Mapping[str, str | None]  #: new value by name; None removes the line
 
 
 @dataclass(frozen=True)
 class Scheduler:
-    """The settings of sched_config; a setting may differ in prime time and out of it."""
+    """The settings of sched_config; a setting may differ between prime and non-prime time."""
 
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  #: value by setting, prime or non_prime
 
@@ -48,23 +48,23 @@ class Scheduler:
             name = _FORMER.get(name, name)
             times = _PRIME.get((when or "all").lower(), _PRIME["all"])
             held, value = settings.setdefault(name, {}), value.strip('"')
-            for time in times:  # each line of a sort key adds one
+            for time in times:  # each line of a sort key appends
                 held[time] = f"{held[time]}, {value}" if name.endswith("_sort_key") and time in held else value
         for name in _DEFAULTS.keys() & settings.keys():
             settings[name] = dict.fromkeys(_PRIME["all"], _DEFAULTS[name]) | settings[name]
         return cls(settings)
 
     def value(self, name: str) -> str | None:
-        """Return a setting that is the same at all times, and of one that is not the value out of prime time."""
+        """Return the value of a setting in non-prime time, None without a line."""
         held = self.settings.get(name, {})
         return held.get("non_prime", held.get("prime"))
 
     def differs(self, name: str) -> bool:
-        """Whether a setting is one thing in prime time and another out of it."""
+        """Whether a setting differs between prime and non-prime time."""
         return len(set(self.settings.get(name, {}).values())) > 1
 
     def is_true(self, name: str) -> bool:
-        """Whether a setting is true by what `value` returns, or by what holds without a line."""
+        """Whether a setting, or its default, is true in non-prime time."""
         return (self.value(name) or _DEFAULTS.get(name, "")).lower() in TRUE
 
     def on(self, name: str, *, default: bool = False) -> bool:
@@ -73,7 +73,7 @@ class Scheduler:
         return any(value.lower() in TRUE for value in held) if held else default
 
     def lacks(self, name: str, value: str | None) -> bool:
-        """Whether a setting has to change to be this at all times; None, to be without a line."""
+        """Whether a setting must change to have this value at all times; None means no line."""
         now = self.value(name)
         if value is None:
             return now is not None

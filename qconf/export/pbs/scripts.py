@@ -1,4 +1,4 @@
-"""A configuration as scripts for PBS: to review, to load, to undo. No command is run from here."""
+"""Write a configuration as scripts for PBS, to be reviewed, loaded and undone; runs no command."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ JOBS = "qconf-pbs"  #: the script that loads statements and moves jobs
 
 
 def export(config: SiteConfig, options: PbsExporter) -> Export:
-    """Write a configuration as PBS scripts: all, or what differs from what the server runs. Raises ExportError."""
+    """Return a configuration as PBS scripts, only the changes if the server's state is known. Raises ExportError."""
     before = options.current or Server()
     base = options.present(config)
     config, kept_limits = _completed(only(config, base, options.only), base)
@@ -53,7 +53,7 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
         del files["resource_group"]
     added = {name: text for name, text in files.items() if there.get(name) != text}
     table = changes(goal, added, counts, [KEPT_HOOK] if gone else [])
-    if left_over and table and not gone:  # any plan takes the hook off
+    if left_over and table and not gone:  # every plan removes the hook
         gone, table = True, changes(goal, added, counts, [KEPT_HOOK])
     if base is not None and not (goal.settings or scheduled or "resource_group" in files or gone):
         del files["sched_config.changes"]
@@ -86,7 +86,7 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
 
 
 def _files(goal: Desired) -> tuple[dict[str, str], Counter[str], list[str]]:
-    """Write all files but the plan; count nodes by what they are given; name what the scheduler is to match."""
+    """Return all files except the plan, the number of nodes by what they get, and new names for ``resources:``."""
     config, before, options = goal.config, goal.before, goal.options
     given = _given(goal)
     node_lines, node_back = statements((row for each in given for row in each.wanted), options.nodes or ())
@@ -100,8 +100,8 @@ def _files(goal: Desired) -> tuple[dict[str, str], Counter[str], list[str]]:
     if given:
         title = "Which nodes belong to which queue. Load with: qmgr -a < nodes.qmgr"
         files["nodes.qmgr"] = _script(title, {"nodes": node_lines} if node_lines else {})
-    if options.current is not None:  # else it would delete what it does not know to have been there before
-        last = ("queues to delete", "resources to delete")  # a resource can be deleted when no node has it
+    if options.current is not None:  # else it could delete objects that existed before
+        last = ("queues to delete", "resources to delete")  # a resource can be deleted only if no node has it
         first = {title: lines for title, lines in back.items() if title not in last}
         rollback = first | ({"nodes": node_back} if node_back else {}) | {t: back[t] for t in last if t in back}
         title = "Takes back what queues.qmgr and nodes.qmgr did: qmgr -a < rollback.qmgr"
@@ -138,7 +138,7 @@ def _files(goal: Desired) -> tuple[dict[str, str], Counter[str], list[str]]:
 
 
 def _present(base: SiteConfig, goal: Desired) -> dict[str, str]:
-    """Write what is installed beside the server by the configuration that it runs; nothing where that has no form."""
+    """Return the files of the present configuration, {} if it cannot be exported."""
     try:
         return _files(Desired(base, goal.before, goal.options, base))[0]
     except ExportError:
@@ -155,14 +155,14 @@ def _script(title: str, sections: dict[str, list[str]]) -> str:
 
 
 class _Given(NamedTuple):
-    """What nodes are given: the name of one, that of a resource, its value; and how many nodes have each."""
+    """Resources to set on nodes, as (node, resource, value), and the number of nodes by resource and value."""
 
     wanted: list[tuple[str, str, str]]
     counts: Counter[str]
 
 
 def _given(goal: Desired) -> list[_Given]:
-    """Return what binds queues to nodes, and what these keep for jobs with GPUs, where these are others than now."""
+    """Return the changed resources of nodes: bindings of queues, and cores kept for jobs with GPUs."""
     config, options, base = goal.config, goal.options, goal.base
     same = base is not None and _nodes_of(base) == _nodes_of(config)
     found = []
@@ -190,7 +190,7 @@ def _with_qlists(goal: Desired) -> _Given:
 
 
 def _bound(goal: Desired) -> _Given:
-    """Return the resources of their queues that nodes have."""
+    """Return the resources of nodes that bind queues."""
     nodes, current = goal.options.nodes or (), goal.options.current
     resources = types.own_resources(goal.config, goal.bound)
     every = {types.resource_of(name): names for name, names in goal.bound.items()}
@@ -207,12 +207,12 @@ def _bound(goal: Desired) -> _Given:
 
 
 def _nodes_of(config: SiteConfig) -> tuple[object, ...]:
-    """Return what says which nodes the parts of a machine have."""
+    """Return the fields that decide the nodes of each partition."""
     return of_nodes(config), config.machine.cores, config.machine.cores_per_node
 
 
 def _rebound(goal: Desired) -> list[str]:
-    """Name the queues that are there already and whose jobs are to ask for other nodes than now."""
+    """Return the existing queues whose default_chunk changes."""
     chunks = [
         {name: {key: of[key] for key in of if key.startswith("default_chunk.")} for name, of in server.queues.items()}
         for server in (goal.before, goal.server)
@@ -221,7 +221,7 @@ def _rebound(goal: Desired) -> list[str]:
 
 
 def _switches(before: Server) -> dict[str, list[str]]:
-    """Return what stops the starting and routing of jobs, and what starts both again, as far as they were before."""
+    """Return the commands that stop starting and routing of jobs, and those that resume what was on before."""
     routes = [name for name in before.of_type("route") if is_true(before.queues[name].get("started"))]
     starts = before.attributes.get("scheduling") != "False"
 
@@ -235,7 +235,7 @@ def _switches(before: Server) -> dict[str, list[str]]:
 
 
 def _example(goal: Desired, name: str) -> str:
-    """Find a job that routing sends to this queue: its narrowest or widest, its longest or shortest."""
+    """Return qsub options of an example job that routing sends to this queue, or a text if there is none."""
     config, queue = goal.config, goal.config.queue(name)
     longest = min(queue.walltime[1], 100 * 86400)
     if name not in goal.server.reached(goal.route):
@@ -252,9 +252,9 @@ def _example(goal: Desired, name: str) -> str:
 
 
 def _completed(config: SiteConfig, base: SiteConfig | None) -> tuple[SiteConfig, tuple[str, ...]]:
-    """Return `config` with the limits and lists of users that the server has and it says nothing of; and whose limits.
+    """Return `config` completed with throttles and access lists of `base`, and the scopes of the added throttles.
 
-    It says nothing of limits where it has no throttles, and nothing of a queue's users where that has no `access`.
+    Throttles are added if `config` has none (of QOS, or at all), access lists to each queue without `access`.
     """
     if base is None:
         return config, ()

@@ -1,4 +1,4 @@
-"""What a PBS server holds: the objects and attributes that ``print server`` prints."""
+"""The state of a PBS server: the objects and attributes in the output of ``print server``."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from qconf.export.pbs import qmgr
 
 Attributes = dict[str, str]
 
-OUR_HOOKS = "qconf_"  #: begins the names of those that exports make
+OUR_HOOKS = "qconf_"  #: prefix of the hooks of exports
 
 
 @dataclass
 class Server:
-    """Server, queues and resources in the order of creation; attributes by ``resources_max.ncpus``.
+    """Attributes of server, queues and resources, by keys like ``resources_max.ncpus``, in order of creation.
 
-    `scheduler` has those of the default scheduler, where ``print sched`` was added to ``print server``.
+    `scheduler` has the default scheduler's attributes, if the output of ``print sched`` was appended.
     """
 
     attributes: Attributes = field(default_factory=dict)
     queues: dict[str, Attributes] = field(default_factory=dict)
     resources: dict[str, Attributes] = field(default_factory=dict)
     scheduler: Attributes = field(default_factory=dict)
-    hooks: dict[str, Attributes] = field(default_factory=dict, compare=False)  #: where ``print hook`` was added, too
-    file: Path | None = field(default=None, compare=False)  #: that it was read from
+    hooks: dict[str, Attributes] = field(default_factory=dict, compare=False)  #: if ``print hook`` was appended
+    file: Path | None = field(default=None, compare=False)  #: source file
 
     @classmethod
     def read(cls, path: str | Path) -> Server:
-        """Read a saved ``print server``. Raises InputError."""
+        """Read a saved output of ``print server``. Raises InputError."""
         server = cls.parse(read_text(path), path)
         server.file = Path(path)
         return server
 
     @classmethod
     def parse(cls, text: str, source: str | Path | None = None) -> Server:
-        """Take the text of a ``print server``. Raises InputError."""
+        """Parse the output of ``print server``; `source` is named in errors. Raises InputError."""
         server, fix = cls(), "give the output of qmgr -c 'print server'"
         try:
             statements = qmgr.parse(text)
@@ -54,9 +54,9 @@ class Server:
         return server
 
     def apply(self, statement: qmgr.Statement, *, printed: bool = False) -> None:
-        """Do what a statement asks for; nodes and further schedulers are not held here.
+        """Apply a statement; those on nodes and further schedulers are ignored.
 
-        `printed`, it is one of ``print server``, which has a statement with ``=`` for each scope of a limit.
+        `printed`: the statement is from ``print server``, which prints one with ``=`` for each scope of a limit.
         """
         if statement.kind == "server":
             self._change(self.attributes, statement, printed=printed)
@@ -83,7 +83,7 @@ class Server:
 
     @property
     def own_hooks(self) -> str:
-        """What to say of the hooks that the site has switched on, and no export made; empty where there is none."""
+        """A warning about enabled hooks that are not from an export, "" without any."""
         found = [
             f"{name} ({held.get('event', 'no event').replace(',', ', ')})"
             for name, held in self.hooks.items()
@@ -93,7 +93,7 @@ class Server:
         return f"hooks of the site's own, {', '.join(found)}: {said}" if found else ""
 
     def of_type(self, kind: str) -> list[str]:
-        """Name the queues of a type, ``execution`` or ``route``, in the order of their creation."""
+        """Return the queues of a type, ``execution`` or ``route``, in order of creation."""
         return [name for name, attributes in self.queues.items() if is_type(attributes, kind)]
 
     @property
@@ -103,12 +103,12 @@ class Server:
 
     @property
     def entered(self) -> list[str]:
-        """Name the Execution queues that users' jobs come to: the default's, those of other routes, then the others.
+        """The execution queues that users' jobs reach: by the default queue, by other routes, then directly.
 
-        Routes are followed through each other, in the order of their destinations.
+        Nested routes are followed in the order of their destinations.
         """
         default = self.attributes.get("default_queue", "").partition("@")[0]
-        # Beside a Route queue that jobs come through, the queue that PBS ships is left over where nothing is set.
+        # With a routing default queue, PBS's preset workq is ignored if it has no settings.
         routed = is_type(self.queues.get(self.attributes.get("default_queue", ""), {}), "route")
         direct = [
             name
@@ -121,7 +121,7 @@ class Server:
         return [name for name in reached if name in direct or not self.is_pool_queue(name)]
 
     def reached(self, name: str, through: tuple[str, ...] = ()) -> Iterator[str]:
-        """Yield the Execution queues that jobs of a queue come to: itself, or what its routes lead to."""
+        """Yield the execution queues that jobs submitted to a queue reach: itself, or its destinations."""
         attributes = self.queues.get(name, {})
         if is_type(attributes, "execution"):
             yield name
@@ -130,13 +130,13 @@ class Server:
                 yield from self.reached(each, (*through, name))
 
     def is_pool_queue(self, name: str) -> bool:
-        """Whether a queue is another's way into the pool: ``small_p`` beside ``small``, by qmove only."""
+        """Whether a queue is another queue's pool queue: ``small_p`` for ``small``, entered only by qmove."""
         only_moved = is_true(self.queues.get(name, {}).get("from_route_only"))
         return only_moved and name.endswith(POOL_SUFFIX) and name.removesuffix(POOL_SUFFIX) in self.queues
 
 
 def is_type(attributes: Mapping[str, str], kind: str) -> bool:
-    """Whether a queue's type is `kind`; the server takes any case and the first letter alone."""
+    """Whether a queue's type is `kind`; PBS accepts any case and abbreviations."""
     value = attributes.get("queue_type", "").lower()
     return bool(value) and kind.startswith(value)
 
@@ -147,41 +147,41 @@ def is_true(value: str | None) -> bool:
 
 
 def priority_of(attributes: Mapping[str, str]) -> int:
-    """Return the Priority of a queue; 0, as PBS has it, where it holds none."""
+    """Return the Priority of a queue, 0 by default."""
     text = attributes.get("Priority", "0")
     return int(text) if re.fullmatch(r"-?[0-9]{1,5}", text) else 0
 
 
 def seconds(value: str) -> int:
-    """Read a duration as PBS does: seconds, minutes:seconds or hours:minutes:seconds. Raises ValueError.
+    """Read a PBS duration: seconds, minutes:seconds or hours:minutes:seconds. Raises ValueError.
 
-    Part of a second counts as one.
+    Fractions of a second are rounded up.
     """
     whole, _, fraction = value.partition(".")
     return reduce(lambda total, part: total * 60 + int(part), whole.split(":"), 0) + bool(fraction.strip("0"))
 
 
 def limits_in(value: str) -> dict[str, str]:
-    """Return the limits in an attribute like ``[o:PBS_ALL=4],[u:alice=2]`` by their scopes."""
+    """Parse the limits in a value like ``[o:PBS_ALL=4],[u:alice=2]``, by scope."""
     return dict(re.findall(r"\[([^=\]]+)=([^\]]*)\]", value))
 
 
 def as_limits(scopes: Mapping[str, object]) -> str:
-    """Write limits by their scopes as the value of an attribute."""
+    """Return limits by scope as the value of an attribute."""
     return ",".join(f"[{scope}={limit}]" for scope, limit in scopes.items())
 
 
 def destinations(attributes: Mapping[str, str]) -> list[str]:
-    """Name the destinations of a Route queue, in order, without a server's name after ``@``."""
+    """Return the destinations of a routing queue, in order, without ``@server``."""
     return [name.partition("@")[0] for name in _items(attributes, "route_destinations")]
 
 
 def _items(attributes: Mapping[str, str], key: str) -> list[str]:
-    """Return the parts of an attribute that is a list."""
+    """Return the items of a list attribute."""
     return [part.strip() for part in attributes.get(key, "").split(",") if part.strip()]
 
 
-#: Who may use a queue: list and switch of each kind in PBS, by the kind's name in a configuration.
+#: Access lists: kind in a configuration -> (attribute with the list, attribute that enables it).
 ACCESS = {
     "users": ("acl_users", "acl_user_enable"),
     "groups": ("acl_groups", "acl_group_enable"),
@@ -190,14 +190,14 @@ ACCESS = {
 
 
 def lists(attributes: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return who may use a queue, by kind: the lists that are switched on."""
+    """Return the enabled access lists of a queue, by kind."""
     return {
         kind: _items(attributes, names) for kind, (names, switch) in ACCESS.items() if is_true(attributes.get(switch))
     }
 
 
 def admission(server: Server) -> dict[str, dict[str, object]]:
-    """Return of each queue, and of the server by the name "", what its routing and its limits on one job look at."""
+    """Return the attributes for routing and for limits on one job, by queue, those of the server under ""."""
     queues = {name: _of_queue(attributes) for name, attributes in server.queues.items()}
     return {"": _resources(server.attributes), **queues}
 

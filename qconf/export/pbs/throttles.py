@@ -1,4 +1,4 @@
-"""Throttles in PBS: limits of the server and of its queues by scope, and back."""
+"""Write throttles as PBS limits of server and queues, by scope, and read them back."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from qconf.history.chunks import MIB, NAMES, bytes_of_pbs
 #: Attribute of a server or a queue, by what it limits.
 KEYS = {"max_run": "max_run", "max_run_cores": "max_run_res.ncpus", "max_queued": "max_queued"}
 ALL, EACH = "o:PBS_ALL", "PBS_GENERIC"
-HEAD = ("PATH=/opt/pbs/bin:/usr/local/bin:/usr/bin:/bin", "LC_ALL=C")  #: of the lines of cron
+HEAD = ("PATH=/opt/pbs/bin:/usr/local/bin:/usr/bin:/bin", "LC_ALL=C")  #: head of the cron file
 _LETTERS = {"user": "u", "group": "g", "qos": "p"}
 #: The limits of a queue: what each limits, and the scope.
 _OF_QUEUES = {limit: (what, f"{_LETTERS[each]}:{EACH}" if each else ALL) for limit, (what, each) in only.LIMITS.items()}
 _ENTITY = re.compile(r"\[([a-z]):([A-Za-z0-9_.-]+)=([0-9]+[kmgtp]?[bw]?)\]")
-_OF_RESOURCE = "max_run_res."  #: before the name of a resource
+_OF_RESOURCE = "max_run_res."  #: prefix of a resource
 MEMORY = "mem"
 
-Limits = dict[str, dict[str, int]]  #: by attribute and scope
+Limits = dict[str, dict[str, int]]  #: limit by attribute and scope
 
 
 def keys(config: SiteConfig, gpus: str = "ngpus") -> dict[str, str]:
-    """Return the attributes that are limits of a configuration, by what they limit; `gpus` is PBS's name of these."""
+    """Return the attribute of each limit that a configuration may set; `gpus` is PBS's name of GPUs."""
     limited = dict.fromkeys(name for throttle in config.throttles for name in throttle.max_run_resources)
     return KEYS | {f"{RESOURCES}.{name}": _OF_RESOURCE + name_of(name, gpus) for name in limited}
 
 
 def resources(attributes: Mapping[str, str]) -> dict[str, str]:
-    """Return what attributes limit of other resources than cores, by attribute: a name as ``nodes:`` has it."""
+    """Return the limited resources other than cores, by attribute, with their names in a configuration."""
     names = {key: key.removeprefix(_OF_RESOURCE) for key in attributes if key.startswith(_OF_RESOURCE)}
     return {key: NAMES.get(name, name) for key, name in names.items() if key not in KEYS.values()}
 
@@ -42,9 +42,9 @@ def resources(attributes: Mapping[str, str]) -> dict[str, str]:
 def limits(
     config: SiteConfig, of: Mapping[str, str], queue: QueueConfig | None = None, cores: int | None = None
 ) -> Limits:
-    """Return the limits of the server, or of a queue, whose running cores are at most `cores`; `of` is what `keys` has.
+    """Return the limits of the server, or of a queue with `cores` as its max_run_cores; `of` is the result of `keys`.
 
-    In PBS a limit of a named user takes the place of that of each user of the queue, which the simulator counts too.
+    In PBS a named user's limit replaces that of each user; the simulator applies both, so the lower one is written.
     """
     found: Limits = {}
     for name, key in of.items():
@@ -66,7 +66,7 @@ def limits(
 
 
 def of_queue(attributes: Mapping[str, str]) -> dict[str, int]:
-    """Read the running limits of a queue, by their names in a configuration."""
+    """Read the running limits of a queue, by name in a configuration."""
     found = {}
     for limit, (what, scope) in _OF_QUEUES.items():
         value = attributes.get(KEYS[what], "")
@@ -77,7 +77,7 @@ def of_queue(attributes: Mapping[str, str]) -> dict[str, int]:
 
 
 def commands(server: Server, queue: QueueConfig, limits: Mapping[str, int | None]) -> list[str]:
-    """Write the commands that give a queue limits, beside the others that it has on a server."""
+    """Return the commands that set limits of a queue, and keep its other scopes."""
     values: dict[str, dict[str, str]] = {}
     for name, most in limits.items():
         what, scope = _OF_QUEUES[name]
@@ -93,7 +93,7 @@ def commands(server: Server, queue: QueueConfig, limits: Mapping[str, int | None
 
 
 def written(key: str, scopes: Mapping[str, int]) -> str:
-    """Write the limits of one attribute: of memory in the largest unit of which they are a whole number."""
+    """Return limits by scope as the value of an attribute; memory in the largest unit that divides it."""
     if key != _OF_RESOURCE + MEMORY:
         return as_limits(scopes)
     units = {"tb": 1024**2, "gb": 1024, "mb": 1}
@@ -104,9 +104,9 @@ def written(key: str, scopes: Mapping[str, int]) -> str:
 def read(
     attributes: Mapping[str, str], queue: str | None, warnings: list[str], counted: Collection[str] = ()
 ) -> Iterator[ThrottleConfig]:
-    """Yield the throttles of the server, or those of a queue that are no limits of the queue itself.
+    """Yield the throttles of the server, or those of a queue beyond the limits of `QueueConfig`.
 
-    Of other resources than cores those are read that are `counted` of nodes.
+    `counted` are the resources, other than cores, whose limits are read.
     """
     where = "server" if queue is None else queue
     found: dict[tuple[str, str], dict[str, int]] = {}
@@ -131,16 +131,16 @@ def read(
 
 
 def _amount(text: str, *, of_memory: bool) -> int:
-    """Read a limit: of memory in MiB; 0 where it is none."""
+    """Read a limit, of memory in MiB; 0 if it is invalid."""
     if of_memory and (size := bytes_of_pbs(text)) is not None:
         return size // MIB
     return int(text) if text.isdigit() else 0
 
 
 def of_resources(attributes: Mapping[str, str], read: Iterable[str] = ()) -> list[str]:
-    """Name the limits of a server or a queue that no configuration has: of other resources than cores and than `read`.
+    """Return the limits, as "key = value", without a counterpart in a configuration.
 
-    `read` are attributes.
+    These are limits of resources other than cores, except the attributes in `read`.
     """
     known = {*KEYS.values(), *read}
     limits = (_OF_RESOURCE, "max_run_res_soft.", "max_queued_res.", "queued_jobs_threshold", "resources_available.")
@@ -148,6 +148,6 @@ def of_resources(attributes: Mapping[str, str], read: Iterable[str] = ()) -> lis
 
 
 def is_queues(letter: str, whose: str, value: str) -> bool:
-    """Whether a scope of a queue's attribute is a limit of the queue in a configuration."""
+    """Whether a scope in a queue's attribute `value` is a limit of `QueueConfig`, not a throttle."""
     named = any(each[0] == "u" and each[1] != EACH for each in _ENTITY.findall(value))
     return letter == "o" or (letter == "u" and whose == EACH and not named)

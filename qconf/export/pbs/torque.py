@@ -1,4 +1,4 @@
-"""Torque: its ``print server`` is known by attributes that PBS has not, and read as that of PBS, never written."""
+"""Read Torque's ``print server``, known by attributes that PBS lacks, as one of PBS; it is never written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from qconf.errors import InputError
 from qconf.export.pbs.server import Attributes, Server
 
-#: Attributes that Torque alone has: of the server, and of queues.
+#: Attributes of server and queues that only Torque has.
 _SERVER = (
     *("tcp_timeout", "node_check_rate", "next_job_number", "mom_job_sync", "log_level", "log_keep_days", "poll_jobs"),
     *("keep_completed", "auto_node_np", "np_default", "submit_hosts", "allow_node_submit", "job_stat_rate"),
@@ -26,7 +26,7 @@ _QUEUE = (
     *("max_user_queuable", "acl_group_sloppy", "acl_logic_or", "disallowed_types", "features_required", "ghost_queue"),
     *("is_transit", "required_login_property", "resources_max.procs"),
 )
-#: Attributes that PBS alone prints of its server.
+#: Attributes of the server that only PBS prints.
 _PBS = ("resv_enable", "eligible_time_enable", "pbs_license_min", "max_concurrent_provision", "license_count")
 _CORES = ("procct", "procs", "mppwidth", "size")
 ABOUT = (
@@ -38,7 +38,7 @@ ABOUT = (
 
 
 def is_torque(server: Server) -> bool:
-    """Whether what was printed is of Torque."""
+    """Whether the output of ``print server`` is from Torque."""
     if any(key in server.attributes for key in _PBS):
         return False
     queues = (key for attributes in server.queues.values() for key in attributes)
@@ -46,7 +46,7 @@ def is_torque(server: Server) -> bool:
 
 
 def read_current(path: str | Path) -> Server:
-    """Read what a server holds to which is exported. Raises InputError for Torque."""
+    """Read the present state of the server to export to. Raises InputError, also for Torque."""
     server = Server.read(path)
     if is_torque(server):
         raise InputError(
@@ -58,7 +58,7 @@ def read_current(path: str | Path) -> Server:
 
 
 def as_pbs(server: Server) -> Server:
-    """Return what Torque's queues hold by the names that PBS has for it."""
+    """Return a copy of a Torque server with PBS's attributes in its queues."""
     found = deepcopy(server)
     for attributes in found.queues.values():
         _limits(attributes)
@@ -68,7 +68,7 @@ def as_pbs(server: Server) -> Server:
 
 
 def _limits(attributes: Attributes) -> None:
-    """Take limits of processors, and of nodes with their processors, as those of cores."""
+    """Convert limits of processors, and of nodes with ppn, to limits of cores."""
     for end in ("min", "max"):
         for name in _CORES:
             if (value := attributes.pop(f"resources_{end}.{name}", None)) is not None:

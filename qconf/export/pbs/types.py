@@ -1,4 +1,4 @@
-"""What counts of PBS's nodes, and which of them each queue may use; and back, a resource of each bound queue."""
+"""Read the kinds of PBS nodes, and the nodes of each queue; bind queues to nodes by a resource."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _OF_NODES = ("arch", "host", "vnode", "ncpus", "mem", "nodect", *NOT_TAKEN)
 def kinds(
     nodes: Sequence[Node], server: Server, scheduler: Scheduler, binding: Collection[str], warnings: list[str]
 ) -> dict[str, Kind]:
-    """Return what counts of each node, those first that PBS takes first.
+    """Return the kind of each node, by name, in the order in which PBS uses them.
 
-    Only what stands on the scheduler's line ``resources:`` is scheduled, and booleans; `binding` are names of resources
-    by which queues are bound, of which those that are no booleans are no features.
+    Only booleans and the resources on the scheduler's line ``resources:`` are scheduled. `binding` are the resources
+    that bind queues; those that are not boolean do not become features.
     """
     line = scheduler.value("resources")
     scheduled = None if line is None else {*re.findall(r"[^\s,]+", line)}
@@ -90,13 +90,13 @@ def _items(value: str) -> list[str]:
 
 
 def _is_of_export(name: str, server: Server) -> bool:
-    """Whether a resource is one by which an export binds a queue: no job asks for it by itself."""
+    """Whether a resource binds a queue by an export, so that no job requests it itself."""
     queue = name.removeprefix(OF_QUEUE)
     return name != queue and f"default_chunk.{name}" in server.queues.get(queue, {})
 
 
 def bindings(attributes: Attributes) -> dict[str, str]:
-    """Return what the chunks of the jobs of a server or a queue ask their nodes to be, by name of the resource."""
+    """Return the resource values that default_chunk of a server or queue requires of nodes, by resource."""
     found = {}
     for key, value in attributes.items():
         kind, _, name = key.partition(".")
@@ -108,7 +108,7 @@ def bindings(attributes: Attributes) -> dict[str, str]:
 def usable(
     server: Server, queues: Sequence[str], nodes: Sequence[Node], scheduler: Scheduler, warnings: list[str]
 ) -> dict[str, frozenset[str]]:
-    """Return the nodes that the jobs of each queue may use: by ``default_chunk``, and by ``queue`` of the nodes."""
+    """Return the names of the nodes that each queue may use, by ``default_chunk`` and the nodes' ``queue``."""
     line = scheduler.value("resources")
     scheduled = None if line is None else {*re.findall(r"[^\s,]+", line)}
     of_queues = {node.queue for node in nodes}
@@ -129,9 +129,9 @@ def usable(
 
 
 def to_bind(config: SiteConfig, before: Server, options: PbsExporter) -> dict[str, list[str]]:
-    """Return the nodes of each queue whose binding has to change, those of all for one that is to lose its own.
+    """Return the new nodes of each queue whose binding must change; all nodes for one that loses its binding.
 
-    What binds a queue to the same nodes already stays, where `nodes` say what each node has. Raises ExportError.
+    If the nodes' resources are known, a queue already bound to the right nodes keeps its binding. Raises ExportError.
     """
     if not is_bound(config):
         return {}
@@ -164,33 +164,33 @@ def to_bind(config: SiteConfig, before: Server, options: PbsExporter) -> dict[st
 
 
 def resource_of(queue: str) -> str:
-    """Name the resource that the nodes of a queue have."""
+    """Return the name of the resource that marks the nodes of a queue."""
     return f"{OF_QUEUE}{queue}"
 
 
 def own_resources(config: SiteConfig, bound: Collection[str]) -> list[str]:
-    """Name the resources that the nodes of queues are to have, of those whose binding changes."""
+    """Return the resources for the queues in `bound` that use only some types of nodes."""
     return [resource_of(each.name) for each in config.queues if each.nodes is not None and each.name in bound]
 
 
 def gpus_of(scheduler: Scheduler | None) -> str:
-    """Name the resource that GPUs are to a scheduler."""
+    """Return the scheduler's name of GPUs: ngpus or naccelerators."""
     line = (scheduler.value("resources") if scheduler else None) or ""
     return "naccelerators" if "naccelerators" in line and "ngpus" not in line else "ngpus"
 
 
 def name_of(resource: str, gpus: str) -> str:
-    """Name in PBS what nodes have; `gpus` is its name of these."""
+    """Return PBS's name of a resource; `gpus` is its name of GPUs."""
     return {"memory": "mem", "gpus": gpus}.get(resource, resource)
 
 
 def by_qlist(config: SiteConfig, binding: Binding) -> bool:
-    """Whether the parts of a divided machine are nodes with a Qlist."""
+    """Whether the partitions of a divided machine are exported as nodes with a Qlist."""
     return config.mode != "shared" and binding == "qlist" and not config.nodes
 
 
 def scheduled(config: SiteConfig, bound: Collection[str], options: PbsExporter) -> list[str]:
-    """Name what has to stand on the scheduler's line ``resources:``: what counts, and what binds queues to nodes."""
+    """Return the resources needed on the scheduler's line ``resources:``: counted ones, and those that bind queues."""
     counted = {name for each in config.nodes for name, amount in each.amounts.items() if amount}
     names = sorted(name_of(name, gpus_of(options.scheduler)) for name in counted)
     there = {"mem", *(names if options.current is None else options.current.resources)}
@@ -211,7 +211,7 @@ EXCLUSIVE = ("excl", "exclhost")
 
 
 def place(config: SiteConfig, queue: QueueConfig, server: Server) -> str:
-    """Return the default `place` of a queue, or nothing: that it has, with or without nodes of their own for jobs."""
+    """Return a queue's resources_default.place, "" for none: the present one, changed to match `exclusive`."""
     now = server.queues.get(queue.name, {}).get(PLACE, "")
     if not config.nodes:
         return now
@@ -219,17 +219,17 @@ def place(config: SiteConfig, queue: QueueConfig, server: Server) -> str:
     if queue.exclusive and not {*EXCLUSIVE} & {*words}:
         words = [*(word for word in words if word != "shared"), EXCLUSIVE[0]]
     if not words and not queue.exclusive and has_alone(server.attributes):
-        words = ["free"]  # as the server's default has it, without nodes of their own
+        words = ["free"]  # overrides the server's exclusive default
     return ":".join(words)
 
 
 def has_alone(attributes: Attributes) -> bool:
-    """Whether the jobs of a server or a queue have their nodes alone, by the default `place`."""
+    """Whether the default `place` of a server or queue gives jobs exclusive nodes."""
     return bool({*EXCLUSIVE} & {*attributes.get(PLACE, "").split(":")})
 
 
 def of_sharing(nodes: Sequence[Node]) -> list[str]:
-    """Name the nodes whose `sharing` is simulated otherwise than PBS has it, or is none that PBS has."""
+    """Return warnings on nodes whose `sharing` is simulated differently, or is invalid."""
     found = []
     for value, names in grouped((node.sharing, node.name) for node in nodes).items():
         if value == "ignore_excl":
