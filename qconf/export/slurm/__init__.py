@@ -1,4 +1,4 @@
-"""Slurm: partitions, QOS, a routing plugin and the plan to load and undo them; and back from slurm.conf."""
+"""Exporter for Slurm: partitions, QOS, a routing plugin, and a plan; reads slurm.conf back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _READABLE = later("nodes", "readable")
 
 @dataclass(frozen=True)
 class SlurmExporter(Exporter):
-    """Writes a configuration for Slurm, with a slurm.conf, `current`, what differs; a shared machine needs no nodes."""
+    """Writes a configuration for Slurm, or with `current` only the changes; a shared machine needs no `nodes`."""
 
     target = "slurm"
     name = "Slurm"
@@ -40,13 +40,13 @@ class SlurmExporter(Exporter):
     )
 
     def export(self, config: SiteConfig) -> Export:
-        """Write partitions.conf, job_submit.lua, the QOS, the script of the pool, and PLAN.md."""
+        """Return partitions.conf, job_submit.lua, the QOS, the pool's script, and PLAN.md."""
         from qconf.export.slurm.scripts import export
 
         return export(config, self)
 
     def present(self, config: SiteConfig) -> SiteConfig:
-        """Return the configuration that the cluster runs; what only files say that are not given is as in `config`."""
+        """Return the cluster's present configuration, from `current`; unknown parts are taken from `config`."""
         if self.current is None:
             raise InputError("is not given", field="--current")
         machine = config.machine
@@ -54,7 +54,7 @@ class SlurmExporter(Exporter):
         return found.replace(downtime=config.downtime, held_jobs=config.held_jobs)
 
     def partly(self, config: SiteConfig, base: SiteConfig) -> SiteConfig:
-        """Return the parts of `config` that are to be exported, and all else as it is."""
+        """Return `base` with the parts of `config` that `--only` selects."""
         return only(config, base, self.only)
 
     def _scripts(self, config: SiteConfig) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ class SlurmExporter(Exporter):
         return tuple(f"a cron job every minute, of user slurm: {name}" for name in scripts_of(config))
 
     def notes(self, config: SiteConfig) -> tuple[str, ...]:
-        """Name what Slurm does otherwise than the simulator."""
+        """Return the differences between Slurm and the simulator."""
         from qconf.export.slurm.desired import differences
 
         return tuple(differences(config))

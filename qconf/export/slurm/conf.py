@@ -1,4 +1,4 @@
-"""A slurm.conf with the files that it includes: its settings, nodes, sets of nodes and partitions."""
+"""Parse a slurm.conf with its included files: settings, nodes, node sets and partitions."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ MARK = "written by qconf export"
 _HUGE = "math.huge"
 _TYPE = re.compile(r"^# Nodes (\S+): (\S+)$", re.MULTILINE)
 
-#: Older words for the same.
+#: Older name of a key -> present name.
 _NOW = {"shared": "oversubscribe", "priority": "prioritytier", "procs": "cpus"}
 
 Fields = dict[str, str]
 
 
 class Conf:
-    """What a slurm.conf holds; `warnings` says what of it is not taken over."""
+    """The content of a slurm.conf; `warnings` lists what is ignored."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = path
         self.warnings: list[str] = []
-        self.exported = False  #: whether its partitions are of an export
-        self.called: dict[tuple[str, ...], str] = {}  #: of an export, the names of types by their nodes
+        self.exported = False  #: whether an export wrote its partitions
+        self.called: dict[tuple[str, ...], str] = {}  #: from an export: nodes of a type -> its name
         self.settings: Fields = {}
         self.nodes: dict[str, int] = {}  #: cores by name
-        self.lines: dict[str, Fields] = {}  #: what the line of each node has
+        self.lines: dict[str, Fields] = {}  #: fields of each node's line
         self.partitions: list[Fields] = []
-        self.lines_of_partitions: list[str] = []  #: as they are written, in their order
+        self.lines_of_partitions: list[str] = []  #: raw text, in order
         self._features: dict[str, set[str]] = {}
         self._sets: dict[str, list[Fields]] = {}
-        self.future: set[str] = set()  #: nodes that are not there yet
+        self.future: set[str] = set()  #: nodes with State=FUTURE
         defaults: dict[str, Fields] = {"nodename": {}, "partitionname": {}, "nodeset": {}}
         down: list[Fields] = []
         for fields in self._read(Path(path), ()):
@@ -66,12 +66,12 @@ class Conf:
             self.warnings.append(f"{len(self.future)} nodes have State=FUTURE: left out")
 
     def beside(self, name: str) -> str:
-        """Read another file of the export whose partitions these are; empty where there is none, or another's."""
+        """Read another file of the export that wrote the partitions, "" without one."""
         text = beside(Path(self.path).parent, name) if self.exported else ""
         return text if MARK in text.lower() or name.endswith(".sacctmgr") else ""
 
     def statements(self, file: str) -> Iterator[tuple[str, str, str, str]]:
-        """Yield what lines of sacctmgr in an export's file set: kind and name of an object, word and value."""
+        """Yield (kind, name, word, value) for each setting in an export's file of sacctmgr lines."""
         line = r"^modify (qos|account|user) (?:where name=)?(\S+) set (.*)$"
         for kind, name, words in re.findall(line, self.beside(file), re.MULTILINE):
             for each in words.split():
@@ -79,7 +79,7 @@ class Conf:
                 yield kind, name, word.removesuffix("+"), value
 
     def routes(self) -> dict[str, dict[str, tuple[int, int]]]:
-        """Read the ranges of the queues in an export's job_submit.lua, in their order; empty where there is none."""
+        """Read the queues' ranges of cores and walltime from an export's job_submit.lua, in order; may be empty."""
         row = r'name = "([^"]+)", least = (\d+), most = (\d+|math\.huge), above = (\d+), upto = (\d+|math\.huge)\b'
         return {
             name: {
@@ -95,11 +95,11 @@ class Conf:
         return {name: self.hosts({"nodes": name, "line": of[0]["line"]}) for name, of in self._sets.items()}
 
     def wrong(self, message: str, fields: Fields, field: str, value: str | None = None) -> InputError:
-        """Return the error to raise about a line."""
+        """Return an `InputError` that names a line."""
         return InputError(message, file=fields["file"], line=int(fields["line"]), field=field, value=value)
 
     def hosts(self, fields: Fields, key: str = "nodes") -> frozenset[str]:
-        """Return the nodes of a line: names, sets of nodes, ALL; those alone that there are, where any are known."""
+        """Return the nodes of a line (names, node sets, ALL); unknown nodes are left out, if any node is known."""
         found: set[str] = set()
         text = fields.get(key, "")
         for part in parts(text):
@@ -132,7 +132,7 @@ class Conf:
                 self.settings[key] = value
 
     def _add_partition(self, fields: Fields) -> None:
-        """Add a partition; of several lines of one name the nodes are joined, and of other words the last holds."""
+        """Add a partition; a second line for it adds nodes, and overrides other keys."""
         found = next((each for each in self.partitions if each["partitionname"] == fields["partitionname"]), None)
         if found is None:
             self.partitions.append(fields)
@@ -151,14 +151,14 @@ class Conf:
         self._features |= dict.fromkeys(names, features)
 
     def _node_cores(self, fields: Fields) -> int:
-        """Return the CPUs that jobs may have of a node: those that are kept for the system are left out."""
+        """Return the CPUs of a node that jobs may use, without those reserved for the system."""
         try:
             boards = int(fields.get("boards", "1")) * int(fields.get("socketsperboard", "1"))
             cores = int(fields.get("sockets", boards)) * int(fields.get("corespersocket", "1"))
             threads = int(fields.get("threadspercore", "1"))
             cpus = int(fields.get("cpus", cores * threads))
             if cores > 1:
-                threads = max(1, cpus // cores)  # CPUs may be cores
+                threads = max(1, cpus // cores)  # CPUs may mean cores
             kept = int(fields.get("corespeccount", "0")) * threads
             if listed := fields.get("cpuspeclist"):
                 kept = len(self.expand(f"[{listed}]", fields))
@@ -167,7 +167,7 @@ class Conf:
             raise self.wrong("is no number of cores", fields, "NodeName") from error
 
     def _read(self, path: Path, above: tuple[Path, ...]) -> Iterator[Fields]:
-        """Yield the lines of a file and of those that it includes, which are relative to it."""
+        """Yield the fields of each line of a file and of its included files, whose paths are relative to it."""
         text = read_text(path)
         if MARK in text:
             self.exported = True
@@ -188,7 +188,7 @@ class Conf:
 
 
 def _lines(text: str) -> Iterator[tuple[int, Fields, str]]:
-    """Yield line, fields and text, keys in lower case, with a + where += adds; a line ending in a backslash goes on."""
+    """Yield (line number, fields, text), keys in lower case, with "+" for +=; a backslash joins lines."""
     pending, first = "", 0
     for number, raw in enumerate(text.splitlines(), start=1):
         first = first if pending else number

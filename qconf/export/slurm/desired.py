@@ -1,6 +1,6 @@
-"""What a configuration sets in Slurm, part by part, and what Slurm does otherwise or has no form for.
+"""Compute the Slurm settings of a configuration, part by part, the reasons why it cannot be exported, and differences.
 
-Two configurations differ by what an export has to change.
+An export changes the parts in which two configurations differ.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from qconf.export.slurm.settings import (
 from qconf.export.slurm.throttles import OF_QUEUES as LIMITS
 from qconf.export.types import with_own_types
 
-LONGEST_NAME = 64  #: characters of a queue's name, of which the tools of Slurm show all
-OF_QUEUES = "qos.sacctmgr"  #: file of the limits of queues
+LONGEST_NAME = 64  #: characters of a queue's name that Slurm's tools show
+OF_QUEUES = "qos.sacctmgr"  #: file of queue limits
 SHARES = "shares.sacctmgr"
 CHECK = "check "
-HEAD = ("PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C")  #: of the lines of cron
+HEAD = ("PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C")  #: head of the cron file
 
 
 @dataclass(frozen=True)
 class Desired:
-    """Parts of what a configuration sets; one that Slurm has no form for is the reason."""
+    """The parts of a configuration's Slurm settings; a part that Slurm cannot express is a `Refused`."""
 
-    config: SiteConfig  #: with types of nodes of each partition
+    config: SiteConfig  #: with separate types of nodes for each partition
     parts: Mapping[str, Any]
 
     @classmethod
     def of(cls, given: SiteConfig, nodes: Sequence[Node] | None) -> Desired:
-        """Work out all parts of a configuration."""
+        """Compute all parts of a configuration."""
         own = _tried(lambda: with_own_types(given, nodes))
         config = given if isinstance(own, Refused) else own
         checks = {f"{CHECK}{n}": Refused(reason) for n, reason in enumerate(reasons(config, nodes))}
@@ -78,20 +78,20 @@ class Desired:
         return found
 
     def reasons(self) -> list[str]:
-        """Return why it cannot be exported, those of checks first; empty if it can."""
+        """Return the reasons why it cannot be exported, those of checks first; empty if it can."""
         checks_first = sorted(self.parts, key=lambda name: not name.startswith(CHECK))
         return [part.reason for name in checks_first if isinstance(part := self.parts[name], Refused)]
 
 
 @dataclass(frozen=True)
 class Refused:
-    """Why there is no form for a part."""
+    """The reason why Slurm cannot express a part."""
 
     reason: str
 
 
 def _tried(part: Callable[[], Any], refused: Refused | None = None) -> Any:  # noqa: ANN401 - of each part its own
-    """Return a part, or why it has no form; what is `refused` may be beyond working out."""
+    """Return a part, or a `Refused`; if `refused` is known, other failures to compute the part are replaced by it."""
     try:
         return part()
     except ExportError as error:
@@ -103,7 +103,7 @@ def _tried(part: Callable[[], Any], refused: Refused | None = None) -> Any:  # n
 
 
 def points(config: SiteConfig) -> object:
-    """Return what job_submit.lua changes the priorities of jobs by."""
+    """Return the data by which job_submit.lua changes priorities, None if it does not."""
     order = Multifactor.of(config.order)
     if order is None:
         return None
@@ -113,7 +113,7 @@ def points(config: SiteConfig) -> object:
 
 
 def routes(config: SiteConfig, nodes: Sequence[Node] | None) -> object:
-    """Return what job_submit.lua does by itself: bounds of queues that no word of a partition says, and the pool."""
+    """Return the routing data of job_submit.lua: bounds that partitions cannot express, pool, parts, reservations."""
     lines = partitions(config, nodes)
     bounds = {
         queue.name: (None if "MinNodes" in lines[queue.name] else queue.cores, whole_minutes(queue)[0])
@@ -123,7 +123,7 @@ def routes(config: SiteConfig, nodes: Sequence[Node] | None) -> object:
 
 
 def reasons(config: SiteConfig, nodes: Sequence[Node] | None) -> list[str]:
-    """Return why Slurm has no form for a configuration."""
+    """Return the reasons why Slurm cannot express a configuration."""
     order, weight = Multifactor.of(config.order), qos.weight(config)
     others = order or Multifactor()
     values = {
@@ -168,7 +168,7 @@ def differences(config: SiteConfig) -> list[str]:
 
 
 def placed(config: SiteConfig) -> SiteConfig:
-    """Return the configuration with its pool as Slurm has it: a job runs in one partition."""
+    """Return the configuration with pool placement "pool", since a job runs in one partition in Slurm."""
     if config.pool is None or config.pool.placement == "pool":
         return config
     return config.replace(pool=config.pool.model_copy(update={"placement": "pool"}))
@@ -180,7 +180,7 @@ def _refuse_names(config: SiteConfig) -> None:
 
 
 def _of_queues(config: SiteConfig) -> Iterator[str]:
-    """Write the limits of queues; -1 takes back what an earlier configuration set."""
+    """Yield the sacctmgr lines for limits of queues; -1 removes an earlier limit."""
     for queue in config.queues:
         if is_limited(config, queue):
             limits = {word: getattr(queue, name) for name, word in LIMITS.items()}
@@ -191,7 +191,7 @@ def _of_queues(config: SiteConfig) -> Iterator[str]:
                 yield f"modify qos {qos_of(queue.name)} set {word}={limit}"
 
 
-#: The files of lines of sacctmgr.
+#: File of sacctmgr lines -> function that returns its lines.
 STATEMENTS: dict[str, Callable[[SiteConfig], list[str]]] = {
     OF_QUEUES: lambda config: [*_of_queues(config)],
     throttles.FILE: throttles.statements,
@@ -201,6 +201,6 @@ STATEMENTS: dict[str, Callable[[SiteConfig], list[str]]] = {
 
 
 def set_limits(queue: QueueConfig, limits: Mapping[str, int | None]) -> list[str]:
-    """Write the command that gives a queue these limits."""
+    """Return the commands that set limits of a queue; None removes a limit."""
     words = " ".join(f"{LIMITS[name]}={-1 if most is None else most}" for name, most in limits.items())
     return [f"sacctmgr --immediate modify qos {qos_of(queue.name)} set {words} > /dev/null"]

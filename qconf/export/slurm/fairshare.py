@@ -1,4 +1,4 @@
-"""Fairshare in Slurm: its half-life, and shares of associations in both directions."""
+"""Fair share in Slurm: the half-life of usage; write and read shares of associations."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from qconf.errors import InputError
 from qconf.export.nodes import read_text
 
 ROOT = "root"
-PARENT = "parent"  #: in place of a number of shares
+PARENT = "parent"  #: a value of shares: the user competes with the account
 _GIVE = "give the output of sacctmgr -nP show associations format=Account,ParentName,User,Fairshare"
 _SHORT = ("account", "parent", "user", "share")
-_ALL = ("cluster", "account", "user", "partition", "share", *[""] * 10)  #: and more, by the version
+_ALL = ("cluster", "account", "user", "partition", "share", *[""] * 10)  #: and more columns, depending on the version
 _LIMIT = re.compile("(?:grp|max)[a-z]+")
 _NAMES = {"parname": "parent", "parentname": "parent", "fairshare": "share", "rawshares": "share"}
 
 
 def half_life(config: SiteConfig) -> int:
-    """Return the whole minutes, in seconds, after which half of a use is forgotten; 0 for never."""
+    """Return the half-life of usage in seconds, rounded to whole minutes; 0 for no decay."""
     tree = config.tree
     if not 0 < tree.decay_factor < 1:
         return 0
@@ -32,7 +32,7 @@ def half_life(config: SiteConfig) -> int:
 
 
 def statements(config: SiteConfig) -> list[str]:
-    """Write the shares as lines of sacctmgr, where the order reads them."""
+    """Return the shares as lines of sacctmgr, if the order reads them."""
     order, groups = Multifactor.of(config.order), {share.group for share in config.shares}
     return [
         f"modify account where name={share.name} set fairshare={share.shares}"
@@ -43,9 +43,9 @@ def statements(config: SiteConfig) -> list[str]:
 
 
 def read_shares(path: str | Path, warnings: list[str], cluster: str = "") -> tuple[ShareConfig, ...]:
-    """Read associations of sacctmgr or sshare, printed with --parsable2; of several clusters, those of `cluster`.
+    """Read shares from the --parsable2 output of sacctmgr or sshare; of several clusters, those of `cluster`.
 
-    Without a header the columns are Account, ParentName, User and Fairshare, or all that sacctmgr shows. Raises
+    Without a header, the columns are Account, ParentName, User and Fairshare, or the default ones of sacctmgr. Raises
     InputError.
     """
     rows = _of_cluster(list(_associations(path, warnings)), cluster, warnings)
@@ -60,7 +60,7 @@ def read_shares(path: str | Path, warnings: list[str], cluster: str = "") -> tup
         if name == ROOT and not row.user:
             continue
         if text == PARENT and not row.user:
-            continue  # what is below it is below the account above
+            continue  # its children belong to the account above
         above = accounts.get(group or "")
         for _ in accounts:
             if above is None or above.share.lower() != PARENT:
@@ -85,7 +85,7 @@ def read_shares(path: str | Path, warnings: list[str], cluster: str = "") -> tup
 
 
 class _Association(NamedTuple):
-    """A line of sacctmgr or sshare; that of an account has no user."""
+    """A line of sacctmgr or sshare; `user` is "" for an account."""
 
     account: str
     parent: str
@@ -98,7 +98,7 @@ class _Association(NamedTuple):
 def _associations(path: str | Path, warnings: list[str]) -> Iterator[_Association]:
     names: Sequence[str] = ()
     limits: dict[str, None] = {}
-    above: list[tuple[int, str]] = []  # of a tree, which indents accounts
+    above: list[tuple[int, str]] = []  # (indentation, account) of the parents, in a tree
     for number, line in enumerate(read_text(path).removeprefix("\ufeff").splitlines(), start=1):
         cells = line.rstrip("\r\n").split("|")
         if not line.strip():
@@ -130,7 +130,7 @@ def _associations(path: str | Path, warnings: list[str]) -> Iterator[_Associatio
 
 
 def _of_cluster(rows: list[_Association], cluster: str, warnings: list[str]) -> list[_Association]:
-    """Return the associations of one cluster: that of this name, else the first."""
+    """Return the associations of the named cluster, else of the first one."""
     clusters = list(dict.fromkeys(row.cluster for row in rows))
     if len(clusters) < 2:
         return rows

@@ -1,4 +1,4 @@
-"""A first configuration from a slurm.conf."""
+"""Derive a first configuration from a slurm.conf."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from qconf.export.types import Types, alike, counts, differ, kept, types
 
 
 def derive(path: str | Path, **given: Unpack[Given]) -> Derived:
-    """Derive a configuration, as `Exporter.read` does; the nodes' cores and the ClusterName are the defaults."""
+    """Derive a configuration, as `Exporter.read` does; cores default to those of the nodes, name to ClusterName."""
     conf = Conf(path)
     total = given.get("cores") or sum(conf.nodes.values())
     if not total:
@@ -68,14 +68,14 @@ def derive(path: str | Path, **given: Unpack[Given]) -> Derived:
 
 
 def _node_size(conf: Conf, total: int) -> int:
-    """Return the cores of each node, where all have as many; else 1."""
+    """Return the cores per node if all nodes have the same number, else 1."""
     sizes = {*conf.nodes.values()}
     size = sizes.pop() if len(sizes) == 1 else 1
     return size if size > 0 and total % size == 0 else 1
 
 
 def with_promotion(config: SiteConfig, conf: Conf) -> SiteConfig:
-    """Return `config` with the priorities and the pool's threshold that the qconf-promote of an export has."""
+    """Return `config` with the priorities and the pool's threshold from an export's qconf-promote."""
     text, number = conf.beside("qconf-promote"), r'Fraction\("([0-9/]+)"\)'
     found = re.search(rf"^THRESHOLD = {number}", text, re.MULTILINE)
     listed = re.findall(rf'^    "([^"]+)": \({number}, ', text, re.MULTILINE)
@@ -87,10 +87,10 @@ def with_promotion(config: SiteConfig, conf: Conf) -> SiteConfig:
 
 
 class _Reader(Reader):
-    """Makes a configuration of a slurm.conf; `warnings` says what it does not hold."""
+    """Builds a configuration from a slurm.conf; `warnings` lists what it cannot hold."""
 
     def qualities(self, partitions: Sequence[Partition]) -> tuple[tuple[QOSConfig, ...], tuple[ThrottleConfig, ...]]:
-        """Read the QOS of jobs, and the limits of associations, of these QOS and of those of partitions."""
+        """Read the QOS of jobs, and the limits of associations, of QOS and of partitions' QOS."""
         conf = self.conf
         limits = throttles.with_parameters(throttles.read(conf), self.parameters)
         others = {name: words for name, words in (self.table or {}).items() if name not in self.of_partitions}
@@ -102,7 +102,7 @@ class _Reader(Reader):
         return classes, limits
 
     def parts_of(self, shape: dict[str, Any], limits: Sequence[ThrottleConfig]) -> dict[str, Any]:
-        """Return what the configuration has of partitions, limits and backfilling, as far as it is simulated."""
+        """Return the fields for partitions, limits and backfilling, with warnings for what is not simulated."""
         counted = {name for each in shape.get("nodes", ()) for name, amount in each.amounts.items() if amount}
         parts = {
             "throttles": throttles.counted_only(limits, counted, self.warnings),
@@ -113,7 +113,7 @@ class _Reader(Reader):
         tiered = len({queue.tier for queue in shape["queues"]}) > 1
         by_queue = shape["mode"] == "shared" and (parts["reserve"], parts["reservation_depth"]) == ("queues", 1)
         if "nodes" in shape and shape["mode"] == "hybrid" and parts["reserve"] == "queues":
-            parts["reserve"] = "cores"  # a reservation of each part
+            parts["reserve"] = "cores"  # one reservation per partition
         suspended = [queue.name for queue in shape["queues"] if queue.preempted == "suspend"]
         if suspended and counted:
             self.warnings.append(
@@ -130,7 +130,7 @@ class _Reader(Reader):
         return parts
 
     def whole_nodes(self, partitions: Sequence[Partition]) -> bool:
-        """Whether jobs are given whole nodes; a warning where some are, or nodes are unequal."""
+        """Whether jobs get whole nodes; false, with a warning, if only some do or nodes are unequal."""
         exclusive = [each.name for each in partitions if self.gives_whole(each)]
         some, unequal = len(exclusive) < len(partitions), self.size == 1 < max(self.conf.nodes.values(), default=1)
         if exclusive and (some or unequal):
@@ -140,7 +140,7 @@ class _Reader(Reader):
         return bool(exclusive) and self.size > 1
 
     def ordered(self, partitions: Sequence[Partition]) -> list[Partition]:
-        """Put the partitions in the order in which a job that names none goes to the first that admits it."""
+        """Sort the partitions in routing order: a job without a partition goes to the first that admits it."""
         if self.routes:
             order = {name: position for position, name in enumerate(self.routes)}
             return sorted(partitions, key=lambda each: order.get(each.name, len(order)))
@@ -151,19 +151,19 @@ class _Reader(Reader):
 
     @property
     def parameters(self) -> set[str]:
-        """The words of SchedulerParameters where Slurm backfills."""
+        """The words of SchedulerParameters; empty without backfilling."""
         if self.conf.settings.get("schedulertype", "").lower() == "sched/builtin":
             return set()
         return {word.strip().lower() for word in self.conf.settings.get("schedulerparameters", "").split(",")}
 
     @property
     def reserves_as_exported(self) -> bool:
-        """Whether each partition has one reservation, on nodes in use where these will do, as with an export."""
+        """Whether each partition has one reservation, on busy nodes if possible, as with an export."""
         return {"bf_busy_nodes", "bf_job_part_count_reserve=1"} <= self.parameters
 
     @property
     def fills_nodes_best(self) -> bool:
-        """Whether Slurm chooses nodes as `reserve: queue_nodes` does (rule "rows of nodes")."""
+        """Whether Slurm selects nodes like `reserve: queue_nodes` (rule "rows of nodes")."""
         settings = {key: value.lower() for key, value in self.conf.settings.items()}
         select = {word.strip() for word in settings.get("selecttypeparameters", "").split(",")}
         others = select & {"cr_lln", "cr_socket", "cr_socket_memory"} or "pack_serial_at_end" in self.parameters
@@ -173,7 +173,7 @@ class _Reader(Reader):
         return settings.get("selecttype") == "select/cons_tres" and plain and not others and not lln
 
     def discipline(self) -> dict[str, Any]:
-        """Read backfilling and the reservation delay; warn about an order that jobs do not have here."""
+        """Read backfilling, reservations and their delay; warn about settings that are not simulated."""
         settings = self.conf.settings
         self.warnings += named.of_settings({} if self.conf.exported else settings)
         other = settings.get("preempttype", "preempt/none")
@@ -191,7 +191,7 @@ class _Reader(Reader):
         }
 
     def _reserve_after(self) -> int:
-        """Read bf_min_age_reserve among the SchedulerParameters; a value that is an error to Slurm counts as none."""
+        """Read bf_min_age_reserve in seconds from SchedulerParameters; 0 if Slurm would reject it."""
         parameters = self.conf.settings.get("schedulerparameters", "")
         found = re.search(r"(?:^|,)\s*bf_min_age_reserve=([^,\s]*)", parameters, re.IGNORECASE)
         if found is None:
@@ -202,9 +202,9 @@ class _Reader(Reader):
         return 0
 
     def divided(self, partitions: Sequence[Partition], pools: Sequence[Partition]) -> dict[str, Any]:
-        """Work out mode, partitions, priorities and types of nodes.
+        """Return the fields mode, queues, and nodes or pool.
 
-        Partitioned where the partitions share no node and these do not differ; else shared.
+        The machine is partitioned if partitions share no node and nodes do not differ, else shared.
         """
         nodes = self.conf.nodes
         every = frozenset(nodes)
@@ -242,7 +242,7 @@ class _Reader(Reader):
         return {"mode": "hybrid", "queues": queues, "pool": pool}
 
     def _types(self, partitions: Sequence[Partition], *, shared: bool, pooled: bool) -> Types | None:
-        """Find the types of the nodes; None where all are alike, or are told apart by partitions alone."""
+        """Return the types of the nodes, None if all are alike or differ only by partition."""
         conf = self.conf
         if not conf.nodes or sum(conf.nodes.values()) != self.total or not all(conf.nodes.values()):
             return None
@@ -269,7 +269,7 @@ class _Reader(Reader):
         return self._keeping(types(found, usable, self.warnings, called))
 
     def _keeping(self, found: Types) -> Types:
-        """Return types of nodes with the cores that jobs without GPUs leave, by the partitions of those."""
+        """Return the types with `kept_per_gpu`, read from partitions for jobs without GPUs."""
         caps: dict[int, set[str]] = {}
         for fields in self.conf.partitions:
             if fields["partitionname"] in self.parts and "maxcpuspernode" in fields:
@@ -277,13 +277,13 @@ class _Reader(Reader):
         return found._replace(nodes=kept(found.nodes, caps)) if caps else found
 
     def _queue(self, partition: Partition, share: int) -> QueueConfig:
-        """Return the queue with its priority, and with a limit where less than its share may run."""
+        """Return the queue with its priority, and max_run_cores if its partition has less than `share` cores."""
         own = partition.queue.max_run_cores
         limit = min(own or share, partition.cores) if partition.hosts and partition.cores < share else own
         return partition.queue.model_copy(update={"priority": partition.priority, "max_run_cores": limit})
 
     def _tiered(self, partitions: Sequence[Partition]) -> Sequence[Partition]:
-        """Give the partitions priorities of which the higher tier has the higher one, whatever the factors are."""
+        """Set tiers or priorities of the partitions, so that a higher PriorityTier always comes first."""
         factors = self.conf.settings.get("priorityweightpartition", "0") != "0"
         if self.preempts and len(levels := sorted({each.tier for each in partitions})) > 1:
             for each in partitions:

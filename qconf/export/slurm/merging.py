@@ -1,6 +1,6 @@
-"""Partitions of a slurm.conf and those of an export: what is changed, and what stays as it is.
+"""Merge the partitions of an export into those of a slurm.conf, keeping what the export does not change.
 
-The export's script new-conf has `NEUTRAL` and this text in it, so that it imports nothing of qconf.
+The export's script new-conf contains `NEUTRAL` and the source below, to the byte, so that it imports nothing of qconf.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a slurm.conf has that changes when jobs start and no configuration has: it is named when it is read.
+"""Warn about settings of a slurm.conf that affect starts of jobs but are not simulated.
 
-What stands in none of these tables changes no start: paths, ports, accounting, limits that the log's jobs have met.
+Settings in none of these tables affect no start: paths, ports, accounting, limits that the log's jobs have met.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from qconf.export.slurm.throttles import USER_JOBS
 
-#: Settings by name: values that change nothing, and what others do.
+#: Setting -> (values without effect, effect of other values).
 SETTINGS: dict[str, tuple[tuple[str, ...], str]] = {
     "JobSubmitPlugins": ((), "it may change jobs at submission; the log has what it left"),
     "TopologyPlugin": (
@@ -24,9 +24,9 @@ SETTINGS: dict[str, tuple[tuple[str, ...], str]] = {
     "SuspendProgram": ((), "the time in which nodes are powered up is not simulated"),
     "BurstBufferType": (("burst_buffer/none",), "waits for burst buffers are not simulated"),
 }
-#: Weights of priorities, as slurm.conf writes them after PriorityWeight.
+#: Spelling of the weights in slurm.conf, after PriorityWeight.
 WEIGHTS = {name.lower(): name for name in ("Age", "Fairshare", "JobSize", "Partition", "QOS", "Assoc", "TRES")}
-#: Words of SchedulerParameters that are read, and those that change no start of a simulation.
+#: Words of SchedulerParameters that are read, or do not affect a simulation.
 PARAMETERS = {"bf_min_age_reserve", "bf_job_part_count_reserve", "bf_busy_nodes", USER_JOBS, "pack_serial_at_end"} | {
     *("bf_continue", "bf_interval", "bf_window_linear", "bf_yield_interval", "bf_yield_sleep", "bf_yield_rpc_cnt"),
     *("bf_max_time", "batch_sched_delay", "build_queue_timeout", "max_rpc_cnt", "sched_interval", "max_script_size"),
@@ -41,7 +41,7 @@ FLAGS = {"", "NO_FAIR_TREE", "FAIR_TREE", "MAX_TRES", "CALCULATE_RUNNING"} | {
 
 
 def of_settings(settings: Mapping[str, str]) -> Iterator[str]:
-    """Name the settings that are not simulated."""
+    """Yield a warning for each setting that is not simulated."""
     for name, (idle, what) in SETTINGS.items():
         value = settings.get(name.lower(), "")
         if value and value.lower() not in idle:

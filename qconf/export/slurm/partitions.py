@@ -1,8 +1,7 @@
-"""The partitions of a configuration: their nodes, who may use them, whose jobs they preempt, and their lines.
+"""Write the partitions of a configuration: nodes, access, preemption, lines of partitions.conf.
 
-A queue whose jobs may use nodes that keep cores for GPUs has its partition, for jobs with GPUs, and beside it others
-with MaxCPUsPerNode for those without: one on the nodes that keep none, and one for each number of cores that is left of
-the others.
+If a queue's nodes keep cores for GPU jobs, its own partition is for jobs with GPUs. Jobs without GPUs get more
+partitions with MaxCPUsPerNode: one on the nodes that keep no cores, and one for each number of cores that others leave.
 
 References
 ----------
@@ -25,16 +24,16 @@ from qconf.export.types import is_bound
 from qconf.hosts import fold
 from qconf.text import grouped
 
-PLAIN = "plain"  #: ends the name of the partition on the nodes that keep no cores
+PLAIN = "plain"  #: suffix of the partition on nodes that keep no cores
 
 
 def written(name: str, words: Line) -> str:
-    """Write the line of a partition."""
+    """Return the line of a partition."""
     return " ".join([f"PartitionName={name}", *(f"{word}={value}" for word, value in words.items())])
 
 
 def hosts_of(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, str]:
-    """Write the nodes of each partition, the pool's among them, as a host list."""
+    """Return the nodes of each partition, including the pool, as a host list."""
     every = "ALL" if nodes is None else fold([node.name for node in nodes])
     if _names_nodes(config):
         found = hosts_of_types(config, nodes)
@@ -48,23 +47,23 @@ def hosts_of(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, str]
     if config.mode == "shared":
         return dict.fromkeys(config.names, every)
     owned = grouped((owner or POOL, name) for name, owner in assign(config, nodes).items())
-    # A queue without nodes of its own has its jobs in the pool, or on all nodes if it has reservations.
+    # Jobs of a queue without nodes of its own run in the pool, or with reservations on all nodes.
     hosts = {queue.name: every if queue.reservation else '""' for queue in config.queues}
     return hosts | {name: fold(names) for name, names in owned.items()}
 
 
 def types_named(config: SiteConfig) -> dict[str, str]:
-    """Return the names of types of nodes with their hosts, where queues are bound to some."""
+    """Return the hosts of each type of nodes, if partitions use only some types."""
     return {each.name: each.hosts for each in config.nodes if each.hosts is not None} if _names_nodes(config) else {}
 
 
 def _names_nodes(config: SiteConfig) -> bool:
-    """Whether partitions are on some types of nodes."""
+    """Whether partitions use only some types of nodes."""
     return is_bound(config) or config.keeps_cores
 
 
 def held(config: SiteConfig) -> dict[str, list[tuple[float, dict[str, int]]]]:
-    """Return the memory in MiB, endless where it is not counted, and the generic resources of the nodes of queues."""
+    """Return by queue the memory (MiB, 1e18 if not counted) and generic resources of each type of its nodes."""
     counted = any(each.memory for each in config.nodes)
     return {
         queue.name: [
@@ -77,7 +76,7 @@ def held(config: SiteConfig) -> dict[str, list[tuple[float, dict[str, int]]]]:
 
 
 def partitions(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, Line]:
-    """Return the partitions of the queues, and the pool after them. Raises ExportError."""
+    """Return the words of each queue's partitions, then of the pool's. Raises ExportError."""
     order, hosts = Multifactor.of(config.order), hosts_of(config, nodes)
     priorities = scale(config.queues).values if order is None or order.tiers else dict.fromkeys(config.names, 1)
     factors = priorities if order is None else dict.fromkeys(config.names, 1)
@@ -108,38 +107,38 @@ def _pool(config: SiteConfig, nodes: str) -> Line:
 
 
 def preemption(config: SiteConfig) -> dict[str, str]:
-    """Write the words of slurm.conf for jobs that preempt others; suspended ones go on by the gang scheduler."""
+    """Return the settings for preemption; GANG lets suspended jobs resume."""
     if not config.has_tiers:
         return {}
     return {"PreemptType": PREEMPTING, "PreemptMode": "SUSPEND,GANG" if preempted(config, "suspend") else "REQUEUE"}
 
 
 def preempted(config: SiteConfig, mode: str) -> list[str]:
-    """Name the queues whose jobs are suspended, say."""
+    """Return the queues whose jobs are preempted in this mode: suspend, requeue or off."""
     return [name for name, each in becomes(config).items() if each == mode]
 
 
 def becomes(config: SiteConfig) -> dict[str, str]:
-    """Return what becomes of the jobs of each queue that jobs of another one may preempt."""
+    """Return `preempted` of each queue below the highest tier."""
     highest = max(queue.tier for queue in config.queues)
     return {queue.name: queue.preempted for queue in config.queues if queue.tier < highest}
 
 
 class Part(NamedTuple):
-    """A partition for the jobs of a queue that take no GPUs."""
+    """A partition for the jobs of a queue without GPUs."""
 
     name: str
     nodes: tuple[str, ...]  #: names of types of nodes
-    cores: int | None  #: of a node, MaxCPUsPerNode; None for all
+    cores: int | None  #: MaxCPUsPerNode; None for all cores
 
 
 def left(nodes: NodesConfig) -> int | None:
-    """Return the cores of a node that jobs without GPUs may have; None for all."""
+    """Return the cores of a node that jobs without GPUs may use; None for all."""
     return nodes.cores - nodes.kept_per_gpu * nodes.gpus if nodes.kept_per_gpu else None
 
 
 def parts(config: SiteConfig) -> dict[str, list[Part]]:
-    """Return the partitions for jobs without GPUs, by queue: of those alone whose nodes keep cores."""
+    """Return the partitions for jobs without GPUs, by queue; only of queues whose nodes keep cores."""
     found: dict[str, list[Part]] = {}
     for queue in config.queues:
         usable = (each for each in config.nodes if queue.nodes is None or each.name in queue.nodes)
@@ -151,7 +150,7 @@ def parts(config: SiteConfig) -> dict[str, list[Part]]:
 
 
 def refuse(config: SiteConfig) -> None:
-    """Raise ExportError where Slurm has no form for cores that are kept."""
+    """Raise ExportError if Slurm cannot express the kept cores."""
     if every := [each.name for each in config.nodes if left(each) == 0]:
         raise ExportError(
             f"nodes {every[0]}: kept_per_gpu keeps all cores, and Slurm has no limit of 0 cores of a node: bind the "
@@ -168,7 +167,7 @@ def refuse(config: SiteConfig) -> None:
 
 
 def rooms(config: SiteConfig) -> dict[str, tuple[str, int]]:
-    """Return, by queue, the list of its partitions for jobs without GPUs, and the widest job that one of them holds."""
+    """Return by queue its partitions for jobs without GPUs (comma-separated), and the cores of the largest one."""
 
     def room(part: Part) -> int:
         return sum(each.count * (part.cores or each.cores) for each in config.nodes if each.name in part.nodes)

@@ -1,4 +1,4 @@
-"""Qualities of service in Slurm: QOS with priorities, limits and exemptions, and those who have one; and back."""
+"""Write QOS with priorities, limits, exemptions and members for Slurm, and read them back."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from qconf.export.slurm.throttles import of_queue as resources_of_queue
 from qconf.history.times import slurm_limit
 
 FILE = "classes.sacctmgr"
-OVER = "OverPartQOS"  #: the flag with which limits of a job's QOS go before those of its partition's
+OVER = "OverPartQOS"  #: flag: limits of a job's QOS override those of its partition's QOS
 
-#: The word of a QOS that takes the place of limits of a name, of its partition and of its association.
+#: Limit -> the word of a QOS that overrides this limit of partition and association.
 _FREES = {name: word for (each, name), word in WORDS.items() if not each} | OF_QUEUES
-#: Limits by the names of ``sacctmgr show qos``, where these are others than those of ``modify``.
+#: Limits whose name in ``sacctmgr show qos`` differs: that name -> the word of ``modify``.
 SHOWN = {
     "GrpSubmit": "GrpSubmitJobs",
     "MaxJobsPU": "MaxJobsPerUser",
@@ -45,9 +45,9 @@ SHOWN = {
 }
 _OF_QUEUES = {word: name for name, word in OF_QUEUES.items()}
 
-BOUNDS = ("MaxWall", "MaxTRES=node", "MaxTRES=cpu", "MinTRES=cpu")  #: of one job
-OF_ONE = {"MaxTRES", "MaxTRESPerNode", "MaxTRESMins", "MaxWall", "MinTRES"}  #: words of limits of one job
-#: Values of ``show qos`` that change nothing, and flags that are simulated or keep jobs out at submission.
+BOUNDS = ("MaxWall", "MaxTRES=node", "MaxTRES=cpu", "MinTRES=cpu")  #: limits of one job
+OF_ONE = {"MaxTRES", "MaxTRESPerNode", "MaxTRESMins", "MaxWall", "MinTRES"}  #: all words of limits of one job
+#: Values in ``show qos`` without effect; flags that are simulated or act only at submission.
 _IDLE = {
     "GraceTime": "[0:]*",
     "PreemptMode": "cluster",
@@ -57,11 +57,11 @@ _IDLE = {
 _READ = ("Priority", "Descr", "Description", "ID", "UsageFactor")
 _FLAGS = (OVER, "DenyOnLimit", "PartitionMaxNodes", "PartitionMinNodes", "PartitionTimeLimit")
 
-Limits = dict[str, int]  #: by word of sacctmgr
+Limits = dict[str, int]  #: limit by word of sacctmgr
 
 
 def both(config: SiteConfig) -> dict[str, list[tuple[str, str, str]]]:
-    """Return the limits of a kind that a QOS and a partition have, of which one would hold: queue, word and name."""
+    """Return by QOS the limits that a queue also sets, so that only one would apply: (queue, word, limit)."""
     limits = [(q.name, word, RESOURCES) for q in config.queues for word, _ in resources_of_queue(config, q.name)]
     for word, name in sorted(_OF_QUEUES.items()):
         limits += [(queue.name, word, name) for queue in config.queues if getattr(queue, name) is not None][:1]
@@ -76,10 +76,10 @@ def _is_exempt(qos: QOSConfig, name: str) -> bool:
 
 
 def own_limits(config: SiteConfig, qos: QOSConfig) -> Limits:
-    """Return the limits of a QOS by word: those by its name in place of those of each."""
+    """Return the limits of a QOS by word; limits for its name override limits for each QOS."""
     found: Limits = {}
     for throttle in sorted(config.throttles, key=lambda throttle: bool(throttle.name)):
-        whose = throttle.of_qos or throttle.name or qos.name  # the last of each QOS
+        whose = throttle.of_qos or throttle.name or qos.name  # the last is for each QOS
         if throttle.is_of_qos and whose == qos.name:
             each = throttle.each if throttle.of_qos and throttle.each else ""
             limits = ((word_of(each, name), amount(name, limit)) for name, limit in throttle.limits.items())
@@ -88,7 +88,7 @@ def own_limits(config: SiteConfig, qos: QOSConfig) -> Limits:
 
 
 def weight(config: SiteConfig) -> int | None:
-    """Return PriorityWeightQOS: the points of the QOS of the greatest priority; None where the order has none."""
+    """Return PriorityWeightQOS: the points of the highest QOS priority; None if the order does not use QOS."""
     order = Multifactor.of(config.order)
     if order is None or not order.qos:
         return None
@@ -96,7 +96,7 @@ def weight(config: SiteConfig) -> int | None:
 
 
 def statements(config: SiteConfig) -> list[str]:
-    """Write the QOS as lines of sacctmgr, then who has one."""
+    """Return the QOS as lines of sacctmgr, then their members."""
     lines = []
     for qos in config.qos:
         change = f"modify qos {qos.name} set"
@@ -106,7 +106,7 @@ def statements(config: SiteConfig) -> list[str]:
         lines += [f"add qos {qos.name}", f"{change} Priority={int(qos.priority)}"]
         lines += [f"{change} UsageFactor={qos.usage_factor:.6f}".rstrip("0").rstrip(".")]
         lines += [f"{change} Flags+={OVER}"] if free else []
-        for limits in (free, own_limits(config, qos)):  # of one word the last holds
+        for limits in (free, own_limits(config, qos)):  # the last line of a word counts
             lines += [f"{change} {word}={limit}" for word, limit in limits.items()]
     for qos in config.qos:
         accounts = dict.fromkeys((*qos.accounts, *qos.groups))
@@ -118,7 +118,7 @@ def statements(config: SiteConfig) -> list[str]:
 
 
 def read(conf: Conf) -> tuple[tuple[QOSConfig, ...], tuple[ThrottleConfig, ...]]:
-    """Read the QOS of an export's file and their limits; none where there is no such file."""
+    """Read QOS and their limits from an export's file; empty without it."""
     found: dict[str, dict[str, str]] = {}
     members: dict[str, dict[str, list[str]]] = {}
     for kind, name, word, value in conf.statements(FILE):
@@ -130,7 +130,7 @@ def read(conf: Conf) -> tuple[tuple[QOSConfig, ...], tuple[ThrottleConfig, ...]]
 
 
 def read_table(path: str | Path) -> dict[str, dict[str, str]]:
-    """Read ``sacctmgr --parsable2 show qos``: by QOS the words of `modify` and their values. Raises InputError."""
+    """Read ``sacctmgr --parsable2 show qos`` as values by word of `modify`, by QOS. Raises InputError."""
     lines = [(number, line) for number, line in enumerate(read_text(path).splitlines(), start=1) if line.strip()]
     columns = [name.strip() for name in lines[0][1].split("|")] if lines else []
     if "Name" not in columns:
@@ -149,7 +149,7 @@ def read_table(path: str | Path) -> dict[str, dict[str, str]]:
 
 
 def _words(row: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the words of `modify` of a row of ``show qos``, each TRES of a limit by itself."""
+    """Yield (word of `modify`, value) of a row of ``show qos``, one for each TRES of a limit."""
     for shown, value in row.items():
         word = SHOWN.get(shown, shown)
         amounts = re.findall(r"(?:^|,)([^=,]+)=([^,]+)", value)
@@ -160,7 +160,7 @@ def _words(row: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def remarks(name: str, words: Mapping[str, str], *, of_queue: bool) -> Iterator[str]:
-    """Name what of a QOS is not simulated."""
+    """Yield warnings about the settings of a QOS that are not simulated."""
     left = unsimulated(words, of_queue=of_queue)
     of_one = [each for each in left if each.partition("=")[0] in OF_ONE]
     if others := [each for each in left if each not in of_one]:
@@ -170,7 +170,7 @@ def remarks(name: str, words: Mapping[str, str], *, of_queue: bool) -> Iterator[
 
 
 def unsimulated(words: Mapping[str, str], *, of_queue: bool) -> list[str]:
-    """Name what no configuration has of a QOS, or with `of_queue` no queue whose partition has it."""
+    """Return the settings of a QOS ("word=value") that are not simulated; `of_queue`: it is a partition's QOS."""
     found = []
     for word, value in words.items():
         if of := limit_of(word):
@@ -187,7 +187,7 @@ def unsimulated(words: Mapping[str, str], *, of_queue: bool) -> list[str]:
 
 
 def bounded(fields: Mapping[str, str], words: Mapping[str, str]) -> dict[str, str]:
-    """Return the fields of a partition within the most nodes and the longest time of one job of its QOS."""
+    """Return the fields of a partition with MaxNodes and MaxTime reduced to its QOS's limits of one job."""
     found = dict(fields)
     for key, word in (("maxnodes", "MaxTRES=node"), ("maxtime", "MaxWall")):
         own, value = found.get(key, "UNLIMITED"), words.get(word, "")
@@ -198,7 +198,7 @@ def bounded(fields: Mapping[str, str], words: Mapping[str, str]) -> dict[str, st
 
 
 def cores(bounds: tuple[int, int], words: Mapping[str, str]) -> tuple[int, int] | None:
-    """Return the least and the most cores within those of one job of the QOS of a partition; None where none are."""
+    """Return the range of cores reduced to the QOS's limits of one job; None if it becomes empty."""
     least, most = (words.get(word, "") for word in ("MinTRES=cpu", "MaxTRES=cpu"))
     low = max(bounds[0], int(least)) if least.isdigit() else bounds[0]
     high = min(bounds[1], int(most)) if most.isdigit() else bounds[1]
@@ -206,12 +206,12 @@ def cores(bounds: tuple[int, int], words: Mapping[str, str]) -> tuple[int, int] 
 
 
 def of_queue(words: Mapping[str, str]) -> dict[str, int]:
-    """Return the limits of a queue whose partition has a QOS of these words."""
+    """Return the limits of a queue from the words of its partition's QOS."""
     return {name: int(words[word]) for word, name in _OF_QUEUES.items() if words.get(word, "").isdigit()}
 
 
 def _factor(words: Mapping[str, str]) -> float:
-    """Return by what the charges of a QOS are multiplied."""
+    """Return the UsageFactor of a QOS, 1 by default."""
     value = words.get("UsageFactor", "")
     return float(value) if re.fullmatch(r"[0-9]{1,6}(\.[0-9]*)?", value) else 1.0
 
@@ -219,9 +219,9 @@ def _factor(words: Mapping[str, str]) -> float:
 def configs(
     found: Mapping[str, Mapping[str, str]], members: Mapping[str, Mapping[str, list[str]]] | None = None
 ) -> tuple[tuple[QOSConfig, ...], tuple[ThrottleConfig, ...]]:
-    """Return QOS of words of `modify`, and their limits as throttles.
+    """Return QOS from words of `modify`, and their limits as throttles.
 
-    `members` are those who have each in an export, which frees jobs of a limit by `FREE`; else any limit frees them.
+    `members` (by QOS) are given for an export, where `FREE` is an exemption; else it is any limit of a QOS with `OVER`.
     """
     classes, throttles = [], []
     for name, words in found.items():

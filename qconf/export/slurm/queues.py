@@ -1,4 +1,4 @@
-"""Queues as partitions of Slurm: the words of slurm.conf that a queue has, written and read."""
+"""Write queues as Slurm partitions (words of slurm.conf), and read them back."""
 
 from __future__ import annotations
 
@@ -20,41 +20,41 @@ from qconf.export.slurm.throttles import by_whose, limit_of
 from qconf.history import Records
 from qconf.history.times import slurm_limit
 
-POOL = "pool"  #: name of the partition that is the common pool
-PREEMPTING = "preempt/partition_prio"  #: jobs of a higher PriorityTier preempt, as PreemptMode of the others says
+POOL = "pool"  #: name of the pool's partition
+PREEMPTING = "preempt/partition_prio"  #: PreemptType: jobs of a higher PriorityTier preempt by the others' PreemptMode
 MODES = {"off": "OFF", "suspend": "SUSPEND", "requeue": "REQUEUE"}  #: PreemptMode of a partition, by `preempted`
 UNLIMITED = ("UNLIMITED", "INFINITE", "-1")
-#: Who may use a partition: kind of `access`, the list of those let in, the list of those kept out.
+#: Kind of `access` -> (word that allows, word that denies).
 ACCESS = {
     "groups": ("AllowGroups", None),
     "accounts": ("AllowAccounts", "DenyAccounts"),
     "qos": ("AllowQos", "DenyQos"),
     "hosts": ("AllocNodes", None),
 }
-Line = dict[str, str]  #: what a partition has, by the words of slurm.conf
+Line = dict[str, str]  #: value by word of slurm.conf
 
 
 class Of(NamedTuple):
-    """What a partition is of: its queue, and what follows from all queues and all nodes together."""
+    """The data of a partition: its queue, and values that depend on all queues and nodes."""
 
     config: SiteConfig
     queue: QueueConfig
     nodes: str  #: a host list
-    cores: int | None  #: of a node, that its jobs may have; None for all
+    cores: int | None  #: MaxCPUsPerNode; None for all cores
     tier: int
     factor: int
-    mode: str  #: what becomes of its jobs that are preempted; empty where none are
+    mode: str  #: PreemptMode, "" without preemption
 
 
 class Word(NamedTuple):
-    """A word of a partition, what Slurm takes where a line does not have it, and how it is written; empty for none."""
+    """A word of a partition's line, its default in Slurm, and the function of its value ("" leaves it out)."""
 
     name: str
     neutral: str
     written: Callable[[Of], str]
 
 
-#: What an export says of partitions, in the order of their lines.
+#: The words of an exported partition, in order.
 WORDS = (
     Word("Nodes", "", lambda of: of.nodes),
     Word("MaxTime", "UNLIMITED", lambda of: clock(whole_minutes(of.queue)[1])),
@@ -68,24 +68,24 @@ WORDS = (
     Word("QOS", "", lambda of: qos_of(of.queue.name) if is_limited(of.config, of.queue) else ""),
     Word("TRESBillingWeights", "", lambda of: charged(of.config, of.queue)),
 )
-#: The value of a word, in lower case, that stands for none.
+#: Word in lower case -> its default value in Slurm.
 NEUTRAL = {
     **{word.name.lower(): word.neutral for word in WORDS},
     **{name.lower(): "" if name.startswith("Deny") else "ALL" for pair in ACCESS.values() for name in pair if name},
     "state": "UP",
 }
-#: What is read of a partition; all else is named.
+#: Words that are read; others become warnings.
 READ = {*NEUTRAL, "file", "line", "partitionname", "rootonly", "hidden", "default"}
 
 
 def line(of: Of) -> Line:
-    """Return the words of a partition. Raises ExportError."""
+    """Return the values by word of a partition. Raises ExportError."""
     found = {word.name: text for word in WORDS if (text := word.written(of))}
     return {**found, **dict(access(of.queue)), "State": "UP"}
 
 
 def gives_whole(config: SiteConfig, queue: QueueConfig) -> bool:
-    """Whether the jobs of a queue have their nodes alone. Raises ExportError where they have some of them."""
+    """Whether jobs of a queue get whole nodes. Raises ExportError if only some of its nodes are exclusive."""
     alone = [each.exclusive for each in config.nodes if queue.nodes is None or each.name in queue.nodes]
     if any(alone) and not (all(alone) or queue.exclusive):
         raise ExportError(
@@ -96,12 +96,12 @@ def gives_whole(config: SiteConfig, queue: QueueConfig) -> bool:
 
 
 def charged(config: SiteConfig, queue: QueueConfig) -> str:
-    """Return what jobs of a queue are charged; empty for their cores."""
+    """Return TRESBillingWeights of a queue, "" for cores only."""
     return queue.billing or billing.written(dict(config.tree.charges))
 
 
 def _size(config: SiteConfig, cores: int) -> str:
-    """Write a size in nodes, where a job of so many cores has so many nodes and no more."""
+    """Return a number of cores as nodes, "" if the cores of a job do not determine its nodes."""
     node = config.machine.cores_per_node
     of_one_core = node == 1 and all(each.cores == 1 for each in config.nodes)
     counted = config.machine.whole_nodes or of_one_core
@@ -109,7 +109,7 @@ def _size(config: SiteConfig, cores: int) -> str:
 
 
 def access(queue: QueueConfig) -> Iterator[tuple[str, str]]:
-    """Yield who may use a queue as words of a partition and their names; those after a ``-`` are kept out."""
+    """Yield the access lists of a queue as (word, names); names after ``-`` go to the denying word."""
     for kind, names in queue.access or ():
         if names is None:
             continue
@@ -124,24 +124,24 @@ def access(queue: QueueConfig) -> Iterator[tuple[str, str]]:
 
 
 def whole_minutes(queue: QueueConfig) -> tuple[int, int]:
-    """Return the walltime of a queue in seconds, each bound rounded up to a minute, as Slurm does with every limit."""
+    """Return the walltime range of a queue, seconds, rounded up to minutes as in Slurm."""
     above, upto = (bound if bound >= MAX_DURATION else -(-bound // 60) * 60 for bound in queue.walltime)
     return above, upto
 
 
 def qos_of(name: str) -> str:
-    """Name the QOS that holds the limits of a queue: that which all jobs have must not."""
+    """Return the name of the QOS for a queue's limits; it must differ from the default QOS of jobs."""
     return f"{name}-queue" if name.lower() == throttles.QOS else name
 
 
 def is_limited(config: SiteConfig, queue: QueueConfig) -> bool:
-    """Whether a queue has limits, always or for some hours, which its QOS holds."""
+    """Whether a queue has limits, permanent or by hours, for which it needs a QOS."""
     hourly = any(each.queue == queue.name for each in config.hours)
     return queue.limited or hourly or bool(throttles.of_queue(config, queue.name))
 
 
 def clock(seconds: int) -> str:
-    """Write seconds as Slurm's D-HH:MM:SS, or UNLIMITED."""
+    """Return seconds as D-HH:MM:SS, or UNLIMITED."""
     if seconds >= MAX_DURATION:
         return "UNLIMITED"
     days, rest = divmod(seconds, 86400)
@@ -149,7 +149,7 @@ def clock(seconds: int) -> str:
 
 
 def _remarks(fields: Mapping[str, str], *, preempts: str | None) -> Iterator[str]:
-    """Name what a partition has and a queue has not; `preempts`, with which type alone its mode counts."""
+    """Yield warnings about words that are not simulated; `preempts`: the PreemptType that PreemptMode would need."""
     name = fields["partitionname"]
     share = fields.get("oversubscribe", "NO").upper()
     if share.startswith(("FORCE", "YES")) and not share.endswith(":1"):
@@ -161,7 +161,7 @@ def _remarks(fields: Mapping[str, str], *, preempts: str | None) -> Iterator[str
 
 
 class Partition:
-    """A partition that jobs can enter: its queue, and what decides on mode and priorities."""
+    """A partition that jobs can enter: its queue, and the values for mode and priorities."""
 
     def __init__(self, queue: QueueConfig, fields: Fields, hosts: frozenset[str], cores: int) -> None:
         self.queue, self.fields, self.hosts, self.cores = queue, fields, hosts, cores
@@ -172,7 +172,7 @@ class Partition:
 
 
 class Reader:
-    """Makes queues of the partitions of a slurm.conf; `warnings` says what they do not hold."""
+    """Converts partitions of a slurm.conf to queues; `warnings` lists what is not simulated."""
 
     def __init__(
         self, conf: Conf, size: int, total: int, table: Mapping[str, Mapping[str, str]] | None, records: Records | None
@@ -183,22 +183,22 @@ class Reader:
         self.unread: dict[str, list[str]] = {}
         self.routes = conf.routes()
         parts = re.findall(r'name = "([^"]+)",.* parts = "([^"]+)"', conf.beside("job_submit.lua"))
-        #: The queues of partitions for jobs without GPUs.
+        #: Partition for jobs without GPUs -> its queue.
         self.parts = {part: queue for queue, names in parts for part in names.split(",")}
-        #: Of the QOS of partitions, by the words of their limits.
+        #: Words and values of the partitions' QOS, by QOS.
         self.words: dict[str, dict[str, str]] = {}
         for _, name, word, value in conf.statements("qos.sacctmgr"):
             self.words.setdefault(name, {})[word] = value
         self.words |= {name: {**words} for name, words in (table or {}).items() if name in self.of_partitions}
         self.limits = {name: service.of_queue(words) for name, words in self.words.items()}
-        self.counted: set[str] = set()  #: what limits and the order count of nodes beside cores
+        self.counted: set[str] = set()  #: resources, other than cores, in limits and the order
 
     def is_pool(self, name: str) -> bool:
         """Whether a partition is the common pool of an export."""
         return self.conf.exported and name == POOL
 
     def throttles(self, partitions: Sequence[Partition]) -> Iterator[ThrottleConfig]:
-        """Yield the limits of the QOS of partitions that are of what nodes have beside cores."""
+        """Yield the limits of the partitions' QOS on resources other than cores."""
         for each in partitions:
             words = self.words.get(each.fields.get("qos", ""), {}).items()
             counted = [(word, text) for word, text in words if (limit_of(word) or ("", ""))[1].startswith(RESOURCES)]
@@ -206,7 +206,7 @@ class Reader:
                 yield ThrottleConfig.of(limits, each=whose or None, queue=each.name)
 
     def partition(self, fields: Fields) -> Partition | None:
-        """Read a partition; None, with a warning, where no job can enter it."""
+        """Read a partition; None, with a warning, if no job can enter it."""
         name, conf = fields["partitionname"], self.conf
         words = self.words.get(fields.get("qos", ""), {})
         fields = service.bounded(fields, words)
@@ -245,13 +245,13 @@ class Reader:
             raise conf.wrong(f"is not understood: {reason}", fields, "PartitionName", name) from error
 
     def _usable(self, fields: Fields, hosts: frozenset[str]) -> list[int]:
-        """Return the cores of each node that jobs of a partition may use."""
+        """Return the usable cores of each node of a partition."""
         most = fields.get("maxcpuspernode", "UNLIMITED").upper()
         each = [self.conf.nodes[host] for host in hosts if host in self.conf.nodes]
         return each if most in UNLIMITED else [min(cores, int(most)) for cores in each]
 
     def _cores(self, fields: Fields, usable: list[int], room: int) -> tuple[int, int] | None:
-        """Return the least and the most cores of a partition's jobs; None where no job fits."""
+        """Return the range of cores of a partition's jobs; None if no job fits."""
         least, most = int(fields.get("minnodes", "0")), fields.get("maxnodes", "UNLIMITED").upper()
         if least > len(usable) > 0:
             return None
@@ -264,7 +264,7 @@ class Reader:
         return (narrowest, widest) if narrowest <= min(widest, room) else None
 
     def _access(self, fields: Fields) -> dict[str, tuple[str, ...]]:
-        """Read who may use a partition; a name after ``-`` is kept out."""
+        """Read the access lists of a partition; denied names get a ``-``."""
         found: dict[str, tuple[str, ...]] = {}
         for kind, (allowed, denied) in ACCESS.items():
             names = fields.get(allowed.lower(), "ALL")
@@ -276,7 +276,7 @@ class Reader:
         return found
 
     def _remark(self, fields: Fields) -> None:
-        """Warn about what a partition has and a queue has not."""
+        """Add warnings about words of a partition that are not simulated."""
         name = fields["partitionname"]
         self.warnings += _remarks(fields, preempts=None if self.preempts else PREEMPTING)
         if (qos := fields.get("qos")) is not None and qos not in self.limits:
@@ -286,11 +286,11 @@ class Reader:
 
     @property
     def preempts(self) -> bool:
-        """Whether jobs of partitions of a higher PriorityTier preempt those of others."""
+        """Whether jobs of a higher PriorityTier preempt others."""
         return self.conf.settings.get("preempttype", "").lower() == PREEMPTING
 
     def preempted(self, partition: Partition) -> str:
-        """Read what becomes of the jobs of a partition that are preempted; a warning where it is not simulated."""
+        """Read `preempted` from PreemptMode; CANCEL becomes requeue, with a warning."""
         text = partition.fields.get("preemptmode", self.conf.settings.get("preemptmode", "OFF")).upper()
         mode = next((word for word in text.split(",") if word not in ("GANG", "WITHIN")), "OFF")
         if mode == "CANCEL":
@@ -299,5 +299,5 @@ class Reader:
         return next((name for name, word in MODES.items() if word == mode), "off")
 
     def gives_whole(self, partition: Partition) -> bool:
-        """Whether the jobs of a partition have their nodes alone."""
+        """Whether the jobs of a partition get whole nodes."""
         return partition.exclusive or self.conf.settings.get("selecttype", "").lower() == "select/linear"

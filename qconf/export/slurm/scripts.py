@@ -1,4 +1,4 @@
-"""A configuration as files for Slurm: partitions, QOS, a routing plugin and the plan. No command is run from here."""
+"""Write a configuration as files for Slurm: partitions, QOS, a routing plugin and the plan; runs no command."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RENEWED = (
 
 
 def export(config: SiteConfig, exporter: SlurmExporter) -> Export:
-    """Write a configuration for Slurm. Raises ExportError."""
+    """Return a configuration as files for Slurm, only the changes with ``exporter.current``. Raises ExportError."""
     if exporter.current is None:
         wanted = Desired.of(config, exporter.nodes)
         if reasons := wanted.reasons():
@@ -49,7 +49,7 @@ def export(config: SiteConfig, exporter: SlurmExporter) -> Export:
 
 
 def _nothing(config: SiteConfig, exporter: SlurmExporter) -> Export:
-    """Return an export that loads nothing but a new table of predicted run times, where it is given their log."""
+    """Return an export without changes, except a new table of predicted run times if a log is given."""
     same = f"Your cluster is this configuration already: {comment_name(config)} has nothing to load."
     files = {} if exporter.estimates is None else table(config, exporter.estimates)
     same += f" {RENEWED}" if files else ""
@@ -57,25 +57,25 @@ def _nothing(config: SiteConfig, exporter: SlurmExporter) -> Export:
 
 
 def _nodes(conf: Conf, config: SiteConfig) -> list[Node] | None:
-    """Return the nodes of a slurm.conf where partitions are made of them."""
+    """Return the nodes of a slurm.conf for a divided machine without types, else None."""
     if config.mode == "shared" or config.nodes or not conf.nodes:
         return None
     return [Node(name, cores) for name, cores in conf.nodes.items()]
 
 
 def scripts_of(config: SiteConfig) -> tuple[str, ...]:
-    """Name the scripts that cron runs every minute, without which Slurm does not do what was simulated."""
+    """Return the scripts that cron must run every minute for Slurm to do what was simulated."""
     return ("qconf-promote",) if config.pool_cores else ()
 
 
 class Files:
-    """The files that make changes, and the plan that loads and undoes them."""
+    """The files for some changes, and the plan to load and undo them."""
 
     def __init__(self, exporter: SlurmExporter, wanted: Desired, changes: Changes) -> None:
         self.estimates, self.wanted, self.changes = exporter.estimates, wanted, changes
         config = self.config = wanted.config
         order = Multifactor.of(config.order)
-        self.values: dict[str, Any] = {  # of all templates
+        self.values: dict[str, Any] = {  # for all templates
             "config": config,
             "machine": comment_name(config),
             "changes": changes,
@@ -88,7 +88,7 @@ class Files:
         }
 
     def export(self) -> Export:
-        """Return all of them, with the notes."""
+        """Return all files, with the notes."""
         files = {**self._of_conf(), **self._beside()}
         notes = tuple(differences(self.config))
         files["PLAN.md"] = plan("slurm", **self.values, **self._plan(files), files=files, lines=notes)
@@ -98,7 +98,7 @@ class Files:
         return render("slurm", name, **self.values, **own)
 
     def _of_conf(self) -> dict[str, str]:
-        """Write what makes slurm.conf, what stands beside it, and what moves jobs."""
+        """Return the script for slurm.conf, the files next to it, and the script that moves jobs."""
         changes, config, files = self.changes, self.config, {}
         if changes.lines:
             files["partitions.conf"] = self._render("partitions.conf", types=types_named(config))
@@ -116,7 +116,7 @@ class Files:
         return files
 
     def _beside(self) -> dict[str, str]:
-        """Write the lines of sacctmgr with what loads them and gives back what was there, and what cron runs."""
+        """Return the files of sacctmgr lines, the script that loads and undoes them, and the files for cron."""
         changes = self.changes
         files = {name: "".join(f"{line}\n" for line in lines) for name, lines in changes.statements.items()}
         if files:
@@ -127,7 +127,7 @@ class Files:
         return {name: text for name, text in files.items() if text}
 
     def _plan(self, files: Collection[str]) -> dict[str, Any]:
-        """Return what the plan says beside what other files do."""
+        """Return the template values that only the plan uses."""
         config, order, queue = self.config, self.values["order"], self.config.queues[0]
         limited = [throttles.tres(name) for name in throttles.limited(config)]
         weighed = [] if order is None else weights_of_tres(config, order).split(",")
@@ -148,6 +148,6 @@ class Files:
 
 
 def _source(file: str | None) -> str:
-    """Return the text of a module as a script has it: without what belongs to a module alone."""
+    """Return the source of a module after its imports, for use in a script."""
     text = Path(str(file)).read_text(encoding="utf-8")
     return text.partition("import NEUTRAL\n")[2].strip()

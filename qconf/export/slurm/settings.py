@@ -1,4 +1,4 @@
-"""The settings of slurm.conf that a configuration needs: order, use, backfilling."""
+"""Compute the settings of slurm.conf for a configuration: order, usage, backfilling."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from qconf.export.slurm.order import weights_of_tres
 from qconf.export.slurm.queues import clock, is_limited
 from qconf.text import grouped
 
-LONGEST_AGE = 30 * 86400  #: a larger bf_min_age_reserve is an error to Slurm, and counts as none
-LONGEST_WINDOW = 30 * 1440  #: of bf_window, in minutes
-STEPS = 200  #: at most so many starts of a job are tried; Slurm gives up after two seconds
+LONGEST_AGE = 30 * 86400  #: Slurm rejects a larger bf_min_age_reserve
+LONGEST_WINDOW = 30 * 1440  #: longest bf_window, minutes
+STEPS = 200  #: most candidate starts of a job; Slurm gives up after two seconds
 
 
 def order_settings(config: SiteConfig) -> dict[str, str]:
-    """Return the words of slurm.conf that order the waiting jobs, of one queue or all. Raises ExportError."""
+    """Return the settings of slurm.conf for the order of waiting jobs. Raises ExportError."""
     order = Multifactor.of(config.order)
     if order is None:
         return {"PriorityType": "priority/basic"}
@@ -33,7 +33,7 @@ def order_settings(config: SiteConfig) -> dict[str, str]:
         words["PriorityWeightQOS"] = str(points)
     if weights := weights_of_tres(config, order):
         words["PriorityWeightTRES"] = weights
-    # The same for every job, so that what job_submit.lua takes away leaves something.
+    # Equal for every job, so that priorities stay positive after the deductions of job_submit.lua.
     words["PriorityWeightPartition"] = str(most + 1)
     if order.fair_share:
         words["PriorityWeightFairshare"] = str(order.fair_share)
@@ -43,17 +43,17 @@ def order_settings(config: SiteConfig) -> dict[str, str]:
 
 
 def calc_minutes(config: SiteConfig) -> int:
-    """Return PriorityCalcPeriod: whole minutes, at least one."""
+    """Return PriorityCalcPeriod in whole minutes, at least one."""
     return max(1, round(config.priority_calc_period / 60))
 
 
 def most_points(config: SiteConfig, order: Multifactor | None) -> int:
-    """Return the points that job_submit.lua takes off the priority of a job at most."""
+    """Return the most points that job_submit.lua deducts from a job's priority."""
     return 0 if order is None else order.most + max(places(config, order).values())
 
 
 def added(config: SiteConfig) -> dict[str, list[str]]:
-    """Return the words that lists of slurm.conf need."""
+    """Return the words to add to list settings of slurm.conf, by setting."""
     limited = any(is_limited(config, queue) for queue in config.queues) or throttles.statements(config) or config.qos
     order, tree = Multifactor.of(config.order), config.tree
     needed = {
@@ -66,7 +66,7 @@ def added(config: SiteConfig) -> dict[str, list[str]]:
 
 
 def places(config: SiteConfig, order: Multifactor) -> dict[str, int]:
-    """Return the points that jobs of each queue have less than those of the queue of the highest priority."""
+    """Return by queue the points that its jobs have less than jobs of the highest queue. Raises ExportError."""
     highest = max(queue.priority for queue in config.queues)
     found = {queue.name: order.weight * (highest - queue.priority) for queue in config.queues}
     if uneven := [name for name, points in found.items() if points != int(points)]:
@@ -78,11 +78,10 @@ def places(config: SiteConfig, order: Multifactor) -> dict[str, int]:
 
 
 def backfilling(config: SiteConfig) -> dict[str, str]:
-    """Return the words of SchedulerParameters with which Slurm backfills as the simulator does, as far as it can.
+    """Return the words of SchedulerParameters for backfilling as close as possible to the simulator's.
 
-    One reservation in each partition, on nodes that are in use where these will do, and every waiting job is tried,
-    with little delay. When a job can start is found in steps, which double by default: the last may be half of the
-    time.
+    Each partition has one reservation, on busy nodes if possible, and every waiting job is tried soon. Slurm searches
+    the start of a job in steps of a fixed size; by default they double, up to half of the window.
     """
     if not config.backfill:
         return {}

@@ -1,4 +1,4 @@
-"""Shortpools as Slurm's reservations that come again: short jobs ask for them, and may run elsewhere too (FLEX)."""
+"""Write shortpools as repeating reservations of Slurm; short jobs request them and may also run elsewhere (FLEX)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from qconf.config.models import DAYS, Day
 from qconf.export.slurm.conf import Conf
 from qconf.history.standing import WEEKEND, WORKING, Standing, shortpools, standing
 
-FILE = "shortpool"  #: makes the reservations
-#: Which jobs ask for it may use its nodes and all others; one that a running job has at its begin is reserved as well.
+FILE = "shortpool"  #: script that creates the reservations
+#: Jobs that request it may also use other nodes; nodes that are busy at its begin are reserved too.
 _FLAGS = "FLEX,IGNORE_JOBS,NO_HOLD_JOBS_AFTER"
 _LINE = re.compile(
     r"ReservationName=(\S+) StartTime=(?:now|\$\(date --date='(\w+ ?\w*) (\d\d:\d\d)' \S+\)) Duration=(\w+) "
@@ -21,7 +21,7 @@ _LINE = re.compile(
 
 
 def reservations(config: SiteConfig, pool: str) -> list[Standing]:
-    """Return the reservations of the shortpool, of each part of the machine; `pool` is the name of the common one."""
+    """Return the reservations of the shortpools, for each partition; `pool` is the name of the pool's."""
     found: list[Standing] = []
     for each in config.shortpools:
         taken = taken_by(Window(0, 1, each.cores), config.replace(reserve="cores", shortpools=()).system())
@@ -34,13 +34,13 @@ def reservations(config: SiteConfig, pool: str) -> list[Standing]:
 
 
 def _repeated(each: ShortpoolConfig) -> list[tuple[Day, ...]]:
-    """Return the days as Slurm has them: every day, working days, the weekend, or one by one."""
+    """Group the days for Slurm's flags: every day, working days, the weekend, or single days."""
     days = tuple(day for day in DAYS if day in each.days)
     return [days] if days in (DAYS, WORKING, WEEKEND) else [(day,) for day in days]
 
 
 def script(config: SiteConfig, pool: str) -> str:
-    """Write the shell's commands that make the reservations."""
+    """Return the shell script that creates the reservations."""
     node = config.machine.cores_per_node if config.machine.whole_nodes else 0
     lines = ["#!/bin/sh", "# Keeps cores for short jobs, from the next time on. Written by qconf export.", "set -e"]
     for each in reservations(config, pool):
@@ -58,7 +58,7 @@ def script(config: SiteConfig, pool: str) -> str:
 
 
 def kept(config: SiteConfig, pool: str) -> dict[str, str]:
-    """Return the names of the reservations that jobs of each queue may ask for, separated by commas."""
+    """Return by queue the reservations that its jobs may request, comma-separated."""
     found = reservations(config, pool)
     if not found:
         return {}
@@ -71,7 +71,7 @@ def kept(config: SiteConfig, pool: str) -> dict[str, str]:
 
 
 def read(conf: Conf, node: int) -> tuple[ShortpoolConfig, ...]:
-    """Read the shortpool of an export; none without its file."""
+    """Read the shortpools from an export's script; empty without it. `node` is the cores per node."""
     found = []
     for match in _LINE.finditer(conf.beside(FILE)):
         name, first, clock, minutes, unit, count, part, flags = match.groups()

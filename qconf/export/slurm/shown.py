@@ -1,4 +1,4 @@
-"""What ``scontrol show config``, ``node`` and ``partition`` print, as the lines of a slurm.conf."""
+"""Convert the output of ``scontrol show config``, ``node`` and ``partition`` to lines of a slurm.conf."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ SHOWN = re.compile(r"\b(?:TotalCPUs|CPUTot|CPUAlloc)=\d|^Configuration data as o
 _BEGIN = re.compile(r"\s*(PartitionName|NodeName)=")
 _SETTING = re.compile(r"(\w+)\s+= ?(.*?)\s*")
 _WORD = re.compile(r"(?:^|\s)([A-Za-z]\w*)=(\S*)")
-_TEXTS = re.compile(r"\s(?:Reason|Comment|Extra)=.*")  #: up to the end of their line
+_TEXTS = re.compile(r"\s(?:Reason|Comment|Extra)=.*")  #: free text up to the end of the line
 _NOTHING = ("(null)", "N/A", "n/a")
-#: What a partition is where its line in a slurm.conf does not say so, and what follows from its nodes.
+#: Default values of a partition, and (_OF_NODES) values that follow from its nodes.
 _DEFAULTS = {
     **dict.fromkeys(("allowgroups", "allowaccounts", "allowqos", "allocnodes"), ("ALL",)),
     **dict.fromkeys(("disablerootjobs", "exclusiveuser", "exclusivetopo", "hidden", "lln", "reqresv"), ("NO",)),
@@ -35,13 +35,13 @@ _NODE = {
 
 
 def lines(text: str, warnings: list[str]) -> Lines | None:
-    """Return (line, fields) as a slurm.conf has them; None where the text is not what scontrol prints."""
+    """Return (line number, fields) as of a slurm.conf; None if the text is no output of scontrol."""
     if SHOWN.search(text) is None:
         return None
     nodes: Lines = []
     partitions: Lines = []
     settings: Lines = []
-    members: dict[str, tuple[int, list[str]]] = {}  # of partitions, as nodes show them
+    members: dict[str, tuple[int, list[str]]] = {}  # nodes by partition, as nodes show them
     for number, block in _blocks(text):
         words = {key.lower(): value for key, value in _WORD.findall(_TEXTS.sub("", block))}
         words = {key: value for key, value in words.items() if value not in _NOTHING}
@@ -63,7 +63,7 @@ def lines(text: str, warnings: list[str]) -> Lines | None:
 
 
 def _blocks(text: str) -> Iterator[tuple[int, str]]:
-    """Yield what is shown of each node and partition, and each line else, with the number of its first line."""
+    """Yield the block of each node and partition, and each other line, with its first line number."""
     first, block = 0, ""
     for number, raw in enumerate(text.splitlines(), start=1):
         line = raw.rstrip()
@@ -80,7 +80,7 @@ def _blocks(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _node(words: dict[str, str]) -> dict[str, str]:
-    """Return the line of a node: the CPUs that jobs may have, and whether it is up."""
+    """Return the fields of a node's line: usable CPUs, resources, and State if it is down."""
     found = {"nodename": words["nodename"]}
     found |= {_NODE[key]: value for key, value in words.items() if key in _NODE}
     found["cpus"] = words.get("cpuefctv", found.get("cpus", "1"))
@@ -92,7 +92,7 @@ def _node(words: dict[str, str]) -> dict[str, str]:
 
 
 def _partition(words: dict[str, str]) -> dict[str, str]:
-    """Return the line of a partition, without what every partition has."""
+    """Return the fields of a partition's line, without defaults."""
     return {
         key: value for key, value in words.items()
         if key not in _OF_NODES and value.upper() not in _DEFAULTS.get(key, ())
@@ -100,7 +100,7 @@ def _partition(words: dict[str, str]) -> dict[str, str]:
 
 
 def _of_partitions(partitions: Lines, known: set[str], warnings: list[str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield lines of the nodes that are not shown, as equal parts of what the smallest partition with them has."""
+    """Yield lines for nodes that are not shown, as equal parts of the smallest partition with them."""
     for number, words in sorted(partitions, key=lambda each: int(each[1].get("totalnodes", "0"))):
         hosts = words.get("nodes", "")
         names = [name for name in (expand(hosts) if hosts_in(hosts) else ()) if name not in known]

@@ -1,4 +1,4 @@
-"""Throttles in Slurm: limits of associations and of the QOS that jobs have, and back."""
+"""Write throttles as Slurm limits of associations and of the jobs' QOS, and read them back."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from qconf.export.types import NAME as RESOURCE
 from qconf.history.chunks import TRES_SIZE
 
 FILE = "throttles.sacctmgr"
-USER_JOBS = "bf_max_job_user"  #: of SchedulerParameters: waiting jobs of each user that backfilling looks at
-FREE = 2_000_000_000  #: of no limit that goes before others: so many no job and no core reaches
-QOS = "normal"  #: that a job has unless it names another
+USER_JOBS = "bf_max_job_user"  #: word of SchedulerParameters: number of each user's waiting jobs that backfilling tries
+FREE = 2_000_000_000  #: a limit that is never reached, but overrides others
+QOS = "normal"  #: the default QOS of a job
 
 EACH = ("", "user", "group")  #: whose jobs a limit counts together: those of all, of each user, of each account
 _WORDS = {
@@ -25,22 +25,22 @@ _WORDS = {
     "max_run_core_seconds": ("GrpTRESRunMins=cpu", "MaxTRESRunMinsPU=cpu", "MaxTRESRunMinsPA=cpu"),
     "max_queued": ("GrpSubmitJobs", "MaxSubmitJobsPerUser", "MaxSubmitJobsPerAccount"),
 }
-#: Words of sacctmgr, by whose jobs they limit and the field of a throttle; and back.
+#: (scope, field of a throttle) -> word of sacctmgr, and the reverse.
 WORDS = {(each, name): word for name, words in _WORDS.items() for each, word in zip(EACH, words, strict=True)}
 _FIELDS = {word: of for of, word in WORDS.items()}
-#: Those that are limits of a queue, by their names there.
+#: Limit of a queue -> word of sacctmgr.
 OF_QUEUES = {limit: WORDS[each, what] for limit, (what, each) in LIMITS.items()}
 _TRES = {"memory": "mem", "gpus": "gres/gpu"}
 NAME = re.compile(r"[A-Za-z0-9_.@-]+")
 
 
 def tres(resource: str) -> str:
-    """Name what is counted of nodes as Slurm does."""
+    """Return the TRES of a resource."""
     return _TRES.get(resource, f"gres/{resource}")
 
 
 def word_of(each: str, name: str) -> str | None:
-    """Return the word of a limit, of a resource that of cores with another TRES; None where there is none."""
+    """Return the word of a limit; for other resources, that of cores with their TRES; None without a word."""
     limit, _, resource = name.partition(".")
     if limit == RESOURCES:
         return WORDS[each, "max_run_cores"].replace("cpu", tres(resource))
@@ -48,7 +48,7 @@ def word_of(each: str, name: str) -> str | None:
 
 
 def limit_of(word: str) -> tuple[str, str] | None:
-    """Return whose jobs together a word limits, and the name of the limit; None where no configuration has it."""
+    """Return (scope, limit) of a word; None if a configuration has no such limit."""
     kind, _, counted = word.partition("=")
     each, name = _FIELDS.get(f"{kind}=cpu", ("", ""))
     if word in _FIELDS or name != "max_run_cores":
@@ -58,7 +58,7 @@ def limit_of(word: str) -> tuple[str, str] | None:
 
 
 def number(word: str, text: str) -> int | None:
-    """Read the value of a limit, of memory in MiB; None where it is no number."""
+    """Read the value of a limit, memory in MiB; None if it is no number."""
     match = TRES_SIZE.fullmatch(text) if word.endswith("=mem") else None
     if match is None or not match[3]:
         return int(text) if re.fullmatch("[0-9]{1,15}", text) else None
@@ -66,12 +66,12 @@ def number(word: str, text: str) -> int | None:
 
 
 def limited(config: SiteConfig) -> list[str]:
-    """Name the resources beside cores that throttles limit, in the order of their names in Slurm."""
+    """Return the resources, other than cores, that throttles limit, ordered by TRES."""
     return sorted({name for throttle in config.throttles for name in throttle.max_run_resources}, key=tres)
 
 
 def of_queue(config: SiteConfig, queue: str) -> list[tuple[str, int]]:
-    """Return the words of the QOS of a queue that limit what its jobs take beside cores, with their limits."""
+    """Return (word, limit) of a queue's QOS for resources other than cores."""
     return [
         (str(word_of(throttle.each or "", f"{RESOURCES}.{name}")), limit)
         for throttle in config.throttles
@@ -83,7 +83,7 @@ def of_queue(config: SiteConfig, queue: str) -> list[tuple[str, int]]:
 def counted_only(
     throttles: Iterable[ThrottleConfig], counted: Collection[str], warnings: list[str]
 ) -> tuple[ThrottleConfig, ...]:
-    """Return throttles with limits of what is counted of nodes; a warning for those of others, which are left out."""
+    """Return the throttles without limits of resources that are not `counted`; each such limit is a warning."""
     found, spelled = [], {name.lower(): name for name in counted}
     for throttle in throttles:
         limits = throttle.max_run_resources.items()
@@ -98,31 +98,31 @@ def counted_only(
 
 
 def of(config: SiteConfig) -> list[ThrottleConfig]:
-    """Return the throttles that are limits of associations and of the QOS that all jobs have."""
+    """Return the throttles that are limits of associations or of the default QOS."""
     return [throttle for throttle in config.throttles if not throttle.is_of_qos and throttle.queue is None]
 
 
 def statements(config: SiteConfig) -> list[str]:
-    """Write the throttles as lines of sacctmgr."""
+    """Return the throttles as lines of sacctmgr."""
     lines = []
     for throttle in of(config):
         kind = "user" if throttle.kind == "user" else "account"
         whose = f"{kind} where name={throttle.name}" if throttle.name else f"qos {QOS}"
         for name, limit in throttle.limits.items():
             word = word_of(throttle.each or "", name)
-            if word is not None:  # the others are words of SchedulerParameters
+            if word is not None:  # others are in SchedulerParameters
                 lines.append(f"modify {whose} set {word}={amount(name, limit)}")
     return lines
 
 
 def parameters(config: SiteConfig) -> dict[str, str]:
-    """Return the words of SchedulerParameters that say how many waiting jobs of each user are looked at."""
+    """Return the word of SchedulerParameters for max_eligible of each user, if there is one."""
     each = [throttle.max_eligible for throttle in config.throttles if throttle.max_eligible is not None]
     return {USER_JOBS: str(each[0])} if each else {}
 
 
 def with_parameters(throttles: Sequence[ThrottleConfig], words: Iterable[str]) -> tuple[ThrottleConfig, ...]:
-    """Return the throttles with what words of SchedulerParameters say of each user's waiting jobs."""
+    """Return the throttles with max_eligible of each user, from words of SchedulerParameters."""
     most = [int(word.partition("=")[2]) for word in words if re.fullmatch(f"{USER_JOBS}=[1-9][0-9]{{0,8}}", word)]
     if not most:
         return tuple(throttles)
@@ -132,12 +132,12 @@ def with_parameters(throttles: Sequence[ThrottleConfig], words: Iterable[str]) -
 
 
 def amount(name: str, limit: int) -> int:
-    """Return a limit as Slurm counts it: core-seconds in minutes."""
+    """Return a limit in Slurm's unit: core-seconds become core-minutes."""
     return max(1, limit // 60) if name == "max_run_core_seconds" else limit
 
 
 def by_whose(words: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
-    """Return the limits that words of a QOS or an association set, by whose jobs each counts together."""
+    """Return the limits that words of a QOS or an association set, by scope and limit."""
     found: dict[str, dict[str, int]] = {}
     for word, text in words:
         each, name = limit_of(word) or ("", "")
@@ -148,7 +148,7 @@ def by_whose(words: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
 
 
 def read(conf: Conf) -> tuple[ThrottleConfig, ...]:
-    """Read the throttles of an export's file; none where there is no such file."""
+    """Read the throttles from an export's file; empty without it."""
     found: dict[tuple[str, str], dict[str, int]] = {}
     for kind, name, word, text in conf.statements(FILE):
         for each, limits in by_whose([(word, text)]).items():

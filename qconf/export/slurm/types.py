@@ -1,4 +1,4 @@
-"""What counts of Slurm's nodes: memory, GPUs and other generic resources, and features."""
+"""Read the kinds of Slurm nodes: memory, GPUs and other generic resources, features."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _NOT_UP = ("DOWN", "DRAIN", "FAIL", "FAILING")
 
 
 def kinds(conf: Conf, limited: Collection[str] = (), *, weighed: bool = False) -> dict[str, Kind]:
-    """Return what counts of each node, in the order of weights; `weighed`, with these, of one weight in that of names.
+    """Return the kind of each node, by name, in order of weight; `weighed` keeps weights, and sorts ties by name.
 
-    A type of generic resources, like ``gpu:a100``, is a feature. It is counted by itself where a node has several of
-    one resource, such as slices of a GPU, and where it is among those that are `limited`. Raises InputError.
+    A type of a generic resource, like ``gpu:a100``, is a feature. It is also counted if a node has several types of the
+    resource, such as slices of a GPU, or if it is in `limited`. Raises InputError.
     """
     for name, fields in conf.lines.items():
         if not re.fullmatch(r"[A-Za-z0-9_.-]{1,255}", name):
@@ -44,12 +44,12 @@ def kinds(conf: Conf, limited: Collection[str] = (), *, weighed: bool = False) -
 
 
 def _number_by_number(name: str) -> list[str | int]:
-    """Return what puts names in an order in which n2 is before n10, as Slurm has its nodes."""
+    """Return a sort key with n2 before n10, Slurm's order of nodes."""
     return [int(part) if part.isdigit() else part for part in re.split("([0-9]+)", name)]
 
 
 def _kind(conf: Conf, fields: Fields, gres: Sequence[tuple[str, str, int]], apart: Collection[str]) -> Kind:
-    """Read one line of nodes."""
+    """Read the kind of a line of nodes, without cores."""
     memory = _number(conf, fields, "realmemory", 0) - _number(conf, fields, "memspeclimit", 0)
     select = conf.settings.get("selecttypeparameters", "cr_core_memory").lower()
     if memory > 0 and "memory" not in select:
@@ -73,14 +73,14 @@ def _kind(conf: Conf, fields: Fields, gres: Sequence[tuple[str, str, int]], apar
 
 
 def _several(gres: Sequence[tuple[str, str, int]]) -> set[str]:
-    """Name the types of each generic resource of which a node has several."""
+    """Return the types of generic resources of which a node has several types."""
     kinds = {(name, kind) for name, kind, _ in gres}
     names = Counter(name for name, _ in kinds)
     return {f"{name}:{kind}" for name, kind in kinds if kind and names[name] > 1}
 
 
 def _gres(conf: Conf, fields: Fields) -> list[tuple[str, str, int]]:
-    """Return name, type and number of the generic resources of a line that are counted."""
+    """Return (name, type, number) of a line's counted generic resources."""
     named = {each.strip().lower() for each in conf.settings.get("grestypes", "").split(",")} - {""}
     found = []
     for text in re.split(r",(?![^(]*\))", fields.get("gres", "")):
