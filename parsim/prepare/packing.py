@@ -284,35 +284,31 @@ def _is_small(ratio: Fraction) -> bool:
 
 
 def _pack_settings(prepared: Prepared, system: System) -> np.void:
+    """Return the record of settings: those that are not computed here are attributes of the system or the jobs."""
     pool = system.pool if system.mode == "hybrid" else None
     formula = system.formula
     has_limits = system.has_limits or prepared.needs is not None
     named = orders.FAIRSHARE if system.order == FAIRSHARE else ORDERS.index(system.order) if formula is None else 0
-    return kernel.one(
-        kernel.SETTINGS,
-        bits=prepared.bits,
-        first=prepared.first,
-        begin=prepared.begin,
-        order=orders.FORMULA if formula is not None else named,
-        calc_period=system.calc_period,
-        calc_phase=prepared.base % max(system.calc_period, 1),
-        backfill=system.backfill,
-        single_list=system.mode == "shared",
-        reserves=not system.reserves_nothing,
-        plans_limits=plans_limits(prepared, system),
-        by_nodes=system.reserves_nodes,
-        reservation_delay=system.reservation_delay,
-        starvation=any(queue.starvation is not None for queue in system.queues),
-        limits=has_limits,
-        wide_limits=_has_wide_limits(prepared, system),
-        track_held=has_limits and formula is not None and formula.uses_eligible_time,
-        combined=pool is not None and pool.placement == "combined",
-        move=pool is not None and pool.entry == "move",
-        starving_first=pool is not None and pool.starving_first,
-        alike=False,
-        looks=LOOKS,
-        until=prepared.until,
-    )
+    computed = {
+        "order": orders.FORMULA if formula is not None else named,
+        "calc_phase": prepared.base % max(system.calc_period, 1),
+        "single_list": system.mode == "shared",
+        "reserves": not system.reserves_nothing,
+        "plans_limits": plans_limits(prepared, system),
+        "by_nodes": system.reserves_nodes,
+        "starvation": any(queue.starvation is not None for queue in system.queues),
+        "limits": has_limits,
+        "wide_limits": _has_wide_limits(prepared, system),
+        "track_held": has_limits and formula is not None and formula.uses_eligible_time,
+        "combined": pool is not None and pool.placement == "combined",
+        "move": pool is not None and pool.entry == "move",
+        "starving_first": pool is not None and pool.starving_first,
+        "alike": False,
+        "looks": LOOKS,
+    }
+    others = [name for name in kernel.SETTINGS.names or () if name not in computed]
+    given = {name: getattr(system if hasattr(System, name) else prepared, name) for name in others}
+    return kernel.one(kernel.SETTINGS, **computed, **given)
 
 
 def _pack_queues(prepared: Prepared, system: System) -> Table:
