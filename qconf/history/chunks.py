@@ -280,7 +280,7 @@ class _Vocabulary:
         self.typed = {name.partition(":")[0] for name in (*self.amounts, *self.types) if ":" in name}
 
     def counted(self, request: Request) -> Request:
-        """Keep of a request what the site's nodes have."""
+        """Return a request without the resources that the site does not count."""
         found = [self._chunk(chunk) for chunk in request]
         return tuple(chunk for chunk in found if chunk is not None)
 

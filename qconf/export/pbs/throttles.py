@@ -13,7 +13,7 @@ from qconf.export.pbs.server import Server, as_limits, limits_in
 from qconf.export.pbs.types import name_of
 from qconf.history.chunks import MIB, NAMES, bytes_of_pbs
 
-#: Attribute of a server or a queue, by what it limits.
+#: Limit -> attribute of a server or queue.
 KEYS = {"max_run": "max_run", "max_run_cores": "max_run_res.ncpus", "max_queued": "max_queued"}
 ALL, EACH = "o:PBS_ALL", "PBS_GENERIC"
 HEAD = ("PATH=/opt/pbs/bin:/usr/local/bin:/usr/bin:/bin", "LC_ALL=C")  #: head of the cron file

@@ -159,6 +159,6 @@ class Numbers:
         return not self.decimal and not self.whole and bool(re.fullmatch(r"[1-9]\d{0,2},\d{3}", text))
 
     def _with_points_in_thousands(self, cells: pd.Series, values: Values) -> Values:
-        """Read 1.234 as a thousand where a comma stands before fractions."""
+        """Return the values with points read as thousands separators, since the comma is decimal."""
         pointed = cells.str.fullmatch(r"[1-9]\d{0,2}(?:\.\d{3})+").to_numpy(dtype=np.bool_)
         return np.where(pointed, values * 1000, values) if pointed.any() else values

@@ -376,7 +376,7 @@ class _File:
             raise self.source.error(message, fix, field="queue", value=str(columns["queue"][row]))
 
     def _compute(self, columns: dict[str, Any]) -> None:
-        """Work out starts, run times and cores where there is no column of them; refuse ends before starts."""
+        """Compute missing columns of starts, run times and cores; refuse rows that end before they start."""
         if (waited := columns.pop("wait", None)) is not None and "start" not in columns:
             known = (columns["submit"] >= 0) & (waited >= 0)
             columns["start"] = np.where(known, columns["submit"] + waited, UNKNOWN)
@@ -417,11 +417,11 @@ class _File:
             columns.pop(name, None)
 
     def _written(self, second: int) -> str:
-        """Write a time as the file has it, a number where it has numbers."""
+        """Return a time in the format of the file: a number if its times are numbers."""
         return str(second) if self.times["start"].numbers_only else str(pd.Timestamp(second, unit="s"))
 
     def _read_tres(self, columns: dict[str, Any]) -> None:
-        """Take the cores that Slurm gave a job, its memory and GPUs, from a list of what it had."""
+        """Read cores, memory and GPUs of jobs from the column of allocated TRES."""
         codes, found = pd.factorize(columns.pop("tres"))
         needs, cores, readable = [], [], []
         for text in found:
