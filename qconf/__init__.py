@@ -1,3 +1,3 @@
-"""qconf: last month's job log in, the best configuration for it out."""
+"""qconf: finds a better configuration of queues and scheduler for a site from its job log."""
 
 __version__ = "0.1.0"

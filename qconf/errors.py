@@ -1,4 +1,4 @@
-"""What goes wrong with what a user gave us: one clear message each."""
+"""The errors that a user sees, each with one clear message."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from qconf.inert import inert, shorten
 
 
 class QconfError(Exception):
-    """A message for the person at the terminal; the command ends with exit code 1."""
+    """A message for the user in the terminal; the command ends with exit code 1."""
 
 
 class ExportError(QconfError):
-    """The batch system has no form for the configuration, or for something given with it."""
+    """The batch system cannot express the configuration, or something given with it."""
 
 
 class InputError(QconfError):
-    """Something in an input: which file, line, field and value, what is wrong with it and what to do.
+    """A mistake in an input: file, line, field and value, what is wrong and what to do.
 
     Parameters
     ----------
     message : str
         What is wrong.
     file, line, field, value : optional
-        Where, as far as it is known.
+        The place, as far as known.
     fix : str, optional
         What to do, a sentence without a full stop, or a question with its mark.
     """

@@ -1,7 +1,7 @@
-"""Workers that are copies of the caller: what it has imported, loaded and computed is theirs, only results are sent.
+"""Workers that are copies of the caller: they have all that it has loaded and computed, and send only results.
 
-joblib has no such workers that can be lost: its ``multiprocessing`` waits for the result of a worker that was killed
-for ever, and loky refuses to copy the caller. Processes of loky's own compute a third more for a tune of a month.
+joblib has no such workers that may be lost: its ``multiprocessing`` waits for ever for the result of a worker that was
+killed, and loky does not copy the caller. loky's own processes need a third more computing for the tune of a month.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from qconf.errors import QconfError
 T = TypeVar("T")
 Call = Callable[[int], T]
 
-ATTEMPTS = 3  # of a call whose worker is lost
+ATTEMPTS = 3  # most attempts at a call whose worker is lost
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
 _PR_SET_PDEATHSIG = 1  # of Linux's prctl(2)
 
 
 class _Worker(NamedTuple):
     process: multiprocessing.process.BaseProcess
-    calls: Connection  #: the numbers of calls go out, their results come in
+    calls: Connection  #: sends numbers of calls, receives results
 
 
 def forked_map(
@@ -46,12 +46,12 @@ def forked_map(
     take: Callable[[int, T], None],
     meanwhile: Callable[[], object] | None = None,
 ) -> None:
-    """Let copies of this process make a call of each number, in their order, and take the results as they come.
+    """Let copies of this process make the call for each number, in order; pass results to `take` as they arrive.
 
-    Before the first result is taken, `meanwhile` is called. It has the processor of the last worker, which begins
-    after it, and is a copy of all that it has loaded.
+    `meanwhile` is called before the first result is taken. It uses the processor of the last worker, which starts after
+    it and so has all that it has loaded.
 
-    Raises what a call raises, or QconfError where the workers of a call were lost again and again.
+    Raises what a call raises, or QconfError if the workers of a call were lost again and again.
     """
     left, lost = list(reversed(wanted)), dict.fromkeys(wanted, 0)
     busy: dict[Connection, int] = {}
@@ -61,7 +61,7 @@ def forked_map(
     def give(calls: Connection) -> None:
         if left:
             busy[calls] = left.pop()
-            with suppress(OSError):  # of a worker that was just lost: nothing comes back either
+            with suppress(OSError):  # the worker was just lost, which `receive` notices
                 calls.send(busy[calls])
 
     def receive(ready: Iterable[Any]) -> None:
@@ -116,32 +116,32 @@ def forked_map(
 
 
 class Beside:
-    """A copy of this process that does one piece of work, and sends results as it does; it can be stopped at any time.
+    """A copy of this process that does one piece of work and sends results meanwhile; it can be stopped at any time.
 
-    `fileno` is what a loop waits on until something is to be received.
+    An event loop waits on `fileno` for results.
     """
 
     def __init__(self, work: Callable[[Callable[[object], None]], object]) -> None:
         context = multiprocessing.get_context("fork")
         self._results, theirs = context.Pipe(duplex=False)
-        self.process = context.Process(target=_send, args=(theirs, work, os.getpid()))  # it may have workers itself
+        self.process = context.Process(target=_send, args=(theirs, work, os.getpid()))  # not a daemon: has workers
         with _blocked():
             self.process.start()
         theirs.close()
 
     def fileno(self) -> int:
-        """Return the descriptor from which results come."""
+        """Return the descriptor of the results."""
         return self._results.fileno()
 
     def receive(self) -> Any:  # noqa: ANN401 - whatever the work sends
-        """Return the next of what the work sends, or raise what it raises; EOFError at the end."""
+        """Return the next result, or raise the work's exception; EOFError at the end."""
         succeeded, result = pickle.loads(self._results.recv_bytes())  # noqa: S301 - our own
         if not succeeded:
             raise result
         return result
 
     def stop(self) -> None:
-        """End it, wherever it is."""
+        """Kill the process."""
         self.process.kill()
         self.process.join()
         self._results.close()
@@ -149,7 +149,7 @@ class Beside:
 
 @contextmanager
 def _beside(loop: Callable[[Connection], None]) -> Iterator[None]:
-    """Run a loop in a thread, which ends when the connection that it gets is at its end."""
+    """Run a loop in a thread, which ends when its connection is closed."""
     stop, held = multiprocessing.Pipe(duplex=False)
     thread = threading.Thread(target=loop, args=(stop,))
     thread.start()
@@ -162,10 +162,10 @@ def _beside(loop: Callable[[Connection], None]) -> Iterator[None]:
 
 
 def _started(call: Call[Any], running: dict[Connection, _Worker]) -> Connection:
-    """Start a worker; return what numbers of calls go to."""
+    """Start a worker; return the connection for its calls."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
-    others = [*running, ours]  # which the copy has too: while it does, those who read from them would see no end
+    others = [*running, ours]  # the copy must close its copies of these, else their readers see no end
     process = context.Process(target=_serve, args=(theirs, others, call, os.getpid()), daemon=True)
     with _blocked():
         process.start()
@@ -181,7 +181,7 @@ def _ended(worker: _Worker) -> None:
 
 @contextmanager
 def _blocked() -> Iterator[None]:
-    """Keep back an interrupt until a new process knows that it is another's to obey."""
+    """Block interrupts while a process starts, until it has its own handlers."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
     try:
         yield
@@ -190,15 +190,15 @@ def _blocked() -> Iterator[None]:
 
 
 def _serve(calls: Connection, others: Sequence[Connection], call: Call[Any], caller: int) -> None:
-    """Make calls until the caller closes its end, or is no more."""
+    """Make calls until the caller closes its end or dies."""
     _die_with(caller)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal: the caller, which gets it too, has a say
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the caller gets the terminal's interrupt too, and decides
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
     for other in others:
         other.close()
-    gc.freeze()  # what is collected is written to, and would be copied
-    with parallel_config(backend="threading"):  # a copy has no copies
+    gc.freeze()  # a collection writes to objects, which copies their pages
+    with parallel_config(backend="threading"):  # a copy makes no copies
         while True:
             try:
                 i = calls.recv()
@@ -206,7 +206,7 @@ def _serve(calls: Connection, others: Sequence[Connection], call: Call[Any], cal
                 return
             try:
                 outcome = True, call(i)
-            except Exception as error:  # noqa: BLE001 - it is the caller's
+            except Exception as error:  # noqa: BLE001 - raised in the caller
                 outcome = False, _sent(error)
             try:
                 calls.send(outcome)
@@ -215,7 +215,7 @@ def _serve(calls: Connection, others: Sequence[Connection], call: Call[Any], cal
 
 
 def _send(results: Connection, work: Callable[[Callable[[object], None]], object], caller: int) -> None:
-    """Do the work of `Beside`. Sockets of the caller are let go: while a copy has them, readers would see no end."""
+    """Do the work of `Beside`. The copies of the caller's sockets are closed, else their readers would see no end."""
     _die_with(caller)
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -227,20 +227,20 @@ def _send(results: Connection, work: Callable[[Callable[[object], None]], object
             if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
                 os.dup2(nothing, descriptor)
     gc.freeze()
-    with suppress(OSError):  # the caller wants no more
+    with suppress(OSError):  # the caller has closed the connection
         try:
             work(lambda result: results.send((True, result)))
-        except Exception as error:  # noqa: BLE001 - it is the caller's
+        except Exception as error:  # noqa: BLE001 - raised in the caller
             results.send((False, _sent(error)))
 
 
 def _die_with(caller: int) -> None:
-    """End at once if the caller is killed: a call may take minutes, and what it keeps is another run's work by then."""
+    """Die when the caller is killed: a call may take minutes, and its results could end up in another run."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != caller:  # killed before this process asked
+    if os.getppid() != caller:  # killed before the call above
         os._exit(1)
 
 
 def _sent(error: Exception) -> Any:  # noqa: ANN401 - of multiprocessing, which its types leave out
-    """Let an exception be sent with its traceback."""
+    """Return an exception that can be sent with its traceback."""
     return multiprocessing.pool.ExceptionWithTraceback(error, error.__traceback__)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Lists of hosts, as Slurm writes them: ``nid[00001-01468],login``."""
+"""Host lists in Slurm's form: ``nid[00001-01468],login``."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _RANGES = re.compile(rf"[\w.-]*(?:\[{_RANGE}(?:,{_RANGE})*\][\w.-]*)+")
 
 
 def parts(text: str) -> list[str]:
-    """Split a host list at its commas, those between brackets excepted."""
+    """Split a host list at the commas outside brackets."""
     return re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text)
 
 
 def expand(text: str) -> Iterator[str]:
-    """Expand a host list like ``a[1-3,7],rack[0-1]n[0-7]``; numbers keep their zeros. Raises InputError."""
+    """Yield the hosts of a list such as ``a[1-3,7],rack[0-1]n[0-7]``; numbers keep their zeros. Raises InputError."""
     for part in parts(text):
         yield from _ranges(part) if "[" in part else (part,)
 
 
 @lru_cache(maxsize=1024)
 def hosts_in(text: str) -> int:
-    """Return how many hosts a list names; 0 where it cannot be expanded."""
+    """Return the number of hosts in a list; 0 if it cannot be expanded."""
     read = parts(text)
     try:
         names = [name for part in read for name in expand(part)]
@@ -50,7 +50,7 @@ def _ranges(part: str) -> NodeSet:
 
 
 def _of_one_width(match: re.Match[str]) -> str:
-    """Write a range like 001-2000 as ranges of numbers of one width, whose zeros are those of the first one."""
+    """Rewrite a range such as 001-2000 as ranges of numbers of equal width, with the zeros of the first number."""
     first, last = match[1], match[2].zfill(len(match[1]))
     found = []
     while len(first) < len(last):
@@ -60,7 +60,7 @@ def _of_one_width(match: re.Match[str]) -> str:
 
 
 def fold(names: Sequence[str]) -> str:
-    """Write node names as a host list.
+    """Return node names as a host list.
 
     >>> fold(["nid001", "nid002", "nid004", "login"])
     'login,nid[001-002,004]'

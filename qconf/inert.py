@@ -1,4 +1,4 @@
-"""Texts that others chose, such as names of users, jobs and files, made inert: where one is shown, nothing happens."""
+"""Making texts from outside, such as names of users, jobs and files, harmless to show in a terminal, page or CSV."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Control characters, and those that are invisible or turn the direction of a text.
+#: Control characters, and characters that are invisible or change the direction of a text.
 _HIDDEN = (
     r"\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
     r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 _UNSAFE = re.compile(f"[{_HIDDEN}]")
 _UNSAFE_IN_LINES = re.compile(f"(?![\n\t])[{_HIDDEN}]")
-#: What a spreadsheet takes for a formula, and is no number; a quote before it keeps it a text.
+#: Texts that a spreadsheet takes for a formula unless they are a `NUMBER`; a quote in front keeps them text.
 FORMULA = "'*[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20]"
 NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 
@@ -31,13 +31,13 @@ def inert(text: str, *, lines: bool = False) -> str:
 
 
 def shorten(text: str, most: int = 60) -> str:
-    """Make a piece of the input fit for a message: printable, and not longer than `most`."""
+    """Make a piece of input fit for a message: printable, and at most `most` characters."""
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def csv_text(table: pd.DataFrame) -> str:
-    """Write a table as CSV in which no cell is a formula to a spreadsheet, and nothing is invisible."""
+    """Return a table as CSV without formulas for a spreadsheet and without invisible characters."""
     shown = guarded(table)
     names = shown.select_dtypes(exclude="number").columns
     cells = {name: shown[name].map(lambda cell: inert(cell) if isinstance(cell, str) else cell) for name in names}
@@ -45,7 +45,7 @@ def csv_text(table: pd.DataFrame) -> str:
 
 
 def guarded(table: pd.DataFrame) -> pd.DataFrame:
-    """Put a quote before each text that a spreadsheet would take for a formula."""
+    """Put a quote in front of each text that a spreadsheet would take for a formula."""
     found = {}
     for name in table.select_dtypes(exclude="number").columns:
         texts = table[name].astype("str")
@@ -56,5 +56,5 @@ def guarded(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def unguarded(texts: pd.Series[str]) -> pd.Series[str]:
-    """Take the quotes of `guarded` away."""
+    """Remove the quotes of `guarded`."""
     return texts.mask(texts.str.match("'" + FORMULA), texts.str[1:])

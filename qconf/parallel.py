@@ -1,8 +1,8 @@
-"""Parallel calls; the results do not depend on the number of workers, nor on where they run.
+"""Parallel calls, whose results depend neither on the number of workers nor on where they run.
 
-Threads serve calls of kernels, which release the GIL; processes calls that are mostly Python, a strategy or a chunk of
-resamples at a time: copies of the caller where the system makes such safely, on Linux, else those of joblib. A back end
-of ``joblib.parallel_config``, Dask's for instance, takes the place of either.
+Threads make calls of kernels, which release the GIL. Processes make calls that are mostly Python, such as a strategy or
+a chunk of resamples: copies of the caller on Linux, else joblib's. A back end of ``joblib.parallel_config``, such as
+Dask, replaces both.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from qconf.forked import ATTEMPTS, forked_map
 
 T = TypeVar("T")
 
-KEPT = 4  # of what was shared, that a worker keeps
+KEPT = 4  # most `Shared` values that a worker keeps
 _received: OrderedDict[str, Any] = OrderedDict()
 
 
 class Clock:
-    """Seconds in which workers have calls, those within calls not counted again: in all others one thread works.
+    """Measures the seconds during which workers have calls, nested calls once; at other times one thread works.
 
-    With one worker, what the caller could do beside others counts as done by them.
+    With one worker, `meanwhile` counts as work of the workers.
     """
 
     def __init__(self) -> None:
@@ -56,14 +56,14 @@ class Clock:
             self.seconds += time.perf_counter() - self._began
 
 
-working = Clock()  # of calls that prefer processes, in this one
+working = Clock()  # of calls that prefer processes
 
 
 class Shared(Generic[T]):
-    """What many calls read. It goes to a worker once, and not with each call.
+    """A value that many calls read; it is sent to each worker once, not with each call.
 
-    Workers on this machine read it from a file, which is deleted with this object. Dask hands it on among its workers,
-    since it is large; of other back ends each call has it with it.
+    Workers on this machine read it from a file, which is deleted with this object. Dask passes it on among its workers,
+    since it is large; other back ends get it with each call.
     """
 
     def __init__(self, value: T) -> None:
@@ -72,7 +72,7 @@ class Shared(Generic[T]):
         self._path = ""
 
     def write(self) -> None:
-        """Write it to a file, for workers of this machine."""
+        """Write the value to a file, for workers of this machine."""
         if not self._path:
             memory = Path("/dev/shm")  # noqa: S108 - of this machine, and faster than a disk
             folder = memory if os.access(memory, os.W_OK) else None
@@ -82,11 +82,11 @@ class Shared(Generic[T]):
             weakref.finalize(self, Path(file.name).unlink, missing_ok=True)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Be a file's name where there is one."""
+        """Pickle the file's name if there is a file, else the value."""
         return (_read, (self._path,)) if self._path else (_unpacked, (self.value, self.version))
 
     def __sizeof__(self) -> int:
-        """Be large: Dask sends what is large ahead, once."""
+        """Return a large size: Dask sends large arguments ahead, once."""
         return 1 << 20
 
 
@@ -118,17 +118,17 @@ def parallel_map(
     Parameters
     ----------
     workers : int
-        Calls at a time; with 1 the caller itself makes them.
+        Parallel calls; with 1 the caller itself makes them.
     function : callable
     arguments : sequence of tuple
-        What takes longest first. A `Shared` goes to each worker once.
+        The longest calls first. A `Shared` is sent to each worker once.
     processes : bool
         Prefer processes, for functions that are mostly Python, to threads, for kernels.
     done : callable
-        Called with the place and the result of each call as it ends, in any order.
+        Called with index and result of each call as it ends, in any order.
     meanwhile : callable
-        Called once while copies of the caller have calls, as it has nothing to do then, or after them where the caller
-        makes them; on another back end it is not called.
+        Called once while copies of the caller work, or after the calls if the caller makes them; not called on another
+        back end.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def _mapped(
         if meanwhile is not None:
             meanwhile()
     elif type(get_active_backend(prefer)[0]) is ThreadingBackend:
-        # joblib's own threads poll for results every 10 ms, longer than many a simulation takes.
+        # joblib's threads poll for results every 10 ms, which is longer than many simulations.
         with ThreadPoolExecutor(workers) as pool:
             for i, result in enumerate(pool.map(function, *zip(*arguments, strict=True))):
                 take(i, result)
@@ -178,7 +178,7 @@ def _mapped(
 
 
 def forks(prefer: str = "processes") -> bool:
-    """Return whether processes are copies of this one: unless a back end is chosen, of which joblib keeps one."""
+    """Return whether processes are copies of this one: yes on Linux, unless a back end was chosen."""
     backend, again = get_active_backend(prefer)[0], get_active_backend(prefer)[0]
     return sys.platform == "linux" and isinstance(backend, LokyBackend) and backend is not again
 
@@ -191,7 +191,7 @@ def _on_workers(
     found: dict[int, T],
     take: Callable[[int, T], None],
 ) -> bool:
-    """Make the calls that are not made yet on a back end of joblib; return whether a worker was lost before the end."""
+    """Make the remaining calls on a back end of joblib; return whether a worker was lost."""
     backend = get_active_backend(prefer)[0]
     if isinstance(backend, LokyBackend):
         for each in {id(value): value for given in arguments for value in given if isinstance(value, Shared)}.values():
@@ -199,7 +199,7 @@ def _on_workers(
     options: dict[str, Any] = {"return_as": "generator_unordered"} if backend.supports_return_generator else {}
     if isinstance(backend, LokyBackend):
         _start(workers)
-    # Arrays that joblib maps into memory are read-only, for which kernels would be compiled anew.
+    # max_nbytes=None: joblib would map large arrays read-only, for which kernels would be compiled again.
     calls = [delayed(_numbered)(i, function, *each) for i, each in enumerate(arguments) if i not in found]
     try:
         for i, result in Parallel(workers, prefer=prefer, max_nbytes=None, **options)(calls):
@@ -207,7 +207,7 @@ def _on_workers(
     except BrokenExecutor:
         return True
     except Exception as error:
-        if type(error).__name__ == "KilledWorker":  # of Dask, which has tried several times itself
+        if type(error).__name__ == "KilledWorker":  # Dask has tried several times itself
             raise QconfError(f"a worker of the cluster was lost again and again: {error}") from error
         raise
     return False
@@ -218,10 +218,10 @@ def _numbered(i: int, function: Callable[..., T], *arguments: object) -> tuple[i
 
 
 def _start(workers: int) -> None:
-    """Start processes that leave an interrupt at the terminal, which all get, to the one that has to say something."""
-    for tracker in (resource_tracker, loky_tracker):  # which would lift the block as they start
+    """Start processes that ignore an interrupt at the terminal, which only the caller handles."""
+    for tracker in (resource_tracker, loky_tracker):  # starting them later would lift the block
         tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which those that are started inherit
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited by the processes
     try:
         Parallel(workers, prefer="processes", max_nbytes=None)([delayed(int)()] * workers)
     finally:

@@ -1,4 +1,4 @@
-"""Texts on their way out: JSON and Markdown, and files that are written whole or not at all."""
+"""Output texts: JSON and Markdown, and files that are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from qconf.inert import inert
 
 K = TypeVar("K")
 V = TypeVar("V")
-SCRATCH = ".qconf."  #: how the name of a scratch folder begins; one that is left is of a process that was killed
+SCRATCH = ".qconf."  #: prefix of scratch folders; one that remains was left by a killed process
 
 
-#: What is the bottleneck of a machine (`parsim.metrics.bottleneck.RESOURCES`), and its hours.
+#: Names of the possible bottlenecks (`parsim.metrics.bottleneck.RESOURCES`), and of their hours.
 TERMS = {
     "cores": ("cores", "core-hours"),
     "gpus": ("GPUs", "GPU-hours"),
@@ -33,19 +33,19 @@ TERMS = {
 
 
 def in_terms_of(resource: str, text: str) -> str:
-    """Say of the bottleneck what a text says of the cores and of core-hours."""
+    """Replace cores and core-hours in a text by the bottleneck and its hours."""
     name, hours = TERMS[resource]
     text = text.replace("Core-hours", f"{hours[0].upper()}{hours[1:]}").replace("core-hours", hours)
     return text.replace("the cores", f"the {name}")
 
 
 def write_whole(path: str | Path, content: str | bytes) -> None:
-    """Write `content` (text as UTF-8) so that no reader ever sees a part of it; make missing folders.
+    """Write `content` (text as UTF-8) so that no reader ever sees a part of it; create missing folders.
 
     Raises
     ------
     QconfError
-        The folder cannot be made or written.
+        The folder cannot be created or written.
     """
     target = Path(path)
     data = content.encode() if isinstance(content, str) else content
@@ -57,9 +57,9 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
 
 
 def replace_file(path: Path, content: str) -> None:
-    """Write `content` so that no process ever reads a part of it; what a power cut leaves may be one.
+    """Write `content` so that no process ever reads a part of it, although a power cut may leave a part.
 
-    That takes a third of the time of `write_whole`, for what is checked when it is read, and made again where it fails.
+    It takes a third of the time of `write_whole`, for files that are checked when read and can be made again.
 
     Raises
     ------
@@ -81,15 +81,15 @@ def replace_file(path: Path, content: str) -> None:
 def all_or_nothing(
     directory: str | Path, *, named: Path | None = None, within: str = "", last: str = ""
 ) -> Iterator[Path]:
-    """Give a scratch folder; its files move into `directory` at the end, or not if an error is raised.
+    """Yield a scratch folder; its files are moved into `directory` at the end, or not if an error is raised.
 
-    It lies in `directory` itself, or in the folder `within` it: what is above may be on another file system, or not be
-    ours to write. The file called `last` moves last. An error names `directory` unless another path is `named`.
+    The scratch folder is in `directory`, or in its subfolder `within`: a folder above may be on another file system, or
+    not writable. The file called `last` is moved last. An error names `directory`, or the path `named`.
 
     Raises
     ------
     QconfError
-        The folder cannot be made or written.
+        The folder cannot be created or written.
     """
     target = Path(directory)
     made: list[Path] = []
@@ -109,11 +109,11 @@ def all_or_nothing(
     finally:
         for folder in made:
             with suppress(OSError):
-                folder.rmdir()  # only if nothing is in it
+                folder.rmdir()  # fails unless empty
 
 
 def refuse_overwrite(inputs: Iterable[str | Path], targets: Iterable[str | Path], fix: str) -> None:
-    """Refuse to write over what is read; of a folder that is read, over the files in it.
+    """Refuse to overwrite inputs, or files in input folders.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def refuse_overwrite(inputs: Iterable[str | Path], targets: Iterable[str | Path]
 
 
 def refuse_outside(directory: Path, targets: Iterable[Path]) -> None:
-    """Refuse to write through a link that leads out of a directory: files there are not the directory's own.
+    """Refuse to write through a link that leads out of a directory: files there do not belong to it.
 
     Raises
     ------
@@ -145,13 +145,13 @@ def digests(files: Mapping[str, str]) -> dict[str, str]:
 
 
 def changed(directory: Path, known: Mapping[str, Collection[str]]) -> list[Path]:
-    """List the files of these names whose SHA-256 is none of those that are known."""
+    """Return the files of these names whose SHA-256 is not among the known ones."""
     paths = {directory / name: hashes for name, hashes in known.items()}
     return [path for path, hashes in paths.items() if path.is_file() and _digest(path) not in hashes]
 
 
 def keep_backup(path: Path) -> Path:
-    """Rename a file to the first name with ``~`` behind it that is free, and return that."""
+    """Rename a file to the first free name with ``~`` appended, and return that name."""
     backup = path.with_name(f"{path.name}~")
     while backup.exists():
         backup = backup.with_name(f"{backup.name}~")
@@ -159,7 +159,7 @@ def keep_backup(path: Path) -> Path:
 
 
 def remove_unchanged(directory: Path, known: Mapping[str, Collection[str]]) -> None:
-    """Delete the files of these names whose SHA-256 is still one of those that are known."""
+    """Delete the files of these names whose SHA-256 is among the known ones."""
     for name, hashes in known.items():
         path = directory / name
         if path.is_file() and _digest(path) in hashes:
@@ -171,7 +171,7 @@ def _digest(path: Path) -> str:
 
 
 def _move(scratch: Path, target: Path, last: str) -> None:
-    """Move every file below `scratch` below `target`, when all of them are safe on the disk."""
+    """Move every file below `scratch` to `target`, after all of them are synced to disk."""
     files = sorted((path for path in scratch.rglob("*") if path.is_file()), key=lambda path: (path.name == last, path))
     refuse_outside(target, (target / path.relative_to(scratch) for path in files))
     for path in files:
@@ -195,7 +195,7 @@ def _sync(folder: Path) -> None:
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """Collect the second of each pair by the first: each once, both in their order."""
+    """Collect the distinct second elements of pairs by the first, in order."""
     found: dict[K, dict[V, None]] = {}
     for key, value in pairs:
         found.setdefault(key, {})[value] = None
@@ -203,7 +203,7 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
 
 
 def as_json(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold, and numpy's numbers
-    """Write JSON with sorted keys, invisible characters as escapes; not finite becomes null, a path its last name."""
+    """Return JSON with sorted keys and escaped invisible characters; not finite becomes null, a path its last name."""
     text = json.dumps(_plain(value), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
     return inert(text, lines=True) + "\n"
 
@@ -229,7 +229,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401
 
 
 def markdown_table(titles: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
-    """Write a table of which the first `left` columns are texts and the others numbers; no line end follows it.
+    """Return a table with `left` text columns, then number columns; without a final line end.
 
     >>> print(markdown_table(["", "wait"], [["auto", "1.5"]]))
     |  | wait |

@@ -1,4 +1,4 @@
-"""The fields of a configuration as a page has them, each by its path in the YAML; and what is done with them."""
+"""The fields of a configuration for the page, by their paths in the YAML, and changes to them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from qconf.config.models import DURATIONS
 from qconf.report.formulas import order_in_words
 
 _MODES = ("shared", "partitioned", "hybrid")
-#: Keys that have a control of their own.
+#: Keys with a control.
 QUEUE = (
     *("cores", "walltime", "priority", "max_run", "max_run_cores", "max_user_run", "max_user_cores", "starvation"),
     *("nodes", "tier", "preempted", "reservation", "partition"),
@@ -41,14 +41,14 @@ SITE = tuple(key for key in dict.fromkeys((*_FIRST, *SCALARS)) if key not in ("o
 MACHINE = ("cores", "cores_per_node", "whole_nodes")
 NODES = ("count", "cores", "gpus", "kept_per_gpu", "weight")
 POOL = ("cores", "threshold", "placement", "entry")
-TEXTS = {"nodes", "partition", *DURATIONS}  #: that are written otherwise than as one number
-#: Keys of parts that have names, and of parts that are one.
+TEXTS = {"nodes", "partition", *DURATIONS}  #: keys whose values are not a single number
+#: Keys of lists of named parts, and of single parts.
 _LISTS = ("queues", "nodes")
 _PARTS = ("machine", "pool")
 
 
 def values(config: SiteConfig) -> dict[str, str]:
-    """Return every value of a configuration by its path, as the YAML has it."""
+    """Return every value of a configuration by its path, as in the YAML."""
     found = {}
     for key, value in config:
         if key in _LISTS:
@@ -80,10 +80,10 @@ def _whole(name: str, value: object) -> str:
 
 
 def differences(base: SiteConfig, config: SiteConfig) -> list[dict[str, str]]:
-    """List what one configuration has otherwise than another, by path, as it is before and after."""
+    """Return the differences between two configurations: path, value before and after."""
     before, after = values(base), values(config)
     found: list[dict[str, str]] = []
-    left_out = ["machine.cores"] if base.nodes and config.nodes else []  # which follow
+    left_out = ["machine.cores"] if base.nodes and config.nodes else []  # follows from the nodes
     for key in _LISTS:
         names, now = ([each.name for each in getattr(of, key)] for of in (base, config))
         gone, new = (
@@ -105,9 +105,9 @@ def differences(base: SiteConfig, config: SiteConfig) -> list[dict[str, str]]:
 
 
 def restored(config: SiteConfig, base: SiteConfig, path: str) -> SiteConfig:
-    """Return a configuration that has at a path, one of `differences`, what the base has there. Raises `ConfigError`.
+    """Return a configuration with the base's value at a path of `differences`. Raises `ConfigError`.
 
-    The parts of a divided machine come back together: one alone would leave it too small or too large.
+    The partitions of a divided machine are restored together: a single one would make the sum wrong.
     """
     key, _, rest = path.partition(".")
     name, _, inner = rest.rpartition(".")
@@ -136,7 +136,7 @@ def restored(config: SiteConfig, base: SiteConfig, path: str) -> SiteConfig:
 
 
 def control(model: type[BaseModel], key: str) -> tuple[str, tuple[str, ...]]:
-    """Return which control a key has, range, number, text, flag or choice, and what there is to choose from."""
+    """Return the kind of a key's control (range, number, text, flag or choice) and its choices."""
     of = model.model_fields[key].annotation
     if get_origin(of) is Literal:
         return "choice", get_args(of)
@@ -145,7 +145,7 @@ def control(model: type[BaseModel], key: str) -> tuple[str, tuple[str, ...]]:
 
 
 def document(config: SiteConfig, base: SiteConfig) -> dict[str, Any]:
-    """Return all that controls show of a configuration, and what each field is at the base."""
+    """Return all that the page shows of a configuration, with the base's value of each field."""
     now, then = values(config), values(base)
 
     def fields(prefix: str, model: type[BaseModel], known: Sequence[str]) -> list[dict[str, Any]]:
@@ -190,7 +190,7 @@ def document(config: SiteConfig, base: SiteConfig) -> dict[str, Any]:
 
 
 def orders(base: SiteConfig, recommended: SiteConfig | None) -> list[dict[str, str]]:
-    """Name the orders that there are to choose from."""
+    """Return the orders to choose from, with names."""
     found = [{"name": "in force", "order": base.order}]
     if recommended is not None and recommended.order != base.order:
         found.append({"name": "recommended", "order": recommended.order})
@@ -198,12 +198,12 @@ def orders(base: SiteConfig, recommended: SiteConfig | None) -> list[dict[str, s
 
 
 def factors() -> list[dict[str, str]]:
-    """Return terms that an order may have, by name."""
+    """Return possible terms of an order, with names."""
     return [{"name": name.replace("_", " "), "text": text} for name, text in FACTORS.items()]
 
 
 def _bars(config: SiteConfig) -> list[dict[str, Any]]:
-    """Return the parts of a divided machine; of nodes of several types those of each type, in nodes."""
+    """Return the partitions of a divided machine; with types of nodes, those of each type, in nodes."""
     owners = [queue for queue in config.queues if not queue.reservation and config.mode != "shared"]
 
     def part(queue: QueueConfig, size: int) -> dict[str, Any]:
@@ -224,12 +224,12 @@ def _bars(config: SiteConfig) -> list[dict[str, Any]]:
 
 
 def _users(queues: Sequence[QueueConfig], nodes: NodesConfig) -> list[QueueConfig]:
-    """Return the queues whose jobs may use nodes of a type."""
+    """Return the queues whose jobs may use a type of nodes."""
     return [queue for queue in queues if nodes.name in (queue.nodes or (nodes.name,))]
 
 
 def terms(order: str) -> list[tuple[float, str]]:
-    """Take a formula apart into terms, each so many points times what a job has; none where it is no formula."""
+    """Split a formula into terms (points, factor); empty if the order is not a formula."""
     if order in ORDERS:
         return []
     try:
@@ -260,7 +260,7 @@ def _number(node: ast.expr) -> float | None:
 
 
 def formula(found: Sequence[tuple[float, str]]) -> str:
-    """Write terms as a formula."""
+    """Join terms to a formula."""
     texts = (text if points == 1 else f"{points:.12g} * {_factor(text)}" for points, text in found if points)
     return " + ".join(texts).replace("+ -", "- ") or "0 * ncpus"
 
@@ -269,7 +269,7 @@ def _factor(text: str) -> str:
     try:
         node = ast.parse(text, mode="eval").body
     except SyntaxError:
-        return f"({text})"  # whose mistake the configuration names
+        return f"({text})"  # checking the configuration reports the mistake
     return text if isinstance(node, ast.Name | ast.Call | ast.Constant) else f"({text})"
 
 
@@ -280,10 +280,10 @@ def changed(
     *,
     order: Sequence[str] | None = None,
 ) -> SiteConfig:
-    """Return a configuration with other values by path, and its queues in another `order`, if one is given.
+    """Return a configuration with other values by path, and its queues in another `order`, if given.
 
-    Cores of the machine follow from those of its nodes. Where a machine is divided that was not, the parts are in
-    proportion to the `work` of each queue. Raises `ConfigError`.
+    The machine's cores follow from the nodes. A machine that becomes divided gets partitions in proportion to the
+    `work` of each queue. Raises `ConfigError`.
     """
     given = dict(given)
     if given.get("mode", config.mode) != config.mode and given["mode"] in _MODES:
@@ -304,7 +304,7 @@ def _cores(config: SiteConfig, given: Mapping[str, str]) -> int:
 
 
 def _divided(config: SiteConfig, given: dict[str, str], work: NDArray[np.float64]) -> tuple[SiteConfig, dict[str, str]]:
-    """Return a configuration in the mode that is given, with a first division, and what else is given."""
+    """Return a configuration in the given mode, with a first division, and the other given values."""
     mode = given.pop("mode")
     if mode == "shared":
         return config.replace(mode="shared", pool=None), given
@@ -333,7 +333,7 @@ def _divided(config: SiteConfig, given: dict[str, str], work: NDArray[np.float64
 
 
 def _shared(work: Sequence[float], units: int) -> list[int]:
-    """Share units in proportion to work, each one at least while there are enough; what is left goes to the most."""
+    """Divide units in proportion to `work`, at least one each if there are enough; the largest gets the remainder."""
     shares = np.array(work)
     sizes = np.maximum(np.floor(shares / max(shares.sum(), 1.0) * units).astype(np.int64), int(units >= shares.size))
     if sizes.size:

@@ -1,7 +1,7 @@
-"""What jobs would have waited: numbers first, then their ranges; why one job waited; a tune from a state; an export.
+"""What jobs would have waited: values first, then intervals; why one job waited; a tune from a state; an export.
 
-All of it is what ``qconf simulate``, ``tune`` and ``export`` compute, by the same functions. It runs in copies of the
-server's process, and yields what the page shows.
+It uses the functions of ``qconf simulate``, ``tune`` and ``export``, in copies of the server's process, and yields
+messages for the page.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ from qconf.report.wording import reasons_in_words
 from qconf.strategies import Proposal
 
 Message = dict[str, Any]
-FIRST = 20  #: resamples after which ranges are shown first
-KEPT, STRETCHES = 8, 3  #: schedules, and what else copies computed, and stretches, that are kept between changes
-MOVED = 5  #: jobs that are named whose waits change most, of those that grow and of those that shrink
-#: What resamples measure first.
+FIRST = 20  #: resamples after which intervals are first shown
+KEPT, STRETCHES = 8, 3  #: results of copies (schedules and others), and evaluators, that are kept between changes
+MOVED = 5  #: jobs named with the most increased waits, and with the most reduced waits
+#: The metrics whose intervals are computed first.
 MEASURED = ("mean_wait", "mean_bounded_slowdown", "max_wait", "utilization_window")
 
 
 class Wanted(NamedTuple):
-    """What is simulated: a configuration beside another one, on a stretch of the history at a load in per cent."""
+    """Two configurations to simulate on a stretch of the history, at `load` per cent of its load."""
 
     after: SiteConfig
     before: SiteConfig
@@ -62,18 +62,18 @@ class Wanted(NamedTuple):
 
 
 class Memory(dict[str, Any]):
-    """Keeps chunks of resamples, as a `Store`, as long as this process lasts."""
+    """A `Store` for chunks of resamples that lasts as long as this process."""
 
     put = dict.__setitem__
 
     def kept(self, key: str, work: Callable[[], Any]) -> Any:  # noqa: ANN401 - as `Store`
-        """Do the work; the caller keeps what comes of it."""
+        """Do the work; the caller stores the result."""
         del key
         return work()
 
 
 class Results:
-    """Computes what the page shows of one site."""
+    """Computes the results that the page shows for one site."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
@@ -86,11 +86,11 @@ class Results:
         self.known: OrderedDict[object, Any] = OrderedDict()
 
     def keep(self, key: object, value: object) -> None:
-        """Keep what a copy of this process computed, for the next one."""
+        """Store a result of a copy of this process, for the next copy."""
         _put(self.known, key, value, KEPT)
 
     def prepare(self, wanted: Wanted) -> None:
-        """Do here, once, what all copies of this process need. Raises InputError where there is nothing to simulate."""
+        """Compute, once, what all copies of this process need. Raises InputError if there is nothing to simulate."""
         load(needed(wanted.after.system()))
         evaluator = self.evaluator(wanted.stretch, wanted.load)
         for name in ("use", "weight", "core_seconds", *(["node_type"] if self.site.base.nodes else [])):
@@ -98,7 +98,7 @@ class Results:
         _ = evaluator.test.counted
 
     def evaluator(self, stretch: str, percent: int) -> Evaluator:
-        """Return the evaluator of a stretch of the history; that of the test period is the one of ``qconf tune``."""
+        """Return the evaluator of a stretch of the history; for the test period, that of ``qconf tune``."""
         key = stretch, percent
         if key not in self.evaluators:
             _put(self.evaluators, key, self._evaluator(stretch, percent), STRETCHES)
@@ -123,11 +123,11 @@ class Results:
             if not test.counted.any():
                 raise InputError("no job was submitted then", field="stretch", value=stretch)
             splits = {"last": Split(training, test)}
-        store = cast("Checkpoint", Memory())  # of which resampling needs no more
+        store = cast("Checkpoint", Memory())  # resampling needs only the methods of `Store`
         return Evaluator(training, splits, {**self.site.settings}, GuardRails(), None, None, store)
 
     def check(self, stretch: str) -> None:
-        """Raise InputError for what is no stretch of the history."""
+        """Raise InputError unless this is a stretch of the history."""
         if stretch not in (ALL, TEST):
             self._days(stretch)
 
@@ -143,7 +143,7 @@ class Results:
         return start, end
 
     def outcome(self, config: SiteConfig, stretch: str, percent: int) -> Outcome:
-        """Return the outcome of a configuration, without simulating it where that was done."""
+        """Return the outcome of a configuration, simulated unless it is known."""
         test, key = self.evaluator(stretch, percent).test, (config, stretch, percent)
         if key not in self.known:
             try:
@@ -153,9 +153,9 @@ class Results:
         return Outcome(test.period, self.known[key], test.counted)
 
     def stream(self, wanted: Wanted) -> Iterator[Message]:
-        """Yield the numbers, then the ranges after some resamples and after all.
+        """Yield the values, then the intervals after some resamples and after all.
 
-        Messages of kind ``known`` are what the caller is to `keep`.
+        The caller has to `keep` messages of kind ``known``.
         """
         began, there = time.perf_counter(), {*self.known}
         before, after = (self.outcome(each, *wanted[2:]) for each in (wanted.before, wanted.after))
@@ -194,7 +194,7 @@ class Results:
 
     @staticmethod
     def _moved(before: Outcome, after: Outcome, ids: Sequence[str]) -> list[dict[str, Any]]:
-        """Name the jobs whose waits grow and shrink most."""
+        """Return the jobs whose waits grow and shrink most."""
         change = after.wait - before.wait
         order = np.argsort(change, kind="stable")
         chosen = [*order[::-1][:MOVED].tolist(), *order[:MOVED].tolist()]
@@ -212,7 +212,7 @@ class Results:
         ]
 
     def _ids(self, evaluator: Evaluator) -> list[str]:
-        """Return the identifiers of the jobs of a test period, those of its warm-up too."""
+        """Return the identifiers of the jobs of a test period, warm-up included."""
         test, submit = evaluator.test, evaluator.training.workload.submit
         first = int(np.searchsorted(submit, test.start - test.warmup))
         return self.ids[first : first + len(test.period)]
@@ -251,7 +251,7 @@ class Results:
             }
 
     def explain(self, wanted: Wanted, job_id: str) -> Iterator[Message]:
-        """Explain why a job started when it did, before and after. Raises InputError where there is no such job."""
+        """Explain why a job started when it did, before and after. Raises InputError if there is no such job."""
         evaluator = self.evaluator(*wanted[2:])
         period, names = evaluator.test.period, self._ids(evaluator)
         if job_id not in names:
@@ -265,7 +265,7 @@ class Results:
         yield {"kind": "explained", "job": job_id, "before": found[0], "after": found[1]}
 
     def export(self, config: SiteConfig, directory: Path) -> Message:
-        """Write what ``qconf export`` writes of a configuration. Raises ExportError where it is not exportable."""
+        """Write the files of ``qconf export`` for a configuration. Raises ExportError if it is not exportable."""
         found = self.site.exporter.export(config)
         files = {"config.yaml": dump(config)} | found.files
         write_export(directory, files)
@@ -278,7 +278,7 @@ class Results:
 
 
 def tuned(site: Site, config: SiteConfig, directory: Path, report: Callable[[Message], None]) -> Message:
-    """Read the log again, tune from a configuration, and write the run; `report` gets how far it is."""
+    """Read the log again, tune from a configuration, and write the run; `report` gets progress messages."""
     history, earlier = site.read(config)
     found = recommend(
         history,
@@ -302,14 +302,14 @@ def tuned(site: Site, config: SiteConfig, directory: Path, report: Callable[[Mes
 
 
 def _put(known: OrderedDict[Any, Any], key: object, value: object, most: int) -> None:
-    """Put it in, and what was put in first out where there are more."""
+    """Insert a value, and remove the oldest ones beyond `most`."""
     known[key] = value
     while len(known) > most:
         known.popitem(last=False)
 
 
 def _overall(outcome: Outcome, config: SiteConfig) -> dict[str, float]:
-    """Return the metrics of all jobs as a summary has them; utilization is of the machine that a configuration has."""
+    """Return the metrics of all jobs as in a summary; utilization is of the configuration's own machine."""
     mean, slowdown = outcome.means().tolist()
     counted = np.ones(len(outcome.schedule), dtype=np.bool_) if outcome.counted is None else outcome.counted
     taken, there = by_run(outcome.schedule, config.system(), outcome.period.resource)
@@ -324,14 +324,14 @@ def _overall(outcome: Outcome, config: SiteConfig) -> dict[str, float]:
 
 
 def _by_queue(outcome: Outcome) -> list[float]:
-    """Return the metrics of all jobs, then those of each queue."""
+    """Return the metrics of all jobs, then of each queue."""
     queue = outcome.jobs.queue
     of = [queue >= 0, *(queue == i for i in range(len(outcome.period.base.queues)))]
     return [value for rows in of for value in metrics_of(outcome, rows).values()]
 
 
 def _changes(before: NDArray[np.float64], after: NDArray[np.float64], queues: Sequence[str]) -> dict[str, Any]:
-    """Return by how much each metric changes, 5, 50 and 95 % of the resamples, and whether that is beyond chance."""
+    """Return the change of each metric at 5, 50 and 95 % of the resamples, and whether it is beyond chance."""
     names = [*GROWTH, *(f"{key} of {name}" for name in queues for key in GROWTH)]
     columns = {name: before.shape[1] - len(names) + i for i, name in enumerate(names)}
     columns |= {name: i for i, name in enumerate(MEASURED)}
@@ -345,7 +345,7 @@ def _changes(before: NDArray[np.float64], after: NDArray[np.float64], queues: Se
 
 
 def _over_time(before: Outcome, after: Outcome, wanted: Wanted, history: History) -> dict[str, Any]:
-    """Return how much is in use and waits over time, before and after; what is in use, of each one's own machine."""
+    """Return use and waiting over time, before and after; use is of each configuration's own machine."""
     lines, shares = [], []
     for outcome, config in ((before, wanted.before), (after, wanted.after)):
         found, resource = timeline(outcome), outcome.period.resource
@@ -365,7 +365,7 @@ def _over_time(before: Outcome, after: Outcome, wanted: Wanted, history: History
 
 
 def _map(outcome: Outcome, *configs: SiteConfig) -> dict[str, Any]:
-    """Return how many jobs lie in each cell of the plane of walltime and cores, and the ranges of queues."""
+    """Return the number of jobs in each cell of walltime and cores, and the ranges of queues."""
     jobs = outcome.jobs
     edges = [
         np.geomspace(max(1, int(values.min())), max(int(values.max()), int(values.min()) + 1) * 1.02, cells + 1)

@@ -1,7 +1,7 @@
-"""The server behind the page: it keeps the state, has copies of itself simulate, and sends what they find.
+"""The server of the page: it keeps the state, lets copies of itself simulate, and sends their results.
 
-It serves one user on this machine. Who asks needs the cookie that the printed address gives; a request that another
-page makes, or that names another host, is refused.
+It serves one user on this machine. Requests need the cookie that the printed address sets; a request from another page,
+or to another host name, is refused.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ from qconf.forked import Beside
 from qconf.report import charts
 
 COOKIE = "qconf"
-MOST = 1 << 20  #: bytes of a request
-PAUSE = 0.02  #: seconds in which further changes are waited for
-TYPED = 1.0  #: seconds within which further values of one field are one step to undo: digits of a number, a drag
-ALIVE = 15.0  #: seconds after which a reader gets a sign of life
+MOST = 1 << 20  #: most bytes of a request
+PAUSE = 0.02  #: seconds to wait for further changes before a simulation
+TYPED = 1.0  #: seconds within which further values of a field (digits, a drag) are the same step of undo
+ALIVE = 15.0  #: seconds of silence after which a page gets a comment
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
-#: Of files of the run: their own scripts run, and know nothing of this page.
+#: Policy for files of the run: their own scripts run, without access to this page.
 APART = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; sandbox allow-scripts"
 )
-Work = Callable[[Callable[[object], None]], object]  #: what a copy of this process does; it sends what it finds
+Work = Callable[[Callable[[object], None]], object]  #: work for a copy of this process, which sends results
 PAGE = {"page.css": "text/css", "page.js": "text/javascript", "charts.js": "text/javascript"}
 
 
 class Guard:
-    """Lets requests in that come from the page, and nothing else."""
+    """Lets through only requests from the page."""
 
     def __init__(self, app: ASGIApp, token: str, port: int) -> None:
         self.app, self.token, self.cookie = app, token, f"{COOKIE}-{port}"
         self.hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse, or pass on."""
+        """Refuse a request, or pass it on."""
         if scope["type"] != "http":
             return
         request = Request(scope)
@@ -90,30 +90,30 @@ def _refusal(why: str) -> Response:
 
 
 class Explorer:
-    """One exploration: its states, what runs for it, and the pages that look at it."""
+    """One exploration: its states, its running work, and the pages that show it."""
 
     def __init__(self, site: Site, states: States, *, readonly: bool = False) -> None:
         self.site, self.states, self.readonly = site, states, readonly
         self.results = Results(site)
-        self.against = ""  #: name of the state beside which another is shown; empty: the configuration in force
+        self.against = ""  #: name of the state to compare with; empty: the configuration in force
         self.serial = 0
         self.last: dict[str, Message] = {}  #: the last message of each kind
         self.readers: set[asyncio.Event] = set()
-        self.work: dict[str, Beside] = {}  #: by what it is for
+        self.work: dict[str, Beside] = {}  #: running work by purpose
         self._start: asyncio.TimerHandle | None = None
-        self._typed: tuple[object, float] = None, 0.0  #: who changed which field last, and when
+        self._typed: tuple[object, float] = None, 0.0  #: client and field of the last change, and its time
         self.runs = 0
 
-    # What pages are sent
+    # Messages to pages
 
     def publish(self, message: Message) -> None:
-        """Send a message to all pages; of each kind only the last one counts."""
+        """Send a message to all pages; it replaces the last one of its kind."""
         self.last[message["kind"]] = message
         for reader in self.readers:
             reader.set()
 
     async def events(self) -> AsyncIterator[str]:
-        """Yield messages as server-sent events, those that are there first."""
+        """Yield messages as server-sent events, first those already known."""
         new, sent = asyncio.Event(), dict[str, Message]()
         self.readers.add(new)
         try:
@@ -130,15 +130,15 @@ class Explorer:
         finally:
             self.readers.discard(new)
 
-    # What is explored
+    # The state
 
     def begin(self) -> None:
-        """Show the present state."""
+        """Show the current state."""
         self.states.write()
         self.show("", "")
 
     def show(self, client: str, what: str, *, same: bool = False) -> None:
-        """Send the present state to all pages, with who made it so, and simulate it unless it is the same."""
+        """Send the current state to all pages, with the client that made it, and simulate it unless it is the same."""
         states, state = self.states, self.states.now
         config = state.config
         if not same:
@@ -162,7 +162,7 @@ class Explorer:
         self._start = asyncio.get_running_loop().call_later(PAUSE, self._simulate)
 
     def wanted(self) -> Wanted:
-        """Return what is simulated now."""
+        """Return what to simulate for the current state."""
         state = self.states.now
         other = self.states.named.get(self.against)
         before = self.site.base if other is None else other.config
@@ -195,7 +195,7 @@ class Explorer:
         received: Callable[[Message], None],
         ended: Callable[[Exception | None], None],
     ) -> None:
-        """Do some work in a copy of this process, in the place of any for the same."""
+        """Do some work in a copy of this process; running work for the same purpose is stopped."""
         self.stop(what)
         loop, beside = asyncio.get_running_loop(), Beside(work)
         self.work[what] = beside
@@ -203,20 +203,20 @@ class Explorer:
         def ready() -> None:
             try:
                 received(beside.receive())
-            except Exception as error:  # noqa: BLE001 - what the work raises is for the page
+            except Exception as error:  # noqa: BLE001 - shown on the page
                 self.stop(what)
                 ended(None if isinstance(error, EOFError) else error)
 
         loop.add_reader(beside.fileno(), ready)
 
     def stop(self, what: str) -> None:
-        """End the work for something, if there is any."""
+        """Stop the work for a purpose, if there is any."""
         if (beside := self.work.pop(what, None)) is not None:
             asyncio.get_running_loop().remove_reader(beside.fileno())
             beside.stop()
 
     async def once(self, what: str, work: Work) -> Message:
-        """Return the last that some work in a copy of this process sends."""
+        """Return the last message of `work`, done in a copy of this process."""
         done: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         found: list[Message] = []
 
@@ -231,15 +231,15 @@ class Explorer:
         return await done
 
     def close(self) -> None:
-        """End all work."""
+        """Stop all work."""
         for beside in self.work.values():
             beside.stop()
         self.work.clear()
 
-    # What pages ask for
+    # Requests of pages
 
     def change(self, given: Mapping[str, Any]) -> None:
-        """Change the state as a page wants it. Raises ConfigError or InputError; then nothing is changed."""
+        """Change the state as requested. Raises ConfigError or InputError; then nothing is changed."""
         try:
             state, what = self._changed(given)
         except (TypeError, ValueError, AttributeError) as error:
@@ -253,7 +253,7 @@ class Explorer:
         self.show(client, what)
 
     def _changed(self, given: Mapping[str, Any]) -> tuple[State, str]:
-        """Return the state that a page wants, and what it has otherwise."""
+        """Return the requested state, and the names of its changes."""
         now = self.states.now
         if "state" in given:
             return State.read(given["state"]), "another state"
@@ -293,7 +293,7 @@ class Explorer:
         self.show(str(given.get("client", "")), "a step back" if given.get("by") != 1 else "a step forward")
 
     def name(self, given: Mapping[str, Any]) -> None:
-        """Keep the present state under a name, forget one, or show others beside one."""
+        """Store the current state under a name, remove one, or choose the state to compare with."""
         before = self.against
         if "against" in given:
             self.against = str(given["against"])
@@ -304,12 +304,12 @@ class Explorer:
         self.show(str(given.get("client", "")), "names", same=self.against == before)
 
     async def explain(self, given: Mapping[str, Any]) -> Message:
-        """Say why a job waited, before and after."""
+        """Return why a job waited, in the base and in the present state."""
         job = str(given.get("job", "")).strip()
         return await self.once("explain", _sent(self.results.explain(self.wanted(), job)))
 
     async def export(self, given: Mapping[str, Any]) -> Message:
-        """Write the scripts for the present state, and the plan to load them."""
+        """Write the scripts for the present state, and the plan for loading them."""
         folder = re.sub(r"[^A-Za-z0-9._-]+", "-", str(given.get("name", ""))).strip(".-")[:64] or "state"
         target = self.site.directory / "exports" / folder / self.site.exporter.target
         results, config = self.results, self.states.now.config
@@ -317,7 +317,7 @@ class Explorer:
         return found | {"place": str(target.relative_to(self.site.directory.parent))}
 
     def tune(self, given: Mapping[str, Any]) -> None:
-        """Begin to tune from the present state, with some paths fixed; or stop it."""
+        """Start a tune from the current state, with some paths fixed; or stop it."""
         if given.get("stop"):
             self.stop("tune")
             self.publish({"kind": "tuning", "share": None, "what": "stopped"})
@@ -349,7 +349,7 @@ class Explorer:
 
 
 def _sent(messages: Iterator[Message]) -> Work:
-    """Return the work of sending messages, which are made as they are sent."""
+    """Return work that sends messages while they are computed."""
 
     def work(send: Callable[[object], None]) -> None:
         for message in messages:
@@ -359,7 +359,7 @@ def _sent(messages: Iterator[Message]) -> Work:
 
 
 def application(explorer: Explorer, token: str, port: int) -> ASGIApp:
-    """Return what serves the page."""
+    """Return the web application of the page."""
     page, site = files("qconf.explore") / "page", explorer.site
     root = site.directory.parent.resolve()
 
@@ -444,7 +444,7 @@ def _about(explorer: Explorer) -> Message:
 
 
 async def _body(request: Request) -> dict[str, Any]:
-    """Read what a page sends. Raises InputError."""
+    """Return the JSON object of a request. Raises InputError."""
     data = bytearray()
     async for part in request.stream():
         data += part
@@ -459,7 +459,7 @@ async def _body(request: Request) -> dict[str, Any]:
 
 
 def _mistake(error: QconfError, config: SiteConfig | None = None) -> Response:
-    """Say what is wrong, each mistake at the path of its field."""
+    """Return a response with each mistake at the path of its field."""
     if isinstance(error, ConfigError):
         found = [
             {"path": _by_name(each.path, config), "line": each.line, "message": each.message} for each in error.problems
@@ -470,7 +470,7 @@ def _mistake(error: QconfError, config: SiteConfig | None = None) -> Response:
 
 
 def _by_name(path: str, config: SiteConfig | None) -> str:
-    """Write a path with names for places: ``queues.small.max_run`` for ``queues[0].max_run``."""
+    """Replace indices in a path by names: ``queues.small.max_run`` for ``queues[0].max_run``."""
 
     def named(match: re.Match[str]) -> str:
         parts = () if config is None else getattr(config, match[1])

@@ -1,4 +1,4 @@
-"""What is explored: the jobs of a site, the configuration in force, and what a run of ``qconf tune`` recommends."""
+"""The site explored: its jobs, the configuration in force, and the recommendation of a run of ``qconf tune``."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from qconf.report.run_directory import RECORD
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """Jobs and configurations; what is written goes into `directory`."""
+    """The jobs and configurations of an exploration; files are written into `directory`."""
 
     base: SiteConfig
     text: str  #: `base` as YAML
     history: History
-    earlier: tuple[History, ...]  #: the months before it, where it is one
-    settings: Mapping[str, Any]  #: of the strategies
+    earlier: tuple[History, ...]  #: the months before, if the history is a month
+    settings: Mapping[str, Any]  #: settings of the strategies
     directory: Path
     exporter: Exporter
-    #: Reads the log again, for another configuration: the history and the months before it.
+    #: Reads the log again for another configuration: the history and the months before.
     read: Callable[[SiteConfig], tuple[History, tuple[History, ...]]]
     recommended: SiteConfig | None = None
-    title: str = ""  #: of what is recommended
+    title: str = ""  #: title of the recommendation
 
 
 @dataclass(frozen=True)
 class PastRun:
-    """What a run of ``qconf tune`` says of its inputs and of its recommendation."""
+    """Inputs and recommendation of a run of ``qconf tune``."""
 
     base: SiteConfig
     recommended: SiteConfig | None
@@ -49,9 +49,9 @@ class PastRun:
 
 
 def past_run(directory: Path, given: Sequence[Path]) -> PastRun:
-    """Read a run, and find its logs: among those that are given, beside it, here, or in the sample.
+    """Read a run, and find its logs: among the given paths, beside the run, here, or in the sample.
 
-    Raises InputError for what is no run, one of a version that recorded less, or where a log is not there any more.
+    Raises InputError if it is no run, an older one that recorded less, or a log is missing.
     """
     path = directory / RECORD
     record, found = read_record(path), promised(directory)

@@ -1,4 +1,4 @@
-"""The states of an exploration: what is explored now, those before it to go back to, and those with a name."""
+"""The states of an exploration: the current one, earlier ones to undo to, and named ones."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from qconf.errors import InputError
 from qconf.inert import inert
 from qconf.text import as_json, keep_backup, write_whole
 
-FORMAT = 1  #: of the file
-KEPT = 200  #: states to go back to
-MOST = 100  #: with a name
-LOADS = (50, 200)  #: per cent of the load
+FORMAT = 1  #: version of the file
+KEPT = 200  #: most states to undo to
+MOST = 100  #: most named states
+LOADS = (50, 200)  #: range of the load, per cent
 ALL, TEST = "all", "test"  #: stretches of the history
 
 
 @dataclass(frozen=True)
 class State:
-    """A configuration, and the jobs that it is simulated with."""
+    """A configuration, and the jobs to simulate it with."""
 
     text: str  #: YAML
-    load: int = 100  #: per cent of that of the log
-    stretch: str = ALL  #: of the history: `ALL`, `TEST` as ``qconf tune`` has it, or days like 2026-03-01/2026-03-08
+    load: int = 100  #: per cent of the log's load
+    stretch: str = ALL  #: of the history: `ALL`, `TEST` (the test period), or days like 2026-03-01/2026-03-08
 
     @property
     def config(self) -> SiteConfig:
@@ -37,7 +37,7 @@ class State:
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Self:
-        """Read a state that someone sent, or that was kept; raises InputError."""
+        """Read a state from a request or a file; raises InputError."""
         try:
             found = cls(str(given["text"]), int(given["load"]), str(given["stretch"]))
         except (KeyError, TypeError, ValueError) as error:
@@ -64,25 +64,25 @@ class States:
 
     @property
     def now(self) -> State:
-        """What is explored now."""
+        """The current state."""
         return self.line[self.place]
 
     def go(self, state: State, *, instead: bool = False) -> None:
-        """Make it the present one, or put it in the place of that; what was undone before is dropped."""
+        """Make a state the current one, or, with `instead`, replace the current one; undone states are dropped."""
         if state != self.now:
             self.line = [*self.line[: self.place + (not instead or not self.place)], state][-KEPT:]
             self.place = len(self.line) - 1
             self.write()
 
     def step(self, by: int) -> None:
-        """Undo (-1) or redo (1), if there is something."""
+        """Undo (-1) or redo (1), if possible."""
         place = self.place + by
         if 0 <= place < len(self.line):
             self.place = place
             self.write()
 
     def name(self, name: str, state: State | None) -> None:
-        """Keep a state under a name, or with None forget the one of that name. Raises InputError."""
+        """Store a state under a name, or with None remove that name. Raises InputError."""
         name = name.strip()
         if not name or len(name) > 64 or inert(name) != name:
             raise InputError("is no name", field="name", value=name, fix="give 1 to 64 visible characters")
@@ -104,7 +104,7 @@ class States:
         write_whole(self.path, as_json(kept))
 
     def _read(self, path: Path) -> None:
-        """Take what an earlier exploration kept; what cannot be read is put beside it, and a note says so."""
+        """Read the states of an earlier exploration; an unreadable file becomes a backup, with a note."""
         try:
             kept = json.loads(path.read_text(encoding="utf-8"))
             _check_format(kept["format"])
@@ -128,7 +128,7 @@ def _check_format(found: object) -> None:
 
 
 def secret(path: Path, new: str) -> str:
-    """Return the secret that only this user can read in a file; where there is none, write the new one."""
+    """Return the secret in a file that only this user can read; if there is none, write and return `new`."""
     try:
         about = path.lstat()
         if about.st_uid == os.getuid() and about.st_mode & 0o777 == 0o600 and path.is_file():
